@@ -79,7 +79,7 @@ def difference(ours: dict[str, Any], theirs: dict[str, Any]) -> str | None:
 
 
 def table_text(lines: list[Line]) -> str:
-    """The lines as a Markdown table; problems and what a program remarks on its form stand below it."""
+    """The lines as a Markdown table; problems and what a program remarks on its form are below it."""
     rows = [HEAD, tuple("---" for _ in HEAD), *(_cells(line) for line in lines)]
     text = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     remarks = [f"ERROR {line.workload} {line.name}: {line.problem}" for line in lines if line.problem]

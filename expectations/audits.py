@@ -40,7 +40,7 @@ class Audit:
 
     @classmethod
     def of(cls, rows: int, violations: Mapping[str, pl.DataFrame], **counts: int) -> "Audit":
-        """Of ``rows`` that were judged, those that break rules, by the rule's column; ``counts``: told beside them."""
+        """Those of the judged ``rows`` that break rules, by the rule's column; ``counts``: reported beside them."""
         found = {column: broken.height for column, broken in violations.items()}
         frame = pl.DataFrame({name: [count] for name, count in {"rows": rows, **counts, **found}.items()})
         witnesses = [{"breaks": column, **row} for column, broken in violations.items() for row in witness_rows(broken)]
@@ -67,7 +67,7 @@ class Scope:
 
     @property
     def made_otherwise(self) -> str:
-        """Why settings of the topology of now say nothing of the increment's rows; "" where they do."""
+        """Why settings of the current topology say nothing of the increment's rows; "" where they do."""
         by, mine = self.planned.topology or self.done.topology, self.facts.topology
         if self.planned.migrate:
             return "the increment migrated rows that another topology made, by its settings"

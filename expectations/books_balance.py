@@ -2,9 +2,9 @@
 
 Owns the recount. Rule: only `applied` and `left_out` are taken from the ledger; `read` is recounted from the landed
 tables inside the ledger's cut, `dropped` and `undecodable` from their tables, by distinct position. A record with a
-dead letter (it cannot be decoded, or a step failed on it) is undecodable even if it was also dropped; a refusal of one
-window of a record (`is_record` false) does not count there. Refusals, by operator and reason, are recounted as rows of
-`dropped`, whatever else became of the record. Outputs have as many
+dead letter (it cannot be decoded, or a step failed on it) is undecodable even if it was also dropped. A refusal of
+one window of a record (`is_record` false) does not count there. Refusals, by operator and reason, are recounted as
+rows of `dropped`, whatever else became of the record. Outputs have as many
 records of the increment as the ledger says, and all files are there.
 """
 
@@ -114,7 +114,7 @@ def _line(number: int, booked: dict[str, Any], read: int, dropped: int, undecoda
 
 
 def _booked(scope: Scope, part: SubTopology) -> dict[str, Any]:
-    """What the ledger's done row says of the sub-topology; rows of before counted no ``left_out``, nor what was
+    """What the ledger's done row says of the sub-topology; rows from before counted no ``left_out``, nor what was
     ``refused``.
     """
     booked = (scope.done.books or {}).get("by_sub_topology", {}).get(str(part.id))
@@ -153,7 +153,7 @@ def _is_inside(partition: int, start: int, end: int) -> pl.Expr:
 
 def _refusals(scope: Scope, table: str, path: str) -> pl.DataFrame:
     """Rows of the increment in `dropped` or `dead_letter`; of those that were dropped, operator, reason, and whether
-    each stands for a whole record.
+    each represents a whole record.
     """
     more = _OF_DROPS if table == DROPPED else {}
     number = scope.increment

@@ -1,8 +1,8 @@
 """G2: no final result before its window closed (KIP-328).
 
 Owns two counts. `early`: the record's own stream time is below ``window_end_ms + wait_ms``; equal is closed.
-`unproven`: its stream time is above the highest record time landed for its task up to its cause, and above every time
-that was recorded for it, so the engine claims a time that nothing had. Rule: the evidence comes from the landed (or
+`unproven`: its stream time is above the highest record time landed for its task up to its cause, and above every
+recorded time of the task. So no input explains that stream time. Rule: the evidence comes from the landed (or
 repartition) table, and from that of recorded times as far as the plan takes them, never from the engine. Where a topic
 has a timestamp extractor, its table does not have the times, nor has a repartition table those of a backfill, and
 nothing is counted as unproven.
@@ -108,7 +108,7 @@ def _highest_of_cut(scope: Scope, source: Source) -> pl.DataFrame:
 
 
 def _split_known(files: list[DataFile], first: int) -> tuple[int | None, list[DataFile]]:
-    """Highest time of the files that end before offset ``first``, as their bounds tell; and the files to open."""
+    """Highest time of the files that end before offset ``first``, by their bounds; and the files to open."""
     known = [f for f in files if f.max_offset is not None and f.max_offset < first and "timestamp" in f.bounds]
     opened = [file for file in files if file not in known and file.records != 0]
     return max((file.bounds["timestamp"][1] for file in known), default=None), opened

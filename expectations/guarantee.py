@@ -29,7 +29,7 @@ class Rule:
 class Guarantee:
     """One guarantee. ``kip``: "" where it is of none; ``kafka``: the class of Kafka Streams that keeps it, "" likewise.
 
-    ``evidence``: what is compared with what; ``cost``: what is read. ``check`` names the asset check, ``proof`` the
+    ``evidence``: the tables that are compared; ``cost``: what is read. ``check`` names the asset check, ``proof`` the
     test file that breaks it on purpose. ``severity``: whether an increment that breaks it is wrong, or to be looked at.
     ``questions``: the tables of a topology that it speaks of. ``by_settings``: it judges rows by what the topology says
     of them (a gap, a wait, which output is final), so it says nothing of an increment that another topology ran.

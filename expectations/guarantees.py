@@ -1,6 +1,6 @@
 """The guarantees, and which of them a topology has.
 
-Owns the list. Rule: each stands beside its audit; what is in the list is told in expectations/README.md and has a
+Owns the list. Rule: each is beside its audit; what is in the list is described in expectations/README.md and has a
 mutant (tests/expectations/mutants.py) that it finds.
 """
 

@@ -1,8 +1,8 @@
 """Two tables in which the quality of a pipeline is kept over time: verdicts on guarantees, and numbers of increments.
 
-Owns their columns, and that a row comes in once, however often it is told: of two who write at once, the second looks
-again at what there is. Rule: rows are only added. Of several verdicts on one increment the newest counts
-(`recorded_at_ms`); rows of an increment that a restore withdrew stay, with the epoch of then.
+Owns their columns, and that a row comes in once, however often it is reported: of two writers at once, the second
+reads the table again. Rule: rows are only added. Of several verdicts on one increment the newest counts
+(`recorded_at_ms`); rows of an increment that a restore withdrew stay, with the epoch of that time.
 """
 
 import json
@@ -73,9 +73,9 @@ Row = dict[str, Any]
 def record_verdicts(warehouse: Warehouse, pipeline: str, verdicts: Sequence[Verdict]) -> int:
     """Add verdicts to `quality_results`; returns how many rows that made.
 
-    A verdict on an increment that says what the newest row on it says already adds none; nor does one on an increment
-    that is not done, which is on nothing, nor one without evidence where there was some: what was judged by the code
-    that ran the increment stands, though the code of now cannot say it. Raises CommitLost when others kept writing.
+    A verdict adds no row if it equals the newest one of its increment, or if the increment is not done. Nor does a
+    verdict without evidence replace one that had it: what was judged by the code that ran the increment stays, though
+    the current code cannot judge it. Raises CommitLost when others kept writing.
     """
     tables = warehouse.pipeline(pipeline)
     ledger = Ledger(tables.ledger, warehouse.storage_options)
@@ -150,7 +150,7 @@ def _append(
             compact(path, app_id=_APP_ID, increment=number, storage_options=storage_options)
         return len(rows)
     raise CommitLost(
-        path, "a moment in which nobody else writes", f"{_ATTEMPTS} others that were quicker", "run the check again"
+        path, "a time at which no other process writes", f"{_ATTEMPTS} others that were quicker", "run the check again"
     )
 
 

@@ -1,9 +1,9 @@
-"""Rows of before the increment, of a store: as many as may be read.
+"""Rows from before the increment, of a store: as many as may be read.
 
-Owns the limit. Rule: the newest files are read first, since their rows stand for older ones of the same row key, up to
-HISTORY_SHARE times the increment's own rows (or HISTORY_ROWS_MIN); what is older is read by chance, so that on average
-no more than the limit is read again. The chance is drawn from a seed that is told with the counts, made of the
-pipeline, the table and the increment: who judges again reads the same. What is not read can hide a violation and never
+Owns the limit. Rule: the newest files are read first, since their rows represent older ones of the same row key, up
+to HISTORY_SHARE times the increment's own rows (or HISTORY_ROWS_MIN). Older files are sampled, so that on average no
+more than the limit is read again. The seed of the sample is made of the pipeline, the table and the increment, and is
+reported with the counts: a second check reads the same files. What is not read can hide a violation and never
 makes one.
 """
 

@@ -1,7 +1,8 @@
-"""What one run of Dagster was asked for, and what it says of what it did not do.
+"""What one run of Dagster was asked for, and its messages about what it did not do.
 
 Owns the way from a run's config to the pipeline of that run, its dry run, and the one sentence with which a step fails.
-Rule: what contradicts fails before anything is done; what was not selected is observed, and told when it is asked for.
+Rule: what contradicts fails before anything is done; what was not selected is observed, and reported when it is asked
+for.
 """
 
 from collections.abc import Iterator, Sequence
@@ -68,7 +69,9 @@ def advance_topics(context: dg.AssetExecutionContext, pipeline: Pipeline, asked:
 
 
 def observe_the_others(context: dg.AssetExecutionContext, pipeline: Pipeline, partition: str | None = None) -> None:
-    """The increment ran whole: say so of the tables that were not selected. They are told of it when they are asked."""
+    """The increment ran whole: say so of the tables that were not selected. It is reported to them when they are
+    asked.
+    """
     last = pipeline.ledger.last_done()
     for name in written_tables(pipeline):
         if last is not None and pipeline.key(name) not in context.selected_asset_keys:

@@ -1,8 +1,8 @@
 """Assets of a pipeline: one for each landed topic and for each table that an increment writes.
 
-Owns what the step does: one multi-asset lands what is new, replays it and tells what the ledger says. Rule: **the step
-runs the replay, the ledger speaks.** An increment is one: all sub-topologies, one ledger row. Of every asset that was
-asked for, the step reports the increments in the ledger that Dagster has not heard of, one materialization an
+Owns what the step does: one multi-asset lands what is new, replays it and reports what the ledger says. Rule: **the
+step runs the replay, the ledger speaks.** An increment is one: all sub-topologies, one ledger row. Of every asset
+that was asked for, the step reports the increments in the ledger that Dagster does not know yet, one materialization an
 increment, with that row's numbers and data version. An asset of which there are none is *observed*, never materialized:
 so the last real numbers stay, and nobody downstream runs for nothing. Its checks, which Dagster skips with it, are made
 here.
@@ -224,7 +224,7 @@ def _report(
     quiet: list[dg.AssetKey],
     waits: Sequence[WaitingInput] = (),
 ) -> Told:
-    """One materialization for each increment that Dagster has not heard of; if there is none, an observation, and the
+    """One materialization for each increment that Dagster does not know yet; if there is none, an observation, and the
     key is one of the ``quiet``.
     """
     key, last = pipeline.key(table), ledger.last_done()
@@ -254,7 +254,7 @@ def _check_quiet(context: dg.AssetExecutionContext, pipeline: Pipeline, quiet: l
 
 
 def _observe_external_topics(context: dg.AssetExecutionContext, pipeline: Pipeline) -> None:
-    """Tell Dagster how far the topics have landed that others land."""
+    """Report to Dagster the landed offsets of topics that other pipelines land."""
     for topic in pipeline.topology.source_topics():
         is_told = topic in pipeline.sources or topic in pipeline.landed_by
         row = None if is_told else pipeline.landing_ledger(topic).last_done()
@@ -287,7 +287,7 @@ def table_spec(pipeline: Pipeline, sub: SubTopology, table: Table) -> dg.AssetSp
 
 
 def refusals_spec(pipeline: Pipeline, name: str) -> dg.AssetSpec:
-    """Of `dropped` or `dead_letter`, which stand for the whole pipeline."""
+    """Of `dropped` or `dead_letter`, which are about the whole pipeline."""
     topics = [TableName.landed(topic) for topic in pipeline.topology.source_topics()]
     return _spec(pipeline, name, topics, {pipeline.engine.kind, "deltalake"})
 

@@ -1,4 +1,4 @@
-"""Asset checks: one for each guarantee and output, blocking, so that nothing downstream reads a lie.
+"""Asset checks: one for each guarantee and output, blocking, so that nothing downstream reads wrong rows.
 
 Owns the way from verdicts to Dagster. Rule: a check speaks of increments, never of "latest": it asks `expectations`
 about every increment since the last one up to which the guarantee held, at the table version in the ledger. Broken
@@ -61,8 +61,8 @@ def _checked_tables(pipeline: Pipeline) -> list[TableName]:
 
 
 def guarantees_of(pipeline: Pipeline, output: str) -> list[Guarantee]:
-    """What must hold for an output and for what its records came through; not what is only a warning, since the checks
-    of what was refused tell it of the increments of a run.
+    """The guarantees of an output and of the nodes above it. Warnings are left out, since the checks of drops and
+    dead letters report them for the increments of a run.
     """
     questions = questions_of(facts_of_output(pipeline.topology, output))
     found = {question.guarantee.id: question.guarantee for question in questions}

@@ -32,7 +32,7 @@ class SparkStart:
         Thread(target=self._open, args=(open_spark, master), name="replay-spark", daemon=True).start()
 
     def __call__(self, say: Callable[[str], None] = lambda step: None) -> "SparkSession":
-        """``say``: told again and again what is waited for."""
+        """``say``: called repeatedly with what the engine waits for."""
         while True:
             try:
                 return self._session.result(LOOK_SECONDS)

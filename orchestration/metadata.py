@@ -1,9 +1,8 @@
 """What a materialization says: numbers that Dagster plots over time, the cut, the table.
 
-Owns the names of metadata. Rule: everything is read from the ledger and from the table at the version in it, so an
-increment says the same whoever reports it and however often; only what is told of the placement of tasks is told of
-the last increment alone. Times and durations are milliseconds where the name ends
-in `_ms`; `seconds/<part>` are seconds.
+Owns the names of metadata. Rule: everything is read from the ledger and from the table at the version in it, so the
+metadata of an increment are always the same. Only those about the placement of tasks are of the last increment alone.
+Times and durations are milliseconds where the name ends in `_ms`; `seconds/<part>` are seconds.
 """
 
 import re

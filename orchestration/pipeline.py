@@ -1,8 +1,8 @@
 """A pipeline, as all its definitions see it: topology, tables, settings, and the names they go by in Dagster.
 
 Owns names. Rule: an asset key is the pipeline's name and then the table's name as the warehouse spells it
-(`flights/outputs/hourly`, `flights/landed/departures`), so who knows the one finds the other; what else it may be, a
-translator says (settings/translator.py).
+(`flights/outputs/hourly`, `flights/landed/departures`), so each name gives the other. A translator may choose other
+keys (settings/translator.py).
 """
 
 import re
@@ -47,7 +47,7 @@ class Pipeline:
     ``landed_by``: topic → the pipeline of the same warehouse that lands it.
 
     ``suites``: of the user's project, which checks judge too; ``data_docs``: where pages are built, None: nowhere.
-    ``landing``: what a landing does with what is wrong. ``max_records``, ``increments``, ``idle``: as
+    ``landing``: how a landing handles bad input. ``max_records``, ``increments``, ``idle``: as
     ``kstreams_replay.replay`` takes them. Of one run alone: ``flush``, whether history is closed, and ``wanted``, what
     to do with the state of changed code.
     """

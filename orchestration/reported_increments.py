@@ -1,4 +1,4 @@
-"""What Dagster has been told already, and so which increments an asset or a check still has to speak of.
+"""What was reported to Dagster already, and so which increments an asset or a check still has to report.
 
 Owns the reading of Dagster's event log. Rule: the ledger says what happened, the event log only what was reported; an
 asset reports every increment between the two once and in order. So a step that died after its commit, a subset of

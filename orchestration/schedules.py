@@ -66,7 +66,7 @@ def landing_job(pipeline: Pipeline) -> UnresolvedAssetJobDefinition:
 
 
 def freshness_job(pipeline: Pipeline) -> UnresolvedAssetJobDefinition:
-    """Only whether outputs are fresh, for when nothing runs. It reads the ledger, and is done in a moment."""
+    """Only whether outputs are fresh, for when nothing runs. It reads the ledger, which takes milliseconds."""
     outputs = [sink.topic for sub in pipeline.topology.sub_topologies for sink in sub.sinks]
     keys = [dg.AssetCheckKey(pipeline.key(TableName.output(output)), FRESH) for output in outputs]
     return dg.define_asset_job(
@@ -181,7 +181,7 @@ def judged(pipeline: Pipeline, instance: dg.DagsterInstance, record: RunRecord, 
 def _lost(
     instance: dg.DagsterInstance, record: RunRecord, beat: Heartbeat | None, at_ms: int, age_ms: int
 ) -> str | None:
-    """Why a run is lost; None: it lives, as far as anybody can tell."""
+    """Why a run is lost; None: it is not known to be lost."""
     if beat is not None and at_ms - beat.written_at_ms > LOST_SECONDS * 1000:
         return f"its last heartbeat is of {utc(beat.written_at_ms)}, when it was at: {beat.said}"
     has_begun = record.dagster_run.status is dg.DagsterRunStatus.STARTED

@@ -1,6 +1,6 @@
 """What a pipeline waits for, in words: landed records that are held back, and results that are not yet final.
 
-Rule: who waits, for whom, until when, and how it can go on; the same words for the command, Dagster's log and its
+Rule: who waits, for whom, until when, and how it can continue; the same words for the command, Dagster's log and its
 checks.
 """
 
@@ -102,7 +102,7 @@ def _bounds(as_of: AsOf, store: str) -> tuple[int | None, int | None]:
 
 
 def sentences_of(waits: Sequence[WaitingInput]) -> list[str]:
-    """A sentence for each partition that waits, and how it can go on; [] when nothing waits."""
+    """A sentence for each partition that waits, and how it can continue; [] when nothing waits."""
     if not waits:
         return []
     last = max(waits, key=lambda each: each.last_ms)

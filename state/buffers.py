@@ -1,7 +1,7 @@
 """Arrow arrays as NumPy views, and back, without a copy where Arrow's layout allows it.
 
 Owns nothing. Rule: every function takes any slice (``array.offset`` may be anything), zero rows and all nulls; what
-stands in a null row of a view is undefined, except that binary views never reach outside their data.
+is in a null row of a view is undefined, except that binary views never reach outside their data.
 """
 
 from typing import NamedTuple

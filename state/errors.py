@@ -1,6 +1,6 @@
 """Every error this project raises on purpose, as one tree.
 
-Rule: a bug is an ``assert``; bad input is a dropped record or a dead letter; a run that cannot go on is a
+Rule: a bug is an ``assert``; bad input is a dropped record or a dead letter; a run that cannot continue is a
 ``ReplayError``. Each message names the place, what was expected, what was got, and ends with the next step.
 
     ReplayError
@@ -17,7 +17,7 @@ Rule: a bug is an ``assert``; bad input is a dropped record or a dead letter; a 
     ├── BackfillDiffers        a backfill has other rows than its pipeline, though the code is the same
     ├── NewerFormat            a later version wrote this table or ledger in a way that this one would misread
     ├── CommitLost             Delta accepted a commit and did not make it
-    │   └── Fenced             another runner went on with the table, or shut this one out
+    │   └── Fenced             another runner continued with the table, or shut this one out
     ├── Damaged                what was committed is not there any more, or is another thing
     │   ├── DamagedFile        a data file of a table
     │   ├── DamagedTable       a table, or its Delta log

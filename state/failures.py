@@ -27,7 +27,7 @@ _BY_NUMBER = {
     errno.EMFILE: ("a file handle", f"raise the limit of open files (ulimit -n), {_AGAIN}"),
     errno.ENFILE: ("a file handle", f"let the machine open more files, {_AGAIN}"),
     errno.EIO: ("a disk that works", f"look into the machine's log for this disk, {_AGAIN}"),
-    errno.ESTALE: ("a mount that answers", f"mount the folder anew, {_AGAIN}"),
+    errno.ESTALE: ("a mount that answers", f"mount the folder again, {_AGAIN}"),
     errno.ENAMETOOLONG: ("a path that the file system takes", "choose shorter names"),
 }
 """What was expected, and the next step, by the system's number."""
@@ -94,7 +94,7 @@ def _translated(error: BaseException, place: str) -> ReplayError | None:
     return None
 
 
-_CHECK = "check the path and the file; `replay restore`, or landing it again, makes it anew"
+_CHECK = "check the path and the file; `replay restore`, or landing it again, restores it"
 
 
 def _of_system(number: int | None, place: str, text: str) -> StorageError:

@@ -1,6 +1,6 @@
 """``python -m tests.broken_rules``: break one rule of each operator family, one at a time, and see a test fail.
 
-Owns the list. Rule: a change is made in a copy of the checkout; its old text stands in one file of the packages, so
+Owns the list. Rule: a change is made in a copy of the checkout; its old text is in one file of the packages, so
 that it is found wherever that file lies. Kernels run interpreted in it, since Numba's cache does not see that a kernel
 changed which others inline. What is run is the part of the default tier that asks operators: scenarios of Kafka
 Streams, then the operators' own tests and those of the DSL. Exit code 1: a broken rule was not noticed.

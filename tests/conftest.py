@@ -37,7 +37,7 @@ GROUPS = {"broker": "spark", "spark": "spark", "oracle": "oracle"}
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """All processes of the run play the same slice and share a folder: the first one says which."""
+    """All processes of the run play the same slice and share a folder: the first one chooses it."""
     os.environ.setdefault(SLICE_VARIABLE, str(slice_number()))
     run_folder()
     keep_bytecode(config.rootpath / ".pytest_cache" / "bytecode")

@@ -1,4 +1,4 @@
-"""Landed topics planted without Spark, and whole pipelines read back as plain rows, for tests that compare tables."""
+"""Landed topics written without Spark, and whole pipelines read back as plain rows, for tests that compare tables."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -78,7 +78,7 @@ Rows = list[dict[str, Any]]
 def tables_of(warehouse: Warehouse, pipeline: str, topology: Topology) -> dict[str, Rows]:
     """Every table of a pipeline as rows: outputs, repartitions, drops and dead letters whole, stores as what they show.
 
-    The increment is left out, since a cut must not show; rows stand in an order that does not depend on files.
+    The increment is left out, since a cut must not show; rows are in an order that does not depend on files.
     """
     tables = warehouse.pipeline(pipeline)
     paths = {"dropped": tables.dropped, "dead_letter": tables.dead_letter}

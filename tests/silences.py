@@ -244,7 +244,7 @@ SILENCES = [
     ),
     _silence(
         "what Ctrl-C kept", "laws/test_stopped_runs.py::test_a_stopped_run_says_so_and_the_next_one_goes_on",
-        'print(f"replay: {invocation.kept}; the same command goes on from there", file=sys.stderr)', "pass",
+        'print(f"replay: {invocation.kept}; the same command continues from there", file=sys.stderr)', "pass",
     ),
     _silence(
         "a query that reads a file of the machine", f"{_CLI}/test_sql.py::test_no_query_reads_a_file_of_the_machine",

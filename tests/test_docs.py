@@ -1,6 +1,6 @@
 """Docs that cannot drift: what a document lists is compared with the code that it describes.
 
-Rule: a list in a document is complete and in the code's own words, or a test here says which line is missing.
+Rule: a list in a document is complete and in the code's own words, or a test here names the line that is missing.
 """
 
 import ast
@@ -92,7 +92,7 @@ def document(path: str) -> str:
 
 
 def section(text: str, heading: str) -> str:
-    """What stands below ``heading`` ("## Run it") up to the next one of its level or above."""
+    """What is below ``heading`` ("## Run it") up to the next one of its level or above."""
     level = len(heading) - len(heading.lstrip("#"))
     _, found, rest = f"\n{text}".partition(f"\n{heading}\n")
     assert found, f"no heading {heading!r}: add it"

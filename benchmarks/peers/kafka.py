@@ -70,7 +70,7 @@ PREFIXES = (
     (("W1u",), ("memory-nocache",), 100_000, "a search in its session store walks all ends of 30 s, of every key"),
     (("W1", "W1u", "W7"), ("memory",), 100_000, "1,500 records/s: the record cache before the store is slow"),
 )
-"""(workloads, configurations, records, reason): where a prefix of the rows stands for all of them."""
+"""(workloads, configurations, records, reason): where a prefix of the rows represents all of them."""
 NOTES = {"W5": "a foreign-key join drops answers to a row that has changed since, so how many come out is chance"}
 
 

@@ -1,6 +1,6 @@
 """Reads from a warehouse that are as slow as from an object store, in a time that is counted and not waited for.
 
-Owns the delay: so many seconds an open, so many bytes a second. Rule: it stands in the file system layer, where every
+Owns the delay: so many seconds an open, so many bytes a second. Rule: it is in the file system layer, where every
 reader of a warehouse's data files opens them (``state/tables/parquet_reader.py``); warm copies are local, and free.
 """
 

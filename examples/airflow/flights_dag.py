@@ -1,8 +1,8 @@
 """A DAG for Apache Airflow 3: land the flights, replay what has landed, check what came out, each night.
 
-Owns what an exit code of `replay` means to Airflow (orchestration/README.md, Exit codes). Rule: 0 and 5 are done, 3 is
-nothing new, which skips what comes behind; 2 and 4 fail at once, since trying again will not help; whatever else fails
-is tried again, which is safe: an increment that died is run again as planned. A task that is stopped sends SIGTERM on
+Owns what an exit code of `replay` means to Airflow (orchestration/README.md, Exit codes). Rule: 0 and 5 are done. 3
+is nothing new, which skips the later tasks. 2 and 4 fail at once, since trying again will not help. Any other code is
+tried again, which is safe: an increment that died is run again as planned. A task that is stopped sends SIGTERM on
 to the command, which says what stays.
 
 Copy it to the folder of the DAGs. ``REPLAY_WAREHOUSE`` and ``REPLAY_INCOMING`` in the environment of the workers say
@@ -28,7 +28,7 @@ NOT_AGAIN = {2: "an argument or a setting is wrong", 4: "a check failed, or no r
 
 
 def replay(*arguments: str) -> None:
-    """Run `replay` to its end, and tell Airflow what came of it. What it says on stderr stands in the task's log."""
+    """Run `replay` to its end, and report its result to Airflow. What it says on stderr is in the task's log."""
     command = ["replay", *arguments]
     with subprocess.Popen(command) as process:
         try:
@@ -73,7 +73,7 @@ def flights_replay() -> None:
 
     @task
     def check() -> None:
-        """Fails when a guarantee of an output is broken, so that nobody behind it reads a lie."""
+        """Fails when a guarantee of an output is broken, so that no later task reads wrong rows."""
         replay("check", TOPOLOGY, *place(), "--pipeline", PIPELINE)
 
     replayed = run()

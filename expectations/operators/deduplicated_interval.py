@@ -1,10 +1,10 @@
 """G14: records that a deduplication keeps are further apart than its interval, and what it refuses has a kept one
 (KIP-655).
 
-Owns two counts, of the increment's own records, for deduplications by key. The records of the input are put into order
-and judged again: of a key, the newest kept record that was itself not too old is the one that others are compared with,
-until stream time is more than the interval past it. `too_close`: a kept record at most the interval from that one.
-`refused`: a record that is not in the output though none is that close. A record without a key is always kept.
+Owns two counts, of the increment's own records, for deduplications by key. The records of the input are put into
+order and judged again. Each record is compared with the newest kept record of its key that was not too old itself,
+until stream time is more than the interval past that one. `too_close`: a kept record at most the interval from that
+one. `refused`: a record that is not in the output though none is that close. A record without a key is always kept.
 """
 
 from collections.abc import Iterator

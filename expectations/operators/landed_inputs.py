@@ -1,7 +1,8 @@
 """Records that an operator in the middle of a topology got, as the table of its input has them.
 
-Owns reading them. Rule: the operator's input is a landed topic or a repartition table, with steps between that make one
-record of one and keep its key; so a row of an output is of the record at its `cause_offset`, in the same partition.
+Owns reading them. Rule: the operator's input is a landed topic or a repartition table, with steps between that make
+one record of one and keep its key. So a row of an output is of the record at its `cause_offset`, in the same
+partition.
 """
 
 import polars as pl
@@ -128,8 +129,8 @@ def _has_some(scope: Scope, given: Input, column: str, wanted: pl.Expr, lowest_m
 
 
 def reached_before(scope: Scope, given: Input, begins: pl.DataFrame) -> list[int]:
-    """For partitions of ``begins`` with records before `_begin`: a time that these had reached, as bounds of files
-    tell; 0 where they do not tell it.
+    """For partitions of ``begins`` with records before `_begin`: a time that these had reached, by the bounds of
+    files; 0 if the bounds do not say.
     """
     _path, files = scope.source_files(_source(given))
     found = []

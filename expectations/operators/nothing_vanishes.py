@@ -3,7 +3,7 @@
 Owns two counts. `vanished`: the increment changed a window in the store of the aggregate, which neither waits in the
 buffer afterwards nor left to the output in the increment. `lost`: a window that had waited before the increment closed
 in it, by the stream time of the buffer, and did not leave; a session may have been merged into another one instead.
-What was refused never came to the store, and stands in `dropped`, which G3 recounts. Judged where an output has all
+What was refused never came to the store, and is in `dropped`, which G3 recounts. Judged where an output has all
 that leaves the suppress.
 """
 

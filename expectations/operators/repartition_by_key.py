@@ -40,7 +40,7 @@ def audit_repartition_by_key(scope: Scope, who: Promised, promise: Repartitioned
 
 
 def _gaps(scope: Scope, promise: Repartitioned, rows: pl.DataFrame) -> pl.DataFrame:
-    """Records that do not follow the one before them; before the first of the increment, as bounds of files tell."""
+    """Records that do not follow the one before them; before the first of the increment, by the bounds of files."""
     path, number = scope.tables.table(promise.table), scope.increment
     last: dict[int, int] = {}
     for file in scope.files(promise.table, path):

@@ -2,11 +2,11 @@
 (KIP-633).
 
 Owns one count. A row of the output names its cause (partition, offset) and a time, which is that of the later record of
-a pair. The pairs that can be behind it are recomputed from both inputs: the record at that place, on either side, with
-records of the other side and the same key, of which the later one has that time, in ``[left - before, left + after]``,
-both ends included. `outside`: rows of one cause and time beyond the pairs that there are and, where a side is outer,
-the records of that time that meet nobody of the increments before. Records are not told by value, since a joiner may
-make anything of them.
+a pair. The pairs that can be behind it are recomputed from both inputs. A pair is the record at that position, on
+either side, and a record of the other side with the same key. The later of both has that time, and the right one is
+in ``[left - before, left + after]``, both ends included. `outside`: rows of one cause and time beyond the pairs that
+there are and, where a side is outer, the records of that time that match none of earlier increments. Records are not
+identified by value, since a joiner may make anything of them.
 """
 
 from collections.abc import Iterator
@@ -78,9 +78,9 @@ def _alone(
     inputs: tuple[Input, Input],
     records_of: tuple[pl.DataFrame, pl.DataFrame],
 ) -> pl.DataFrame:
-    """TIME of records of an outer side that may go alone: they meet nobody of an increment before, or are the cause
-    themselves, as one that comes when its window has closed; not one with a partner of its time or before, since that
-    would be a pair of this cause and time.
+    """TIME of records of an outer side that may be forwarded alone: they match none of an earlier increment, or are
+    the cause themselves, as one that comes when its window has closed. A record with a partner of its time or before
+    is not among them, since that would be a pair of this cause and time.
     """
     places = rows.select("partition", pl.col("cause_offset").alias("offset")).unique()
     found = [pl.DataFrame(schema={"partition": pl.Int32, "record_time_ms": pl.Int64})]
@@ -121,7 +121,7 @@ G13 = Guarantee(
         Rule(
             "expect_pairs_within_the_window",
             "outside",
-            "No more rows of a cause and time than pairs of its record in the window, and records that meet nobody.",
+            "No more rows of a cause and time than pairs of its record in the window, and records without a match.",
         ),
     ),
     kafka="KStreamKStreamJoin",

@@ -1,7 +1,7 @@
 """G8: recorded times and stream times never go back (Kafka's stream time, PartitionGroup.streamTime).
 
 Owns two counts. `recorded_back`: a recorded time of a partition that the increment took is below one that was recorded
-before it, or stands before a record of an earlier place. `stream_back`: a task's stream time, as the ledger has it, is
+before it, or is before a record of an earlier place. `stream_back`: a task's stream time, as the ledger has it, is
 below that of the increment before.
 """
 
@@ -80,7 +80,7 @@ G8 = Guarantee(
     status="done",
     rules=(
         Rule("expect_recorded_times_to_rise", "recorded_back", "No recorded time is below an earlier one."),
-        Rule("expect_stream_times_to_rise", "stream_back", "No task's stream time is below that of before."),
+        Rule("expect_stream_times_to_rise", "stream_back", "No task's stream time is below its earlier one."),
     ),
     kafka="PartitionGroup",
     evidence="recorded times against those before them, stream times in the ledger against the increment before",

@@ -69,7 +69,7 @@ def run_checkpoint(
     """Judge all of it, and build its Data Docs where ``docs`` says so.
 
     Raises what Great Expectations raises, RuntimeError when an expectation of a guarantee could not be computed, and
-    OSError when pages could not be written. A suite of a user that cannot be judged is told in its answer.
+    OSError when pages could not be written. A user's suite that cannot be judged is reported in its answer.
     """
     gx, begun = load_great_expectations(), time.perf_counter()
     tables = {table: list(each) for table, each in groupby(sorted(evidence, key=_table), key=_table)}
@@ -94,7 +94,7 @@ def run_checkpoint(
 
 
 class _Bench:
-    """The parts of a checkpoint, as they come together."""
+    """The parts of a checkpoint, in the order in which they are made."""
 
     def __init__(self, gx: Any, context: Any, source: Any) -> None:
         self.gx, self.context, self.source = gx, context, source
@@ -155,7 +155,7 @@ def _failed(result: Any) -> Failed:
 
 
 def _label(result: Any) -> str:
-    """An expectation and the columns that it is told; one that knows its column itself has none."""
+    """An expectation and the columns that are passed to it; one that has a column of its own gets none."""
     kwargs = result.expectation_config.kwargs
     columns = [
         kwargs[name] for name in ("column", "column_A", "column_B", "column_list", "column_set") if kwargs.get(name)

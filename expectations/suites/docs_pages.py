@@ -1,8 +1,8 @@
 """How pages of Data Docs look: as Great Expectations draws them, but readable without any network, and without scripts.
 
-Owns the look. Rule: a page loads nothing from anywhere and runs nothing, which its policy says to browsers too; what
-the files that are not loaded would have drawn (marks of verdicts, columns, what folds out) a small style of our own
-does. Each page says which increment it is about, and which run asked.
+Owns the look. Rule: a page loads nothing from anywhere and runs nothing, which its policy enforces in browsers, too; a
+small style of our own replaces the files that are not loaded (marks of verdicts, columns, foldouts). Each page names
+its increment and the run that checked it.
 """
 
 import html

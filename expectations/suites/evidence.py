@@ -1,9 +1,9 @@
 """What the guarantees found about a table, as a suite of Great Expectations and a batch of rows for it.
 
 Owns names and columns of both. Rule: one suite a table, one expectation a rule, named as the rule. A batch has, for
-every rule, the counts that were found (one row each), and behind them the rows that speak against it, as they stand in
-the table; an expectation looks at the rows of its own rule alone (its row condition) and holds when none of them has
-a violation. So it is Great Expectations that judges, on the same numbers as the plain engine.
+every rule, the counts that were found (one row each), and behind them the violating rows of the table. An expectation
+looks at the rows of its own rule alone (its row condition) and holds when none of them has a violation. So it is
+Great Expectations that judges, on the same numbers as the plain engine.
 """
 
 import json
@@ -21,7 +21,7 @@ from .library import load_great_expectations
 VIOLATION = "violation"
 """What speaks against the rule, in words; null where nothing does."""
 ROW = "row"
-"""The row of a table that a row of a batch stands for, in words; every batch of a checkpoint has it."""
+"""The row of a table that a row of a batch represents, in words; every batch of a checkpoint has it."""
 SEVERITIES = {"error": "critical", "warning": "warning"}
 """Ours, in Great Expectations' words."""
 _SCHEMA = {"guarantee": pl.String, "rule": pl.String, "count": pl.Int64, VIOLATION: pl.String, ROW: pl.String}
@@ -111,7 +111,7 @@ def _source(guarantee: Guarantee) -> str:
 
 
 def _is_against(rule: Rule, row: dict[str, Any]) -> bool:
-    """A row says which rule it breaks (`breaks`, or `is_early`), or speaks against all rules of its guarantee."""
+    """A row names the rule it breaks (`breaks`, or `is_early`), or speaks against all rules of its guarantee."""
     return row["breaks"] == rule.column if "breaks" in row else bool(row.get(f"is_{rule.column}", True))
 
 

@@ -1,10 +1,10 @@
-"""Backfills: the rows of a range of time, made anew on a branch, and proved to be those of a replay of everything.
+"""Backfills: the rows of a range of time, made again on a branch, and proved to be those of a replay of everything.
 
 Owns the order of steps. Rule: a replay begins so far before the range that nothing older decides a row of it
-(jobs/branches/horizon.py), keeps state alone while it warms up, then the rows of the range, and goes on until nothing
-of the range is still to come. The topology of now reads the landed log; where a node keeps what a key has without end,
-it goes on from the state of an increment of the parent. What is not proved begins earlier, so a backfill is right or it
-is not there.
+(jobs/branches/horizon.py), and keeps only state while it warms up. Then it keeps the rows of the range, and continues
+until the range is complete. The current topology reads the landed log; where a node keeps what a key has without end,
+it continues from the state of an increment of the parent. What is not proved begins earlier, so a backfill is right
+or it is not there.
 """
 
 from collections.abc import Callable, Iterator
@@ -67,12 +67,13 @@ def backfill(
     on_step: OnStep = lambda step: None,
     doing: Callable[[str], None] = lambda sentence: None,
 ) -> Backfill:
-    """Make the rows of ``pipeline`` with times in ``[from_ms, to_ms)`` anew, with ``topology``, as the branch ``name``.
+    """Make the rows of ``pipeline`` with times in ``[from_ms, to_ms)`` again, with ``topology``, as the branch
+    ``name``.
 
-    What has landed is read; ``max_records``: of an increment. ``on_step``: as of ``replay``; ``doing``: told in words.
-    Raises ConfigError for a range or a name that cannot be; LandingError when records that matter were never landed;
-    BackfillDiffers when the parent has other rows although nothing was changed; and what a replay raises. In all these
-    cases there is no branch.
+    What has landed is read; ``max_records``: of an increment. ``on_step``: as of ``replay``; ``doing``: gets a line
+    for each step. Raises ConfigError for a range or a name that cannot be; LandingError when records that matter were
+    never landed; BackfillDiffers when the parent has other rows although nothing was changed; and what a replay
+    raises. In all these cases there is no branch.
     """
     if not from_ms < to_ms:
         raise ConfigError("range", "an end after its beginning", f"{from_ms} to {to_ms} ms", "correct --from or --to")
@@ -186,7 +187,7 @@ class _Run:
         return _Beginning(Start(times), None, missing)
 
     def _forked(self, rows: list[LedgerRow[DoneRow]]) -> _Beginning:
-        """With the state of the last of ``rows`` that is early enough, and that the topology can go on from."""
+        """With the state of the last of ``rows`` that is early enough, and that the topology can continue from."""
         graph_start = Start({group: self.horizon.start(group, self.range.from_ms) for group in self.log.groups})
         range_start = Start(dict.fromkeys(self.log.groups, self.range.from_ms))
         for row in reversed(in_force(rows)):

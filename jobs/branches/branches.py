@@ -1,7 +1,7 @@
 """Branches: pipelines that begin with another one's past, without a copy of it.
 
 Owns the registry `<warehouse>/branches`, a row an event, the newest of a name counting. Rule: a branch is registered,
-and so its parent's versions pinned, before it has a ledger; its ledger begins with a done row of the fork's increment,
+and so its parent's versions pinned, before it has a ledger. Its ledger begins with a done row of the fork's increment,
 whose `bases` say where its rows up to there are. Its own rows are in its own folder, so a branch costs what it changes.
 """
 
@@ -98,8 +98,8 @@ def fork(
     """Begin the branch ``name`` with what ``pipeline`` was after ``increment`` (0: with nothing); return its first row.
 
     ``topology``: the changed code that it will be replayed with. One that died is begun again. Raises ConfigError for a
-    name that is taken, CodeChanged for a topology that cannot go on from the state, LedgerError for an increment that
-    is not done.
+    name that is taken, CodeChanged for a topology that cannot continue from the state, LedgerError for an increment
+    that is not done.
     """
     row = None if increment == 0 else done_row(warehouse, pipeline, increment)
     base = DoneRow() if row is None else row.content
@@ -228,7 +228,7 @@ def _events(warehouse: Warehouse) -> list[dict[str, Any]]:
 
 
 def _enter(warehouse: Warehouse, branch: Branch, status: str) -> None:
-    """Append an event. LedgerConflict when somebody else changed the registry at the same moment."""
+    """Append an event. LedgerConflict when another process changed the registry at the same time."""
     table = create_table(warehouse.branches, BRANCHES_SCHEMA, storage_options=warehouse.storage_options)
     sequence = max((row["sequence"] for row in _events(warehouse)), default=0) + 1
     cells = sequence, branch.name, branch.parent, branch.increment, json.dumps(branch.bases), status

@@ -3,8 +3,8 @@
 Owns the horizon and its proof. Rule: what was never read is of a time up to H. Each node then says how long that can
 matter to it (`Node.reach`): once its stream time has passed H by its own reach and those of all above it, it decides
 nothing by what is missing. The graph gives an estimate of where to begin; what was run proves it, by the stream times
-that the tasks have really reached, since a filter may let few records through. Of sessions the rows that are there tell
-it, key by key: none that is open may reach back to H. What is not proved begins earlier, in the end with the first
+that the tasks have really reached, since a filter may let few records through. For sessions the stored rows show it,
+key by key: none that is open may reach back to H. What is not proved begins earlier, in the end with the first
 record that landed.
 """
 
@@ -31,7 +31,7 @@ _NOT_CLOCKS = ("store_time_ms", "tracked_time_ms")
 @dataclass(frozen=True)
 class Unsettled:
     """A node at which what was not read may still matter. ``has_ms``: the stream time that its task has reached,
-    ``needs_ms``: the one from which on it does not, None where only the rows of open sessions would tell.
+    ``needs_ms``: the one from which on it does not, None where only the rows of open sessions show it.
     """
 
     node: str

@@ -1,7 +1,7 @@
 """The proof of a backfill over what was committed: where no code has changed, the parent has the very same rows.
 
 Owns the comparison. Rule: an output is compared when every increment of the parent that decided its rows of the range
-was run by the same steps and stores; then the records of each partition are the same, in the same order, but for their
+was run by the same steps and stores. Then the records of each partition are the same, in the same order, but for their
 offsets and increments.
 """
 
@@ -46,7 +46,7 @@ def compare(
 
 
 def _is_same(topology: Topology, sink: SinkNode, done: DoneRow, now: Mapping[str, Any]) -> bool:
-    """Whether the increment was run by the steps and stores of now above an output; not if something was restated."""
+    """Whether the increment was run by the steps and stores of today above an output; not if something was restated."""
     code = done.code
     if code is None or done.kind is not None or code["made_with"] != now["made_with"]:
         return False

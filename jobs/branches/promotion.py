@@ -1,7 +1,7 @@
-"""Promotion: what a branch has made takes the place of what its parent made since the fork, in one step.
+"""Promotion: the results of a branch replace those of its parent since the fork, in one step.
 
 Owns the conditions. Rule: nobody loses what was read: the branch must have read as far as its parent; and the parent's
-tables keep their columns, though they may gain some, null in the rows of before. A backfill brings the rows of its
+tables keep their columns, though they may gain some, null in the previous rows. A backfill brings the rows of its
 range alone (jobs/branches/range_promotion.py). The step itself is a restatement
 (`jobs/branches/restatement.py`): killed anywhere, it is finished by promoting again, from the same increment of the
 branch.
@@ -36,7 +36,7 @@ def promote(
 ) -> LedgerRow[DoneRow]:
     """Swap the branch ``name`` into its parent; return the parent's done row. Nothing is written if that has been done.
 
-    Raises LedgerError while one of both has an unfinished increment, or the parent has read further than the branch;
+    Raises LedgerError while one of both has an unfinished increment, or the parent has read further than the branch.
     ConfigError when a column of a table that has rows from before the fork is of another type in the branch.
     """
     branch = branch_of(warehouse, name)
@@ -128,7 +128,7 @@ def _refuse_behind(branch: Branch, parent: Cut, cut: Cut) -> None:
 def _refuse_other_columns(warehouse: Warehouse, branch: Branch, base: DoneRow, done: DoneRow) -> None:
     """ConfigError for a table whose columns the parent cannot take over.
 
-    A store may change when nothing of before the fork stays; an output never, since its readers have read it.
+    A store may change when nothing from before the fork stays; an output never, since its readers have read it.
     """
     options = warehouse.storage_options
     for table, version in done.versions.items():

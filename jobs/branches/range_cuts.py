@@ -1,8 +1,8 @@
 """The times of a landed log, as a range is found in it: where a time begins in each partition, and what comes late.
 
 Owns cuts by time. Rule: the cut of a time is, in each partition, its first record (or recorded time) of that time or
-later (Kafka's offsetsForTimes), so it parts no two records that any task would take the other way round, and all before
-it is earlier. Kept are 8 bytes a record.
+later (Kafka's offsetsForTimes). So every record before it is earlier, and no task takes a record behind it before one
+that is in front of it. Kept are 8 bytes a record.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from ..replay.unread_records import PendingQueue
 from ..topology.topology import SubTopology, Topology
 
 Group = int
-"""Number of a set of partitions whose records meet in a task, directly or through repartitions."""
+"""Number of a set of partitions whose records are merged in a task, directly or through repartitions."""
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """Promotion of a backfill: the rows of its range take the place of those that the pipeline has, and nothing else does.
 
 Owns the conditions, and what becomes of an output's files. Rule: a row is withdrawn, or brought, when its own record
-time lies in the range. What is withdrawn goes to `retractions/<output>`; what is brought is published anew, behind all
+time lies in the range. What is withdrawn goes to `retractions/<output>`; what is brought is published again, behind all
 that there is, so no key or window of it may have records behind the range. State, drops, dead letters and positions
-stay: the pipeline goes on as it would have. The step is a restatement (jobs/branches/restatement.py), finished by
+stay: the pipeline continues as it would have. The step is a restatement (jobs/branches/restatement.py), finished by
 promoting again when it was killed.
 """
 

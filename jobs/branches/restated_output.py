@@ -2,7 +2,7 @@
 
 Owns the comparison of two versions of an output. Rule: rows of one increment come and go together, whatever files they
 are in (small files are merged, state/tables/compaction.py). An increment that is live, and that the version to go back
-to has, stays as it was published; the others of that version are published anew, under the restatement's number.
+to has, stays as it was published; the others of that version are published again, under the restatement's number.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -73,7 +73,7 @@ class RestatedOutput:
                 yield file, rows
 
     def _back(self, file: DataFile) -> list[DataFile]:
-        """A file of ``base`` that is not live: as it is where its rows are, else written anew."""
+        """A file of ``base`` that is not live: as it is where its rows are, else written again."""
         mine = self._increments([file])
         if mine <= self._kept:
             return [file]

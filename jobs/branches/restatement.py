@@ -1,9 +1,9 @@
 """Restatements: an increment that puts other rows in the place of what later increments wrote.
 
-Owns the protocol that `restore` and `promote` share. Rule: as every increment, plan row, one Delta transaction a table,
-done row, and whoever dies in between is finished by running again; under a new epoch, and with the marks of all epochs
-before raised, so that runners still at work under them are refused. No number is given twice and nothing committed is
-forgotten: what was restated can still be asked for as of its own increment.
+Owns the protocol that `restore` and `promote` share. Rule: as every increment, it writes a plan row, one Delta
+transaction a table, and a done row; if it dies in between, the next run finishes it. It begins a new epoch and raises
+the marks of all earlier ones, so that runners still at work under them are refused. No number is given twice and
+nothing committed is forgotten: what was restated can still be asked for as of its own increment.
 
 A table becomes what it had as of the increment that stays (``base``), and what a branch wrote since. Rows of outputs,
 drops, dead letters and repartitions get the restatement's number, since it published them; stores are copied byte by
@@ -40,7 +40,7 @@ _ORDER = (STATE, REPARTITION, DROPPED, DEAD_LETTER, OUTPUTS)
 
 
 def done_at(warehouse: Warehouse, pipeline: str, increment: int) -> DoneRow:
-    """What the pipeline went on from after ``increment``; 0: from nothing.
+    """What the pipeline continued from after ``increment``; 0: from nothing.
 
     Also of an increment that vacuum lets nobody ask for any more: what branches and plans need of it stays.
     """
@@ -74,7 +74,7 @@ def restore(
     on_step: OnStep = lambda step: None,
     clock_ms: Callable[[], int] = now_ms,
 ) -> LedgerRow[DoneRow]:
-    """Make ``pipeline`` go on from ``increment`` (0: from the start); return the done row.
+    """Make ``pipeline`` continue from ``increment`` (0: from the start); return the done row.
 
     Also the way on after a RESTORE of a table or of the ledger. One that was planned and not done is finished.
     ``abandon``: give up an increment that was planned and is not done, also a restatement that has changed no table
@@ -135,7 +135,7 @@ def _refuse_across_ranges(ledger: Ledger, plan: PlanRow) -> None:
         raise LedgerError(
             ledger.path, f"to go back no further than to increment {ranges[-1]}, which put rows of a range in the "
             "place of others", f"increment {plan.restates}",
-            f"fork the pipeline at {plan.restates} and run the branch, or make the range anew with the code of before",
+            f"fork the pipeline at {plan.restates} and run the branch, or make the range again with the previous code",
         )  # fmt: skip
 
 
@@ -146,7 +146,7 @@ class Source:
     root: str = ""
     label: str = "restored"
     done: DoneRow | None = None
-    """What it had at these versions, with which the pipeline goes on; None: with what it had itself."""
+    """What it had at these versions, with which the pipeline continues; None: with what it had itself."""
 
 
 def finish(
@@ -231,7 +231,7 @@ class Restatement:
         )
 
     def stays(self, table: str, schema: pa.Schema) -> list[DataFile]:
-        """What the table keeps of what there is; what readers of an output lose is retracted."""
+        """The part of the table that stays; rows that readers of an output lose are retracted."""
         path, base = self.own.table(table), self.base_files(table)
         if TableName(table).kind != OUTPUTS:
             return base
@@ -343,7 +343,7 @@ def _nothing_read(ledger: Ledger) -> Cut:
 def restated_row(
     planned: PlanRow, base: DoneRow, source: Source, rows: list[LedgerRow[DoneRow]], before: DoneRow
 ) -> DoneRow:
-    """What the pipeline goes on with, and the books of the increments that were brought, as one.
+    """What the pipeline continues with, and the books of the increments that were brought, as one.
 
     ``before``: the last done row; its sub-topologies and outputs have books even if nothing was brought.
     """

@@ -1,11 +1,11 @@
 """Vacuum: files that nobody can ask for any more, and those that were never committed.
 
-Owns the decision of what may go. Rule: a file stays when it is live now, or at a version that a retained increment, an
-unfinished restatement or a branch names, or was written by an increment after the last done one (its name begins with
-the number), which may be at work this moment. The ledger is read first, folders are listed next, live files last, so
-whatever is committed in between stays too. Nothing is deleted before the ledger says from which increment on it can be
-asked. What a topic's landing has committed always stays: records, dead letters, recorded times. The heartbeat of a run
-that was lost stays as long as a schedule may go by it.
+Owns the decision of what may go. Rule: a file stays when it is live now, or at a version that a retained increment,
+an unfinished restatement or a branch names. It also stays when an increment after the last done one wrote it (its
+name begins with the number), since that one may be at work now. The ledger is read first, folders are listed next,
+live files last, so whatever is committed in between stays too. Nothing is deleted before the ledger says from which
+increment on it can be asked. What a topic's landing has committed always stays: records, dead letters, recorded
+times. The heartbeat of a run that was lost stays as long as a schedule may go by it.
 """
 
 import json

@@ -1,8 +1,8 @@
 """What of a topology its state depends on, as JSON: the ledger keeps it with every increment, under ``code``.
 
-Owns the form of that record; jobs/code_changes/compatibility.py compares two. Rule: whatever decides what a row of a
-store means stands here by a name of its own, so that a refusal can say what was and what is; and nothing does that only
-says how fast it comes about.
+Owns the form of that record; jobs/code_changes/compatibility.py compares two. Rule: every setting that decides the
+meaning of a stored row is here under a name of its own, so that a refusal can name the old and the new value.
+Settings that only change the speed are not here.
 """
 
 from collections.abc import Mapping

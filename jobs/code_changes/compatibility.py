@@ -1,11 +1,11 @@
-"""Whether state goes on under changed code: two records of a topology compared (jobs/code_changes/code_snapshot.py
+"""Whether state continues under changed code: two records of a topology compared (jobs/code_changes/code_snapshot.py
 writes them).
 
-Owns the rule. A change goes on when every row that is there still means what it says: what decides lateness, waiting or
-expiry acts from now on, a new store or output begins empty, a new nullable column is null in the rows of before. One
-that makes old rows mean something else is refused: another window, key, type or fold under the same name. Kafka's
-names decide which state belongs to which operator, so a store that is gone while a new one looks like it is refused,
-too: most likely a generated number has moved. Pure: records in, a verdict out.
+Owns the rule. A change is accepted when every stored row keeps its meaning. Settings of lateness, waiting or expiry
+act from now on, a new store or output begins empty, and a new nullable column is null in older rows. One that makes
+old rows mean something else is refused: another window, key, type or fold under the same name. Kafka's names decide
+which state belongs to which operator, so a store that is gone while a new one looks like it is refused, too: most
+likely a generated number has moved. Pure: records in, a verdict out.
 """
 
 import re
@@ -53,7 +53,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Verdict:
-    """``sources``: where the rows of every store come from that had some: its name of now → of before."""
+    """``sources``: where the rows of every store come from that had some: its name of today → from before."""
 
     changes: tuple[Change, ...]
     sources: Mapping[str, str] = field(default_factory=dict)
@@ -69,8 +69,8 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Wishes:
-    """What the user says of the change. ``renamed``: store of before → its name now, None to let its rows go;
-    ``migrated``: stores (names of now) whose old rows a function turns into new ones.
+    """What the user says of the change. ``renamed``: store from before → its name now, None to let its rows go;
+    ``migrated``: stores (names of today) whose old rows a function turns into new ones.
     """
 
     renamed: Mapping[str, str | None] = field(default_factory=dict)
@@ -78,10 +78,10 @@ class Wishes:
 
 
 def compare(before: Record, now: Record, partitions: Mapping[str, int], wishes: Wishes | None = None) -> Verdict:
-    """The verdict on going on with the state of ``before`` under the code of ``now``.
+    """The verdict on continuing with the state of ``before`` under the code of ``now``.
 
-    ``partitions``: of each repartition table, as ``repartition/<name>``. Raises ConfigError for a wish that fits
-    neither the code of before nor that of now.
+    ``partitions``: of each repartition table, as ``repartition/<name>``. Raises ConfigError for a request that fits
+    neither the previous nor the current code.
     """
     wishes = wishes or Wishes()
     renamed = _renamed(before, now, wishes)
@@ -104,7 +104,7 @@ def is_generated(name: str) -> bool:
 
 
 def _renamed(before: Record, now: Record, wishes: Wishes) -> dict[str, str | None]:
-    """Wishes that are still to be carried out: a command that is repeated asks for what is done already."""
+    """Requests that are still to be carried out: a repeated command asks for what is done already."""
     left: dict[str, str | None] = {}
     for old, new in wishes.renamed.items():
         if new is not None and new not in now["stores"]:
@@ -156,10 +156,10 @@ def _connected(before: Record, now: Record) -> Iterator[Change]:
     """Outputs that the topology reads itself from now on, or does not any more: their rows stay where they are."""
     was, is_ = (set(record["outputs"]) & set(record["repartitions"]) for record in (before, now))
     for name in sorted((is_ - was) & set(before["outputs"])):
-        note = "what was written to it before is not read; its new rows stand in the partitions of their keys"
+        note = "what was written to it before is not read; its new rows are in the partitions of their keys"
         yield Change(f"topic {name!r}", "read by the topology", None, None, note)
     for name in sorted((was - is_) & set(now["outputs"])):
-        note = "its new rows stand in the partitions of who writes them"
+        note = "its new rows are in the partitions of who writes them"
         yield Change(f"topic {name!r}", "not read by the topology any more", None, None, note)
 
 
@@ -228,7 +228,7 @@ def _outputs(before: Record, now: Record, comparable: bool) -> Iterator[Change]:
             yield Change(place, "new", None, None, "it begins with the next increment")
             continue
         if name not in before["outputs"]:
-            note = f"its offsets go on; it has nothing of the increments after {old['increment']}"
+            note = f"its offsets continue; it has nothing of the increments after {old['increment']}"
             yield Change(place, "is back", None, None, note)
         yield from _columns(place, old["schema"], output["schema"])
         if comparable and old["steps"] != output["steps"]:

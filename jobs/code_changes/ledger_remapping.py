@@ -1,7 +1,7 @@
-"""The last done row in the words of changed code: where each task of the new topology goes on.
+"""The last done row in the words of changed code: where each task of the new topology continues.
 
-Owns the way from the numbers that the code of before left (by sub-topology, partition, queue) to those that the code of
-now asks for. Rule: a store's counters follow the store, the next offset of a table follows the table, the place on the
+Owns the mapping from the numbers that the previous code left (by sub-topology, partition, queue) to those of the
+current code. Rule: a store's counters follow the store, the next offset of a table follows the table, the place on the
 tape follows the topics that a task reads; nothing follows a number of Kafka's. Where sub-topologies have become one,
 its stream time is the largest of theirs, as Kafka's would be.
 """
@@ -21,7 +21,7 @@ Content = Mapping[str, Any]
 def carried(previous: DoneRow, now: dict[str, Any], sources: Mapping[str, str], increment: int) -> DoneRow:
     """``previous`` (the done row of ``increment``, which has the code) as the code of ``now`` would have left it.
 
-    ``sources``: store of now → of before. What the topology has no more is kept under ``code``, ``removed``.
+    ``sources``: store of today → from before. What the topology has no more is kept under ``code``, ``removed``.
     """
     before = previous.code
     assert before is not None
@@ -37,8 +37,8 @@ def carried(previous: DoneRow, now: dict[str, Any], sources: Mapping[str, str], 
 
 
 def forget_rows(row: DoneRow, stores: list[str]) -> None:
-    """The rows of ``stores`` are made anew: their tables have the columns of now and never had others, and of the new
-    rows some may be due by a time at which all old ones had left.
+    """The rows of ``stores`` are made again: their tables have the current columns and never had others. Some of the
+    new rows may be due at a time at which all old ones had left.
     """
     code = row.code
     assert code is not None
@@ -51,7 +51,7 @@ def forget_rows(row: DoneRow, stores: list[str]) -> None:
 
 
 def _known(before: Content, now: Content, sources: Mapping[str, str]) -> dict[str, Any]:
-    """Stores of now, each with every column that its table has ever had, if those are more."""
+    """Stores of today, each with every column that its table has ever had, if those are more."""
     found = {}
     for name, store in now["stores"].items():
         known = store["schema"]
@@ -103,7 +103,7 @@ def _tasks(previous: DoneRow, before: Content, code: Content, sources: Mapping[s
 
 
 def _same(number: str, sub: Content, stores: Content, before: Content, sources: Mapping[str, str]) -> Iterator[str]:
-    """Sub-topologies of before that read what ``sub`` reads, or kept its stores."""
+    """Sub-topologies from before that read what ``sub`` reads, or kept its stores."""
     kept = {sources[name] for name in stores if name in sources}
     renamed = {
         before["stores"][sources[name]]["repartition"]: store["repartition"]
@@ -161,7 +161,7 @@ def _offsets(code: Content, sub: Content, partition: str) -> dict[str, int]:
 def _heap(
     sub: Content, entries: list[tuple[str, dict[str, Any]]], previous: DoneRow, before: Content
 ) -> list[int] | None:
-    """Queues that the tasks of before left in their heaps, by the numbers of now; those that are no more are left
+    """Queues that the previous tasks left in their heaps, by the current numbers; those that are no more are left
     out, and behind them comes what is new.
     """
     counts = {topic: len(partitions) for topic, partitions in previous.cut_to.items()}
@@ -194,7 +194,7 @@ def _tape_times(previous: DoneRow, before: Content) -> dict[str, Any]:
 
 
 def _partitions(previous: DoneRow, before: Content, now: Content, sources: Mapping[str, str]) -> dict[str, int]:
-    """Of the repartition tables; one under a new name above a store of before keeps the number of the old one."""
+    """Of the repartition tables; one under a new name above a store from before keeps the number of the old one."""
     counts: dict[str, int] = {
         name: number for name, number in previous.partitions.items() if TableName(name).kind == REPARTITION
     }

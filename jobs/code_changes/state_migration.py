@@ -1,9 +1,9 @@
-"""Going on under changed code: the verdict on it, the last done row carried over, and the migration that is due.
+"""Continuing under changed code: the verdict on it, the last done row carried over, and the migration that is due.
 
 Owns what a replay does before its first increment when the topology is not the one that made the state. Rule: a change
-that leaves rows meaningful goes on and is written into the plan of the first increment under it; any other is refused,
-with what differs and the ways on. A store that a function rewrites, or that is renamed, is rewritten by an increment of
-its own that reads no records (``migrate`` in its plan), through the same commits as any other.
+that leaves rows meaningful continues and is written into the plan of the first increment under it; any other is
+refused, with what differs and the ways on. A store that a function rewrites, or that is renamed, is rewritten by an
+increment of its own that reads no records (``migrate`` in its plan), through the same commits as any other.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,16 +29,16 @@ from .compatibility import Verdict, Wishes, compare
 from .ledger_remapping import carried, forget_rows
 
 Migration = Callable[[pa.Table], pa.Table]
-"""Old rows of a store → its new ones. It gets ``partition`` and the store's columns of before, live rows of all
-partitions in the order in which they were written, expired ones among them; what it gives has ``partition`` and the
-columns of now, of which those that do not name a row may be missing (null).
+"""Old rows of a store → its new ones. It gets ``partition`` and the store's columns from before, live rows of all
+partitions in the order in which they were written, including expired ones. Its result has ``partition`` and the
+current columns; those that are not in the row key may be missing (null).
 """
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the user says of a change. ``migrate``: store → function; ``renamed``: store of before → of now, or None to
-    let its rows go. A wish that was fulfilled before asks for nothing, so that a command can be repeated.
+    """What the user says of a change. ``migrate``: store → function; ``renamed``: store from before → of today, or
+    None to let its rows go. A request that was fulfilled before does nothing, so that a command can be repeated.
     """
 
     migrate: Mapping[str, Migration] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Rewrite:
-    """A store's rows made anew by ``function`` from those of the store of before, which ``row_key`` names."""
+    """A store's rows made again by ``function`` from those of the previous store, which ``row_key`` names."""
 
     store: str
     function: Migration
@@ -61,8 +61,8 @@ class Rewrite:
 
 @dataclass(frozen=True)
 class CodeChange:
-    """``previous``: the last done row as the code of now would have left it. ``record``: what the next done
-    rows keep of the code. ``rewrites``: by store of now; ``verdict`` None: nothing changed.
+    """``previous``: the last done row as the current code would have left it. ``record``: what the next done
+    rows keep of the code. ``rewrites``: by store of today; ``verdict`` None: nothing changed.
     """
 
     previous: DoneRow
@@ -82,7 +82,7 @@ class CodeChange:
 
 
 def verdict_on(previous: DoneRow, topology: Topology, wanted: Wanted | None = None) -> Verdict:
-    """The verdict on going on from ``previous``, a done row that has a record of its code."""
+    """The verdict on continuing from ``previous``, a done row that has a record of its code."""
     wanted = wanted or Wanted()
     assert previous.code is not None
     wishes = Wishes(wanted.renamed, frozenset(wanted.migrate))
@@ -92,7 +92,7 @@ def verdict_on(previous: DoneRow, topology: Topology, wanted: Wanted | None = No
 def take_over(
     pipeline: str, last: LedgerRow[DoneRow] | None, topology: Topology, wanted: Wanted | None = None
 ) -> CodeChange:
-    """How ``topology`` goes on from the done row ``last``. Raises CodeChanged when it must not."""
+    """How ``topology`` continues from the done row ``last``. Raises CodeChanged when it must not."""
     wanted = wanted or Wanted()
     unknown = sorted(set(wanted.migrate) - set(topology.stores()))
     if unknown:
@@ -159,7 +159,7 @@ def migrated_files(
 
 
 def _made(store: str, rewrite: Rewrite, rows: pa.Table, named: list[str], schema: pa.Schema) -> pa.Table:
-    """What the function gives, in the columns of now; ``named``: those that name a row. Raises TaskFailed when it
+    """What the function gives, in the current columns; ``named``: those that name a row. Raises TaskFailed when it
     fails, ConfigError when it gives what the store cannot take.
     """
     place = f"migration of store {store!r} by {rewrite.function_name}"
@@ -208,18 +208,18 @@ def _refusal(pipeline: str, verdict: Verdict) -> CodeChanged:
     if changed and all(changed):
         stores = ", ".join(f"{store!r}: function" for store in changed)
         ways += f", or give a function that makes the new rows of the old, migrate={{{stores}}}"
-    return CodeChanged(f"pipeline {pipeline!r}", "code that goes on with its state", what, ways)
+    return CodeChanged(f"pipeline {pipeline!r}", "code that continues with its state", what, ways)
 
 
 def _refuse_unrecorded(pipeline: str, previous: DoneRow, topology: Topology) -> None:
-    """A pipeline that begins anew (restored to its start, forked from nothing) was made by no topology."""
+    """A pipeline that begins again (restored to its start, forked from nothing) was made by no topology."""
     made_by = previous.topology
     if made_by not in (None, topology.fingerprint):
         raise CodeChanged(
             f"pipeline {pipeline!r}",
             f"the topology that made its state ({made_by}), of which it kept no record",
             f"another one ({topology.fingerprint})",
-            "replay under another pipeline name, or go back to the topology of before",
+            "replay under another pipeline name, or go back to the previous topology",
         )
 
 

@@ -29,7 +29,9 @@ STEPS = (
 """Attributes of nodes that hold what a user wrote."""
 
 _TEXTS = 2
-"""Rises when the same step gets another text; 2: defaults of arguments, and objects that are called, are told apart."""
+"""Rises when the same step gets another text; 2: defaults of arguments, and objects that are called, are
+distinguished.
+"""
 
 _NUMBERS = ("count", "sum", "min", "max")
 _REFERENCES = ("first", "last", "min_by", "max_by", "latest")
@@ -46,7 +48,7 @@ def describe_operator(node: Node) -> str:
 
 
 def describe_node(node: Node, *, shows_functions: bool) -> str:
-    """A node with everything that a user wrote in it. ``shows_functions``: tell Python functions apart."""
+    """A node with everything that a user wrote in it. ``shows_functions``: distinguish Python functions."""
     said = [describe_operator(node)]
     for name in ("keeps", "keeps_key", "kind"):
         if hasattr(node, name):
@@ -73,7 +75,7 @@ def describe_step(step: Any, *, shows_functions: bool) -> str:
 
 
 def describe_times(node: Node) -> list[str]:
-    """Of a source with a timestamp extractor, what it asks, with Python functions told apart."""
+    """Of a source with a timestamp extractor, its step, with Python functions distinguished."""
     times = node.time_step
     if times is None:
         return []

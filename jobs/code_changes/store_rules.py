@@ -1,7 +1,7 @@
-"""Which differences between a store's record of before and of now leave its rows meaningful.
+"""Which differences between a store's record from before and of today leave its rows meaningful.
 
 Rule: a setting that is not named here decides what rows mean, so that a difference is refused. Columns that name a row
-stay as they are; others may gain fields, null in the rows of before, and lose some, which are read no more.
+stay as they are; others may gain fields, null in the previous rows, and lose some, which are read no more.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ Difference = tuple[str, Any, Any, str, bool]
 
 _FROM_NOW_ON = {
     "wait_ms": "what waits leaves by the new wait",
-    "emit": "results go on by the new strategy; windows that have closed and are still kept leave as final",
+    "emit": "results continue by the new strategy; windows that have closed and are still kept leave as final",
     "is_persistent": "rows expire by the rules of the other kind from now on",
     "max_records": "the buffer has the new bound from now on",
     "max_bytes": "the buffer has the new bound from now on; what waits since before counts as no bytes if none were"
@@ -23,8 +23,8 @@ _FROM_NOW_ON = {
 }
 _SHORTER_GRACE = "it decides from now on what is late; windows past the new grace are closed"
 _LONGER_GRACE = (
-    "it decides from now on what is late; a window that was closed may take records again: anew if its row has expired,"
-    " and with a second final result"
+    "it decides from now on what is late; a window that was closed may take records again: from nothing if its row"
+    " has expired, and with a second final result"
 )
 _KEEPING = {"retention_ms", "history_retention_ms", "interval_ms"}
 """How long rows are kept."""
@@ -39,7 +39,7 @@ _WHY = {
     "topics": "its rows are of other topics",
     "keys": "its rows have keys of another meaning",
     "key_windows": "its rows have keys of other windows",
-    "spread": "its rows stand in partitions where their keys do not come any more",
+    "spread": "its rows are in partitions where their keys do not come any more",
     "values": "its rows were computed in another way, and changes would take back what was never added",
     "knows_old": "what waits does not know the values that it replaced",
     "left_value": "answers would be taken for stale, since the value's bytes are others",
@@ -47,8 +47,8 @@ _WHY = {
     "times": "its rows have times of another meaning",
     "operator": "another operator keeps it",
 }
-_NEW_FOLD = "null in aggregates of before until their next record, and then of what came since"
-_OTHER_FOLD = "aggregates of before are of the other fold: give the new one a name of its own"
+_NEW_FOLD = "null in aggregates from before until their next record, and then of what came since"
+_OTHER_FOLD = "aggregates from before are of the other fold: give the new one a name of its own"
 _OTHERWISE = "its rows were made under the other setting"
 
 
@@ -96,7 +96,7 @@ def _setting(operator: str, name: str, before: Any, now: Any, is_strict: bool) -
     if name == "topics" and before and now and set(before) & set(now):
         return name, before, now, "records of these topics come to it from now on", True
     if name in _NOT_STORED.get(operator, ()):
-        return name, before, now, "records meet by the new kind from now on", True
+        return name, before, now, "records join by the new kind from now on", True
     return name, before, now, _WHY.get(name, _OTHERWISE), False
 
 

@@ -1,8 +1,8 @@
-"""What stands above a node: the topics it hears of, what gives its records their keys, and the steps on the way.
+"""What is above a node: its source topics, the step that defines its keys, and the steps on the way.
 
-Owns what decides whether rows of a store go on to mean the same. Rule: the nearest step that changes keys decides what
-a key is; the nearest repartition table, or the topic itself, in which partition it stands; and what a table's change
-takes back is computed by the steps of the table on the way from its store.
+Owns what decides whether rows of a store continue to mean the same. Rule: the nearest step that changes keys defines
+the key. The nearest repartition table, or the topic itself, defines its partition. The old value of a table's change
+is computed by the steps of the table on the way from its store.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ class Lineage:
     """``spread``: "by topic" or "by key" (after a repartition), whichever there are; ``repartition``: the nearest one's
     topic. ``windows``: of windowed keys that come to it, without their grace. ``values``: of a table's operator, what
     it computes and the table steps up to the nearest stores. ``steps``: everything that a user wrote from here up to
-    the topics, with Python functions told apart. ``times``: extractors of the topics' times.
+    the topics, with Python functions distinguished. ``times``: extractors of the topics' times.
     """
 
     topics: set[str] = field(default_factory=set)

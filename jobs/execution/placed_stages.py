@@ -166,7 +166,7 @@ class PlacedStages:
         )  # fmt: skip
 
     def _tell(self, workers: Workers, topology: Topology) -> None:
-        """Tell members whose state they are to keep warm, where that has changed."""
+        """Send members the list of tasks whose state they keep warm, where that has changed."""
         wanted = {
             name: tuple(Learned(*task, self._state[task]) for task in self._group.to_learn(name) if task in self._state)
             for name in self._seats
@@ -184,7 +184,9 @@ class PlacedStages:
 def _hear(
     cache: str, warehouse: Warehouse, pipeline: str, topology: Topology, news: dict[str, tuple[Learned, ...]]
 ) -> str | None:
-    """On a worker: do what is told to the member here; its name, or None where there is no news for it."""
+    """On a worker: carry out the instructions to the member here. Returns its name, or None where there is nothing
+    new for it.
+    """
     member = member_id(cache)
     if member not in news:
         return None

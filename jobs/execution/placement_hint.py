@@ -34,7 +34,7 @@ def read_hint(tables: PipelineTables) -> dict[str, Any] | None:
 
 
 def group_of(content: Mapping[str, Any] | None, settings: PlacementSettings | None = None) -> Group:
-    """The group that a hint tells of; one of which nothing is known where there is none. ``settings`` None: those with
+    """The group of a hint; an empty one where there is none. ``settings`` None: those with
     which it was written.
     """
     with suppress(KeyError, TypeError, ValueError, AttributeError):

@@ -1,4 +1,4 @@
-"""Notes: how far a task is, told while it runs to whoever waits for the stage.
+"""Progress notes of a task, written while it runs for the process that waits for the stage.
 
 Owns a small file a task, below the exchange folder of its increment, which is deleted with the increment and known to
 vacuum. A file, because it is what every runner and every cluster has. Rule: notes are for people; nothing is decided by

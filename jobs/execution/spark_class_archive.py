@@ -2,7 +2,7 @@
 
 A JVM of Spark loads some 15,000 classes before its first job; with an archive of them it starts in half the time. Owns
 the archive, a file beside Ivy's cache, one for each Java and each list of jars. Rule: it is only ever a hint: the JVM
-compares it with its own version and class path, and goes on without it when something differs.
+compares it with its own version and class path, and continues without it when something differs.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ QUIET = "-Xlog:disable -Xlog:all=error:stderr"
 def archive_of(jars: Sequence[Path], folder: Path, java: str | None) -> Path:
     """Where the archive of Spark with ``jars`` on this ``java`` lies beneath ``folder``, whether it is there or not.
 
-    Its name changes when Java or PySpark is installed anew, since the JVM would not take it any more.
+    Its name changes when Java or PySpark is installed again, since the JVM would not take it any more.
     """
     installed = [(path, os.stat(path).st_mtime_ns) for path in (java, pyspark.__file__) if path]
     asked = repr(([str(jar) for jar in jars], installed))
@@ -45,7 +45,9 @@ def make_archive(archive: Path, module: str) -> bool:
     if archive.exists():
         return False
     if any(map(str.isspace, str(archive))):  # options of a JVM are separated by spaces, and have no quotes
-        next_step = "set REPLAY_IVY_CACHE to a folder without one, or go on without it: Spark then starts more slowly"
+        next_step = (
+            "set REPLAY_IVY_CACHE to a folder without one, or continue without it: Spark then starts more slowly"
+        )
         raise MachineError(str(archive.parent), "a path without a space", "one", next_step)
     archive.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=archive.parent) as scratch:
@@ -61,7 +63,7 @@ def make_archive(archive: Path, module: str) -> bool:
         if said.returncode != 0 or not made.exists():
             reason = (said.stderr.strip().splitlines() or ["no archive, and no word why"])[-1]
             raise MachineError(
-                "Spark's JVM", "an archive of its classes", reason, "go on without it: Spark then starts more slowly"
+                "Spark's JVM", "an archive of its classes", reason, "continue without it: Spark then starts more slowly"
             )
         made.replace(archive)
     return True

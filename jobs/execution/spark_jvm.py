@@ -1,7 +1,7 @@
 """The JVM that Spark runs in, and what it writes to stderr.
 
-Rule: while it starts, its lines are held: when it does not start, the error has them as a note, and nobody has to read
-them who did not ask; afterwards each goes to this process's stderr, but for those that say nothing.
+Rule: while it starts, its lines are held. If it does not start, the error has them as a note; else they are dropped.
+Afterwards each line goes to this process's stderr, except those without information.
 """
 
 import os
@@ -12,7 +12,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 
 MEANINGLESS = (b"WARNING: Using incubator modules: jdk.incubator.vector",)
-"""Lines that tell of what Spark itself has switched on."""
+"""Lines about settings that Spark itself has switched on."""
 
 STDERR = 2
 

@@ -1,8 +1,8 @@
 """What Spark knows of its executors, and tasks that it is asked to run on some of them.
 
-Owns every call into Spark's JVM that placement needs. Rule: a preference is a wish. Where the executor has gone or
-stays busy, Spark runs the task on one of the hosts that are named beside it after ``spark.locality.wait.process``, and
-anywhere after ``spark.locality.wait`` more; what the task writes is the same.
+Owns every call into Spark's JVM that placement needs. Rule: a preference is a hint. Where the executor has gone or
+stays busy, Spark runs the task on one of the other preferred hosts after ``spark.locality.wait.process``, and
+anywhere after ``spark.locality.wait`` more. The task writes the same there.
 """
 
 import pickle

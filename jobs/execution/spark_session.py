@@ -42,7 +42,7 @@ JAVA_LOWEST = 17
 
 STANDBY_WAIT = "500ms"
 """So long does a placed task wait for the executor of its owner, dead or busy, before the host of a standby may have
-it; without a standby it goes on to wait for ``spark.locality.wait``. No other task of ours prefers an executor."""
+it; without a standby it continues to wait for ``spark.locality.wait``. No other task of ours prefers an executor."""
 
 PROVIDED_BY_SPARK = (
     "com.fasterxml.jackson.core",
@@ -73,8 +73,8 @@ def open_spark(
     extra: Mapping[str, str] | None = None,
     say: Callable[[str], None] = lambda step: None,
 ) -> SparkSession:
-    """The session of this process, started on the first call. ``extra`` settings win over ours. ``say``: told what
-    takes time when it begins.
+    """The session of this process, started on the first call. ``extra`` settings win over ours. ``say``: gets a line
+    when something slow begins.
 
     Raises MachineError: no Java or one below 17, a package that cannot be resolved, a session of somebody else.
     """
@@ -184,7 +184,7 @@ def _settings(jars: Sequence[Path]) -> dict[str, str]:
 
 
 def _small_machine() -> dict[str, str]:
-    """What a laptop needs: no name service, few partitions (Delta reads its log in 50 tasks unless told not to)."""
+    """What a laptop needs: no name service, few partitions (Delta reads its log in 50 tasks by default)."""
     return {
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.driver.bindAddress": "127.0.0.1",

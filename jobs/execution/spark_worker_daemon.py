@@ -1,9 +1,9 @@
 """Starts Spark's Python workers from the installed PySpark.
 
 Spark puts archives (``pyspark.zip``, a jar) first on the path of its workers and forgets what it knows of imports
-before every task, so that each task reads the archives' directories anew. Our packages must be installed where workers
-run anyway, and PySpark with them. And what Spark writes to a worker waits until the worker has acknowledged what came
-before, which Linux puts off for 40 ms unless it is told not to. Together: 70 ms a task.
+before every task, so that each task reads the archives' directories again. Our packages must be installed where workers
+run anyway, and PySpark with them. And a write of Spark to a worker waits until the worker has acknowledged the write
+before, which Linux delays by 40 ms by default. Together: 70 ms a task.
 """
 
 import io

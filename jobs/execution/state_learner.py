@@ -1,8 +1,8 @@
 """A process beside a worker that copies state files of tasks which another worker runs: learner tasks and standbys.
 
-Owns what a member answers of itself, and the copying. Rule: it holds no task slot of Spark, is nice to those who do,
-and never gets in their way: state files never change, a copy appears when it is whole, and who needs it sooner makes
-it.
+Owns what a member answers of itself, and the copying. Rule: it holds no task slot of Spark, runs at a low priority,
+and never blocks a task. State files never change, a copy appears when it is whole, and a task that needs it sooner
+makes it.
 
     <cache>/member              id of this member: its warm copies are what makes it one
     <cache>/learning/<digest>   what a pipeline wants to be learned here
@@ -36,7 +36,7 @@ BYTES_PER_SECOND = 64 << 20
 
 LOOKS_EVERY_S = 0.1
 IDLE_S = 600.0
-"""A learner that is not told anything for so long ends; the next one who is told anything starts another."""
+"""A learner without instructions for so long ends; the next instruction starts another."""
 
 TAGS_VARIABLE = "REPLAY_CLIENT_TAGS"
 """Environment variable of a worker: where it is, as ``zone=a,rack=r1`` (Kafka's ``client.tag.…``)."""
@@ -158,7 +158,7 @@ class StateLearner:
                 make_copy(file, form_of(task.stores[store]), self.cache, self._at_a_pace(file, wish))
 
     def _at_a_pace(self, file: StateFile, wish: "_Wish") -> Callable[[int], bool]:
-        """Waits after each piece of a file until it may have been copied; then says whether to go on."""
+        """Waits after each piece of a file until it may have been copied; then says whether to continue."""
         began, bytes_a_row = time.monotonic(), file.file.bytes / max(1, file.file.records)
 
         def goes_on(rows: int) -> bool:
@@ -177,8 +177,9 @@ class StateLearner:
 
 
 class _Wish:
-    """What a pipeline wants, as it was told at a time. A newer wish may come while a large file of this one is copied,
-    which is finished if the newer one has it, too: who is told often would else never have it whole.
+    """The files that a pipeline wants, as of one instruction. A newer instruction may come while a large file of this
+    one is copied. The copy is finished if the newer one has it, too: with frequent instructions it would else never
+    be whole.
     """
 
     def __init__(self, cache: str, name: str, at: int) -> None:
@@ -189,7 +190,7 @@ class _Wish:
         return _wanted(self._cache).get(self._name) == self._at
 
     def has(self, file: StateFile) -> bool:
-        """Whether the newest wish has ``file``, which is of this one."""
+        """Whether the newest instruction has ``file``, which is of this one."""
         at = _wanted(self._cache).get(self._name)
         if at == self._at:
             return True

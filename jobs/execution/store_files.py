@@ -1,4 +1,4 @@
-"""What a task goes on from, and what it leaves: rows of its stores among committed files, and global tables as they
+"""What a task continues from, and what it leaves: rows of its stores among committed files, and global tables as they
 were.
 
 Owns how rows are found among files, and where that is by key. Rule: the newest row of a row key counts, unless it is
@@ -32,7 +32,7 @@ Hashes = np.ndarray
 
 
 class StoreRows:
-    """Rows of one store and partition as of the increment before. ``files`` stand oldest first."""
+    """Rows of one store and partition as of the increment before. ``files`` are oldest first."""
 
     def __init__(self, operator: "StatefulOperator", files: Sequence[StateFile], cache: str | None) -> None:
         self.operator, self.files, self.cache = operator, files, cache

@@ -40,7 +40,7 @@ class TaskDescription:
     repartitions: dict[str, int]
     before: dict[str, Any]
     notes: Notes | None = None
-    """Where it tells how far it is; None: it does not."""
+    """Where it writes its progress; None: nowhere."""
     looks_twice: bool = False
     """Whether it tries if steps answer alike twice (jobs/task/pure_steps.py)."""
 
@@ -77,7 +77,7 @@ class TaskReport:
     seconds: dict[str, float]
     rss_bytes: int = 0
     signals: list[tuple[str, TimeSignal]] = field(default_factory=list)
-    """Recorded times that it passes on, by repartition topic or exported node."""
+    """Recorded times that it forwards, by repartition topic or exported node."""
     advances: int = 0
     """Recorded times that it took."""
     impure: dict[str, str] = field(default_factory=dict)

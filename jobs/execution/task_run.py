@@ -165,7 +165,7 @@ class TaskRun:
     # --- in --------------------------------------------------------------------------------------------------
 
     def _resume(self, task: Task, tape: TaskTape) -> Callable[[], Task] | None:
-        """Let the task go on where the increment before ended; returns what makes another one that does."""
+        """Let the task continue where the increment before ended; returns what makes another one that does."""
         d = self.description
         self.state = TaskState(task, self.topology, d.state, self.tables, self.cache)
         rows, imported = self.state.load(tape, self.notes.rows, d.before, d.imported)
@@ -218,7 +218,7 @@ class TaskRun:
         )
 
     def _asks_for_places(self) -> bool:
-        """Whether rows go on to other tasks, or carry their arrival."""
+        """Whether rows continue to other tasks, or carry their arrival."""
         exports = dataflows(self.topology)[self.sub.id].exports
         return self.description.order == "arrival" or bool(self.sub.repartitions or exports)
 
@@ -350,7 +350,7 @@ class TaskRun:
 
 
 def compile_kernels(topology: Topology, tell: Tell) -> tuple[int, int]:
-    """Compile what tasks of ``topology`` call into Numba's cache on disk, and wait for it; ``tell`` is told how far.
+    """Compile what tasks of ``topology`` call into Numba's cache on disk, and wait for it; ``tell`` gets the progress.
 
     Returns how many versions of kernels are cached now, and how many of them are new.
 

@@ -1,8 +1,9 @@
 """The stores of one task in one increment: what is loaded before its records, and what is written after them.
 
-Owns which rows are loaded, and the files of changed rows. Rule: loaded are the rows whose keys the tape has, and those
-that act by themselves up to the largest time that it can reach; all of them where that is cheaper, or where an operator
-may ask for any. An increment writes one file a store, into which the newest runs are merged that are not much longer.
+Owns which rows are loaded, and the files of changed rows. Rule: a task loads the rows whose keys the tape has, and
+those whose timer fires up to the largest time that it can reach. It loads all rows where that is cheaper, or where an
+operator may need any. An increment writes one file a store, into which the newest runs are merged that are not much
+longer.
 """
 
 from collections.abc import Mapping
@@ -65,9 +66,9 @@ class TaskState:
         self._any_row = may_ask_for_any(topology.graph, task.sub_topology)
 
     def _touched(self, tape: TaskTape, before: Mapping[str, Any]) -> Hashes:
-        """Of the keys on ``tape``, and of those that have rows which act by themselves before its end, in any store,
-        since what they cause goes on to the others. A recorded time asks for all that waits, which holds back the time
-        that a node passes on (``Operator.propagated_time_ms``). ``before``: the task's entry of the last done row.
+        """Of the keys on ``tape``, and of those with rows whose timer fires before its end, in any store, since their
+        results go to the other stores. A recorded time asks for all that waits, which holds back the
+        time that a node forwards (``Operator.propagated_time_ms``). ``before``: the task's entry of the last done row.
         """
         until = max(before.get("stream_time_ms", NO_TIMESTAMP_MS), before.get("tape_time_ms", NO_TIMESTAMP_MS))
         hashes = [np.zeros(0, np.uint64)]

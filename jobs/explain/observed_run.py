@@ -1,8 +1,8 @@
 """Runs a task again and watches what becomes of one landed record.
 
-Owns the watching. Rule: a chunk may be cut anywhere without a trace in the results, so every row of the tape that goes
-back to the record (its place says so, jobs/tape/task_tape.py) is a chunk of its own here: what a node gets, forwards
-and changes in its store meanwhile is because of it, and of nothing else. Nothing of the pipeline is written.
+Owns the watching. Rule: chunks may be cut anywhere without a difference in the results. So every row of the tape that
+the record caused (its position says so, jobs/tape/task_tape.py) is a chunk of its own here. All that a node gets,
+forwards and changes in its store meanwhile is caused by it alone. Nothing of the pipeline is written.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -138,7 +138,7 @@ class ObservedRun(TaskRun):
     def _compare(
         self, observations: list[NodeObservation], store: str, before: pa.Table, operator: StatefulOperator
     ) -> None:
-        """Tell of a store to the node that keeps it and to those that look into it."""
+        """Explain a store for the node that keeps it and for those that read it."""
         owner, after = self.sub.stores[store], operator.contents()
         for observation in observations:
             if observation.node is owner:
@@ -148,7 +148,9 @@ class ObservedRun(TaskRun):
                 observation.looked[store] = observation.mine(after, owner)
 
     def _sent(self, result: Result) -> list[Sent]:
-        """What went on to other tasks. Rows that only a later part of the same sub-topology gets have no partition."""
+        """What continued to other tasks. Rows that only a later part of the same sub-topology gets have no
+        partition.
+        """
         found = [Sent(name, None, None) for name, rows in result.exports.items() if len(rows)]
         nodes = {node.topic: node for node in self.sub.repartitions}
         for topic, rows in result.repartitions.items():

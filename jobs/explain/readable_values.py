@@ -1,6 +1,6 @@
 """Keys and values as sentences show them: a decimal as its digits, dates and times as ISO 8601, a map as a dict.
 
-Rule: what Python's own ``repr`` says well stays what it is; a column without such types is not looked at.
+Rule: values with a readable ``repr`` of Python's own stay as they are; a column without such types is not looked at.
 """
 
 from datetime import date, datetime, time

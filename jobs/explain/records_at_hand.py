@@ -1,5 +1,5 @@
-"""What every operator did with one of some records that are at hand and in no warehouse: they are landed in a folder of
-their own, replayed, and the record is explained as one of a pipeline is (explanation.py).
+"""Explains a record that is in no warehouse. It and the records around it are landed in a folder of their own and
+replayed, and the record is explained as one of a pipeline is (explanation.py).
 
 Rule: records are landed with their arrivals and replayed in that order. Functions of the topology are called again.
 """

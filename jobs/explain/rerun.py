@@ -1,8 +1,8 @@
 """Which tasks of an increment run again to explain one landed record.
 
-Owns the choice. Rule: the task that read the record, then those that took what it sent on, each with all tasks that
-send to it, since a tape is only right when it is whole; no others, and none twice. But by arrival all tasks run, as
-often as it takes, where what a task sends may change the order of records that others took before it ran.
+Owns the choice. Rule: the task that read the record runs, then those that read what it sent, each with all tasks that
+send to it, since a tape is only right when it is whole. No other task runs, and none runs twice. But by arrival all
+tasks run, as often as it takes, where what a task sends may change the order of records that others took before it ran.
 """
 
 from tempfile import TemporaryDirectory
@@ -39,7 +39,7 @@ def rerun(
     order: str,
 ) -> list[ObservedRun]:
     """Runs of the tasks that the record got to, in the order in which they ran. ``before``: the done row that the
-    increment went on from.
+    increment continued from.
     """
     with TemporaryDirectory() as folder:
         chosen = _Chosen(topology, place, folder, runs_all=order == "arrival" and is_known_late(topology))

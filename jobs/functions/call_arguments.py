@@ -20,7 +20,7 @@ HINTS = {
 
 
 class CallOptions(ABC):
-    """One of Kafka's objects of options (jobs/topology/call_options.py), which stands for keywords of the call."""
+    """One of Kafka's objects of options (jobs/topology/call_options.py), which represents keywords of the call."""
 
     @abstractmethod
     def keywords(self, parameters: Collection[str]) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """What becomes of records on which something fails: Kafka Streams' exception handlers, by Kafka's names (KIP-161 of
 deserialization, KIP-210 of production, KIP-1033 of processing).
 
-Rule: a handler is asked for every record that fails, and says CONTINUE (go on as if the record had not come there) or
-FAIL (the run ends). Handlers must be pure, as all functions here: an increment that died asks them again.
+Rule: a handler is asked for every record that fails, and says CONTINUE (continue as if the record had not come there)
+or FAIL (the run ends). Handlers must be pure, as all functions here: an increment that died asks them again.
 """
 
 import inspect
@@ -63,7 +63,7 @@ value as bytes; None in a punctuation.
 
 
 class LogAndContinueExceptionHandler:
-    """The run goes on without the record, which is a row of `dropped`; one that cannot be decoded is a dead letter. A
+    """The run continues without the record, which is a row of `dropped`; one that cannot be decoded is a dead letter. A
     warning says so in the log of this module, wherever the task runs.
     """
 

@@ -90,7 +90,7 @@ class Shape:
 
 
 def key_columns(key: Serde, window: str | None) -> dict[str, pa.DataType]:
-    """What an expression may name of a key: ``record_key``, and the bounds of a windowed one, whether windows stand
+    """What an expression may name of a key: ``record_key``, and the bounds of a windowed one, whether windows are
     beside the keys (``window``) or in their bytes.
     """
     if window is None and key.codec.is_windowed:

@@ -122,8 +122,8 @@ class PunctuationType(Enum):
 
 @dataclass(frozen=True)
 class KeyValues:
-    """A key-value store of a processor, as ``KStream.process(stores=...)`` takes it. A mere name means a store of the
-    stream's own key and value types.
+    """A key-value store of a processor, as ``KStream.process(stores=...)`` takes it. A bare name declares a store
+    with the stream's own key and value types.
     """
 
     name: str
@@ -198,7 +198,7 @@ class Cancellable(ABC):
 
 
 NOT_GIVEN: Any = object()
-"""Stands for an argument that is not there, where None is a value."""
+"""Default of an argument that was not given, where None is a value."""
 
 
 def _no_config(got: str) -> ConfigError:
@@ -231,9 +231,8 @@ class ProcessingContext(ABC):
 
     @abstractmethod
     def store(self, name: str) -> Any:
-        """A KeyValueStore or WindowStore (jobs/functions/state_stores.py) of the processor, or one that it shares: of
-        another processor it gives what that put; of a table it gives and takes ``ValueAndTimestamp``, of a global table
-        it only gives it.
+        """A KeyValueStore or WindowStore (jobs/functions/state_stores.py) of the processor, or one that it shares.
+        Values of a table's store are ``ValueAndTimestamp``; the store of a global table is read-only.
 
         Raises ConfigError for a name that ``process(stores=...)`` does not have.
         """

@@ -1,7 +1,7 @@
-"""Does an expression give each record its own value, whatever stands beside it?
+"""Does an expression give each record its own value, whatever is beside it?
 
 Owns a handful of made-up records. Rule: a step computes a record from that record alone, since batches begin and end
-anywhere; an expression that answers differently about six records than about each of them (``sum``, ``shift``,
+anywhere. An expression that answers differently about six records than about each of them (``sum``, ``shift``,
 ``over``, ``head``) is found when the topology is built. One that fails on the made-up values is given the benefit of
 the doubt.
 """

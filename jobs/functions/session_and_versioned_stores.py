@@ -11,9 +11,9 @@ from .processor_api import NOT_GIVEN
 class SessionStore(ABC):
     """Aggregates by key and session, ``Windowed(key, start, end)`` with both bounds within the session. Times in ms.
 
-    The store's time is the largest session end that was put; a put of a session that ended ``retention`` before it or
-    earlier is refused, a persistent store's when its whole segment is; older sessions are gone. In-memory stores are in
-    order of end, key and start, the latest first; persistent ones of segment, key, end and start. What
+    The store's time is the largest session end that was put. A put of a session that ended ``retention`` before it or
+    earlier is refused, in a persistent store when its whole segment is that old. Older sessions are gone. In-memory
+    stores are in order of end, key and start, the latest first; persistent ones of segment, key, end and start. What
     is iterated is as of the call.
     """
 

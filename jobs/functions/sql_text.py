@@ -100,7 +100,7 @@ def _halved(conditions: list[str], word: str) -> str:
 
 
 def depth(text: str) -> int:
-    """How many parentheses and CASEs stand in one another at most."""
+    """How many parentheses and CASEs are in one another at most."""
     now = deepest = 0
     for found in _TOKEN.finditer(text):
         word = found[0].upper()

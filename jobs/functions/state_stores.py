@@ -97,8 +97,9 @@ class WindowStore(ABC):
 
     @abstractmethod
     def fetch_keys(self, first: Any, last: Any, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed, Any]]:
-        """(windowed key, value) of keys from ``first`` to ``last`` (None: no bound), in the store's order: an in-memory
-        one by start, then key; a persistent one by segment, key, start (Kafka's ``fetch`` of two keys and two times).
+        """(windowed key, value) of keys from ``first`` to ``last`` (None: no bound), in the store's order. An
+        in-memory store orders by start, then key; a persistent one by segment, key, start (Kafka's ``fetch`` of two
+        keys and two times).
         """
 
     @abstractmethod
@@ -125,7 +126,7 @@ class WindowStore(ABC):
 class Stores:
     """Builders of stores, in Kafka's names: ``Stores.window_store_builder(Stores.in_memory_window_store("hours", "1d",
     "1h"), Serde.string(), Serde.long())``. A processor's stores are all kept in its table; "persistent" and "in memory"
-    say which of Kafka's rules they follow (order and expiry of windows).
+    say by which of Kafka's rules they work (order and expiry of windows).
     """
 
     @staticmethod

@@ -1,8 +1,8 @@
 """Where the records of a topic have their times from (Kafka's TimestampExtractor): their own, a step, or a callable.
 
-Owns Kafka's built-in extractors, and what a bound one answers. Rule (RecordQueue): whoever can be read is asked for its
-time, in the order of its partition, and told the *partition time*: the largest time that a record before it got, -1 at
-first. A record whose time is negative is dropped and moves nothing.
+Owns Kafka's built-in extractors, and what a bound one answers. Rule (RecordQueue): the extractor is called for every
+record that can be read, in the order of its partition. It gets the *partition time*: the largest time of an earlier
+record of the partition, -1 at first. A record whose time is negative is dropped and moves nothing.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ FAIL, SKIP, PARTITION, STRICT = "fail", "skip", "partition time", ""
 
 
 class ConsumerRecord(NamedTuple):
-    """What a callable is given: a record as it stands in the topic, with the time that it has there."""
+    """What a callable is given: a record as it is in the topic, with the time that it has there."""
 
     key: Any
     value: Any
@@ -93,7 +93,7 @@ class WallclockTimestampExtractor(BuiltInExtractor):
 
 @dataclass(frozen=True, eq=False)
 class RecordFunction:
-    """A callable of the user's; ``knows_time``: it is told the partition time too."""
+    """A callable of the user's; ``knows_time``: it gets the partition time, too."""
 
     function: Callable[..., Any]
     knows_time: bool
@@ -148,7 +148,9 @@ class TimestampExtractor:
 
     @property
     def words(self) -> str:
-        """What is asked and what becomes of a record without a valid time, but not which function it is."""
+        """The kind of the extractor, and what it does with a record without a valid time, but not which function it
+        is.
+        """
         asked = "its own time" if self.step is None else A_FUNCTION
         asked = str(self.step.expression) if isinstance(self.step, Expression) else asked
         return f"{asked}, else {self.policy}" if self.policy else asked

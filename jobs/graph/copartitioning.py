@@ -1,6 +1,6 @@
 """Which topics must have as many partitions as one another (AbstractStream.ensureCopartitionWith).
 
-Rule: records of equal keys meet in one task only if their topics have equally many partitions. How many a topic has is
+Rule: records of equal keys reach one task only if their topics have equally many partitions. How many a topic has is
 known when it is landed, so ``partitions_of`` is asked then.
 """
 

@@ -1,7 +1,7 @@
 """Messages of a foreign-key join: what travels from the left table to the right one, and back.
 
 Owns their shapes and numbers. Rule: a subscription is keyed by the foreign key, which may be null, a response by the
-primary key; hashes are the two longs of Kafka's Murmur3 of the serialized left value, both null for a null value.
+primary key. Hashes are the two longs of Kafka's Murmur3 of the serialized left value, both null for a null value.
 """
 
 from enum import IntEnum
@@ -46,7 +46,7 @@ _NEVER_EMPTY = Serde.short(), Serde.int(), Serde.long(), Serde.float(), Serde.do
 
 
 def without_empty(right: pa.Array, serde: Serde) -> pa.Array:
-    """``right`` with null for values of no bytes: Kafka's responses cannot tell them apart
+    """``right`` with null for values of no bytes: Kafka's responses do not distinguish them
     (SubscriptionResponseWrapperSerde).
     """
     if serde in _NEVER_EMPTY or isinstance(serde.codec, JsonCodec):

@@ -1,7 +1,7 @@
 """The graph that the DSL builds: nodes in the order they were added, with Kafka's names; and what every node answers.
 
-Rule: every node and store takes the next number, in the order in which Kafka's InternalStreamsBuilder would give it, so
-that ``describe`` reads as Kafka's and an unnamed store keeps its name while nothing before it changes.
+Rule: every node and store takes the next number, in the order in which Kafka's InternalStreamsBuilder would give it.
+So ``describe`` prints what Kafka prints, and an unnamed store keeps its name while nothing before it changes.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -65,7 +65,7 @@ class Node(TakesLateRecords):
     forwards.
 
     A node reads the records of its ``inputs`` in the order in which Kafka Streams would forward them. Fields are
-    configuration, and in the topology's fingerprint; all else stands in the class, beside the operator's rule. What is
+    configuration, and in the topology's fingerprint; all else is in the class, beside the operator's rule. What is
     said here holds for a node that keeps nothing, waits for nothing and changes no keys.
     """
 
@@ -256,7 +256,7 @@ class Node(TakesLateRecords):
         return []
 
     def is_held(self, entry: Mapping[str, Any]) -> bool:
-        """Whether a row of its store that waits will go on."""
+        """Whether a row of its store that waits will continue."""
         return True
 
     @property
@@ -265,7 +265,7 @@ class Node(TakesLateRecords):
         return None
 
     def explain(self, seen: Observation, say: Wording) -> list[str]:
-        """What it did, a sentence a fact. Refusals are told before."""
+        """What it did, a sentence a fact. Refusals are reported before."""
         return say.store_and_forwarded(seen, self.shape.window)
 
     def wait(self, key: Any, until_ms: int, **names: Any) -> Wait:
@@ -293,7 +293,7 @@ class Graph:
         self.copartitioned: list[frozenset[str]] = []
         """Sources that must have as many partitions as one another (jobs/graph/copartitioning.py)."""
         self.ranks: dict[str, int] = {}
-        """Where each node stood when nodes run in another order than they were added (intermediate topics)."""
+        """The position at which each node was added, if they run in another order (intermediate topics)."""
         self._called_in: dict[str, str] = {}
         """File and line of the user's call by the place that errors name; not pickled (state/call_sites.py)."""
         self.state_stores: dict[str, Any] = {}

@@ -108,8 +108,8 @@ class RepartitionNode(Node):
     silence, as Kafka does unless a left or outer stream join is below. ``carries_change``: the value is a table's
     change (new, old), as a grouping of a table writes it. ``target_of``: name of an int32 field of the value that is
     the target partition, None for murmur2 of the serialized key. ``is_ours``: Kafka has no such topic (deduplication):
-    its records are taken as part of the record that sent them, keep topic and offset of before, and their lateness does
-    not count again.
+    its records are taken as part of the record that sent them, keep topic and offset from before, and their lateness
+    does not count again.
     """
 
     topic: str

@@ -1,7 +1,7 @@
 """What a durable row of a store looks like: its columns, and which of them name it.
 
-Rule: a node says it of its store, and its running operator writes such rows; both take the columns from one function,
-here or beside the node, so that nobody builds an operator to learn them. Times are int64 milliseconds.
+Rule: a node declares the columns of its store, and its running operator writes such rows. Both take the columns from
+one function, here or beside the node, so no operator is built to learn them. Times are int64 milliseconds.
 """
 
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ def aggregate_schema(key: pa.DataType, aggregate: pa.DataType, *, is_windowed: b
 
 
 def buffer_schema(shape: Shape) -> pa.Schema:
-    """Records of ``shape`` that wait and go on as what they were; a null value is a tombstone."""
+    """Records of ``shape`` that wait and continue as what they were; a null value is a tombstone."""
     bounds = () if shape.window is None else WINDOW
     times = [(name, pa.int64()) for name in (*bounds, *BUFFER_KEY)]
     place = [("headers", HEADERS), ("topic", pa.string()), ("offset", pa.int64())]

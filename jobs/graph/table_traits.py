@@ -1,7 +1,8 @@
 """Which tables have a store, send old values and are versioned: Kafka's rules (KTableImpl, KIP-914).
 
-Rule: a source table gets its store when something looks into it or needs the values that its changes replaced; an
-aggregate always has one; a filter or map_values has one only when it was asked for, and else shows what is above it.
+Rule: a source table gets its store when something looks into it or needs the values that its changes replaced. An
+aggregate always has one. A filter or map_values has one only when it was asked for; else it applies its steps to the
+table above it.
 """
 
 from ...state.errors import ConfigError, TopologyError
@@ -88,7 +89,7 @@ def check_complete(graph: Graph, names: tuple[str, ...], store: StoreSpec | None
 
 
 def check_history(graph: Graph, name: str, grace_ms: int, place: str) -> None:
-    """A stream that waits for ``grace_ms`` joins the table as of then, so it must keep that much history.
+    """A stream that waits for ``grace_ms`` joins the table as of the record's time, so it must keep that much history.
 
     Raises ConfigError (Kafka: IllegalArgumentException) for a table that is not versioned, or not for that long.
     """

@@ -301,7 +301,7 @@ class JoinWindows(Hinting):
     after_ms: int
     grace_ms: int
     emits_at_once: bool = False
-    """A record of an outer side that meets none goes on alone at once (``of``)."""
+    """A record of an outer side without a match is forwarded alone at once (``of``)."""
 
     def __post_init__(self) -> None:
         if self.before_ms + self.after_ms < 0:
@@ -322,8 +322,8 @@ class JoinWindows(Hinting):
 
     @classmethod
     def of(cls, difference: Duration) -> "JoinWindows":
-        """As before Kafka Streams 3.1, deprecated there: in a left or outer join a record that meets none when it comes
-        goes on alone at once, and again in pairs with those that come later. The grace is what is left of 24 hours:
+        """As before Kafka Streams 3.1, deprecated there: in a left or outer join a record that has no match when it
+        comes is forwarded alone at once, and again in pairs with later records. The grace is what is left of 24 hours:
         it says how long records are kept. ``JoinWindows.of("5m").grace("1h")``.
 
         Source: ``JoinWindows.of``, deprecated (KIP-633).

@@ -51,7 +51,7 @@ class Wording:
         return f"{name}: {change.before['value']!r} -> {after}"
 
     def store_and_forwarded(self, seen: Observation, kind: str | None) -> list[str]:
-        """What changed in the store and what was forwarded, whatever the operator."""
+        """Changes of the store and forwarded records, for any operator."""
         said = [self.change(change, kind) for change in seen.changes if _has_value(change)]
         said += [f"forwards {self.row(row, kind)}" for row in seen.forwarded]
         return said or ([] if seen.refusals else ["forwards nothing"])

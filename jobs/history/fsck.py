@@ -1,10 +1,9 @@
 """Fsck: all that a warehouse holds is read and compared, so that damage is known before somebody needs what it hit.
 
-Owns what is compared with what: rows of ledgers with their digests and marks, Delta's logs with the digests that
-ledgers keep, the length, seal and page checksums of every file with its log, rows of outputs and landed topics with the
-books. Rule: nothing is written; every finding says what is wrong and the way back. It reads everything, unlike those
-who work, for whom cost follows the change. Damage of a whole warehouse that was put back as it once was cannot be
-known.
+Owns the comparisons: rows of ledgers with their digests and marks, and Delta's logs with the digests in ledgers. Also
+the length, seal and page checksums of every file with its log, and rows of outputs and landed topics with the books.
+Rule: nothing is written; every finding says what is wrong and the way back. It reads everything, unlike those who
+work, for whom cost follows the change. Damage of a whole warehouse that was put back as it once was cannot be known.
 """
 
 from collections import Counter
@@ -61,8 +60,8 @@ def fsck(
 ) -> Examined:
     """Examine ``pipeline`` and the topics that it reads; None: all pipelines and topics.
 
-    ``on_table``: told of each table before it is read. Raises nothing for damage, ConfigError for a pipeline that is
-    not there.
+    ``on_table``: called with each table before it is read. Raises nothing for damage, ConfigError for a pipeline that
+    is not there.
     """
     known = pipelines_of(warehouse)
     if pipeline is not None and pipeline not in known:

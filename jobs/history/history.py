@@ -1,8 +1,8 @@
 """Asking a pipeline what it was: outputs, stores and positions as of any increment that is done.
 
 Owns the choice of the increment and the names that SQL knows. Rule: everything is read at the table versions in the
-increment's done row, through jobs/history/committed_tables.py and jobs/history/store_reader.py, so that all answers of
-one ``AsOf`` are of one moment.
+increment's done row, through jobs/history/committed_tables.py and jobs/history/store_reader.py, so that all answers
+of one ``AsOf`` are of one increment.
 """
 
 import re

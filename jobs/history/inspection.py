@@ -102,7 +102,7 @@ def read_positions(as_of: AsOf) -> list[dict[str, Any]]:
 
 
 def task_positions(as_of: AsOf) -> list[dict[str, Any]]:
-    """Where every task stands: task, stream_time_ms, and the next offset of every table that it writes."""
+    """The position of every task: task, stream_time_ms, and the next offset of every table that it writes."""
     return [
         {"task": row["task"], "stream_time_ms": row["stream_time_ms"], **dict(sorted(row["next_offsets"].items()))}
         for row in _tasks(as_of)

@@ -1,8 +1,8 @@
 """What a consumer of an output must apply: new rows, and for restated increments the rows that are taken back.
 
-Owns the change feed. Rule: whoever has applied everything up to an increment, and applies what is said here, has what
-the output is now, nothing twice: rows that he has seen and that were taken back since are retracted, rows that were
-published since and are still true are inserted, and what came and went in between is not mentioned.
+Owns the change feed. Rule: a reader that has applied everything up to an increment, and applies these changes, has
+the present output, without duplicates. Rows that it has read and that were withdrawn since are retracted. Rows that
+were published since and are live are inserted. Rows that were published and withdrawn in between are left out.
 """
 
 import pyarrow as pa

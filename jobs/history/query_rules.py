@@ -1,8 +1,9 @@
 """What ``AsOf.sql`` takes: one query over the pipeline's tables.
 
 Rule: Polars' SQL also has statements that are no queries, and functions that read files of the machine. Both are
-refused by the words of the text before Polars sees it, since some of its functions read at once; and by the plan that
-Polars makes, in case that it has another function that reads. A text that only names such a function is refused too.
+refused by the words of the text before Polars sees it, since some of its functions read at once. They are also
+refused by the plan that Polars makes, in case that it has another function that reads. A text that only names such a
+function is refused too.
 """
 
 import re

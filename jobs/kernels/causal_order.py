@@ -1,7 +1,7 @@
 """In which order one thread takes the records that one landed record causes (TopologyTestDriver, PartitionGroup).
 
-Rule: what a record sends to repartition topics is queued there in the order sent; then, until all queues are empty, the
-queue whose head has the smallest timestamp is taken from, equal ones by the shape of a java.util.PriorityQueue. What
+Rule: what a record sends to repartition topics is queued there in the order sent. Then, until all queues are empty,
+the next row is the head with the smallest timestamp; ties follow the shape of a java.util.PriorityQueue. What
 goes through no queue is taken at once, depth first.
 """
 

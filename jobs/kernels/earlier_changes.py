@@ -1,7 +1,7 @@
 """Of every change of a table, the one before it in the same batch: a chain for each key and window.
 
-Rule: ``earlier[row]`` is the row of the change before of the same key and window; ``NONE_HERE``: the batch has none,
-but the table may have had the row before it; ``NEW``: the table had no such row when the change came.
+Rule: ``earlier[row]`` is the row of the previous change of the same key and window. ``NONE_HERE``: the batch has
+none, but the table may have had the row before it. ``NEW``: the table had no such row when the change came.
 """
 
 import numpy as np

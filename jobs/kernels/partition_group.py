@@ -124,9 +124,9 @@ def run_of(times, begin, end, limit):  # type: ignore[no-untyped-def]
 class QueueOrder:
     """The order in which PartitionGroup takes records of several queues, whose times are read piece by piece.
 
-    ``pieces``: of each queue the times of its records in ms, piece by piece; ``beyond``: time of each queue's next
-    record after these, NO_MORE for none; ``heap``: the queues that had a record when the increment before ended, in the
-    order of the heap's array; others are added behind them in order of their numbers.
+    ``pieces``: of each queue the times of its records in ms, piece by piece. ``beyond``: time of each queue's next
+    record after these, NO_MORE for none. ``heap``: the queues that had a record when the increment before ended, in
+    the order of the heap's array; others are added behind them in order of their numbers.
     """
 
     def __init__(self, pieces: Sequence[Iterator[np.ndarray]], beyond: np.ndarray, heap: Sequence[int]) -> None:

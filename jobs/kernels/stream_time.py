@@ -1,7 +1,7 @@
 """A task's stream time and tape time over a chunk's rows, and how late its records are (PartitionGroup, StreamTask).
 
 Rule: stream time is the largest time of the records taken so far, tape time that of all records. A record that is taken
-is as late as it is behind stream time of before it, or not at all.
+is as late as it is behind stream time from before it, or not at all.
 """
 
 from ...state.compilation.kernel_compilation import kernel

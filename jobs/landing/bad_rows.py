@@ -1,7 +1,7 @@
 """Rows of files that do not fit the mapping: what is kept of them, and how many are too many.
 
-Owns `landed_dead_letter/<topic>`. Rule: a bad row is kept as it stands, with file, line and reason, by the increment
-that lands the others of its file; where more of a file's rows are bad than the rules allow, the mapping is wrong and
+Owns `landed_dead_letter/<topic>`. Rule: a bad row is kept as it is, with file, line and reason, by the increment that
+lands the others of its file. Where more of a file's rows are bad than the rules allow, the mapping is wrong and
 nothing lands. Readers believe rows of increments that the topic's ledger has done, as everywhere.
 """
 
@@ -21,7 +21,7 @@ from .file_source import FileSource
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A row that does not fit. ``place``: as in ``Block``; ``raw``: as it stands, where the reader has it."""
+    """A row that does not fit. ``place``: as in ``Block``; ``raw``: as it is, where the reader has it."""
 
     place: int
     expected: str

@@ -126,7 +126,7 @@ class FileSource:
         for name in names:
             extension = name.removesuffix(".gz").rpartition("/")[2].rpartition(".")[2].lower()
             if extension not in EXTENSIONS:
-                expected = f"an extension that tells the format ({', '.join(EXTENSIONS)}; also with .gz)"
+                expected = f"an extension that gives the format ({', '.join(EXTENSIONS)}; also with .gz)"
                 next_step = "declare the format (--format), or leave the file out (--pattern)"
                 raise LandingError(f"{self.path}/{name}", expected, repr(extension), next_step)
             found.setdefault(EXTENSIONS[extension], name)

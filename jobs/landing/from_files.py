@@ -1,9 +1,9 @@
 """Landing from a directory of files: the source of a laptop, of tests, and of history that Kafka no longer has.
 
 Owns the offsets of their records. Rule: the order of records is (landing, file name, place in the file); offsets follow
-it without a gap in each partition. Files are read twice: once to check every row, to count and to take digests, before
-anything is planned, so that a mapping that is wrong leaves nothing behind; once to write, into exactly the offsets
-planned. A file that changed in between makes another plan necessary.
+it without a gap in each partition. Files are read twice. The first time checks every row, counts and takes digests
+before anything is planned, so that a wrong mapping leaves nothing behind. The second time writes, into exactly the
+planned offsets. A file that changed in between makes another plan necessary.
 
 The work is cut into tasks of consecutive slices; Spark runs them, and the driver commits their files as one increment.
 """
@@ -72,7 +72,7 @@ class FileLander:
         warn: Callable[[str], None],
     ) -> LandingPlanRow | None:
         """Check and count the new files; None when there are none, the topic has been landed before and nothing
-        ``must`` be planned. ``warn`` is told of files that are left out.
+        ``must`` be planned. ``warn`` gets a line for files that are left out.
         """
         plans, verified_files = planned(), self.warehouse.verified_files(self.topic)
         for _ in range(_ATTEMPTS):
@@ -206,7 +206,7 @@ class FileLander:
                 "the mapping of its last landing, "
                 + ", ".join(f"{name} {before!r}" for name, (before, _) in changes.items()),
                 ", ".join(f"{name} {now!r}" for name, (_, now) in changes.items()),
-                "correct the mapping, land into a topic of another name, or go on with the new one (--new-mapping)",
+                "correct the mapping, land into a topic of another name, or continue with the new one (--new-mapping)",
             )
         return changes
 

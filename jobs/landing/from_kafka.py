@@ -1,6 +1,6 @@
 """Landing from Apache Kafka, by Spark's connector as a batch read of planned offset ranges.
 
-Owns which offsets are new and the read of them. Rule: the plan says ``[from, to)`` of each partition and stands in the
+Owns which offsets are new and the read of them. Rule: the plan says ``[from, to)`` of each partition and is in the
 ledger before anything is read, so a retry reads the same. ``to`` is the last stable offset: nothing of an open
 transaction, and nothing after it. Offsets that hold no record (compaction, transaction markers, aborted records) are no
 gaps. Offsets that the broker deleted before they were landed are a RetentionGap.
@@ -40,7 +40,7 @@ class KafkaSource:
 
     ``topic``: its name there; None: that of the landed topic. ``options``: client settings as Kafka names them
     (``security.protocol``, …); they are never written down. ``on_gap``: what to do when the broker deleted offsets that
-    come next: ``"refuse"`` raises RetentionGap, ``"skip"`` goes on behind them and records them in the ledger.
+    come next: ``"refuse"`` raises RetentionGap, ``"skip"`` continues behind them and records them in the ledger.
     A first landing begins at the earliest offset there is.
     """
 
@@ -179,7 +179,7 @@ class KafkaLander:
                 f"topic {self.topic}",
                 f"next offset {next_offsets}",
                 f"deleted by the broker's retention before they were landed: {gone}",
-                'to go on without them land with on_gap="skip", which records the gap in the ledger',
+                'to continue without them land with on_gap="skip", which records the gap in the ledger',
             )
         return gaps
 
@@ -199,7 +199,7 @@ class KafkaLander:
             raise LandingError(
                 f"topic {self.topic}",
                 f"the topic of id {landed.source['topic_id']}, from which it has been landed",
-                f"{self.source_topic} of id {state.topic_id}, created anew: its offsets mean other records",
+                f"{self.source_topic} of id {state.topic_id}, created again: its offsets mean other records",
                 "land it into a topic of another name",
             )
         for p, offset in following.items():

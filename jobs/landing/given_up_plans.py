@@ -1,8 +1,8 @@
 """Plans of a landing that are given up: their source is not any more what it was, or somebody asked for it.
 
-Owns the fence. Rule: only a plan of which nothing is committed can be given up, and once it is, no runner who is still
-at work with it can commit it: its mark is set in the landed table together with a second one that says so, in one Delta
-commit, before another plan is made. A landing that dies in between goes on from there.
+Owns the fence. Rule: only a plan of which nothing is committed can be given up. Then no runner that is still at work
+with it can commit it: one Delta commit sets its mark in the landed table, with a second mark that it was given up,
+before another plan is made. A landing that dies in between continues from there.
 """
 
 import pyarrow as pa
@@ -30,7 +30,7 @@ def is_given_up(warehouse: Warehouse, topic: str, planned: LedgerRow[LandingPlan
 def give_up(warehouse: Warehouse, topic: str, planned: LedgerRow[LandingPlanRow], schema: pa.Schema) -> bool:
     """Fence the plan off and take back its dead letters; False when it is committed, so that it cannot be given up.
 
-    Raises LedgerConflict when another runner commits at this moment.
+    Raises LedgerConflict when another runner commits at the same time.
     """
     path, options = warehouse.landed(topic), warehouse.storage_options
     app_id, number = landing_app_id(topic, planned), planned.increment

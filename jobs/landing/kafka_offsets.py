@@ -19,8 +19,8 @@ _PATIENCE = {"default.api.timeout.ms": "30000", "request.timeout.ms": "10000"}
 class TopicState:
     """A topic as the broker sees it now, by partition.
 
-    ``topic_id``: tells a topic from one of the same name created later. ``earliest``: the first offset not deleted.
-    ``stable``: one after the last offset that a ``read_committed`` consumer may read (the last stable offset).
+    ``topic_id``: distinguishes a topic from one of the same name created later. ``earliest``: the first offset not
+    deleted. ``stable``: one after the last offset that a ``read_committed`` consumer may read (the last stable offset).
     """
 
     topic_id: str

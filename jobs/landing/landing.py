@@ -1,8 +1,8 @@
 """Landing: records of a topic come into its landed table, increment by increment.
 
 Owns the way of one landing increment: plan into the ledger, rows into the table in one Delta transaction marked with
-the increment, done row. Rule: nothing is interpreted, so nothing can be lost to a parser; what was planned is what is
-landed, however often it is run. A call first finishes an increment that an earlier one left behind, then lands what is
+the increment, done row. Rule: nothing is interpreted, so nothing can be lost to a parser; a plan lands the same
+records, however often it is run. A call first finishes an increment that an earlier one left behind, then lands what is
 new. The sources (`from_files`, `from_kafka`, `from_records`) say what is new and write it. A plan whose source is not
 any more what it was is given up (`given_up_plans`), and another is made.
 
@@ -238,7 +238,7 @@ class _Run:
         )
 
     def _warn(self, sentence: str) -> None:
-        """Once, also where a plan was made anew."""
+        """Once, also where a plan was made again."""
         if sentence not in self.warnings:
             self.warnings.append(sentence)
 

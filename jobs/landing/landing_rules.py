@@ -1,7 +1,7 @@
-"""What a landing does with what is wrong or unusual: the settings of one call, beside the mapping of its source.
+"""How a landing handles bad or unusual input: the settings of one call, beside the mapping of its source.
 
 Owns settings and their defaults, the same for the command, Python and Dagster. What decides about records (not about
-whether to land at all) stands in the plan, so that a plan is finished by the rules that it was made with.
+whether to land at all) is in the plan, so that a plan is finished by the rules that it was made with.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ class LandingRules:
     than a day after the machine's clock.
 
     For one call only: ``allow_same_content``: land files whose content has landed under another name or from another
-    folder; ``new_mapping``: go on with another mapping than the landing before, which the ledger notes;
+    folder; ``new_mapping``: continue with another mapping than the landing before, which the ledger notes;
     ``allow_empty``: a pattern may match none of the files; ``abandon``: give up an increment that is planned and not
     committed.
     """
@@ -60,7 +60,7 @@ class LandingRules:
 
 @dataclass(frozen=True, slots=True)
 class RowRules:
-    """What decides about single rows of a planned increment; stands in its plan."""
+    """What decides about single rows of a planned increment; is in its plan."""
 
     keeps_bad: bool = False
     latest_ms: int | None = None
@@ -71,7 +71,7 @@ class RowRules:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> "RowRules":
-        """The reverse of ``to_dict``; {} of plans of before, which had no bad rows."""
+        """The reverse of ``to_dict``; {} of plans from before, which had no bad rows."""
         return cls(**fields)
 
 

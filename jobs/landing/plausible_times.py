@@ -27,7 +27,7 @@ class Implausible:
     time_ms: int
 
     def sentence(self, topic: str, of: int, *, of_files: bool) -> str:
-        """What a user is told; ``of``: records of the landing; ``of_files``: their times come of a column."""
+        """The message to a user; ``of``: records of the landing; ``of_files``: their times come of a column."""
         share = f"{self.records:,} of {of:,} records ({self.records / max(1, of):.1%})"
         return (
             f"{topic}: {share} have times that can hardly be meant, the first at offset {self.offset} of partition "

@@ -2,7 +2,7 @@
 quiet topic close, and every replay sees it at the same place. Kafka Streams has no such thing; off unless asked for.
 A tick is the same of the wall clock, "it was T here", which moves on schedules by wall-clock time and nothing else.
 
-Owns the table `landing/<topic>/recorded_time` and the landing increments that write it. Rule: a recorded time stands
+Owns the table `landing/<topic>/recorded_time` and the landing increments that write it. Rule: a recorded time is
 before the record of ``before_offset``, the next offset of its partition when it was recorded. It takes no offset itself
 and is never changed, and since it is a landing increment, nothing can be landed past it unseen.
 """
@@ -124,7 +124,7 @@ def recorded_times(warehouse: Warehouse, topic: str, *, increment: int) -> Recor
 
 
 def _ticks(warehouse: Warehouse, topic: str) -> set[int]:
-    """Landing increments that recorded ticks: only the ledger says which of both a recorded time is."""
+    """Landing increments that recorded ticks: only the ledger knows whether a recorded time is a tick."""
     ledger = LandingLedger(warehouse.landing_ledger(topic), warehouse.storage_options)
     return {row.increment for row in ledger.done_rows() if row.content.is_tick}
 

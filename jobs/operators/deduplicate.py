@@ -3,7 +3,7 @@ Streams does not have).
 
 Owns an entry an identity: the record that was forwarded, its time and its coordinates. The identity is the key, key and
 id, or the id; two are equal when their serialized bytes are. Rule: see jobs/operators/deduplicate_kernel.py. The
-interval is inclusive on both sides. What passes goes on unchanged and in order; a null key or id always passes.
+interval is inclusive on both sides. What passes continues unchanged and in order; a null key or id always passes.
 Duplicates are counted, and not among the dropped records.
 """
 

@@ -52,7 +52,7 @@ class DeduplicateNode(Node):
         given, outputs = input_of(graph, self.inputs[0]), outputs_of(graph, self, unchanged=False)
         why_not = ""
         if self.by != "key":
-            why_not = "its identities are computed by a step, and stand in no table beside the records"
+            why_not = "its identities are computed by a step, and are in no table beside the records"
         elif given is None:
             why_not = "no table has what it reads by key and time"
         elif not outputs:

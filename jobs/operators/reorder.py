@@ -3,8 +3,8 @@
 Rule: a record waits until ``stream time - grace`` reaches its time (inclusive), where stream time is the largest time
 of any record that came here; those that leave go by time, of equal times as they came. So times never fall below. A
 record older than ``stream time - grace`` when it comes is refused ("late"): records after it have gone already, and the
-KIP wants the tables below to be free of what is out of order. What still waits when the input ends does not go on. The
-KIP would reorder key by key; in the order of all records every key is in order too, and so are joins of tables.
+KIP wants the tables below to be free of what is out of order. What still waits when the input ends does not continue.
+The KIP would reorder key by key; in the order of all records every key is in order too, and so are joins of tables.
 """
 
 import numpy as np

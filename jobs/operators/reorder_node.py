@@ -15,7 +15,7 @@ from .base.waiting_records import records_waiting, say_waiting
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ReorderNode(Node):
-    """``reorder_within(grace)``: records wait until stream time has passed them by the grace, then go on by time."""
+    """``reorder_within(grace)``: records wait until stream time has passed them by the grace, then continue by time."""
 
     store: str
     grace_ms: int

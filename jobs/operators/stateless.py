@@ -105,7 +105,7 @@ class TopicByRecord(Operator):
 
 
 class FlatMapValues(Operator):
-    """KStreamFlatMapValues: what the function gives for a record goes on under its key, in order."""
+    """KStreamFlatMapValues: what the function gives for a record continues under its key, in order."""
 
     def __init__(self, context: OperatorContext, node: FlatMapNode) -> None:
         super().__init__(context)

@@ -75,7 +75,7 @@ class SelectKeyNode(Node):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MapNode(Node):
-    """New keys and values (KStreamMap); ``selector`` and ``mapper`` both see the record of before."""
+    """New keys and values (KStreamMap); ``selector`` and ``mapper`` both see the previous record."""
 
     selector: Expression | Call
     mapper: Expression | Struct | Call
@@ -113,7 +113,7 @@ class FlatMapNode(Node):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PeekNode(Node):
-    """``function(key, value)`` is called for every record, which goes on unchanged."""
+    """``function(key, value)`` is called for every record, which continues unchanged."""
 
     function: Callable[[Any, Any], None]
 
@@ -127,7 +127,7 @@ class PeekNode(Node):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TopicByRecordNode(Node):
-    """Sends each record to the sink of one of ``topics``, which stand below it and which Kafka does not know."""
+    """Sends each record to the sink of one of ``topics``, which are below it and which Kafka does not know."""
 
     extractor: Expression | Call
     topics: tuple[str, ...]

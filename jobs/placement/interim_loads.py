@@ -2,7 +2,7 @@
 
 Rule: Kafka's assignor may pile tasks up on a member that has learned some of them and has not handed over others yet,
 until it is asked again; an increment lasts as long as its busiest member. So such a task stays where it runs, and who
-is to have it next goes on keeping its copy. No move is lost: all are made when all is learned, which is Kafka's
+is to have it next continues keeping its copy. No move is lost: all are made when all is learned, which is Kafka's
 assignment.
 """
 

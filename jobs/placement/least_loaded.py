@@ -1,6 +1,6 @@
 """Members by their load, the least loaded first (Kafka's ConstrainedPrioritySet).
 
-Rule: loads change while members stand in the queue, and Kafka puts back only those whose load it has changed; so which
+Rule: loads change while members are in the queue, and Kafka puts back only those whose load it has changed; so which
 comes first is decided by the shape of java.util.PriorityQueue, which this one keeps to the last shift.
 """
 
@@ -13,7 +13,7 @@ Item = TypeVar("Item")
 
 
 class JavaPriorityQueue(Generic[Item]):
-    """java.util.PriorityQueue over ``rank``, which is asked anew at every comparison."""
+    """java.util.PriorityQueue over ``rank``, which is asked again at every comparison."""
 
     def __init__(self, rank: Callable[[Item], Any]) -> None:
         self._rank, self._heap = rank, list[Item]()

@@ -15,7 +15,7 @@ _Movement = tuple[TaskId, str]
 
 
 class Movements:
-    """``tasks``: right places in, places of now out. ``moves``: what was put off."""
+    """``tasks``: right places in, places of today out. ``moves``: what was put off."""
 
     def __init__(self, tasks: Tasks, stateful: Iterable[TaskId], settings: PlacementSettings) -> None:
         self._tasks, self._warmups_left = tasks, settings.max_warmup_replicas

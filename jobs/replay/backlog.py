@@ -19,7 +19,7 @@ class Backlog:
     last_places: Sequence[int]
 
     def records_before(self, time_ms: int) -> int:
-        """Unread records that stand before a time."""
+        """Unread records that are before a time."""
         return sum(queue.records(queue.before(2 * time_ms, len(queue))) for queue in self.queues)
 
     def not_yet_at(self, time_ms: int) -> list[tuple[str, str, int | None]]:

@@ -75,7 +75,7 @@ def replay(
     increment that reads no records, before all others. ``progress``: told how far it is, from within an increment too.
     ``run``: under which the caller's own heart beats, if it does (jobs/replay/heartbeats.py). ``until_ms``: read of
     each partition what is before its first record, or recorded time, of that time or later; ``times``: of what was
-    read before. Raises CodeChanged when the topology is another one than that of the state and cannot go on with it,
+    read before. Raises CodeChanged when the topology is another one than that of the state and cannot continue with it,
     LedgerError for records after a flush, LedgerConflict when another runner is quicker, or at what this takes over.
     """
     if flush_at_end and until_ms is not None:

@@ -32,8 +32,8 @@ from .waiting_inputs import WaitingInput, waiting_inputs
 
 
 class Planner:
-    """``previous``: the last done row, or an empty one; whoever does an increment sets it anew. ``until_ms``: of each
-    partition only what stands before the first record, or recorded time, of that time or later is read. ``times``:
+    """``previous``: the last done row, or an empty one; whoever does an increment sets it again. ``until_ms``: of each
+    partition only what is before the first record, or recorded time, of that time or later is read. ``times``:
     that plans before this one have read.
     """
 
@@ -225,7 +225,7 @@ class Planner:
         return read() if self._times is None else self._times.of(landed.topic, p, begin, end, read)
 
     def records_before(self, row: PlanRow, time_ms: int) -> int:
-        """Of the records of a plan that goes on from ``previous``, those whose time is before ``time_ms``: the time
+        """Of the records of a plan that continues from ``previous``, those whose time is before ``time_ms``: the time
         that the topic's extractor gives, where it has one. Records without a time are none of them.
         """
         found = 0
@@ -376,8 +376,8 @@ def _refuse_landed(warehouse: Warehouse, topology: Topology) -> None:
     for topic in topics:
         if topic in landed:
             next_step = (
-                "to go on with what to() writes, replay in a warehouse where it is not landed, or call it otherwise in "
-                "both places; to read what was landed, write to() a topic of another name"
+                "to continue with what to() writes, replay in a warehouse where it is not landed, or call it otherwise "
+                "in both places; to read what was landed, write to() a topic of another name"
             )
             expected = "a topic that either to() writes or a landing, to be read by the topology"
             raise ConfigError(f"topic {topic!r}", expected, "both", next_step)

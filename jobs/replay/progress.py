@@ -33,9 +33,9 @@ class Progress:
     """How far this replay is.
 
     ``records_done`` of ``records_to_do``: landed records, of those that were unread when it began, which it has read;
-    one that goes on through repartitions counts by the part of the way that it has gone. ``records_per_second``: since
-    the replay began. ``stream_time_ms``: the highest of all tasks, -1 before the first record. ``step``: "planned",
-    "compiling kernels 12 of 40", "sub-topology 0", "computed", "committed outputs/x", "done".
+    one that continues through repartitions counts by the part of the way that it has gone. ``records_per_second``:
+    since the replay began. ``stream_time_ms``: the highest of all tasks, -1 before the first record. ``step``:
+    "planned", "compiling kernels 12 of 40", "sub-topology 0", "computed", "committed outputs/x", "done".
     """
 
     increment: int

@@ -40,7 +40,7 @@ class CausalOrder:
     """Rows that some landed records cause and that go from task to task, numbered from 0 as they are added.
 
     What a record does to the order of others may be known only after they were taken: then everything runs once more
-    (``again``), and what was sent the last time stands in for what is not sent yet. Every time at least one record more
+    (``again``), and what was sent the last time is in for what is not sent yet. Every time at least one record more
     has its place for good, so that this ends. A row keeps its number: it is known by its parent, its topic and which of
     the rows it is that the parent sends there.
     """

@@ -2,7 +2,7 @@
 
 Owns nothing but the substitution: whoever reads such a slice finds the extracted time as ``timestamp``, negative for a
 record that is to be dropped or cannot be read, and what was landed as ``landed_timestamp``. Rule: the partition time
-goes on from chunk to chunk and from part to part; every other question is answered from where the chunks have got to,
+continues from chunk to chunk and from part to part; every other question is answered from where the chunks have got to,
 and moves nothing.
 """
 

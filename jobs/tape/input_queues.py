@@ -36,12 +36,12 @@ class Pieces:
     senders: tuple[int, ...] = ()
     """By path, number of the task that wrote it (``Topology.writer_number``)."""
     signals: tuple[TimeSignal, ...] = ()
-    """Recorded times that the writers passed on."""
+    """Recorded times that the writers forwarded."""
     writers: tuple[int, ...] = ()
     """Numbers of all tasks that write for the source, whether they ran or not."""
 
     def read(self, order: str, nothing: pa.Table) -> pa.Table:
-        """Rows in the order of causes, with PLACE_COLUMNS, what writers passed on among them. ``nothing``: no rows."""
+        """Rows in the order of causes, with PLACE_COLUMNS, what writers forwarded among them. ``nothing``: no rows."""
         tables = [nothing] if self.signals else []
         for place, path in enumerate(self.paths):
             table = read_exchange_file(path)

@@ -189,7 +189,7 @@ def _with_keys(table: pa.Table, *, as_dictionary: bool) -> pa.Table:
 
 
 def _has_dictionaries(parquet: pq.ParquetFile, groups: list[int]) -> bool:
-    """Whether the keys of all ``groups`` are many and stand in the file as a dictionary."""
+    """Whether the keys of all ``groups`` are many and are in the file as a dictionary."""
     for number in groups:
         group = parquet.metadata.row_group(number)
         key = next(group.column(n) for n in range(group.num_columns) if group.column(n).path_in_schema == "key")

@@ -1,7 +1,7 @@
 """Progress of every source of a task when a recorded time reaches one of them.
 
 Rule: what is recorded of a landed partition counts at once for the nodes below it. A source that other tasks write has
-reached what all of them have passed on, so that none of them comes late because another one was quicker. A landed
+reached what all of them have forwarded, so that none of them comes late because another one was quicker. A landed
 source beside the one that it reached, of which more is to come, is past the time, since the oldest is taken first; one
 of which no more is known has reached its largest time; one that never had anything holds nobody back.
 """

@@ -1,6 +1,6 @@
 """Recorded time on a task's tape: where stream time moves on without a record, and how far each source has got.
 
-Owns the values; what they do to the nodes of a task stands in jobs/task/advance_stream_time.py. Rule: where several
+Owns the values; what they do to the nodes of a task is in jobs/task/advance_stream_time.py. Rule: where several
 ways meet, what was recorded for one counts as far as all of them have got.
 """
 
@@ -50,7 +50,7 @@ class StreamTimeAdvance:
 
 
 class TimeSignal(NamedTuple):
-    """A recorded time that a task passes on to those that read what it writes. ``place``: PLACE_COLUMNS of
+    """A recorded time that a task forwards to those that read what it writes. ``place``: PLACE_COLUMNS of
     jobs/tape/task_tape.py; ``send``: which of the rows of its place comes first.
     """
 

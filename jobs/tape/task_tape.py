@@ -72,7 +72,7 @@ class TaskTape:
     fixed: dict[int, pa.Table] = field(default_factory=dict)
     """Rows of repartition tables with their offsets, by source: an order written down once, for ever."""
     signals: dict[str, dict[str, int]] = field(default_factory=dict)
-    """By source that other tasks write, and partition of the task: the time that it passed on last."""
+    """By source that other tasks write, and partition of the task: the time that it forwarded last."""
     is_placed: bool = True
     """Whether anybody asks for places."""
     extractions: Mapping[int, Extraction] = field(default_factory=dict)
@@ -247,7 +247,7 @@ class TaskTape:
         return with_advances(table, at, {"timestamp": times, "arrival": arrivals})
 
     def _offset(self, queue: Queue, rows: pa.Table) -> pa.Table:
-        """Rows of a repartition table with their offsets; what is passed on has none."""
+        """Rows of a repartition table with their offsets; what is forwarded has none."""
         if queue.source not in self.next_offset:
             return rows
         is_record = advance_numbers(rows) < 0

@@ -61,7 +61,7 @@ class StreamTimeRun(ChunkRun):
 
     @property
     def signals(self) -> dict[str, int]:
-        """The time to pass on, by repartition topic that the task writes and by export."""
+        """The time to forward, by repartition topic that the task writes and by export."""
         written = self.dataflow.sub_topology.repartitions
         above = {node.topic: self.reached[name] for node in written for name in node.inputs if name in self.reached}
         above |= {export.name: self.reached[export.node] for export in self.dataflow.exports if not export.when}

@@ -1,7 +1,7 @@
 """Records on which a step of the user's fails: found, named, and left out where the step or the application says so.
 
 Rule: such a step computes each record from that record alone, so a batch that fails is halved until the records that
-fail are known; all others go on as if these had not been there. Where a batch is cut decides nothing.
+fail are known; all others continue as if these had not been there. Where a batch is cut decides nothing.
 """
 
 import numpy as np

@@ -34,7 +34,7 @@ def asked_twice(sub_topology: SubTopology) -> list[str]:
 def difference(begun: Callable[[], Task], input_: Input) -> tuple[str, str] | None:
     """The first node whose answers differ, if its functions are ``asked_twice``, and what differs first, in a sentence.
 
-    ``begun`` makes a task with the state of before. None: nothing differs, or what does is a step's affair
+    ``begun`` makes a task with the previous state. None: nothing differs, or what does is a step's affair
     (jobs/task/pure_steps.py), or a record fails, of which the run itself will tell.
     """
     rows = min(len(input_), RECORDS)

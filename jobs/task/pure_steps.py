@@ -1,4 +1,4 @@
-"""Does a step answer alike about the same records, whatever stands beside them?
+"""Does a step answer alike about the same records, whatever is beside them?
 
 Rule: the first records that come to a step under new code are computed once together and once in pieces; a step whose
 answers differ has chance, a clock or a counter in it, and its results depend on where chunks are cut. This only looks:

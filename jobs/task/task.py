@@ -185,7 +185,7 @@ class Task:
         stream_time_ms: int = NO_TIMESTAMP_MS,
         tape_time_ms: int = NO_TIMESTAMP_MS,
     ) -> None:
-        """Go on where the increment before ended: live rows and counters by store. Call once, before ``process``.
+        """Continue where the increment before ended: live rows and counters by store. Call once, before ``process``.
 
         ``imported``: ``contents`` of stores that belong to an earlier part of this sub-topology, by node.
         """
@@ -245,7 +245,7 @@ class Task:
 
     def advance(self, step: StreamTimeAdvance) -> tuple[Result, dict[str, int]]:
         """Stream time, or the wall clock, moves on without a record: a chunk of one row that is none. Also the time to
-        pass on, by repartition topic and export. Raises as ``process``.
+        forward, by repartition topic and export. Raises as ``process``.
         """
         nothing = empty_input(self)
         batches, _, _, reasons = self._take(nothing)

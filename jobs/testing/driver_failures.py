@@ -1,4 +1,4 @@
-"""A record of a test driver on which the run ended: found among those of its batch, and told with what it has.
+"""A record of a test driver on which the run ended: found among those of its batch, and reported with its contents.
 
 Rule: it is the first record, in the order of arrival, up to which the records of the batch cannot be run.
 """

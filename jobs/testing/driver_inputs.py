@@ -1,4 +1,4 @@
-"""Records on their way into a test driver: as bytes, by topic and in order of arrival, until they are run."""
+"""Input records of a test driver, waiting to be run: as bytes, by topic and in order of arrival."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What goes into the test driver and what comes out: piped records, tapes, outputs, refusals, dead letters."""
+"""Inputs and outputs of the test driver: piped records, tapes, outputs, refusals, dead letters."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -137,7 +137,7 @@ def forward_ms(duration: Duration, name: str) -> int:
     """A duration in milliseconds. Raises ConfigError for one below 0."""
     found = duration_ms(duration, name)
     if found < 0:
-        raise ConfigError(name, "a duration of 0 ms or more", f"{found} ms", "time goes on: correct the duration")
+        raise ConfigError(name, "a duration of 0 ms or more", f"{found} ms", "time only rises: correct the duration")
     return found
 
 

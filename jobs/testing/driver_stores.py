@@ -1,7 +1,7 @@
 """Stores of a test driver by their names: those of tables and aggregates, of Python processors, and of global tables.
 
 Rule: a store is read by the method of its kind (Kafka's getKeyValueStore and so on, which give null for another kind,
-where here an error says which method reads it).
+where here an error names the method that reads it).
 """
 
 from abc import abstractmethod

@@ -1,7 +1,7 @@
 """Recorded time in the test driver: the time signalled to each source of each task, and the next source to receive it.
 
-Rule: as in a replay by arrival (jobs/tape/source_progress.py, with one task a sub-topology): the topic's readers first;
-readers of what they write receive the time when all that the advance caused above has come down to them.
+Rule: as in a replay by arrival (jobs/tape/source_progress.py, with one task a sub-topology): the topic's readers
+first. Readers of what those write receive the time when everything that the advance caused upstream has reached them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ class DrivenTime:
     def __init__(self, topology: Topology, tasks: Sequence[Task]) -> None:
         self._topology, self._tasks = topology, tasks
         self._passed: dict[str, dict[int, int]] = {}
-        """By repartition topic and sub-topology that writes it: the time that this one passed on last."""
+        """By repartition topic and sub-topology that writes it: the time that this one forwarded last."""
         self._recorded: dict[tuple[int, int], int] = {}
         """By sub-topology and number of the source."""
         self._reached: dict[str, int] = {}
@@ -58,7 +58,7 @@ class DrivenTime:
 
     def signal(self, writer: Task, signals: Mapping[str, int], level: int) -> None:
         """``writer`` passes times on, by repartition topic and export, over ``level`` tasks. A reader receives what all
-        who write for it have passed on.
+        who write for it have forwarded.
         """
         for name, time_ms in signals.items():
             passed = self._passed.setdefault(name, {})

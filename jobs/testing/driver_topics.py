@@ -1,7 +1,7 @@
-"""Topics of a test driver as objects of their own, with serdes and a time that goes on (Kafka's TestInputTopic and
+"""Topics of a test driver as objects of their own, with serdes and a time that continues (Kafka's TestInputTopic and
 TestOutputTopic).
 
-Rule: a record that is piped without a time gets the topic's, which then goes on by ``auto_advance``; one that has a
+Rule: a record that is piped without a time gets the topic's, which then continues by ``auto_advance``; one that has a
 time leaves the topic's as it is.
 """
 

@@ -1,4 +1,4 @@
-"""Compares what a test driver wrote to an output with what a test expects, like a diff.
+"""Compares the output of a test driver with the expectation of a test, like a diff.
 
 Rule: what an expected record does not have (a time, headers) is not compared. The error shows the records around the
 first one that differs, and explains the record that was piped and that it came of.

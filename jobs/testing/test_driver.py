@@ -36,8 +36,8 @@ class TopologyTestDriver(StoreReader):
 
     ``start_timestamp``, ``auto_advance``: times of records that are piped without one in the short form: the first, and
     how much later every next one is, over all topics. ``counts_bytes``: measure suppress buffers in bytes too.
-    ``chunk_records``: run that many at a time; it changes nothing. ``initial_wall_clock_time``: where the wall clock
-    stands until ``advance_wall_clock_time`` moves it on.
+    ``chunk_records``: run that many at a time; it changes nothing. ``initial_wall_clock_time``: the wall-clock time
+    until ``advance_wall_clock_time`` advances it.
     """
 
     __test__ = False  # no test class for pytest
@@ -103,7 +103,7 @@ class TopologyTestDriver(StoreReader):
         """A source topic to pipe records into (Kafka's createInputTopic).
 
         ``key_serde``, ``value_serde``: what writes the bytes, None for the topology's own. A record that is piped
-        without a time gets ``start_timestamp``, which then goes on by ``auto_advance``. (Kafka's default start is the
+        without a time gets ``start_timestamp``, which then continues by ``auto_advance``. (Kafka's default start is the
         machine's clock; here it is 0 ms, so that a test gives the same whenever it runs.) Raises ConfigError for what
         is no source topic and for a start or an advance below 0.
         Example: ``clicks = driver.create_input_topic("clicks", auto_advance="1s")``.
@@ -128,7 +128,7 @@ class TopologyTestDriver(StoreReader):
     ) -> None:
         """Pipe one record, key and value as Python values of the topic's serdes.
 
-        ``timestamp_ms``: None for the driver's own time, which then goes on by ``auto_advance``. ``offset``: what
+        ``timestamp_ms``: None for the driver's own time, which then continues by ``auto_advance``. ``offset``: what
         operators see as the record's offset; None for a record that is from no topic.
         """
         shape = self._source(topic).shape
@@ -196,7 +196,7 @@ class TopologyTestDriver(StoreReader):
         self._play(Batch({}, (topic, time_ms, self._in.next_arrival())))
 
     def advance_wall_clock_time(self, advance: Duration) -> None:
-        """The wall clock goes on by ``advance``, 0 ms or more: a tick, as it is recorded beside landed topics
+        """The wall clock continues by ``advance``, 0 ms or more: a tick, as it is recorded beside landed topics
         (``record_tick``), at which schedules by ``PunctuationType.WALL_CLOCK_TIME`` are called (Kafka's
         advanceWallClockTime). Stream time stays. It takes the number of a piped record.
         Example: ``driver.advance_wall_clock_time("1m")``.
@@ -288,11 +288,11 @@ class TopologyTestDriver(StoreReader):
     def run(self) -> None:
         """Process what was piped.
 
-        Raises the failure of a record that ends the run (TaskFailed: a function failed on it, or BufferFull: it filled
-        a suppress buffer) with ``arrival``, the record's number, and ``record``: its topic, partition, offset, key and
-        value, which a note of the error says, too. To find it among those that were piped together, records are run
-        again, their functions with them. Outputs and refusals up to that record can be read; the driver takes no more.
-        (Metrics of a suppress above the node that failed count the whole batch.)
+        Raises the failure of a record that ends the run (TaskFailed: a function failed on it, or BufferFull: it
+        filled a suppress buffer). The error has ``arrival``, the record's number, and ``record``: its topic,
+        partition, offset, key and value. A note of the error has them, too. To find it among those that were piped
+        together, records are run again, their functions with them. Outputs and refusals up to that record can be
+        read; the driver takes no more. (Metrics of a suppress above the node that failed count the whole batch.)
         """
         if self._failure is not None:
             if self._in.is_waiting():

@@ -1,5 +1,5 @@
 """Kafka's names of what a call is given beside its steps (Named, Grouped, Joined, StreamJoined, TableJoined,
-Repartitioned, Produced): each stands for keywords of the call.
+Repartitioned, Produced): each represents keywords of the call.
 
 Rule: ``stream.filter("paid", Named.as_("paid-ones"))`` is ``stream.filter("paid", name="paid-ones")``; serdes of what a
 stream or table knows already are taken and change nothing.

@@ -1,8 +1,8 @@
-"""Topics that a topology both writes and reads (Kafka's intermediate topics): records go on through them.
+"""Topics that a topology both writes and reads (Kafka's intermediate topics): records flow through them.
 
 Owns the graph that runs where there are some. Rule: such a topic is a repartition table under the user's name, ordered
-by cause and with offsets of its own, so that cuts change nothing; who reads it comes after all who write it, and its
-records are an output as well, in their order in the topic. It has the partitions of a repartition table, not of who
+by cause and with offsets of its own, so that cuts change nothing. Its readers run after all its writers. Its records
+are an output as well, in their order in the topic. It has the partitions of a repartition table, not of who
 wrote it. The graph that the DSL built stays as it is: it is what Kafka describes.
 """
 
@@ -23,8 +23,9 @@ Writers = dict[str, list[Node]]
 def connected(graph: Graph) -> Graph:
     """``graph``, or one in which what is written to a topic comes to who reads it there.
 
-    Raises TopologyError for a loop, for other serdes on the other side, for a global table of such a topic, and for an
-    output that is no such topic and is written by several sub-topologies, or with several serdes.
+    Raises TopologyError for a loop, for serdes that differ between writer and reader, and for a global table of such
+    a topic. Also for an output that is no such topic and is written by several sub-topologies, or with several
+    serdes.
     """
     writers: Writers = {}
     for node in graph.nodes.values():
@@ -78,12 +79,12 @@ def _with_one_sink_each(graph: Graph, several: Writers) -> Graph:
 
 
 def _made(name: str, what: str) -> str:
-    """Of a node that stands beside ``name``: no user's node is called so, since names have no colon."""
+    """Of a node that is beside ``name``: no user's node is called so, since names have no colon."""
     return f"{name}:{what}"
 
 
 def _check(topic: str, source: Node, sink: Node) -> None:
-    """Raises TopologyError when what ``sink`` writes is not what ``source`` reads."""
+    """Raises TopologyError when ``sink`` writes another type than ``source`` reads."""
     place = f"topic {topic!r}"
     if source.is_global:
         next_step = "write to a topic of another name, or read it by table()"

@@ -148,7 +148,7 @@ def _parent(graph: Graph, place: str, name: str, parents: tuple[str, ...]) -> No
 
 
 def _add(graph: Graph, parent: Node, node: Node) -> None:
-    """``node`` and, if it has several parents, what stands between; that has a name that no user's node has."""
+    """``node`` and, if it has several parents, what is between; that has a name that no user's node has."""
     is_new = parent.name not in graph.nodes
     graph.nodes[parent.name] = parent
     try:

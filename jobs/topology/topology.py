@@ -31,8 +31,9 @@ _TASKS_MAX = 2**20
 class SubTopology:
     """Nodes that run together in one task. ``id``: Kafka's number.
 
-    Where a sub-topology reads what it caused itself (the response of a foreign-key join), the nodes below that are a
-    part of their own: ``level`` 1 and more, an ``id`` after all of Kafka's, and ``kafka_id`` says whose part it is.
+    Where a sub-topology reads what it caused itself (the response of a foreign-key join), the nodes below that run as
+    a stage of their own. Such a stage has ``level`` 1 or more, an ``id`` after all of Kafka's, and in ``kafka_id``
+    the sub-topology that it belongs to.
     """
 
     id: int

@@ -1,6 +1,6 @@
 """How far a pipeline is behind: what has come and was not landed, what has landed and was not replayed.
 
-Owns the measuring, which reads no record. Rule: what counts is what a run would take: files that no landing's plan
+Owns the measuring, which reads no record. Rule: the lag is what a run would take: files that no landing's plan
 names, offsets up to the last stable one of each Kafka partition, and landed offsets after the last cut.
 """
 

@@ -24,9 +24,10 @@ from .lag import Lag, lag_of
 class LagSensor:
     """When a run is started by what is new.
 
-    ``min_records``: so many that are known to be there (offsets at the broker, landed records; those of files are not
-    known before they land); ``min_files``: or so many new files; ``max_wait``: less than that waits no longer than
-    this. ``every``: the time between two looks. ``starts_on``: whether it is on when definitions are loaded.
+    ``min_records``: a run begins when this many records wait, counted by offsets at the broker and landed records;
+    those of files are not known before they land. ``min_files``: or this many new files. ``max_wait``: fewer records
+    or files wait no longer than this. ``every``: the time between two looks. ``starts_on``: whether it is on when
+    definitions are loaded.
     """
 
     min_records: int = 1

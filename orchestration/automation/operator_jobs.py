@@ -1,7 +1,8 @@
 """Jobs that a person launches: plan changed code, promote a branch, restore, vacuum.
 
-Owns their settings and what they say. Rule: each is one step that calls what the command of its name calls. What takes
-something away tells first and does it only when its config says so; a branch is promoted only when its checks pass.
+Owns their settings and what they say. Rule: each is one step that calls what the command of its name calls. A job
+that removes something lists it first, and does it only when its config says so; a branch is promoted only when its
+checks pass.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -52,8 +53,8 @@ class PromoteConfig(dg.Config):
 class RestoreConfig(dg.Config):
     """Of a restore."""
 
-    to: int = Field(description="go on from this increment; 0: from the start")
-    do: bool = Field(False, description="do it; without it the run only tells what would be withdrawn")
+    to: int = Field(description="continue from this increment; 0: from the start")
+    do: bool = Field(False, description="do it; without it the run only lists what would be withdrawn")
     abandon: bool = Field(False, description="give up an increment that is planned and not done")
 
 
@@ -62,7 +63,7 @@ class VacuumConfig(dg.Config):
 
     keep_increments: int | None = Field(None, description="so many can be asked for afterwards; by default all")
     keep_days: float | None = Field(None, description="those of so many days can be asked for")
-    delete: bool = Field(False, description="delete the files; without it the run only tells which")
+    delete: bool = Field(False, description="delete the files; without it the run only lists them")
 
 
 def jobs_of_operators(pipeline: Pipeline) -> list[dg.JobDefinition]:
@@ -71,7 +72,7 @@ def jobs_of_operators(pipeline: Pipeline) -> list[dg.JobDefinition]:
     return [
         _job(pipeline, "plan", PlanConfig, _plan, f"Says what changed code means for {name}: state and results."),
         _job(pipeline, "promote", PromoteConfig, _promote, f"Swaps a branch into {name} when its checks pass."),
-        _job(pipeline, "restore", RestoreConfig, _restore, f"Makes {name} go on from an increment. Tells first."),
+        _job(pipeline, "restore", RestoreConfig, _restore, f"Makes {name} continue from an increment. Tells first."),
         _job(pipeline, "vacuum", VacuumConfig, _vacuum, f"Finds files of {name} that may go. Tells first."),
     ]
 
@@ -214,7 +215,7 @@ def _restore(pipeline: Pipeline, asked: RestoreConfig, context: dg.OpExecutionCo
         context.log.warning(f"would withdraw {told}; launch it with `do: true` in its config")
         return said | {"is_done": False}
     row = restore(pipeline.warehouse, pipeline.name, asked.to, abandon=asked.abandon)
-    context.log.info(f"withdrew {told}; {pipeline.name} goes on after increment {asked.to} (epoch {row.epoch})")
+    context.log.info(f"withdrew {told}; {pipeline.name} continues after increment {asked.to} (epoch {row.epoch})")
     return said | {"is_done": True, "increment": row.increment, "epoch": row.epoch}
 
 

@@ -1,8 +1,8 @@
 """What changed code would mean: for the state, and, by a branch that is replayed with it, for the results.
 
-Owns the steps of a plan. Rule: the pipeline itself is only read. A whole plan leaves a branch, which may be promoted; a
-sample is replayed twice, with the code of now and with the changed code, from one increment on and to one cut, so that
-what differs is the code's doing; its branches are dropped again.
+Owns the steps of a plan. Rule: the pipeline itself is only read. A whole plan leaves a branch, which may be promoted.
+A sample is replayed twice, with the current code and with the changed code, from one increment to one cut. So all
+differences come from the code. Its branches are dropped again.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,9 +34,9 @@ class Change:
 
 @dataclass(frozen=True)
 class Planned:
-    """``branch``: that was replayed, from ``at`` on; ``records``: that it read; ``cuts``: a warning where both sides
-    have not read the same; ``one_sided``: outputs that only one side has; ``diffs``: of the others, A being the code of
-    now and B the changed code.
+    """``branch``: that was replayed, from ``at`` on; ``records``: that it read. ``cuts``: a warning where both sides
+    have not read the same. ``one_sided``: outputs that only one side has. ``diffs``: of the others, with the current
+    code as A and the changed code as B.
     """
 
     branch: str
@@ -61,7 +61,7 @@ def change_of(pipeline: Pipeline, changed: Topology) -> Change:
 
 
 def fork_point(pipeline: Pipeline, at: int | None, *, goes_on: bool) -> int:
-    """After which increment the branch begins: ``at``; None: before the last increment where the state goes on, else
+    """After which increment the branch begins: ``at``; None: before the last increment where the state continues, else
     from the start.
     """
     if at is not None:

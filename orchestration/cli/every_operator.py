@@ -30,7 +30,7 @@ _ORDER = "page string, ms long, price double"
 
 
 def topology() -> Topology:
-    """Built anew with every call."""
+    """Built again with every call."""
     builder = StreamsBuilder()
     orders = builder.stream("orders", Consumed(_STRING, Serde.json(_ORDER)))
     payments = builder.stream("payments", Consumed(_STRING, _STRING))

@@ -58,7 +58,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "books": (".commands.describe", "what became of the records, increment by increment"),
         "show": (".commands.show", "show rows of an output, a store, the drops or the dead letters"),
         "sql": (".commands.history", "ask outputs and stores as of an increment, in SQL"),
-        "inspect": (".commands.history", "what a store holds and what waits, or all positions"),
+        "inspect": (".commands.history", "the rows of a store and what waits in it, or all positions"),
         "explain": (".commands.history", "what every operator did with a record, and why"),
         "describe": (".commands.describe", "print a topology as Kafka Streams does"),
         "placement": (".commands.placement", "which worker runs which task, and what more workers would change"),
@@ -70,17 +70,17 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "report": (".commands.quality", "write a page about quality over time, without a server"),
         "metrics": (".commands.quality", "print the numbers of a pipeline as OpenMetrics text"),
         "fsck": (".commands.fsck", "read everything, and say what is damaged and how it is mended"),
-        "check-topology": (".commands.check_topology", "say whether state goes on under a changed topology"),
+        "check-topology": (".commands.check_topology", "say whether a changed topology can continue with the state"),
         "bench": ("kstreams_replay.benchmarks.bench", "measure this project and its peers on the same rows"),
     },
     "Go back": {
         "fork": (".commands.branches", "begin a branch with what a pipeline was, without copying it"),
-        "backfill": (".commands.backfill", "make the rows of a range of time anew, on a branch, and prove them"),
+        "backfill": (".commands.backfill", "make the rows of a range of time again, on a branch, and prove them"),
         "branches": (".commands.branches", "list the branches"),
         "diff": (".commands.branches", "compare the outputs of two pipelines by key and window"),
         "promote": (".commands.branches", "swap a branch into its parent"),
         "drop": (".commands.branches", "remove a branch"),
-        "restore": (".commands.branches", "make a pipeline go on from an increment, under a new epoch"),
+        "restore": (".commands.branches", "make a pipeline continue from an increment, under a new epoch"),
         "vacuum": (".commands.vacuum", "find files that nobody can ask for any more"),
     },
 }  # fmt: skip
@@ -142,7 +142,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         is_terminated = isinstance(stop, _Terminated)
         _ignore_interrupts()
         print(f"replay: stopped by {'SIGTERM' if is_terminated else 'Ctrl-C'}", file=sys.stderr)
-        print(f"replay: {invocation.kept}; the same command goes on from there", file=sys.stderr)
+        print(f"replay: {invocation.kept}; the same command continues from there", file=sys.stderr)
         return ExitCode.TERMINATED if is_terminated else ExitCode.INTERRUPTED
     except BrokenPipeError:  # the reader of our output, `head` for one, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -2,7 +2,7 @@
 
 Rule: every warning of `replay run` is made here, from facts that the ledger keeps, so that a later look at the same
 increments gives the same. A new warning is one line in ``warnings_of``, and a run with a warning ends as WARNINGS.
-Which landed records wait, and for what, is told by the command in lines of its own.
+The command prints in lines of its own which landed records wait, and for what.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ def warnings_of(reports: Sequence[IncrementReport], waits: Sequence[WaitingInput
 
 
 def takeovers(reports: Sequence[IncrementReport]) -> list[str]:
-    """A sentence for every increment that stands in the place of one of other code, with the reason."""
+    """A sentence for every increment that is in the place of one of other code, with the reason."""
     return [
         f"increment {report.increment} is in the place of {report.instead_of['increment']}, which other code had "
         f"planned and not finished{'' if report.instead_of_why is None else f' ({report.instead_of_why})'}"

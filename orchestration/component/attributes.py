@@ -1,4 +1,4 @@
-"""Attributes of the component, as they stand in its ``defs.yaml``.
+"""Attributes of the component, as they are in its ``defs.yaml``.
 
 Owns their names and words, which `dg list components` and editors show. Rule: an attribute is called as the argument of
 ``replay_definitions`` or the field of the source that it becomes; what contradicts is refused when it is loaded.
@@ -73,7 +73,7 @@ class SourceAttributes(dg.Model, dg.Resolvable):
 
 
 class LandingAttributes(dg.Model, dg.Resolvable):
-    """What a landing does with what is wrong."""
+    """How a landing handles bad input."""
 
     on_bad_row: Literal["dead_letter", "stop"] = said("dead_letter", "What becomes of a row that does not fit.")
     max_bad_share: float = said(0.01, "The landing stops where more than this share does not fit.")
@@ -125,7 +125,7 @@ class SensorAttributes(dg.Model, dg.Resolvable):
 
 
 class TranslatorAttributes(dg.Model, dg.Resolvable):
-    """What assets are called, and what stands on their pages."""
+    """What assets are called, and what is on their pages."""
 
     key_prefix: list[str] = said([], "Before every asset key.")
     group: str | None = said(None, "Of all assets; default: one of the pipeline's name.")

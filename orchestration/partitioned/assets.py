@@ -2,7 +2,7 @@
 
 Owns what the two steps do. Rule: a partition is reported with the increment that ended it, whoever ran it; one without
 a record is reported too, with the tables as they were. A backfill is one run, which goes through its partitions in
-order, since each stands on the one before.
+order, since each continues the one before.
 """
 
 from collections.abc import Callable
@@ -86,7 +86,7 @@ def _tables(pipeline: Pipeline) -> dg.AssetsDefinition:
 
 
 def _replay_windows(context: dg.AssetExecutionContext, pipeline: Pipeline, heart: Heart, windows: list[Window]) -> Told:
-    """One after the other. Those at the begin that are done are told again, where the run goes on from there."""
+    """One after the other. Those at the begin that are done are reported again, where the run continues from there."""
     done_ms = reached(pipeline).until_ms
     goes_on = done_ms is not None and windows[-1].end_ms >= done_ms
     late, times = dict[str, int](), LandedTimes()
@@ -106,7 +106,7 @@ def _replay_windows(context: dg.AssetExecutionContext, pipeline: Pipeline, heart
 
 
 def _after_itself(spec: dg.AssetSpec) -> dg.AssetSpec:
-    """A partition stands on the one before."""
+    """A partition continues the one before."""
     before = dg.TimeWindowPartitionMapping(start_offset=-1, end_offset=-1)
     deps = [*spec.deps, dg.AssetDep(spec.key, partition_mapping=before)]
     return spec.replace_attributes(deps=deps)

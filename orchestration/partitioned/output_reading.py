@@ -1,7 +1,7 @@
 """An output as the input of somebody's own asset: `ReplayIOManager` loads it as the frame that the parameter names.
 
 Owns the choice of rows and of the frame. Rule: rows are read at the table version of an increment that is done, never
-"latest"; what is loaded is the output as a table, the newest record of every key and window, tombstones left out.
+"latest". The output is loaded as a table: the newest record of every key and window, without tombstones.
 Outputs are written by replays alone.
 
     @dg.asset(ins={"pages": dg.AssetIn(key=["shop", "outputs", "pages"], input_manager_key="shop_tables")})
@@ -32,7 +32,7 @@ class ReplayIOManager(dg.IOManager):
     """Of one pipeline; ``replay_definitions`` has it as the resource ``<pipeline>_tables``.
 
     Metadata of the input (``dg.AssetIn(metadata={"load": …})``) say what is loaded: ``"whole"`` (the default): as of
-    the last increment; ``"as_of_partition"``: as of the end of the last partition that the input maps to;
+    the last increment. ``"as_of_partition"``: as of the end of the last partition that the input maps to.
     ``"windows_of_partition"``: windows, or records without one, that start in the asset's own partition, as of the last
     increment. ``"rows"``: ``"newest"`` (the default) or ``"changelog"``, every record in order. The parameter's
     annotation says the frame, a polars DataFrame where there is none. Raises ConfigError for what cannot be loaded so.

@@ -1,4 +1,4 @@
-"""A range of time made anew, from Dagster: a job whose run leaves a branch and says what differs.
+"""A range of time made again, from Dagster: a job whose run leaves a branch and says what differs.
 
 Owns the job's config and the metadata of its result. Rule: it does what `replay backfill` and `replay diff` do, with
 their words; nothing is promoted, and the pipeline itself is only read.
@@ -37,7 +37,7 @@ def backfill_job(pipeline: Pipeline) -> dg.JobDefinition:
 
     @dg.op(
         name=f"{pipeline.word}_range",
-        description="Makes the rows of a range of time anew, on a branch, and compares them with those that there are.",
+        description="Computes a range of time again, on a branch, and compares its rows with the committed ones.",
         required_resource_keys=pipeline.resource_keys,
         out=dg.Out(dg.Nothing),
     )
@@ -66,7 +66,7 @@ def backfill_job(pipeline: Pipeline) -> dg.JobDefinition:
 
     @dg.job(
         name=f"{pipeline.word}_backfill",
-        description=f"A range of {pipeline.name}, made anew on a branch; `replay promote` takes it over.",
+        description=f"A range of {pipeline.name}, made again on a branch; `replay promote` takes it over.",
         executor_def=dg.in_process_executor,
     )
     def job() -> None:

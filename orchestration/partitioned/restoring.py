@@ -1,7 +1,7 @@
 """Running a partition again that was run before: it and all later ones are withdrawn first, once.
 
 Owns what is withdrawn, and that a run does it once. Rule: a run that has withdrawn them writes that into Dagster's
-event log; when it is tried or launched again it goes on from there, and withdraws nothing that was run since.
+event log; when it is tried or launched again it continues from there, and withdraws nothing that was run since.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ LAUNCHED_AGAIN = "dagster/parent_run_id"
 
 @dataclass(frozen=True)
 class Withdrawal:
-    """``partitions`` are withdrawn, so that the pipeline goes on after the increment ``stays``."""
+    """``partitions`` are withdrawn, so that the pipeline continues after the increment ``stays``."""
 
     partitions: int
     stays: int
@@ -30,7 +30,7 @@ class Withdrawal:
     def sentence(self) -> str:
         """In words."""
         return (
-            f"{self.partitions} partitions are withdrawn, which must then run again: the pipeline goes on after "
+            f"{self.partitions} partitions are withdrawn, which must then run again: the pipeline continues after "
             f"increment {self.stays}"
         )
 
@@ -74,9 +74,11 @@ def go_back(context: dg.AssetExecutionContext, pipeline: Pipeline, window: Windo
         raise ConfigError(
             f"pipeline {pipeline.name!r}, partition {window.key}", "a run of its own",
             f"run {before} launched again, which has withdrawn the partition already; later ones were run since",
-            "launch the partition anew, if it is meant to be withdrawn once more",
+            "launch the partition again, if it is meant to be withdrawn once more",
         )  # fmt: skip
-    context.log.info(f"run {before} has withdrawn the partition and all later ones before it died: going on from there")
+    context.log.info(
+        f"run {before} has withdrawn the partition and all later ones before it died: continuing from there"
+    )
 
 
 def _withdrawn_by(context: dg.AssetExecutionContext) -> str | None:

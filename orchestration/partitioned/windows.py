@@ -1,7 +1,7 @@
-"""Which partition may run now: what stands before it, whether it has landed whole, and what running it again withdraws.
+"""Which partition may run now: what is before it, whether it has landed whole, and what running it again withdraws.
 
-Owns the order of partitions. Rule: the ledger says how far the pipeline has come (`until_ms` of a plan), never Dagster;
-a partition is done when the pipeline has come to its end, and it runs when everything before its begin is read and
+Owns the order of partitions. Rule: the ledger has the position of the pipeline (`until_ms` of a plan), never Dagster.
+A partition is done when the pipeline has reached its end. It runs when everything before its begin is read and
 nothing before its end can come any more.
 """
 
@@ -36,8 +36,8 @@ class Window:
 @dataclass(frozen=True)
 class Reached:
     """How far a pipeline has come. ``until_ms``: up to which time its last increment read; None: before any increment.
-    ``increments``: end in ms → the increments that read up to it, in order; ``before``: of an end, the increment before
-    its first; ``previous``: of each of them, the increment that it went on from, 0 for none.
+    ``increments``: end in ms → the increments that read up to it, in order. ``before``: of an end, the increment
+    before its first. ``previous``: of each of them, the increment that it continued from, 0 for none.
     """
 
     until_ms: int | None
@@ -57,7 +57,7 @@ def windows_of(definition: dg.TimeWindowPartitionsDefinition, keys: list[str]) -
 
 def reached(pipeline: Pipeline) -> Reached:
     """LedgerError when records were read by an increment that is no partition's, so that nobody can say how far it
-    came. One that reads nothing, a migration or the flush at the end of history, stands between partitions.
+    came. One that reads nothing, a migration or the flush at the end of history, is between partitions.
     """
     ledger = pipeline.ledger
     plans = {row.increment: row.content for row in ledger.plans()}
@@ -120,7 +120,7 @@ def refuse_half(pipeline: Pipeline, window: Window, times: LandedTimes) -> None:
     if unread:
         raise ConfigError(
             f"pipeline {pipeline.name!r}, partition {window.key}", "all of its records read", f"{unread:,} unread",
-            "run it again, which goes on from there",
+            "run it again, which continues from there",
         )  # fmt: skip
 
 

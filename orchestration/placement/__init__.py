@@ -1,1 +1,1 @@
-"""Which way of placing tasks was chosen, and what is told of it: members, moves to come, previews."""
+"""The chosen placement of tasks, and reports about it: members, moves to come, previews."""

@@ -148,7 +148,7 @@ def _seconds(hint: Hint) -> dict[TaskId, float]:
 
 
 def _name(hint: Hint, member: str) -> str:
-    """Its first host, which people know, and enough of its id to tell it from others there."""
+    """Its first host, which people know, and enough of its id to distinguish it from others there."""
     hosts = hint["members"].get(member, {}).get("hosts", [])
     return f"{hosts[0]}/{member[:8]}" if hosts else member[:8]
 

@@ -1,4 +1,4 @@
-"""Plots of numbers over increments, as SVG text that stands in the page itself.
+"""Plots of numbers over increments, as SVG text that is in the page itself.
 
 Owns all contact with Altair and vl-convert. Altair is what Great Expectations draws with, so it is installed already;
 vl-convert renders its charts (Vega-Lite) without a browser, so the page needs no script, opens from a bucket and

@@ -1,8 +1,8 @@
 """Verdicts and numbers go into the pipeline's quality tables.
 
 Rule: who checks, records. What was recorded before is not recorded again, so any number of commands and Dagster runs
-may check one increment. A check stands though it cannot be recorded (a warehouse that is only read, an object store
-that is away): then that is said.
+may check one increment. A check is valid though it cannot be recorded (a read-only warehouse, an object store that is
+not reachable): then a message says so.
 """
 
 from collections.abc import Sequence
@@ -34,5 +34,5 @@ def why_not_recorded(warehouse: Warehouse, pipeline: str, verdicts: Sequence[Ver
     try:
         record_quality(warehouse, pipeline, verdicts)
     except (ReplayError, OSError, DeltaError) as error:
-        return f"the verdicts stand, but were not recorded in quality_results of {pipeline}: {error}"
+        return f"the verdicts are valid, but were not recorded in quality_results of {pipeline}: {error}"
     return None

@@ -82,12 +82,12 @@ Source = FileSource | KafkaSource
 
 
 def warehouse_of(place: Warehouse | WarehouseResource) -> Warehouse:
-    """What ``place`` stands for now."""
+    """The current value of ``place``."""
     return place.warehouse() if isinstance(place, WarehouseResource) else place
 
 
 def source_of(source: Source | SourceResource) -> Source:
-    """What ``source`` stands for now."""
+    """The current value of ``source``."""
     return source.source() if isinstance(source, FilesResource | KafkaResource) else source
 
 

@@ -30,7 +30,7 @@ class DryRun:
 
 
 def dry_run_of(warehouse: Warehouse, topology: Topology, *, pipeline: str, asked: Asked) -> DryRun:
-    """What a replay with these settings would do now with what has landed."""
+    """What a replay with these settings would do now with the landed records."""
     ledger = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options)
     last, pending = ledger.last_done(), ledger.pending()
     previous, refusal, said = DoneRow() if last is None else last.content, None, list[str]()
@@ -43,7 +43,7 @@ def dry_run_of(warehouse: Warehouse, topology: Topology, *, pipeline: str, asked
         previous = change.previous
         if change.verdict is not None:
             said += [f"changed code: {each.sentence()}" for each in change.verdict.changes]
-        said += [f"store {store} would be made anew, of store {one.store}" for store, one in change.rewrites.items()]
+        said += [f"store {store} would be made again, of store {one.store}" for store, one in change.rewrites.items()]
     if pending is not None:
         said.append(f"increment {pending.increment} is planned and would be finished first")
     increment = 0 if last is None else last.increment

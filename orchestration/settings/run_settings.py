@@ -1,8 +1,8 @@
 """Settings of one run in Dagster, as its launchpad shows them, and what they mean for a replay.
 
 Owns their words and what contradicts. Rule: what is not set here is as the pipeline's definitions say. A setting that
-is meant once (`advance`, `flush`, `migrate`, `renamed`) asks for nothing where it was fulfilled before, so a retry, or
-the same run launched again, does nothing a second time; `restore` is kept by its run (partitioned/restoring.py).
+acts once (`advance`, `flush`, `migrate`, `renamed`) does nothing where it was fulfilled before. So a retry, or the
+same run launched again, does nothing a second time. `restore` is kept by its run (partitioned/restoring.py).
 """
 
 from collections.abc import Collection
@@ -79,7 +79,7 @@ class PartitionConfig(RunSettings):
     restore: bool = Field(
         False,
         description="Run again what was run before: the first partition of the run and all later ones are withdrawn, "
-        "and must run anew. A dry run says how many they are.",
+        "and must run again. A dry run says how many they are.",
     )
 
 

@@ -1,4 +1,4 @@
-"""What the assets of a pipeline are called in Dagster, and what stands on their pages.
+"""What the assets of a pipeline are called in Dagster, and what is on their pages.
 
 Owns names and words, never what is in a table. Rule: a table's asset key is the pipeline's name and then the table's
 name as the warehouse spells it (`flights/outputs/hourly`), unless the translator of the definitions says otherwise.
@@ -20,7 +20,7 @@ class ReplayTranslator:
     Tables are given as the warehouse spells them: "outputs/pages", "state/open-pages", "landed/clicks", "dropped".
     ``key_prefix``: before every asset key. ``group``: of all assets; None: one of the pipeline's name. ``owners``: mail
     addresses, or teams as "team:shop". ``tags``, ``kinds``: added to every asset. ``descriptions``: table → text, in
-    the place of what is said of it else; a topic or store may stand without what comes before the "/".
+    the place of what is said of it else; a topic or store may be without what comes before the "/".
 
     What these cannot say, a subclass says by overriding a method:
 
@@ -64,5 +64,5 @@ class ReplayTranslator:
         return self.descriptions.get(table) or self.descriptions.get(name) or description
 
     def get_asset_spec(self, pipeline: str, table: str, spec: dg.AssetSpec) -> dg.AssetSpec:
-        """The whole of what Dagster is told of a table, after all of the above; its key and its deps must stay."""
+        """The whole asset spec of a table, after all of the above; its key and its deps must stay."""
         return spec

@@ -4,8 +4,8 @@ cores.
     python -m kstreams_replay.state.compilation.compiler < versions.json
 
 Owns that process and those that it starts. Rule: one compiles at a time into a cache, which a lock on a file says; it
-ends with its process, however that ends. Who asked for it need not wait and goes on if it dies; it goes on if who asked
-dies, and what it has compiled is there for the next.
+ends with its process, however that ends. Who asked for it need not wait and continues if it dies; it continues if who
+asked dies, and what it has compiled is there for the next.
 """
 
 import json

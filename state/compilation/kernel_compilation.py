@@ -196,7 +196,7 @@ kernel = _decorator(is_inner=False, **_options(is_inner=False, makes_arrays=Fals
 inner_kernel = _decorator(is_inner=True, **_options(is_inner=True, makes_arrays=False))
 """Kernels call it, Python does not."""
 array_kernel = _decorator(is_inner=False, **_options(is_inner=False, makes_arrays=True))
-"""Python calls it, and it makes arrays: once a call, what is done for every record stands in another."""
+"""Python calls it, and it makes arrays: once a call, what is done for every record is in another."""
 inner_array_kernel = _decorator(is_inner=True, **_options(is_inner=True, makes_arrays=True))
 """Kernels call it, and it makes arrays."""
 inlined_kernel = _decorator(is_inner=False, inline="always")

@@ -1,6 +1,6 @@
 """Records in flight: a batch of them as columns, and the chunk of input that caused them.
 
-Owns the shapes that pass between operators. Rule: rows of a batch stand in the order in which Kafka Streams would
+Owns the shapes that pass between operators. Rule: rows of a batch are in the order in which Kafka Streams would
 have forwarded them; ``cause`` names, for every row, the input record of the chunk that caused it.
 """
 

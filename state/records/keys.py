@@ -150,7 +150,7 @@ class Keys:
 
     def as_dictionary(self, codes: np.ndarray) -> pa.Array:
         """``typed``; text as a dictionary array (indices int32, dictionary ``large_string``) of all keys met, of which
-        none is copied: every dictionary begins with those of before.
+        none is copied: every dictionary begins with those from before.
         """
         if self.serde != _TEXT:
             return self.typed(codes)

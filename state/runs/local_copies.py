@@ -2,7 +2,7 @@
 
 Owns a directory of copies, one folder a state file. Rule: a copy is made of one committed file, which never changes,
 and is used only if its seal names that file, this form of rows and the very files that were written; else it is made
-anew from Delta. It never stands for a file that is gone. So it may be deleted, damaged or belong to another warehouse:
+again from Delta. It never represents a file that is gone. So it may be deleted, damaged or belong to another warehouse:
 that costs time and nothing else.
 """
 
@@ -258,7 +258,7 @@ class _Unsorted(Exception):
 
 
 def _copy(state_file: StateFile, form: RowForm, cache: str, goes_on: Callable[[int], bool]) -> None:
-    """Make the copy anew: of rows as they stand in the file, unless it was written in another order."""
+    """Make the copy again: of rows as they are in the file, unless it was written in another order."""
     shutil.rmtree(_folder(cache, state_file), ignore_errors=True)
     try:
         _write(state_file, form, cache, _rising(_pieces(state_file, form), form), goes_on)

@@ -68,7 +68,7 @@ def key_hashes(serialized: pa.Array) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Run:
-    """Rows by rising hash, in ``batches`` of which the first rows stand at ``starts``.
+    """Rows by rising hash, in ``batches`` of which the first rows are at ``starts``.
 
     ``due_times`` rise; ``due_rows`` says whose they are. Rows that are never due are not among them.
     """

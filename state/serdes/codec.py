@@ -55,7 +55,7 @@ class Codec(ABC):
 
     @property
     def is_own(self) -> bool:
-        """Whether functions of the user's are in it, so that its name says which."""
+        """Whether functions of the user's are in it, so that its name says so."""
         return False
 
     @property

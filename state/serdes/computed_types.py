@@ -1,6 +1,6 @@
 """Types that expressions give, as the types that serdes and tables have.
 
-Rule: a type keeps every value of the one it stands for: a long for an unsigned 32-bit integer, an int for a short.
+Rule: a type keeps every value of the one it represents: a long for an unsigned 32-bit integer, an int for a short.
 Times are of microseconds; one that has a finer fraction does not fit, and says so when it comes. Zones are UTC: an
 instant is the same one in each.
 """

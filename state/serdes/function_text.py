@@ -1,6 +1,6 @@
 """What a Python function says, in a few digits, so that another one can be told from it.
 
-Rule: the digits are of its code, its defaults and all that it encloses, not of the lines where it stands; they hold for
+Rule: the digits are of its code, its defaults and all that it encloses, not of the lines where it is; they hold for
 one version of Python, and of this module.
 """
 
@@ -30,7 +30,7 @@ def function_text(function: Callable[..., Any]) -> str:
 
 
 def _said(thing: Any, seen: set[int]) -> Iterator[str]:
-    """What a function's code says, or an object's that is called, with all that it encloses; not where it stands."""
+    """What a function's code says, or an object's that is called, with all that it encloses; not where it is."""
     if isinstance(thing, CodeType):
         yield thing.co_code.hex()
         yield from thing.co_names

@@ -34,7 +34,7 @@ class OwnCodec(Codec):
 
     @property
     def name(self) -> str:
-        """With digits of both functions' code, so that another code is seen when a pipeline goes on."""
+        """With digits of both functions' code, so that another code is seen when a pipeline continues."""
         functions = f"{function_text(self.encode_one)}, {function_text(self.decode_one)}"
         return f'of({functions}, type="{schema_text(self.declared)}"{", arrow=True" if self.arrow else ""})'
 

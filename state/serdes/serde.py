@@ -1,4 +1,4 @@
-"""Serde: how keys and values of a topic stand in bytes, as Kafka's clients write them.
+"""Serde: how keys and values of a topic are in bytes, as Kafka's clients write them.
 
 Owns the choice of the format and the checks at the door; the formats are the other modules of this package.
 Rule: ``decode(encode(values))`` gives ``values`` back, and bytes that a Kafka client could not have meant are never
@@ -67,7 +67,7 @@ class Serde:
         of one type, such as ``"array<string>"``.
 
         Types are all those of Spark's DDL: decimals, dates, times, timestamps, maps and binary too (docs/types.md).
-        What is taken and what is bad stands in json_reader. Raises ConfigError for a schema it cannot read.
+        What is taken and what is bad is in json_reader. Raises ConfigError for a schema it cannot read.
         """
         return Serde(JsonCodec(parse_schema(schema)))
 
@@ -165,7 +165,7 @@ class Serde:
         dict.
 
         ``writer``: the schema that the records were written with, where it is another; ``references``: schemas that
-        are named in ``schema``. Types and rules stand in state/serdes/avro/README.md. ConfigError for no schema.
+        are named in ``schema``. Types and rules are in state/serdes/avro/README.md. ConfigError for no schema.
 
             orders = builder.stream("orders", Consumed(Serde.string(), Serde.avro(Path("order.avsc"))))
         """
@@ -200,7 +200,7 @@ class Serde:
         """Protocol Buffers: messages of the type ``message``, whose fields are columns. ``descriptor``: a ``Path`` of
         what ``protoc --include_imports --descriptor_set_out`` wrote, its bytes, or a generated class.
 
-        Types and rules stand in state/serdes/protobuf/README.md. ConfigError for no descriptor and no such message.
+        Types and rules are in state/serdes/protobuf/README.md. ConfigError for no descriptor and no such message.
 
             Serde.protobuf(Path("orders.desc"), "shop.Order")
         """

@@ -1,7 +1,7 @@
 """Windowed keys as Kafka's TimeWindowedSerializer and SessionWindowedSerializer write them.
 
 Rule: a key of time windows is the bytes of its inner serde and the window's start (8 bytes, big-endian); its end is the
-start and the size, at most the largest long. In a changelog of a window store a number (4 bytes) stands behind that,
+start and the size, at most the largest long. In a changelog of a window store a number (4 bytes) is behind that,
 which is passed over; keys that differ in it only are one, and 0 is written. A key of sessions is the inner bytes, the
 end and the start. What no Java Window can be is bad: a start below 0, a session that ends before it starts; so are no
 bytes, Kafka's null.

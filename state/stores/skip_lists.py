@@ -1,9 +1,10 @@
-"""Skip lists: lanes over linked lists, so that a place far down a long list is found in few steps.
+"""Skip lists over linked lists, so that a place far down a long list is found in few steps.
 
-Owns the lanes and the search; who owns the list links its items. Rule: a list goes by falling order. One in 16 of its
-items also stands in a lane above it, one in 16 of those in the next lane; an item's height is a function of its number.
-A list gets lanes when somebody first walks far down it, and keeps them until ``clear``: lists that are met at their
-beginning only, as most are, cost nothing. Without room for lanes a search takes longer and finds the same.
+Owns the skip lists and the search; who owns the list links its items. Rule: a list goes by falling order. One in 16
+of its items also is in a skip list above it, one in 16 of those in the next skip list; an item's height is a function
+of its number. A list gets skip lists when somebody first walks far down it, and keeps them until ``clear``: lists
+that are met at their beginning only, as most are, cost nothing. Without room for skip lists a search takes longer and
+finds the same.
 """
 
 import numpy as np
@@ -12,11 +13,11 @@ from ..compilation.kernel_compilation import inlined_kernel, inner_kernel
 
 NONE = -1
 _FAR = 32
-"""Steps down a list after which lanes are taken."""
+"""Steps down a list after which skip lists are taken."""
 _LANES = 5
 
 _ITEM, _NEXT, _DOWN = 0, 1, 2
-"""Columns of ``nodes``; the first node of a lane has no item."""
+"""Columns of ``nodes``; the first node of a skip list has no item."""
 _USED, _FREED, _LEFT = 0, 1, 2
 """Places in ``counts``: nodes ever used; the first of those given back, linked by _NEXT; room, both together. Behind
 them is room for ``_build``.
@@ -24,7 +25,7 @@ them is room for ``_build``.
 
 
 class SkipLists:
-    """Arrays: ``top`` int32 by list, the first node of its highest lane; ``nodes`` int32; ``counts`` int64."""
+    """Arrays: ``top`` int32 by list, the first node of its highest skip list; ``nodes`` int32; ``counts`` int64."""
 
     def __init__(self) -> None:
         self.top = np.empty(0, np.int32)
@@ -36,7 +37,7 @@ class SkipLists:
         return self.top, self.nodes, self.counts
 
     def reserve(self, lists: int, items: int) -> None:
-        """Make room for so many lists, and for the lanes of so many items."""
+        """Make room for so many lists, and for the skip lists of so many items."""
         more = lists - len(self.top)
         if more > 0:
             self.top = np.concatenate([self.top, np.full(max(more, len(self.top)), NONE, np.int32)])
@@ -47,7 +48,7 @@ class SkipLists:
             self.counts[_LEFT] += more
 
     def clear(self) -> None:
-        """Forget all lanes, after lists were changed without them."""
+        """Forget all skip lists, after lists were changed without them."""
         if self.counts[_USED]:
             self.top[:] = NONE
             self.counts[: _LEFT + 1] = 0, NONE, len(self.nodes)
@@ -131,7 +132,7 @@ def _near(skip_lists, list_, order, number):  # type: ignore[no-untyped-def]
 
 @inner_kernel
 def _skip(nodes, node, order, number):  # type: ignore[no-untyped-def]
-    """The last node of a lane, from ``node`` on, whose order is above ``number``, else ``node``."""
+    """The last node of a skip list, from ``node`` on, whose order is above ``number``, else ``node``."""
     following = nodes[node, _NEXT]
     while following != NONE and order[nodes[following, _ITEM]] > number:
         node, following = following, nodes[following, _NEXT]
@@ -140,7 +141,7 @@ def _skip(nodes, node, order, number):  # type: ignore[no-untyped-def]
 
 @inner_kernel
 def _build(skip_lists, list_, at, head, following):  # type: ignore[no-untyped-def]
-    """Give a list lanes, if there is room."""
+    """Give a list skip lists, if there is room."""
     top, nodes, counts = skip_lists
     if counts[_LEFT] < _LANES:
         return
@@ -177,7 +178,7 @@ def _node(skip_lists, item, following, below):  # type: ignore[no-untyped-def]
 
 @inner_kernel
 def _height(item):  # type: ignore[no-untyped-def]
-    """In how many lanes an item stands: its number, mixed, begins with so many times four zero bits."""
+    """In how many skip lists an item stands: its number, mixed, begins with so many times four zero bits."""
     mixed = (np.int64(item) * 2654435761) & 0xFFFFFFFF
     mixed = ((mixed ^ (mixed >> 15)) * 739982445) & 0xFFFFFFFF
     mixed ^= mixed >> 12

@@ -111,7 +111,7 @@ class Slots:
         return slots
 
     def release(self, slots: np.ndarray) -> None:
-        """Free live slots whose time is over. The index is built anew, so release many at once."""
+        """Free live slots whose time is over. The index is built again, so release many at once."""
         if len(slots) == 0:
             return
         top = int(self.counts[FREE_TOP])

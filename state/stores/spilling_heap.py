@@ -1,4 +1,4 @@
-"""A value heap that goes on in a file when memory is full (what KIP-328 wished for as spillToDiskWhenFull).
+"""A value heap that continues in a file when memory is full (what KIP-328 wished for as spillToDiskWhenFull).
 
 Rule: at most ``records_max`` values and ``bytes_max`` bytes of them stay in memory; what would be more is written,
 batch by batch, to one anonymous temporary file, which is gone when the heap is, and read from there through a memory
@@ -25,7 +25,7 @@ class SpillFile:
         self.bytes = 0
 
     def write(self, values: pa.Array) -> tuple[int, int]:
-        """Append ``values``; where they stand: position and length."""
+        """Append ``values``; where they are: position and length."""
         written = pa.record_batch([values], schema=self._schema).serialize()
         self._file.write(written)
         self._file.flush()
@@ -34,7 +34,7 @@ class SpillFile:
         return position, written.size
 
     def read(self, position: int, length: int) -> pa.Array:
-        """What stands there, mapped and not copied."""
+        """What is there, mapped and not copied."""
         if self._map is None:
             self._map = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
         written = pa.py_buffer(self._map).slice(position, length)

@@ -1,6 +1,6 @@
 """The working form of a versioned store (KIP-889): every key's versions by time, and the store's own stream time.
 
-Owns memory only; what a put and a lookup do stands in jobs/operators/tables/versioned_store_kernel.py. A slot is a
+Owns memory only; what a put and a lookup do is in jobs/operators/tables/versioned_store_kernel.py. A slot is a
 version ``[start, end)`` of ``key``: ``reference`` is its value in the heap (TOMBSTONE: deleted), ``older`` the slot of
 the version before it; ``heads[key code]`` is the key's newest version, and a long history has ``skip_lists``. ``end``
 LATEST: the version that ``get`` answers. A *mark* (``start == end``) is a deletion of a key that had no version. Rule:
@@ -147,7 +147,7 @@ class Versions:
         self._link(key, above, marks)
 
     def _link(self, key: np.ndarray, newer: np.ndarray, slots: np.ndarray) -> None:
-        """Let ``slots`` be what stands before the versions ``newer``, or the newest of their keys (NO_SLOT)."""
+        """Let ``slots`` be what is before the versions ``newer``, or the newest of their keys (NO_SLOT)."""
         is_head = newer == NO_SLOT
         self.heads[key[is_head]] = slots[is_head]
         self.slots.older[newer[~is_head]] = slots[~is_head]

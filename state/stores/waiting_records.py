@@ -1,6 +1,6 @@
 """Records that wait for a match, in slots that stay where they are.
 
-Owns memory only; who waits and in which order they leave stands in
+Owns memory only; who waits and in which order they leave is in
 jobs/operators/joins/stream_join_unmatched_kernel.py.
 """
 

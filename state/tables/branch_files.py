@@ -134,7 +134,7 @@ def refuse_older_ledger(
         way = "replay under another pipeline name"
         if last is not None:
             command = restore_command(warehouse.pipeline(pipeline).root, last.increment)
-            way = f"go on from what it knows: `{command}`"
+            way = f"continue from what it knows: `{command}`"
         next_step = f"put the ledger back from a copy of the warehouse, or {way}"
         raise DamagedLedger(ledger.path, f"increment {mark}, which {path} is marked with", got, next_step)
 

@@ -3,7 +3,7 @@
 Owns the Delta transaction of an increment. Rule: one table, one increment, one transaction, marked with
 (app id, increment) and read back. Delta's marks alone are not enough: this library writes a lower mark without a word,
 Spark skips it without a word, and RESTORE brings old files back but keeps the newer mark. So each of these is looked
-for before writing, and answered with CommitLost. A restored table goes on under a new epoch (part of the app id).
+for before writing, and answered with CommitLost. A restored table continues under a new epoch (part of the app id).
 """
 
 import json
@@ -198,7 +198,7 @@ def create_table(
     opened: OpenTables | None = None,
 ) -> DeltaTable:
     """Create the empty table, or open it when it is there already (two runners may create at once), to write to it: one
-    of an older format gets the number of now (state/tables/formats.py). ``opened``: as of ``open_table``.
+    of an older format gets the current number (state/tables/formats.py). ``opened``: as of ``open_table``.
     """
     table = open_table(path, storage_options=storage_options, opened=opened)
     if table is not None:
@@ -275,7 +275,7 @@ def _has_increment(table: DeltaTable, path: str, app_id: str, increment: int) ->
             f"{path}, {app_id}",
             f"the files of increment {committed}",
             "a table that was restored since",
-            "go on under a new epoch (`replay restore`): a restored table keeps the marks of what it no longer has",
+            "continue under a new epoch (`replay restore`): a restored table keeps the marks of what it no longer has",
         )
     return committed == increment
 

@@ -109,7 +109,7 @@ def table_digest(
     path: str, version: int, *, storage_options: StorageOptions = None, opened: OpenTables | None = None
 ) -> str:
     """What the table's log says of it at ``version``, as one number: of its columns, and of every live file what counts
-    to readers. It is taken of what Delta reads, not of bytes, so a checkpoint has that of the entries it stands for; it
+    to readers. It is taken of what Delta reads, not of bytes, so a checkpoint has that of the entries it represents; it
     costs what listing the files does. One that is in ``opened`` at that version is asked as it is.
     """
     table = None if opened is None else opened.get(path)
@@ -217,7 +217,7 @@ def live_files(
 
 
 def _place(file: DataFile) -> tuple[int, int, int, str]:
-    """By what files stand in order; a merged one stands where the first that it took in stood."""
+    """By what files are in order; a merged one stands where the first that it took in stood."""
     firsts = [file.bounds[name][0] if name in file.bounds else -1 for name in ("offset", "increment")]
     return file.partition, firsts[0], firsts[1], file.path
 

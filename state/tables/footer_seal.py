@@ -14,7 +14,7 @@ ENDING = ".sealed.parquet"
 """Of the name of a sealed file, behind its token."""
 KEY = "replay_seal"
 UNSEALED = "0" * 16
-"""What stands in the place of the digest until the footer is whole."""
+"""What is in the place of the digest until the footer is whole."""
 
 _TOKEN = re.compile(r"([0-9a-f]{16})" + re.escape(ENDING))
 _MARK = KEY.encode() + b"\x18\x10"

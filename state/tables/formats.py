@@ -1,9 +1,9 @@
-"""The format of tables and ledgers: a number that says which versions of this package can read what lies there.
+"""The format of tables and ledgers: the versions of this package that can read them follow from this number.
 
-Owns the number, and where it stands: in the description of every Delta table, a ledger's too, which is read with the
+Owns the number, and where it is: in the description of every Delta table, a ledger's too, which is read with the
 table's columns and costs nothing more. Rule: the number rises when a version before would misread what this one writes.
 A table without one has the first. One of a newer format is refused by whoever opens it; one of an older format is read
-as it is, and gets the number of now from the first who writes to it.
+as it is, and gets the current number from the first who writes to it.
 """
 
 import re
@@ -36,7 +36,7 @@ def refuse_newer(table: DeltaTable, path: str) -> None:
 
 
 def raise_format(table: DeltaTable) -> None:
-    """Give an older table the number of now, by a metadata commit of its own before the first rows of this format.
+    """Give an older table the current number, by a metadata commit of its own before the first rows of this format.
 
     Another writer may be quicker: then it is brought up to date. Raises CommitFailedError when it still has the old
     one.

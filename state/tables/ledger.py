@@ -160,7 +160,7 @@ class LedgerOf(Generic[P, D]):
     def plan_restatement(self, increment: int, content: P, *, epoch: int, written_at_ms: int) -> LedgerRow[P]:
         """Write the plan of an increment that puts others' rows in the place of some; return its row.
 
-        It may leave numbers out, goes on after a RESTORE of the ledger, and gives up a plan that is pending: that one
+        It may leave numbers out, continues after a RESTORE of the ledger, and gives up a plan that is pending: that one
         can never be done. Raises LedgerConflict when its number is taken, or when the pending one is done meanwhile.
         """
         table = self._open_or_create()
@@ -213,7 +213,7 @@ class LedgerOf(Generic[P, D]):
             raise self._conflict(increment, DONE)
 
     def refuse_given_up(self, increment: int) -> None:
-        """Raises LedgerConflict when ``increment``, which was planned, is done, or another stands in its place."""
+        """Raises LedgerConflict when ``increment``, which was planned, is done, or another is in its place."""
         pending = self.pending()
         if pending is None or pending.increment != increment:
             raise self._conflict(increment, DONE)
@@ -318,7 +318,7 @@ class LedgerOf(Generic[P, D]):
         return rows
 
     def _checked_content(self, row: dict[str, Any]) -> dict[str, Any]:
-        """What a row says, without its digest; rows of before have none."""
+        """What a row says, without its digest; rows from before have none."""
         content: dict[str, Any] = json.loads(row["content"])
         digest = content.pop(_DIGEST, None)
         if digest is not None and digest != _digest_of({**row, "content": _as_text(content)}):
@@ -355,7 +355,7 @@ class LedgerOf(Generic[P, D]):
         return written[0]
 
     def _refuse_restored(self, table: DeltaTable, increment: int, epoch: int, last_epoch: int) -> None:
-        """A mark without its row: the ledger was restored. It goes on only under a higher epoch."""
+        """A mark without its row: the ledger was restored. It continues only under a higher epoch."""
         marked = table.transaction_version(f"ledger/{PLANNED}")
         if marked is not None and marked >= increment and epoch <= last_epoch:
             expected, way = f"no increment after {increment - 1}", self._way_on(increment - 1, last_epoch + 1)
@@ -390,7 +390,7 @@ class Ledger(LedgerOf[PlanRow, DoneRow]):
         super().__init__(path, storage_options, PlanRow, DoneRow)
 
     def _way_on(self, increment: int, epoch: int) -> str:
-        return f"go on under epoch {epoch}: `{restore_command(self.path.rpartition('/')[0], increment)}`"
+        return f"continue under epoch {epoch}: `{restore_command(self.path.rpartition('/')[0], increment)}`"
 
 
 class LandingLedger(LedgerOf[LandingPlanRow, LandingDoneRow]):

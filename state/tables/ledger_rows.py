@@ -55,7 +55,7 @@ class RowContent:
 
     @property
     def replaces(self) -> bool:
-        """Whether it stands in the place of other increments, so that theirs cannot be done any more."""
+        """Whether it is in the place of other increments, so that theirs cannot be done any more."""
         return any(getattr(self, name, None) is not None for name in ("restates", "instead_of", "gives_up"))
 
     def _nulls(self) -> tuple[str, ...]:
@@ -89,7 +89,7 @@ class PlanRow(RowContent):
     flushes: bool = False
     """At the end of history: every task is advanced to the end of time."""
     until_ms: int | None = None
-    """Of each partition only what stands before its first record, or recorded time, of that time or later was read."""
+    """Of each partition only what is before its first record, or recorded time, of that time or later was read."""
     changes: list[dict[str, Any]] | None = None
     """Of the code since the increment before (jobs/code_changes/state_migration.py)."""
     migrate: dict[str, Any] | None = None
@@ -97,7 +97,7 @@ class PlanRow(RowContent):
     instead_of: dict[str, int] | None = None
     """`increment` and `epoch` of the plan in whose place it is (jobs/replay/takeover.py)."""
     instead_of_why: str | None = None
-    """Why the code of now could not do that plan."""
+    """Why the current code could not do that plan."""
     kind: str | None = None
     """"restore" or "promote"."""
     restates: int | None = None
@@ -116,11 +116,11 @@ class PlanRow(RowContent):
 
 @dataclass(frozen=True, kw_only=True)
 class DoneRow(RowContent):
-    """What came of a pipeline's increment, and what the next one goes on from; ``DoneRow()``: from nothing."""
+    """What came of a pipeline's increment, and what the next one continues from; ``DoneRow()``: from nothing."""
 
     topology: str | None = None
     code: dict[str, Any] | None = None
-    """What the rows of the state mean (jobs/code_changes/code_snapshot.py); None: begun anew, nothing is known."""
+    """What the rows of the state mean (jobs/code_changes/code_snapshot.py); None: begun again, nothing is known."""
     cut_to: Cut = field(default_factory=dict)
     partitions: dict[str, int] = field(default_factory=dict)
     books: dict[str, Any] | None = None
@@ -134,7 +134,7 @@ class DoneRow(RowContent):
     digests: Digests | None = None
     """Of the tables at `versions` and `bases`, so that a changed log is known (``table_digest``)."""
     tasks: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Where each task goes on, by its TaskId as text."""
+    """Where each task continues, by its TaskId as text."""
     tape_times: Cut | None = None
     """Largest record time read of each partition of topics that meet others in a task."""
     lateness: dict[str, float | int | None] | None = None
@@ -148,7 +148,7 @@ class DoneRow(RowContent):
     moments: int | None = None
     """How many recorded times tasks took."""
     by_arrival: bool = False
-    """Whether it, or an increment that it goes on from, took records in the order of their arrival."""
+    """Whether it, or an increment that it continues from, took records in the order of their arrival."""
     flushed: bool = False
     seconds: dict[str, float] | None = None
     rss_bytes_max: int | None = None
@@ -171,7 +171,7 @@ class DoneRow(RowContent):
         return self.backfill is not None and "proof" in self.backfill
 
     def task(self, task: TaskId) -> dict[str, Any]:
-        """Where a task goes on; {} when it has had no records."""
+        """Where a task continues; {} when it has had no records."""
         return self.tasks.get(str(task), {})
 
 

@@ -13,7 +13,7 @@ LANDED_DEAD_LETTER = "landed_dead_letter"
 class TableName(str):
     """A table: its kind, and the name that tells it from others of the kind: "outputs/clicks", "state/c", "dropped".
 
-    It is the text itself, so that it can stand in JSON and name a folder.
+    It is the text itself, so that it can be in JSON and name a folder.
     """
 
     __slots__ = ()
@@ -50,12 +50,12 @@ class TableName(str):
 
     @property
     def kind(self) -> str:
-        """What stands before the slash; all of it where there is none."""
+        """What is before the slash; all of it where there is none."""
         return self.partition("/")[0]
 
     @property
     def name(self) -> str:
-        """What stands behind it; "" where there is none."""
+        """What is behind it; "" where there is none."""
         return self.partition("/")[2]
 
 

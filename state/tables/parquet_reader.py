@@ -142,7 +142,9 @@ def way_back(table: str, increment: int | None) -> str:
 
 
 def restore_command(pipeline: str, increment: int) -> str:
-    """What to paste so that the pipeline whose tables are below the folder ``pipeline`` goes on after ``increment``."""
+    """What to paste so that the pipeline whose tables are below the folder ``pipeline`` continues after
+    ``increment``.
+    """
     warehouse, _, name = pipeline.rpartition("/")
     return f"replay restore --warehouse {quote(warehouse)} --pipeline {name} --to {increment}"
 

@@ -35,8 +35,8 @@ class TaskFile:
     """One file of a table, written piece by piece and not visible yet. Nothing is written without rows.
 
     ``partition`` -1: of a table without partitions. Text may come as dictionary arrays, each of whose dictionaries
-    begins with those of before (``Keys.as_dictionary``): Parquet's dictionary is then made of the words of a row group,
-    and no row is hashed. Such columns have no minima and maxima, which would cost more than that.
+    begins with those from before (``Keys.as_dictionary``): Parquet's dictionary is then made of the words of a row
+    group, and no row is hashed. Such columns have no minima and maxima, which would cost more than that.
     """
 
     def __init__(self, directory: str, *, partition: int, name: str) -> None:

@@ -1,7 +1,7 @@
 """Columns of a Delta table against those that an increment writes.
 
 Owns what counts as the same columns, and the adding of nullable ones. Rule: a table may gain columns, and fields of
-structs, which are null in every row of before; it never loses one and none changes its type. Adding is a metadata
+structs, which are null in every row from before; it never loses one and none changes its type. Adding is a metadata
 commit of its own before the increment's transaction: a crash between the two leaves a column that nobody has filled,
 and adding it again changes nothing. Delta has no type for a time of day: it is a long, microseconds since midnight.
 """
@@ -45,7 +45,7 @@ def _union(have: pa.DataType, want: pa.DataType) -> pa.DataType:
 
 
 def other_types(table: DeltaTable, schema: pa.Schema) -> list[str]:
-    """Columns of ``schema`` whose rows cannot stand in the table's, however many columns and fields it gains."""
+    """Columns of ``schema`` whose rows cannot be in the table's, however many columns and fields it gains."""
     have = dict(zip(*_columns(pa.schema(table.schema().to_arrow())), strict=True))
     want = dict(zip(*_columns(pa.schema(Schema.from_arrow(schema).to_arrow())), strict=True))
     return [name for name, kind in want.items() if name in have and not _fits(have[name], kind)]
@@ -91,7 +91,7 @@ def _columns(schema: pa.Schema) -> tuple[list[str], list[pa.DataType]]:
 
 
 def _fits(have: pa.DataType, want: pa.DataType) -> bool:
-    """Whether rows of ``want`` can stand in a column of ``have``, perhaps with more fields."""
+    """Whether rows of ``want`` can be in a column of ``have``, perhaps with more fields."""
     if pa.types.is_struct(have) and pa.types.is_struct(want):
         known = {field.name: field.type for field in have}
         return all(_fits(known[field.name], field.type) for field in want if field.name in known)

@@ -1,6 +1,6 @@
 """What the example takes of Apache Airflow, as little as makes its file run: names, tasks and their order.
 
-Rule: a task is not run when the file is loaded; calling one gives what stands for it in the graph, as in Airflow.
+Rule: a task is not run when the file is loaded; calling one gives what represents it in the graph, as in Airflow.
 """
 
 import sys

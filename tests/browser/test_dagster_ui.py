@@ -47,7 +47,7 @@ def text(words: str) -> str:
 
 
 def value_of(browser: webdriver.Chrome, name: str) -> str:
-    """What stands beside ``name`` in the table of metadata."""
+    """What is beside ``name`` in the table of metadata."""
     row = shown(browser, f"//tr[td[1][normalize-space()='{name}']]")[0]
     return row.text.removeprefix(name).strip()
 

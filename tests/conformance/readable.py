@@ -85,7 +85,7 @@ def _table(rows: list[list[str]]) -> list[str]:
 
 
 def _rows(lines: list[str]) -> list[dict[str, str]]:
-    """Rows by column name; a column begins where its name stands in the first line."""
+    """Rows by column name; a column begins where its name is in the first line."""
     starts = [found.start() for found in re.finditer(r"(?<!\S)\w+", lines[0])]
     names = lines[0].replace("|", " ").split()
     bounds = list(zip(starts, [start - 3 for start in starts[1:]] + [None], strict=True))

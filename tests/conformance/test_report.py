@@ -1,4 +1,4 @@
-"""The comparison itself: a planted difference is seen, and shown where it is; nothing is passed over in silence."""
+"""The comparison itself: a written difference is seen, and shown where it is; nothing is passed over in silence."""
 
 import json
 from copy import deepcopy

@@ -36,7 +36,7 @@ from tests.conformance.scenarios import Record
 
 OUTPUT = "out"
 WALL_CLOCK = "wall_clock"
-"""No topic: the wall clock goes on."""
+"""No topic: the wall clock continues."""
 _STORES = {"in_memory": "in_memory", "rocksdb": "persistent"}
 _INVALID = {
     "fail": FailOnInvalidTimestamp,

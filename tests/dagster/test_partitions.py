@@ -248,7 +248,7 @@ def test_a_dry_run_names_what_a_restore_withdraws_and_leaves_it(days):
     result = days.run(TWO, restore=True, dry_run=True)
 
     said = observed(result)["shop/outputs/sessions"].metadata["dry_run"].value
-    assert "2 partitions are withdrawn, which must then run again: the pipeline goes on after increment 1" in said
+    assert "2 partitions are withdrawn, which must then run again: the pipeline continues after increment 1" in said
     assert days.cuts() == [2, 4, 5]
 
 

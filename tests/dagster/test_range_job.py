@@ -1,4 +1,4 @@
-"""The job that makes a range of time anew: its result says what differs, and what was proved."""
+"""The job that makes a range of time again: its result says what differs, and what was proved."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.rotated_by_file(3)
 
 
 def backfilled(small_shop, name: str, **config: Any) -> dg.ExecuteInProcessResult:
-    """Windows of 50 ms, all replayed; then times [100, 200) anew, as the branch ``name``."""
+    """Windows of 50 ms, all replayed; then times [100, 200) again, as the branch ``name``."""
     definitions = shop.definitions(small_shop.root, check_engine="plain", topology=shop.windows(50), operator_jobs=True)
     assert small_shop.run(definitions).success
     given = {"from_time": "100", "to_time": "1970-01-01T00:00:00.200Z", "name": name} | config

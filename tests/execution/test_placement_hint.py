@@ -1,4 +1,4 @@
-"""The hint beside the ledger: what is written is read back, and whatever else stands there is as if nothing did."""
+"""The hint beside the ledger: what is written is read back, and whatever else is there is as if nothing did."""
 
 import pytest
 

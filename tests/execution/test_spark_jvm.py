@@ -1,4 +1,4 @@
-"""What the JVM writes to stderr: held while it starts, then passed on, without the lines that say nothing."""
+"""What the JVM writes to stderr: held while it starts, then forwarded, without the lines that say nothing."""
 
 import os
 import time

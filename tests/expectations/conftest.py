@@ -1,4 +1,4 @@
-"""A small warehouse with one pipeline, planted through ``kstreams_replay.state.tables.commit`` without any engine.
+"""A small warehouse with one pipeline, written through ``kstreams_replay.state.tables.commit`` without any engine.
 
 Topic `clicks`, one partition; counts in windows of 10 ms with grace 5 ms, final results only, to output `counts`.
 

@@ -1,6 +1,6 @@
 """Small pipelines whose tables have something for every guarantee to judge.
 
-Rule: each runs in several increments, and all guarantees hold of it before a mutant is planted.
+Rule: each runs in several increments, and all guarantees hold of it before a mutant is written.
 """
 
 from collections.abc import Callable, Mapping

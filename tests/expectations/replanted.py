@@ -1,8 +1,8 @@
 """A warehouse as rows that a test may change, written again as an engine would have written them.
 
-Rule: every increment of a finished pipeline is read at its own versions, changed, and committed anew through
-``kstreams_replay.state.tables.commit``, with ledgers that name the new versions: so a planted lie is found by what it
-says and not by a digest.
+Rule: every increment of a finished pipeline is read at its own versions, changed, and committed again through
+``kstreams_replay.state.tables.commit``, with ledgers that name the new versions: so an injected violation is found by
+what it says and not by a digest.
 """
 
 from collections.abc import Iterator

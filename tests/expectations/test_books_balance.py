@@ -161,7 +161,7 @@ def test_a_record_with_a_dead_letter_is_not_dropped_as_well(planted):
 
 def test_an_output_with_other_rows_than_the_ledger_says_is_false(planted):
     """
-    As when the ledger was lost, and the increment written down anew: its files were there already.
+    As when the ledger was lost, and the increment written down again: its files were there already.
     """
     planted.run_first()
     planted.run_second(outputs={"counts": 3})

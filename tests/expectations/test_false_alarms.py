@@ -43,7 +43,7 @@ def test_cut_anywhere_a_scenario_does_what_kafka_streams_did_and_breaks_no_guara
 
 def test_a_record_that_comes_again_under_its_own_offset_is_no_false_alarm():
     """
-    KIP-655 forwards it again; whether a record is one stands in no table of results, so nothing is said.
+    KIP-655 forwards it again; whether a record is one is in no table of results, so nothing is said.
     """
     found = last([scenario for scenario in SCENARIOS if scenario.name == "kip655/13_reprocessed_offset"], "random:0")
 

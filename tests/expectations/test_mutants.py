@@ -1,4 +1,4 @@
-"""Every guarantee finds the lies that are planted for it, and none that are not its own."""
+"""Every guarantee finds the violations that are injected for it, and reports no other."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Increments that another topology ran are not judged by the settings of the topology of now."""
+"""Increments that another topology ran are not judged by the settings of the current topology."""
 
 from collections.abc import Callable
 
@@ -73,7 +73,7 @@ def answers(verdicts: list[Verdict]) -> dict[str, set[str]]:
 
 def test_final_results_of_a_shorter_grace_are_not_early_by_the_longer_one_of_now(ran):
     """
-    [0, 20) left at stream time 27; by the grace of now it would have closed at 70.
+    [0, 20) left at stream time 27; by the current grace it would have closed at 70.
     """
     before, now = finals(5), finals(50)
 

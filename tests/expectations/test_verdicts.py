@@ -14,7 +14,7 @@ from tests.expectations.conftest import BOOKS_2, FACTS, FINALS_1
 
 
 def answers(planted, **options):
-    """Of the guarantees that are planted here as broken; a third of the records is dropped, which G12 warns of."""
+    """Of the guarantees that are written here as broken; a third of the records is dropped, which G12 warns of."""
     verdicts = check_increment(planted.warehouse, "flights", FACTS, **options)
     asked = [verdict for verdict in verdicts if verdict.guarantee in ("G1", "G2", "G3")]
     return [(verdict.guarantee, verdict.table, verdict.answer, verdict.engine) for verdict in asked]

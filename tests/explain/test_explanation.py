@@ -166,7 +166,7 @@ def test_a_session_that_is_merged_away_waits_no_more(tmp_path):
         "'a' [10, 10] = 1 waits until stream time 115 (now 10); later records took it back, or it left without a result"
     )
     assert by("SuppressNode", explained(warehouse, sessions(), "in:0:1")) == [
-        "'a' [10, 10] is deleted before it was final, so nothing of it goes on",
+        "'a' [10, 10] is deleted before it was final, so nothing of it is forwarded",
         "'a' [10, 12] = 2 waits until stream time 117 (now 12); still waits at the end of increment 1",
     ]
 

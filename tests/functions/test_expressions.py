@@ -1,4 +1,4 @@
-"""Expressions: checked when the topology is built, one value a record, whatever stands beside it."""
+"""Expressions: checked when the topology is built, one value a record, whatever is beside it."""
 
 import numpy as np
 import polars as pl

@@ -54,7 +54,7 @@ def test_a_step_sees_the_largest_time_before_it_of_records_that_got_one():
 
 def test_times_that_depend_on_one_another_are_those_of_a_loop():
     """
-    More records than are looked at at once; half of them go on from the time before.
+    More records than are looked at at once; half of them continue from the time before.
     """
     dice = random.Random(7)
     values = [dice.choice([None, dice.randrange(20_000), -1]) for _ in range(2_000)]

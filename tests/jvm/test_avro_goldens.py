@@ -1,4 +1,4 @@
-"""Apache Avro's Java library still gives the answers that stand in the goldens, and nobody wrote them by hand."""
+"""Apache Avro's Java library still gives the answers that are in the goldens, and nobody wrote them by hand."""
 
 import json
 

@@ -237,7 +237,7 @@ def test_a_topic_created_anew_under_the_same_name_is_refused(spark, warehouse, b
     admin.delete_topics([topic], operation_timeout=30)[topic].result(30)
     broker.create_topic(topic)
 
-    with pytest.raises(LandingError, match=r"created anew: its offsets mean other records; land it into a topic"):
+    with pytest.raises(LandingError, match=r"created again: its offsets mean other records; land it into a topic"):
         land_kafka(spark, warehouse, topic, source)
 
 

@@ -37,7 +37,7 @@ def test_a_retention_gap_names_the_offsets_that_are_gone(spark, warehouse, broke
     assert str(raised.value) == (
         f"topic {topic}: expected next offset 2 in partition 1, "
         "got deleted by the broker's retention before they were landed: [2, 6) of partition 1; "
-        'to go on without them land with on_gap="skip", which records the gap in the ledger'
+        'to continue without them land with on_gap="skip", which records the gap in the ledger'
     )
     assert landed(warehouse, topic, "offset") == [(0,), (1,)]
 

@@ -1,6 +1,6 @@
 """What is not played, and why: ``left_out.txt`` has a line ``pattern: reason`` for each.
 
-Rule: a tape is played or it stands there; nothing is left out silently.
+Rule: a tape is played or it is there; nothing is left out silently.
 """
 
 from pathlib import Path

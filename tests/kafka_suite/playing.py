@@ -27,7 +27,7 @@ APPLICATION = "dummy-topology-test-driver-app-id-"
 class Stage:
     """What a topology is written on: a builder, the tape, and the channels that are watched.
 
-    ``is_order_kept``: whether the records that one record causes stand in an order that Kafka's own stores give.
+    ``is_order_kept``: whether the records that one record causes are in an order that Kafka's own stores give.
     ``window_ms``: size of windows whose outputs the test never reads.
     """
 

@@ -51,7 +51,7 @@ MAKE_ARRAYS = {
     "kstreams_replay.jobs.operators.suppress.suppress_order_kernel.room_to_sort",
     "kstreams_replay.state.records.key_interning.intern_words",
 }
-"""Kernels that make arrays, once a call: what they do for every record stands in another."""
+"""Kernels that make arrays, once a call: what they do for every record is in another."""
 
 
 def kernels() -> dict[str, Kernel]:

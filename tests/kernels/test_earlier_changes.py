@@ -52,7 +52,7 @@ def test_a_session_that_grows_in_its_slot_is_a_new_row_and_its_tombstone_is_not(
 
 
 def test_a_session_that_goes_on_in_another_slot_under_its_name_follows_its_updates():
-    """A record at the only time of a session of before: no tombstone, and the durable slot is left for another."""
+    """A record at the only time of a session from before: no tombstone, and the durable slot is left for another."""
     window = (7, 5, 5)
 
     assert by_slot((GO_ON, 0, 0, window), (START | MERGE, 1, 0, None), (GO_ON, 1, 1, window)) == [NONE_HERE, 0]

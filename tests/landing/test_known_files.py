@@ -150,7 +150,7 @@ def test_a_file_of_several_slices_is_known_by_its_content(warehouse, tmp_path, m
 
 def test_the_content_of_a_large_file_of_a_ledger_of_before_is_known(warehouse, tmp_path, monkeypatch):
     """
-    Ledgers of before have SHA-256 of the whole file, however large.
+    Ledgers from before have SHA-256 of the whole file, however large.
     """
     text = "".join(f'{{"t":{n}}}\n' for n in range(50))
     directory = write(tmp_path / "in", {"a.jsonl": text})

@@ -1,4 +1,4 @@
-"""Recorded time in landed topics: where it stands, what partitions and repartitions make of it, the idle rule, the end
+"""Recorded time in landed topics: where it is, what partitions and repartitions make of it, the idle rule, the end
 of history. Expected results are worked out by hand.
 """
 

@@ -1,7 +1,7 @@
 """A pipeline in which topics meet: joins of every kind, tables of tables, deduplication, over several topics.
 
 ``orders`` (a stream) is joined with ``users`` (versioned), with ``payments`` (a stream) and with ``items`` by a foreign
-key; tables are grouped anew, suppressed and joined with each other.
+key; tables are grouped again, suppressed and joined with each other.
 """
 
 import random

@@ -183,7 +183,7 @@ def check(world: World, assignment: Assignment, before: dict[TaskId, str], cold:
 
 def no_peaks(world: World, assignment: Assignment, cold: set[tuple[TaskId, str]]) -> None:
     """While tasks are learned nobody is given one with which it has more to do than the busiest had, if its owner has
-    room for it and goes on keeping it warm. Who owned it is what the group knows: its registry may have been lost.
+    room for it and continues keeping it warm. Who owned it is what the group knows: its registry may have been lost.
     """
     if not assignment.is_probing:
         return

@@ -1,6 +1,6 @@
 """``python -m tests.laws.races``: two runners on one pipeline, against the run that was alone.
 
-Rule: one wins and goes on to the end; the other does nothing wrong: it finds nothing to do, or stops with a sentence
+Rule: one wins and continues to the end; the other does nothing wrong: it finds nothing to do, or stops with a sentence
 that says so. Every tenth round is run by two real processes of the command line; in the others two threads take turns
 at every step that touches the disk, as the seed says, so that a round can be repeated; in some a third one vacuums
 meanwhile.
@@ -37,7 +37,7 @@ STUCK_SECONDS = 300
 
 @dataclass(frozen=True)
 class Race:
-    """Increments ``(begun, target]``, run by all. ``changes``: how likely another runner goes on after a step."""
+    """Increments ``(begun, target]``, run by all. ``changes``: how likely another runner continues after a step."""
 
     seed: int
     pipeline: str

@@ -1,4 +1,4 @@
-"""Topologies of which ranges are made anew, drawn by a seed, and the records that they are tried on."""
+"""Topologies of which ranges are made again, drawn by a seed, and the records that they are tried on."""
 
 import random
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Kills a process at its k-th call to the kernel that would change a file, whatever library makes the call.
 
 Owns the watching of another process (Linux, seccomp's user notifications). Rule: the process stands still at each such
-call until its parent says "go on", so that the k-th is the same one in every run, as far as its threads allow.
+call until its parent says "continue", so that the k-th is the same one in every run, as far as its threads allow.
 
     child:   hand_over(connection)                  # then do the work; the filter stays for good
     parent:  calls = supervise(connection, pid, folder, kill_at=k)

@@ -1,4 +1,4 @@
-"""The law of backfills: a range made anew is that range of a replay of everything, whatever the topology keeps."""
+"""The law of backfills: a range made again is that range of a replay of everything, whatever the topology keeps."""
 
 import random
 import re

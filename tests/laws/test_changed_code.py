@@ -1,4 +1,4 @@
-"""Law 2 under changed code: what a change does not touch goes on as if nothing had changed, at any cut and after any
+"""Law 2 under changed code: what a change does not touch continues as if nothing had changed, at any cut and after any
 crash; what it does touch begins, or goes through a function, and is refused where neither makes sense.
 """
 
@@ -287,7 +287,7 @@ def test_a_store_that_comes_back_is_refused_unless_a_function_says_what_becomes_
     assert offsets == [0, 1, 2]
 
 
-# --- every change that is said to go on --------------------------------------------------------------------------
+# --- every change that is said to continue --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("change", GOES_ON)

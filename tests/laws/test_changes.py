@@ -23,7 +23,7 @@ pytestmark = pytest.mark.rotated_by_file
 
 
 def row_of(change: dict) -> str:
-    """A row as it stands in the output, whatever increment published it."""
+    """A row as it is in the output, whatever increment published it."""
     return repr({name: value for name, value in change.items() if name not in ("change", "increment")})
 
 

@@ -1,4 +1,4 @@
-"""Law 3 for migrations: a store that a function rewrites goes on as if it had always been the new one, and a run that
+"""Law 3 for migrations: a store that a function rewrites continues as if it had always been the new one, and a run that
 is killed in between leaves nothing of itself.
 """
 

@@ -42,7 +42,8 @@ def rows_of(warehouse: Warehouse, pipeline: str, topology: Topology, increment: 
 )
 def test_a_branch_with_one_fold_more_is_promoted(tmp_path, at, dies_at):
     """
-    Was refused: "expected the columns that web2 has". Rows of before the fork have null there, until their next record.
+    Was refused: "expected the columns that web2 has". Rows from before the fork have null there, until their next
+    record.
     """
     warehouse = landed(tmp_path)
     run(warehouse, "web", COUNTS, max_records=30)

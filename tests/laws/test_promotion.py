@@ -130,7 +130,7 @@ def test_a_branch_of_a_branch_is_promoted_into_that_branch(warehouse):
 
 def test_a_branch_from_the_start_with_other_stores_is_promoted_whole(warehouse):
     """
-    The value of the store's aggregate changes from a number to a struct; nothing of before the fork stays.
+    The value of the store's aggregate changes from a number to a struct; nothing from before the fork stays.
     """
     builder = StreamsBuilder()
     stream = builder.stream("clicks", Consumed(Serde.string(), Serde.json("page string, ms long")))

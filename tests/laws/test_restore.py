@@ -1,4 +1,4 @@
-"""Restore sets a pipeline back to an increment, and it goes on from there under a new epoch; nothing is forgotten."""
+"""Restore sets a pipeline back to an increment, and it continues from there under a new epoch; nothing is forgotten."""
 
 import shutil
 
@@ -117,12 +117,12 @@ def test_a_restore_that_dies_is_finished_by_restoring_again(warehouse, last_step
 
 def test_a_table_that_delta_restored_goes_on_after_a_restore_of_the_pipeline(warehouse, alone):
     """
-    RESTORE keeps the mark of increment 6 and takes its rows away: no runner may go on from there, nor does it.
+    RESTORE keeps the mark of increment 6 and takes its rows away: no runner may continue from there, nor does it.
     """
     table = DeltaTable(warehouse.pipeline("p").output("counts"))
     table.restore(done_row(warehouse, "p", 4).content.versions["outputs/counts"])
     plant(warehouse, "clicks", tape(2, 30), partitions=PARTITIONS)
-    with pytest.raises(CommitLost, match="a table that was restored since; go on under a new epoch"):
+    with pytest.raises(CommitLost, match="a table that was restored since; continue under a new epoch"):
         run(warehouse, "p")
 
     restore(warehouse, "p", LAST, abandon=True)
@@ -140,7 +140,7 @@ def test_a_ledger_that_delta_restored_goes_on_after_a_restore_of_the_pipeline(wa
     ledger.restore(ledger.version() - 4)
     assert Ledger(warehouse.pipeline("p").ledger).last_done().increment == 4
     command = f"`replay restore --warehouse {warehouse.root} --pipeline p --to 4`"
-    with pytest.raises(DamagedLedger, match=f"go on from what it knows: {command}"):
+    with pytest.raises(DamagedLedger, match=f"continue from what it knows: {command}"):
         run(warehouse, "p")
 
     assert restore(warehouse, "p", 4).increment == 7

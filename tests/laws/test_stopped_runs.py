@@ -14,7 +14,7 @@ from kstreams_replay.orchestration.cli.main import main
 from tests.laws.pipelines import INCREMENTS, NAME, PIPELINES, RECORDS, begun, done_of, drive, undisturbed
 from tests.laws.whole import first_difference
 
-LINES = r"replay: stopped by {}\nreplay: increments up to (\d+) are committed; the same command goes on from there\n$"
+LINES = r"replay: stopped by {}\nreplay: increments up to (\d+) are committed; the same command continues from there\n$"
 DONE = re.compile(r"increment 2 · [^·]+ · [^·]+ · stream time [^·]+\n")
 """The line of an increment that is done; others name what takes long."""
 

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.rotated_by_file
 
 OLD, NEW, OTHER = clicks(grace=10), clicks(grace=40), clicks(grace=20)
 TOLD = (CodeChanged, LedgerConflict, CommitLost, LedgerGap)
-"""What a runner may be told who is not the one that goes on."""
+"""What a runner may be told who is not the one that continues."""
 
 
 def phases(warehouse: Warehouse, pipeline: str = "p") -> list[tuple[int, int, str]]:
@@ -47,7 +47,7 @@ def fresh(warehouse: Warehouse, topology: Topology) -> dict:
 
 
 def numbered(*, corrected: bool) -> Topology:
-    """``corrected``: a filter stands before the cast, so it is another topology and not only another step."""
+    """``corrected``: a filter is before the cast, so it is another topology and not only another step."""
     builder = StreamsBuilder()
     stream = builder.stream("clicks", Consumed(Serde.string(), Serde.json("page string, ms long")))
     stream = stream.filter("TRY_CAST(page AS BIGINT) IS NULL") if corrected else stream

@@ -1,6 +1,6 @@
 """Warehouses that earlier versions wrote are read, run on, checked, explained and restored by this one.
 
-Rule: a fixture is data of the version whose format it has: it is never written again, and what stands beside it is what
+Rule: a fixture is data of the version whose format it has: it is never written again, and what is beside it is what
 that version read in it.
 """
 

@@ -35,7 +35,7 @@ def outputs_of(kind: str, node: int, value: str) -> list[str]:
 
 
 def forwarded(steps: list[Step], values: list[str]) -> list[str]:
-    """What reaches the last node. Every node's children stand in the order in which they were added, each once."""
+    """What reaches the last node. Every node's children are in the order in which they were added, each once."""
     children: dict[int, list[int]] = {}
     for node, (kind, one, other) in enumerate(steps, 1):
         for above in sorted({one, other} if kind == "merge" else {one}):

@@ -1,4 +1,4 @@
-"""reorder_within: records go on in the order of their times (KIP-914's long-term vision)."""
+"""reorder_within: records continue in the order of their times (KIP-914's long-term vision)."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Rows of several queues before they are read: cuts fall where they would if all rows stood in one list in order."""
+"""Rows of several queues before they are read: cuts fall where they would if all rows were in one list in order."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,6 @@
-"""The application goes on without the records on which something fails, or does not, as its exception handlers say."""
+"""The application continues without the records on which something fails, or does not, as its exception handlers
+say.
+"""
 
 import re
 

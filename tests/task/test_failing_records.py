@@ -107,7 +107,7 @@ def below_a_window(stream: KStream) -> KStream:
 
 def test_a_result_of_many_records_is_no_dead_letter():
     """
-    It would not say which record it is of.
+    It would not name its record.
     """
     builder = StreamsBuilder()
     counts = below_a_window(builder.stream("words", Consumed(STRING, STRING)))

@@ -202,15 +202,15 @@ def test_a_record_that_is_not_there_is_an_error_that_says_whether_there_was_one(
         ),
         (
             lambda driver: driver.create_input_topic("in", auto_advance=-1),
-            "auto_advance: expected a duration of 0 ms or more, got -1 ms; time goes on: correct the duration",
+            "auto_advance: expected a duration of 0 ms or more, got -1 ms; time only rises: correct the duration",
         ),
         (
             lambda driver: driver.create_input_topic("in").advance_time(timedelta(seconds=-1)),
-            "advance_time: expected a duration of 0 ms or more, got -1000 ms; time goes on: correct the duration",
+            "advance_time: expected a duration of 0 ms or more, got -1000 ms; time only rises: correct the duration",
         ),
         (
             lambda driver: driver.create_input_topic("in").pipe_value_list([1], 0, -1),
-            "advance: expected a duration of 0 ms or more, got -1 ms; time goes on: correct the duration",
+            "advance: expected a duration of 0 ms or more, got -1 ms; time only rises: correct the duration",
         ),
         (
             lambda driver: driver.create_input_topic("in", start_timestamp=-1),

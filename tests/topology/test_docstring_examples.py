@@ -1,4 +1,4 @@
-"""Every call of the DSL shows an example in its docstring, which runs, and says which of Kafka's calls it is.
+"""Every call of the DSL shows an example in its docstring, which runs, and names the call of Kafka that it is.
 
 Rule: nothing is excepted: a new call without an example or without its source fails here.
 """

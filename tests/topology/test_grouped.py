@@ -103,7 +103,7 @@ def test_a_cogroup_has_an_aggregator_for_every_stream():
 
 def test_a_cogroup_has_one_fingerprint_in_every_process():
     """
-    Functions lie at other addresses in another process, which must go on with an increment that this one planned.
+    Functions lie at other addresses in another process, which must continue with an increment that this one planned.
     """
 
     def fingerprint() -> str:

@@ -173,7 +173,7 @@ def test_one_that_is_landed_too_is_asked_for(tmp_path):
 
     assert got == (
         "topic 'mid': expected a topic that either to() writes or a landing, to be read by the topology, got both; "
-        "to go on with what to() writes, replay in a warehouse where it is not landed, or call it otherwise in both "
+        "to continue with what to() writes, replay in a warehouse where it is not landed, or call it otherwise in both "
         "places; to read what was landed, write to() a topic of another name"
     )
 

@@ -1,4 +1,4 @@
-"""A node says which columns its store has, without anything that runs: those of the rows that a task writes."""
+"""A node names the columns that its store has, without anything that runs: those of the rows that a task writes."""
 
 import pyarrow as pa
 import pytest

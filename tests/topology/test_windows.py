@@ -1,4 +1,4 @@
-"""Windows, suppress and stores check themselves when they are made, and say which bound was crossed."""
+"""Windows, suppress and stores check themselves when they are made, and name the bound that was crossed."""
 
 from datetime import timedelta
 

@@ -1,9 +1,9 @@
 """What another grace would have done: per windowed operator and join of streams, with a suggestion.
 
 Owns the choice of the graces that are tried, and the suggestion. Rule: nothing is estimated. Each grace is run over the
-landed history through a copy of the topology (trial.py), so what it would have refused is what a fork that is replayed
-with it refuses. Nodes of which none is above another are tried in one run: what an operator refuses depends on what is
-above it alone.
+landed history through a copy of the topology (trial.py), so its counts are those of a fork that is replayed with that
+grace. Nodes of which none is above another are tried in one run: the refusals of an operator depend only on the nodes
+above it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -104,7 +104,7 @@ def advise_grace(
 
     ``since_ms``: begin with the first increment that took stream time to this time or past it, from the state before
     it; ``until_ms``: take no record of this time or later. ``refused_max``: share of records that a suggestion may
-    refuse. ``order``: as the pipeline was replayed. ``doing`` is told what is done, first what it will cost.
+    refuse. ``order``: as the pipeline was replayed. ``doing`` gets a line for each step, first the cost.
     Raises ConfigError for nodes without a grace and for a topology without any, LedgerError when nothing was replayed,
     and what a replay raises.
     """

@@ -1,8 +1,8 @@
 """The landed history of a pipeline, run again in this process through another topology, and counted.
 
 Owns the run. Rule: all tasks of all sub-topologies run as in a replay (jobs/execution/task_run.py), over the whole
-range as one increment, since a cut is no event; what they would write is thrown away, so the warehouse is only read,
-and what goes from task to task waits in a folder that is deleted.
+range as one increment, since a cut changes nothing. Their results are discarded, so the warehouse is only read.
+Repartitioned records wait in a temporary folder.
 """
 
 import time

@@ -1,6 +1,6 @@
 """Counts and sums of grouped tables, carrying out a program that takes values back as well.
 
-Rule: what is added and what is taken back is a number that is not null; a count counts values, nulls included. As
+Rule: numbers that are not null are added and subtracted; a count counts values, nulls included. As
 Kafka's subtractors, it goes below what was added where more is taken back than was there.
 """
 

@@ -87,7 +87,9 @@ class Fold(ABC):
 
     @property
     def words(self) -> str:
-        """The fold and what it folds, as it is told when code changes; empty where its kind has words of its own."""
+        """The fold and what it folds, as messages about changed code name it; empty where its kind has words of its
+        own.
+        """
         return ""
 
     @property

@@ -2,7 +2,7 @@
 
 Rule: lists grow at their end, in order of processing, nulls included; of merged sessions the one that ends first comes
 first. What is forwarded is a copy, so an update costs the length of its list; below a suppress only final lists are
-copied. Several aggregates may be beginnings of one list in memory, so that a session which goes on as another one is
+copied. Several aggregates may be beginnings of one list in memory, so that a session which continues as another one is
 not copied; only one of them can make it longer.
 """
 
@@ -43,7 +43,7 @@ class ListState(FoldState):
         self.of = of
         self.saved_type = pa.list_(of.result.arrow_type)
         self.state: list[_Values | None] = []
-        """None: an aggregate of before there was this list, which takes nothing in until its next value."""
+        """None: an aggregate from before there was this list, which takes nothing in until its next value."""
 
     def grow(self, capacity: int) -> None:
         self.state.extend([None] * (capacity - len(self.state)))

@@ -1,7 +1,8 @@
 """Folds about how far numbers lie apart: var_pop, var_samp, stddev_pop, stddev_samp.
 
-Rule: a slot keeps how many values there are, the first of them, how far the mean is from it, and the sum of the squared
-distances from the mean, as doubles (Welford, on distances from the first); two merge by Chan's rule. So no large
+Rule: a slot keeps the number of values, the first value, the distance of the mean from it, and the sum of squared
+distances from the mean, as doubles. This is Welford's method on distances from the first value; two slots merge by
+Chan's rule. So no large
 numbers are subtracted from one another, equal values have exactly 0, and the result depends on the order of processing
 by rounding alone, never on where the input is cut. Null is passed over; NaN and infinity make NaN. Decimals are
 taken as doubles.

@@ -30,7 +30,7 @@ class ObjectSlots(FoldState):
 
 
 class ObjectState(ObjectSlots):
-    """An object a slot; None is an aggregate of before there was this fold, null until its next value."""
+    """An object a slot; None is an aggregate from before there was this fold, null until its next value."""
 
     empty: Any
     output_type: pa.DataType

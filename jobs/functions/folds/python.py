@@ -1,7 +1,7 @@
 """Folds in Python: a user's aggregator, reducer and merger, driven by the same program as the compiled folds.
 
-Rule: custom code costs speed, never correctness. A function may return None, which deletes the aggregate; since that
-decides what the next record meets, such folds run record by record.
+Rule: custom code costs speed, never correctness. A function may return None, which deletes the aggregate; since the
+next record then finds no aggregate, such folds run record by record.
 """
 
 import copy

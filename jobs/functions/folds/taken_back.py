@@ -24,7 +24,7 @@ from .fold_program import ADD, COPY, EMIT, OLD, START, TAKE, Program
 from .object_state import ObjectSlots
 
 _RANKED_DEAD_MAX = 64
-"""So many entries that are gone may stand in a small ranking before it is made anew."""
+"""A small ranking is made again when more than this many of its entries are gone."""
 
 
 def timeless(of: Expression) -> Expression:

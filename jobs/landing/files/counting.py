@@ -1,7 +1,7 @@
 """What is in the new files of a landing: records by partition, bad rows, columns, digests.
 
 Owns the first of the two passes over files, after which a plan can be made. Rule: every row is read as it will be
-landed, and a file that changes meanwhile is counted anew.
+landed, and a file that changes meanwhile is counted again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -87,8 +87,8 @@ class Counted:
         return cls([_counted_file(file, slices[file.name]) for file in files], tasks)
 
     def refuse_absent_columns(self, source: FileSource, plans: Sequence[LedgerRow[LandingPlanRow]]) -> None:
-        """Raises LandingError when a column of the mapping stands in no row of the files, nor did in those of before;
-        of plans of before, which do not say, all did.
+        """Raises LandingError when a column of the mapping is in no row of the files, nor did in those from before;
+        of plans from before, which do not say, all did.
         """
         seen = {name for file in self.files for name in file.seen}
         for plan in plans:

@@ -1,6 +1,6 @@
-"""Rows of a slice of a file as blocks of columns, in the order in which they stand there.
+"""Rows of a slice of a file as blocks of columns, in the order in which they are there.
 
-Owns reading: JSON lines by byte range, Parquet by row group, CSV whole. Rule: every row stands in exactly one block or
+Owns reading: JSON lines by byte range, Parquet by row group, CSV whole. Rule: every row is in exactly one block or
 among the bad rows of the ``Reading``. Only blank lines are no rows. A line belongs to the slice in which it begins, so
 slices that touch neither lose nor repeat one. A CSV file without errors is read in blocks at full speed; from the block
 of its first error on row by row.

@@ -3,7 +3,7 @@
 Owns the comparison of a directory with the files that the topic's ledger knows. Rule: a file is known by its path below
 the directory that it was landed from; its content is known by its digest, whatever the file is called. A file that was
 landed must never change, and no content lands twice unasked. A file that is left out because another folder had it is
-told of.
+reported.
 """
 
 import os
@@ -28,7 +28,7 @@ class PlanOutdated(Exception):
 
 
 _MAPPING_FREE = ("pattern", "partitions")
-"""Fields of a mapping that say which files there are and what is fixed by the first landing, not what a row means."""
+"""Fields of a mapping that name the files there are and what is fixed by the first landing, not what a row means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class FoundFile:
 
 @dataclass(frozen=True, slots=True)
 class KnownFile:
-    """A file of a plan. ``folder`` None: of a plan of before, which did not say. ``content``: the digest of what a
+    """A file of a plan. ``folder`` None: of a plan from before, which did not say. ``content``: the digest of what a
     compressed file holds; else that of its bytes. ``is_landed``: the plan landed it, and did not only know it by its
     digest. ``is_empty``: it has no records, as far as the plan says.
     """
@@ -224,7 +224,7 @@ def file_entry(file: FoundFile, digest: str, content: str) -> dict[str, Any]:
 
 
 def mapping_changes(before: Mapping[str, Any], now: FileSource) -> dict[str, list[Any]]:
-    """Field to [before, now] of what decides what a row means; {} where nothing does otherwise."""
+    """Field to [before, now] of the changed settings that decide the meaning of a row; {} if there are none."""
     then = FileSource.from_dict(now.path, before).to_dict()
     fields = {name: [then[name], value] for name, value in now.to_dict().items() if name not in _MAPPING_FREE}
     is_open = then["format"] is None or now.format is None

@@ -1,4 +1,4 @@
-"""Records of a slice of a file, in the order in which they stand there.
+"""Records of a slice of a file, in the order in which they are there.
 
 Owns what a row becomes. Rule: every row becomes exactly one record or is one of the ``Reading``'s bad rows, which are
 kept, or raise LandingError with file and line (JSON lines, CSV) or row (Parquet), both from 1.

@@ -1,6 +1,6 @@
 """Bytes of a directory's files, and the digest of their content, taken while they are read.
 
-Owns opening and digests. Rule: a file of up to ``SLICE_BYTES`` has SHA-256 of its bytes as its digest; a larger one,
+Owns opening and digests. Rule: a file of up to ``SLICE_BYTES`` has SHA-256 of its bytes as its digest. A larger one,
 whose slices are read by several tasks, ``<slice bytes>:`` and SHA-256 of the digests of its parts of that size. Content
 is what a compressed file holds: compressing a file makes no other content of it.
 """
@@ -49,7 +49,7 @@ class FileSlice:
 
     @classmethod
     def from_list(cls, values: Sequence[Any]) -> Self:
-        """The reverse of ``to_list``; plans of before have no bytes of digests."""
+        """The reverse of ``to_list``; plans from before have no bytes of digests."""
         return cls(*values)
 
 
@@ -63,7 +63,7 @@ class PartDigests:
         self._open: Any = None
 
     def take(self, place: int, data: memoryview | bytes) -> None:
-        """``data`` stands at ``place``; what has been taken already, or is outside, is left out."""
+        """``data`` is at ``place``; what has been taken already, or is outside, is left out."""
         data = memoryview(data)[max(0, self.place - place) :]
         if self.last is not None:
             data = data[: max(0, self.last - self.place)]

@@ -1,7 +1,7 @@
 """Files that a landing has read whole and found to be what it had landed: so that the next landing reads them no more.
 
 Owns a small file beside the ledger of the topic's landing, for landings with nothing new, which write no plan that
-could name them. Rule: it decides nothing alone. It says which digest a file had when it had these bytes and this time;
+could name them. Rule: it decides nothing alone. It names the digest a file had when it had these bytes and this time;
 whether a file of that digest has landed is asked of the ledger. So it may be old, damaged or gone: whatever it does not
 say is read again.
 """
@@ -34,7 +34,7 @@ def read_verified(path: str) -> dict[str, dict[str, Any]]:
 
 
 def write_verified(path: str, files: Verified) -> None:
-    """Write it anew. Where it cannot be written, files are read again, as they would be without it."""
+    """Write it again. Where it cannot be written, files are read again, as they would be without it."""
     filesystem, place = open_filesystem(path)
     with suppress(OSError), filesystem.open_output_stream(place) as file:
         file.write(json.dumps({"digest": _digest(files), "files": files}).encode())

@@ -1,7 +1,7 @@
 """Of every update of an aggregate, the one before it in the same batch, known from the slots that it works on.
 
-Rule: as in jobs/kernels/earlier_changes.py, without a look-up: what begins in a slot, and what goes on there with other
-bounds, is a new row of the table.
+Rule: as in jobs/kernels/earlier_changes.py, without a look-up: what begins in a slot, and what continues there with
+other bounds, is a new row of the table.
 """
 
 import numpy as np

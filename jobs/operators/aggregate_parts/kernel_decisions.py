@@ -51,7 +51,7 @@ class Decisions:
         return replace(self, earlier=earlier_by_slot(tuple(self.program), self.key, start, end, capacity))
 
     def forward(self, batch: Batch, value: Column, old: Column | None, *, wants_old: bool, has_headers: bool) -> Batch:
-        """What goes on because of ``batch``, with the updates' values."""
+        """What continues because of ``batch``, with the updates' values."""
         return batch.forward(
             self.row,
             key=self.key,

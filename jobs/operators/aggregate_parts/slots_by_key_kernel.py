@@ -57,7 +57,7 @@ def unlink(slots, lists, slot):  # type: ignore[no-untyped-def]
 
 @kernel
 def relink(order, slots, lists):  # type: ignore[no-untyped-def]
-    """Build every list anew from the live slots ``order``, by rising end, after a load or a release;
+    """Build every list again from the live slots ``order``, by rising end, after a load or a release;
     the skip lists are then to be cleared.
     """
     s_key = slots[0]

@@ -10,8 +10,9 @@ from .emit_on_close import FinalResults
 class WindowSettings:
     """``retention_ms``: how long the store keeps windows, by its own time; at least as long as they take records.
 
-    ``is_persistent``: the store forgets by segments. ``emits_final``: results go on at the close of their windows only.
-    ``is_kip``: semantics "kip", in which no result depends on the retention. ``inputs``: streams that share the store.
+    ``is_persistent``: the store forgets by segments. ``emits_final``: results continue at the close of their windows
+    only. ``is_kip``: semantics "kip", in which no result depends on the retention. ``inputs``: streams that share the
+    store.
     """
 
     retention_ms: int

@@ -1,7 +1,7 @@
 """Aggregates of streams without windows (KStreamAggregate, KStreamReduce).
 
 Owns one aggregate a key. Rule: null keys and null values are refused; an update's time is the larger of the record's
-and the aggregate's; an aggregate that becomes null is deleted, and the next record begins anew.
+and the aggregate's; an aggregate that becomes null is deleted, and the next record begins again.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """Session windows (KStreamSessionWindowAggregate, SessionWindows; KIP-94, KIP-825 emit on close).
 
-Owns one aggregate a key and session ``[start, end]``, closed on both sides. The rule stands in
+Owns one aggregate a key and session ``[start, end]``, closed on both sides. The rule is in
 jobs/operators/aggregates/session_windows_kernel.py: the gap is inclusive, a merged session is refused iff ``end <
 stream time - grace - gap``, and the store shows sessions while ``end >= store time - retention + 1``. An update's time
 is the session's end; updates carry no headers. A session is final, and leaves when only final results do, once ``end <

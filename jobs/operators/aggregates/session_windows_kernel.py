@@ -46,7 +46,9 @@ class Windows(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What the kernel writes. ``go_on``: sessions go on in their slots; what is merged into nothing is what it was."""
+    """What the kernel writes. ``go_on``: sessions continue in their slots; what is merged into nothing is what it
+    was.
+    """
 
     updates: bool
     old: bool
@@ -143,7 +145,7 @@ def forward_merged(found, session, has_tombstones, asked, closing, slots, update
 @inner_kernel
 def merge(found, goes_on, slots, lists, program, n_program):  # type: ignore[no-untyped-def]
     """Merge the sessions ``found`` (by falling end), by rising end; the slot where their aggregate is, and how many
-    entries there are then. The first of them goes on in its slot, if that may be, and stays in its list, where its
+    entries there are then. The first of them continues in its slot, if that may be, and stays in its list, where its
     place is that of the merged session. A durable one is left for a new slot, so that its row is deleted.
     """
     s_flags, free, counts = slots.flags, slots.free, slots.counts

@@ -1,6 +1,6 @@
 """Sliding windows (KStreamSlidingWindowAggregate, SlidingWindows; KIP-450, KIP-825 emit on close).
 
-Owns one aggregate a key and window ``[start, start + difference]``, both inclusive. The rule stands in
+Owns one aggregate a key and window ``[start, start + difference]``, both inclusive. The rule is in
 jobs/operators/aggregates/sliding_windows_kernel.py; an update's time is the largest record time in the window. A window
 is final, and leaves when only final results do, once ``end < stream time - grace``, in order of (start, key bytes), if
 the store still shows it, as for time windows. A difference of 0 fails at the first record that it has to take, as

@@ -1,7 +1,7 @@
 """Tumbling, hopping and unlimited windows (KStreamWindowAggregate, TimeWindows, UnlimitedWindows; KIP-328 grace,
 KIP-825 emit on close).
 
-Owns one aggregate a key and window ``[start, start + size)``. The rule stands in
+Owns one aggregate a key and window ``[start, start + size)``. The rule is in
 jobs/operators/aggregates/time_windows_kernel.py: a window takes records while ``end > stream time - grace``; the
 update's time is the largest record time in the window. A window is final, and leaves when only final results do, once
 ``end <= stream time - grace``, in order of (start, key bytes), if the store still shows it: a persistent one while

@@ -4,8 +4,8 @@ UnlimitedWindows).
 Rule: the windows of time t start at max(0, t - size + advance) rounded down to the advance, then every advance while
 start <= t. A window takes the record while ``start + size > stream time - grace`` (strict), stream time including the
 record itself; else that window refuses it. A null key is refused before the clock moves. Null values are taken.
-A window that starts before ``newest start - hidden`` is not shown by the store: it begins anew, is forwarded and is not
-stored. That happens only where another stream with a stream time of its own shares the store.
+A window that starts before ``newest start - hidden`` is not shown by the store: it begins again, is forwarded and is
+not stored. That happens only where another stream with a stream time of its own shares the store.
 """
 
 from ....state.compilation.kernel_compilation import kernel

@@ -1,8 +1,8 @@
-"""Records on which a function of the user's failed at one node, and without which the application goes on (KIP-1033,
+"""Records on which a function of the user's failed at one node, and without which the application continues (KIP-1033,
 ProcessorNode.process).
 
 Rule: the handler is asked once for each, in the order in which they came. If it continues, nothing of the record goes
-beyond the point at which it failed; what went on before that stays, and so do the changes of stores.
+beyond the point at which it failed; what continued before that stays, and so do the changes of stores.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
 """What an operator is: a batch of records in, a batch of records out, and perhaps a store between.
 
 Rule: an operator never sees a table, a clock, an increment or another operator; rows come and go in order, and every
-record it is handed is either applied, refused with the number that decided, or passed on.
+record it is handed is either applied, refused with the number that decided, or forwarded.
 """
 
 from abc import ABC, abstractmethod
@@ -29,7 +29,7 @@ Counters = dict[str, int]
 
 @dataclass(frozen=True)
 class OperatorContext:
-    """Where an operator stands in a running task: its node's name, what it reads, and the keys it codes with."""
+    """Where an operator is in a running task: its node's name, what it reads, and the keys it codes with."""
 
     node: str
     shape: Shape
@@ -151,8 +151,8 @@ class Found:
 
 @dataclass(frozen=True)
 class Due:
-    """Durable rows that act by themselves as stream time goes on: at ``column + wait_ms`` (None: all that there are may
-    be asked for at any time). The counter "left_ms" is a value of ``column`` up to which none is left.
+    """Durable rows that act by themselves as stream time continues: at ``column + wait_ms`` (None: all that there are
+    may be asked for at any time). The counter "left_ms" is a value of ``column`` up to which none is left.
 
     ``where``: only rows whose value in that column is one of those.
     """
@@ -269,7 +269,7 @@ class Links(NamedTuple):
 
 
 class SharingOperator(StatefulOperator):
-    """An operator that may use stores of others, so that it must be told when its records can go on."""
+    """An operator that may use stores of others, so that it must be told when its records can continue."""
 
     links: Links | None = None
     """None: a chunk goes through one node after the other, and ``process`` returns what is forwarded."""

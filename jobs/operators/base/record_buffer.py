@@ -1,9 +1,9 @@
-"""Records that wait in an operator and go on later as what they were: with their own time, headers and context.
+"""Records that wait in an operator and continue later as what they were: with their own time, headers and context.
 
 Owns the columns of the waiting records, their durable rows, and the rule that the operators with a grace share
 (stream-table join with a grace, reorder_within). Rule: a record may leave once ``stream time - grace`` has reached its
 time (inclusive). At the front of the buffer, in the order in which they came, are the records that the operator has to
-look at; the others stand behind, by time, and nothing is done with them until their time is due.
+look at; the others are behind, by time, and nothing is done with them until their time is due.
 """
 
 from dataclasses import replace

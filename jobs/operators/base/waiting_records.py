@@ -26,7 +26,7 @@ def records_waiting(node: Node, seen: Observation, grace_ms: int) -> list[Wait]:
 
 
 def say_waiting(node: Node, seen: Observation, say: Wording) -> list[str]:
-    """What came in and waits, what goes on at once, and what leaves because of it."""
+    """What came in and waits, what continues at once, and what leaves because of it."""
     said = [
         f"{wait.key} of time {say.time(wait.record_time_ms or 0)} waits until {say.until(seen, wait)}"
         for wait in node.waits(seen)

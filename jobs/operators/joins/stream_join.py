@@ -1,7 +1,7 @@
 """Stream-stream joins: inner, left and outer (KStreamKStreamJoin, KStreamJoinWindow, JoinWindows).
 
 Owns the records of both sides, each for ``before + after + grace`` of its own side's time, and for left and outer joins
-those that wait for a match. The rule stands in jobs/operators/joins/stream_join_kernel.py. The emit interval of
+those that wait for a match. The rule is in jobs/operators/joins/stream_join_kernel.py. The emit interval of
 unmatched records, one second of wall-clock time in Kafka, is 0. A pair's time is the larger of the two, its headers
 those of the record that came later; a record that leaves without a match keeps its time and has the headers of the one
 that let it go.

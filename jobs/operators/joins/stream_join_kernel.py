@@ -7,7 +7,7 @@ it has no pair, its side is an outer one and its window, without grace, is over,
 alone in any case). Then it is stored.
 A store shows ``time >= its own newest time - retention + 1``; a put at or before that limit is refused.
 Stream time is that of both sides and moves on before any check. A null key or a null value is refused, except that a
-null key of an outer side goes on alone; a null value moves the time of an in-memory store.
+null key of an outer side continues alone; a null value moves the time of an in-memory store.
 """
 
 import numpy as np
@@ -53,7 +53,7 @@ then the stores' retention and the length of their segments, 0 in memory.
 """
 
 AT_ONCE = 2
-"""In IS_OUTER: a record without a pair goes on alone at once, and none waits (JoinWindows.of)."""
+"""In IS_OUTER: a record without a pair continues alone at once, and none waits (JoinWindows.of)."""
 
 STREAM_TIME, TRACKED_TIME, ROW, PHASE, AT, HAS_EFFECT, LAST_LEFT, WRITTEN, REFUSED, LATE_AT = range(10)
 """Places in ``totals``: stream time and the time of unmatched records that Kafka tracks, in and out; where a call goes

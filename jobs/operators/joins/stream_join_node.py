@@ -32,7 +32,7 @@ class StreamJoinNode(Node):
 
     operator = ".stream_join:build"
     emits_at_once = False
-    """A record of an outer side that meets none goes on alone at once, and waits for none."""
+    """A record of an outer side that meets none continues alone at once, and waits for none."""
 
     nulls_move_time = True
 

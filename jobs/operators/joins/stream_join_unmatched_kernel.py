@@ -1,7 +1,7 @@
 """Records of a left or outer join that wait for a match, and which of them leave (KStreamKStreamJoin,
 emitNonJoinedOuterRecords; TimestampedKeyAndJoinSideSerializer, ListValueStore).
 
-Rule: they stand in order of (time, right before left, key bytes, arrival). A record looks for closed ones only if
+Rule: they are in order of (time, right before left, key bytes, arrival). A record looks for closed ones only if
 ``the tracked time + its look-ahead + grace < stream time``; closed are left ones with ``time + after + grace < stream
 time``, right ones with before instead. All of these leave, in order. Kafka reads its store until it has met an open one
 of either side and one more; the time of the last that it read is what it tracks from then on, which may be later than

@@ -1,6 +1,6 @@
 """Whose stores a processor uses: its own, one that another processor keeps, one that was added, or that of a table.
 
-Rule (InternalTopologyBuilder): one name is one store, and who uses it stands in one sub-topology. The first processor
+Rule (InternalTopologyBuilder): one name is one store, and who uses it is in one sub-topology. The first processor
 that names a store which nobody has keeps its rows; whoever names it after that shares it.
 """
 

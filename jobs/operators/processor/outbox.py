@@ -1,6 +1,6 @@
 """What a processor forwards in one chunk, on its way to a batch.
 
-Rule: records go in the order in which they were forwarded; those of a punctuation stand behind everything else of their
+Rule: records go in the order in which they were forwarded; those of a punctuation are behind everything else of their
 cause, by the time at which their schedule was due. Schedules of two processors that are due at one time go by the
 processors' names.
 """
@@ -127,7 +127,7 @@ class Outbox:
 
 
 class SendingOutbox(Outbox):
-    """Each record goes on to ``send`` at once. ``taken``: the batch that is processed, or one of no records."""
+    """Each record continues to ``send`` at once. ``taken``: the batch that is processed, or one of no records."""
 
     def __init__(self, node: ProcessNode, keys: Keys, taken: Batch, send: Callable[[Batch, str | None], None]) -> None:
         super().__init__(node, keys)

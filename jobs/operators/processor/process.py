@@ -67,7 +67,7 @@ class Process(SharingOperator):
 
     @cached_property
     def _nobody(self) -> Batch:
-        """What is left to forward when records went on at once."""
+        """What is left to forward when records continued at once."""
         keys, value = self.keys.intern(pa.array([], pa.binary())), self.node.shape.value.from_python([])
         times, none = np.zeros(0, np.int64), np.zeros(0, np.bool_)
         bounds = (None, None) if self.node.shape.window is None else (times, times)

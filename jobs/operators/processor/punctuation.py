@@ -83,7 +83,7 @@ class Punctuations:
         return counters
 
     def resume(self, counters: Counters) -> None:
-        """Put the schedules, made anew, where ``counters`` says; one that it does not know is as new."""
+        """Put the schedules, made again, where ``counters`` says; one that it does not know is as new."""
         placed = []
         for schedule in self._all:
             due, place, cancelled = self._names(schedule)

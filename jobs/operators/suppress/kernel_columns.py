@@ -59,7 +59,7 @@ class EntryColumns(NamedTuple):
 
 
 class Held(NamedTuple):
-    """Entries of a call by number: those of before, then those that came; shape (entries,)."""
+    """Entries of a call by number: those from before, then those that came; shape (entries,)."""
 
     slot: NDArray[np.int32]
     """-1: it came in this call."""

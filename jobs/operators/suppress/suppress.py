@@ -6,7 +6,8 @@ whose buffer time is ``<= stream time - wait``, the oldest first, equal ones by 
 the buffer time is the window's end and the wait its grace (for sessions grace plus gap), and a deletion leaves in
 silence; until a time limit it is the time of the key's first change that waits, and a deletion is forwarded like any
 change. What leaves is the latest change, with its own time, headers and context. Stream time is the largest time of any
-change that came here. A buffer that is over a limit ends the run, emits the oldest entries early, or goes on in a file.
+change that came here. A buffer that is over a limit ends the run, emits the oldest entries early, or continues in a
+file.
 """
 
 from dataclasses import replace

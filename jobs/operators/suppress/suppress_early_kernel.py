@@ -5,7 +5,7 @@ Rule: a change is put first; then every entry leaves whose buffer time is ``<= s
 while the buffer holds more records or bytes than it may (strictly more). Always the oldest first, equal ones by
 serialized (windowed) key. So it may be the change just put that leaves.
 
-Here the row at which an entry leaves is not known beforehand, so the entries stand in a binary heap. Only its top ever
+Here the row at which an entry leaves is not known beforehand, so the entries are in a binary heap. Only its top ever
 leaves and a buffer time never changes, so an entry need not be found in it.
 """
 
@@ -115,7 +115,7 @@ def push(queue, size, slot, keys, is_session, s_key, s_start, s_end, e_due):  # 
 
 @inner_kernel
 def pop(queue, size, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
-    """Take the top off the heap of ``size`` slots. Times stand in the heap, so that keys are met for equal ones
+    """Take the top off the heap of ``size`` slots. Times are in the heap, so that keys are met for equal ones
     only.
     """
     dues, slots = queue
@@ -140,7 +140,7 @@ def pop(queue, size, keys, is_session, s_key, s_start, s_end, e_due):  # type: i
 
 @kernel
 def refill(queue, slots_alive, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
-    """Build the heap (fields of Heap) anew from the live slots, after a load. ``keys``: fields of KeyBytes."""
+    """Build the heap (fields of Heap) again from the live slots, after a load. ``keys``: fields of KeyBytes."""
     queue, keys = Heap(*queue), KeyBytes(*keys)
     for size in range(slots_alive.shape[0]):
         push(queue, size, slots_alive[size], keys, is_session, s_key, s_start, s_end, e_due)

@@ -9,7 +9,7 @@ at the place of the first. A tombstone of a final result leaves in silence.
 
 Stream time never goes back and an entry's buffer time never changes, so the row at which an entry will leave is known
 when it is put: no queue is kept, and what leaves is put in order once a call, by counting. Most entries come and leave
-within one call, so the entries of a call stand in its own arrays, in the order in which they came; only those that stay
+within one call, so the entries of a call are in its own arrays, in the order in which they came; only those that stay
 take a slot of the buffer.
 """
 
@@ -47,7 +47,7 @@ def suppress_strictly(  # type: ignore[no-untyped-def]
     ``observed``: stream time after each row. ``earlier``: as in earlier_changes. Fields of Sizes, KeyBytes, SlotColumns
     and EntryColumns. ``keeps``: (tombstones are forwarded, old values are kept). ``limits``: (records, bytes).
 
-    Returns fields of Leaving, in order, where what a slot held beside ``entries`` is there until it is taken anew; and
+    Returns fields of Leaving, in order, where what a slot held beside ``entries`` is there until it is taken again; and
     fields of Staying, which ``stay`` enters.
     """
     rows, sizes, keys, slots = Changes(*rows), Sizes(*sizes), KeyBytes(*keys), SlotColumns(*slots)
@@ -83,7 +83,7 @@ def suppress_strictly(  # type: ignore[no-untyped-def]
 
 @inner_kernel
 def schedule(observed, limit, wait, slots, entries, held, weighed):  # type: ignore[no-untyped-def]
-    """Number the entries of before, and say at which row each leaves."""
+    """Number the previous entries, and say at which row each leaves."""
     s_flags = slots.flags
     e_due, _, _, e_number, e_bytes, e_prior_bytes, e_prior_hash = entries
     h_slot, h_first, h_latest, h_leaves = held
@@ -322,7 +322,7 @@ def staying(n_before, n_held, n, held, weighed):  # type: ignore[no-untyped-def]
 
 @inner_kernel
 def settle(n_before, n, held, weighed, rows, with_tombstones, slots, entries):  # type: ignore[no-untyped-def]
-    """Bring the slots of the entries of before up to date: those that leave are freed, stored ones leave graves."""
+    """Bring the slots of the previous entries up to date: those that leave are freed, stored ones leave graves."""
     s_key, s_start, s_end, s_time, s_flags, table, free, counts = slots
     _, e_reference, e_prior, _, e_bytes, _, _ = entries
     n_leaving = 0

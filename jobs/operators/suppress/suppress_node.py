@@ -134,11 +134,11 @@ class SuppressNode(Node):
                 until = f"{say.time(wait.until_ms)} (now {now})"
                 said.append(f"{name} = {row.value!r} waits until stream time {until}{instead}{say.outcome(seen, wait)}")
             elif row.value is None and row.named not in {out.named for out in seen.forwarded}:
-                said.append(f"{name} is deleted before it was final, so nothing of it goes on")
+                said.append(f"{name} is deleted before it was final, so nothing of it is forwarded")
         for out in seen.forwarded:
             due = out.window[1] if out.window is not None and self.is_final else None
             at = "" if due is None else f" has reached {say.time(due + self.wait_ms)}"
-            verb = "goes on at once" if out.named in here else "lets go"
+            verb = "forwards at once" if out.named in here else "lets go"
             said.append(f"{verb}: {say.row(out, window)}; stream time {now}{at}")
         return said
 

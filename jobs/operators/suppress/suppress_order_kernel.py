@@ -3,7 +3,7 @@
 InMemoryTimeOrderedKeyValueChangeBuffer (BufferKey). Rule: windows of one end leave together, thousands at a time, so a
 large group is put in order by counting digits: of the buffer time, and of the first eight bytes behind what all their
 keys begin with. Those that are still equal then, and small groups, are compared as a whole. Sessions leave by twos and
-threes, whose buffer times nearly always differ: such a group is sorted as it stands.
+threes, whose buffer times nearly always differ: such a group is sorted as it is.
 """
 
 import numpy as np
@@ -100,7 +100,7 @@ def insert_each(group, keys, is_session, s_key, s_start, s_end, e_due):  # type:
 @inner_kernel
 def sort_by_digits(n, numbers, words, dues, slots, counts, at):  # type: ignore[no-untyped-def]
     """Put (slot, due, word) in order of ``numbers`` (never negative), which is one of them; equal ones stay as they
-    were. Each is there twice; ``at`` says which is full, and the answer says it after.
+    were. Each is there twice; ``at`` says which of the two is full, and the answer says it after.
     """
     highest = np.uint64(0)
     lowest = ~highest

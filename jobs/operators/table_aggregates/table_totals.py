@@ -1,7 +1,7 @@
 """What a grouped table's aggregates are made of: numbers that compiled code adds, or what Python callables make.
 
 Rule: both take changes in order and settle each group as jobs/operators/table_aggregates/table_aggregate_kernel.py
-says. A callable may answer None: the group has no aggregate then, and the next value added begins anew.
+says. A callable may answer None: the group has no aggregate then, and the next value added begins again.
 """
 
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-"""What a reader sees of a table (KTableValueGetter), found by walking up to the stores that it stands on.
+"""What a reader sees of a table (KTableValueGetter), found by walking up to the stores that it is on.
 
 Rule: a materialized table and an aggregate show their store; a filter or map_values without a store does its step on
 what the table above shows; a join without one joins what both of its tables show; a suppressed table shows what it has

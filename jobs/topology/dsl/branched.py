@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 @checked_class
 @dataclass(frozen=True)
 class Branched(Hinting):
-    """What becomes of a branch (Kafka's Branched): its ``name``, and one of ``function``, whose answer stands for the
-    branch among the streams by name (left out if it is None), and ``consumer``, after which it does not stand there.
+    """What becomes of a branch (Kafka's Branched): its ``name``, and a ``function`` or a ``consumer``, not both. The
+    result of ``function`` replaces the branch among the streams by name; None leaves it out. ``consumer`` takes the
+    branch out of them.
     """
 
     name: str | None = None
@@ -48,7 +49,7 @@ class Branched(Hinting):
 
     @classmethod
     def with_function(cls, function: "Callable[[KStream], KStream | None]", name: str | None = None) -> "Branched":
-        """``function`` makes of the branch what stands for it. TopologyError unless it is of (stream).
+        """``function`` gives the stream that replaces the branch. TopologyError unless it is of (stream).
 
         Source: ``Branched.withFunction``.
 

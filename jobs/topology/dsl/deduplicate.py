@@ -1,8 +1,8 @@
 """Deduplication of streams (KIP-655) and putting them back in order, which Kafka Streams does not have.
 
-Rule: a null key or id is no reason to lose a record, so repartition tables keep them, and nothing else shows that they
-are there; a stream whose key changed is repartitioned below as if it had not been deduplicated (in a table that may be
-named after the node, so these have names of their own). Deduplication by id works over all partitions: each record, key
+Rule: a record with a null key or id is not lost, so the repartition tables of this step keep such records. A stream
+whose key changed is repartitioned below as if it had not been deduplicated. That table may be named after the node,
+so the repartition tables here have names of their own. Deduplication by id works over all partitions: each record, key
 and value, goes through a repartition table by its id and is unpacked.
 """
 

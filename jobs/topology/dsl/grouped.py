@@ -76,7 +76,8 @@ class KGroupedStream(Hinting):
         return self._with(windows, ON_WINDOW_UPDATE)
 
     def emit_strategy(self, strategy: str) -> "KGroupedStream":
-        """Every change of a window goes on ("on_window_update"), or one when it closes ("on_window_close"; KIP-825).
+        """Every change of a window is forwarded ("on_window_update"), or one when it closes ("on_window_close";
+        KIP-825).
 
         TopologyError without windows; ConfigError for another strategy, and for unlimited windows, which never close.
 
@@ -147,8 +148,8 @@ class KGroupedStream(Hinting):
         fields: Mapping[str, Fold] | None = None,
         **folds: Fold,
     ) -> KTable:
-        """One fold (a plain value), named folds (a struct; in ``fields`` such as are called ``name`` or ``merger``), or
-        Python functions.
+        """One fold (a plain value), named folds (a struct; folds called ``name`` or ``merger`` are given in
+        ``fields``), or Python functions.
 
         Python: ``initializer()``, ``aggregator(key, value, aggregate)``, for sessions ``merger(key, one, other)``, and
         ``returns``, the aggregate's serde. A result of None deletes the aggregate.

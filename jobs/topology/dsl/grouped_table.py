@@ -78,7 +78,7 @@ class KGroupedTable(Hinting):
     ) -> "KTable":
         """``adder(aggregate, value)``, ``subtractor(aggregate, value)``; the first value is the aggregate as it is.
 
-        The subtractor may meet a value that was never added (see ``aggregate``).
+        The subtractor may get a value that was never added (see ``aggregate``).
 
         Source: ``KGroupedTable.reduce``.
 

@@ -79,7 +79,8 @@ class KStream(Hinting):
         """Records for which ``predicate`` is true; null is not true.
 
         ``on_error``, of all steps: a record on which the step fails ends the run ("stop"), or becomes a dead letter
-        with what the step said ("dead_letter"); only of a step that records reach straight from a topic or repartition.
+        with the step's error ("dead_letter"). Dead letters need a step that records reach straight from a topic or
+        repartition.
 
         Source: ``KStream.filter``.
 
@@ -119,7 +120,7 @@ class KStream(Hinting):
         **columns: Expressible,
     ) -> "KStream":
         """New values. One step gives a plain value; several, or named ones, the fields of a struct. ``fields``: named
-        ones too, also such as are called ``name`` or ``returns``.
+        ones, too, also those called ``name`` or ``returns``.
 
         Expressions map a tombstone to a tombstone; a callable, of (key, value) or of (value), is called with None.
 

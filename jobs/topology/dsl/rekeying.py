@@ -1,4 +1,4 @@
-"""Where the records of a stream stand: equal keys in one partition, or not since the key changed.
+"""How the records of a stream are partitioned: equal keys in one partition, or not since the key changed.
 
 Rule: what needs equal keys together comes after a repartition table if they are not (KStreamImpl.repartitionRequired).
 """
@@ -21,7 +21,7 @@ def followed(stream: "KStream", node: Node, *, is_rekeyed: bool | None = None) -
 
 
 def by_key(stream: "KStream", base: str, *, shows: bool = True, shared: Node | None = None) -> Node:
-    """Where the records stand by their keys: after a repartition table if need be, named after ``base``.
+    """The stream with equal keys in one partition: after a repartition table if needed, named after ``base``.
 
     ``shows`` False: Kafka Streams would have none. ``shared``: one that is there already.
     """

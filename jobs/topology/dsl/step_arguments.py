@@ -217,8 +217,8 @@ def on_error_of(graph: Graph, name: str, above: Node, on_error: str, *, may_be_f
     """What becomes of records on which the step ``name``, of what ``above`` forwards, fails: "stop" ends the run,
     "dead_letter" keeps them as dead letters.
 
-    Raises ConfigError for anything else; TopologyError for dead letters where what comes is not the records of a topic
-    or a repartition, one by one, so that a dead letter would not say which record it is of.
+    Raises ConfigError for anything else; TopologyError for dead letters if the step does not read the records of a
+    topic or a repartition one by one: a dead letter could not name its record.
     """
     if on_error not in ("stop", "dead_letter"):
         with option_or_field("on_error", on_error if may_be_field else None):

@@ -105,8 +105,8 @@ def inner(
     **columns: Expressible,
 ) -> "KStream":
     """Records with equal keys. ``joiner``: a step over the columns ``left`` and ``right``, or a callable of (left,
-    right), or of (key, left, right), with ``returns``; named columns instead of it give a struct, and so do ``fields``,
-    which may be called as an option is.
+    right), or of (key, left, right), with ``returns``. Named columns instead of it give a struct, and so do
+    ``fields``, whose names may be those of options.
 
     With a KStream: records within ``windows``; ``materialized`` names the stores and says their kind. With a KTable:
     its value when the record comes, or as of the record's time once ``grace`` has passed. With a GlobalKTable: its
@@ -139,7 +139,7 @@ def left(
     fields: Mapping[str, Expressible] | None = None,
     **columns: Expressible,
 ) -> "KStream":
-    """As ``join``, and every record of this stream goes on, with null where there is nothing to join.
+    """As ``join``, and every record of this stream is forwarded, with null where there is nothing to join.
 
     Source: ``KStream.leftJoin`` (KIP-962).
 

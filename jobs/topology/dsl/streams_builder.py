@@ -34,10 +34,11 @@ SEMANTICS = ("kafka", "kip")
 class Consumed(Hinting):
     """Serdes of a topic's key and value, and where its records have their times from.
 
-    ``timestamp_extractor``: a step over the record's fields, ``record_key``, ``record_time_ms`` (the time that it
-    landed with) and ``partition_time_ms``; a callable of (record, partition_time_ms) or of (record), a ConsumerRecord;
-    one of Kafka's, which take such a step too; None: the records' own times. Milliseconds since 1970. A record whose
-    time is negative is dropped; one without a time (null) ends the run with InvalidTimestamp (Kafka's RecordQueue).
+    ``timestamp_extractor``: a step, a callable, one of Kafka's extractors (which take such a step, too), or None: the
+    records' own times. A step sees the record's fields, ``record_key``, ``record_time_ms`` (the time that it landed
+    with) and ``partition_time_ms``. A callable gets (record, partition_time_ms) or (record), a ConsumerRecord.
+    Milliseconds since 1970. A record whose time is negative is dropped; one without a time (null) ends the run with
+    InvalidTimestamp (Kafka's RecordQueue).
 
         Consumed(Serde.string(), Serde.json("page string, sent_ms long"), timestamp_extractor="sent_ms")
     """
@@ -116,8 +117,8 @@ class StreamsBuilder(Hinting):
         """Records of ``topic``, or of several, which are one source of equal serdes. Undecodable ones go to the dead
         letters.
 
-        Topics that are read twice are one source, as in Kafka; TopologyError when the serdes differ, for a topic that
-        is read with others elsewhere, and for a pattern: which topics match is not known before they have landed.
+        Topics that are read twice are one source, as in Kafka. TopologyError when the serdes differ, for a topic that
+        is read with others elsewhere, and for a pattern: the matching topics are not known before they have landed.
 
             builder.stream(["clicks-eu", "clicks-us"], Consumed(Serde.string(), Serde.string()))
 

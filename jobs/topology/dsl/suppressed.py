@@ -14,7 +14,7 @@ EMIT_EARLY, SHUT_DOWN, SPILL = "emit-early", "shut-down", "spill"
 @dataclass(frozen=True, slots=True)
 class BufferConfig(Hinting):
     """Limits of a buffer, None for none, and what happens beyond them: the run ends with BufferFull, the oldest changes
-    go on early, or the buffer goes on from disk.
+    are forwarded early, or the buffer continues on disk.
 
     A buffer that emits early is no strict one, so it cannot wait for windows to close.
     """

@@ -1,4 +1,4 @@
-"""The command `backfill`: the rows of a range of time are made anew on a branch, and proved.
+"""The command `backfill`: the rows of a range of time are made again on a branch, and proved.
 
 Owns its output. Rule: what was compared, and what still waits, is said with the rows.
 """
@@ -32,7 +32,7 @@ def backfill(
     pipeline: str, warehouse: str, since: str, until: str, topology: str, name: str, max_records: int | None,
     local: bool, master: str | None,
 ) -> int:  # fmt: skip
-    """Make the rows of a range of time anew, on a branch, reading no more of the past than matters to them."""
+    """Make the rows of a range of time again, on a branch, reading no more of the past than matters to them."""
     with closing(progress_on(sys.stderr)) as progress:
         runner = runner_of(None if local else start_spark(master))
         found = make_range(

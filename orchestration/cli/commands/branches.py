@@ -84,7 +84,7 @@ def diff(
 
 
 def _print_diff(found: OutputDiff, limit: int, *, raw: bool) -> None:
-    """``A`` and ``B`` stand for the names that were given, which may be the same."""
+    """``A`` and ``B`` represent the names that were given, which may be the same."""
     counts = f"{found.equal:,} equal, {len(found.rows):,} differ"
     print(f"{found.output}: {counts}; changelog of A {found.records[0]:,} records, of B {found.records[1]:,}")
     rows = found.rows.head(limit).to_dicts()
@@ -118,10 +118,10 @@ def drop(name: str, warehouse: str) -> int:
 @command()
 @options.warehouse
 @options.pipeline
-@option("--to", type=int, required=True, metavar="N", help="go on from here; 0: from the start")
+@option("--to", type=int, required=True, metavar="N", help="continue from here; 0: from the start")
 @option("--abandon", is_flag=True, help="give up an increment that is planned and not done")
 def restore(warehouse: str, pipeline: str, to: int, abandon: bool) -> int:
-    """Make a pipeline go on from an increment that is done, under a new epoch."""
+    """Make a pipeline continue from an increment that is done, under a new epoch."""
     row = restore_pipeline(Warehouse(warehouse), pipeline, to, abandon=abandon)
     what = "the start" if to == 0 else f"increment {to}"
     print(f"{pipeline} goes on from {what} (increment {row.increment}, epoch {row.epoch})")

@@ -27,7 +27,7 @@ from ..exit_codes import ExitCode
 def check_topology(
     topology: str, warehouse: str, pipeline: str, migrate: tuple[str, ...], renamed: tuple[str, ...]
 ) -> int:
-    """Say whether a pipeline's state goes on under a changed topology. The exit code is 4 when it does not."""
+    """Say whether a changed topology can continue with a pipeline's state. The exit code is 4 when it does not."""
     place, changed = Warehouse(warehouse), load_topology(topology)
     last = done_row(place, pipeline)
     if last.content.code is None:

@@ -58,7 +58,7 @@ def inspect(
     store: str | None, key: str | None, warehouse: str, pipeline: str, topology: str | None, increment: int | None,
     limit: int, raw: bool,
 ) -> int:  # fmt: skip
-    """Show what a store holds and what waits in it, or without a store how far everything has come."""
+    """Show the rows of a store and what waits in it, or without a store all positions."""
     as_of = _as_of(warehouse, pipeline, topology, increment)
     if store is None:
         _print_positions(as_of, raw=raw)

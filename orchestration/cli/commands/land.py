@@ -70,7 +70,7 @@ class LandOptions:
     abandon: bool
 
     def rules(self) -> LandingRules:
-        """What the landing does with what is wrong or unusual."""
+        """How the landing handles bad or unusual input."""
         return LandingRules(
             on_bad_row=self.on_bad_row,
             max_bad_share=self.max_bad_share,
@@ -145,7 +145,7 @@ class LandOptions:
     section=ONCE,
     help="land files whose content landed under another name or from another folder",
 )
-@option("--new-mapping", is_flag=True, section=ONCE, help="go on with another mapping than the last landing had")
+@option("--new-mapping", is_flag=True, section=ONCE, help="continue with another mapping than the last landing had")
 @option("--allow-empty", is_flag=True, section=ONCE, help="the pattern may match none of the files")
 @option("--abandon", is_flag=True, section=ONCE, help="give up an increment that is planned and not committed")
 def land(**given: Any) -> int:

@@ -1,4 +1,4 @@
-"""The command `vacuum`. Rule: it only tells, unless asked to delete."""
+"""The command `vacuum`. Rule: it only lists, unless asked to delete."""
 
 from ....jobs.branches.vacuum import vacuum as vacuum_pipeline
 from ....state.tables.warehouse import Warehouse

@@ -1,6 +1,6 @@
 """Avro: values as Apache Avro's binary encoding has them, between bytes and Arrow columns.
 
-schema reads a schema's text, layout says which columns it becomes, resolution turns a writer's schema and the reader's
+schema reads a schema's text, layout names the columns it becomes, resolution turns a writer's schema and the reader's
 into a small program, and decoding and encoding run programs over whole columns.
 """
 

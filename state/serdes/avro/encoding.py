@@ -124,7 +124,7 @@ class _Flattened:
         self.text_bytes = self.fixed_bytes = 0
 
     def take(self, column: Column, array: pa.Array, wanted: np.ndarray, place: str) -> None:
-        """``wanted``: the rows that are written; in others anything may stand."""
+        """``wanted``: the rows that are written; in others anything may be."""
         if isinstance(column, columns.Choice):
             self.choice(column, array, wanted, place)
             return

@@ -98,7 +98,7 @@ class Duration:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """One slot, the number of items, which stand in slots of a level of their own; ``key``: of a map, else None."""
+    """One slot, the number of items, which are in slots of a level of their own; ``key``: of a map, else None."""
 
     slot: int
     item: "Column"

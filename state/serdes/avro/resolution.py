@@ -101,7 +101,7 @@ class _Compiler:
             self.leaf(writer, reader, column)
 
     def branches(self, writer: Union, each: Any) -> None:
-        """A jump to the instructions that ``each`` writes for a branch, of the number that stands in the bytes."""
+        """A jump to the instructions that ``each`` writes for a branch, of the number that is in the bytes."""
         union = self.code.add(UNION, b=len(writer.branches))
         places, jumps = [], []
         for at, one in enumerate(writer.branches):
@@ -307,7 +307,7 @@ class _Compiler:
 
 
 def _of_null(column: Column) -> int:
-    """What stands in the slot of a union of which nothing was written: null's number, if it has one."""
+    """What is in the slot of a union of which nothing was written: null's number, if it has one."""
     return (column.null or 0) if isinstance(column, columns.Choice) else 0
 
 

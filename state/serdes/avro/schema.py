@@ -67,7 +67,7 @@ class Fixed:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Enum:
-    """``default``: the symbol that stands for those that this schema does not have."""
+    """``default``: the symbol that represents those that this schema does not have."""
 
     name: str
     symbols: tuple[str, ...]
@@ -94,7 +94,7 @@ class Map:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Union:
-    """One of several types; the number of the branch stands before the value."""
+    """One of several types; the number of the branch is before the value."""
 
     branches: tuple["Schema", ...]
     kind: str = "union"

@@ -1,4 +1,4 @@
-"""The JSON serde: objects with declared fields, or plain values of one type. The rules stand in json_reader,
+"""The JSON serde: objects with declared fields, or plain values of one type. The rules are in json_reader,
 spelled_types and json_writer.
 """
 

@@ -51,7 +51,7 @@ def spelled_as(kind: pa.DataType) -> pa.DataType:
 
 
 def has_map(kind: pa.DataType) -> bool:
-    """Whether a map stands in ``kind``, which Arrow's parser cannot read."""
+    """Whether a map is in ``kind``, which Arrow's parser cannot read."""
     if pa.types.is_struct(kind):
         return any(has_map(field.type) for field in kind)
     return bool(pa.types.is_map(kind) or (pa.types.is_list(kind) and has_map(kind.value_type)))

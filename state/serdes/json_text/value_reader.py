@@ -27,7 +27,7 @@ Reader = Callable[[Any], Any]
 
 
 class _Number(str):
-    """A number as it stands in the text."""
+    """A number as it is in the text."""
 
     __slots__ = ()
 

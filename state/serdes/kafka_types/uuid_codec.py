@@ -1,6 +1,6 @@
 """UUIDs as Kafka's UUIDSerializer writes them: 36 characters of text, in lower case.
 
-Rule: what Java's ``UUID.fromString`` reads is read, in upper case and with fewer digits too, and then stands in lower
+Rule: what Java's ``UUID.fromString`` reads is read, in upper case and with fewer digits too, and then is in lower
 case with all of them; columns, and so expressions and tables, have that text.
 """
 

@@ -1,4 +1,4 @@
-"""Built-in folds: what each makes of its inputs, of nulls and of merged sessions, and that a saved state goes on."""
+"""Built-in folds: what each makes of its inputs, of nulls and of merged sessions, and that a saved state continues."""
 
 import numpy as np
 import polars as pl

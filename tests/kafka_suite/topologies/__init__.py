@@ -25,7 +25,7 @@ def plays(*patterns: str) -> Callable[[Play], Play]:
 
 
 def is_like(tape: Tape, pattern: str) -> bool:
-    """Whether ``pattern`` is the tape's test or name, or fits it (``*`` stands for anything)."""
+    """Whether ``pattern`` is the tape's test or name, or fits it (``*`` represents anything)."""
     return pattern in (tape.test, tape.name) or ("*" in pattern and fnmatchcase(tape.name, pattern))
 
 

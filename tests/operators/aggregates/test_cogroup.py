@@ -147,7 +147,9 @@ Ran = tuple[list[Batch], list[int], list[dict], dict]
 
 
 def run(start, tape: list[Record], streams: list[int], cuts: list[int]) -> Ran:
-    """Forwarded batches, steps of refusals, rows and counters when the operator is saved and made anew at every cut."""
+    """Forwarded batches, steps of refusals, rows and counters when the operator is saved and made again at every
+    cut.
+    """
     rows, counters, forwarded, drops = None, {}, [], []
     for begin, end in pairwise([0, *cuts, len(tape)]):
         operator = start()

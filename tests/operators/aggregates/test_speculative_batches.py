@@ -155,7 +155,7 @@ def test_a_failure_among_rows_decided_together_names_its_own_key(fails):
 @pytest.mark.parametrize("windows", [SessionWindows(GAP, 10), TimeWindows(SIZE, SIZE, 10), SlidingWindows(SIZE, 10)])
 def test_memory_does_not_grow_with_records(windows, when, monkeypatch):
     """
-    Forty batches of one size, time goes on: slots stay as many, and only live ones have a value.
+    Forty batches of one size, with rising times: slots stay as many, and only live ones have a value.
     """
     monkeypatch.setattr(aggregate_module, "_KEPT_SLOTS", 500)
     operator = started(windows, noting([], EVERY[when]), retention_ms=60)
@@ -174,7 +174,7 @@ def test_memory_does_not_grow_with_records(windows, when, monkeypatch):
 @pytest.mark.parametrize("when", ["never", "at times", "often", "always"])
 def test_room_for_results_is_linear_in_the_records(when, monkeypatch):
     """
-    The kernel's room must do for all live sessions: it is not made anew for every record.
+    The kernel's room must do for all live sessions: it is not made again for every record.
     """
     made: list[int] = []
     allocate = session_windows_kernel.allocate

@@ -120,7 +120,7 @@ def values_of(value: Any) -> tuple | None:
 
 
 def play(run: Run, tape: Sequence[Record], cuts: Sequence[int] = (), *, resumes: bool = False) -> Played:
-    """``cuts``: steps before which a batch ends; with ``resumes`` the operator is saved and made anew there."""
+    """``cuts``: steps before which a batch ends; with ``resumes`` the operator is saved and made again there."""
     operator, played = run.start(), Played()
     operator.resume(operator.rows_schema().empty_table(), {})
     durable: dict[tuple, dict[str, Any]] = {}

@@ -99,7 +99,7 @@ def _input(task: Task, records: Sequence[Record]) -> Input:
 
 
 def merged(operator: Any, rows: pa.Table | None) -> pa.Table:
-    """Durable rows after an increment: those of before with its changes. They must be what the operator shows, except
+    """Durable rows after an increment: those from before with its changes. They must be what the operator shows, except
     that rows of forgotten windows may still be there.
     """
     schema = operator.rows_schema()

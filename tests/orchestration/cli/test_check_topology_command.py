@@ -67,8 +67,8 @@ def test_what_goes_on_is_listed_with_what_it_means(run, replayed, fewer):
     assert code == 0
     assert out[-1] == "the state of increment 2 goes on"
     assert (
-        "goes on  store 'open-sessions': fold 'first_page' was none, is first page: null in aggregates of before until"
-        " their next record, and then of what came since"
+        "goes on  store 'open-sessions': fold 'first_page' was none, is first page: null in aggregates from before"
+        " until their next record, and then of what came since"
     ) in out
     assert "goes on  store 'held-sessions-store': removed: its rows stay readable as of the increments before" in out
 

@@ -33,7 +33,7 @@ def test_ctrl_c_while_spark_starts_ends_in_two_lines(tmp_path, clicks, command):
     assert process.returncode == 130
     rest = re.sub(r"^(loading the topology|starting Spark|resolving Spark's packages) · for \d+ s\n", "", said)
     assert rest == (
-        "replay: stopped by Ctrl-C\nreplay: what was committed before stays; the same command goes on from there\n"
+        "replay: stopped by Ctrl-C\nreplay: what was committed before stays; the same command continues from there\n"
     )
 
 

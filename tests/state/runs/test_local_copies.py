@@ -1,4 +1,4 @@
-"""Warm copies: right, or made anew; never trusted when they are damaged or another's."""
+"""Warm copies: right, or made again; never trusted when they are damaged or another's."""
 
 import os
 import shutil

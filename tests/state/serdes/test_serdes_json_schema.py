@@ -1,4 +1,4 @@
-"""A JSON Schema document says which columns a JSON value has."""
+"""A JSON Schema document names the columns that a JSON value has."""
 
 import json
 from typing import Any

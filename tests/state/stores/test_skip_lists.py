@@ -1,4 +1,4 @@
-"""Lists with express lanes, against a sorted list: long ones, changed anywhere, with and without room for lanes."""
+"""Skip lists against a sorted list: long ones, changed anywhere, with and without room for skip lists."""
 
 import numpy as np
 import pytest

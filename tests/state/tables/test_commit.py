@@ -211,7 +211,7 @@ def test_a_restored_table_refuses_the_old_epoch(path, increment):
     DeltaTable(path).restore(version)
     assert transaction_version(path, APP) == 2  # the trap
 
-    with pytest.raises(CommitLost, match="got a table that was restored since; go on under a new epoch"):
+    with pytest.raises(CommitLost, match="got a table that was restored since; continue under a new epoch"):
         commit(path, [write(path, [1], increment=increment)], increment)
     assert offsets_in(path) == [(0, 0)]
 

@@ -1,4 +1,6 @@
-"""A table says which versions can read it: a newer format is refused, an older one is read and raised by who writes."""
+"""A table names the versions that can read it: a newer format is refused, an older one is read and raised by who
+writes.
+"""
 
 import tomllib
 from pathlib import Path

@@ -163,7 +163,7 @@ def test_a_restored_ledger_goes_on_only_under_a_higher_epoch(ledger):
 
     folder, _, name = ledger.path.removesuffix("/ledger").rpartition("/")
     command = f"`replay restore --warehouse {folder} --pipeline {name} --to 1`"
-    with pytest.raises(LedgerConflict, match=f"the ledger was restored; go on under epoch 1: {command}"):
+    with pytest.raises(LedgerConflict, match=f"the ledger was restored; continue under epoch 1: {command}"):
         ledger.plan(2, PlanRow(), written_at_ms=1)
     run(ledger, 2, 3, epoch=1)
 

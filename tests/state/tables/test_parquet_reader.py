@@ -1,4 +1,4 @@
-"""A data file is what was written, or a DamagedFile that says which, and what to do."""
+"""A data file is what was written, or a DamagedFile that names the difference, and what to do."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Columns that a table gains: null in the rows of before, added once, and read back from old and new files alike."""
+"""Columns that a table gains: null in the previous rows, added once, and read back from old and new files alike."""
 
 from typing import Any
 
