@@ -113,7 +113,7 @@ def a_tasks_stream_time_goes_back(tables: Unpacked) -> None:
 
 
 @mutant("sessions", "G3", "G11")
-def a_session_is_taken_back_that_nobody_was_told_of(tables: Unpacked) -> None:
+def a_session_is_withdrawn_that_was_never_forwarded(tables: Unpacked) -> None:
     rows = tables.increments[0].tables["outputs/updates"]
     gone = next(row for row in rows if row["key"] == "ann" and row["window_start_ms"] == 3)
     rows.remove(gone)

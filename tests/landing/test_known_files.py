@@ -354,5 +354,5 @@ def test_files_of_two_formats_are_refused(warehouse, tmp_path):
 
 
 def test_an_extension_that_tells_nothing_is_refused(warehouse, tmp_path):
-    with pytest.raises(LandingError, match=r"notes\.txt: expected an extension that tells the format .*, got 'txt'"):
+    with pytest.raises(LandingError, match=r"notes\.txt: expected an extension that gives the format .*, got 'txt'"):
         land(warehouse, write(tmp_path / "in", {"notes.txt": ONE}))
