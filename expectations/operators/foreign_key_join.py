@@ -2,7 +2,8 @@
 
 Owns one count. The newest record of every left key, and of the right key that it names, is read from the landed (or
 repartition) tables and joined again; the newest row of the output under that left key is `different` where it is not
-that. Of many left keys some are judged, by the seed that is told.
+that. Of many left keys some are judged, by the seed that is told. A foreign key is looked for in the partition of its
+hash alone: where the right table's records lie elsewhere, Kafka's join does not find them, and nothing is judged.
 """
 
 import zlib
@@ -17,11 +18,12 @@ from ..audits import Audit, Scope, Unchecked
 from ..facts import ReplayFacts
 from ..guarantee import About, Guarantee, Rule
 from .landed_inputs import newest_values
+from .repartition_by_key import partitions_of
 
 KEYS_MAX = 10_000
 
 
-def audit_foreign_key_join(scope: Scope, promise: JoinedByForeignKey) -> Audit | Unchecked:
+def audit_foreign_key_join(scope: Scope, facts: ReplayFacts, promise: JoinedByForeignKey) -> Audit | Unchecked:
     """Frame: `rows` (left keys that were judged), `unread` ones, `seed`, and `different` ones."""
     if promise.left is None or promise.right is None or promise.why_not:
         return Unchecked(promise.why_not)
@@ -37,6 +39,10 @@ def audit_foreign_key_join(scope: Scope, promise: JoinedByForeignKey) -> Audit |
     keys, values = (left[name].rechunk().to_arrow().cast("binary") for name in ("key", "value"))
     foreign = left.with_columns(pl.Series("foreign_key", promise.foreign_keys(keys, values), pl.Binary))
     right = _newest(scope, promise.right, foreign["foreign_key"].drop_nulls().unique())
+    if not _lie_by_their_hashes(scope, facts, promise.right, right):
+        return Unchecked(
+            "records of the right table do not lie in the partitions of their keys, where they are asked for"
+        )
     both = foreign.join(
         right.select(pl.col("key").alias("foreign_key"), pl.col("value").alias("right")),
         on="foreign_key", how="left", maintain_order="left",
@@ -62,6 +68,14 @@ def _newest(scope: Scope, given: Input, keys: pl.Series | None = None) -> pl.Dat
     return newest_values(scope, given, keys, dead)
 
 
+def _lie_by_their_hashes(scope: Scope, facts: ReplayFacts, given: Input, rows: pl.DataFrame) -> bool:
+    """Whether each of ``rows`` of a table lies in the partition to which its key's hash leads a subscription."""
+    topic = TableName(given.table).name
+    reads = [each.id for each in facts.sub_topologies if topic in {source.topic for source in each.sources}]
+    partitions = max((scope.done.partitions.get(str(number), 0) for number in reads), default=0)
+    return partitions > 0 and bool((rows["partition"] == pl.Series(partitions_of(rows["key"], partitions))).all())
+
+
 def _some(rows: pl.DataFrame, seed: int) -> tuple[pl.DataFrame, int]:
     if rows.height <= KEYS_MAX:
         return rows, 0
@@ -84,7 +98,7 @@ def _rows(scope: Scope, table: str, wanted: pl.DataFrame) -> pl.DataFrame:
 
 def _questions(facts: ReplayFacts) -> Iterator[About]:
     for _, promise in facts.promised(JoinedByForeignKey):
-        yield promise.table, partial(audit_foreign_key_join, promise=promise)
+        yield promise.table, partial(audit_foreign_key_join, facts=facts, promise=promise)
 
 
 G16 = Guarantee(

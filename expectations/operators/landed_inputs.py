@@ -89,15 +89,15 @@ def own_records(scope: Scope, given: Input, *more: str) -> pl.DataFrame:
 def newest_values(
     scope: Scope, given: Input, keys: pl.Series | None = None, without: pl.DataFrame | None = None
 ) -> pl.DataFrame:
-    """`key` and `value` of the newest record of each key, of ``keys`` alone, read up to this increment; a tombstone's
-    is null. Records ``without`` (partition, offset) are none. Keys are in one partition each.
+    """`key`, `value` and `partition` of the newest record of each key, of ``keys`` alone, read up to this increment; a
+    tombstone's value is null. Records ``without`` (partition, offset) are none. Keys are in one partition each.
     """
     path, files = scope.source_files(_source(given))
     found = _read(scope, path, [file for file in files if file.records], given, ("value",), keys)
     found = found.filter(pl.col("key").is_not_null())
     if without is not None and without.height:
         found = found.join(without, on=["partition", "offset"], how="anti")
-    return found.unique("key", keep="last", maintain_order=True).select("key", "value")
+    return found.unique("key", keep="last", maintain_order=True).select("key", "value", "partition")
 
 
 def has_own_offsets(scope: Scope, given: Input, lowest_ms: int) -> bool:

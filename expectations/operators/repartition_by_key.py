@@ -28,7 +28,7 @@ def audit_repartition_by_key(scope: Scope, who: Promised, promise: Repartitioned
     partitions = scope.done.partitions.get(str(who.sub_topology))
     misplaced = rows.clear()
     if promise.by_key and partitions and rows.height:
-        wanted = pl.Series(_partitions(rows["key"], partitions))
+        wanted = pl.Series(partitions_of(rows["key"], partitions))
         misplaced = rows.with_columns(wanted.alias("belongs_in")).filter(
             pl.col("key").is_not_null(), pl.col("partition") != pl.col("belongs_in")
         )
@@ -59,8 +59,9 @@ def _gaps(scope: Scope, promise: Repartitioned, rows: pl.DataFrame) -> pl.DataFr
     return followed.filter(is_known, pl.col("offset") != pl.col("after_offset") + 1).drop("_last")
 
 
-def _partitions(keys: pl.Series, partitions: int) -> np.ndarray:
-    """Partition of each key, int32 in [0, partitions). Keys of one length are hashed together."""
+def partitions_of(keys: pl.Series, partitions: int) -> np.ndarray:
+    """Partition of each serialized key by its hash, int32 in [0, partitions); 0 of a null key (Utils.murmur2)."""
+    # keys of one length are hashed together
     found = np.zeros(len(keys), np.int32)
     lengths = keys.bin.size().fill_null(-1).to_numpy()
     for length in np.unique(lengths[lengths >= 0]):

@@ -35,17 +35,34 @@ def test_an_unlimited_window_begins_at_its_start_and_has_no_end(tmp_path):
     assert {answer for _, answer, _ in got} == {"true"}
 
 
-def test_a_subscription_without_a_foreign_key_may_lie_in_any_partition(tmp_path):
-    """A left join sends it, with a null key (SubscriptionSendProcessorSupplier)."""
+def priced() -> Topology:
+    """Orders joined by foreign key with the price of their product."""
     builder = StreamsBuilder()
     orders, products = builder.table("orders", ORDERS), builder.table("products", TEXTS)
     orders.left_join(products, foreign_key="product", amount="left.amount", product="right").to_stream().to("priced")
+    return builder.build()
+
+
+def test_a_subscription_without_a_foreign_key_may_lie_in_any_partition(tmp_path):
+    """A left join sends it, with a null key (SubscriptionSendProcessorSupplier)."""
     sent = [
         Landed(1, b"o1", b'{"product": null, "amount": 3}', 5),
         Landed(0, b"o2", b'{"product": "p", "amount": 1}', 6),
     ]
 
-    got = answers(tmp_path, builder.build(), {"orders": sent, "products": [Landed(0, b"q", b"1", 4)]}, 2, "G10")
+    got = answers(tmp_path, priced(), {"orders": sent, "products": [Landed(0, b"q", b"1", 4)]}, 2, "G10")
 
     assert got
     assert {answer for _, answer, _ in got} == {"true"}
+
+
+def test_a_foreign_key_is_judged_only_where_its_record_lies_in_the_partition_of_its_hash(tmp_path):
+    """The subscription goes to that partition alone, so Kafka's join does not find a record elsewhere."""
+    sent = [Landed(0, b"o1", b'{"product": "p", "amount": 1}', 6)]
+
+    got = [
+        answers(tmp_path / str(place), priced(), {"orders": sent, "products": [Landed(place, b"p", b"9", 4)]}, 2, "G16")
+        for place in (0, 1)
+    ]
+
+    assert sorted(answer for ((_, answer, _),) in got) == ["true", "unchecked"]

@@ -13,6 +13,7 @@ from ...functions.expressions import Call, Expression
 from ...functions.value_joiners import Joiner
 from ...graph.graph import Graph, Node
 from ...graph.kafka_processors import KafkaNode, kafka_processor
+from ...graph.nodes import RepartitionNode
 from ...graph.store_rows import TIME, StoreRows
 from ..base.promised_tables import extracted_keys, joined_values, outputs_of, table_values_of
 
@@ -88,6 +89,9 @@ class ForeignKeyResponseNode(Node):
         send, right = graph.parent(graph.parent(join)), graph.nodes[join.inputs[1]]
         assert isinstance(join, ForeignKeyJoinNode)
         assert isinstance(send, ForeignKeySendNode)
+        answers, subscriptions = graph.parent(self), graph.parent(join)
+        assert isinstance(answers, RepartitionNode)
+        assert isinstance(subscriptions, RepartitionNode)
         left, outputs = graph.parent(send), outputs_of(graph, self, unchanged=True)
         of_left, of_right = (table_values_of(graph, each.name) for each in (left, right))
         why_not = ""
@@ -97,6 +101,8 @@ class ForeignKeyResponseNode(Node):
             why_not = "no table has the values that the join reads"
         elif not outputs:
             why_not = "no output has its rows as they are"
+        elif answers.has_partitioner or subscriptions.has_partitioner:
+            why_not = "a partitioner, and not the key's hash, says in which partition a record is asked for"
         of_keys = extracted_keys(left.shape, send.foreign_key)
         joined = joined_values(left.shape, right.shape.value, self.joiner)
         is_left = self.kind == "left"
