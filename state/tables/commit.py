@@ -26,6 +26,7 @@ from .data_files import (
     open_table,
     read_files,
     read_rows,
+    readable,
     table_version,
 )
 from .formats import description, raise_format
@@ -99,7 +100,7 @@ def commit_files(
     try:
         if may_grow and not replaces:
             table = grow(table, path, schema, storage_options=storage_options, opened=opened)
-        _commit(table, actions, "overwrite" if replaces else "append", schema, ["partition"], mark)
+        _commit(table, path, actions, "overwrite" if replaces else "append", schema, ["partition"], mark)
     except CommitFailedError as error:
         return _after_conflict(path, app_id, increment, storage_options, error)
     return _read_back(table, path, app_id, increment)
@@ -142,7 +143,7 @@ def replace_files(
             table = grow(table, path, schema, storage_options=storage_options)
             schema = pa.schema(table.schema().to_arrow())
             actions += [_remove_action(file, written_at_ms) for file in live if file.path not in wanted]
-        _commit(table, actions, mode, schema, ["partition"], mark)
+        _commit(table, path, actions, mode, schema, ["partition"], mark)
     except CommitFailedError as error:
         return _after_conflict(path, app_id, increment, storage_options, error)
     version = _read_back(table, path, app_id, increment)
@@ -173,7 +174,7 @@ def swap_files(
         *(_remove_action(file, removed_at_ms, changes_data=False) for file in removed),
     ]
     schema = pa.schema(table.schema().to_arrow())
-    _commit(table, actions, "append", schema, table.metadata().partition_columns, _mark(app_id, increment))
+    _commit(table, path, actions, "append", schema, table.metadata().partition_columns, _mark(app_id, increment))
 
 
 def write_mark(table: DeltaTable, path: str, app_id: str, increment: int, *, also: Sequence[str] = ()) -> None:
@@ -185,7 +186,7 @@ def write_mark(table: DeltaTable, path: str, app_id: str, increment: int, *, als
     schema = pa.schema(table.schema().to_arrow())
     marks = [Transaction(each, increment) for each in (app_id, *also)]
     mark = CommitProperties(app_transactions=marks, custom_metadata=_metadata(app_id, increment))
-    _commit(table, [], "append", schema, table.metadata().partition_columns, mark)
+    _commit(table, path, [], "append", schema, table.metadata().partition_columns, mark)
     _read_back(table, path, app_id, increment)
 
 
@@ -233,7 +234,7 @@ def append_row(
     file = write_task_file(path, row, partition=-1, name=f"{increment:08d}")
     marks = [Transaction(each, increment) for each in (app_id, *against)]
     mark = CommitProperties(app_transactions=marks, custom_metadata=_metadata(app_id, increment))
-    _commit(table, _add_actions(path, [file]), "append", row.schema, [], mark)
+    _commit(table, path, _add_actions(path, [file]), "append", row.schema, [], mark)
 
 
 def transaction_version(path: str, app_id: str, *, storage_options: StorageOptions = None) -> int | None:
@@ -244,15 +245,18 @@ def transaction_version(path: str, app_id: str, *, storage_options: StorageOptio
 
 def _commit(
     table: DeltaTable,
+    path: str,
     actions: list[AddAction | RemoveAction],
     mode: Literal["append", "overwrite"],
     schema: pa.Schema,
     partition_by: list[str],
     mark: CommitProperties,
 ) -> None:
-    table.create_write_transaction(
-        actions, mode, schema, partition_by, commit_properties=mark, post_commithook_properties=_HOOKS
-    )
+    """Raises CommitFailedError when somebody else committed, DamagedTable for a log with a gap that Delta needs."""
+    with readable(path):
+        table.create_write_transaction(
+            actions, mode, schema, partition_by, commit_properties=mark, post_commithook_properties=_HOOKS
+        )
 
 
 def _mark(app_id: str, increment: int) -> CommitProperties:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from ..errors import DamagedTable
 from ..failures import is_refusal
@@ -69,7 +69,7 @@ def open_table(
     table.
     """
     options = None if storage_options is None else dict(storage_options)
-    with _readable(path):
+    with readable(path):
         try:
             table = _newest(path, options, {} if opened is None else opened)
         except TableNotFoundError:
@@ -86,10 +86,14 @@ def open_table(
 
 
 @contextmanager
-def _readable(path: str) -> Iterator[None]:
-    """Raises DamagedTable for what Delta cannot read; what the machine or the object store refuses goes through."""
+def readable(path: str) -> Iterator[None]:
+    """Raises DamagedTable for what Delta cannot read; what the machine or the object store refuses goes through, and
+    what somebody else committed.
+    """
     try:
         yield
+    except CommitFailedError:
+        raise
     except (DeltaError, OSError, ValueError) as error:
         if is_refusal(error):
             raise
@@ -116,7 +120,7 @@ def table_digest(
     if table is None or table.version() != version:
         table = open_table(path, version=version, storage_options=storage_options, opened=opened)
     assert table is not None, f"{path}: no table"
-    with _readable(path):
+    with readable(path):
         return _digest_of(table, pa.table(table.get_add_actions(flatten=True)))
 
 
@@ -168,7 +172,7 @@ def read_files(
     table = open_table(path, version=version, storage_options=storage_options, opened=opened)
     if table is None:
         return []
-    with _readable(path):
+    with readable(path):
         return live_files(table, within, place=path, digest=digest)
 
 
