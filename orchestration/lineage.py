@@ -42,11 +42,11 @@ def tables_of(topology: Topology, sub: SubTopology) -> list[Table]:
     own = written | {  # its sources are written by others; what several write belongs to the last of them
         node.name for node in sub.repartitions if topology.is_last_writer(node.topic, sub)
     }
-    found = []
+    found, repeated = [], _repeated(topology)
     for node in topology.graph.nodes.values():
         table = node.table(topology.graph) if node.name in own else None
-        if table is not None and table not in _repeated(topology):
-            above = list(_above(topology, node, table, is_rekeyed=node.key_step is not None))
+        if table is not None and table not in repeated:
+            above = list(_above(topology, node, table, repeated, is_rekeyed=node.key_step is not None))
             rekeyed = frozenset(name for name, is_rekeyed in above if is_rekeyed)
             found.append(Table(table, node, tuple(dict.fromkeys(name for name, _ in above)), rekeyed))
     return found
@@ -57,18 +57,20 @@ def _repeated(topology: Topology) -> set[str]:
     return {TableName.repartition(topic) for topic in topology.intermediate_topics()}
 
 
-def _above(topology: Topology, node: Node, own: str, *, is_rekeyed: bool) -> Iterator[tuple[str, bool]]:
+def _above(
+    topology: Topology, node: Node, own: str, repeated: set[str], *, is_rekeyed: bool
+) -> Iterator[tuple[str, bool]]:
     """Names of the tables that records of the table ``own`` come from with none between, and whether they got other
-    keys on the way.
+    keys on the way. Tables that are ``repeated`` are none; the output with their records is.
     """
     for name in (*node.inputs, *node.reads):
         above = topology.graph.nodes[name]
         table = above.table(topology.graph)
-        if table in _repeated(topology):
+        if table in repeated:
             output = TableName.output(TableName(table).name)
             table = None if output == own else output
         if table is None:
-            yield from _above(topology, above, own, is_rekeyed=is_rekeyed or above.key_step is not None)
+            yield from _above(topology, above, own, repeated, is_rekeyed=is_rekeyed or above.key_step is not None)
         else:
             yield table, is_rekeyed
 
@@ -90,10 +92,10 @@ def column_lineage(topology: Topology, table: Table) -> Columns:
     ones; windows of windows, else of times; values of values; times and headers of theirs. Columns that say where a row
     stands are made from none, and are left out.
     """
-    found: Columns = {}
+    found, mine = Columns(), _columns(topology, table.name)
     for above in table.upstream:
         theirs = _columns(topology, above)
-        for column in _columns(topology, table.name):
+        for column in mine:
             wanted = _made_of(column, theirs, is_rekeyed=above in table.rekeyed)
             sources = [(above, name) for name in theirs if name in wanted]
             if sources:

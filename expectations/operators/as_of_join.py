@@ -18,9 +18,7 @@ from ...state.times import END_OF_TIME_MS, NO_TIMESTAMP_MS
 from ..audits import Audit, Scope, Unchecked
 from ..facts import ReplayFacts
 from ..guarantee import About, Guarantee, Rule
-from .landed_inputs import begin_of, has_arrivals, own_records, records
-
-PLACE, KEY = ["partition", "offset"], ["partition", "key"]
+from .landed_inputs import KEY, PLACE, begin_of, has_arrivals, own_records, records
 
 
 def audit_as_of_join(scope: Scope, promise: JoinedAsOf) -> Audit | Unchecked:

@@ -18,9 +18,7 @@ from ...state.times import END_OF_TIME_MS
 from ..audits import Audit, Scope, Unchecked
 from ..facts import ReplayFacts
 from ..guarantee import About, Guarantee, Rule
-from .landed_inputs import has_own_offsets, own_records, reached_before, records
-
-PLACE, KEY = ["partition", "offset"], ["partition", "key"]
+from .landed_inputs import KEY, PLACE, has_own_offsets, own_records, reached_before, records
 
 
 def audit_deduplicated_interval(scope: Scope, promise: Deduplicated) -> Audit | Unchecked:

@@ -2,8 +2,9 @@
 
 Owns one count. The newest record of every left key, and of the right key that it names, is read from the landed (or
 repartition) tables and joined again; the newest row of the output under that left key is `different` where it is not
-that. Of many left keys some are judged, by the seed that is told. A foreign key is looked for in the partition of its
-hash alone: where the right table's records lie elsewhere, Kafka's join does not find them, and nothing is judged.
+that. Of more than 10,000 left keys a sample is judged, whose seed the verdict has. A foreign key is looked for in the
+partition of its hash alone: where the right table's records lie elsewhere, Kafka's join does not find them, and nothing
+is judged.
 """
 
 import zlib
@@ -114,6 +115,6 @@ G16 = Guarantee(
     ),
     kafka="SubscriptionSendProcessorSupplier, ResponseJoinProcessorSupplier",
     evidence="newest rows of the output against the newest records of both inputs, joined again",
-    cost="keys of both inputs and of the output whole; at most 10,000 left keys, by a seed that is told, are joined",
+    cost="keys of both inputs and the output whole; at most 10,000 left keys, a sample whose seed is kept, are joined",
     questions=_questions,
 )

@@ -17,6 +17,8 @@ from ..facts import Source
 
 OWN_OFFSET, ARRIVAL = "context_offset", "arrival"
 """Columns that a landed table may have: the offset by which operators know a record, its number among all topics'."""
+PLACE, KEY = ["partition", "offset"], ["partition", "key"]
+"""Columns by which a record is found, and by which its key is: keys are in one partition each."""
 SCHEMA = {"partition": pl.Int32, "offset": pl.Int64, "timestamp": pl.Int64, "key": pl.Binary}
 """Of the records that are read; times in milliseconds, keys serialized."""
 
@@ -96,7 +98,7 @@ def newest_values(
     found = _read(scope, path, [file for file in files if file.records], given, ("value",), keys)
     found = found.filter(pl.col("key").is_not_null())
     if without is not None and without.height:
-        found = found.join(without, on=["partition", "offset"], how="anti")
+        found = found.join(without, on=PLACE, how="anti")
     return found.unique("key", keep="last", maintain_order=True).select("key", "value", "partition")
 
 

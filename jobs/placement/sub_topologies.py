@@ -35,7 +35,7 @@ def balance_sub_topologies(tasks: Tasks, chosen: Collection[TaskId], cost_of_mov
             share = len(ordered) + at * len(members) + number
             for task in group:
                 graph.add(numbers[task], share, 1, 0 if task in member.active else cost_of_move)
-            graph.add(share, first_member + number, math.ceil(counts[number] * 1.0 / len(ordered) * len(group)))
+            graph.add(share, first_member + number, math.ceil(counts[number] / len(ordered) * len(group)))
     for number, count in enumerate(counts):
         graph.add(first_member + number, sink, count)
     flow = graph.solve(_SOURCE, sink)

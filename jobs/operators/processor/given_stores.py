@@ -39,7 +39,7 @@ def given_stores(graph: Graph, stores: Any, shape: Shape, place: str) -> GivenSt
     found = GivenStores()
     for store in _listed(stores, place):
         name = store if isinstance(store, str) else store.name
-        owner = next((node for node in graph.nodes.values() if _has(graph, node, name)), None)
+        owner = _owner(graph, name)
         if owner is None:
             added = _added(graph, store, f"{place} store {name!r}")
             found.stores = (*found.stores, store if added is None else added)
@@ -55,7 +55,7 @@ def given_stores(graph: Graph, stores: Any, shape: Shape, place: str) -> GivenSt
 def add_store(graph: Graph, store: KeyValues) -> None:
     """Beside processors, which name it. Raises TopologyError for a name that a store has, of other types than its."""
     place = f"store {check_name(store.name)!r}"
-    owner = next((node for node in graph.nodes.values() if _has(graph, node, store.name)), None)
+    owner = _owner(graph, store.name)
     if owner is not None:
         got = f"a state store with the name {store.name} that is already added, by {owner.name}"
         raise TopologyError(place, "stores of different names", got, "add it before, or rename one of them")
@@ -83,7 +83,7 @@ def add_global_store(
         next_step = "use KeyValues(name, key serde, value serde) or Stores.timestamped_key_value_store_builder"
         raise TopologyError(place, "a key-value store, plain or timestamped", repr(store), next_step)
     form_of(supplier, name, NOTHING)
-    owner = next((node for node in graph.nodes.values() if _has(graph, node, store.name)), None)
+    owner = _owner(graph, store.name)
     if owner is not None or store.name in graph.state_stores:
         by = "add_state_store()" if owner is None else owner.name
         got = f"a state store with the name {store.name} that is already added, by {by}"
@@ -123,8 +123,10 @@ def share(graph: Graph, node: ProcessNode, store: KeyValues) -> None:
             graph.nodes[other.name] = replace(other, stores=rest, shared=shared | {store.name: users[0].name})
 
 
-def _has(graph: Graph, node: Node, name: str) -> bool:
-    return graph.store_of(node) == name or name in node.inner_stores
+def _owner(graph: Graph, name: str) -> Node | None:
+    """The node that keeps the store ``name``."""
+    nodes = graph.nodes.values()
+    return next((node for node in nodes if graph.store_of(node) == name or name in node.inner_stores), None)
 
 
 def _added(graph: Graph, store: KeyValues | str, place: str) -> KeyValues | None:

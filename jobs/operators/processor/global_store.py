@@ -62,26 +62,26 @@ class GlobalStoreView(TableView):
     def come_to(self, cause: int) -> None:
         """Take what stands before that row of the chunk."""
         while self._fed and self._fed[-1][0] < cause:
-            self._take([self._fed.pop()[1]])
+            self._take(self._fed.pop()[1])
 
     def settle(self) -> None:
         while self._fed:
-            self._take([self._fed.pop()[1]])
+            self._take(self._fed.pop()[1])
 
     def resume(self, stores: Mapping[str, pa.Table]) -> None:
         self._processor = self.node.supplier()
         self._call(self._processor.init, _UpdateContext(self.node, self.replica), "init")
         if not self.is_known and self.node.name in stores:
             self.replica.clear()
-            self._take(_records(self.node, stores[self.node.name]))
+            for record in _records(self.node, stores[self.node.name]):
+                self._take(record)
 
     def shown(self, place: str) -> "ReadOnlyStore":
         """The store as its reader at ``place`` sees it."""
         return ReadOnlyStore(self.replica, place)
 
-    def _take(self, records: list[Record]) -> None:
-        for record in records:
-            self._call(self._processor.process, record, f"key {record.key!r}")
+    def _take(self, record: Record) -> None:
+        self._call(self._processor.process, record, f"key {record.key!r}")
 
     def _call(self, function: Callable[[Any], None], argument: Any, given: str) -> None:
         try:

@@ -4,7 +4,7 @@ Rule: what a kind adds stands before the value, as Kafka's serializer of that ki
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -26,6 +26,7 @@ from ...functions.state_stores import (
     TIMESTAMPED_WITH_HEADERS,
 )
 
+_Tuples = tuple[type[tuple[Any, ...]], ...]
 _REMEMBERED = 65_536
 _FROZEN = (str, int, bytes)
 """Types whose values never change, and are equal only when their bytes are."""
@@ -33,6 +34,9 @@ _FROZEN = (str, int, bytes)
 
 class Coder:
     """Single values of ``serde``, and the bytes of them that were met."""
+
+    with_more: ClassVar[_Tuples] = ()
+    """Tuples whose first item is a value, with what its kind keeps beside it."""
 
     def __init__(self, serde: Serde, place: str = "") -> None:
         self.serde, self.place = serde, place
@@ -50,8 +54,9 @@ class Coder:
         return found
 
     def encode_put(self, value: Any) -> bytes | None:
-        """None for what deletes."""
-        return None if value is None else self.encode(value)
+        """None for what deletes: no value, or nothing beside its time or headers."""
+        deletes = value is None or (isinstance(value, self.with_more) and value[0] is None)
+        return None if deletes else self.encode(value)
 
     def decode(self, data: bytes) -> Any:
         return self.serde.to_python(self.serde.decode(pa.array([data], pa.binary())).values)[0]
@@ -78,14 +83,13 @@ class KeyCoder(Coder):
 class TimestampedCoder(Coder):
     """Values with their times: eight bytes of the time, then those of the value (ValueAndTimestampSerializer)."""
 
+    with_more: ClassVar[_Tuples] = (ValueAndTimestamp,)
+
     def encode(self, value: Any) -> bytes:
         if not isinstance(value, ValueAndTimestamp):
             next_step = "write ValueAndTimestamp(value, timestamp_ms)"
             raise ConfigError(self.place, "a ValueAndTimestamp, as it is a timestamped store", repr(value), next_step)
         return value.timestamp_ms.to_bytes(8, "big", signed=True) + super().encode(value.value)
-
-    def encode_put(self, value: Any) -> bytes | None:
-        return None if isinstance(value, ValueAndTimestamp) and value.value is None else super().encode_put(value)
 
     def decode(self, data: bytes) -> Any:
         return ValueAndTimestamp(super().decode(data[8:]), _time_of(data))
@@ -104,15 +108,14 @@ class TimestampHeadersCoder(TimestampedCoder):
     (ValueTimestampHeadersSerializer).
     """
 
+    with_more = (ValueAndTimestamp, ValueTimestampHeaders)
+
     def encode(self, value: Any) -> bytes:
         if not isinstance(value, ValueTimestampHeaders):
             next_step = "write ValueTimestampHeaders(value, timestamp_ms, headers)"
             raise ConfigError(self.place, "a ValueTimestampHeaders, as its store keeps headers", repr(value), next_step)
         timed = super().encode(ValueAndTimestamp(value.value, value.timestamp_ms))
         return _with_headers(value.headers, timed, self.place)
-
-    def encode_put(self, value: Any) -> bytes | None:
-        return None if isinstance(value, ValueTimestampHeaders) and value.value is None else super().encode_put(value)
 
     def decode(self, data: bytes) -> Any:
         headers, rest = _parted(data)
@@ -129,6 +132,8 @@ class AggregationHeadersCoder(Coder):
     (AggregationWithHeadersSerializer).
     """
 
+    with_more = (AggregationWithHeaders,)
+
     def encode(self, value: Any) -> bytes:
         if not isinstance(value, AggregationWithHeaders):
             next_step = "write AggregationWithHeaders(aggregation, headers)"
@@ -136,10 +141,6 @@ class AggregationHeadersCoder(Coder):
                 self.place, "an AggregationWithHeaders, as its store keeps headers", repr(value), next_step
             )
         return _with_headers(value.headers, super().encode(value.aggregation), self.place)
-
-    def encode_put(self, value: Any) -> bytes | None:
-        is_none = isinstance(value, AggregationWithHeaders) and value.aggregation is None
-        return None if is_none else super().encode_put(value)
 
     def decode(self, data: bytes) -> Any:
         headers, rest = _parted(data)
