@@ -15,7 +15,7 @@ from deltalake.exceptions import CommitFailedError
 from ..state.errors import CommitLost
 from ..state.tables.commit import append_row, create_table, live_files, open_table, read_rows
 from ..state.tables.compaction import EVERY, compact
-from ..state.tables.data_files import StorageOptions
+from ..state.tables.data_files import StorageOptions, mark_of
 from ..state.tables.ledger import Ledger, LedgerRow
 from ..state.tables.ledger_rows import DoneRow
 from ..state.tables.warehouse import Warehouse
@@ -141,7 +141,7 @@ def _append(
         rows = news(read_rows(path, live_files(table), schema))
         if not rows:
             return 0
-        number = (table.transaction_version(_APP_ID) or 0) + 1
+        number = (mark_of(table, path, _APP_ID) or 0) + 1
         try:
             append_row(table, path, pa.Table.from_pylist(rows, schema), app_id=_APP_ID, increment=number)
         except CommitFailedError:

@@ -10,6 +10,7 @@ from deltalake.exceptions import CommitFailedError
 
 from ...state.errors import LedgerConflict
 from ...state.tables.commit import create_table, transaction_version, write_mark
+from ...state.tables.data_files import mark_of
 from ...state.tables.ledger import LandingLedger, LedgerRow
 from ...state.tables.ledger_rows import LandingPlanRow
 from ...state.tables.warehouse import Warehouse
@@ -36,7 +37,7 @@ def give_up(warehouse: Warehouse, topic: str, planned: LedgerRow[LandingPlanRow]
     app_id, number = landing_app_id(topic, planned), planned.increment
     if not is_given_up(warehouse, topic, planned):
         table = create_table(path, schema, partition_by=["partition"], storage_options=options)
-        if table.transaction_version(app_id) == number:
+        if mark_of(table, path, app_id) == number:
             return False
         try:
             write_mark(table, path, app_id, number, also=[_given_up_id(topic, planned)])

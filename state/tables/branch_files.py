@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyarrow import fs
 
 from ..errors import DamagedLedger
-from .data_files import DataFile, OpenTables, Within, open_table, read_files, table_digest
+from .data_files import DataFile, OpenTables, Within, mark_of, open_table, read_files, table_digest
 from .ledger_rows import Bases, Digests, DoneRow, LandingDoneRow, LandingRow
 from .names import QUALITY_METRICS, QUALITY_RESULTS
 from .object_stores import open_filesystem
@@ -146,7 +146,7 @@ def refuse_older_landing_ledger(
     known, epoch = (0, 0) if newest is None else (newest.increment, newest.epoch)
     path = warehouse.landed(topic)
     table = open_table(path, storage_options=warehouse.storage_options)
-    mark = 0 if table is None else table.transaction_version(f"landing/{topic}/{epoch}") or 0
+    mark = 0 if table is None else mark_of(table, path, f"landing/{topic}/{epoch}") or 0
     if mark > known and mark > ledger.newest():
         got = f"increment {known} as its newest" if known else "no increment"
         next_step = "put the ledger back from a copy of the warehouse, or land the topic again into a new one"
@@ -161,7 +161,7 @@ def _newest_mark(
     for name in tables:
         path = warehouse.pipeline(pipeline).table(name)
         table = open_table(path, storage_options=warehouse.storage_options, opened=opened)
-        mark = None if table is None else table.transaction_version(f"{pipeline}/{name}/{epoch}")
+        mark = None if table is None else mark_of(table, path, f"{pipeline}/{name}/{epoch}")
         found = max(found, (mark or 0, path))
     return found
 

@@ -23,6 +23,7 @@ from .data_files import (
     OpenTables,
     StorageOptions,
     live_files,
+    mark_of,
     open_table,
     read_files,
     read_rows,
@@ -240,7 +241,7 @@ def append_row(
 def transaction_version(path: str, app_id: str, *, storage_options: StorageOptions = None) -> int | None:
     """The last increment committed under ``app_id``; None when there is none, or no table."""
     table = open_table(path, storage_options=storage_options)
-    return None if table is None else table.transaction_version(app_id)
+    return None if table is None else mark_of(table, path, app_id)
 
 
 def _commit(
@@ -286,7 +287,7 @@ def _has_increment(table: DeltaTable, path: str, app_id: str, increment: int) ->
 
 def _refuse_later(table: DeltaTable, path: str, app_id: str, increment: int) -> int | None:
     """The last increment committed under ``app_id``; raises Fenced when it is a later one."""
-    committed = table.transaction_version(app_id)
+    committed = mark_of(table, path, app_id)
     if committed is not None and committed > increment:
         raise Fenced(
             f"{path}, {app_id}",
@@ -322,7 +323,7 @@ def _after_conflict(
 
 def _read_back(table: DeltaTable, path: str, app_id: str, increment: int) -> int:
     table.update_incremental()
-    got = table.transaction_version(app_id)
+    got = mark_of(table, path, app_id)
     if got != increment:
         raise CommitLost(
             f"{path}, {app_id}",

@@ -22,6 +22,7 @@ from .data_files import (
     OpenTables,
     StorageOptions,
     live_files,
+    mark_of,
     open_table,
     read_rows,
     without_partition,
@@ -59,7 +60,7 @@ def compact(
         return None
     runs = list(runs_to_merge(live_files(table), increment - NEWEST))
     if not runs:  # or all were merged by a run of this increment that died
-        return table.version() if table.transaction_version(app_id) == increment else None
+        return table.version() if mark_of(table, path, app_id) == increment else None
     merged = [_merged(path, table, run, increment) for run in runs]
     gone = [file for run in runs for file in run]
     with suppress(CommitFailedError):

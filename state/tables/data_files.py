@@ -104,6 +104,14 @@ def readable(path: str) -> Iterator[None]:
         raise
 
 
+def mark_of(table: DeltaTable, path: str, app_id: str) -> int | None:
+    """The last increment committed under ``app_id`` in an open table; None when there is none. Delta reads it from the
+    log when it is asked, so it raises DamagedTable as ``open_table`` does.
+    """
+    with readable(path):
+        return table.transaction_version(app_id)
+
+
 def _unreadable(path: str, error: BaseException) -> DamagedTable:
     got = (str(error).strip().splitlines() or [type(error).__name__])[0]
     return DamagedTable(path, "a Delta log that can be read", got, way_back(path, None))

@@ -33,7 +33,7 @@ from .commit import (
     write_mark,
 )
 from .compaction import compact
-from .data_files import OpenTables, StorageOptions, highest
+from .data_files import OpenTables, StorageOptions, highest, mark_of
 from .ledger_rows import DoneRow, LandingDoneRow, LandingPlanRow, PlanRow, RowContent
 from .log_cleanup import trim_log
 from .parquet_reader import restore_command, way_back
@@ -232,7 +232,7 @@ class LedgerOf(Generic[P, D]):
         """From now on increments before ``increment`` cannot be asked for."""
         table = open_table(self.path, storage_options=self.storage_options)
         assert table is not None, f"{self.path}: no ledger to mark"
-        if increment > (table.transaction_version(_OLDEST) or 0):
+        if increment > (mark_of(table, self.path, _OLDEST) or 0):
             write_mark(table, self.path, _OLDEST, increment)
 
     def refuse_vacuumed(self, increment: int) -> None:
@@ -288,7 +288,7 @@ class LedgerOf(Generic[P, D]):
         if (
             pending is None
             or not pending.content.replaces
-            or table.transaction_version(_DONE_MARK) != pending.increment
+            or mark_of(table, self.path, _DONE_MARK) != pending.increment
         ):
             self._refuse_lost(table, DONE, rows.done)  # a plan in the place of others has the mark too
         return rows
@@ -296,7 +296,7 @@ class LedgerOf(Generic[P, D]):
     def _refuse_lost(self, table: DeltaTable, phase: str, rows: Sequence[LedgerRow[RowContent]]) -> None:
         """The newest row of a phase is that of the mark which was committed with it, unless the ledger was restored."""
         app_id, newest = f"ledger/{phase}", rows[-1].increment if rows else None
-        marked = table.transaction_version(app_id)
+        marked = mark_of(table, self.path, app_id)
         if marked != newest and not was_restored(table, app_id):
             expected = f"the row of increment {marked} that is {phase}" if marked is not None else f"a mark {app_id}"
             got = "none" if newest is None else f"increment {newest} as the newest"
@@ -356,7 +356,7 @@ class LedgerOf(Generic[P, D]):
 
     def _refuse_restored(self, table: DeltaTable, increment: int, epoch: int, last_epoch: int) -> None:
         """A mark without its row: the ledger was restored. It continues only under a higher epoch."""
-        marked = table.transaction_version(f"ledger/{PLANNED}")
+        marked = mark_of(table, self.path, f"ledger/{PLANNED}")
         if marked is not None and marked >= increment and epoch <= last_epoch:
             expected, way = f"no increment after {increment - 1}", self._way_on(increment - 1, last_epoch + 1)
             raise LedgerConflict(self.path, expected, f"the mark of increment {marked}: the ledger was restored", way)

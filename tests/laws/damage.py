@@ -246,7 +246,7 @@ class _Unknown(ReplayError):
 
 def _explains(warehouse: Warehouse, s: Scenario) -> str | None:
     record = f"{sorted(PIPELINES[s.pipeline].topology.source_topics())[0]}:0:{s.seed % 10}"
-    want = _explained(s.pipeline, s.tape, s.done, record)
+    want = _explained(s.pipeline, s.tape, s.done, s.is_warm, record)
     try:
         got = repr(explain(warehouse, NAME, PIPELINES[s.pipeline].topology, record))
     except ReplayError as error:
@@ -257,11 +257,14 @@ def _explains(warehouse: Warehouse, s: Scenario) -> str | None:
 
 
 @functools.cache
-def _explained(pipeline: str, tape: int, done: int, record: str) -> str:
+def _explained(pipeline: str, tape: int, done: int, is_warm: bool, record: str) -> str:
     """What is said of a record, or why nothing can be: it waits."""
+    topology = PIPELINES[pipeline].topology
     with begun(pipeline, tape, done) as warehouse:
+        if is_warm:
+            drive(warehouse, topology, done + 1)
         try:
-            return repr(explain(warehouse, NAME, PIPELINES[pipeline].topology, record))
+            return repr(explain(warehouse, NAME, topology, record))
         except ReplayError as error:
             return repr(error)
 

@@ -97,6 +97,18 @@ def test_a_landing_without_its_done_row_is_named_as_one_that_died_is():
             drive(warehouse, TOPOLOGY, DONE + 1)
 
 
+def test_a_mark_that_cannot_be_read_names_its_table():
+    with begun("brief", 1, DONE) as warehouse:
+        log = Path(warehouse.pipeline(NAME).dropped, "_delta_log")
+        newest = max(log.glob("*.json"))
+        text = newest.read_text()
+        newest.unlink()
+        newest.write_text(text.replace('"appId"', '"appIe"'))
+
+        with pytest.raises(DamagedTable, match=f"{NAME}/dropped: expected a Delta log that can be read"):
+            drive(warehouse, TOPOLOGY, DONE + 1)
+
+
 def test_a_state_file_that_is_gone_is_noticed_though_its_warm_copy_lives():
     with begun("brief", 1, DONE) as warehouse:
         drive(warehouse, TOPOLOGY, DONE + 1)  # makes the copies
