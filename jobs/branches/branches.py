@@ -8,7 +8,6 @@ whose `bases` say where its rows up to there are. Its own rows are in its own fo
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from shlex import quote
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +24,7 @@ from ...state.tables.warehouse import Warehouse
 from ...state.wall_clock import now_ms
 from ..code_changes.state_migration import take_over
 from ..history.committed_tables import done_row
+from ..replay.unfinished import drop_command, promote_command
 from ..topology.topology import Topology
 
 BRANCHES_SCHEMA = pa.schema(
@@ -165,11 +165,6 @@ def _name_is_taken(warehouse: Warehouse, name: str, last: LedgerRow[DoneRow] | N
     )  # fmt: skip
 
 
-def drop_command(warehouse: Warehouse, name: str) -> str:
-    """The command that drops a branch."""
-    return f"replay drop {name} --warehouse {quote(warehouse.root)}"
-
-
 def drop(warehouse: Warehouse, name: str, *, clock_ms: Callable[[], int] = now_ms) -> None:
     """Take the branch out of the registry and delete its folder. One that died is finished by dropping again.
 
@@ -199,7 +194,7 @@ def _refuse_in_use(warehouse: Warehouse, known: dict[str, Branch], branch: Branc
             f"branch {name!r}",
             "no promote under way",
             f"increment {pending.increment} of {branch.parent}, which is not done",
-            f"finish it: `replay promote {name}`",
+            f"finish it: `{promote_command(warehouse, name)}`",
         )
 
 

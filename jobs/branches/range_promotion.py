@@ -28,7 +28,8 @@ from ...state.tables.parquet_writer import TaskFile
 from ...state.tables.schema_evolution import other_types
 from ...state.tables.warehouse import WINDOW, Warehouse
 from ..history.committed_tables import read_table
-from .branches import Branch, drop_command
+from ..replay.unfinished import drop_command
+from .branches import Branch
 from .range_run import TIME, Range
 from .restated_output import renumbered, rewritten
 from .restatement import OnStep, Restatement, Source, done_at, plan_restatement, restated_row

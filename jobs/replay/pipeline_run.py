@@ -125,7 +125,7 @@ class Pipeline:
 
     def plans(self, max_records: int | None, idle: str, flush_at_end: bool) -> Iterator[Plan]:
         """The unfinished increment, then new ones, then the flush."""
-        refuse_backfill(self.name, self.previous, self.runs_backfills)
+        refuse_backfill(self.warehouse, self.name, self.previous, self.runs_backfills)
         idle = "proceed" if flush_at_end else idle
         pending = self.ledger.pending()
         refusal = refusal_of(self.warehouse, self.name, pending, self.topology, self.code, self.last_done)

@@ -1,4 +1,6 @@
-"""What must not be gone on with: plans that are not done, with the command that finishes each; a flushed history."""
+"""What must not be gone on with: plans that are not done, with the command that finishes each; a flushed history; a
+backfill of a range, with the command that drops it.
+"""
 
 from shlex import quote
 
@@ -30,19 +32,30 @@ def refuse_after_flush(pipeline: str, last: DoneRow) -> None:
         )  # fmt: skip
 
 
-def refuse_backfill(pipeline: str, last: DoneRow, is_its_own: bool) -> None:
+def refuse_backfill(warehouse: Warehouse, pipeline: str, last: DoneRow, is_its_own: bool) -> None:
     """Raises LedgerError when it has rows of a range alone, unless who runs it makes these (``is_its_own``)."""
     if last.backfill is not None and not is_its_own:
         raise LedgerError(
             f"pipeline {pipeline!r}", "a pipeline that has all rows up to where it has read",
             "a backfill of a range, which ends with it",
-            f"compare it with `replay diff`, or fork a pipeline and run that; `replay drop {pipeline}` removes it",
+            "compare it with `replay diff`, or fork a pipeline and run that; "
+            f"`{drop_command(warehouse, pipeline)}` removes it",
         )  # fmt: skip
+
+
+def drop_command(warehouse: Warehouse, branch: str) -> str:
+    """What to paste so that a branch is dropped."""
+    return f"replay drop {branch} --warehouse {quote(warehouse.root)}"
+
+
+def promote_command(warehouse: Warehouse, branch: str) -> str:
+    """What to paste so that a branch takes the place of its parent, or a promote that died is finished."""
+    return f"replay promote {branch} --warehouse {quote(warehouse.root)}"
 
 
 def _command(warehouse: Warehouse, pipeline: str, branch: str | None, restates: int) -> str:
     if branch is not None:
-        return f"replay promote {branch} --warehouse {quote(warehouse.root)}"
+        return promote_command(warehouse, branch)
     return restore_command(warehouse.pipeline(pipeline).root, restates)
 
 

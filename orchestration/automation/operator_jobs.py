@@ -18,6 +18,7 @@ from ...jobs.branches.restatement import in_force, restore
 from ...jobs.branches.vacuum import vacuum
 from ...jobs.history.output_diff import OutputDiff
 from ...jobs.replay.heartbeats import beating
+from ...jobs.replay.unfinished import drop_command
 from ...jobs.topology import Topology
 from ...state.errors import ConfigError
 from ...state.tables.ledger import Ledger
@@ -136,7 +137,8 @@ def _plan(pipeline: Pipeline, asked: PlanConfig, context: dg.OpExecutionContext)
 def _next_step(pipeline: Pipeline, asked: PlanConfig, planned: Planned) -> str:
     if asked.records is not None:
         return "a sample: plan without `records` for a branch that can be promoted"
-    return f"launch {pipeline.word}_promote with branch: {planned.branch}, or drop it: replay drop {planned.branch}"
+    dropped_by = drop_command(pipeline.warehouse, planned.branch)
+    return f"launch {pipeline.word}_promote with branch: {planned.branch}, or drop it: `{dropped_by}`"
 
 
 def _diff(diff: OutputDiff, most: int) -> dict[str, Any]:

@@ -77,7 +77,8 @@ def test_a_plan_of_changed_windows_says_what_the_state_and_the_results_become(op
     assert numbers["only_before"] > 0
     assert said["counts/first_rows"].startswith("| difference | key |")
     assert list(branches(operated.warehouse)) == ["coarse"]
-    assert "shop_promote with branch: coarse" in said["next_step"]
+    drop = f"`replay drop coarse --warehouse {operated.warehouse.root}`"
+    assert said["next_step"] == f"launch shop_promote with branch: coarse, or drop it: {drop}"
 
 
 def test_a_sample_compares_both_codes_at_one_cut_and_leaves_nothing(operated):
