@@ -1,7 +1,7 @@
 """Where the user called the DSL: the file and the line of the nearest frame that is none of this package.
 
-Rule: it is looked up when a node is made, from frames that are there (a microsecond), and kept beside the graph: never
-in a node, a fingerprint, a description or a pickle, since the same topology may be at another line tomorrow.
+Rule: it is looked up when a node is made, from frames that are there (a microsecond), and kept beside the graph. It is
+never in a node, a fingerprint, a description or a pickle, since the same topology may be at another line tomorrow.
 """
 
 import os

@@ -1,9 +1,9 @@
 """What an operator promises of rows that it leaves in tables, in numbers and names of tables alone.
 
-Owns the words in which a topology's nodes (``jobs``) tell the checks (``expectations``) what must hold; neither knows
-the other. Rule: a promise names tables as the ledger does ("outputs/x", "state/y"), and settings as the user gave
-them; ``table`` is the one that a verdict is about. What users wrote, a joiner, is a function of Arrow columns. How it
-is judged stands beside the guarantee.
+Owns the classes in which a topology's nodes (``jobs``) state what the checks (``expectations``) must find; neither
+imports the other. Rule: a promise names tables as the ledger does ("outputs/x", "state/y"), and settings as the user
+gave them; ``table`` is the one that a verdict is about. What users wrote, a joiner, is a function of Arrow columns. How
+it is judged is written beside the guarantee.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ WindowKind = Literal["time", "sliding", "session"]
 class Grid(NamedTuple):
     """Where windows may lie. ``time``: ``[start, start + size)`` with a start at a multiple of the advance, counted
     from ``first_ms``; ``sliding``: ``[start, start + size]``; ``session``: ``[start, end]``. ``size_ms`` None: the end
-    is not said (a session), or is the end of time (an unlimited window).
+    is not said (a session), or has no limit (an unlimited window).
     """
 
     kind: WindowKind
@@ -112,8 +112,8 @@ class Input:
 @dataclass(frozen=True, slots=True)
 class JoinedStreams:
     """The output ``table`` has all that a join of two streams forwards. ``kind``: "inner", "left" or "outer";
-    ``emits_at_once``: a record that meets none goes alone at once. ``why_not``: a sentence, where its inputs or outputs
-    lie in no table.
+    ``emits_at_once``: a record without a match is forwarded alone at once. ``why_not``: a sentence, where its inputs or
+    outputs lie in no table.
     """
 
     table: str
@@ -144,9 +144,9 @@ has them.
 
 @dataclass(frozen=True, slots=True)
 class JoinedAsOf:
-    """The output ``table`` has all that a join of the stream ``left`` with the versioned table of ``right`` forwards: a
-    row for every record, whose value ``joined`` makes of the newest version not after its time; none of an ``is_left``
-    False join where there is no version. The table answers for ``history_ms`` back from its stream time.
+    """The output ``table`` has all that a join of the stream ``left`` with the versioned table of ``right`` forwards.
+    It is a row for every record, whose value ``joined`` makes of the newest version not after its time. An ``is_left``
+    False join has no row where there is no version. The table answers for ``history_ms`` back from its stream time.
     """
 
     table: str
@@ -160,9 +160,9 @@ class JoinedAsOf:
 
 @dataclass(frozen=True, slots=True)
 class JoinedByForeignKey:
-    """The output ``table`` has all that a join of the table of ``left`` with that of ``right`` forwards, under the left
-    keys: what ``joined`` makes of a left value and the right one of its foreign key. ``foreign_keys``: serialized, of
-    serialized left keys and values. ``keys``: left keys as the output has them.
+    """The output ``table`` has all that a join of the table of ``left`` with that of ``right`` forwards. Under the left
+    keys it has what ``joined`` makes of a left value and the right one of its foreign key. ``foreign_keys``:
+    serialized, of serialized left keys and values. ``keys``: left keys as the output has them.
     """
 
     table: str

@@ -1,10 +1,10 @@
 """How far before a range a replay must begin, so that it gives what a replay of everything gives.
 
 Owns the horizon and its proof. Rule: what was never read is of a time up to H. Each node then says how long that can
-matter to it (`Node.reach`): once its stream time has passed H by its own reach and those of all above it, it decides
-nothing by what is missing. The graph gives an estimate of where to begin; what was run proves it, by the stream times
-that the tasks have really reached, since a filter may let few records through. For sessions the stored rows show it,
-key by key: none that is open may reach back to H. What is not proved begins earlier, in the end with the first
+matter to it (`Node.reach`). Once its stream time has passed H by its own reach and those of all above it, missing
+records do not affect its decisions. The graph gives an estimate of where to begin. The run proves it by the stream
+times that the tasks have really reached, since a filter may let few records through. For sessions the stored rows show
+it, key by key: none that is open may reach back to H. What is not proved begins earlier, in the end with the first
 record that landed.
 """
 

@@ -84,9 +84,9 @@ def _compare(
                 f"backfill {branch!r}, {table}, row {number} of the range",
                 f"what {pipeline} has committed, {one or 'no row'}",
                 f"{other or 'no row'}",
-                "the code above it is the same, so a function answers differently each time, or the pipeline began "
-                "with other state or read its topics in another order (by arrival, or with --idle proceed while one "
-                "was late); look at the row with `replay explain`",
+                "the code above it is the same. So a function answers differently each time, or the pipeline began "
+                "with other state, or it read its topics in another order (by arrival, or with --idle proceed while "
+                "one was late). Look at the row with `replay explain`",
             )
 
 

@@ -255,7 +255,8 @@ def _in_order(rows: pa.Table) -> pa.Table:
 
 
 def _by_columns(rows: pa.Table) -> pa.Table:
-    """Rows of a store, whose order says nothing, by the columns that can be ordered, where these tell all apart."""
+    """Rows of a store, whose order says nothing, sorted by the columns that can be ordered, where these distinguish all
+    rows."""
     flat = [field.name for field in rows.schema if not pa.types.is_nested(field.type)]
     if not len(rows) or len(rows.group_by(flat).aggregate([])) < len(rows):
         return _sorted(rows)

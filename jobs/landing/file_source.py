@@ -47,8 +47,8 @@ class FileSource:
     ``partitions``: number of partitions of the topic, fixed by the first landing.
 
     CSV only: ``delimiter``; ``columns``: names when the files have no header line; ``types``: column to ``int``,
-    ``long``, ``double``, ``boolean``, or ``json`` (the cell is JSON itself) for the JSON object, else text, also in the
-    words of ``Serde.json`` ("ms long, price double"); ``nulls``: fields that mean null.
+    ``long``, ``double``, ``boolean``, or ``json`` (the cell is JSON itself) for the JSON object, else text. They may be
+    given as one text like that of ``Serde.json`` ("ms long, price double"). ``nulls``: fields that mean null.
     """
 
     path: str

@@ -1,8 +1,8 @@
 """Plans of a landing that are given up: their source is not any more what it was, or somebody asked for it.
 
-Owns the fence. Rule: only a plan of which nothing is committed can be given up. Then no runner that is still at work
-with it can commit it: one Delta commit sets its mark in the landed table, with a second mark that it was given up,
-before another plan is made. A landing that dies in between continues from there.
+Owns the fence. Rule: only a plan of which nothing is committed can be given up. One Delta commit sets its mark in the
+landed table, with a second mark that it was given up, before another plan is made. So no runner that is still at work
+with it can commit it. A landing that dies in between continues from there.
 """
 
 import pyarrow as pa

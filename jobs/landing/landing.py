@@ -124,9 +124,10 @@ def land_files(
     """Land the files of ``source`` that are not landed yet, in the order of their names.
 
     ``spark`` None reads them in this process. ``rules``: None for their defaults. ``show`` is called with the first new
-    record, as it will be landed, before anything is planned. Raises LandingError for rows that do
-    not fit (file and line) where they stop the landing, a file that changed after it was landed, content that has
-    landed under another name, a topic landed otherwise; LedgerConflict when another runner lands the same increment.
+    record, as it will be landed, before anything is planned. Raises LandingError for rows that do not fit (file and
+    line) where they stop the landing, and for a file that changed after it was landed. Raises it too for content that
+    has landed under another name, and for a topic landed otherwise. Raises LedgerConflict when another runner lands the
+    same increment.
     """
     lander = FileLander(spark, warehouse, topic, source, rules or LandingRules(), show)
     return _land(warehouse, topic, lander, lander.rules, clock_ms or now_ms)

@@ -41,7 +41,7 @@ class Deduplicate(StatefulOperator):
     """``by``: "key", "key-value" or "id". ``interval_ms`` >= 0. ``id_selector``: of the latter two.
 
     ``semantics``: records that one input record caused (flatMap, a join) have its coordinates. "kafka", by the letter
-    of the KIP: they are forwarded as if processed again. "kip": they are records like any other, since only a record of
+    of the KIP: they are forwarded as if processed again. "kip": they are records like any other. Only a record of
     another cause at the same coordinates can have been processed before.
     """
 
@@ -107,7 +107,7 @@ class Deduplicate(StatefulOperator):
             self._kept = int(self.slots.counts[LIVE_COUNT])
 
     def _purge(self) -> None:
-        """Take out what no record will ever meet again."""
+        """Take out what no later record can match."""
         slots = self.slots
         is_old = slots.time < int(self.totals[deduplicate_kernel.STREAM_TIME]) - self.interval_ms
         slots.bury(np.flatnonzero(is_old & (slots.flags & LIVE > 0)))

@@ -1,9 +1,9 @@
 """Which records are the first of their identity (KIP-655).
 
-Rule, in this order: stream time takes the record's time in, a record without an identity too; entries older than
-``stream time - interval`` are gone (they are not looked at, and swept later); a record without an identity passes; so
-does one that is processed again, which is one at the coordinates of the entry; one at most the interval away from the
-entry, before or after, does not; any other passes, and is the entry from now on unless it is itself too old.
+Rule, in this order: stream time advances to the record's time, also for a record without an identity. Entries older
+than ``stream time - interval`` are expired (they are not looked at, and removed later). A record without an identity
+passes. So does one that is processed again, which is one at the coordinates of the entry. One at most the interval away
+from the entry, before or after, is a duplicate. Any other passes, and becomes the entry unless it is itself too old.
 """
 
 from ...state.compilation.kernel_compilation import kernel

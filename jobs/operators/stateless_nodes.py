@@ -177,7 +177,7 @@ class OneOfSeveralNode(SourceNode):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SeveralTopicsNode(MergeNode):
-    """A source that reads several ``topics``: where their records come together."""
+    """A source that reads several ``topics``: where their records are merged."""
 
     topics: tuple[str, ...]
 

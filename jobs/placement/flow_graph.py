@@ -1,7 +1,7 @@
 """A flow through a graph that costs least (Kafka's ``assignment.Graph``).
 
-Rule: of flows that cost the same, Kafka's is found: edges are tried by ascending node, the first shortest path that has
-room is filled, and the first circle of negative cost is let flow until there is none. A library's solver may find
+Rule: of flows that cost the same, Kafka's is found. Edges are tried by ascending node, the first shortest path that has
+room is filled, and the first cycle of negative cost is cancelled until there is none. A library's solver may find
 another flow.
 """
 

@@ -1,9 +1,8 @@
 """While tasks are learned nobody has more to do than the busiest had before.
 
-Rule: Kafka's assignor may pile tasks up on a member that has learned some of them and has not handed over others yet,
-until it is asked again; an increment lasts as long as its busiest member. So such a task stays where it runs, and who
-is to have it next continues keeping its copy. No move is lost: all are made when all is learned, which is Kafka's
-assignment.
+Rule: an increment lasts as long as its busiest member. Until its next call, Kafka's assignor may pile tasks up on a
+member that has learned some of them and has not handed over others yet. So such a task stays where it runs, and its
+next owner keeps its copy. No move is lost: all are made when all is learned, which is Kafka's assignment.
 """
 
 from collections.abc import Collection

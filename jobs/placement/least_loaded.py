@@ -1,7 +1,7 @@
 """Members by their load, the least loaded first (Kafka's ConstrainedPrioritySet).
 
-Rule: loads change while members are in the queue, and Kafka puts back only those whose load it has changed; so which
-comes first is decided by the shape of java.util.PriorityQueue, which this one keeps to the last shift.
+Rule: loads change while members are in the queue, and Kafka puts back only those whose load it has changed. So the
+order depends on the layout of the heap in java.util.PriorityQueue, which this one reproduces exactly.
 """
 
 from collections.abc import Callable, Iterable

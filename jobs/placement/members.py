@@ -1,4 +1,4 @@
-"""What an assignor is told, and what it answers.
+"""The input of an assignor, and its answer.
 
 Owns the words: a *member* is what Kafka calls a client or process, a *task* a partition of a sub-topology, its *lag*
 what a member would have to read before it could run the task. Kafka counts records, here they are bytes; no rule

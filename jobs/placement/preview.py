@@ -12,7 +12,7 @@ _STEPS_MAX = 1000
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """State that a member must copy before it runs a task or stands by for it."""
+    """State that a member must copy before it runs a task or keeps its standby."""
 
     task: TaskId
     member: str

@@ -1,7 +1,7 @@
 """Every member runs its share of each sub-topology (Kafka's ``balance_subtopology``, KIP-925).
 
-Rule: a member goes on with as many tasks as it had, of a sub-topology at most its share, and as many tasks as can stay
-where they were. An increment runs sub-topologies one after the other, so a member that has none of one is idle.
+Rule: a member keeps its number of tasks and gets at most its share of a sub-topology, and as many tasks as possible
+stay where they were. An increment runs sub-topologies one after the other, so a member that has none of one is idle.
 
 Kafka weighs racks, too: a partition that has no replica in a member's rack costs traffic. Workers all read one
 warehouse, which has no racks, so that cost is nothing here.

@@ -1,7 +1,7 @@
 """What has landed and was not read, asked by time: how much is before it, and which partitions have not got so far.
 
 Owns the answers. Rule: a partition has got to a time when a record, or a recorded time, of that time or later has
-landed in it; then nothing before that time can come any more (Kafka's ``offsetsForTimes`` has an answer).
+landed in it. Then nothing before that time can come any more (Kafka's ``offsetsForTimes`` has an answer).
 """
 
 from collections.abc import Sequence

@@ -21,7 +21,7 @@ def done_row_of(
     tape_times: Cut,
     seconds: dict[str, float],
 ) -> DoneRow:
-    """``previous``: the done row before; tasks without records stand as they stood there."""
+    """``previous``: the done row before; tasks without records keep its values."""
     by_id = {
         str(sub.id): [report for report in reports if report.sub_topology == sub.id] for sub in topology.sub_topologies
     }

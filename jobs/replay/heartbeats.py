@@ -1,9 +1,9 @@
 """Heartbeats: a small file that a run writes again every BEAT_SECONDS while it is at work, and deletes when it ends.
 
 Owns the file, beside the ledger, whose rows are never changed and which must not grow with time. Rule: a heartbeat
-decides nothing but whether others wait for a run, a schedule or corrected code; exactness is the ledger's, so that a
-run which was taken for dead may live, and nothing is written twice. A heartbeat that cannot be written is left out.
-When it was written is what the file system says.
+decides only whether others wait for a run, a schedule or corrected code. The ledger guarantees exactness: a run that
+was taken for dead may live, and nothing is written twice. A heartbeat that cannot be written is left out. When it was
+written is what the file system says.
 """
 
 import logging

@@ -51,8 +51,8 @@ def total_lateness(reports: list[TaskReport]) -> dict[str, float | int | None]:
 
 
 def total_numbers(reports: list[TaskReport]) -> dict[str, dict[str, float | None]]:
-    """Numbers of operators over all tasks, by node: sums, which is what is buffered and emitted in all (maxima and
-    averages are sums of the tasks' own); of ``overtime`` the least, and the average over what was emitted.
+    """Numbers of operators over all tasks, by node. They are sums: buffered and emitted in all (maxima and averages are
+    sums of the tasks' own). Of ``overtime`` they are the least, and the average over the emitted changes.
     """
     by_node: dict[str, list[dict[str, Any]]] = {}
     for report in reports:

@@ -1,8 +1,8 @@
 """Times of landed records, kept while several plans are made over them: a backfill plans every day of its range.
 
-Owns the arrays. Rule: a partition is read once, from where the first plan begins to where it has landed; a plan that
-begins later takes the rest of the same arrays, and one that asks for anything else reads for itself. Kept are 16 bytes
-a record, as long as the object lives.
+Owns the arrays. Rule: a partition is read once, from where the first plan begins to where it has landed. A plan that
+begins later takes the rest of the same arrays, and any other plan reads for itself. Kept are 16 bytes a record, as long
+as the object lives.
 """
 
 from collections.abc import Callable

@@ -44,7 +44,7 @@ from .takeover import in_place_of, make_tables, refusal_of, refuse_while_at_work
 from .unfinished import refuse_after_flush, refuse_backfill
 
 OnStep = Callable[[str], None]
-"""Told of every step, "planned 3", "computed 3", "committed outputs/x 3", "done 3"; it may raise, to stop there."""
+"""Called at every step, "planned 3", "computed 3", "committed outputs/x 3", "done 3"; it may raise, to stop there."""
 
 
 def replay(
@@ -70,13 +70,13 @@ def replay(
     ``max_records``: cut into increments of at most so many records; ``increments``: stop after so many. One that was
     planned and is not done is run first. Nothing new: nothing is written. ``order``: "time" (Kafka's PartitionGroup
     over whole topics) or "arrival" (landed records carry their arrival). ``flush_at_end``: history is closed. Nothing
-    waits, and one more increment advances every task to the end of time; the pipeline takes no records after that.
-    ``wanted``: what to do with the state of changed code (migrations, stores with another name). A migration is an
-    increment that reads no records, before all others. ``progress``: told how far it is, from within an increment too.
-    ``run``: under which the caller's own heart beats, if it does (jobs/replay/heartbeats.py). ``until_ms``: read of
-    each partition what is before its first record, or recorded time, of that time or later; ``times``: of what was
-    read before. Raises CodeChanged when the topology is another one than that of the state and cannot continue with it,
-    LedgerError for records after a flush, LedgerConflict when another runner is quicker, or at what this takes over.
+    waits, and one more increment advances every task to the end of the history; the pipeline takes no records after
+    that. ``wanted``: what to do with the state of changed code (migrations, stores with another name). A migration is
+    an increment that reads no records, before all others. ``progress``: called with the progress, from within an
+    increment too. ``run``: under which the caller's own heart beats, if it does (jobs/replay/heartbeats.py).
+    ``until_ms``: read of each partition what is before its first record, or recorded time, of that time or later;
+    ``times``: of what was read before. Raises CodeChanged when the topology cannot continue with the state, LedgerError
+    for records after a flush, LedgerConflict when another runner commits first or takes over.
     """
     if flush_at_end and until_ms is not None:
         raise ConfigError("until", "no flush_at_end beside it", "both", "close history when all of it was read")
@@ -213,7 +213,7 @@ class Pipeline:
 
     @contextmanager
     def _unless_overtaken(self, plan: Plan) -> Iterator[None]:
-        """Raises LedgerConflict for what fails while another runner finishes the increment and clears what both use."""
+        """Raises LedgerConflict for any error while another runner finishes the increment and deletes what both use."""
         try:
             yield
         except Exception:

@@ -1,7 +1,7 @@
 """Plans increments: how far each source topic is read (a cut), before anything runs.
 
 Owns the choice of cuts, a function of what has landed and the ledger. Rule: a plan is written down before it is run,
-and run again as written. Where several partitions meet in one repartition table, ``idle="wait"`` leaves records unread
+and run again as written. Where one repartition table merges several partitions, ``idle="wait"`` leaves records unread
 until every partition with records has passed their time, so that a later cut changes nothing
 (docs/decisions/order-between-inputs.md).
 """
@@ -142,7 +142,7 @@ class Planner:
                 begin, increment, taken = cut, increment + 1, recorded
 
     def flush(self) -> Plan:
-        """The increment that advances everything to the end of time; all that has landed has been read."""
+        """The increment that advances everything to the end of the history; all that has landed has been read."""
         row = self._row(self.begin, self.begin, self.recorded, self.recorded)
         return Plan(self.increment, replace(row, flushes=True))
 
@@ -181,13 +181,13 @@ class Planner:
         return int(queue.rows.place[-1]) if len(queue) else 2 * self._tape_time(queue.topic, queue.partition)
 
     def what_waits(self) -> list[WaitingInput]:
-        """What is left unread now, since records of several queues meet."""
+        """Records that are left unread now, since records of several queues are merged."""
         if self._waits():
             self._unread()
         return self.waits
 
     def _waits(self) -> bool:
-        """Whether records of several queues meet anywhere, whose order waits for the slowest."""
+        """Whether records of several queues are merged anywhere, so that their order depends on the slowest."""
         if self.idle == "proceed" or self.order == "arrival":
             return False
         return any(
@@ -298,7 +298,7 @@ class Planner:
         return any(len(found) > 1 for found in kinds)
 
     def tape_times(self, plan: Plan) -> dict[str, dict[str, int]]:
-        """Largest time of every partition of the meeting topics up to the cut, for the done row."""
+        """Largest time of every partition of the merged topics up to the cut, for the done row."""
         found = {topic: dict(times) for topic, times in (self.previous.tape_times or {}).items()}
         for topic in self._meeting_topics():
             landed = self.landed[topic]
@@ -311,7 +311,8 @@ class Planner:
         return found
 
     def _hold_back(self, unread: PendingRecords) -> None:
-        """What cannot be placed for good yet: all from the time that the slowest queue which it meets has reached."""
+        """Records whose order is not final yet: all from the time that the slowest queue merged with them has
+        reached."""
         for meeting in self.meetings():
             mine, reached = list[int](), list[tuple[int, int]]()
             for number, queue in enumerate(unread.queues):
@@ -328,7 +329,7 @@ class Planner:
                 self.waits += waiting_inputs(unread, mine, slowest, place)
 
     def meetings(self) -> list[set[tuple[str, str]]]:
-        """Queues (topic, partition) whose records meet, in a task or through a repartition table."""
+        """Queues (topic, partition) whose records are merged, in a task or through a repartition table."""
         groups: list[set[tuple[str, str]]] = []
         of_sub: dict[int, set[tuple[str, str]]] = {}
         for sub in self.topology.sub_topologies:

@@ -1,7 +1,7 @@
-"""How far a replay is, told while it works: at every step, and from within a stage by what its tasks note.
+"""How far a replay is, reported while it works: at every step, and from within a stage by the notes of its tasks.
 
-Owns the sums. Rule: only numbers that people look at; what is told never goes back, and what cannot be told while tasks
-run is left out, so that no run fails because of it.
+Owns the sums. Rule: the numbers are for display only. They never go back, and a report that fails while tasks run is
+left out, so no run fails because of it.
 """
 
 import logging
@@ -32,10 +32,10 @@ _LOG = logging.getLogger(__name__)
 class Progress:
     """How far this replay is.
 
-    ``records_done`` of ``records_to_do``: landed records, of those that were unread when it began, which it has read;
-    one that continues through repartitions counts by the part of the way that it has gone. ``records_per_second``:
-    since the replay began. ``stream_time_ms``: the highest of all tasks, -1 before the first record. ``step``:
-    "planned", "compiling kernels 12 of 40", "sub-topology 0", "computed", "committed outputs/x", "done".
+    ``records_done`` of ``records_to_do``: landed records, of those that were unread when it began, which it has read. A
+    record that is repartitioned is partly done until the last stage has processed it. ``records_per_second``: since the
+    replay began. ``stream_time_ms``: the highest of all tasks, -1 before the first record. ``step``: "planned",
+    "compiling kernels 12 of 40", "sub-topology 0", "computed", "committed outputs/x", "done".
     """
 
     increment: int
@@ -47,7 +47,7 @@ class Progress:
 
 
 OnProgress = Callable[[Progress], None]
-"""Told at every step, in the thread of the replay; while tasks run also every LOOK_SECONDS, in another thread, but
+"""Called at every step, in the thread of the replay; while tasks run also every LOOK_SECONDS, in another thread, but
 never by two at once. What it raises at a step stops the run there; what it raises in between is logged.
 """
 
@@ -65,7 +65,7 @@ class Meter:
         self._last = Progress(0, 0, 0, 0.0, NO_TIMESTAMP_MS, "")
 
     def after(self, on_step: Callable[[str], None]) -> Callable[[str], None]:
-        """A listener to steps that tells ``on_step`` first."""
+        """A listener to steps that calls ``on_step`` first."""
 
         def on_each(step: str) -> None:
             on_step(step)
@@ -101,7 +101,7 @@ class Meter:
         self._worked += self._work.get(sub.id, 0)
 
     def _look(self, sub: SubTopology, sizes: dict[str, int], notes: Notes) -> None:
-        """Tell what the tasks of a stage have noted by now."""
+        """Report what the tasks of a stage have noted by now."""
         noted = {task: note for task, note in notes.read().items() if task in sizes}
         if noted:
             share = sum(sizes[task] * share for task, (share, _) in noted.items()) / max(sum(sizes.values()), 1)
@@ -157,7 +157,7 @@ def _every(seconds: float, look: Callable[[], None]) -> Iterator[None]:
             try:
                 look()
             except Exception:
-                _LOG.warning("progress is not told until the stage ends", exc_info=True)
+                _LOG.warning("progress is not reported until the stage ends", exc_info=True)
                 return
 
     thread = threading.Thread(target=watch, name="replay-progress", daemon=True)

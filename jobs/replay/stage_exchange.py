@@ -88,7 +88,8 @@ class Exchange:
         return True
 
     def again(self) -> None:
-        """Begin with the first stage once more. What was sent in this run tells the next one what is still to come.
+        """Begin with the first stage once more. The next run uses the records that this one sent in place of those that
+        are not sent yet.
 
         Raises TaskFailed when that is endless.
         """

@@ -1,10 +1,10 @@
 """Corrected code in the place of code that could not do the increment it had planned.
 
 Rule: it may take over where no table has anything of that increment, by every Delta log; no plan row is changed, the
-new one has a higher number and a higher epoch. Then whoever is still at work under an epoch before (several, where one
-who took over was taken over in turn) is shut out of every table: each is made what it was after the last done
-increment, and marked with the new number under all those epochs, in one transaction. No runner has a plan without its
-tables being there, so none is overlooked.
+new one has a higher number and a higher epoch. Then a runner that still works under an earlier epoch (there are several
+after several takeovers) is shut out of every table. Each table is restored to the last done increment, and marked with
+the new number under all those epochs, in one transaction. No runner has a plan without its tables being there, so none
+is overlooked.
 
 That is exact whoever is at work. Out of courtesy it waits for a run whose heart beats, since what that run has computed
 would be lost.
@@ -170,7 +170,7 @@ def shut_out(
 
 
 def _replace(*arguments: Any, **options: Any) -> None:
-    """Once more where the one to be shut out commits at that moment; it commits once a table, then merges it."""
+    """Once more where the one to be shut out commits at the same time; it commits once a table, then merges it."""
     for _ in range(2):
         try:
             replace_files(*arguments, **options)

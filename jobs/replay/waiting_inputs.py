@@ -1,7 +1,7 @@
 """What has landed and is held back by ``idle="wait"``: which partition waits for which, and until when.
 
-Owns the words of it, which plans keep and people are told. Rule: records of a time are taken when every partition that
-meets them, and has records at all, has got past that time (jobs/replay/planner.py); so whatever waits, waits for the
+Owns its text, which plans keep and people read. Rule: records of a time are taken when every partition that is merged
+with them, and has records at all, has got past that time (jobs/replay/planner.py); so whatever waits, waits for the
 slowest.
 """
 
@@ -33,8 +33,8 @@ class WaitingInput:
 
 
 def waiting_inputs(unread: PendingRecords, meeting: Sequence[int], slowest: int, place: int) -> list[WaitingInput]:
-    """Of the queues with the numbers in ``meeting``, which meet: what is held back since the queue ``slowest`` has not
-    got past ``place``.
+    """Of the queues with the numbers in ``meeting``, which are merged: what is held back since the queue ``slowest``
+    has not got past ``place``.
     """
     found, last = [], unread.queues[slowest]
     for number in meeting:

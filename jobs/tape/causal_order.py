@@ -1,5 +1,5 @@
-"""Order of causes: every landed record has its place, and all that it causes, in every sub-topology, comes before the
-next one (order="arrival", the order of Kafka's TopologyTestDriver).
+"""Order of causes: landed records are processed one by one, and all that one causes, in every sub-topology, comes
+before the next one (order="arrival", the order of Kafka's TopologyTestDriver).
 
 Owns the tree of causes. Rule: a row's place is (arrival, sequence): the number of the landed record, and its number
 among the rows that this one caused, 0 for itself. What goes to another task through no topic of Kafka's (*inlined*) is
@@ -39,10 +39,10 @@ class _Sent(NamedTuple):
 class CausalOrder:
     """Rows that some landed records cause and that go from task to task, numbered from 0 as they are added.
 
-    What a record does to the order of others may be known only after they were taken: then everything runs once more
-    (``again``), and what was sent the last time is in for what is not sent yet. Every time at least one record more
-    has its place for good, so that this ends. A row keeps its number: it is known by its parent, its topic and which of
-    the rows it is that the parent sends there.
+    Processing a record can move records that were processed before it. Then all stages run again (``again``), with the
+    previous run's sends in place of sends not yet produced. Each run fixes at least one more record's final position,
+    so the reruns end. A row keeps its number: it is identified by its parent, its topic and its number among the rows
+    that the parent sends there.
     """
 
     def __init__(self) -> None:
@@ -63,8 +63,8 @@ class CausalOrder:
         """Enter rows sent to ``topic``, the next that their parents send there; returns their numbers.
 
         ``arrival`` of the landed record that caused each; ``parent``: number of the row whose processing sent it, or
-        LANDED or below; ``send``: which of its parent's rows was sent first, over all topics; ``time`` in ms, None:
-        these are inlined.
+        LANDED or below; ``send``: the order among its parent's rows, over all topics. ``time`` in ms, None: these are
+        inlined.
         """
         if not len(arrival):
             return np.zeros(0, np.int64)

@@ -1,9 +1,9 @@
-"""Where recorded times stand among records: behind all of their time, before all that are later.
+"""The position of recorded times among records: behind all of their time, before all later ones.
 
 Owns the arithmetic of that order, which planner and tapes share. Rule: in doubled milliseconds a record of time t is at
-2 t and a recorded time T at 2 T + 1; what its partition has after it is at 2 T + 2 at least, whatever its own time. So
-partitions that have all been advanced to T have all got past it, and a record that comes later is behind it in every
-cut. On a tape of causes the same is a row of time T + 1 whose sub-topology is BEFORE_ALL.
+2 t and a recorded time T at 2 T + 1. Records after it in its partition are at 2 T + 2 at least, whatever their own
+time. So partitions that have all been advanced to T have all got past it, and a record that comes later is behind it in
+every cut. On a tape of causes the same is a row of time T + 1 whose sub-topology is BEFORE_ALL.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,9 +34,9 @@ def doubled(time_ms: np.ndarray, is_moment: np.ndarray, lowest: int) -> np.ndarr
 
 
 def in_heap(places: np.ndarray, own: np.ndarray, queue: int, queues: int, *, is_mixed: bool) -> np.ndarray:
-    """Numbers by which heads of ``queues`` queues are compared: as ``places``, but recorded times of one place, and the
-    records that one holds back (whose ``own`` place is before it), go by their queues, so that no tie depends on what
-    was in the heap before. ``is_mixed``: so do all records (TaskTape.is_mixed).
+    """Numbers by which heads of ``queues`` queues are compared: as ``places``, but some ties go by queue, so that no
+    tie depends on the former content of the heap. These are recorded times of one place, and the records that one holds
+    back (whose ``own`` place is before it). ``is_mixed``: so do all records (TaskTape.is_mixed).
     """
     others = queue if is_mixed else 0
     behind = np.where(places % 2 == 1, queue - queues, np.where(own < places, queue - 2 * queues, others))

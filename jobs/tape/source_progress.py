@@ -1,9 +1,9 @@
 """Progress of every source of a task when a recorded time reaches one of them.
 
 Rule: what is recorded of a landed partition counts at once for the nodes below it. A source that other tasks write has
-reached what all of them have forwarded, so that none of them comes late because another one was quicker. A landed
-source beside the one that it reached, of which more is to come, is past the time, since the oldest is taken first; one
-of which no more is known has reached its largest time; one that never had anything holds nobody back.
+reached what all of them have forwarded, so a fast task cannot make a slow task's records late. A landed source beside
+the one that it reached, of which more is to come, is past the time, since the oldest is taken first. One of which no
+more is known has reached its largest time. One that never had a record holds no other back.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ class SourceClock:
     def move(
         self, number: int, number_of_advance: int, taken: np.ndarray, tables: Sequence[pa.Table]
     ) -> StreamTimeAdvance:
-        """Moment ``number_of_advance`` of queue ``number``. ``taken``: queues of the rows before, ``tables``: rows of
+        """Advance ``number_of_advance`` of queue ``number``. ``taken``: queues of the rows before, ``tables``: rows of
         all.
         """
         queue, tape_time_ms, tick_ms = self.queues[number], NO_TIMESTAMP_MS, None

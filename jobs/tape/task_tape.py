@@ -1,10 +1,10 @@
 """The tape of one task in one increment: rows of all its sources in the order in which the task takes them.
 
 Owns the order between a task's inputs and the places of records. Rule: inside a partition offset order, always. A place
-is PLACE_COLUMNS: the landed record that a row goes back to, and how far behind it in the chain of causes. order="time":
-landed queues meet as in Kafka's PartitionGroup, by the time of their heads; repartition rows come by the tape time of
-their cause, and meet landed ones of the same time by the numbers of their queues. order="arrival": by the arrival of
-the landed record, then as one thread would have taken what it caused.
+is PLACE_COLUMNS: the landed record that caused a row, and how far behind it the row is in the chain of causes. With
+order="time" landed queues are merged as in Kafka's PartitionGroup, by the time of their heads. Repartition rows come by
+the tape time of their cause, and among landed ones of the same time by the numbers of their queues. With
+order="arrival" rows come by the arrival of the landed record, then as one thread would process what it caused.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,10 +1,10 @@
 """Stream time moves on in a task without a record (recorded time): what that does to its nodes.
 
-Rule: it is a chunk of its own. Nodes run in the order of the graph; each takes what the nodes above forwarded because
-of it, then its own stream time is moved on, and what is due then goes through all below before the next node's time
-moves (so a row's place begins with the number of the node that was advanced). A node receives the time that has been
-recorded above it, but no more than every source above it has reached; a node that holds records back propagates less
-(``Operator.propagated_time_ms``), so that what it forwards later does not come late below because of it.
+Rule: it is a chunk of its own. Nodes run in the order of the graph; each takes the rows that the nodes above forwarded
+because of it, and then its own stream time is advanced. Rows that are due then go through all nodes below before the
+next node's time is advanced. So a row's place begins with the number of the advanced node. A node receives the time
+that has been recorded above it, but no more than every source above it has reached. A node that buffers records
+propagates less (``Operator.propagated_time_ms``), so that the rows that it forwards later are not late below.
 """
 
 from collections.abc import Mapping, Sequence

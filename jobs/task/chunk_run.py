@@ -1,7 +1,7 @@
 """One chunk on its way through a task's nodes.
 
-Rule: nodes run one after the other in the order of the graph, each over the whole of what the ones before it forwarded;
-the places of rows (jobs/operators/base/forward_order.py) keep the order in which Kafka would have run them.
+Rule: nodes run one after the other in the order of the graph, each over all rows that the ones before it forwarded. The
+places of rows (jobs/operators/base/forward_order.py) keep the order in which Kafka would have run them.
 """
 
 from collections import Counter

@@ -1,9 +1,9 @@
 """How the nodes of one sub-topology hang together in a running task: who hands records to whom, and in which order.
 
 Owns nothing that runs. Rule: an edge leads from a node to a child (in the order in which Kafka added them) or to a
-reader that looks into its table. Where two edges of a node meet again below it, the node is *marked*: it writes its
-output row and the edge into the path of what it forwards, so that jobs/operators/base/forward_order.py can tell what
-happened first. It is worked out once a topology (``dataflows``).
+reader that looks into its table. Where two edges of a node merge again below it, the node is *marked*: it writes its
+output row and the edge into the path of the rows that it forwards. From these jobs/operators/base/forward_order.py
+restores Kafka's order. It is worked out once a topology (``dataflows``).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ from ..operators.tables.table_views import build_view
 from ..topology.topology import SubTopology, Topology
 
 EXCHANGE = "(exchange)"
-"""Where all repartition tables of a sub-topology meet: what is sent first is taken first."""
+"""Where all repartition tables of a sub-topology are merged: the row that is sent first is taken first."""
 
 
 _FIRST = -2
@@ -42,8 +42,8 @@ Wants = Mapping[str, Sequence[Iterable[tuple[str, str]]]]
 
 @dataclass(frozen=True)
 class StageInput:
-    """What a later part of a sub-topology is handed of ``node``: records for its children there, from ``child`` up to
-    the next one that is elsewhere, or what views see of it (``when``: TableView.PUT, INPUT or AFTER).
+    """What a later part of a sub-topology receives from ``node``. It is records for its children there, from ``child``
+    up to the next one that is elsewhere, or what views see of it (``when``: TableView.PUT, INPUT or AFTER).
     """
 
     node: str
@@ -171,7 +171,7 @@ class Dataflow:
         return self._at(batch, edge.parent, 1 + self.edges_down[edge.parent].index(edge))
 
     def entering(self, batch: Batch, edge: Edge) -> Batch:
-        """What a view sees of what comes into the child of ``edge``: before all that the child makes of it."""
+        """What a view sees of the input of the child of ``edge``: before all that the child makes of it."""
         batch = self.below(batch, edge)
         return replace(batch, path=(*batch.path, np.full(len(batch), _FIRST, np.int64)))
 

@@ -1,6 +1,6 @@
 """The exception handlers of a topology at work in one task (KIP-161, KIP-1033).
 
-Owns what handlers are told. Rule: what a handler raises, and an answer that is none, ends the run, as in Kafka.
+Owns the arguments of handlers. Rule: what a handler raises, and an answer that is none, ends the run, as in Kafka.
 """
 
 from collections.abc import Callable, Mapping

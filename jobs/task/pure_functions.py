@@ -1,4 +1,4 @@
-"""Do functions that meet a store or a table answer alike, wherever chunks are cut?
+"""Do functions that read a store or a table answer alike, wherever chunks are cut?
 
 Owns the second question to aggregators, reducers, mergers, adders and subtractors, joiners, processors and
 transformers. Rule: under new code the first records of a task are run by two more tasks with the same state, once
@@ -34,8 +34,8 @@ def asked_twice(sub_topology: SubTopology) -> list[str]:
 def difference(begun: Callable[[], Task], input_: Input) -> tuple[str, str] | None:
     """The first node whose answers differ, if its functions are ``asked_twice``, and what differs first, in a sentence.
 
-    ``begun`` makes a task with the previous state. None: nothing differs, or what does is a step's affair
-    (jobs/task/pure_steps.py), or a record fails, of which the run itself will tell.
+    ``begun`` makes a task with the previous state. None: nothing differs, or the difference is in a step
+    (jobs/task/pure_steps.py), or a record fails, which the run itself will report.
     """
     rows = min(len(input_), RECORDS)
     cuts = [int(piece[0]) for piece in np.array_split(np.arange(rows), PIECES) if len(piece)]

@@ -1,8 +1,8 @@
 """Does a step answer alike about the same records, whatever is beside them?
 
-Rule: the first records that come to a step under new code are computed once together and once in pieces; a step whose
-answers differ has chance, a clock or a counter in it, and its results depend on where chunks are cut. This only looks:
-the results that count are computed as ever.
+Rule: the first records that come to a step under new code are computed once together and once in pieces. A step whose
+answers differ uses chance, a clock or a counter, and its results depend on where chunks are cut. This is only a check:
+the results that count are computed as usual.
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,10 @@
 """One chunk on its way through a task's nodes, record by record, as Kafka Streams runs it.
 
 Only for tasks in which a processor uses the store of another node: what it finds there depends on how far the others
-have got with the same record. Rule: a record goes depth first through all below a node before the node's next record;
-what it puts is seen at once, by processors and by all views; then what is due by its time is called. Rows have the
-order in which they were made as their place, so what leaves the task is as jobs/task/chunk_run.py would give it.
+have got with the same record. Rule: a record goes depth first through all nodes below a node before the node's next
+record. Its puts are seen at once, by processors and by all views. Then the schedules that are due by its time are
+called. The place of a row is the order in which it was made, so the task's output equals that of
+jobs/task/chunk_run.py.
 """
 
 from collections.abc import Mapping, Sequence
@@ -198,7 +199,7 @@ class RecordRun(ChunkRun):
         return _joined(self._handed.get(edge, []), self.nobody[edge.parent])
 
     def _tell(self, batches: dict[str, Batch]) -> None:
-        """Tell who looks on what every node took and forwarded."""
+        """Report to observers what every node took and forwarded."""
         assert self.observer is not None
         for source, batch in batches.items():
             self.observer.saw(self.dataflow.graph.nodes[self.dataflow.node_of(source)], (), batch, self.chunk)

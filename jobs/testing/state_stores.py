@@ -38,7 +38,7 @@ class _Row(NamedTuple):
 
 
 Shown = type[ValueAndTimestamp] | type[ValueTimestampHeaders] | type[AggregationWithHeaders]
-"""What values are shown in, beside mere ones."""
+"""What values are shown in, beside plain ones."""
 _BESIDE: dict[Shown, tuple[str, ...]] = {
     ValueAndTimestamp: ("record_time_ms",),
     ValueTimestampHeaders: ("record_time_ms", "headers"),
@@ -48,7 +48,7 @@ _BESIDE: dict[Shown, tuple[str, ...]] = {
 
 
 class _Store(Hinting):
-    """``contents``: what is in the store now. ``shown``: what its values are shown in, None for the mere ones."""
+    """``contents``: what is in the store now. ``shown``: what its values are shown in, None for plain values."""
 
     def __init__(self, name: str, contents: Callable[[], StoreContents], shown: Shown | None = None) -> None:
         self.name, self._contents, self._show = name, contents, shown

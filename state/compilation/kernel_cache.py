@@ -79,7 +79,7 @@ def to_json(version: Version) -> list[Any]:
 
 
 def from_json(found: list[Any]) -> Version | None:
-    """The version that ``to_json`` has told of; None where this process cannot import it."""
+    """The version that ``to_json`` has written; None where this process cannot import it."""
     module, name, kinds = found
     try:
         kernel = getattr(importlib.import_module(module), name)

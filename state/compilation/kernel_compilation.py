@@ -10,16 +10,16 @@ times as much). A function that makes one all the same does not compile (NRTRequ
 
 A bundle of arrays is a NamedTuple with a dtype a field. Python hands it over as a plain tuple, ``tuple(bundle)``, and
 the kernel names it again before its loop: ``slots = SlotColumns(*slots)``. Fields by name cost nothing in compiled code
-(sessions took 0.99 of the time of tuples, medians of 20 pairs of runs over 2 M records; to compile them took the same
-31 s), but Numba takes 1 µs to see the kind of a NamedTuple argument (a call of the session kernel took 10.7 µs, not
+(sessions took 0.99 of the time of tuples, medians of 20 pairs of runs over 2 M records). To compile them took the same
+31 s. But Numba takes 1 µs to see the kind of a NamedTuple argument (a call of the session kernel took 10.7 µs, not
 3.3), which counts where a Python aggregator makes every record a call; interpreted calls refuse one. Numba's cache sees
 neither that the fields of a bundle changed places nor that an inlined kernel changed: who edits one deletes the
 ``*.nbi`` and ``*.nbc`` files.
 
-Nothing is compiled that nobody calls, which halved the time: a kernel for kernels has no entry from Python (to take
-tuples of arrays apart is more code than most kernels are), none has an entry from C; and a number that one kernel hands
-to another is an int64, be it a literal or narrower, so that the other has one version for all. A kernel for kernels is
-inlined: a call hands over every array of its tuples in seven words (sessions took a third longer with calls).
+Only what is called is compiled, which halved the time. A kernel for kernels has no entry from Python (to unpack tuples
+of arrays is more code than most kernels are), and none has an entry from C. A number that one kernel passes to another
+is an int64, be it a literal or narrower, so that the other has one version for all. A kernel for kernels is inlined: a
+call hands over every array of its tuples in seven words (sessions took a third longer with calls).
 """
 
 import functools
@@ -200,4 +200,4 @@ array_kernel = _decorator(is_inner=False, **_options(is_inner=False, makes_array
 inner_array_kernel = _decorator(is_inner=True, **_options(is_inner=True, makes_arrays=True))
 """Kernels call it, and it makes arrays."""
 inlined_kernel = _decorator(is_inner=False, inline="always")
-"""Kernels call it, and so may Python; a few lines that Numba puts where the call stands, before it looks at kinds."""
+"""Kernels call it, and so may Python; a few lines that Numba inlines at the call, before it infers types."""

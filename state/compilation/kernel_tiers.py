@@ -39,7 +39,7 @@ NEXT_STEP = (
 )
 
 Tell = Callable[[str, int, int], None]
-"""Told what is done, and how many of how many."""
+"""Called with what is done, and how many of how many."""
 
 
 class KernelTiers:

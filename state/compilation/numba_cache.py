@@ -1,9 +1,9 @@
 """Numba's cache on disk, written by several processes.
 
 Owns the locks, and how a version is written. Rule: one process at a time writes to a folder, code before the index that
-names it. Numba takes no lock and writes the index first: of two processes that compile a function for different
-arguments both would write the same file, and a reader could find old code under a new name. An index that names a
-class which has moved since (a bundle of arrays) is that of another version, and counts as empty.
+names it. Numba takes no lock and writes the index first. Two processes that compile a function for different arguments
+would write the same file, and a reader could find old code under a new name. An index that names a class which has
+moved since (a bundle of arrays) is that of another version, and counts as empty.
 """
 
 import os

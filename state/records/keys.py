@@ -1,6 +1,6 @@
 """The interner of one task's keys: serialized bytes to dense ints, and back.
 
-Owns the bytes of every key the task has met. Rule: codes count from 0 in order of first appearance and never change;
+Owns the bytes of every key of the task so far. Rule: codes count from 0 in order of first appearance and never change;
 two keys have one code exactly when their bytes are equal; null is NULL_CODE. What only the task's memory holds: codes
 are never stored.
 """
@@ -46,7 +46,7 @@ def canonical_bytes(serde: Serde, keys: pa.Array) -> pa.BinaryArray:
 
 
 class Keys:
-    """Keys of one serde. ``len(keys)`` is the number of keys met so far, and the next code."""
+    """Keys of one serde. ``len(keys)`` is the number of keys so far, and the next code."""
 
     def __init__(self, serde: Serde) -> None:
         self.serde = serde
@@ -66,7 +66,7 @@ class Keys:
 
     @property
     def data(self) -> np.ndarray:
-        """Bytes of all keys, uint8. A view, right for the codes of this moment; ask again after ``intern``."""
+        """Bytes of all keys, uint8. A view, right for the current codes; ask again after ``intern``."""
         return self._data[: self._offsets[self._count]]
 
     @property
@@ -97,7 +97,7 @@ class Keys:
         return np.where(codes == NULL_CODE, codes, self._forms[codes])
 
     def _extend_forms(self) -> None:
-        """Keys that were met since are in that form."""
+        """Keys that were added since are in that form."""
         if len(self._forms) < len(self):
             more = np.arange(len(self._forms), len(self), dtype=np.int32)
             self._forms = np.concatenate([self._forms, more])
@@ -149,8 +149,8 @@ class Keys:
         return every.take(_indices(codes))
 
     def as_dictionary(self, codes: np.ndarray) -> pa.Array:
-        """``typed``; text as a dictionary array (indices int32, dictionary ``large_string``) of all keys met, of which
-        none is copied: every dictionary begins with those from before.
+        """``typed``; text as a dictionary array (indices int32, dictionary ``large_string``) of all keys so far, of
+        which none is copied: every dictionary begins with the previous one.
         """
         if self.serde != _TEXT:
             return self.typed(codes)

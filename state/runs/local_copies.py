@@ -1,9 +1,9 @@
 """Warm copies of state files on a worker's disk, as memory-mapped Arrow.
 
 Owns a directory of copies, one folder a state file. Rule: a copy is made of one committed file, which never changes,
-and is used only if its seal names that file, this form of rows and the very files that were written; else it is made
-again from Delta. It never represents a file that is gone. So it may be deleted, damaged or belong to another warehouse:
-that costs time and nothing else.
+and is used only if its seal names that file, this form of rows and the files that were written. Else it is made again
+from Delta. It never represents a file that is gone. So it may be deleted, damaged or belong to another warehouse: that
+costs time and nothing else.
 """
 
 import hashlib
@@ -70,7 +70,8 @@ def open_run(state_file: StateFile, form: RowForm, cache: str | None) -> Run:
 def make_copy(state_file: StateFile, form: RowForm, cache: str, goes_on: Callable[[int], bool]) -> None:
     """Make the warm copy of ``state_file`` piece by piece, where there is none yet.
 
-    ``goes_on``: told after each piece how many rows were copied so far; False gives it up, and nothing of it stays.
+    ``goes_on``: called after each piece with the number of rows copied so far; False gives it up, and nothing of it
+    stays.
     """
     if _sealed(_folder(cache, state_file), state_file, form) is None:
         _copy(state_file, form, cache, goes_on)
@@ -254,7 +255,7 @@ def _pieces(state_file: StateFile, form: RowForm) -> Iterator[pa.Table]:
 
 
 class _Unsorted(Exception):
-    """Rows of a file do not stand by rising hash."""
+    """Rows of a file are not sorted by rising hash."""
 
 
 def _copy(state_file: StateFile, form: RowForm, cache: str, goes_on: Callable[[int], bool]) -> None:
@@ -283,7 +284,7 @@ def _write(
 
 
 def _rising(pieces: Iterable[pa.Table], form: RowForm) -> Iterator[pa.Table]:
-    """``pieces``, as long as their rows stand by rising hash; then raises _Unsorted."""
+    """``pieces``, as long as their rows are sorted by rising hash; then raises _Unsorted."""
     last = 0
     for piece in pieces:
         hashes = form.hashes(piece)

@@ -1,8 +1,8 @@
 """Durable rows of one store and partition, as runs: rows by rising hash of their key, one run a file.
 
 Owns how rows are found among runs, and how runs are merged. Rule: of the rows with one row key that of the newest run
-counts; a run never changes. What a task needs is found by the keys that it touches, and by the time at which a row acts
-by itself, so that the cost follows what is asked for and not what is there.
+counts; a run never changes. The rows that a task needs are found by the keys that it touches, and by the time at which
+a row's timer fires. So the cost depends on the rows asked for and not on the size of the store.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +18,7 @@ from ..records.key_interning import hash_rows
 from ..times import UNBOUNDED
 
 NEVER = np.int64(UNBOUNDED)
-"""Due time of a row that never acts by itself."""
+"""Due time of a row without a timer."""
 
 MERGED_ROWS = 262_144
 """Rows that a merge holds at a time, about."""
@@ -34,8 +34,8 @@ class RowForm:
     """What the rows of a store are. ``schema``: the store's own columns, `increment` and `deleted`.
 
     ``row_key``: columns that name a row. ``found_by``: of every row the serialized key by which it is looked for; rows
-    of one row key have one. ``due_ms``: of every row the time at which it acts by itself (NEVER: it does not), or None
-    when no row does. ``name`` tells forms apart.
+    of one row key have one. ``due_ms``: of every row the time at which its timer fires (NEVER: it has none), or None
+    when no row has one. ``name`` distinguishes forms.
     """
 
     name: str
@@ -131,7 +131,8 @@ def due_index(due_ms: np.ndarray, first: int = 0) -> tuple[np.ndarray, np.ndarra
 
 
 def newest(rows: pa.Table, row_key: Sequence[str]) -> np.ndarray:
-    """The last of ``rows`` with each row key (in each partition), as rising row numbers. They stand oldest first."""
+    """The last of ``rows`` with each row key (in each partition), as rising row numbers. They are sorted oldest
+    first."""
     keys = [name for name in ("partition", *row_key) if name in rows.column_names]
     frame = pl.from_arrow(rows.select(keys).append_column("row", pa.array(np.arange(len(rows)))))
     assert isinstance(frame, pl.DataFrame)
@@ -140,7 +141,7 @@ def newest(rows: pa.Table, row_key: Sequence[str]) -> np.ndarray:
 
 
 def every_row(runs: Sequence[Run], form: RowForm) -> pa.Table:
-    """The newest row of every row key that is not deleted; ``runs`` stand oldest first."""
+    """The newest row of every row key that is not deleted; ``runs`` are sorted oldest first."""
     return _live([run.part(0, len(run), form.schema) for run in runs], form)
 
 
@@ -156,7 +157,7 @@ def _live(pieces: list[pa.Table], form: RowForm) -> pa.Table:
 
 
 def live_rows(rows: pa.Table, row_key: Sequence[str]) -> pa.Table:
-    """The last of ``rows`` with each row key (in each partition) that is not deleted. They stand oldest first."""
+    """The last of ``rows`` with each row key (in each partition) that is not deleted. They are sorted oldest first."""
     rows = rows.take(pa.array(newest(rows, row_key)))
     return rows.filter(pc.invert(rows["deleted"]))
 

@@ -1,4 +1,4 @@
-"""What a Python function says, in a few digits, so that another one can be told from it.
+"""A short digest of a Python function's code, which differs when the code does.
 
 Rule: the digits are of its code, its defaults and all that it encloses, not of the lines where it is; they hold for
 one version of Python, and of this module.

@@ -1,8 +1,8 @@
 """Several fields in one value, for messages between our own sub-topologies: exact, and of any serdes.
 
-Rule: a field is its length (int32, big-endian, -1 for null) and then the bytes that its serde writes; a value is its
-fields, one after the other, in the order in which they are named. A null value is null. What is cut off, or followed by
-more, is bad.
+Rule: a field is its length (int32, big-endian, -1 for null) and then the bytes that its serde writes. A value is its
+fields, one after the other, in the order in which they are named. A null value is null. Bytes that are cut off, or
+followed by more, are bad.
 """
 
 from dataclasses import dataclass

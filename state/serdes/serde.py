@@ -66,8 +66,8 @@ class Serde:
         """A JSON object with declared fields, such as ``"user string, ms long, tags array<string>"``, or a JSON value
         of one type, such as ``"array<string>"``.
 
-        Types are all those of Spark's DDL: decimals, dates, times, timestamps, maps and binary too (docs/types.md).
-        What is taken and what is bad is in json_reader. Raises ConfigError for a schema it cannot read.
+        Types are all those of Spark's DDL: decimals, dates, times, timestamps, maps and binary too (docs/types.md). Bad
+        texts are those of json_reader. Raises ConfigError for a schema it cannot read.
         """
         return Serde(JsonCodec(parse_schema(schema)))
 
@@ -150,7 +150,7 @@ class Serde:
     def variant() -> "Serde":
         """A long with ``|n| < 2^56`` (8 bytes, big-endian) or a string that does not begin with U+0000 (UTF-8).
 
-        The first byte tells them apart: of such a long it is 0x00 or 0xff, of such a string it is neither.
+        The first byte distinguishes them: of such a long it is 0x00 or 0xff, of such a string it is neither.
         """
         return Serde(VariantCodec())
 

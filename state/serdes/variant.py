@@ -1,4 +1,4 @@
-"""A value that is a long or a string, told apart by its first byte.
+"""A value that is a long or a string, distinguished by its first byte.
 
 Rule: a long has ``|n| < 2^56``, so its first byte (big-endian) is 0x00 or 0xff. A string does not begin with U+0000,
 and no UTF-8 begins with 0xff. Bytes that begin like a long and are not 8 long are bad. No bytes are the empty string.

@@ -1,7 +1,7 @@
 """A table in memory: values of any Arrow type by key, or by key and window, each with its record time.
 
 Owns the slots and the values that they refer to. Rule: a kernel refers to row r of the batch it is called with as
-``row_reference(r)``; ``gather`` reads such references, and ``keep`` takes the rows that are still referred to into the
+``row_reference(r)``. ``gather`` reads such references, and ``keep`` copies the rows that are still referred to into the
 heap, before the batch is gone.
 """
 

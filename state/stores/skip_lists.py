@@ -1,10 +1,10 @@
 """Skip lists over linked lists, so that a place far down a long list is found in few steps.
 
-Owns the skip lists and the search; who owns the list links its items. Rule: a list goes by falling order. One in 16
-of its items also is in a skip list above it, one in 16 of those in the next skip list; an item's height is a function
-of its number. A list gets skip lists when somebody first walks far down it, and keeps them until ``clear``: lists
-that are met at their beginning only, as most are, cost nothing. Without room for skip lists a search takes longer and
-finds the same.
+Owns the skip lists and the search; who owns the list links its items. Rule: a list goes by falling order. One in 16 of
+its items also is in a skip list above it, one in 16 of those in the next skip list; an item's height is a function of
+its number. A list gets skip lists when somebody first walks far down it, and keeps them until ``clear``: lists that are
+read at their beginning only, as most are, cost nothing. Without room for skip lists a search takes longer and finds the
+same.
 """
 
 import numpy as np
@@ -178,7 +178,7 @@ def _node(skip_lists, item, following, below):  # type: ignore[no-untyped-def]
 
 @inner_kernel
 def _height(item):  # type: ignore[no-untyped-def]
-    """In how many skip lists an item stands: its number, mixed, begins with so many times four zero bits."""
+    """In how many skip lists an item is: its number, mixed, begins with so many times four zero bits."""
     mixed = (np.int64(item) * 2654435761) & 0xFFFFFFFF
     mixed = ((mixed ^ (mixed >> 15)) * 739982445) & 0xFFFFFFFF
     mixed ^= mixed >> 12

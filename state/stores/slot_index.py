@@ -1,7 +1,7 @@
 """Open-addressing index from (key code, start, end) to the slot that holds it.
 
 Owns nothing but the probing. Rule: linear probing over a power-of-two table of slot numbers (-1 is empty); a deletion
-shifts later entries back, so that no probe ever meets a grave. Compiled, and inlined into the kernels.
+shifts later entries back, so that no probe ever finds a grave. Compiled, and inlined into the kernels.
 """
 
 import numpy as np

@@ -1,10 +1,10 @@
 """The working form of a store: rows as slots of parallel arrays that grow, with an index and a free list.
 
-Owns memory only. What a kernel reads of one slot lies side by side (``block``: a row a slot, its columns seen as
-arrays), since a slot is met at random and a cache miss costs more than all the arithmetic. Rule: a slot is *live*
-(found by key), *free*, or a *grave*: removed in this increment while the durable table still has its row, so that a
-deleted mark must be written. Kernels allocate and remove slots; between two kernel calls ``reserve`` makes room, since
-a kernel cannot.
+Owns memory only. The columns that a kernel reads of one slot are adjacent (``block``: a row a slot, with arrays as
+views of its columns). The reason: slots are read at random and a cache miss costs more than all the arithmetic. Rule: a
+slot is *live* (found by key), *free*, or a *grave*: removed in this increment while the durable table still has its
+row. Of a grave a deleted mark must be written. Kernels allocate and remove slots; between two kernel calls ``reserve``
+makes room, since a kernel cannot.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,7 @@
-"""A value heap that continues in a file when memory is full (what KIP-328 wished for as spillToDiskWhenFull).
+"""A value heap that continues in a file when memory is full (KIP-328's proposed spillToDiskWhenFull).
 
-Rule: at most ``records_max`` values and ``bytes_max`` bytes of them stay in memory; what would be more is written,
-batch by batch, to one anonymous temporary file, which is gone when the heap is, and read from there through a memory
-map.
+Rule: at most ``records_max`` values and ``bytes_max`` bytes of them stay in memory. The others are written, batch by
+batch, to one anonymous temporary file, which is deleted with the heap, and read from there through a memory map.
 """
 
 import mmap

@@ -1,4 +1,4 @@
-"""The working form of a table: one slot for every key (and window) that was ever met, whether it has a value or not.
+"""The working form of a table: one slot for every key (and window) that ever occurred, whether it has a value or not.
 
 Owns memory only. Rule: a slot is found once for every row, compiled, and is a plain number from then on; a plain key's
 slot is its code, a windowed key's slot is found through the index. ``reference`` says where the value is, NO_REFERENCE
@@ -27,7 +27,7 @@ class TableSlots(Slots):
         super().__init__(capacity)
 
     def enter(self, key: np.ndarray, start: np.ndarray | None, end: np.ndarray | None) -> np.ndarray:
-        """Slot of every row's key (a code, not NULL_CODE) and window; keys met for the first time get one."""
+        """Slot of every row's key (a code, not NULL_CODE) and window; new keys get one."""
         if not self.is_indexed:
             most = int(key.max(initial=-1)) + 1
             if most > self.capacity:
@@ -45,7 +45,7 @@ class TableSlots(Slots):
         return at
 
     def find(self, key: np.ndarray, start: np.ndarray | None, end: np.ndarray | None) -> np.ndarray:
-        """Slot of every row's key and window, -1 for one that was never met and for NULL_CODE."""
+        """Slot of every row's key and window, -1 for one that never occurred and for NULL_CODE."""
         if not self.is_indexed:
             return np.where(key < self.capacity, key, -1).astype(np.int64)
         assert start is not None

@@ -5,8 +5,8 @@ Owns memory and the search. Rule: the records of a key and a side lie together i
 of times is one bisection and one run of memory; block ``2 * key + side`` says where. A full block forgets its expired
 records or moves to one of twice its room; a kernel asks ``has_room`` first, and between two kernel calls ``sweep``
 moves what is alive to a new pool. A record that comes far from the end of its block is not put between the others, all
-of which would have to move, but into a list beside the block, by rising time, until the next sweep; who reads a range
-takes from both (``is_late_next``).
+of which would have to move. It is put into a list beside the block, by rising time, until the next sweep. A reader of a
+range reads both (``is_late_next``).
 """
 
 from typing import NamedTuple

@@ -1,11 +1,11 @@
 """The working form of a versioned store (KIP-889): every key's versions by time, and the store's own stream time.
 
-Owns memory only; what a put and a lookup do is in jobs/operators/tables/versioned_store_kernel.py. A slot is a
-version ``[start, end)`` of ``key``: ``reference`` is its value in the heap (TOMBSTONE: deleted), ``older`` the slot of
-the version before it; ``heads[key code]`` is the key's newest version, and a long history has ``skip_lists``. ``end``
-LATEST: the version that ``get`` answers. A *mark* (``start == end``) is a deletion of a key that had no version. Rule:
-a version whose end is not after ``stream time - history retention`` is never answered again, and no put can tell
-whether it is still there, so it leaves the store; a latest one never does.
+Owns memory only; puts and lookups are in jobs/operators/tables/versioned_store_kernel.py. A slot is a version ``[start,
+end)`` of ``key``: ``reference`` is its value in the heap (TOMBSTONE: deleted), ``older`` the slot of the version before
+it. ``heads[key code]`` is the key's newest version, and a long history has ``skip_lists``. The version with ``end``
+LATEST is the one that ``get`` answers. A *mark* (``start == end``) is a deletion of a key that had no version. Rule: a
+version whose end is not after ``stream time - history retention`` is never answered again, and no put depends on it, so
+it is removed from the store. A latest one never is.
 """
 
 from typing import NamedTuple
@@ -93,7 +93,7 @@ class Versions:
         self.cover()
 
     def cover(self) -> None:
-        """Make room for every key met so far."""
+        """Make room for every key so far."""
         if len(self.keys) > len(self.heads):
             heads = np.full(max(2 * len(self.heads), len(self.keys)), NO_SLOT, np.int64)
             heads[: len(self.heads)] = self.heads
@@ -125,8 +125,8 @@ class Versions:
         self._trim(limit)
 
     def _trim(self, limit: int) -> None:
-        """Forget deletions that history now begins with: nothing tells them from having had no version, but for their
-        end when nothing else of history is left, which a mark keeps.
+        """Forget deletions that history now begins with: they look the same as having had no version. Only their end
+        matters when nothing else of history is left, and a mark keeps that.
         """
         s = self.slots
         is_bare = ((s.flags & LIVE) > 0) & (s.older == NO_SLOT) & (s.reference == TOMBSTONE)

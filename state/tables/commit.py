@@ -121,10 +121,10 @@ def replace_files(
     """Make ``files`` all that the table has, in one Delta transaction; return a version that holds the increment.
 
     Files that are live stay untouched, the others come and go; a table that already has ``increment`` is left as it is.
-    ``fenced``: app ids of the epochs before, which get the mark too, so that runners who are still at work under them
-    are refused; raises Fenced where one of them has a later mark: its runner was shut out by somebody else since, who
-    shuts this one out too. The table gains the columns that it lacks, as of ``commit_files``; columns of other types
-    are taken over where no live file stays. Raises as ``commit_files``.
+    ``fenced``: app ids of earlier epochs, which get the mark too, so that runners that still work under them are
+    refused. Raises Fenced where one of them has a later mark: a third runner has shut its runner out since, and shuts
+    this one out too. The table gains the columns that it lacks, as of ``commit_files``; columns of other types are
+    taken over where no live file stays. Raises as ``commit_files``.
     """
     table = create_table(path, schema, partition_by=["partition"], storage_options=storage_options)
     if _has_increment(table, path, app_id, increment):

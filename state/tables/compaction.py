@@ -1,10 +1,10 @@
 """Small files become larger ones, so that a table of many increments costs no more to open than one of few.
 
-Owns what is merged and when. Rule: rows, their order and their columns stay what they are; a merge is a Delta
-transaction of its own that changes no data (as OPTIMIZE), so who reads a version before it, or the table's changes,
-sees nothing. It runs inside an increment, between its plan and its done row, so that its files are as safe from vacuum
-as those of the increment, and under the increment's mark, so that of two runners one merges and a restatement ends
-both: Delta lets two transactions remove one file. One that died is done by a later increment. State has its own way
+Owns what is merged and when. Rule: rows, their order and their columns stay unchanged. A merge is its own Delta
+transaction that changes no data (as OPTIMIZE), so a reader of an earlier version, or of the table's changes, sees
+nothing. It runs inside an increment, between its plan and its done row, so its files are as safe from vacuum as those
+of the increment. It has the increment's mark, so that of two runners one merges and a restatement ends both: Delta lets
+two transactions remove one file. If it dies, a later increment does it. State is compacted differently
 (state/runs/sorted_runs.py).
 """
 

@@ -229,7 +229,7 @@ def live_files(
 
 
 def _place(file: DataFile) -> tuple[int, int, int, str]:
-    """By what files are in order; a merged one stands where the first that it took in stood."""
+    """Sort key of files. A compacted file sorts where the first file that it replaced did."""
     firsts = [file.bounds[name][0] if name in file.bounds else -1 for name in ("offset", "increment")]
     return file.partition, firsts[0], firsts[1], file.path
 

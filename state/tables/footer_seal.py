@@ -1,6 +1,6 @@
 """The seal of a Parquet file's footer: a digest in the footer itself, of the rest of it and of the file's own token.
 
-Owns where the digest stands. Page checksums cover rows alone; the footer says where they are, of what type, and which
+Owns the place of the digest. Page checksums cover rows alone; the footer says where they are, of what type, and which
 row groups a reader may leave out. Rule: a file that has a seal says so by its name (``<token>.sealed.parquet``), which
 Delta's log keeps, so that a damaged seal is never taken for a file without one. Files of Spark's landing, and of
 versions before seals, have none.
@@ -55,7 +55,8 @@ def _digest(footer: bytes, token: str) -> str:
 
 
 class SealedFile:
-    """A new Parquet file, as its writer sees it: ``finish`` is told before the footer comes, ``close`` seals it."""
+    """A new Parquet file, as its writer sees it: ``finish`` is called before the footer is written, ``close`` seals
+    it."""
 
     def __init__(self, sink: Any, token: str) -> None:
         self.sink, self.token = sink, token

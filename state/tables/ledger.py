@@ -248,7 +248,7 @@ class LedgerOf(Generic[P, D]):
 
     def compact(self, increment: int) -> None:
         """Merge its small files, if ``increment``, which is at work, is one of those that do
-        (state/tables/compaction.py), and forget the log before its newest versions: who is at work asks for the newest
+        (state/tables/compaction.py). Forget the log before its newest versions: a runner at work asks for the newest
         only, also after a long pause.
         """
         version = compact(
@@ -276,7 +276,7 @@ class LedgerOf(Generic[P, D]):
         return Rows([], []) if table is None else self._read_newest(table)
 
     def _read_newest(self, table: DeltaTable) -> Rows[P, D]:
-        """Rows of the last two increments: enough for what is done and what is pending. Where the last is a restatement
+        """Rows of the last two increments: enough to see the done and the pending one. Where the last is a restatement
         that left numbers out and is pending, all rows.
         """
         newest = highest(table, "increment") or 0

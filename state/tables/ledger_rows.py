@@ -39,7 +39,7 @@ class RowContent:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """The row that ``content`` tells of; a field that it leaves out has its default."""
+        """The row that ``content`` is; a field that it leaves out has its default."""
         known = {each.name for each in fields(cls)} - {"unknown"}
         return cls(
             **{name: value for name, value in content.items() if name in known},
@@ -87,7 +87,7 @@ class PlanRow(RowContent):
     by_arrival: bool = False
     """Whether records are taken in the order of their arrival."""
     flushes: bool = False
-    """At the end of history: every task is advanced to the end of time."""
+    """At the end of history: every task is advanced to it."""
     until_ms: int | None = None
     """Of each partition only what is before its first record, or recorded time, of that time or later was read."""
     changes: list[dict[str, Any]] | None = None
@@ -136,7 +136,7 @@ class DoneRow(RowContent):
     tasks: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Where each task continues, by its TaskId as text."""
     tape_times: Cut | None = None
-    """Largest record time read of each partition of topics that meet others in a task."""
+    """Largest record time read of each partition of topics that are merged with others in a task."""
     lateness: dict[str, float | int | None] | None = None
     lateness_by_sub_topology: dict[str, dict[str, float | int | None]] | None = None
     seconds_by_sub_topology: dict[str, dict[str, float]] | None = None
@@ -185,7 +185,7 @@ class LandingRow(RowContent):
     gaps: dict[str, list[int]] = field(default_factory=dict)
     """Offsets `[from, to)` that were gone from the broker and are skipped."""
     source: dict[str, Any] = field(default_factory=dict)
-    """`kind`, and what else tells the source from others."""
+    """`kind`, and what else identifies the source."""
     records: int | None = None
     table_version: int | None = None
     """Of the landed table, at the end of the increment."""
@@ -223,7 +223,7 @@ class LandingPlanRow(LandingRow):
     seen: list[str] | None = None
     """Columns of the files that some row had."""
     mapping_changes: dict[str, list[Any]] | None = None
-    """Field of the mapping to what it was in the landing before and what it is."""
+    """Field of the mapping to its value in the previous landing and its value now."""
     gives_up: int | None = None
     """The increment whose plan, of which nothing is committed, this one takes the place of."""
 

@@ -11,7 +11,7 @@ LANDED_DEAD_LETTER = "landed_dead_letter"
 
 
 class TableName(str):
-    """A table: its kind, and the name that tells it from others of the kind: "outputs/clicks", "state/c", "dropped".
+    """A table: its kind, and its name among those of the kind: "outputs/clicks", "state/c", "dropped".
 
     It is the text itself, so that it can be in JSON and name a folder.
     """

@@ -48,7 +48,7 @@ def remember_options(directory: str, options: Mapping[str, str] | None) -> None:
 
 
 def options_of(directory: str) -> dict[str, str] | None:
-    """What this process was told of the store of ``directory``; None: nothing."""
+    """The options that this process was given for the store of ``directory``; None: no options."""
     options = _OPTIONS.get(_store_of(directory)) if "://" in directory else None
     return None if options is None else dict(options)
 

@@ -227,7 +227,8 @@ class Warehouse:
     """A directory, or a URI that both pyarrow and Delta can open, with every table beneath it.
 
     ``storage_options``: how an object store is reached, in the words of Delta (delta-rs): "AWS_ENDPOINT_URL",
-    "AWS_REGION", … They go along to wherever its tasks run; None: what this process was told of the store, if anything.
+    "AWS_REGION", … They are sent along with its tasks; None: the options that this process was given for the store, if
+    any.
     """
 
     root: str

@@ -239,7 +239,7 @@ def test_what_the_listener_raises_stops_the_run_at_a_step_and_is_logged_in_betwe
     run(warehouse, through(slow), listener)
 
     assert told.all[-1].step == "done"
-    assert [record.message for record in caplog.records] == ["progress is not told until the stage ends"]
+    assert [record.message for record in caplog.records] == ["progress is not reported until the stage ends"]
 
     def refuses(progress: Progress) -> None:
         raise InterruptedError

@@ -30,7 +30,7 @@ MOMENTS = ("count", "first", "mean", "squares")
 
 @kernel
 def fold_moments(program, values, valid, state, wanted, wanted_old, new, old):  # type: ignore[no-untyped-def]
-    """Fold ``values`` of the rows into ``state`` by slot: columns as of MOMENTS, float64.
+    """Fold ``values`` of the rows into ``state`` by slot: columns as of `MOMENTS`, float64.
 
     ``new``, ``old``: the same columns of wanted updates; other parameters as of ``folding_kernel.fold_numbers``.
     """
@@ -103,7 +103,7 @@ class MomentsFold(Fold):
 
 
 class MomentsState(FoldState):
-    """MOMENTS, a row a slot."""
+    """`MOMENTS`, a row a slot."""
 
     saved_type = pa.struct([(name, pa.float64()) for name in MOMENTS])
 

@@ -1,7 +1,8 @@
 """Aggregates of streams: the frame that all of them share.
 
-Rule: ``_decide`` runs the kernel, folds carry its program out, and the updates continue in the order of the kernel, or,
-when results continue at the close of their windows only, in the order in which Kafka's stores show them.
+Rule: ``_decide`` runs the kernel and folds carry its program out. The updates are forwarded in the order of the kernel.
+When results are emitted at the close of their windows only, they are forwarded in the order in which Kafka's stores
+show them.
 """
 
 from abc import abstractmethod

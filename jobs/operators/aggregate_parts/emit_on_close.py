@@ -3,9 +3,9 @@ KStreamSessionWindowAggregate).
 
 Owns the close time at which results were emitted last (Kafka's ``lastEmitWindowCloseTime``), which is saved with the
 state. Rule: a window has a position, its start (of a session its end); it has closed once ``position <= close - lag``,
-where ``close = stream time - wait``. It leaves at the first record after which that is so, once, and only if its store
-still shows it then: the record was put before, so that a jump of stream time loses windows, as it does in Kafka, but
-not with ``is_lossless``. The emit interval is 0: every record looks.
+where ``close = stream time - wait``. It is emitted once, at the first record after which that holds, and only if its
+store still shows it then. The record is put before the store is read, so a jump of stream time loses windows, as in
+Kafka; with ``is_lossless`` it does not. The emit interval is 0: every record looks.
 """
 
 import numpy as np

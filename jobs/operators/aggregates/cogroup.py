@@ -1,9 +1,9 @@
 """One aggregate of several grouped streams (CogroupedKStream; KIP-150).
 
 Owns nothing of its own: an aggregate of one kind, whose store all streams share. Rule: records come in the order of
-jobs/operators/base/forward_order.py; each goes to the aggregator of its stream, record by record, and each stream has a
-stream time of its own, as in Kafka, where every stream has a processor of its own; with semantics "kip" all share one,
-so that a window which has closed stays so. Every update is forwarded.
+jobs/operators/base/forward_order.py; each goes to the aggregator of its stream, record by record. Each stream has its
+own stream time, as in Kafka, where every stream has its own processor. With semantics "kip" all streams share one
+stream time, so a closed window stays closed. Every update is forwarded.
 """
 
 from dataclasses import replace

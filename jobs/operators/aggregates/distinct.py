@@ -2,11 +2,11 @@
 the older proposal of KIP-655; Kafka Streams does not have it).
 
 Owns how many records each window took. Rule: a record is forwarded at once, under the windowed key and otherwise
-unchanged, when it begins a window; when the window has taken records before, it is a duplicate, which is counted and
-not dropped. Windows, null keys and late records are those of the aggregations: a time window takes records while ``end
-> stream time - grace``; a session grows and merges by duplicates too, so records that bridge two sessions make one of
-them, and only a record with no session near it begins one: ``[time, time]``. A record without an id begins windows of
-its own and is never anybody's duplicate.
+unchanged, when it begins a window. When the window has taken records before, the record is a duplicate, which is
+counted and not dropped. Windows, null keys and late records are those of the aggregations. A time window takes records
+while ``end > stream time - grace``. A session grows and merges by duplicates too, so records that bridge two sessions
+make one of them. Only a record with no session near it begins one: ``[time, time]``. A record without an id begins
+windows of its own and is never anybody's duplicate.
 """
 
 from dataclasses import replace

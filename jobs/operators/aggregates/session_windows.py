@@ -1,11 +1,12 @@
 """Session windows (KStreamSessionWindowAggregate, SessionWindows; KIP-94, KIP-825 emit on close).
 
 Owns one aggregate a key and session ``[start, end]``, closed on both sides. The rule is in
-jobs/operators/aggregates/session_windows_kernel.py: the gap is inclusive, a merged session is refused iff ``end <
-stream time - grace - gap``, and the store shows sessions while ``end >= store time - retention + 1``. An update's time
-is the session's end; updates carry no headers. A session is final, and leaves when only final results do, once ``end <
-stream time - grace - gap``, if its store still has it: a persistent one by whole segments of max(retention / 2, 60 s),
-in order of (end, start, key bytes), in memory to the millisecond, in order of (end, key bytes, falling start).
+jobs/operators/aggregates/session_windows_kernel.py: the gap is inclusive, and a merged session is refused iff ``end <
+stream time - grace - gap``. The store shows sessions while ``end >= store time - retention + 1``. An update's time is
+the session's end; updates carry no headers. A session is final, and is emitted when only final results are, once ``end
+< stream time - grace - gap``, if its store still has it. A persistent store drops sessions by whole segments of
+max(retention / 2, 60 s), in order of (end, start, key bytes); a store in memory drops them to the millisecond, in order
+of (end, key bytes, falling start).
 """
 
 import numpy as np

@@ -46,8 +46,8 @@ class Windows(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What the kernel writes. ``go_on``: sessions continue in their slots; what is merged into nothing is what it
-    was.
+    """What the kernel writes. ``go_on``: sessions continue in their slots; a session that merges no other one is
+    unchanged.
     """
 
     updates: bool

@@ -2,9 +2,9 @@
 KIP-450).
 
 Rule: windows are ``[start, start + difference]``, both inclusive. A record at t updates every window that has t and
-still takes records (``end >= stream time - grace``; equal is in time), by falling start; makes the window after the
-newest record before it, its own left window ``[t - difference, t]``, and, if later records are near, its own right
-window ``[t + 1, ...]``, which is a copy of what was there before it and is never too late. A record before
+still takes records (``end >= stream time - grace``; equal is in time), by falling start. It makes the window after the
+newest record before it, and its own left window ``[t - difference, t]``. If later records are near, it makes its own
+right window ``[t + 1, ...]``, which is a copy of what was there before it and is never too late. A record before
 ``difference`` is early: it has no left window but shares ``[0, difference]``, which is updated last, the others by
 rising start. A record is refused whole if ``t + difference < stream time - grace``. Null keys and values are refused
 before the clock moves. The store shows windows from its own newest start less the retention on; one made before that is

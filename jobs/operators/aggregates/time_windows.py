@@ -3,9 +3,10 @@ KIP-825 emit on close).
 
 Owns one aggregate a key and window ``[start, start + size)``. The rule is in
 jobs/operators/aggregates/time_windows_kernel.py: a window takes records while ``end > stream time - grace``; the
-update's time is the largest record time in the window. A window is final, and leaves when only final results do, once
-``end <= stream time - grace``, in order of (start, key bytes), if the store still shows it: a persistent one while
-``start >= store time - retention``, in memory only ``>``; with semantics "kip" in any case.
+update's time is the largest record time in the window. A window is final, and is emitted when only final results are,
+once ``end <= stream time - grace``, in order of (start, key bytes), if the store still shows it. A persistent store
+shows it while ``start >= store time - retention``, a store in memory while ``>``. With semantics "kip" it is always
+emitted.
 """
 
 import numpy as np

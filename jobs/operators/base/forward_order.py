@@ -1,4 +1,4 @@
-"""Where branches of a topology meet again: the order in which Kafka Streams would have forwarded their records.
+"""Where branches of a topology merge again: the order in which Kafka Streams would have forwarded their records.
 
 Kafka forwards depth first: an output of a node runs through the whole tree below the node's first child, then its
 second, and so on, before the node's next output starts. So the place of a record is (record of the tape, output and
@@ -42,7 +42,7 @@ def merge_in_forward_order(batches: Sequence[Batch]) -> MergedRows:
 
 
 def _merge_two(first: Batch, second: Batch) -> MergedRows:
-    """Without ways that meet again: most joins are so."""
+    """Without branches that merge again, as in most joins."""
     places = len(first) + len(second)
     merged = MergedRows(np.empty(places, np.int8), np.empty(places, np.int64))
     merge_two(first.cause, second.cause, *merged)

@@ -1,7 +1,7 @@
 """What an operator is: a batch of records in, a batch of records out, and perhaps a store between.
 
-Rule: an operator never sees a table, a clock, an increment or another operator; rows come and go in order, and every
-record it is handed is either applied, refused with the number that decided, or forwarded.
+Rule: an operator never sees a table, a clock, an increment or another operator. Rows come and leave in order, and every
+record that it receives is either applied, refused with the number that decided, or forwarded.
 """
 
 from abc import ABC, abstractmethod
@@ -151,7 +151,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Due:
-    """Durable rows that act by themselves as stream time continues: at ``column + wait_ms`` (None: all that there are
+    """Durable rows with a timer: a row fires when stream time reaches ``column + wait_ms`` (None: all that there are
     may be asked for at any time). The counter "left_ms" is a value of ``column`` up to which none is left.
 
     ``where``: only rows whose value in that column is one of those.
@@ -185,7 +185,7 @@ class StatefulOperator(Operator):
     row_key: tuple[str, ...] = WINDOW_KEY
     """Columns that name a durable row, those of them that ``rows_schema`` has."""
     due: Due | None = None
-    """Rows that act by themselves."""
+    """Rows with a timer."""
     needs_all = False
     """Any row may be asked for, by whatever record."""
 
@@ -269,7 +269,7 @@ class Links(NamedTuple):
 
 
 class SharingOperator(StatefulOperator):
-    """An operator that may use stores of others, so that it must be told when its records can continue."""
+    """An operator that may use stores of others, so it needs a signal when its records can continue."""
 
     links: Links | None = None
     """None: a chunk goes through one node after the other, and ``process`` returns what is forwarded."""
@@ -280,7 +280,7 @@ class SharingOperator(StatefulOperator):
 
     @abstractmethod
     def next_due_ms(self, *, is_tick: bool) -> int | None:
-        """The stream time, or by the wall clock (``is_tick``) the tick, at which it acts by itself next."""
+        """The stream time, or by the wall clock (``is_tick``) the tick, at which its next timer fires."""
 
     @abstractmethod
     def punctuate(self, chunk: Chunk, cause: int, nobody: Batch, *, is_tick: bool) -> None:
@@ -325,6 +325,6 @@ class StoreOperator(StatefulOperator):
 
 
 def marked(alive: pa.Table, gone: pa.Table) -> pa.Table:
-    """Rows that are there now and rows that are not any more, told apart by ``deleted``."""
+    """Rows that are there now and rows that are not any more, distinguished by ``deleted``."""
     marks = (alive, np.zeros(len(alive), np.bool_)), (gone, np.ones(len(gone), np.bool_))
     return pa.concat_tables([rows.append_column("deleted", pa.array(deleted)) for rows, deleted in marks])

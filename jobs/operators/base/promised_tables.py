@@ -1,5 +1,5 @@
-"""Which tables show what comes to a node and what leaves it, for its promises (state/promises.py), and what users'
-functions make of their serialized columns.
+"""Which tables show the records that a node receives and forwards, for its promises (state/promises.py). Also the
+results of users' functions on serialized columns.
 
 Rule: a table shows it when the steps between make one record of one, under the same key, and nobody else writes there.
 """

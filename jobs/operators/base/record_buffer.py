@@ -2,8 +2,8 @@
 
 Owns the columns of the waiting records, their durable rows, and the rule that the operators with a grace share
 (stream-table join with a grace, reorder_within). Rule: a record may leave once ``stream time - grace`` has reached its
-time (inclusive). At the front of the buffer, in the order in which they came, are the records that the operator has to
-look at; the others are behind, by time, and nothing is done with them until their time is due.
+time (inclusive). At the front of the buffer, in the order of arrival, are the records that the operator has to look at.
+The others are behind them, by time, and are not touched until their time is due.
 """
 
 from dataclasses import replace

@@ -1,13 +1,12 @@
 """Joins of two versioned tables that keep every older result right (KIP-914, "Attempt 2": an option for a later KIP).
 
 Rule: the result at any time is the join of what both tables showed at that time, so it is a versioned table too. A
-change, out of order or not, forwards every result that it makes or corrects, the oldest first: at its own time, and at
-every time up to its key's next version at which the other table began to show something else
+change, out of order or not, forwards every result that it makes or corrects, the oldest first. Their times are its own
+time, and every time up to its key's next version at which the other table began to show something else
 (jobs/operators/joins/complete_history_join_kernel.py). A result of which there was nothing and is nothing now is left
 out, unless one that is new ends there; one that is no more is a deletion. Which sides a result needs is as in
-jobs/operators/joins/table_join.py. Results are right as far back as the history retention of both tables reaches; of a
-key of which the other table has forgotten the time that is asked for, it counts as having shown nothing, as in Kafka's
-stream-table join.
+jobs/operators/joins/table_join.py. Results are right as far back as the history retention of both tables reaches. A
+lookup at a time that the other table no longer keeps for the key finds nothing, as in Kafka's stream-table join.
 """
 
 from collections.abc import Callable
@@ -145,8 +144,8 @@ def _forwards_a_result(
 ) -> np.ndarray:
     """Results to forward. ``has_own``: whether the changed side showed something before.
 
-    What is or was there, and the end of what is there now where no result has told of one before: when the other side
-    ends something that begins, and when the version ends in nothing as it began in nothing.
+    The results that exist or existed, and the end of a result that no earlier result has ended. That is so when the
+    other side ends a result that begins, and when the version ends in nothing as it began in nothing.
     """
     same = np.append(False, results.place[1:] == results.place[:-1])[: len(is_there)]
 

@@ -1,9 +1,9 @@
 """Which results of a join of two versioned tables a change corrects (KIP-914, "Attempt 2").
 
-Rule: a version that is put is valid up to the next one of its key, and in that time it meets what the other table
-showed at its beginning, and every version of the other table that began in it. Each of them is one result, at the time
-at which the later of the two began, the oldest first. Where the other table no longer tells what it showed so long ago,
-the first result is at the oldest time for which it does. A last one is what follows at the version's end.
+Rule: a version that is put is valid up to the next one of its key. It is joined with the version that the other table
+showed at its beginning, and with every version of the other table that began in that time. Each of them is one result,
+at the time at which the later of the two began, the oldest first. Where the other table no longer keeps its version of
+so long ago, the first result is at the oldest time that it keeps. A last one is what follows at the version's end.
 """
 
 from typing import NamedTuple
@@ -102,7 +102,7 @@ def begun_between(key, time, until, versions):  # type: ignore[no-untyped-def]
 
 @inner_kernel
 def add_results(key, time, until, retention, versions, results, n):  # type: ignore[no-untyped-def]
-    """Moments in ``[time, until)`` at which the other table began to show something else; number of results then."""
+    """Times in ``[time, until)`` at which the other table began to show something else; number of results then."""
     _, start, end, reference, older, _, _, counts, heads, _ = versions
     first, shown, shown_time = begin_of(key, time, until, retention, versions)
     results.time[n], results.other[n], results.other_time[n] = first, shown, shown_time

@@ -1,9 +1,9 @@
 """The right side of a foreign-key join: keeps the subscriptions and answers them (SubscriptionReceive,
 SubscriptionJoin and ForeignTableJoin processors of Kafka Streams 4.3, KIP-213, KIP-914).
 
-Owns one row a subscription, (foreign key, primary key). Rule: a subscription is answered at once with the right value
-of that moment, timed as the later of the two; a change of the right table is told to all its subscriptions by rising
-serialized primary key, with their stored hashes, timed as the change alone. A null foreign key is not stored.
+Owns one row a subscription, (foreign key, primary key). Rule: a subscription is answered at once with the current right
+value, timed as the later of the two. A change of the right table is sent to all its subscriptions by rising serialized
+primary key, with their stored hashes, timed as the change alone. A null foreign key is not stored.
 """
 
 from collections.abc import Mapping
@@ -69,7 +69,7 @@ class Subscriptions(Slots):
 class ForeignKeyJoin(MultiOperator, StatefulOperator):
     """Inputs: subscriptions, and the right table's changes. Forwards responses; ``keys`` codes their primary keys.
 
-    A right value of no bytes, such as an empty string, is told as null, as Kafka tells it.
+    A right value of no bytes, such as an empty string, is sent as null, as in Kafka.
     """
 
     row_key = SUBSCRIPTION_KEY

@@ -1,9 +1,9 @@
 """Subscriptions of a foreign-key join: who is answered when a right value changes (SubscriptionReceive,
 SubscriptionJoin and ForeignTableJoin of Kafka Streams).
 
-Rule: a subscription is put or removed in the order of arrival, then answered with the right value of that moment; a
-change of a right value is told to every subscription of its key, by rising serialized primary key. The subscriptions
-of a key are a list of slots, put in order when they are asked for and not before.
+Rule: a subscription is put or removed in the order of arrival, then answered with the current right value. A change of
+a right value is sent to every subscription of its key, by rising serialized primary key. The subscriptions of a key are
+a list of slots, put in order when they are asked for and not before.
 """
 
 from typing import NamedTuple
@@ -52,7 +52,7 @@ class RightChanges(NamedTuple):
     valid: NDArray[np.bool_]
     """False: a deletion."""
     refused: NDArray[np.bool_]
-    """Nobody is told."""
+    """No subscription is sent anything."""
 
 
 class SubscriptionColumns(NamedTuple):

@@ -1,8 +1,8 @@
 """Both ends of a foreign-key join at the left table: what it asks for, and what it makes of the answers
 (SubscriptionSendProcessorSupplier, ResponseJoinProcessorSupplier of Kafka Streams 4.3, KIP-213, KIP-914).
 
-Rule: every change of the left table sends the instructions below, with the hash of the new value; an answer whose hash
-is not that of the left table's value of that moment is stale and is dropped.
+Rule: every change of the left table sends the instructions below, with the hash of the new value. An answer whose hash
+is not that of the left table's current value is stale and is dropped.
 """
 
 from dataclasses import dataclass, replace
@@ -93,7 +93,7 @@ class ForeignKeySend(Operator):
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """int32, one element a change: what is sent to the old and what to the new foreign key, or _NOTHING."""
+    """int32, one element a change: the instruction to the old foreign key and the one to the new key, or _NOTHING."""
 
     old_instruction: np.ndarray
     new_instruction: np.ndarray

@@ -1,10 +1,10 @@
 """Stream-stream joins: inner, left and outer (KStreamKStreamJoin, KStreamJoinWindow, JoinWindows).
 
 Owns the records of both sides, each for ``before + after + grace`` of its own side's time, and for left and outer joins
-those that wait for a match. The rule is in jobs/operators/joins/stream_join_kernel.py. The emit interval of
-unmatched records, one second of wall-clock time in Kafka, is 0. A pair's time is the larger of the two, its headers
-those of the record that came later; a record that leaves without a match keeps its time and has the headers of the one
-that let it go.
+those that wait for a match. The rule is in jobs/operators/joins/stream_join_kernel.py. The emit interval of unmatched
+records, one second of wall-clock time in Kafka, is 0. A pair's time is the larger of the two, its headers those of the
+record that came later. A record that is emitted without a match keeps its time and has the headers of the one that
+released it.
 """
 
 from typing import NamedTuple
@@ -308,7 +308,7 @@ class StreamJoin(MultiOperator, StatefulOperator):
         return joined_schema(*self.context.shapes)
 
     def _alive(self) -> _Rows:
-        """Every record that a later one may meet, and every one that waits."""
+        """Every record that a later one may join, and every one that waits."""
         block, records = self.store.alive(self._oldest_ms)
         pool = self.store.pool[records]
         met = block % 2, block // 2, pool[:, TIME], pool[:, SEQUENCE], pool[:, REFERENCE]

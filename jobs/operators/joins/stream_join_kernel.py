@@ -1,13 +1,13 @@
-"""Which records of two streams meet (KStreamKStreamJoin, KStreamJoinWindow, JoinWindows).
+"""Which records of two streams are joined (KStreamKStreamJoin, KStreamJoinWindow, JoinWindows).
 
-Rule: a left record at t meets right ones in ``[t - before, t + after]``, a right one left ones in ``[t - after, t +
-before]``, bounds no lower than 0, as far as the other side's store shows them. Of one record come, in this order: all
-waiting ones whose windows are closed, if its time is the stream time; its pairs, by time and arrival; itself alone, if
-it has no pair, its side is an outer one and its window, without grace, is over, else it waits (of JoinWindows.of:
-alone in any case). Then it is stored.
-A store shows ``time >= its own newest time - retention + 1``; a put at or before that limit is refused.
-Stream time is that of both sides and moves on before any check. A null key or a null value is refused, except that a
-null key of an outer side continues alone; a null value moves the time of an in-memory store.
+Rule: a left record at t is joined with right ones in ``[t - before, t + after]``, a right one left ones in ``[t -
+after, t + before]``, bounds no lower than 0, as far as the other side's store shows them. A record causes these
+results, in this order. First all waiting records whose windows are closed, if its time is the stream time. Then its
+pairs, by time and arrival. Then itself alone, if it has no pair, its side is an outer one and its window, without
+grace, is over. Else it waits (of JoinWindows.of: it never waits). Then it is stored. A store shows ``time >= its own
+newest time - retention + 1``; a put at or before that limit is refused. Stream time is that of both sides and moves on
+before any check. A null key or a null value is refused, except that a null key of an outer side continues alone; a null
+value moves the time of an in-memory store.
 """
 
 import numpy as np
@@ -56,8 +56,8 @@ AT_ONCE = 2
 """In IS_OUTER: a record without a pair continues alone at once, and none waits (JoinWindows.of)."""
 
 STREAM_TIME, TRACKED_TIME, ROW, PHASE, AT, HAS_EFFECT, LAST_LEFT, WRITTEN, REFUSED, LATE_AT = range(10)
-"""Places in ``totals``: stream time and the time of unmatched records that Kafka tracks, in and out; where a call goes
-on; pairs and refusals written.
+"""Places in ``totals``: stream time and the time of unmatched records that Kafka tracks, in and out; where a call
+continues; pairs and refusals written.
 """
 
 FRESH, LEAVING, MEETING = 0, 1, 2

@@ -32,7 +32,7 @@ class StreamJoinNode(Node):
 
     operator = ".stream_join:build"
     emits_at_once = False
-    """A record of an outer side that meets none continues alone at once, and waits for none."""
+    """A record of an outer side without a match continues alone at once, and waits for none."""
 
     nulls_move_time = True
 
@@ -71,7 +71,7 @@ class StreamJoinNode(Node):
         return StoreRows(joined_schema(left, right), JOINED_KEY)
 
     def promises(self, graph: Graph) -> Iterable[Promise]:
-        """What it forwards are pairs within the window, and records that meet nobody."""
+        """What it forwards are pairs within the window, and records without a match."""
         left, right = (input_of(graph, name) for name in self.inputs)
         outputs = outputs_of(graph, self, unchanged=False)
         if left is None or right is None or not outputs:
@@ -83,7 +83,7 @@ class StreamJoinNode(Node):
             yield JoinedStreams(output, left, right, self.kind, *ahead)
 
     def _until_ms(self, kind: str, time_ms: int) -> int | None:
-        """The first stream time past the close of the window of a record that has met nothing; None for another row."""
+        """The first stream time past the close of the window of a record without a match; None for another row."""
         ahead = {"unmatched-left": self.after_ms, "unmatched-right": self.before_ms}.get(kind)
         return None if ahead is None else time_ms + ahead + self.grace_ms + 1
 

@@ -1,14 +1,15 @@
 """Records of a left or outer join that wait for a match, and which of them leave (KStreamKStreamJoin,
 emitNonJoinedOuterRecords; TimestampedKeyAndJoinSideSerializer, ListValueStore).
 
-Rule: they are in order of (time, right before left, key bytes, arrival). A record looks for closed ones only if
-``the tracked time + its look-ahead + grace < stream time``; closed are left ones with ``time + after + grace < stream
-time``, right ones with before instead. All of these leave, in order. Kafka reads its store until it has met an open one
-of either side and one more; the time of the last that it read is what it tracks from then on, which may be later than
-the first that is still there, so that later ones wait longer than they must.
+Rule: they are in order of (time, right before left, key bytes, arrival). A record looks for closed ones only if ``the
+tracked time + its look-ahead + grace < stream time``. Closed are left ones with ``time + after + grace < stream time``,
+right ones with before instead. All of these leave, in order. Kafka reads its store until it has found an open one of
+either side and one more. From then on it tracks the time of the last one that it read. That may be later than the first
+that is still there, so later ones wait longer than they must.
 
-What may wait in a call is known beforehand, so its place in the order (its *rank*) is too: who waits is a mark on a
-rank, in a tree of marks a side, and nothing is sorted or moved while records come.
+The records that may wait in a call are known beforehand, and so is their position in the order (their *rank*). Each
+side has a tree of bits, one bit a rank, which is set while the record waits. Nothing is sorted or moved while records
+come.
 """
 
 from typing import NamedTuple

@@ -1,13 +1,13 @@
 """Joins of a stream with a table (KStreamKTableJoin, KStreamGlobalKTableJoin; KIP-914, KIP-923, KIP-962).
 
 Rule: only a record of the stream causes a result, which has its key, time and headers. A plain table is looked up as it
-stands when the record is joined, a versioned one as of the record's time (inclusive). No value there: an inner join
-gives nothing, a left join null. A record with a null value is refused, and one with a null key unless the join is left:
-then there is nothing to look up. With a grace a record waits until a record that waits too makes ``stream time -
-grace`` reach its time (inclusive), and is looked up then, so that versions which came meanwhile count. Stream time is
-the largest time of any record that waited. Of those that leave at once the oldest goes first, of equal times by
-serialized key, then as they came. What is older than ``stream time - grace`` when it comes does not wait. What still
-waits when the input ends is not joined.
+is when the record is joined, a versioned one as of the record's time (inclusive). No value there: an inner join gives
+nothing, a left join null. A record with a null value is refused, and one with a null key unless the join is left: then
+there is nothing to look up. With a grace a record waits until a record that waits too makes ``stream time - grace``
+reach its time (inclusive), and is looked up then, so that versions which came meanwhile count. Stream time is the
+largest time of any record that waited. Of those that leave at once the oldest goes first, of equal times by serialized
+key, then as they came. What is older than ``stream time - grace`` when it comes does not wait. What still waits when
+the input ends is not joined.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """Joins of two tables by key (KTableKTableInnerJoin, LeftJoin, RightJoin, OuterJoin, JoinMerger).
 
-Rule: a change of either table is joined with what the other shows at that moment, and takes the larger of both times;
-what one side lacks is null to the joiner.
+Rule: a change of either table is joined with the other table's current value, and takes the larger of both times. A
+missing side is null to the joiner.
 
     join, side      other absent                            other present
     inner, either   nothing                                 join, or a deletion when the new value is null
@@ -112,7 +112,7 @@ class TableJoin(MultiOperator):
 
 
 class StoredTableJoin(TableJoin, StoredTable):
-    """Materialized in ``store``; what a change replaced is what the join says, not what the store had."""
+    """Materialized in ``store``; the old value of a change is the join's own, not the store's."""
 
     def __init__(self, context: OperatorContext, kind: str, joiner: Joiner, store: TableStore) -> None:
         StoredTable.__init__(self, context, store)

@@ -60,7 +60,7 @@ class GlobalStoreView(TableView):
         raise AssertionError("processors read a global store through what `shown` gives them")
 
     def come_to(self, cause: int) -> None:
-        """Take what stands before that row of the chunk."""
+        """Take the records before that row of the chunk."""
         while self._fed and self._fed[-1][0] < cause:
             self._take(self._fed.pop()[1])
 

@@ -21,7 +21,7 @@ _EXPIRING: dict[str, type[Windows] | type[Sessions] | type[VersionedValues]] = {
 
 
 def stores_of(specs: Iterable[KeyValues | str], key: Serde, value: Serde, place: str) -> dict[str, Store | Expiring]:
-    """Stores by name; a mere name means a key-value store of ``key`` and ``value``. ConfigError for a name twice."""
+    """Stores by name; a bare name means a key-value store of ``key`` and ``value``. ConfigError for a name twice."""
     stores: dict[str, Store | Expiring] = {}
     for spec in specs:
         full = KeyValues(spec, key, value) if isinstance(spec, str) else spec

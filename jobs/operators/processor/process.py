@@ -1,9 +1,9 @@
 """Python processors, record by record, with stores and punctuation (Kafka Streams' Processor API).
 
 Owns the running processor and its context. Rule: after every record that the task takes, whether it reached this node
-or not, the schedules that are due by the task's stream time are called; what they forward comes after everything else
-that the record caused, and has no topic, no offset and no headers of its own. Those by wall-clock time are called at
-recorded ticks alone.
+or not, the schedules that are due by the task's stream time are called. The records that they forward come after
+everything else that the record caused, and have no topic, no offset and no headers. Those by wall-clock time are called
+at recorded ticks alone.
 """
 
 from collections.abc import Callable, Mapping
@@ -57,7 +57,7 @@ class Process(SharingOperator):
         self.stores: dict[str, Any] = dict(self.own_stores)
         """Those of its own, and those that it shares."""
         self.replicas: dict[str, GlobalStoreView] = {}
-        """Of global stores, whose rows stand among those of its own."""
+        """Of global stores, whose rows are among those of its own."""
         self._expiring = [store for store in self.stores.values() if isinstance(store, Expiring)]
         self.schedules, self.ticks = Punctuations(), Ticks()
         self.stream_time_ms = NO_TIMESTAMP_MS

@@ -23,9 +23,9 @@ ROWS = StoreRows(pa.schema([("store", pa.string()), ("key", pa.binary()), ("valu
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ProcessNode(Node):
-    """A Python processor, record by record (jobs/functions/processor_api.py). ``stores``: those whose rows it keeps, or
-    mere names of such as keep keys and values of its input's types. ``shared``: of stores that other processors keep,
-    ``tables``: of those of tables, ``replicas``: of global stores, each the node that keeps it.
+    """A Python processor, record by record (jobs/functions/processor_api.py). ``stores``: those whose rows it keeps; a
+    bare name declares a store with the key and value types of its input. ``shared``: of stores that other processors
+    keep, ``tables``: of those of tables, ``replicas``: of global stores, each the node that keeps it.
     """
 
     supplier: Callable[[], Any]
@@ -126,5 +126,5 @@ class TransformValuesNode(TableStepNode):
 
 
 def full_stores(stores: Iterable[KeyValues | str], shape: Shape) -> list[KeyValues]:
-    """A mere name means a store of the processor's input types, those of ``shape``."""
+    """A bare name means a store of the processor's input types, those of ``shape``."""
     return [KeyValues(one, shape.key, shape.value) if isinstance(one, str) else one for one in stores]

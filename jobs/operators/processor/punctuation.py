@@ -1,6 +1,6 @@
 """Schedules of a processor, and when they are due (PunctuationQueue, PunctuationSchedule of Kafka Streams).
 
-Rule: a schedule is due when stream time has reached its time, and is then called once, with the stream time; next it is
+Rule: a schedule is due when stream time has reached its time, and is then called once, with the stream time. Next it is
 due an interval later, or at the first multiple of the interval after now when that has passed too. Of several that are
 due the earliest goes first; ties go as in Java's PriorityQueue, whose heap this is. Schedules by the wall clock are due
 by recorded ticks instead: the first of them starts the clock, and a schedule is due an interval after it.
@@ -127,7 +127,7 @@ class Punctuations:
 
 
 class Ticks(Punctuations):
-    """Schedules by the wall clock, which stands still at ``now_ms`` until the first tick (NO_TIMESTAMP_MS)."""
+    """Schedules by the wall clock, which stays at ``now_ms`` until the first tick (NO_TIMESTAMP_MS)."""
 
     name = "wall_clock_schedule"
 

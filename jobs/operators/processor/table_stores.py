@@ -29,7 +29,7 @@ _FEW = 32
 
 @dataclass
 class Writer:
-    """Who puts: where the running processor stands. ``links``: None where nobody else would see it."""
+    """The position of the running processor, which puts. ``links``: None where nobody else would see it."""
 
     chunk: Chunk | None = None
     links: Links | None = None
@@ -50,7 +50,7 @@ class TableValues(KeyValueStore):
         self.view, self.operator, self.writer = view, operator, Writer()
         self._key, self._table = KeyCoder(shape.key, self.place), view.table
         self._order: list[tuple[bytes, int]] = []
-        """Keys that were met, with their codes, in order."""
+        """Keys that occurred, with their codes, in order."""
         self._met = 0
 
     # --- read ------------------------------------------------------------------------------------------------

@@ -2,10 +2,10 @@
 
 Owns the running transformer and its context. Rule: it is called for every change, for a deletion with None, and what it
 gives is the new value, None deletes the key. Without a store it is called once more for the value that the change
-replaced, where somebody asks for that, and every change is forwarded; with one the store knows the old value. Whoever
-looks into a table without a store calls a transformer of its own on what the table above shows, also where that shows
-nothing: a value made of nothing is there, with the time -1. It then knows the time of the value that is shown, and
-neither where it is from nor its headers.
+replaced, where a reader needs it, and every change is forwarded; with one the store knows the old value. A reader of a
+table without a store calls its own transformer on the value that the table above shows, also where that shows none: a
+value made of none exists, with the time -1. That transformer knows the time of the value, and neither its source nor
+its headers.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """How stores of Python processors write keys and values: as bytes, with times and headers where their kind keeps them.
 
-Rule: what a kind adds stands before the value, as Kafka's serializer of that kind writes it.
+Rule: the bytes that a kind adds come before the value, as Kafka's serializer of that kind writes it.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ _FROZEN = (str, int, bytes)
 
 
 class Coder:
-    """Single values of ``serde``, and the bytes of them that were met."""
+    """Single values of ``serde``, and the bytes of those that occurred."""
 
     with_more: ClassVar[_Tuples] = ()
     """Tuples whose first item is a value, with what its kind keeps beside it."""

@@ -1,7 +1,7 @@
 """Versioned stores of Python processors (VersionedKeyValueStore of Kafka Streams, KIP-889).
 
-Rule: what a put and a look as of a time do is what they do in the versioned store of a table
-(jobs/operators/tables/versioned_store_kernel.py); a put that is refused is booked by the processor that keeps the rows.
+Rule: a put and a lookup as of a time work as in the versioned store of a table
+(jobs/operators/tables/versioned_store_kernel.py). The processor that keeps the rows counts a refused put.
 """
 
 from typing import Any

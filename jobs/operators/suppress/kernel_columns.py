@@ -1,7 +1,7 @@
 """Arrays that the kernels of a suppress buffer take and give, by name, a dtype a field.
 
-Python hands them over as plain tuples (state/compilation/kernel_compilation.py). Entries beside what stands here are
-slots (state/stores/slots.py).
+Python hands them over as plain tuples (state/compilation/kernel_compilation.py). Entries beside these are slots
+(state/stores/slots.py).
 """
 
 from typing import NamedTuple

@@ -3,11 +3,11 @@ KTableSuppressProcessorSupplier).
 
 Owns the buffer of what waits, one entry a key (and window). Rule: a change is put first; then every entry leaves, once,
 whose buffer time is ``<= stream time - wait``, the oldest first, equal ones by serialized key. Until a window closes
-the buffer time is the window's end and the wait its grace (for sessions grace plus gap), and a deletion leaves in
-silence; until a time limit it is the time of the key's first change that waits, and a deletion is forwarded like any
-change. What leaves is the latest change, with its own time, headers and context. Stream time is the largest time of any
-change that came here. A buffer that is over a limit ends the run, emits the oldest entries early, or continues in a
-file.
+the buffer time is the window's end and the wait its grace (for sessions grace plus gap), and a deletion leaves the
+buffer without an emission. Until a time limit the buffer time is the time of the key's first change that waits, and a
+deletion is forwarded like any change. What leaves is the latest change, with its own time, headers and context. Stream
+time is the largest time of any change that came here. A buffer that is over a limit ends the run, emits the oldest
+entries early, or spills to a file.
 """
 
 from dataclasses import replace
@@ -31,11 +31,11 @@ from .suppress_node import SuppressNode
 
 
 class Suppress(StatefulOperator):
-    """``until``: "window-closes" or "time-limit". ``wait_ms`` >= 0. ``max_records``/``max_bytes``: what the buffer may
-    hold (exactly that much is allowed), UNBOUNDED for any. ``when_full``: "shut-down" ends the run with BufferFull at
-    the record; "emit-early" (of a time limit only) lets the oldest entries go; "spill" keeps at most so many values and
-    so many of their bytes in memory, the others in a temporary file, and emits what an unbounded buffer would (keys and
-    times stay in memory, about 100 bytes an entry).
+    """``until``: "window-closes" or "time-limit". ``wait_ms`` is at least 0. Limits are ``max_records`` and
+    ``max_bytes``: what the buffer may hold (exactly that much is allowed), UNBOUNDED for any. When it is full
+    (``when_full``), "shut-down" ends the run with BufferFull at the record. "emit-early" (of a time limit only) emits
+    the oldest entries. "spill" keeps at most so many values and bytes of values in memory and the others in a temporary
+    file, and emits what an unbounded buffer would. Keys and times stay in memory, about 100 bytes an entry.
     """
 
     def __init__(
@@ -187,10 +187,10 @@ class Suppress(StatefulOperator):
         return self.entries.schema()
 
     def metrics(self) -> dict[str, Any]:
-        """Of this increment: changes emitted; entries and bytes in the buffer now, at most and on average (measured, as
-        Kafka does, after every put and every round of evictions); ``overtime_ms`` min and avg (KIP-328): how much of
-        the wait an emitted change did not need, ``wait - (stream time when it came - its buffer time)``. None: no
-        emission.
+        """Of this increment: changes emitted; entries and bytes in the buffer now, at most and on average. They are
+        measured, as in Kafka, after every put and every round of evictions. ``overtime_ms`` min and avg (KIP-328): how
+        much of the wait an emitted change did not need, ``wait - (stream time when it came - its buffer time)``. None:
+        no emission.
         """
         totals = self.totals
         is_full = totals[suppress_kernel.FULL_ROW] >= 0

@@ -115,9 +115,7 @@ def push(queue, size, slot, keys, is_session, s_key, s_start, s_end, e_due):  # 
 
 @inner_kernel
 def pop(queue, size, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
-    """Take the top off the heap of ``size`` slots. Times are in the heap, so that keys are met for equal ones
-    only.
-    """
+    """Take the top off the heap of ``size`` slots. Times are in the heap, so keys are compared for equal times only."""
     dues, slots = queue
     size -= 1
     due, last, at = dues[size], slots[size], 0

@@ -8,9 +8,9 @@ waits. A second change of a key keeps the entry's place and replaces its value, 
 at the place of the first. A tombstone of a final result leaves in silence.
 
 Stream time never goes back and an entry's buffer time never changes, so the row at which an entry will leave is known
-when it is put: no queue is kept, and what leaves is put in order once a call, by counting. Most entries come and leave
-within one call, so the entries of a call are in its own arrays, in the order in which they came; only those that stay
-take a slot of the buffer.
+when it is put. No queue is kept, and the entries that leave are put in order once a call, by counting. Most entries
+come and leave within one call, so the entries of a call are in its own arrays, in the order of arrival. Only those that
+stay take a slot of the buffer.
 """
 
 import numpy as np
@@ -33,8 +33,9 @@ _NOBODY = -1
 
 EMITTED, STREAM_TIME, COUNT_MAX, BYTES, BYTES_MAX, FULL_ROW, FULL_COUNT, FULL_BYTES = 0, 1, 2, 3, 4, 5, 6, 7
 MEASURED, COUNT_SUM, BYTES_SUM = 8, 9, 10
-"""Places in ``totals``; FULL_ROW: row at which the buffer went over its limit, or -1, and what it held then; MEASURED:
-how often the buffer was measured (after each put and after each round of evictions), and the sums of what it held.
+"""Indices into ``totals``. FULL_ROW: row at which the buffer went over its limit, or -1, and what it held then.
+MEASURED: how often the buffer was measured (after each put and after each round of evictions), and the sums of what it
+held.
 """
 
 

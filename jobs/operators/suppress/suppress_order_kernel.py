@@ -1,9 +1,9 @@
 """In which order entries leave a suppress buffer at one row: by buffer time, then by serialized (windowed) key.
 
 InMemoryTimeOrderedKeyValueChangeBuffer (BufferKey). Rule: windows of one end leave together, thousands at a time, so a
-large group is put in order by counting digits: of the buffer time, and of the first eight bytes behind what all their
-keys begin with. Those that are still equal then, and small groups, are compared as a whole. Sessions leave by twos and
-threes, whose buffer times nearly always differ: such a group is sorted as it is.
+large group is put in order by counting digits. The digits are those of the buffer time, and of the first eight bytes
+behind the prefix that all their keys share. Those that are still equal then, and small groups, are compared as a whole.
+Sessions leave by twos and threes, whose buffer times nearly always differ: such a group is sorted as it is.
 """
 
 import numpy as np
@@ -100,7 +100,7 @@ def insert_each(group, keys, is_session, s_key, s_start, s_end, e_due):  # type:
 @inner_kernel
 def sort_by_digits(n, numbers, words, dues, slots, counts, at):  # type: ignore[no-untyped-def]
     """Put (slot, due, word) in order of ``numbers`` (never negative), which is one of them; equal ones stay as they
-    were. Each is there twice; ``at`` says which of the two is full, and the answer says it after.
+    were. Each has two arrays; ``at`` is the number of the one that is full, and the result is that number afterwards.
     """
     highest = np.uint64(0)
     lowest = ~highest

@@ -1,7 +1,7 @@
 """Aggregates of a grouped table (KTableAggregate, KTableReduce).
 
 Rule: every change of a group takes its old value away, then adds its new one, and forwards the group's aggregate, with
-the larger of its own time and the aggregate's; order and causes are those of the changes. An aggregate that is null is
+the larger of its own time and the aggregate's. Order and causes are those of the changes. An aggregate that is null is
 a deletion. With a versioned store (KIP-889) a result that is too old is refused, and has no effect.
 """
 

@@ -4,8 +4,8 @@ Rule: what a change replaced is taken away first, if its group has an aggregate;
 group has none. The result's time is the larger of the change's and the aggregate's. Every change causes a result; one
 that takes from a group without an aggregate causes a deletion.
 
-A versioned store (KIP-889) refuses a result older than its stream time less its history retention, and keeps one that
-is older than its group's last deletion as history only; in both cases the group's aggregate stays what it was.
+A versioned store (KIP-889) refuses a result older than its stream time less its history retention. One that is older
+than its group's last deletion is kept as history only. In both cases the group's aggregate is unchanged.
 """
 
 from typing import NamedTuple

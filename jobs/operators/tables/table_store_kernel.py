@@ -25,7 +25,8 @@ def put_rows(at, time, valid, s_time, s_flags, reference, before):  # type: igno
 
 @kernel
 def look(merged, puts, asked, bound, clock, s_time, reference, newest, found, found_time):  # type: ignore[no-untyped-def]
-    """Answer rows ``asked`` (slots, -1: nothing), which meet ``puts`` (slots, time, valid) as ``merged`` says.
+    """Answer rows ``asked`` (slots, -1: nothing), which are merged with ``puts`` (slots, time, valid) in the order
+    ``merged``.
 
     ``newest``: zeros, one a slot, and zeros again on return. ``bound``: of every slot, what retention counts by;
     ``clock``: (largest bound put so far, retention). ``found``: references.

@@ -1,8 +1,8 @@
 """The versioned store of a materialized table (KIP-889, KIP-914; RocksDBVersionedStore), and a reader's look into one.
 
 Rule: a change is put at its own time. It is forwarded with the key's latest value from before as old value, whatever
-its time, and says whether it is the key's latest now; a change older than ``stream time - history retention`` is
-refused ("expired-version"), where stream time is the largest time of any change put here. What a put and a lookup do
+its time, and has a flag for whether it is the key's latest now. A change older than ``stream time - history retention``
+is refused ("expired-version"), where stream time is the largest time of any change put here. What a put and a lookup do
 exactly is in jobs/operators/tables/versioned_store_kernel.py.
 """
 

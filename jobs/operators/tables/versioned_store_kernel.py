@@ -1,12 +1,11 @@
-"""Versions of a key: what a put changes and what a lookup finds (RocksDBVersionedStore and its segment formatter,
-KIP-889).
+"""Versions of a key: puts and lookups (RocksDBVersionedStore and its segment formatter, KIP-889).
 
 Rule: the newest version of a key by time is its *latest* when it is no tombstone; versions before it are its *history*,
 which has no gaps up to the end of its newest version. A put older than ``stream time - history retention`` is refused.
 Of equal times the later put replaces the earlier. A lookup as of a time before ``stream time - history retention``
 finds only a latest version that is old enough. Kafka's store keeps no trace of a tombstone at the very time of the
-latest version unless history ends there, and of a tombstone on an empty key keeps a *mark* ``[t, t)``, which goes when
-a version joins it; both are kept here.
+latest version unless history ends there. Of a tombstone on an empty key it keeps a *mark* ``[t, t)``, which is removed
+when a version joins it. Both are kept here.
 """
 
 from typing import NamedTuple
@@ -42,7 +41,7 @@ class Journal(NamedTuple):
     """What was changed, so that it can be taken back; without room for entries nothing is noted."""
 
     entries: NDArray[np.int64]
-    """(HEAD, OLDER, END or REFERENCE; slot or key; what stood there), shape (room, 3)."""
+    """(HEAD, OLDER, END or REFERENCE; slot or key; the previous value), shape (room, 3)."""
     length: NDArray[np.int64]
     """How many there are, shape (1,)."""
 
@@ -234,7 +233,7 @@ def change(column, slot, number, what, versions, journal):  # type: ignore[no-un
 
 @inner_kernel
 def write(column, at, number, what, journal):  # type: ignore[no-untyped-def]
-    """Set ``column[at]``, and note what stood there when there is a journal."""
+    """Set ``column[at]``, and note the previous value when there is a journal."""
     entries, length = journal
     if entries.shape[0]:
         entries[length[0], 0], entries[length[0], 1], entries[length[0], 2] = what, at, column[at]

@@ -146,13 +146,12 @@ def process(
 ) -> "KStream":
     """A Python processor, record by record (jobs/functions/processor_api.py).
 
-    ``stores``: a list of its key-value stores. One name is one store: that of a processor, table or global table
-    above, or of ``add_state_store``, is shared with it, and the task then runs record by record; that of a global store
-    is read; a bare name that
-    nobody has means a store of this stream's key and value types. TopologyError for a store of other types than
-    the one of that name, and for the store of a table with windows or versions.
-    ``returns_key`` and ``returns``: serdes of what it forwards, those of its input if not given.
-    Source: KStream.process, InternalTopologyBuilder.connectProcessorAndStateStores.
+    ``stores``: a list of its key-value stores. One name is one store: that of a processor, table or global table above,
+    or of ``add_state_store``, is shared with it, and the task then runs record by record. The store of a global store
+    is read. A bare name that nobody has means a store of this stream's key and value types. TopologyError for a store
+    of other types than the one of that name, and for the store of a table with windows or versions. ``returns_key`` and
+    ``returns``: serdes of what it forwards, those of its input if not given. Source: KStream.process,
+    InternalTopologyBuilder.connectProcessorAndStateStores.
 
         >>> class Numbered(Processor):
         ...     def init(self, context):

@@ -230,8 +230,8 @@ class StreamsBuilder(Hinting):
         *,
         name: str | None = None,
     ) -> "StreamsBuilder":
-        """A store that a processor keeps from ``topic``, and that every task has all of: processors that name it in
-        ``process(stores=[...])`` read it, and find what came before their record in the order of the tape.
+        """A store that a processor fills from ``topic``, and that every task has completely. Processors that name it in
+        ``process(stores=[...])`` read it, and find the records before theirs in the order of the tape.
 
         ``supplier``: of a Processor that gets every record of the topic, null keys too, and puts into the store; it
         forwards nothing, and has no schedules. ``store``: a key-value store, plain or timestamped. TopologyError for

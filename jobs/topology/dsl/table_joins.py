@@ -60,9 +60,9 @@ def inner(
     Options: ``returns``, ``materialized``, ``name``, named columns and ``fields`` (which may be called as an option
     is); without a foreign key ``history``: "kafka", or "complete" for results of all versions of versioned tables
     (KIP-914's second attempt). With one ``partitioner`` and ``other_partitioner``, of (topic, key, None, number of
-    partitions): in which partition a key of this table and of the other is, where that is not murmur2 of its bytes; an
-    answer goes, and a subscription comes, to that partition, None: to the one it would have gone to. TopologyError
-    for them without a foreign key.
+    partitions): in which partition a key of this table and of the other is, where that is not murmur2 of its bytes. An
+    answer, or a subscription, goes to that partition; None: to the default one. TopologyError for them without a
+    foreign key.
 
     Source: ``KTable.join`` (KIP-213, KIP-775, KIP-914).
 

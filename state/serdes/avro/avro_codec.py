@@ -51,7 +51,7 @@ def schema_text(schema: object, references: tuple[object, ...] = ()) -> str:
 
 
 def fingerprint(text: str) -> str:
-    """A few letters that tell schemas apart in sentences and ledgers."""
+    """A short digest of a schema, for sentences and ledgers."""
     return hashlib.sha256(text.encode()).hexdigest()[:_FINGERPRINT]
 
 

@@ -1,8 +1,8 @@
 """Avro in Confluent's wire format: the writer's schema is named by an id in each record.
 
-Owns the head of the bytes: the byte 0, the id as 4 bytes, big-endian, then Avro's encoding (KafkaAvroSerializer).
-Rule: every id of a topic is read with its own schema to the reader's; an id whose schema is not given makes a record
-bad, and so do bytes that do not begin with 0.
+Owns the head of the bytes: the byte 0, the id as 4 bytes, big-endian, then Avro's encoding (KafkaAvroSerializer). Rule:
+every id of a topic is read with its own schema to the reader's. A record is bad when the schema of its id is not given,
+or when its bytes do not begin with 0.
 """
 
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ class ConfluentAvroCodec(ReaderColumns):
 
     @property
     def name(self) -> str:
-        """The digest tells which ids are known: with one more a dead letter becomes a record."""
+        """The digest covers the ids that are known: with one more a dead letter becomes a record."""
         known = fingerprint(repr(self.writers))
         return f"confluent_{self.plain.name[:-1]}, id {self.write_id}, {len(self.writers)} schemas {known})"
 

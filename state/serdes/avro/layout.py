@@ -178,7 +178,7 @@ def layout(schema: Schema) -> Layout:
 
 
 def parts(column: Column) -> Iterator[Column]:
-    """Columns of the same level that stand directly in ``column``."""
+    """Columns of the same level that are directly in ``column``."""
     if isinstance(column, Fields):
         yield from column.columns
     elif isinstance(column, Choice):

@@ -12,13 +12,13 @@ END = 0
 INT, LONG, FLOAT, DOUBLE, BOOLEAN = 1, 2, 3, 4, 5
 """Numbers; ``a``: one of the conversions below."""
 BYTES, FIXED, DECIMAL = 6, 7, 8
-"""Two slots. BYTES ``a``: 1 of text. FIXED ``a``: size. DECIMAL ``a``: size, or -1 with a length before it; ``b``:
-where in the tables upper and lower half of the largest and of the smallest number stand."""
+"""Two slots. BYTES ``a``: 1 of text. FIXED ``a``: size. DECIMAL ``a``: size, or -1 with a length before it; ``b``: the
+index in the tables of the upper and lower half of the largest and of the smallest number."""
 ENUM, UINT = 9, 10
-"""ENUM ``a``: where in the tables its ``b`` symbols' numbers stand, -1 for one that is refused. UINT: 4 bytes."""
+"""ENUM ``a``: the index in the tables of its ``b`` symbols' numbers, -1 for one that is refused. UINT: 4 bytes."""
 LAST_VALUE = 10
 UNION, JUMP, PUSH, ITEMS, NEXT, CALL, RETURN, FAIL = 11, 12, 13, 14, 15, 16, 17, 18
-"""UNION ``a``: where in the tables the place of each of ``b`` branches stands. JUMP, CALL ``a``: place. PUSH ``a``: the
+"""UNION ``a``: the index in the tables of the places of its ``b`` branches. JUMP, CALL ``a``: place. PUSH ``a``: the
 number. ITEMS ``a``: place behind the items. NEXT ``a``: place of the items' first. FAIL ``a``: number of the reason."""
 
 AS_IT_IS, TO_DOUBLE, TO_FLOAT = 0, 1, 2

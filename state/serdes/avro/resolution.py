@@ -1,9 +1,10 @@
 """Schema resolution: a program that reads what a writer wrote into the columns of the reader's schema.
 
-Owns the rules, which are those of Java's ``org.apache.avro.Resolver``: fields go by name and the reader's aliases, what
-only the writer has is skipped, what only the reader has is its default; int → long → float → double and string ↔ bytes
-are promoted; of a union the branch of the same type counts, for records that of the same full name, then of the same
-fields, and then the first promotion. What cannot be read fails when a record has it, not before.
+Owns the rules, which are those of Java's ``org.apache.avro.Resolver``. Fields are matched by name and the reader's
+aliases. A field that only the writer has is skipped, one that only the reader has is its default. Promotions are int →
+long → float → double and string ↔ bytes. Of a union the branch of the same type counts, for records that of the same
+full name, then of the same fields, and then the first promotion. A type that cannot be read fails when a record has it,
+not before.
 
 One rule is stricter than Java's: a decimal of another scale fails, as Avro's specification says, where Java would
 take its digits as they are.

@@ -1,8 +1,8 @@
 """Avro schemas: their text as a tree (Avro 1.12, "Schema Declaration").
 
 Owns the reading of schemas. Rule: names are full names, a name that is used before it is declared comes from the
-references, and what Avro does not know of a type (documentation, properties of other tools) is left out, so that two
-schemas that read and write alike have one text.
+references. Attributes that Avro does not define (documentation, properties of other tools) are left out, so two schemas
+that read and write alike have one text.
 """
 
 import json
@@ -220,7 +220,7 @@ class _Reader:
         return Union(branches)
 
     def declare(self, found: dict[str, Any], space: str, place: str) -> tuple[str, str, tuple[str, ...]]:
-        """Full name, namespace for what stands inside, and full aliases."""
+        """Full name, namespace for the types inside, and full aliases."""
         name = _part(found, "name", place)
         if not isinstance(name, str) or not all(_NAME.fullmatch(part) for part in name.split(".")):
             _refuse(place, "a name of letters, digits and _", name)

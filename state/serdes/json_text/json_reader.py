@@ -1,10 +1,10 @@
-"""JSON objects into columns, by Arrow's own parser, with every refused row found and told.
+"""JSON objects into columns, by Arrow's own parser, with every refused row found and reported.
 
 Rule, for a record's value (a JSON text, RFC 8259, in UTF-8):
 
 - exactly one object, white space around it allowed; no bytes, ``null``, an array, two objects, a byte order mark: bad
 - a declared field that is missing or ``null`` is null; a field that is not declared is ignored, whatever it holds
-- a declared field that stands twice is bad; one that is not declared may
+- a declared field that occurs twice is bad; one that is not declared may
 - string: a JSON string. byte, short, int, long: digits without fraction or exponent, in range. boolean: true, false
 - double: any JSON number that is not too big, rounded to the nearest double; also NaN, Infinity, -Infinity, as Python's
   clients write them, and Inf (which value_reader does not take)
@@ -123,7 +123,7 @@ class _Lines:
                 return
 
     def blank_bad(self, begin: int, end: int) -> None:
-        """Halve until the bad lines stand alone, and blank these."""
+        """Halve until the bad lines are alone, and blank these."""
         try:
             self.parse(begin, end)
         except pa.ArrowInvalid as error:

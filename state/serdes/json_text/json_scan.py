@@ -1,11 +1,11 @@
 """One JSON object a row, laid out as one object a line, in one pass over the bytes.
 
 Owns the answer to "is row i the i-th object that the parser will see?". Rule: a line goes to the parser only if its
-brackets open at its first byte and close at its last and nowhere between, counting brackets outside of strings only;
-any other row is left out (its line is ``{}``) and flagged. Why that is enough: as long as a parser finds no error, it
-agrees with this scan about which bytes are inside strings (a quote outside a string begins one, a backslash inside one
-takes the next byte along), so the object that it begins with a line ends with that line. If it finds an error, nothing
-of what it read is used. Top-level values other than objects, which make pyarrow's parser crash, never reach it.
+brackets open at its first byte and close at its last and nowhere between, counting brackets outside of strings only.
+Any other row is left out (its line is ``{}``) and flagged. Why that is enough: as long as a parser finds no error, it
+agrees with this scan about which bytes are inside strings. (A quote outside a string begins one, a backslash inside one
+escapes the next byte.) So the object that it begins with a line ends with that line. If it finds an error, nothing of
+what it read is used. Top-level values other than objects, which make pyarrow's parser crash, never reach it.
 """
 
 import numpy as np

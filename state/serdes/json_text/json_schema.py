@@ -2,12 +2,12 @@
 
     user string, page string, ms long, tags array<string>, place struct<lat double, lon double>
 
-Types: string, byte (tinyint), short (smallint), int (integer), long (bigint), float (real), double, decimal(p,s) (dec,
-numeric; p up to 38, 10 if not given, s 0), boolean, binary, date, time, timestamp (timestamp_ltz), timestamp_ntz,
-array<type>, map<string, type>, struct<fields>; case does not matter in them. ``field type`` and ``field: type`` are
-both taken; a name with other characters than letters, digits and _ is in backquotes. A type alone, such as
-``array<string>``, is a value that is no object. Times are of microseconds; a timestamp is an instant, a timestamp_ntz
-what a clock on the wall shows.
+Numbers are byte (tinyint), short (smallint), int (integer), long (bigint), float (real), double and decimal(p,s) (dec,
+numeric; p up to 38, 10 if not given, s 0). Other types are string, boolean, binary, date, time, timestamp
+(timestamp_ltz), timestamp_ntz, array<type>, map<string, type> and struct<fields>. Case does not matter in them. ``field
+type`` and ``field: type`` are both taken; a name with other characters than letters, digits and _ is in backquotes. A
+type alone, such as ``array<string>``, is a value that is no object. Times are of microseconds; a timestamp is an
+instant, a timestamp_ntz what a clock on the wall shows.
 """
 
 import re

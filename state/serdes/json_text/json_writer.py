@@ -1,8 +1,9 @@
 """Columns into JSON texts, column by column.
 
-Rule: compact, keys in the order of the schema, null fields written as ``null``; strings escaped as Jackson does (quote,
-backslash, control characters), all else as plain UTF-8; a double as the shortest digits that give it back, whole ones
-with ``.0``; NaN and infinities as NaN, Infinity, -Infinity; what JSON has no form for as spelled_types says.
+Rule: compact, keys in the order of the schema, null fields written as ``null``. Strings are escaped as Jackson does
+(quote, backslash, control characters), all else is plain UTF-8. A double has the shortest digits that restore it, a
+whole one ``.0``; NaN and infinities are NaN, Infinity, -Infinity. Types without a JSON form are written as
+spelled_types says.
 """
 
 import json
@@ -56,7 +57,7 @@ def _arrays(values: pa.ListArray) -> pa.StringArray:
 
 
 def _maps(values: pa.MapArray) -> pa.StringArray:
-    """Entries in their order. ConfigError where a key stands twice, which no reader takes."""
+    """Entries in their order. ConfigError where a key occurs twice, which no reader takes."""
     offsets, first = np.asarray(values.offsets), values.offsets[0].as_py() if len(values) else 0
     keys = values.keys.slice(first, int(offsets[-1]) - first) if len(values) else values.keys.slice(0, 0)
     items = values.items.slice(first, len(keys))

@@ -1,9 +1,9 @@
 """Python values as columns of the types that a JSON schema declares, and back.
 
-Owns which Python type represents which: str, bool, int, float, Decimal, bytes, date, time without a zone, datetime
-(with a zone for a timestamp, without for a timestamp_ntz), list, dict for a struct and a map. Rule: nothing is
-converted but an int to a double or a decimal, and a float to the nearest of 32 bits; what does not fit is a
-ConfigError.
+Owns the Python type of each. Scalars are str, bool, int, float, Decimal, bytes, date and time without a zone. Others
+are datetime (with a zone for a timestamp, without for a timestamp_ntz), list, dict for a struct and a map. Rule: an int
+becomes a double or a decimal, and a float the nearest of 32 bits; nothing else is converted. A value that does not fit
+is a ConfigError.
 """
 
 from collections.abc import Sequence

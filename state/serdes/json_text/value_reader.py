@@ -1,7 +1,7 @@
 """JSON texts into columns one by one, by Python's parser: of schemas with a map, and of plain values, no objects.
 
-Arrow's parser has no maps, and takes objects only. Rule: what is taken and what is bad is as json_reader says, and of a
-map: a JSON object, each key once, values as declared and perhaps null. A text that is ``null`` is bad.
+Arrow's parser has no maps, and takes objects only. Rule: bad texts are those of json_reader. A map is a JSON object,
+each key once, values as declared and perhaps null. A text that is ``null`` is bad.
 """
 
 import json

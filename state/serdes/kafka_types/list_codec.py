@@ -1,10 +1,10 @@
 """Lists as Kafka's ListSerializer writes them, of any serde.
 
-Rule: a byte says how the entries stand. 0: of entries of one size (short, int, long, float, double, UUID), the number
+Rule: a byte is the form of the entries. 0: of entries of one size (short, int, long, float, double, UUID), the number
 of nulls and their places (int32), the number of entries, and the entries that are not null. 1: of others, the number of
-entries, and each with its length before it, -1 for null. What comes after the last entry is passed over, as Kafka's
-deserializer does; a list that is cut off is bad, also where Kafka's would fill its last entry with zeros, and an empty
-last entry is read, which Kafka's refuses.
+entries, and each with its length before it, -1 for null. Bytes after the last entry are ignored, as in Kafka's
+deserializer. A list that is cut off is bad, also where Kafka's would fill its last entry with zeros. An empty last
+entry is read, which Kafka's refuses.
 """
 
 from dataclasses import dataclass
@@ -138,7 +138,7 @@ def _count_entries(data, offsets, wanted, entry_size, counts):  # type: ignore[n
 
 @kernel
 def _find_entries(data, offsets, wanted, entry_size, firsts, begins, lengths, bad):  # type: ignore[no-untyped-def]
-    """Where each entry stands and its length, -1 for null; ``bad`` is set for a row that ends before its entries."""
+    """The offset of each entry and its length, -1 for null; ``bad`` is set for a row that ends before its entries."""
     for row in range(wanted.shape[0]):
         if not wanted[row]:
             continue

@@ -1,8 +1,8 @@
 """Messages of a descriptor: which Arrow type they become, and one message as Python values and back.
 
 Owns the types. Rule: a field that knows whether it was set (a message, ``optional``, ``oneof``, proto2) is null when it
-was not; others are their default, as in Java. uint32 is a long and uint64 a decimal of 20 digits, since tables have no
-unsigned numbers; an enum is the name of its value, or the number of one that the descriptor has not.
+was not. Other fields have their default, as in Java. Tables have no unsigned numbers, so uint32 is a long and uint64 a
+decimal of 20 digits. An enum is the name of its value, or the number of one that the descriptor has not.
 """
 
 from collections.abc import Callable

@@ -136,7 +136,7 @@ class ProtobufCodec(Codec):
         return maps_as_dicts(values)
 
     def from_python(self, values: list[Any]) -> pa.Array:
-        """What a message takes is what its own field checks take; a field that is not given is not set."""
+        """A message takes the values that its own field checks take; a field that is not given is not set."""
         made, rows = reading(self.files, self.message), []
         for row, value in enumerate(values):
             self._check(row, value)
