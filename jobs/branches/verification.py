@@ -255,8 +255,7 @@ def _in_order(rows: pa.Table) -> pa.Table:
 
 
 def _by_columns(rows: pa.Table) -> pa.Table:
-    """Rows of a store, whose order says nothing, sorted by the columns that can be ordered, where these distinguish all
-    rows."""
+    """Rows of a store, which have no order, sorted by all columns that are not nested, where these distinguish them."""
     flat = [field.name for field in rows.schema if not pa.types.is_nested(field.type)]
     if not len(rows) or len(rows.group_by(flat).aggregate([])) < len(rows):
         return _sorted(rows)

@@ -312,7 +312,8 @@ class Planner:
 
     def _hold_back(self, unread: PendingRecords) -> None:
         """Records whose order is not final yet: all from the time that the slowest queue merged with them has
-        reached."""
+        reached.
+        """
         for meeting in self.meetings():
             mine, reached = list[int](), list[tuple[int, int]]()
             for number, queue in enumerate(unread.queues):

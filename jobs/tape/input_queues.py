@@ -20,7 +20,8 @@ from .stream_time import NO_PROGRESS, SourceProgress, TimeSignal
 PLACE_COLUMNS = ("cause_time_ms", "cause_sub", "cause_partition", "cause_offset", "cause_depth", "cause_number")
 """Time of the tape (or arrival), sub-topology, partition and position of the landed record. Then how many repartitions
 lie between (or the position among the rows that it caused), and the number of the row in the tree of causes (arrival
-only, else LANDED)."""
+only, else LANDED).
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Recorded time on a task's tape: where stream time moves on without a record, and how far each source has got.
 
 Owns the values; what they do to the nodes of a task is in jobs/task/advance_stream_time.py. Rule: where several inputs
-are merged, the progress is the lowest time that all of them have reached.
+are merged, a time that was recorded for one of them counts as far as all of them have reached.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,7 +24,7 @@ NO_PROGRESS = SourceProgress(NO_TIMESTAMP_MS, NO_TIMESTAMP_MS)
 
 
 def combine(above: Iterable[SourceProgress]) -> SourceProgress:
-    """Where several inputs are merged: the lowest time that all of them have reached."""
+    """Where several inputs are merged: the largest recorded time, as far as all of them have reached."""
     found = list(above) or [NO_PROGRESS]
     reached_ms = min(each.reached_ms for each in found)
     return SourceProgress(min(reached_ms, max(each.recorded_ms for each in found)), reached_ms)

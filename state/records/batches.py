@@ -45,16 +45,17 @@ class Values:
 class Batch:
     """Records between two operators. All arrays have one element a record.
 
-    ``cause`` int32: row of the chunk that caused the record, never falling. ``key`` int32: code in ``keys``,
-    ``kstreams_replay.state.records.keys.NULL_CODE`` for null. ``time_ms`` int64: record time. ``valid`` bool: false for
-    a tombstone. ``value``: the values, null where not valid. ``window_start_ms``/``window_end_ms`` int64 or None: of a
-    windowed key; the end is exclusive for time windows and inclusive for sessions. ``old``/``old_valid``: the value
-    that the change replaced, where an operator below asks. ``stream_time_ms`` int64 or None: the forwarding operator's
-    stream time; None means that of the task. ``latest`` bool or None: of a table's change, whether it is the newest of
-    its key by time (KIP-914); None: all are. ``earlier`` int32 or None: of a table's change, the row that has the
-    change before it of the same key and window, or what else jobs/kernels/earlier_changes.py says; None: not known.
-    ``headers``: list of (key, value) a record, null where it has none, or None when no record has any. ``path``:
-    further columns of a record's place, where branches of the topology merge again
+    ``cause`` int32: row of the chunk that caused the record, never falling.
+    ``key`` int32: code in ``keys``, ``kstreams_replay.state.records.keys.NULL_CODE`` for null. ``time_ms`` int64:
+    record time. ``valid`` bool: false for a tombstone. ``value``: the values, null where not valid.
+    ``window_start_ms``/``window_end_ms`` int64 or None: of a windowed key; the end is exclusive for time windows and
+    inclusive for sessions. ``old``/``old_valid``: the value that the change replaced, where an operator below asks.
+    ``stream_time_ms`` int64 or None: the forwarding operator's stream time; None means that of the task.
+    ``latest`` bool or None: of a table's change, whether it is the newest of its key by time (KIP-914); None: all are.
+    ``earlier`` int32 or None: of a table's change, the row that has the change before it of the same key and window, or
+    what else jobs/kernels/earlier_changes.py says; None: not known.
+    ``headers``: list of (key, value) a record, null where it has none, or None when no record has any.
+    ``path``: further columns of a record's place, where branches of the topology merge again
     (jobs/operators/base/forward_order.py). ``context``: place in the chunk's topics (-1: none) and offset of every
     record's context, where a buffer kept them; OF_CAUSE where they are those of the causing record; None: they all are.
     """

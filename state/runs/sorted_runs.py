@@ -132,7 +132,8 @@ def due_index(due_ms: np.ndarray, first: int = 0) -> tuple[np.ndarray, np.ndarra
 
 def newest(rows: pa.Table, row_key: Sequence[str]) -> np.ndarray:
     """The last of ``rows`` with each row key (in each partition), as rising row numbers. They are sorted oldest
-    first."""
+    first.
+    """
     keys = [name for name in ("partition", *row_key) if name in rows.column_names]
     frame = pl.from_arrow(rows.select(keys).append_column("row", pa.array(np.arange(len(rows)))))
     assert isinstance(frame, pl.DataFrame)

@@ -56,7 +56,8 @@ def _digest(footer: bytes, token: str) -> str:
 
 class SealedFile:
     """A new Parquet file, as its writer sees it: ``finish`` is called before the footer is written, ``close`` seals
-    it."""
+    it.
+    """
 
     def __init__(self, sink: Any, token: str) -> None:
         self.sink, self.token = sink, token

@@ -46,8 +46,8 @@ class Windows(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What the kernel writes. ``go_on``: sessions continue in their slots; a session that merges no other one is
-    unchanged.
+    """What the kernel writes. ``go_on``: a merged session continues in the slot of the earliest session that it
+    merges, if no row of that one is durable, else in a new slot.
     """
 
     updates: bool

@@ -1,8 +1,8 @@
 """What a reader sees of a table (KTableValueGetter), found by walking up to the stores that it is on.
 
 Rule: a materialized table and an aggregate show their store. A filter or map_values without a store applies its step to
-what the table above shows. A join without a store joins what both of its tables show. A suppressed table shows the last
-emitted value.
+what the table above shows. A join without a store joins what both of its tables show. A suppressed table shows, while
+a change waits, the value that the first waiting change replaced.
 """
 
 from collections.abc import Mapping

@@ -13,7 +13,8 @@ INT, LONG, FLOAT, DOUBLE, BOOLEAN = 1, 2, 3, 4, 5
 """Numbers; ``a``: one of the conversions below."""
 BYTES, FIXED, DECIMAL = 6, 7, 8
 """Two slots. BYTES ``a``: 1 of text. FIXED ``a``: size. DECIMAL ``a``: size, or -1 with a length before it; ``b``: the
-index in the tables of the upper and lower half of the largest and of the smallest number."""
+index in the tables of the upper and lower half of the largest and of the smallest number.
+"""
 ENUM, UINT = 9, 10
 """ENUM ``a``: the index in the tables of its ``b`` symbols' numbers, -1 for one that is refused. UINT: 4 bytes."""
 LAST_VALUE = 10
