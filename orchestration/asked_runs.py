@@ -12,6 +12,7 @@ from typing import Any
 import dagster as dg
 
 from ..jobs.landing.recorded_time import record_time
+from ..state.error_page import error_sections
 from ..state.errors import (
     BufferFull,
     CommitLost,
@@ -105,6 +106,8 @@ def told_in_one_sentence() -> Iterator[None]:
         yield
     except ReplayError as error:
         can_mend = isinstance(error, MAY_PASS) and not isinstance(error, BufferFull)
-        parts = {"place": error.place, "expected": error.expected, "got": error.got, "next step": error.next_step}
+        parts: Metadata = {"place": error.place, "expected": error.expected, "got": error.got}
+        parts["next step"] = error.next_step
+        parts["what to do"] = dg.MetadataValue.md(error_sections()[type(error).__name__])
         notes = {"notes": "\n".join(error.__notes__)} if hasattr(error, "__notes__") else {}
         raise dg.Failure(str(error), metadata=parts | notes, allow_retries=can_mend) from error

@@ -17,7 +17,11 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @cache
 def files() -> tuple[str, ...]:
-    """Paths of all files that are committed, or would be by `git add`."""
+    """Paths of all files that are committed, or would be by `git add`; a link is none."""
+    return tuple(path for path in _listed() if (ROOT / path).is_file() and not (ROOT / path).is_symlink())
+
+
+def _listed() -> list[str]:
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -25,17 +29,17 @@ def files() -> tuple[str, ...]:
         capture_output=True,
         text=True,
     )
-    return tuple(sorted(path for path in set(listed.stdout.splitlines()) if (ROOT / path).is_file()))
+    return sorted(set(listed.stdout.splitlines()))
 
 
 def copy_checkout(folder: Path) -> None:
-    """All files, and the links of the package, as they are now."""
+    """All files and links, as they are now."""
     for path in files():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes((ROOT / path).read_bytes())
-    for link in (ROOT / "kstreams_replay").iterdir():
-        if link.is_symlink():
-            (folder / "kstreams_replay" / link.name).symlink_to(link.readlink())
+    for path in _listed():
+        if (ROOT / path).is_symlink():
+            (folder / path).symlink_to((ROOT / path).readlink())
 
 
 @cache

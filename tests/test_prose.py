@@ -12,7 +12,6 @@ from tests.prose import NOT_READ, Text, findings, of_docstring, of_module, of_pa
 from tests.source_tree import files, refuse, text_of
 
 UNCLEAN: dict[str, int] = {
-    "README.md": 1,
     "benchmarks": 7,
     "benchmarks/README.md": 36,
     "benchmarks/peers": 1,

@@ -5,12 +5,16 @@ topology travels with the function, so the packages must be installed where work
 An RDD and not a frame, since planning ``mapInArrow`` takes 40 ms a stage.
 """
 
+import logging
 import pickle
+import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from ...state.errors import ReplayError
@@ -22,6 +26,11 @@ from .task_run import run_task
 if TYPE_CHECKING:
     from ..placement.settings import PlacementSettings
     from .placed_stages import PlacedStages
+
+EXECUTORS_EXPECTED_S = 15.0
+"""So long may a cluster have no executor before the run warns: Spark waits without an end, and in silence."""
+
+_LOG = logging.getLogger(__name__)
 
 
 class SparkRunner:
@@ -47,8 +56,10 @@ class SparkRunner:
 
     def run(self, topology: Topology, descriptions: list[TaskDescription]) -> list[TaskReport]:
         """Reports in order of ``descriptions``. Raises what a task raised, as if it had run here."""
-        if self._is_placed():
-            return self._run_placed(topology, descriptions)
+        with _warns_without_executors(self.spark.sparkContext):
+            return self._run_placed(topology, descriptions) if self._is_placed() else self._run(topology, descriptions)
+
+    def _run(self, topology: Topology, descriptions: list[TaskDescription]) -> list[TaskReport]:
         shares = share_out([description.size for description in descriptions], self._slots(len(descriptions)))
         work = cloudpickle.dumps((topology, descriptions, shares, self.cache))
         # As many partitions as numbers: every share has a slot of its own.
@@ -72,13 +83,43 @@ class SparkRunner:
         return _reports(self._stages.run(SparkWorkers(self.spark.sparkContext), topology, descriptions, _worker(work)))
 
     def _is_local(self) -> bool:
-        return str(self.spark.sparkContext.master).startswith("local")
+        return _is_local(self.spark.sparkContext)
 
     def _slots(self, tasks: int) -> int:
         """Cores here. Of a cluster nobody knows how many there will be (executors come while tasks run), so there every
         task is one for Spark to place.
         """
         return self.spark.sparkContext.defaultParallelism if self._is_local() else tasks
+
+
+def _is_local(context: SparkContext) -> bool:
+    return str(context.master).startswith("local")
+
+
+@contextmanager
+def _warns_without_executors(context: SparkContext, seconds: float | None = None) -> Iterator[threading.Timer]:
+    """While a stage runs on a cluster: warn once if no executor is there ``seconds`` after it began."""
+
+    def look() -> None:
+        from .spark_members import SparkWorkers
+
+        if not SparkWorkers(context).executors():
+            _LOG.warning(
+                "Spark at %s has given this run no executor for %.0f s, and the run waits for one. An executor needs a "
+                "free core and spark.executor.memory (%s) with 384m or a tenth of it on top; set it in "
+                "spark-defaults.conf of $SPARK_CONF_DIR, or look at the page of the master",
+                context.master, wait, context.getConf().get("spark.executor.memory", "1g"),
+            )  # fmt: skip
+
+    wait = EXECUTORS_EXPECTED_S if seconds is None else seconds
+    timer = threading.Timer(wait, look)
+    timer.daemon = True
+    if not _is_local(context):
+        timer.start()
+    try:
+        yield timer
+    finally:
+        timer.cancel()
 
 
 def _reports(outcomes: Iterable[tuple[int, Any]]) -> list[TaskReport]:

@@ -16,6 +16,7 @@
     replay inspect open-sessions --key ann --topology shop.py:topology --warehouse W --pipeline shop
     replay explain --record clicks:0:17 --topology shop.py:topology --warehouse W --pipeline shop
     replay describe shop.py:topology
+    replay errors LedgerError
     replay placement --warehouse W --pipeline shop --preview --members 8
     replay check-topology shop.py:topology --warehouse W --pipeline shop
     replay fork --warehouse W --pipeline shop --at 3 --as what-if
@@ -26,8 +27,8 @@
     replay bench --workloads W1,W2 --records 1000000 --peers polars,duckdb
 
 Owns the list of commands, and what happens when one fails or is stopped; exit codes are those of exit_codes.py.
-Rule: an error is one sentence on stderr, with its class, which docs/when-something-is-wrong.md explains; the stack
-trace is for those who ask for it.
+Rule: an error is one sentence on stderr, with the command that says what to do about it; the stack trace is for those
+who ask for it.
 """
 
 import gc
@@ -43,6 +44,7 @@ from contextlib import contextmanager
 
 import click
 
+from ...state.error_page import see
 from ...state.failures import failure_of
 from .command import Invocation
 from .exit_codes import ExitCode, exit_code_of
@@ -61,6 +63,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "inspect": (".commands.history", "the rows of a store and what waits in it, or all positions"),
         "explain": (".commands.history", "what every operator did with a record, and why"),
         "describe": (".commands.describe", "print a topology as Kafka Streams does"),
+        "errors": (".commands.describe", "say what to do about an error"),
         "placement": (".commands.placement", "which worker runs which task, and what more workers would change"),
     },
     "Judge": {
@@ -118,7 +121,7 @@ HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 def _replay() -> None:
     """Replay Kafka topics through a topology, over Delta tables.
 
-    An error ends with its class in brackets, [ConfigError]: docs/when-something-is-wrong.md says what to do about each.
+    An error ends with the command that says what to do about it, as [replay errors ConfigError].
     """
 
 
@@ -139,21 +142,20 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
         return code
     except (KeyboardInterrupt, _Terminated) as stop:
-        is_terminated = isinstance(stop, _Terminated)
-        _ignore_interrupts()
-        print(f"replay: stopped by {'SIGTERM' if is_terminated else 'Ctrl-C'}", file=sys.stderr)
-        print(f"replay: {invocation.kept}; the same command continues from there", file=sys.stderr)
-        return ExitCode.TERMINATED if is_terminated else ExitCode.INTERRUPTED
+        return _stopped(invocation, stop)
     except BrokenPipeError:  # the reader of our output, `head` for one, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.DONE
     except Exception as error:
+        signalled = _stop_below(error)
+        if signalled is not None:
+            return _stopped(invocation, signalled)
         failure = failure_of(error, invocation.place)
         if failure is None:
             words = f"{type(error).__name__}: {error}; this is a bug, --traceback shows where"
             _say(invocation, f"replay: {words}", error)
             return ExitCode.ERROR
-        _say(invocation, f"replay: {failure} [{type(failure).__name__}]", error)
+        _say(invocation, f"replay: {failure} [{see(type(failure))}]", error)
         return exit_code_of(failure)
 
 
@@ -176,6 +178,23 @@ def _run(arguments: list[str], invocation: Invocation) -> int:
 
 class _Terminated(BaseException):
     """SIGTERM came."""
+
+
+def _stop_below(error: BaseException | None) -> BaseException | None:
+    """The signal that was being handled when ``error`` was raised: a conversation with Spark's JVM that a signal has
+    cut off makes the next one fail in odd ways.
+    """
+    while error is not None and not isinstance(error, KeyboardInterrupt | _Terminated):
+        error = error.__context__
+    return error
+
+
+def _stopped(invocation: Invocation, stop: BaseException) -> int:
+    is_terminated = isinstance(stop, _Terminated)
+    _ignore_interrupts()
+    print(f"replay: stopped by {'SIGTERM' if is_terminated else 'Ctrl-C'}", file=sys.stderr)
+    print(f"replay: {invocation.kept}; the same command continues from there", file=sys.stderr)
+    return ExitCode.TERMINATED if is_terminated else ExitCode.INTERRUPTED
 
 
 @contextmanager

@@ -2,13 +2,14 @@
 
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from kstreams_replay.jobs.execution.spark_runner import SparkRunner, share_out
+from kstreams_replay.jobs.execution.spark_runner import SparkRunner, _warns_without_executors, share_out
 from kstreams_replay.jobs.placement.settings import HIGH_AVAILABILITY, SPARK, PlacementSettings
 from kstreams_replay.jobs.replay import progress
 from kstreams_replay.jobs.replay.pipeline_run import replay
@@ -50,6 +51,30 @@ def test_a_session_that_is_still_starting_is_waited_for_once_and_when_it_is_need
     assert asked == []
     assert runner._slots(5) == runner._slots(3) == 2
     assert asked == [1]
+
+
+@pytest.mark.parametrize(("there", "warnings"), [([], 1), (["an executor"], 0)])
+def test_a_run_that_no_executor_has_joined_says_what_an_executor_needs(monkeypatch, caplog, there, warnings):
+    looked = threading.Event()
+    context = SimpleNamespace(
+        master="spark://127.0.0.1:7077", getConf=lambda: {"spark.executor.memory": "3g"}, _jsc=SimpleNamespace(sc=None)
+    )
+
+    class Workers:
+        def __init__(self, context):
+            pass
+
+        def executors(self):
+            looked.set()
+            return there
+
+    monkeypatch.setattr("kstreams_replay.jobs.execution.spark_members.SparkWorkers", Workers)
+    with _warns_without_executors(context, 0.0) as timer:
+        looked.wait(60)
+        timer.join()
+
+    assert len(caplog.messages) == warnings
+    assert not warnings or "spark.executor.memory (3g)" in caplog.text
 
 
 def test_what_starting_a_session_raises_is_raised_to_whoever_waits(monkeypatch):

@@ -123,7 +123,10 @@ def _by_processes(warehouse: Warehouse, race: Race) -> list[str]:
         if code == 0 and not refused:
             ends.append("finished")
         elif (
-            code == 1 and len(refused) == 1 and "[LedgerConflict]" in refused[0] and errors.endswith(f"{refused[0]}\n")
+            code == 1
+            and len(refused) == 1
+            and "[replay errors LedgerConflict]" in refused[0]
+            and errors.endswith(f"{refused[0]}\n")
         ):
             ends.append(LedgerConflict.__name__)
         else:

@@ -1,4 +1,4 @@
-"""The commands `describe` and `books`."""
+"""The commands `describe`, `books` and `errors`."""
 
 from typing import Any
 
@@ -7,13 +7,15 @@ import click
 from ....jobs.branches.restatement import in_force
 from ....jobs.history.committed_tables import done_row
 from ....jobs.replay.increment_report import report_of
+from ....state.error_page import error_sections
+from ....state.errors import ConfigError
 from ....state.tables.ledger import Ledger
 from ....state.tables.warehouse import Warehouse
 from ...settings.topology_loading import load_topology
 from ...text_tables import print_table
 from .. import options
 from ..book_lines import books_line, counted, own_increments, put_aside_lines, refusal_lines
-from ..command import command, option
+from ..command import argument, command, option
 from ..run_outcome import takeovers
 
 
@@ -60,4 +62,18 @@ def books(warehouse: str, pipeline: str, last: int) -> int:
     if aside:
         print("\nput aside by all landings so far, so in no line above; see `replay show landed_dead_letter/TOPIC`:")
         print_table(aside, thousands=True)
+    return 0
+
+
+@command()
+@argument("error", required=False, metavar="[CLASS]", help="name of the class, as an error shows it (default: all)")
+def errors(error: str | None) -> int:
+    """Say what to do about an error."""
+    sections = error_sections()
+    if error is None:
+        print("\n\n".join(f"{name}\n{text}" for name, text in sections.items()))
+    elif error in sections:
+        print(sections[error])
+    else:
+        raise ConfigError("errors", f"one of {', '.join(sections)}", repr(error), "take the name from the error")
     return 0

@@ -126,7 +126,7 @@ def test_what_cannot_be_done_is_said_in_one_sentence(run, warehouse):
     assert (code, err) == (
         2,
         "replay: branch 'none': expected a branch that was forked, got open ones: none at all; see `replay branches` "
-        "[ConfigError]\n",
+        "[replay errors ConfigError]\n",
     )
     assert run("restore", "--pipeline", "shop", "--to", 9)[0] == 1
     assert run("fork", "--pipeline", "shop", "--at", 2, "--as", "landed")[0] == 2

@@ -86,6 +86,6 @@ def test_a_disk_that_is_full_while_a_task_runs_is_no_bug_either(run, tmp_path, c
     assert code == 1
     assert err.splitlines()[-1] == (
         "replay: w/shop/outputs/pages/x.parquet: expected room on the disk, got No space left on device; free some, "
-        "then give the same command again; what is committed stays [StorageError]"
+        "then give the same command again; what is committed stays [replay errors StorageError]"
     )
     assert run("run", SHOP, *where, "--pipeline", "shop", "--local")[0] == 0

@@ -276,12 +276,13 @@ def test_kafka_without_spark_and_files_without_a_time_are_refused(run, tmp_path)
     land = ["land", "clicks", "--warehouse", tmp_path, "--local"]
 
     kafka = (
-        "replay: topic 'clicks': expected Spark, whose connector reads Kafka, got --local; leave it out [ConfigError]\n"
+        "replay: topic 'clicks': expected Spark, whose connector reads Kafka, got --local; leave it out "
+        "[replay errors ConfigError]\n"
     )
     assert run(*land, "--kafka", "localhost:9092") == (2, "", kafka)
     files = (
         "replay: topic 'clicks': expected the column of the record time, got none; name it with --timestamp COLUMN "
-        "[ConfigError]\n"
+        "[replay errors ConfigError]\n"
     )
     assert run(*land, "--files", tmp_path) == (2, "", files)
 
@@ -297,8 +298,8 @@ def test_a_topic_that_was_never_landed_is_named(run, tmp_path):
     code, _, err = run("run", SHOP, "--warehouse", tmp_path, "--pipeline", "shop", "--local")
 
     assert code == 2
-    want = "topic 'clicks': expected a landed topic, got landed topics []; land it before replaying [ConfigError]"
-    assert err == f"replay: {want}\n"
+    want = "topic 'clicks': expected a landed topic, got landed topics []; land it before replaying"
+    assert err == f"replay: {want} [replay errors ConfigError]\n"
 
 
 def test_the_stack_trace_is_shown_to_those_who_ask(run, tmp_path):
@@ -307,6 +308,21 @@ def test_the_stack_trace_is_shown_to_those_who_ask(run, tmp_path):
     assert code == 2
     assert err.startswith("replay: topic 'clicks'")
     assert "Traceback (most recent call last)" in err
+
+
+def test_what_fails_because_a_signal_came_is_no_bug(run, replayed, monkeypatch):
+    """Ctrl-C in the middle of a call to Spark's JVM: the answer to it is read by the next call."""
+
+    def stopped(*_):
+        try:
+            raise KeyboardInterrupt
+        finally:
+            {}["p"]
+
+    monkeypatch.setattr("kstreams_replay.orchestration.cli.commands.describe.done_row", stopped)
+    code, _, err = run("books", "--warehouse", replayed, "--pipeline", "shop")
+
+    assert (code, err.splitlines()[0]) == (130, "replay: stopped by Ctrl-C")
 
 
 def test_a_bug_is_told_as_one(run, replayed, monkeypatch):
