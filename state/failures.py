@@ -51,6 +51,15 @@ def is_refusal(error: BaseException) -> bool:
     return number not in (None, errno.ENOENT) or _REFUSED.search(str(error)) is not None
 
 
+def stop_below(error: BaseException | None) -> BaseException | None:
+    """The Ctrl-C or SIGTERM that was being handled when ``error`` was raised; None where there was none. A signal that
+    comes in the middle of a call to Spark's JVM makes the next call read the answer to that one.
+    """
+    while isinstance(error, Exception):
+        error = error.__context__
+    return error
+
+
 def failure_of(error: BaseException, place: str) -> ReplayError | None:
     """What ``error``, or what it was raised from, means for a user; None for a bug. ``place``: where it happened, for
     an error that names no file.

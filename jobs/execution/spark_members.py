@@ -19,6 +19,8 @@ from pyspark import SparkContext, TaskContext
 from pyspark.core.rdd import RDD
 from pyspark.serializers import CPickleSerializer
 
+from ...state.failures import stop_below
+
 Answer = TypeVar("Answer")
 
 _JOBS_AT_A_TIME = 16
@@ -94,9 +96,13 @@ class SparkWorkers:
             yield running.taskAttemptId(), question()
 
         def ask(some: Sequence[Executor]) -> list[tuple[int, Answer]]:
-            with self._job_group(group), suppress(Py4JError):  # without answers tasks run where a core is free
-                return self.run_placed(answer, [[executor.place, *anybody] for executor in some])
-            return []
+            try:
+                with self._job_group(group):
+                    return self.run_placed(answer, [[executor.place, *anybody] for executor in some])
+            except Py4JError as error:
+                if stop_below(error) is not None:
+                    raise
+                return []  # without answers tasks run where a core is free
 
         if self._context.getConf().get("spark.speculation", "false") == "true" and len(asked) > 1:
             with ThreadPoolExecutor(min(len(asked), _JOBS_AT_A_TIME)) as threads:

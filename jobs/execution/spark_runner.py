@@ -106,8 +106,8 @@ def _warns_without_executors(context: SparkContext, seconds: float | None = None
         if not SparkWorkers(context).executors():
             _LOG.warning(
                 "Spark at %s has given this run no executor for %.0f s, and the run waits for one. An executor needs a "
-                "free core and spark.executor.memory (%s) with 384m or a tenth of it on top; set it in "
-                "spark-defaults.conf of $SPARK_CONF_DIR, or look at the page of the master",
+                "free core and spark.executor.memory (%s): set it in spark-defaults.conf of $SPARK_CONF_DIR, or "
+                "look at the page of the master for what is free",
                 context.master, wait, context.getConf().get("spark.executor.memory", "1g"),
             )  # fmt: skip
 

@@ -45,7 +45,7 @@ from contextlib import contextmanager
 import click
 
 from ...state.error_page import see
-from ...state.failures import failure_of
+from ...state.failures import failure_of, stop_below
 from .command import Invocation
 from .exit_codes import ExitCode, exit_code_of
 
@@ -147,7 +147,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.DONE
     except Exception as error:
-        signalled = _stop_below(error)
+        signalled = stop_below(error)
         if signalled is not None:
             return _stopped(invocation, signalled)
         failure = failure_of(error, invocation.place)
@@ -178,15 +178,6 @@ def _run(arguments: list[str], invocation: Invocation) -> int:
 
 class _Terminated(BaseException):
     """SIGTERM came."""
-
-
-def _stop_below(error: BaseException | None) -> BaseException | None:
-    """The signal that was being handled when ``error`` was raised: a conversation with Spark's JVM that a signal has
-    cut off makes the next one fail in odd ways.
-    """
-    while error is not None and not isinstance(error, KeyboardInterrupt | _Terminated):
-        error = error.__context__
-    return error
 
 
 def _stopped(invocation: Invocation, stop: BaseException) -> int:

@@ -16,6 +16,7 @@ Owns paths and columns, never rows. Rule: all times are BIGINT milliseconds; nob
     <warehouse>/branches                     which pipelines are branches, and of what
 """
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -224,7 +225,8 @@ class PipelineTables:
 
 @dataclass(frozen=True)
 class Warehouse:
-    """A directory, or a URI that both pyarrow and Delta can open, with every table beneath it.
+    """A directory, or a URI that both pyarrow and Delta can open, with every table beneath it. A relative directory
+    becomes an absolute one, since workers run in folders of their own.
 
     ``storage_options``: how an object store is reached, in the words of Delta (delta-rs): "AWS_ENDPOINT_URL",
     "AWS_REGION", … They are sent along with its tasks; None: the options that this process was given for the store, if
@@ -238,6 +240,7 @@ class Warehouse:
         root = str(self.root).rstrip("/")  # a pathlib.Path may come in
         if not root:
             raise ConfigError("warehouse", "a directory or a URI", repr(self.root), "name a directory")
+        root = root if "://" in root else os.path.abspath(root)
         object.__setattr__(self, "root", root)
         remember_options(root, self.storage_options)
         if self.storage_options is None:

@@ -27,14 +27,14 @@ def test_a_name_is_its_text_and_can_be_taken_apart(named, text, kind, name):
 
 
 def test_a_table_lies_where_its_name_says():
-    warehouse = Warehouse("w")
+    warehouse = Warehouse("/w")
     tables = warehouse.pipeline("p")
-    assert tables.output("x") == tables.table("outputs/x") == "w/p/outputs/x"
-    assert tables.state("x") == tables.table("state/x") == "w/p/state/x"
-    assert tables.repartition("x") == tables.table("repartition/x") == "w/p/repartition/x"
-    assert tables.retractions("x") == tables.table("retractions/x") == "w/p/retractions/x"
-    assert (tables.dropped, tables.dead_letter, tables.ledger) == ("w/p/dropped", "w/p/dead_letter", "w/p/ledger")
-    assert warehouse.landed("x") == "w/landed/x"
+    assert tables.output("x") == tables.table("outputs/x") == "/w/p/outputs/x"
+    assert tables.state("x") == tables.table("state/x") == "/w/p/state/x"
+    assert tables.repartition("x") == tables.table("repartition/x") == "/w/p/repartition/x"
+    assert tables.retractions("x") == tables.table("retractions/x") == "/w/p/retractions/x"
+    assert (tables.dropped, tables.dead_letter, tables.ledger) == ("/w/p/dropped", "/w/p/dead_letter", "/w/p/ledger")
+    assert warehouse.landed("x") == "/w/landed/x"
 
 
 def test_tasks_stand_by_number_and_not_by_text():

@@ -99,3 +99,10 @@ def test_every_time_is_a_long_and_every_partition_an_integer():
     assert {field.type for field in fields if field.name.endswith("_ms") or field.name == "timestamp"} == {pa.int64()}
     assert {field.type for field in fields if field.name == "partition"} == {pa.int32()}
     assert {field.type for field in fields if field.name in ("offset", "increment")} == {pa.int64()}
+
+
+def test_a_relative_directory_is_made_absolute_as_workers_run_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    assert Warehouse("w/of ours").root == f"{tmp_path}/w/of ours"
+    assert Warehouse("s3://bucket/w").root == "s3://bucket/w"
