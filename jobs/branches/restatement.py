@@ -370,6 +370,7 @@ def restated_row(
         operators={} if done.operators is None else done.operators,
         lateness={"avg": None, "max": None},
         lateness_by_sub_topology=None,
+        lateness_counts_by_sub_topology=None,
         seconds_by_sub_topology=None,
         rss_bytes_max=0,
     )

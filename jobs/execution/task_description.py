@@ -69,7 +69,7 @@ class TaskReport:
     after: dict[str, Any]
     counts: dict[str, Any]
     landed: dict[str, Any]
-    lateness: dict[str, int]
+    lateness: dict[str, Any]
     operators: dict[str, dict[str, Any]]
     files: dict[str, list[dict[str, Any]]]
     removed: dict[str, list[dict[str, Any]]]

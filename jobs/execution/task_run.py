@@ -336,7 +336,7 @@ class TaskRun:
             },
             counts=asdict(task.counts),
             landed=asdict(task.landed),
-            lateness=asdict(task.lateness),
+            lateness=task.lateness.report(),
             operators=task.metrics(),
             files={table: [file.to_dict()] for table, file in closed.items() if file is not None},
             removed={table: [file.to_dict() for file in files] for table, files in removed.items()},

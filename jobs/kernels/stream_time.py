@@ -1,18 +1,27 @@
 """A task's stream time and tape time over a chunk's rows, and how late its records are (PartitionGroup, StreamTask).
 
 Rule: stream time is the largest time of the records taken so far, tape time that of all records. A record that is taken
-is as late as it is behind stream time from before it, or not at all.
+is as late as it is behind stream time from before it, or not at all. Latenesses are counted in classes: one for each
+millisecond up to 15, then eight for every doubling. So the largest of a class is at most an eighth above the others.
 """
 
 from ...state.compilation.kernel_compilation import kernel
 
 STREAM_MS, TAPE_MS, LATE_SUM_MS, LATE_MAX_MS, TAKEN = 0, 1, 2, 3, 4
 """Places in ``counters``: both times as of the last row; lateness and number of the records taken in this call."""
+LATE_CLASSES = 496
+"""Of lateness in ms, below 2 ** 63."""
+
+
+def class_limit_ms(number: int) -> int:
+    """The largest lateness that is counted in a class."""
+    shift = max(0, number // 8 - 1)
+    return ((number - 8 * shift + 1) << shift) - 1
 
 
 @kernel
-def advance_counters(time_ms, takes, is_record, counters, stream_time_ms, tape_time_ms):  # type: ignore[no-untyped-def]
-    """Move ``counters`` on over all rows, and write both times as they are after each row."""
+def advance_counters(time_ms, takes, is_record, counters, late_classes, stream_time_ms, tape_time_ms):  # type: ignore[no-untyped-def]
+    """Move ``counters`` on over all rows, add to ``late_classes``, and write both times as they are after each row."""
     stream, tape, late_sum, late_max, taken = counters[STREAM_MS], counters[TAPE_MS], 0, 0, 0
     for row in range(time_ms.shape[0]):
         if is_record[row]:
@@ -21,6 +30,10 @@ def advance_counters(time_ms, takes, is_record, counters, stream_time_ms, tape_t
             late = max(stream - time_ms[row], 0)
             late_sum, late_max, taken = late_sum + late, max(late_max, late), taken + 1
             stream = max(stream, time_ms[row])
+            shift = 0
+            while late >> shift >= 16:
+                shift += 1
+            late_classes[8 * shift + (late >> shift)] += 1
         stream_time_ms[row], tape_time_ms[row] = stream, tape
     counters[STREAM_MS], counters[TAPE_MS] = stream, tape
     counters[LATE_SUM_MS], counters[LATE_MAX_MS], counters[TAKEN] = late_sum, late_max, taken

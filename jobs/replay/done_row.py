@@ -7,7 +7,7 @@ from ...state.tables.names import TableName, TaskId
 from ..execution.task_description import TaskReport
 from ..topology.topology import Topology
 from .books import add_books, add_refusals
-from .increment_report import task_seconds, total_lateness, total_numbers
+from .increment_report import lateness_counts, task_seconds, total_lateness, total_numbers
 from .plan import Plan
 
 
@@ -42,6 +42,7 @@ def done_row_of(
         tape_times=tape_times,
         lateness=total_lateness(reports),
         lateness_by_sub_topology={sub: total_lateness(mine) for sub, mine in by_id.items()},
+        lateness_counts_by_sub_topology={sub: lateness_counts(mine) for sub, mine in by_id.items()},
         seconds_by_sub_topology={sub: task_seconds(mine) for sub, mine in by_id.items()},
         operators=total_numbers(reports),
         impure={node: said for report in reports for node, said in report.impure.items()} or None,

@@ -33,8 +33,9 @@ class IncrementReport:
     waiting: int
     waits: list[WaitingInput]
     lateness_by_sub_topology: dict[str, dict[str, float | int | None]]
+    lateness_counts_by_sub_topology: dict[str, dict[str, int]]
     seconds_by_sub_topology: dict[str, dict[str, float]]
-    """The two of an increment that an earlier version ran: {}."""
+    """The three of an increment that an earlier version ran: {}."""
     done: DoneRow
     instead_of: dict[str, int] | None = None
     """`increment` and `epoch` of the plan of other code in whose place it was run."""
@@ -48,6 +49,15 @@ def total_lateness(reports: list[TaskReport]) -> dict[str, float | int | None]:
         return {"avg": None, "max": None}
     total = sum(report.lateness["total_ms"] for report in reports)
     return {"avg": total / records, "max": max(report.lateness["max_ms"] for report in reports)}
+
+
+def lateness_counts(reports: list[TaskReport]) -> dict[str, int]:
+    """How many records of the tasks were how late: the largest lateness of a class, in ms, as text, to its number."""
+    total: dict[str, int] = {}
+    for report in reports:
+        for late_ms, records in report.lateness["counts"].items():
+            total[late_ms] = total.get(late_ms, 0) + records
+    return dict(sorted(total.items(), key=lambda each: int(each[0])))
 
 
 def total_numbers(reports: list[TaskReport]) -> dict[str, dict[str, float | None]]:
@@ -103,6 +113,7 @@ def report_of(increment: int, planned: PlanRow, done: DoneRow) -> IncrementRepor
         waiting=planned.waiting,
         waits=[WaitingInput(**each) for each in planned.waits or ()],
         lateness_by_sub_topology=done.lateness_by_sub_topology or {},
+        lateness_counts_by_sub_topology=done.lateness_counts_by_sub_topology or {},
         seconds_by_sub_topology=done.seconds_by_sub_topology or {},
         done=done,
         instead_of=planned.instead_of,

@@ -3,10 +3,12 @@ refused; and how late records were.
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from ...state.records.batches import Chunk
+from ..kernels.stream_time import LATE_CLASSES, class_limit_ms
 
 
 @dataclass(slots=True)
@@ -17,12 +19,22 @@ class Lateness:
     max_ms: int = 0
     records: int = 0
     """Records taken, those with lateness 0 included."""
+    classes: np.ndarray = field(default_factory=lambda: np.zeros(LATE_CLASSES, np.int64))
+    """How many of them were in each class (jobs/kernels/stream_time.py)."""
 
     def add(self, total_ms: int, max_ms: int, records: int) -> None:
         """Enter ``records`` that were together and at most so far behind."""
         self.total_ms += total_ms
         self.max_ms = max(self.max_ms, max_ms)
         self.records += records
+
+    def report(self) -> dict[str, Any]:
+        """As JSON. ``counts``: the largest lateness of a class, as text, to its number of records, where there are
+        any."""
+        counts = {
+            str(class_limit_ms(int(number))): int(self.classes[number]) for number in np.flatnonzero(self.classes)
+        }
+        return {"total_ms": self.total_ms, "max_ms": self.max_ms, "records": self.records, "counts": counts}
 
 
 @dataclass(slots=True)

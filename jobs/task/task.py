@@ -208,7 +208,7 @@ class Task:
 
     def metrics(self) -> dict[str, dict[str, int]]:
         """Numbers of the operators that have any, by node."""
-        return {operator.context.node: found for operator in self.stores.values() if (found := operator.metrics())}
+        return {operator.context.node: found for operator in self.operators.values() if (found := operator.metrics())}
 
     # --- records ---------------------------------------------------------------------------------------------
 
@@ -358,7 +358,9 @@ class Task:
         """Stream time and tape time after every row; the task's own move on."""
         counters = np.array([self.stream_time_ms, self.tape_time_ms, 0, 0, 0], np.int64)
         stream_time, tape_time = np.empty(len(time_ms), np.int64), np.empty(len(time_ms), np.int64)
-        task_counters.advance_counters(time_ms, takes, is_record, counters, stream_time, tape_time)
+        task_counters.advance_counters(
+            time_ms, takes, is_record, counters, self.lateness.classes, stream_time, tape_time
+        )
         self.stream_time_ms, self.tape_time_ms, late_ms, latest_ms, taken = counters.tolist()
         self.lateness.add(late_ms, latest_ms, taken)
         return stream_time, tape_time

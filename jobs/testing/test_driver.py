@@ -270,7 +270,7 @@ class TopologyTestDriver(StoreReader):
             "record-lateness-avg": float(lateness.mean()) if len(lateness) else None,
             "record-lateness-max": int(lateness.max()) if len(lateness) else None,
             "suppress": {node: found for node, found in numbers.items() if node in is_suppress},
-            "deduplicate": {node: found for node, found in numbers.items() if node not in is_suppress},
+            "deduplicate": {node: found for node, found in numbers.items() if "duplicates" in found},
         }
 
     def _lateness(self) -> np.ndarray:

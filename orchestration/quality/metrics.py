@@ -28,6 +28,19 @@ SUPPRESSION = {
 }
 """Of an operator's number in the ledger (KIP-328; sizes in bytes, times in ms) to its name."""
 
+COUNTS = {
+    "forwarded": "deduplicate-forwarded-total",
+    "duplicates": "duplicates-total",
+    "looked_up": "join-looked-up-total",
+    "matched": "join-matched-total",
+}
+"""Numbers of deduplications and joins, likewise."""
+SHARES = {
+    "duplicates-share": ("duplicates", ("forwarded", "duplicates")),
+    "join-match-rate": ("matched", ("looked_up",)),
+}
+"""A number, and the numbers whose sum it is a share of."""
+
 BOOKS = {
     "read": "process-total",
     "applied": "records-applied-total",
@@ -41,6 +54,8 @@ as Kafka's sensor does: a record may be refused by several windows."""
 
 DROPPED = "dropped-records-total"
 LATENESS_AVG, LATENESS_MAX = "record-lateness-avg", "record-lateness-max"
+PERCENTILES = {50: "record-lateness-p50", 90: "record-lateness-p90", 99: "record-lateness-p99"}
+"""Nearest rank. Above 15 ms the largest lateness of a class is taken, which is at most an eighth more."""
 EMITTED, WAITING = "records-emitted-total", "records-waiting"
 STREAM_TIME, LAG = "stream-time-ms", "stream-time-lag-ms"
 SECONDS, MEMORY = "seconds", "memory-bytes-max"
@@ -98,6 +113,9 @@ def metric_rows(planned: PlanRow, row: LedgerRow[DoneRow]) -> list[Row]:
         lateness = report.lateness_by_sub_topology.get(name, {})
         add(LATENESS_AVG, lateness.get("avg"), sub)
         add(LATENESS_MAX, lateness.get("max"), sub)
+        counts = {int(ms): records for ms, records in report.lateness_counts_by_sub_topology.get(name, {}).items()}
+        for percent, metric in PERCENTILES.items():
+            add(metric, percentile_ms(counts, percent, lateness.get("max")), sub)
         time_ms = _stream_time_ms(report, sub)
         add(STREAM_TIME, time_ms, sub)
         add(LAG, None if time_ms is None else row.written_at_ms - time_ms, sub)
@@ -106,7 +124,10 @@ def metric_rows(planned: PlanRow, row: LedgerRow[DoneRow]) -> list[Row]:
         for field, number in numbers.items():
             if field.startswith("bytes") and not is_counted:
                 continue  # only a buffer with a limit of bytes counts them
-            add(SUPPRESSION.get(field, field.replace("_", "-")), number, operator=operator)
+            add((SUPPRESSION | COUNTS).get(field, field.replace("_", "-")), number, operator=operator)
+        for metric, (part, whole) in SHARES.items():
+            of = sum(numbers.get(each) or 0 for each in whole)
+            add(metric, (numbers.get(part) or 0) / of if of else None, operator=operator)
     for output, records in report.outputs.items():
         add(EMITTED, records, label=output)
     for part, seconds in report.seconds.items():
@@ -114,6 +135,18 @@ def metric_rows(planned: PlanRow, row: LedgerRow[DoneRow]) -> list[Row]:
     add(WAITING, report.waiting)
     add(MEMORY, report.rss_bytes_max or None)
     return found
+
+
+def percentile_ms(counts: dict[int, int], percent: int, most_ms: float | None) -> float | None:
+    """Of records by lateness, of which ``most_ms`` is the largest; None: there are none."""
+    if most_ms is None or not counts:
+        return None
+    rank, seen = -(-percent * sum(counts.values()) // 100), 0
+    for late_ms in sorted(counts):
+        seen += counts[late_ms]
+        if seen >= rank:
+            break
+    return min(late_ms, most_ms)
 
 
 def _refusals(books: Any) -> Iterator[tuple[str | None, str, int]]:

@@ -139,6 +139,8 @@ class DoneRow(RowContent):
     """Largest record time read of each partition of topics that are merged with others in a task."""
     lateness: dict[str, float | int | None] | None = None
     lateness_by_sub_topology: dict[str, dict[str, float | int | None]] | None = None
+    lateness_counts_by_sub_topology: dict[str, dict[str, int]] | None = None
+    """How many records were so many milliseconds late (as text; the largest of a class of latenesses)."""
     seconds_by_sub_topology: dict[str, dict[str, float]] | None = None
     """Of its tasks, summed, by part."""
     operators: dict[str, dict[str, float | None]] | None = None

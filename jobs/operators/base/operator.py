@@ -74,6 +74,10 @@ class Operator(ABC):
     def __init__(self, context: OperatorContext) -> None:
         self.context = context
 
+    def metrics(self) -> dict[str, Any]:
+        """Numbers of this increment for its report."""
+        return {}
+
     @abstractmethod
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         """Take ``batch``, forward what it causes, book what is refused in ``chunk``."""
@@ -229,10 +233,6 @@ class StatefulOperator(Operator):
     @abstractmethod
     def rows_schema(self) -> pa.Schema:
         """Columns of the store's durable rows: ``key``, a window's bounds, the rest; times in milliseconds."""
-
-    def metrics(self) -> dict[str, Any]:
-        """Numbers of this increment for its report."""
-        return {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ record that came later. A record that is emitted without a match keeps its time 
 released it.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -108,6 +108,7 @@ class StreamJoin(MultiOperator, StatefulOperator):
         """Number of the next record with key and value."""
         self._stored = _Rows(*(np.zeros(0, np.int64) for _ in _Rows._fields))
         self._first_new = 0
+        self._looked_up, self._matched = 0, 0
 
     def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
         merged = merge_in_forward_order(batches)
@@ -133,6 +134,8 @@ class StreamJoin(MultiOperator, StatefulOperator):
         pairs, refusals = self._run(rows, unmatched)
         self.waiting.order = leaving_order(unmatched)
         row, key, time_ms, left, right = pairs.T
+        self._looked_up += int((rows[:, kernel.IS_WHOLE] == 1).sum())
+        self._matched += len(np.unique(row[(left != NONE) & (right != NONE)]))
         self._book(chunk, met, rows[:, kernel.IS_WHOLE] > 0, row, refusals)
         out = met.forward(
             row,
@@ -216,6 +219,10 @@ class StreamJoin(MultiOperator, StatefulOperator):
         is_applied[refused[is_record > 0]] = False
         is_applied[row] = True
         chunk.applied[met.cause[is_applied]] = True
+
+    def metrics(self) -> dict[str, Any]:
+        """Of this increment: records that looked for partners, and those of them for which some had come before."""
+        return {"looked_up": self._looked_up, "matched": self._matched}
 
     # --- room ------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,8 @@ key, then as they came. What is older than ``stream time - grace`` when it comes
 the input ends is not joined.
 """
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,6 +36,7 @@ class Lookup:
 
     def __init__(self, context: OperatorContext, joiner: Joiner, *, is_left: bool) -> None:
         self.node, self.view, self.joiner, self.is_left = context.node, context.views[0], joiner, is_left
+        self.looked_up, self.matched = 0, 0
 
     def accepted(self, batch: Batch, keys: np.ndarray, chunk: Chunk) -> np.ndarray:
         """Which records are joined by ``keys``; the others are booked as refused."""
@@ -46,10 +49,16 @@ class Lookup:
     def join(self, batch: Batch, keys: np.ndarray) -> Batch:
         """Results of the records of ``batch``, each with the table's value of its one of ``keys``."""
         found = self.view.get(batch, keys, batch.time_ms if self.view.is_versioned else None)
+        self.looked_up += len(batch)
+        self.matched += int(found.valid.sum())
         if self.is_left or found.valid.all():
             return batch.with_value(self.joiner.evaluate(batch, batch.value.all(), found.value))
         joined, value = batch.where(found.valid), found.value.filter(pa.array(found.valid))
         return joined.with_value(self.joiner.evaluate(joined, joined.value.all(), value))
+
+    def metrics(self) -> dict[str, Any]:
+        """Of this increment: records that were looked up, and those for which the table had a value."""
+        return {"looked_up": self.looked_up, "matched": self.matched}
 
 
 class StreamTableJoin(Operator):
@@ -65,6 +74,9 @@ class StreamTableJoin(Operator):
         joined = batch.where(self.lookup.accepted(batch, batch.key, chunk))
         chunk.left_out[joined.cause] = True
         return self.lookup.join(joined, joined.key)
+
+    def metrics(self) -> dict[str, Any]:
+        return self.lookup.metrics()
 
 
 class StreamGlobalTableJoin(Operator):
@@ -88,6 +100,9 @@ class StreamGlobalTableJoin(Operator):
         joined = batch.where(accepted)
         chunk.left_out[joined.cause] = True
         return self.lookup.join(joined, keys[accepted])
+
+    def metrics(self) -> dict[str, Any]:
+        return self.lookup.metrics()
 
 
 class BufferedStreamTableJoin(BufferedByGrace):
@@ -116,6 +131,9 @@ class BufferedStreamTableJoin(BufferedByGrace):
     def _leave(self, leaves: np.ndarray, batch: Batch, chunk: Chunk) -> Batch:
         released = super()._leave(leaves, batch, chunk)
         return self.lookup.join(released, released.key)
+
+    def metrics(self) -> dict[str, Any]:
+        return self.lookup.metrics()
 
     def _until_failure(self, batch: Batch, chunk: Chunk) -> Batch:
         """Records before the first that Kafka's buffer cannot take: one with a value and no key, in a left join."""

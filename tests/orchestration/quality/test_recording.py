@@ -44,6 +44,12 @@ NUMBERS = {
     ("record-lateness-avg", 1, None, None, 16.5),
     ("record-lateness-max", 0, None, None, 99.0),
     ("record-lateness-max", 1, None, None, 99.0),
+    ("record-lateness-p50", 0, None, None, 0.0),  # of five that are not late and one that is
+    ("record-lateness-p50", 1, None, None, 0.0),
+    ("record-lateness-p90", 0, None, None, 99.0),
+    ("record-lateness-p90", 1, None, None, 99.0),
+    ("record-lateness-p99", 0, None, None, 99.0),
+    ("record-lateness-p99", 1, None, None, 99.0),
     ("records-applied-total", 0, None, None, 6.0),
     ("records-applied-total", 1, None, None, 5.0),
     ("records-dropped-total", 0, None, None, 0.0),
