@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from ...state.errors import ConfigError, LandingError
 from ...state.tables.branch_files import landed_files, refuse_older_landing_ledger
-from ...state.tables.data_files import DataFile
+from ...state.tables.data_files import DataFile, OpenTables
 from ...state.tables.ledger import LandingLedger
 from ...state.tables.warehouse import Warehouse
 from ...state.times import UNBOUNDED
@@ -30,7 +30,8 @@ class Landed:
         """
         ledger = LandingLedger(warehouse.landing_ledger(topic), warehouse.storage_options)
         last = ledger.last_done()
-        refuse_older_landing_ledger(warehouse, topic, ledger, last)
+        opened: OpenTables = {}
+        refuse_older_landing_ledger(warehouse, topic, ledger, last, opened)
         if last is None and (pending := ledger.pending()) is not None:
             got = f"increment {pending.increment}, which is planned and not done"
             next_step = f"wait for the landing that is at work, or land topic {topic} again, which finishes it"
@@ -42,7 +43,7 @@ class Landed:
         path = warehouse.landed(topic)
         ends = dict.fromkeys(map(str, range(last.content.partitions)), 0) | last.content.cut_to
         first = min(((begin or {}).get(partition, 0) for partition in ends), default=0)
-        files = landed_files(warehouse, topic, last, within=("offset", first, UNBOUNDED))
+        files = landed_files(warehouse, topic, last, within=("offset", first, UNBOUNDED), opened=opened)
         return cls(topic, path, files, ends, recorded_times(warehouse, topic, increment=last.increment))
 
     def arrival(self, recorded: Recorded) -> int:

@@ -79,6 +79,7 @@ class Topology(Hinting):
         self._own = Graph() if graph is None else graph
         self._stores: dict[str, KeyValues] = {}
         self._settled: _Settled | None = None
+        self._state_schemas: dict[str, pa.Schema] = {}
         self.dataflows: Any = None
         """How tasks hang together, worked out by the first of them (jobs/task/task.py)."""
         if graph is not None and not graph.nodes:
@@ -237,10 +238,13 @@ class Topology(Hinting):
 
     def state_schema(self, store: str) -> pa.Schema:
         """Columns of the table of ``store``: partition, increment, deleted, then the store's own."""
-        sub = self.sub_topology_of(store)
-        assert sub is not None, f"no store {store} in the topology"
-        own = sub.stores[store].store_rows(self.graph).schema
-        return pa.schema([("partition", pa.int32()), ("increment", pa.int64()), ("deleted", pa.bool_()), *own])
+        if store not in self._state_schemas:  # folds are begun to know their types
+            sub = self.sub_topology_of(store)
+            assert sub is not None, f"no store {store} in the topology"
+            own = sub.stores[store].store_rows(self.graph).schema
+            columns = [("partition", pa.int32()), ("increment", pa.int64()), ("deleted", pa.bool_()), *own]
+            self._state_schemas[store] = pa.schema(columns)
+        return self._state_schemas[store]
 
     def partitions_of(self, landed: Mapping[str, int]) -> dict[str, int]:
         """Partitions of every topic, repartition tables included, where landed topics have so many. Raises

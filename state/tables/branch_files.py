@@ -76,15 +76,19 @@ def bases_of(pipeline: str, done: DoneRow) -> Bases:
 
 
 def landed_files(
-    warehouse: Warehouse, topic: str, last: "LedgerRow[LandingDoneRow]", within: Within | None = None
+    warehouse: Warehouse,
+    topic: str,
+    last: "LedgerRow[LandingDoneRow]",
+    within: Within | None = None,
+    opened: OpenTables | None = None,
 ) -> list[DataFile]:
     """Files of a landed topic as of the done row ``last`` of its landing, those that may hold what is ``within``.
 
-    Raises DamagedTable for a log that does not say what it said.
+    ``opened``: as of ``open_table``. Raises DamagedTable for a log that does not say what it said.
     """
     version, digest = last.content.table_version, last.content.table_digest
     path, options = warehouse.landed(topic), warehouse.storage_options
-    return read_files(path, version=version, within=within, storage_options=options, digest=digest)
+    return read_files(path, version=version, within=within, storage_options=options, opened=opened, digest=digest)
 
 
 def digests_of(
@@ -140,12 +144,16 @@ def refuse_older_ledger(
 
 
 def refuse_older_landing_ledger(
-    warehouse: Warehouse, topic: str, ledger: "LandingLedger", newest: "LedgerRow[LandingRow] | None"
+    warehouse: Warehouse,
+    topic: str,
+    ledger: "LandingLedger",
+    newest: "LedgerRow[LandingRow] | None",
+    opened: OpenTables | None = None,
 ) -> None:
     """As ``refuse_older_ledger``, of the landing of a topic. ``newest``: the newest row of its ledger."""
     known, epoch = (0, 0) if newest is None else (newest.increment, newest.epoch)
     path = warehouse.landed(topic)
-    table = open_table(path, storage_options=warehouse.storage_options)
+    table = open_table(path, storage_options=warehouse.storage_options, opened=opened)
     mark = 0 if table is None else mark_of(table, path, f"landing/{topic}/{epoch}") or 0
     if mark > known and mark > ledger.newest():
         got = f"increment {known} as its newest" if known else "no increment"

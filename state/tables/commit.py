@@ -208,7 +208,7 @@ def create_table(
         return table
     options = None if storage_options is None else dict(storage_options)
     try:
-        DeltaTable.create(
+        made = DeltaTable.create(
             path,
             Schema.from_arrow(schema),
             mode="ignore",
@@ -218,10 +218,12 @@ def create_table(
             storage_options=options,
         )
     except DeltaError:
-        if not DeltaTable.is_deltatable(path, storage_options=options):
+        found = open_table(path, storage_options=storage_options, opened=opened)
+        if found is None:
             raise
-    made = open_table(path, storage_options=storage_options, opened=opened)
-    assert made is not None, f"{path}: made, yet not there"
+        return found
+    if opened is not None:
+        opened[path] = made
     return made
 
 

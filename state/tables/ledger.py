@@ -22,18 +22,9 @@ from deltalake.exceptions import CommitFailedError
 
 from ..errors import DamagedLedger, LedgerConflict, LedgerError, LedgerGap
 from ..times import UNBOUNDED
-from .commit import (
-    append_row,
-    create_table,
-    live_files,
-    open_table,
-    read_rows,
-    transaction_version,
-    was_restored,
-    write_mark,
-)
+from .commit import append_row, create_table, transaction_version, was_restored, write_mark
 from .compaction import compact
-from .data_files import OpenTables, StorageOptions, highest, mark_of
+from .data_files import OpenTables, StorageOptions, highest, live_files, mark_of, open_table, read_rows
 from .ledger_rows import DoneRow, LandingDoneRow, LandingPlanRow, PlanRow, RowContent
 from .log_cleanup import trim_log
 from .parquet_reader import restore_command, way_back
@@ -98,6 +89,7 @@ class LedgerOf(Generic[P, D]):
         self.storage_options = storage_options
         self._plan_row, self._done_row = plan_row, done_row
         self._opened: OpenTables = {}
+        self._last_read: tuple[int, Rows[P, D]] | None = None
 
     def rows(self) -> list[LedgerRow[P] | LedgerRow[D]]:
         """Every row, by increment, planned before done; [] when there is no table."""
@@ -277,20 +269,20 @@ class LedgerOf(Generic[P, D]):
 
     def _read_newest(self, table: DeltaTable) -> Rows[P, D]:
         """Rows of the last two increments: enough to see the done and the pending one. Where the last is a restatement
-        that left numbers out and is pending, all rows.
+        that left numbers out and is pending, all rows. Read once a version of the table, which never changes.
         """
+        if self._last_read is not None and self._last_read[0] == table.version():
+            return self._last_read[1]
         newest = highest(table, "increment") or 0
         rows = self._read(table, newest - 1, newest)
         if newest >= 2 and not rows.done:
             rows = self._read(table, 0, newest)
         pending = rows.pending()
         self._refuse_lost(table, PLANNED, rows.planned)
-        if (
-            pending is None
-            or not pending.content.replaces
-            or mark_of(table, self.path, _DONE_MARK) != pending.increment
-        ):
+        taken = pending.increment if pending is not None and pending.content.replaces else None
+        if taken is None or mark_of(table, self.path, _DONE_MARK) != taken:
             self._refuse_lost(table, DONE, rows.done)  # a plan in the place of others has the mark too
+        self._last_read = table.version(), rows
         return rows
 
     def _refuse_lost(self, table: DeltaTable, phase: str, rows: Sequence[LedgerRow[RowContent]]) -> None:

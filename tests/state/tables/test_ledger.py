@@ -187,8 +187,13 @@ def test_a_look_at_the_newest_rows_does_not_read_the_old_ones(ledger, monkeypatc
 
     monkeypatch.setattr("kstreams_replay.state.tables.ledger.read_rows", spy)
 
-    assert ledger.last_done().increment == 5
+    found = Ledger(ledger.path)
+    assert found.last_done().increment == 5
     assert sorted(file.bounds["increment"] for file in read) == [(4, 4), (4, 4), (5, 5), (5, 5)]
+
+    read.clear()
+    assert found.pending() is None
+    assert read == []  # nothing was committed since
 
 
 def test_the_rows_of_one_increment_are_found_by_its_number(ledger):
