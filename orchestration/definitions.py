@@ -26,7 +26,7 @@ from .pipeline import Pipeline
 from .quality.pipeline_suites import suites_of
 from .resources import Engine, SparkEngine
 from .schedules import freshness_job, freshness_schedule, landing_job, replay_job, replay_schedule
-from .settings.connections import LandedBy, Source, SourceResource, WarehouseResource
+from .settings.connections import LandedBy, Source, SourceResource, WarehouseResource, warehouse_of
 from .settings.translator import ReplayTranslator
 
 CHECK_ENGINES = ("gx", "plain")
@@ -77,8 +77,8 @@ def replay_definitions(
     """
     settings = Pipeline(
         name=pipeline,
-        topology=topology,
-        **_places(warehouse, sources or {}),
+        **(places := _places(warehouse, sources or {})),
+        topology=(topology := topology.reading(lambda: {*(sources or {}), *warehouse_of(places["place"]).topics()})),
         engine=engine or SparkEngine(),
         landing=landing or LandingRules(),
         max_records=max_records,

@@ -90,6 +90,7 @@ def explain(
     if row is None:
         next_step = "ask the pipeline that it was forked from"
         raise LedgerError(history.ledger.path, f"a plan of increment {increment}", "none", next_step)
+    topology = topology.reading(row.content.cut_to)
     if row.content.topology != topology.fingerprint:
         raise ConfigError(
             f"increment {increment} of {pipeline!r}",

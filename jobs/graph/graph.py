@@ -25,6 +25,7 @@ from .name_rules import check_name, check_table_name
 from .observations import Observation, Wait
 from .reach import NO_REACH, UNBOUNDED_REACH, Reach
 from .store_rows import StoreRows, table_rows
+from .touched_topics import TouchesTopics
 from .windows import Windows
 from .wording import Wording
 
@@ -60,7 +61,7 @@ _NO_STORE: str | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Node(TakesLateRecords):
+class Node(TakesLateRecords, TouchesTopics):
     """What an operator is: how it is configured, and what it answers for itself. ``shape``: of the records that it
     forwards.
 
@@ -104,26 +105,14 @@ class Node(TakesLateRecords):
 
     # --- in the graph ----------------------------------------------------------------------------------------
 
-    is_source = False
-    """It begins a sub-topology: a task has a queue of its records."""
-    is_global = False
-    """Every task has all of it."""
+    is_source = False  # it begins a sub-topology: a task has a queue of its records
+    is_global = False  # every task has all of it
     is_table_of_records = False  # a table whose rows are the records of its input, as they are
 
     @property
     def topic_of_records(self) -> str:
         """Of what a task's queue of it holds: a topic, or the node itself."""
         return self.name
-
-    @property
-    def landed_topic(self) -> str | None:
-        """The landed topic that it reads."""
-        return None
-
-    @property
-    def written_topic(self) -> str | None:
-        """The topic of the user's that it writes."""
-        return None
 
     def check_beside(self, other: "Node") -> None:
         """Raises TopologyError when both cannot be in one graph."""

@@ -10,8 +10,8 @@ SOURCE, PROCESSOR, SINK = "Source", "Processor", "Sink"
 
 @dataclass(frozen=True)
 class KafkaNode:
-    """``topic``: of a source or a sink; ``topics``: of a source of several; ``stores``: that the processor is connected
-    with.
+    """``topic``: of a source or a sink; ``topics``: of a source of several; ``pattern``: of a source of all that match;
+    ``stores``: that the processor is connected with.
     """
 
     kind: str
@@ -21,6 +21,7 @@ class KafkaNode:
     topic: str = ""
     is_global: bool = False
     topics: tuple[str, ...] = ()
+    pattern: str = ""
     extractor: str = ""
     """Of a sink that asks it for the topic of each record."""
 

@@ -1,7 +1,8 @@
 """Nodes of the steps of streams that have no store: how each is configured, and what it says of itself."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..functions.expressions import Call, Expression, Shape, Struct
@@ -200,6 +201,50 @@ def add_source(graph: Graph, name: str, topics: tuple[str, ...], shape: Shape, e
     return graph.add(
         SeveralTopicsNode(name=name, inputs=tuple(source.name for source in sources), shape=shape, topics=topics)
     )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MatchedTopicNode(OneOfSeveralNode):
+    """One topic that the pattern of a source matches."""
+
+    def reading(self, topics: Collection[str]) -> tuple[Node, ...]:
+        return ()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TopicPatternNode(MergeNode):
+    """A source of all topics whose whole names match; ``inputs``: those that are known. ``extractor``: of times."""
+
+    regex: str
+    flags: int
+    extractor: TimestampExtractor
+
+    @property
+    def topic_pattern(self) -> re.Pattern[str]:
+        return re.compile(self.regex, self.flags)
+
+    def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
+        return [KafkaNode(SOURCE, self.name, pattern=self.regex)]
+
+    def reading(self, topics: Collection[str]) -> tuple[Node, ...]:
+        """Sources of the topics that match, by name, and itself behind them."""
+        shape, extractor = self.shape, self.extractor
+        sources = tuple(
+            MatchedTopicNode(name=f"{self.name}:{topic}", inputs=(), shape=shape, topic=topic, extractor=extractor)
+            for topic in sorted(topics)
+            if self.topic_pattern.fullmatch(topic)
+        )
+        return *sources, replace(self, inputs=tuple(source.name for source in sources))
+
+
+def add_pattern(graph: Graph, name: str, pattern: re.Pattern[str], shape: Shape, extractor: TimestampExtractor) -> Node:
+    """The node that forwards the records of all topics whose whole names match; which they are is said later, by
+    ``Topology.reading``.
+    """
+    node = TopicPatternNode(
+        name=check_name(name), inputs=(), shape=shape, regex=pattern.pattern, flags=pattern.flags, extractor=extractor
+    )
+    return graph.add(node)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -80,6 +80,7 @@ def replay(
     """
     if flush_at_end and until_ms is not None:
         raise ConfigError("until", "no flush_at_end beside it", "both", "close history when all of it was read")
+    topology = topology.reading(warehouse.topics)
     work = Pipeline(warehouse, topology, pipeline, runner, order, on_step, wanted, progress, run, until_ms, times)
     for plan in work.plans(max_records, idle, flush_at_end):
         if increments == 0:
@@ -109,9 +110,8 @@ class Pipeline:
     ) -> None:
         self.warehouse, self.topology, self.name = warehouse, topology, pipeline
         self.runner, self.order, self.own_run, self.until_ms, self.times = runner, order, run, until_ms, times
-        self.meter = Meter(progress)
+        self.tables, self.meter = warehouse.pipeline(pipeline), Meter(progress)
         self.on_step = self.meter.after(on_step)
-        self.tables = warehouse.pipeline(pipeline)
         self.ledger = Ledger(self.tables.ledger, warehouse.storage_options)
         last = self.ledger.last_done()
         self.code: CodeChange = take_over(pipeline, last, topology, wanted)

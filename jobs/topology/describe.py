@@ -7,7 +7,7 @@ of a Java HashMap: both are reproduced (InternalTopologyBuilder.describeSubtopol
 
 from dataclasses import dataclass, field, replace
 
-from ..graph.graph import Graph
+from ..graph.graph import Graph, Node
 from ..graph.kafka_processors import PROCESSOR, SINK, SOURCE, KafkaNode
 from .java_collections import TreeSet, in_hash_order
 
@@ -33,8 +33,8 @@ class _Described:
     def lines(self) -> list[str]:
         kafka = self.kafka
         shown = {
-            SOURCE: f"(topics: [{', '.join(in_hash_order(list(kafka.topics or (kafka.topic,))))}])",
-            PROCESSOR: f"(stores: [{', '.join(in_hash_order(list(kafka.stores)))}])",
+            SOURCE: f"(topics: {kafka.pattern or _listed(kafka.topics or (kafka.topic,))})",
+            PROCESSOR: f"(stores: {_listed(kafka.stores)})",
             SINK: f"(extractor class: {kafka.extractor})" if kafka.extractor else f"(topic: {kafka.topic})",
         }
         lines = [f"    {kafka.kind}: {kafka.name} {shown[kafka.kind]}"]
@@ -43,6 +43,10 @@ class _Described:
         if kafka.kind != SOURCE:
             lines.append(f"      <-- {_names(self.above)}")
         return lines
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return f"[{', '.join(in_hash_order(list(names)))}]"
 
 
 def _names(nodes: TreeSet[_Described]) -> str:
@@ -61,6 +65,19 @@ def describe(graph: Graph) -> str:
         lines = [f"  Sub-topology: {number}{title}", *(line for node in nodes for line in node.lines()), ""]
         parts.append("\n".join(lines if group[0].is_global else [*lines, ""]))
     return "Topologies:\n " + "".join(parts)
+
+
+def settings(graph: Graph, node: Node) -> str:
+    """What describe does not say of a node but its results depend on: numbers and names, not functions."""
+    plain = {
+        name: value
+        for name, value in vars(node).items()
+        if isinstance(value, int | str | bool | tuple | None) or name == "windows"
+        if not (isinstance(value, tuple) and any(map(callable, value)))  # whose text would be their addresses
+    }
+    table = graph.tables.get(node.name)
+    times = "" if node.time_step is None else f" {node.time_step.words}"
+    return f"{plain} {node.shape.key} {node.shape.value} {node.shape.window} {table}{times}"
 
 
 def _with_kafkas_parents(graph: Graph, made: list[KafkaNode]) -> list[KafkaNode]:

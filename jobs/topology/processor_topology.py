@@ -4,6 +4,7 @@ Rule: what is named as a parent, a processor or a store is there already, so tha
 once. What a node has several parents for reaches it in the order in which Kafka would forward it.
 """
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -15,28 +16,36 @@ from ..functions.processor_api import KeyValues
 from ..functions.timestamp_extractors import bind_extractor
 from ..graph.graph import Graph, Node
 from ..graph.name_rules import check_table_name, check_topic
-from ..graph.nodes import SinkNode, SourceNode
+from ..graph.nodes import SinkNode
 from ..operators.processor.given_stores import add_global_store, read_global_store, share
 from ..operators.processor.process_node import ProcessNode
-from ..operators.stateless_nodes import ParentsNode
+from ..operators.stateless_nodes import ParentsNode, add_pattern
+from ..operators.stateless_nodes import add_source as add_topics
 
 
-def add_source(graph: Graph, name: str, consumed: Any, topics: tuple[str, ...]) -> None:
-    """TopologyError unless there is one topic, which nobody else reads, and serdes of it."""
+def add_source(graph: Graph, name: str, consumed: Any, topics: tuple[Any, ...]) -> None:
+    """TopologyError unless there are topics, which nobody else reads, or one pattern, and serdes of them."""
     _check_new(graph, name)
-    if len(topics) != 1:
-        expected, next_step = "the name of one topic", "give each topic a source, and a processor both as its parents"
-        raise TopologyError(f"source {name!r}", expected, f"{len(topics)} of them", next_step)
-    topic, shape = topics[0], _source_shape(graph, name, consumed, topics[0])
+    patterns = [topic for topic in topics if isinstance(topic, re.Pattern)]
+    if not topics or len(set(topics)) != len(topics) or (patterns and len(topics) > 1):
+        expected, next_step = "names of topics, each once, or one pattern", "name a topic"
+        raise TopologyError(f"source {name!r}", expected, ", ".join(map(repr, topics)) or "none", next_step)
+    shape = _shape(name, consumed)
+    for topic in topics if not patterns else ():
+        _check_unread(graph, name, topic)
     extractor = bind_extractor(getattr(consumed, "timestamp_extractor", None), shape, name)
-    graph.add(SourceNode(name=name, inputs=(), shape=shape, topic=topic, extractor=extractor))
+    if patterns:
+        add_pattern(graph, name, patterns[0], shape, extractor)
+    else:
+        add_topics(graph, name, topics, shape, extractor)
 
 
 def add_global(
     graph: Graph, store: KeyValues, source: str, consumed: Any, topic: str, name: str, supplier: Callable[[], Any]
 ) -> None:
     """TopologyError as ``add_source``, for names that are taken, and for a timestamp extractor."""
-    shape = _source_shape(graph, source, consumed, topic)
+    shape = _shape(source, consumed)
+    _check_unread(graph, source, topic)
     if getattr(consumed, "timestamp_extractor", None) is not None:
         got, next_step = "an extractor, which Kafka Streams never asks there", "leave it out"
         raise TopologyError(f"source {source!r}", "records at their own times", got, next_step)
@@ -45,18 +54,22 @@ def add_global(
     add_global_store(graph, store, supplier, topic=topic, shape=shape, names=(source, name))
 
 
-def _source_shape(graph: Graph, name: str, consumed: Any, topic: str) -> Shape:
-    """Of the records of ``topic``, which nobody else reads."""
-    check_topic(f"source {name!r}", topic, "give each topic a source")
+def _shape(name: str, consumed: Any) -> Shape:
+    """Of the records of a source."""
     key, value = getattr(consumed, "key", None), getattr(consumed, "value", None)
     if not isinstance(key, Serde) or not isinstance(value, Serde):
         next_step = "use for example Consumed(Serde.string(), Serde.long())"
         raise TopologyError(f"source {name!r}", "a Consumed, the serdes of key and value", repr(consumed), next_step)
+    return Shape(key, value)
+
+
+def _check_unread(graph: Graph, name: str, topic: Any) -> None:
+    """Raises TopologyError unless ``topic`` is the name of one, which nobody else reads."""
+    check_topic(f"source {name!r}", topic, "give names of topics")
     for other in graph.nodes.values():
         if other.landed_topic == topic:
             got, next_step = f"that of {other.name}, too", f"make {other.name} the parent"
             raise TopologyError(f"source {name!r}", f"a topic {topic!r} of its own", got, next_step)
-    return Shape(key, value)
 
 
 def add_processor(

@@ -1,7 +1,8 @@
 """A built topology: sub-topologies, what they read and write, and Kafka's description of them."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -20,8 +21,9 @@ from ..graph.nodes import GlobalTableNode, RepartitionNode, SinkNode, SourceNode
 from ..operators.aggregates.aggregate_nodes import AggregateNode
 from ..operators.suppress.suppress_node import SuppressNode
 from . import processor_topology
-from .describe import describe
+from .describe import describe, settings
 from .intermediate_topics import connected
+from .topic_patterns import awaits_topics, check_patterns, reading
 
 _TASKS_MAX = 2**20
 """More than a sub-topology has."""
@@ -63,6 +65,7 @@ class _Settled(NamedTuple):
     described: Graph
     graph: Graph
     sub_topologies: tuple[SubTopology, ...]
+    awaits_topics: str | None
 
 
 @checked_class
@@ -89,8 +92,8 @@ class Topology(Hinting):
 
     # --- the Processor API -----------------------------------------------------------------------------------
 
-    def add_source(self, name: str, consumed: Any, *topics: str) -> "Topology":
-        """A source of that name reads the topic. ``consumed``: a ``Consumed``, its serdes and timestamp extractor."""
+    def add_source(self, name: str, consumed: Any, *topics: str | re.Pattern[str]) -> "Topology":
+        """A source of that name reads the topics, or all that match one pattern. ``consumed``: a ``Consumed``."""
         processor_topology.add_source(self._open(), name, consumed, topics)
         return self
 
@@ -167,22 +170,28 @@ class Topology(Hinting):
 
     def _settle(self) -> _Settled:
         if self._settled is None:
-            if not any(node.landed_topic for node in self._own.nodes.values()):
+            nodes = self._own.nodes.values()
+            if not any(node.landed_topic or node.topic_pattern for node in nodes):
                 next_step = "read a topic with add_source()"
                 raise TopologyError("topology", "at least one source", "none", next_step)
             self._own.check_stores()
+            check_patterns(self._own)
             graph = connected(self._own)
-            self._settled = _Settled(self._own, graph, _in_order(_parts(graph)))
+            self._settled = _Settled(self._own, graph, _in_order(_parts(graph)), awaits_topics(nodes))
         return self._settled
 
     @property
     def graph(self) -> Graph:
-        """What runs."""
+        """What runs. Raises TopologyError while the topics of a pattern are not known."""
+        if (name := self._settle().awaits_topics) is not None:
+            got, next_step = "a pattern", "use topology.reading([…]), or topology.reading(warehouse.topics())"
+            raise TopologyError(name, "the topics that match its pattern", got, next_step)
         return self._settle().graph
 
     @property
     def sub_topologies(self) -> tuple[SubTopology, ...]:
         """In the order in which they can run: each after those whose records it reads."""
+        assert self.graph
         return self._settle().sub_topologies
 
     def describe(self) -> str:
@@ -210,6 +219,17 @@ class Topology(Hinting):
             given = node.with_grace(graces[name]) if name in graces else node
             graph.nodes[name] = given.below_windows(graph)
         return Topology(graph)
+
+    @property
+    def has_patterns(self) -> bool:
+        """Whether it reads topics by a pattern."""
+        return any(node.topic_pattern is not None for node in self._own.nodes.values())
+
+    def reading(self, topics: Collection[str] | Callable[[], Collection[str]]) -> "Topology":
+        """The same topology with the ``topics`` (a function gives them late) that its patterns match: at least one."""
+        if not self.has_patterns:
+            return self
+        return Topology(reading(self._settle().described, topics() if callable(topics) else topics))
 
     def source_topics(self) -> list[str]:
         """Topics to land, global tables' included."""
@@ -278,19 +298,6 @@ class Topology(Hinting):
             if isinstance(node, AggregateNode | RepartitionNode) or len(node.inputs) > 1:
                 return None
         return None
-
-
-def settings(graph: Graph, node: Node) -> str:
-    """What describe does not say of a node but its results depend on: numbers and names, not functions."""
-    plain = {
-        name: value
-        for name, value in vars(node).items()
-        if isinstance(value, int | str | bool | tuple | None) or name == "windows"
-        if not (isinstance(value, tuple) and any(map(callable, value)))  # whose text would be their addresses
-    }
-    table = graph.tables.get(node.name)
-    times = "" if node.time_step is None else f" {node.time_step.words}"
-    return f"{plain} {node.shape.key} {node.shape.value} {node.shape.window} {table}{times}"
 
 
 def _parts(graph: Graph) -> list[SubTopology]:

@@ -107,7 +107,7 @@ def _job(pipeline: Pipeline, what: str, config: type[dg.Config], done: Done, wor
 
 
 def _plan(pipeline: Pipeline, asked: PlanConfig, context: dg.OpExecutionContext) -> dict[str, Any]:
-    changed = load_topology(asked.topology)
+    changed = load_topology(asked.topology, pipeline.warehouse)
     change = change_of(pipeline, changed)
     for sentence in change.sentences:
         context.log.info(sentence)
@@ -177,7 +177,8 @@ def _promote(pipeline: Pipeline, asked: PromoteConfig, context: dg.OpExecutionCo
         raise ConfigError(
             f"branch {asked.branch!r}", f"a branch of {pipeline.name}", f"one of {branch.parent}", "launch its own job"
         )
-    topology = pipeline.topology if asked.topology is None else load_topology(asked.topology)
+    place, changed = pipeline.warehouse, asked.topology
+    topology = pipeline.topology if changed is None else load_topology(changed, place)
     verdicts = list(_verdicts(pipeline, asked.branch, topology))
     broken = [verdict for verdict in verdicts if not is_in_order(verdict)]
     for verdict in broken:

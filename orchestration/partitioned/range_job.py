@@ -52,7 +52,7 @@ def backfill_job(pipeline: Pipeline) -> dg.JobDefinition:
 
             found = backfill(
                 mine.warehouse,
-                mine.topology if config.topology is None else load_topology(config.topology),
+                mine.topology if config.topology is None else load_topology(config.topology, mine.warehouse),
                 pipeline=mine.name,
                 name=config.name,
                 from_ms=instant_ms(config.from_time, "from_time"),

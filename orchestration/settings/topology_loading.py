@@ -19,13 +19,15 @@ import cloudpickle
 from ...jobs.topology import Topology
 from ...state.call_sites import call_site_of
 from ...state.errors import ConfigError, ReplayError
+from ...state.tables.warehouse import Warehouse
 
 ATTRIBUTES = ("topology", "build")
 """Tried in this order when no attribute is named."""
 
 
-def load_topology(reference: str) -> Topology:
-    """The topology that ``reference`` names: a Topology, or a function without arguments that builds one.
+def load_topology(reference: str, warehouse: Warehouse | str | None = None) -> Topology:
+    """The topology that ``reference`` names: a Topology, or a function without arguments that builds one. A
+    pattern is replaced by the topics that have landed in ``warehouse``.
 
     Raises ConfigError for what cannot be found, loaded or built, and what the DSL raises while it is built.
     """
@@ -44,7 +46,8 @@ def load_topology(reference: str) -> Topology:
             f"{type(topology).__name__}",
             "name another attribute",
         )
-    return topology
+    place = Warehouse(warehouse) if isinstance(warehouse, str) else warehouse
+    return topology if place is None else topology.reading(place.topics)
 
 
 def load_function(reference: str) -> Callable[..., Any]:

@@ -4,6 +4,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.function.Consumer;
+import java.util.regex.Pattern;
 import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
@@ -311,6 +312,13 @@ public class Describe {
             .addSink("write", "out", "look");
     }
 
+    static void patterns(Topology topology) {
+        topology.addSource("shops", Pattern.compile("shop-[a-z]+"))
+            .addSource("others", "a", "b")
+            .addProcessor("look", forwarding(), "shops", "others")
+            .addSink("write", "out", "look");
+    }
+
     static void processorApi(Topology topology) {
         topology.addSource("read", "in")
             .addProcessor("zebra", forwarding(), "read")
@@ -357,6 +365,7 @@ public class Describe {
         Map<String, Consumer<Topology>> byName = new LinkedHashMap<>();
         byName.put("processor_api", Describe::processorApi);
         byName.put("global_store", Describe::globalStore);
+        byName.put("patterns", Describe::patterns);
         byName.forEach((name, build) -> {
             Topology topology = new Topology();
             build.accept(topology);

@@ -1,5 +1,6 @@
 """The topologies of tests/jvm/Describe.java, built with our DSL."""
 
+import re
 from collections.abc import Callable
 
 import polars as pl
@@ -304,5 +305,14 @@ def global_store(topology: Topology) -> None:
     topology.add_sink("write", "out", "look")
 
 
-BY_NAME: dict[str, Callable[[Topology], None]] = {"processor_api": processor_api, "global_store": global_store}
+def patterns(topology: Topology) -> None:
+    topology.add_source("shops", LONGS, re.compile("shop-[a-z]+")).add_source("others", LONGS, "a", "b")
+    topology.add_processor("look", Forwarding, "shops", "others").add_sink("write", "out", "look")
+
+
+BY_NAME: dict[str, Callable[[Topology], None]] = {
+    "processor_api": processor_api,
+    "global_store": global_store,
+    "patterns": patterns,
+}
 """By the Processor API alone."""

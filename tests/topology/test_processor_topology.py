@@ -128,7 +128,7 @@ REFUSED = {
         lambda t: t.add_sink("write", "out", "loud").add_processor("more", Loud, "write"),
         "a source or a processor as parent, got the sink 'write'",
     ),
-    "no topic": (lambda t: t.add_source("more", WORDS), "source 'more': expected the name of one topic, got 0 of them"),
+    "no topic": (lambda t: t.add_source("more", WORDS), "source 'more': expected names of topics, .*, got none"),
     "a topic twice": (
         lambda t: t.add_source("more", WORDS, "words"),
         "source 'more': expected a topic 'words' of its own, got that of read, too; make read the parent",

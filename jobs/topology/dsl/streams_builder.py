@@ -19,7 +19,7 @@ from ...graph.nodes import GlobalTableNode, SourceNode
 from ...graph.repartition import keep_null_keys
 from ...graph.table_traits import add_table
 from ...operators.processor.given_stores import add_global_store, add_store
-from ...operators.stateless_nodes import add_source
+from ...operators.stateless_nodes import add_pattern, add_source
 from ...operators.tables.table_nodes import TableNode
 from ..topology import Topology
 from .kstream import KStream
@@ -111,16 +111,19 @@ class StreamsBuilder(Hinting):
             raise ConfigError("StreamsBuilder semantics", expected, repr(semantics), "choose one")
         self._graph = Graph(semantics)
         self._graph.handlers = exception_handlers(config)
-        self._streams: dict[frozenset[str], tuple[Node, TimestampExtractor]] = {}
+        self._streams: dict[frozenset[str] | re.Pattern[str], tuple[Node, TimestampExtractor]] = {}
 
-    def stream(self, topic: str | Collection[str], consumed: Consumed, *, name: str | None = None) -> KStream:
-        """Records of ``topic``, or of several, which are one source of equal serdes. Undecodable ones go to the dead
-        letters.
+    def stream(
+        self, topic: str | Collection[str] | re.Pattern[str], consumed: Consumed, *, name: str | None = None
+    ) -> KStream:
+        """Records of ``topic``, or of several, or of all landed topics whose whole names match a pattern; they are one
+        source of equal serdes. Undecodable ones go to the dead letters.
 
-        Topics that are read twice are one source, as in Kafka. TopologyError when the serdes differ, for a topic that
-        is read with others elsewhere, and for a pattern: the matching topics are not known before they have landed.
+        Topics that are read twice are one source, as in Kafka. TopologyError when the serdes differ, and for a topic
+        that is read with others elsewhere. A topic that matches and lands later is read from its first record on.
 
             builder.stream(["clicks-eu", "clicks-us"], Consumed(Serde.string(), Serde.string()))
+            builder.stream(re.compile("clicks-.*"), Consumed(Serde.string(), Serde.string()))
 
         Source: ``StreamsBuilder.stream``.
 
@@ -131,12 +134,15 @@ class StreamsBuilder(Hinting):
             ann: cart at 2000
             bob: pay at 70000
         """
-        topics = _topics(topic)
-        said, place = topics[0] if len(topics) == 1 else ", ".join(topics), frozenset(topics)
+        topics = (topic.pattern,) if isinstance(topic, re.Pattern) else _topics(topic)
+        said = topics[0] if len(topics) == 1 else ", ".join(topics)
+        place = topic if isinstance(topic, re.Pattern) else frozenset(topics)
         shape = _consumed(said, consumed)
         name = self._graph.name(name, "KSTREAM-SOURCE-")
         extractor = bind_extractor(consumed.timestamp_extractor, shape, name)
-        if place not in self._streams:
+        if place not in self._streams and isinstance(topic, re.Pattern):
+            self._streams[place] = add_pattern(self._graph, name, topic, shape, extractor), extractor
+        elif place not in self._streams:
             for one in topics:
                 self._check_unread(one)
             self._streams[place] = add_source(self._graph, name, topics, shape, extractor), extractor
@@ -318,10 +324,6 @@ class StreamsBuilder(Hinting):
 def _topics(given: Any) -> tuple[str, ...]:
     """Raises TopologyError for anything but the name of a topic or a collection of such names."""
     place = "stream() topic"
-    if isinstance(given, re.Pattern):
-        got, next_step = f"the pattern {given.pattern!r}", "give the topics by name: stream([…])"
-        expected = "names of topics, since which topics match is not known before they have landed"
-        raise TopologyError(place, expected, got, next_step)
     if isinstance(given, str) or not isinstance(given, Collection):
         return (check_topic("stream()", given, "give the name of a topic, or a list of names"),)
     if not given:

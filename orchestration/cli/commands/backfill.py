@@ -37,7 +37,7 @@ def backfill(
         runner = runner_of(None if local else start_spark(master))
         found = make_range(
             Warehouse(warehouse),
-            load_topology(topology),
+            load_topology(topology, warehouse),
             pipeline=pipeline,
             name=name,
             from_ms=instant_ms(since, "--from"),

@@ -28,7 +28,7 @@ branch_argument = argument("name", metavar="NAME", help="the branch")
 @options.topology_option("the changed code that it will be replayed with")
 def fork(warehouse: str, pipeline: str, at: int, name: str, topology: str | None) -> int:
     """Begin a branch with what a pipeline was, without copying it."""
-    changed = None if topology is None else load_topology(topology)
+    changed = None if topology is None else load_topology(topology, warehouse)
     row = registry.fork(Warehouse(warehouse), pipeline, at, name, topology=changed)
     what = "nothing" if row.increment == 0 else f"increment {row.increment}"
     print(f"{name} begins with {what} of {pipeline}; replay run … --pipeline {name} goes on")

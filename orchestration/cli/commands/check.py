@@ -49,7 +49,7 @@ def check(
     """Judge the guarantees of an increment. The exit code is 4 when one does not hold, or a table cannot be read."""
     if data_docs is not None and engine == "plain":
         raise ConfigError("--data-docs", "--engine gx, which builds them", "--engine plain", "leave one of both out")
-    loaded = load_topology(topology)
+    loaded = load_topology(topology, warehouse)
     place, facts, suites = Warehouse(warehouse), replay_facts(loaded), suites_of(expectations, loaded, engine)
     docs = None if data_docs is None else DataDocs(data_docs)
     last = done_row(place, pipeline, increment).increment

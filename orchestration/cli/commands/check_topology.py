@@ -28,7 +28,7 @@ def check_topology(
     topology: str, warehouse: str, pipeline: str, migrate: tuple[str, ...], renamed: tuple[str, ...]
 ) -> int:
     """Say whether a changed topology can continue with a pipeline's state. The exit code is 4 when it does not."""
-    place, changed = Warehouse(warehouse), load_topology(topology)
+    place, changed = Warehouse(warehouse), load_topology(topology, warehouse)
     last = done_row(place, pipeline)
     if last.content.code is None:
         is_same = last.content.topology == changed.fingerprint

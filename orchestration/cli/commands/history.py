@@ -85,9 +85,8 @@ def explain(record: str, topology: str, warehouse: str, pipeline: str, order: st
     """Say what every operator did with a record, and why."""
     with closing(progress_on(sys.stderr)) as progress:
         progress.doing("running the record's increment again")
-        explanation = explain_record(
-            Warehouse(warehouse), pipeline, load_topology(topology), record, order=order, say_time=str if raw else utc
-        )
+        loaded, said = load_topology(topology, warehouse), str if raw else utc
+        explanation = explain_record(Warehouse(warehouse), pipeline, loaded, record, order=order, say_time=said)
     print(f"{say_place(explanation.place)} was read by increment {explanation.increment}")
     if explanation.difference is not None:
         print("\n".join(["", *wrap(explanation.difference, WIDTH_MAX)]))
@@ -111,7 +110,7 @@ def _lines(steps: list[Step]) -> list[str]:
 
 
 def _as_of(warehouse: str, pipeline: str, topology: str | None, increment: int | None) -> AsOf:
-    loaded = None if topology is None else load_topology(topology)
+    loaded = None if topology is None else load_topology(topology, warehouse)
     return History(Warehouse(warehouse), pipeline, loaded).at(increment)
 
 

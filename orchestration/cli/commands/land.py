@@ -178,7 +178,7 @@ def _landed(
 ) -> LandingReport:
     rules, serdes = asked.rules(), None
     if isinstance(source, FileSource) and asked.topology is not None:
-        serdes = _serdes(asked.topology, asked.topic)
+        serdes = _serdes(asked.topology, asked.topic, warehouse.topics())
         known = source.with_format_of(file.name for file in find_files(source, asked.topic)[0])
         source = with_serdes(known, asked.topic, serdes)
 
@@ -249,11 +249,11 @@ def _source(asked: LandOptions) -> FileSource | KafkaSource:
     )
 
 
-def _serdes(reference: str, topic: str) -> Serdes:
-    """Key's and value's, of the topic in the topology that ``reference`` names."""
+def _serdes(reference: str, topic: str, landed: list[str]) -> Serdes:
+    """Key's and value's, of the topic in the topology that ``reference`` names; ``landed``: other topics."""
     from ...settings.topology_loading import load_topology
 
-    topology = load_topology(reference)
+    topology = load_topology(reference).reading([topic, *landed])
     for node in topology.graph.nodes.values():
         if node.landed_topic == topic:
             return Serdes(node.shape.key, node.shape.value)

@@ -32,7 +32,7 @@ def report(warehouse: str, pipeline: tuple[str, ...], out: str, topology: str | 
     _needs("altair", "vl_convert", "jinja2")
     from ...quality.report import write_report
 
-    loaded = None if topology is None else load_topology(topology)
+    loaded = None if topology is None else load_topology(topology, warehouse)
     if loaded is not None and len(pipeline) != 1:
         raise ConfigError("--topology", "one --pipeline", f"{len(pipeline)} of them", "name the pipeline that runs it")
     size = write_report(Warehouse(warehouse), list(pipeline) or None, Path(out), topology=loaded)
@@ -81,7 +81,7 @@ def advise(
     with closing(progress_on(sys.stderr)) as progress:
         found = advise_grace(
             Warehouse(warehouse),
-            load_topology(topology),
+            load_topology(topology, warehouse),
             pipeline=pipeline,
             graces=None if grace is None else [duration_ms(each.strip(), "--grace") for each in grace.split(",")],
             nodes=node,

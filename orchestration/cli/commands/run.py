@@ -122,7 +122,7 @@ def _replay(asked: RunOptions, progress: ProgressBar | ProgressLines) -> Replaye
     from ...what_waits import inputs_that_wait, results_that_wait
     from .check_topology import wanted_of
 
-    warehouse, topology = Warehouse(asked.warehouse), load_topology(asked.topology)
+    warehouse, topology = Warehouse(asked.warehouse), load_topology(asked.topology, asked.warehouse)
     progress.doing("planning the first increment")
     started, reports, name = time.monotonic(), [], f"command-{uuid.uuid4().hex[:12]}"
     said = f"`replay run` of process {os.getpid()} on {socket.gethostname()}"

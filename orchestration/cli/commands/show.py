@@ -85,7 +85,7 @@ def _as_readers_see_it(
     from ...settings.topology_loading import load_topology
 
     store = table.partition("/")[2]
-    rows = read_store(Warehouse(warehouse), pipeline, load_topology(topology), store, increment=increment)
+    rows = read_store(Warehouse(warehouse), pipeline, load_topology(topology, warehouse), store, increment=increment)
     return rows, len(rows)
 
 

@@ -37,7 +37,7 @@ def verify(
 ) -> int:  # fmt: skip
     """Prove that results do not depend on where the input was cut. The exit code is 4 when they do."""
     wanted = [_number(each) for each in increments.split(",")]
-    loaded = load_topology(topology)
+    loaded = load_topology(topology, warehouse)
     runs = runner_of(start_spark(master) if runner == "spark" else None)
     with closing(progress_on(sys.stderr)) as progress:
         found = verify_range(
