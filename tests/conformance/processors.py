@@ -282,6 +282,8 @@ def _store(node: dict[str, Any]) -> KeyValues:
     name, kind, serdes = node["id"], node["kind"], (STRING, STRING)
     on_disk = Stores.persistent_window_store if kind == "window" else Stores.persistent_timestamped_window_store
     windows = {"in_memory": Stores.in_memory_window_store, "rocksdb": on_disk}
+    if kind.endswith("_headers"):
+        return _store_with_headers(node, kind)
     if kind == "session":
         sessions = {"in_memory": Stores.in_memory_session_store, "rocksdb": Stores.persistent_session_store}
         return Stores.session_store_builder(sessions[node["store"]](name, node["retention"]), *serdes)
@@ -295,6 +297,22 @@ def _store(node: dict[str, Any]) -> KeyValues:
     opened = windows[node["store"]](name, node["retention"], node["size"], bool(node.get("duplicates")))
     build = Stores.window_store_builder if kind == "window" else Stores.timestamped_window_store_builder
     return build(opened, *serdes)
+
+
+def _store_with_headers(node: dict[str, Any], kind: str) -> KeyValues:
+    """In memory or in RocksDB (KIP-1271)."""
+    name, is_in_memory, serdes = node["id"], node["store"] == "in_memory", (STRING, STRING)
+    if kind == "timestamped_headers":
+        on_disk = Stores.persistent_timestamped_key_value_store_with_headers
+        keyed = Stores.in_memory_key_value_store if is_in_memory else on_disk
+        return Stores.timestamped_key_value_store_with_headers_builder(keyed(name), *serdes)
+    if kind == "session_headers":
+        sessions = Stores.in_memory_session_store if is_in_memory else Stores.persistent_session_store_with_headers
+        return Stores.session_store_with_headers_builder(sessions(name, node["retention"]), *serdes)
+    of_windows = Stores.persistent_timestamped_window_store_with_headers
+    windows = Stores.in_memory_window_store if is_in_memory else of_windows
+    opened = windows(name, node["retention"], node["size"])
+    return Stores.timestamped_window_store_with_headers_builder(opened, *serdes)
 
 
 def process(translation: Any, node: dict[str, Any], stream: KStream) -> KStream:

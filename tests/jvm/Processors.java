@@ -1,6 +1,10 @@
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.header.Headers;
+import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.processor.PunctuationType;
@@ -10,11 +14,13 @@ import org.apache.kafka.streams.processor.api.FixedKeyRecord;
 import org.apache.kafka.streams.processor.api.Processor;
 import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
+import org.apache.kafka.streams.state.AggregationWithHeaders;
 import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.kstream.internals.SessionWindow;
 import org.apache.kafka.streams.state.SessionStore;
 import org.apache.kafka.streams.state.ValueAndTimestamp;
+import org.apache.kafka.streams.state.ValueTimestampHeaders;
 import org.apache.kafka.streams.state.VersionedKeyValueStore;
 import org.apache.kafka.streams.state.VersionedRecord;
 import org.apache.kafka.streams.state.WindowStore;
@@ -92,9 +98,7 @@ class Processors implements Processor<Object, Object, Object, Object> {
         }
         switch (Functions.name(function)) {
             case "wput":
-                boolean isTimed = Functions.argument(function).equals("timed");
-                Object put = given == null ? null : isTimed ? ValueAndTimestamp.make(value, timestamp + 1) : value;
-                windows.put(key, put, timestamp);
+                windows.put(key, timed(key, given == null ? null : value, timestamp + 1), timestamp);
                 say.to(text(windows.fetch(key, timestamp)), null);
                 return;
             case "wlook":
@@ -110,8 +114,10 @@ class Processors implements Processor<Object, Object, Object, Object> {
                 String[] words = value.split(" ");
                 long start = Math.max(timestamp - Long.parseLong(words[0]), 0);
                 Windowed<Object> session = new Windowed<>(key, new SessionWindow(start, timestamp));
-                if (words.length > 1 && words[1].equals("remove")) sessions.remove(session);
-                else sessions.put(session, words.length > 1 ? words[1] : null);
+                String aggregate = words.length > 1 ? words[1] : null;
+                if (aggregate != null && aggregate.equals("remove")) sessions.remove(session);
+                else if (!Functions.argument(function).equals("headers")) sessions.put(session, aggregate);
+                else sessions.put(session, AggregationWithHeaders.makeAllowNullable(aggregate, headers(key, aggregate)));
                 say.to(text(sessions.fetchSession(key, start, timestamp)), null);
                 return;
             case "slook":
@@ -139,7 +145,9 @@ class Processors implements Processor<Object, Object, Object, Object> {
                 return;
             case "tput":
                 say.to("had " + text(store.get(key)), null);
-                store.put(key, given == null ? null : ValueAndTimestamp.make(value, timestamp + 1));
+                boolean has = Functions.argument(function).equals("headers");
+                Object timed = has ? timed(key, value, timestamp + 1) : ValueAndTimestamp.make(value, timestamp + 1);
+                store.put(key, given == null ? null : timed);
                 say.to(all(), null);
                 return;
             case "echo":
@@ -214,6 +222,29 @@ class Processors implements Processor<Object, Object, Object, Object> {
         }
     }
 
+    /** As the argument says: with its time, with its headers too, or alone. */
+    Object timed(String key, String value, long timestamp) {
+        String argument = Functions.argument(function);
+        if (value == null) return null;
+        if (argument.equals("headers")) return ValueTimestampHeaders.make(value, timestamp, headers(key, value));
+        return argument.equals("timed") ? ValueAndTimestamp.make(value, timestamp) : value;
+    }
+
+    /** None for "bare", else the key, and one without content. */
+    static Headers headers(String key, String value) {
+        if ("bare".equals(value)) return new RecordHeaders();
+        return new RecordHeaders().add("by", key.getBytes(StandardCharsets.UTF_8)).add("none", null);
+    }
+
+    static String text(Headers headers) {
+        List<String> found = new ArrayList<>();
+        for (Header header : headers) {
+            byte[] content = header.value();
+            found.add(header.key() + ":" + (content == null ? "null" : new String(content, StandardCharsets.UTF_8)));
+        }
+        return "{" + String.join(",", found) + "}";
+    }
+
     String all() {
         return told(store.all());
     }
@@ -241,6 +272,14 @@ class Processors implements Processor<Object, Object, Object, Object> {
     }
 
     static String text(Object found) {
+        if (found instanceof ValueTimestampHeaders) {
+            ValueTimestampHeaders<Object> timed = (ValueTimestampHeaders) found;
+            return Functions.str(timed.value()) + "@" + timed.timestamp() + text(timed.headers());
+        }
+        if (found instanceof AggregationWithHeaders) {
+            AggregationWithHeaders<Object> aggregate = (AggregationWithHeaders) found;
+            return Functions.str(aggregate.aggregation()) + text(aggregate.headers());
+        }
         if (!(found instanceof ValueAndTimestamp)) return Functions.str(found);
         return Functions.str(((ValueAndTimestamp) found).value()) + "@" + ((ValueAndTimestamp) found).timestamp();
     }

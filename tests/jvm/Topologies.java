@@ -314,6 +314,8 @@ class Topologies {
                     : Stores.persistentVersionedKeyValueStore(name, kept), STRING, VALUE));
         } else if (kind.equals("timestamped")) {
             builder.addStateStore(Stores.timestampedKeyValueStoreBuilder(Stores.inMemoryKeyValueStore(name), STRING, VALUE));
+        } else if (kind.endsWith("_headers")) {
+            builder.addStateStore(storeWithHeaders(node, name, kind));
         } else {
             Duration retention = duration(node, "retention"), size = duration(node, "size");
             boolean keeps = node.path("duplicates").asInt() > 0;
@@ -326,6 +328,29 @@ class Topologies {
             else builder.addStateStore(Stores.timestampedWindowStoreBuilder(supplier, STRING, VALUE));
         }
         return null;
+    }
+
+    /** In memory or in RocksDB (KIP-1271). */
+    StoreBuilder storeWithHeaders(JsonNode node, String name, String kind) {
+        boolean inMemory = text(node, "store").equals("in_memory");
+        if (kind.equals("timestamped_headers")) {
+            return Stores.timestampedKeyValueStoreWithHeadersBuilder(
+                inMemory
+                    ? Stores.inMemoryKeyValueStore(name)
+                    : Stores.persistentTimestampedKeyValueStoreWithHeaders(name), STRING, VALUE);
+        }
+        Duration kept = duration(node, "retention");
+        if (kind.equals("session_headers")) {
+            return Stores.sessionStoreWithHeadersBuilder(
+                inMemory
+                    ? Stores.inMemorySessionStore(name, kept)
+                    : Stores.persistentSessionStoreWithHeaders(name, kept), STRING, VALUE);
+        }
+        Duration size = duration(node, "size");
+        return Stores.timestampedWindowStoreWithHeadersBuilder(
+            inMemory
+                ? Stores.inMemoryWindowStore(name, kept, size, false)
+                : Stores.persistentTimestampedWindowStoreWithHeaders(name, kept, size, false), STRING, VALUE);
     }
 
     Object globalStore(JsonNode node) {

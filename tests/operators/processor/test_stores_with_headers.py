@@ -1,7 +1,7 @@
 """Stores of processors that keep headers (KIP-1271): cuts change nothing, bytes are Kafka's, wrong calls are named.
 
-In which order they hold it and what expires is that of the stores without headers, which Kafka Streams judges in
-tests/scenarios/process/. How values, times and headers are written is read from its serializers.
+What they hold, give and forget Kafka Streams judges in tests/scenarios/process/headers-of-*. How values, times and
+headers are written is read from its serializers.
 """
 
 import random
