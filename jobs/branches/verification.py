@@ -21,8 +21,8 @@ from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import DoneRow, PlanRow
 from ...state.tables.names import DEAD_LETTER, DROPPED, STATE, TableName
 from ...state.tables.warehouse import Warehouse
-from ..history.committed_tables import read_table
-from ..history.store_reader import read_store
+from ..history.committed_tables import done_row, rows_of
+from ..history.store_reader import store_of
 from ..topology.topology import Topology
 from .bounded_run import BoundPipeline
 from .branches import branches, drop, fork
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..execution.task_description import Runner, TaskDescription, TaskReport
 
 RANDOM = "random"
-CUTS_MAX = 12
+CUTS_MAX = 6
 """Of a range that is cut at random."""
 _PLACE = ("partition", "topic", "offset", "node", "window_start_ms", "window_end_ms")
 
@@ -218,15 +218,14 @@ class _Bound:
         last: DoneRow,
         planned: PlanRow,
     ) -> None:
-        self._place, self._runner, self._order = (warehouse, topology, name), runner, order
-        self._last, self._flushes = last, planned.flushes
+        self._run = BoundPipeline(warehouse, topology, name, runner, order, last)
+        self._flushes = planned.flushes
 
     def run(self, limit: int | None) -> list[int]:
         """Run an increment of ``limit`` records; None: of all that are left, and the flush. Returns their numbers."""
-        run = BoundPipeline(*self._place, self._runner, self._order, self._last)
         sizes = []
-        for plan in run.plans(limit, "proceed", self._flushes and limit is None):
-            sizes.append(run.run(plan).books.read)
+        for plan in self._run.plans(limit, "proceed", self._flushes and limit is None):
+            sizes.append(self._run.run(plan).books.read)
             if limit is not None:
                 break
         return sizes
@@ -239,13 +238,14 @@ def _tables(
     warehouse: Warehouse, topology: Topology, pipeline: str, since: int, until: int | None
 ) -> Iterator[tuple[str, pa.Table]]:
     """Rows of the range, without the number of the increment, in an order that no cut changes."""
+    done = done_row(warehouse, pipeline, until).content
     names = [TableName.output(sink.topic) for sink in topology.sinks()]
     names += [TableName.repartition(node.topic) for sub in topology.sub_topologies for node in sub.repartitions]
     for table in dict.fromkeys([*names, DROPPED, DEAD_LETTER]):
-        rows = read_table(warehouse, pipeline, table, increment=until, after=since - 1)
+        rows = rows_of(warehouse, pipeline, done, table, after=since - 1)
         yield table, _in_order(rows.drop_columns(["increment"]))
     for store in topology.stores():
-        rows = read_store(warehouse, pipeline, topology, store, increment=until)
+        rows = store_of(warehouse, pipeline, topology, store, done)
         yield TableName.state(store), _by_columns(rows)
 
 

@@ -9,6 +9,7 @@ Rule: an expression is tried on an empty frame of the declared types at once, so
 TopologyError and not a failure at three in the morning.
 """
 
+import functools
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -56,6 +57,15 @@ class Shape:
             raise TopologyError(
                 "value fields", f"names other than {', '.join(RESERVED)}", ", ".join(clash), "rename these fields"
             )
+
+    @property
+    def is_hashable(self) -> bool:
+        """Whether both serdes are: one of the user's own may not be."""
+        try:
+            hash(self)
+        except TypeError:
+            return False
+        return True
 
     def fields(self) -> dict[str, pa.DataType]:
         """The value's columns by name."""
@@ -165,6 +175,12 @@ def bind(expressible: Expressible, shape: Columns, place: str) -> Expression:
     Raises TopologyError for text that is no SQL expression, an unknown column, types that do not fit or that no serde
     has, several columns, and a result that depends on other records.
     """
+    if isinstance(expressible, str) and isinstance(shape, Shape) and shape.is_hashable:
+        return _bound_text(expressible, shape, place)
+    return _bound(expressible, shape, place)
+
+
+def _bound(expressible: Expressible, shape: Columns, place: str) -> Expression:
     if not isinstance(expressible, str | pl.Expr):
         raise TopologyError(place, "a polars expression or SQL text", repr(expressible), "use pl.col(...), or text")
     expression, answer = _tried(expressible, shape, place)
@@ -178,6 +194,10 @@ def bind(expressible: Expressible, shape: Columns, place: str) -> Expression:
     declared = _declared(expression, shape.columns())
     serde = _serde_of(column, expressible, place) if declared is None else Serde.of_type(declared)
     return Expression(expression, shape, serde, column.name, place)
+
+
+_bound_text = functools.lru_cache(4096)(_bound)
+"""Every task of every increment binds the same texts."""
 
 
 def _declared(expression: pl.Expr, columns: Mapping[str, pa.DataType]) -> pa.DataType | None:

@@ -75,7 +75,7 @@ def read_state(warehouse: Warehouse, pipeline: str, store: str, *, increment: in
     done = _done_row_with(warehouse, pipeline, table, increment)
     keys = [task["row_keys"] for task in done.tasks.values()]
     row_key = next((found[store] for found in keys if store in found), WINDOW_KEY)
-    return live_rows(_rows(warehouse, pipeline, done, table), row_key)
+    return live_rows(rows_of(warehouse, pipeline, done, table), row_key)
 
 
 def read_table(
@@ -92,10 +92,10 @@ def read_table(
     Order: increment, partition, offset. ``after``: only rows of later increments. ``increment``, ``last`` and errors:
     as ``read_changelog``.
     """
-    return _rows(warehouse, pipeline, _done_row_with(warehouse, pipeline, table, increment), table, last, after)
+    return rows_of(warehouse, pipeline, _done_row_with(warehouse, pipeline, table, increment), table, last, after)
 
 
-def _rows(
+def rows_of(
     warehouse: Warehouse, pipeline: str, done: DoneRow, table: str, last: int | None = None, after: int = 0
 ) -> pa.Table:
     """As ``read_table``, of the increment ``done``."""

@@ -9,6 +9,7 @@ from ...state.errors import ConfigError
 from ...state.runs.local_copies import StateFile
 from ...state.tables.branch_files import table_files
 from ...state.tables.data_files import oldest_first
+from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.names import TableName, TaskId
 from ...state.tables.warehouse import Warehouse
 from ..execution.store_files import StoreRows
@@ -29,7 +30,13 @@ def read_store(
     if sub is None:
         known = ", ".join(topology.stores())
         raise ConfigError("store", f"one of {known}", repr(store), "name a store of the topology")
-    done = done_row(warehouse, pipeline, increment).content
+    return store_of(warehouse, pipeline, topology, store, done_row(warehouse, pipeline, increment).content)
+
+
+def store_of(warehouse: Warehouse, pipeline: str, topology: Topology, store: str, done: DoneRow) -> pa.Table:
+    """As ``read_store``, after the increment ``done``."""
+    sub = topology.sub_topology_of(store)
+    assert sub is not None, f"{store} is a store of the topology"
     path = warehouse.pipeline(pipeline).state(store)
     files = oldest_first(table_files(warehouse, pipeline, done, TableName.state(store)))
     operator = Task(topology, sub).stores[store]
