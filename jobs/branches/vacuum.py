@@ -18,7 +18,7 @@ from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
 from ...state.errors import ConfigError, Damaged
-from ...state.tables.data_files import StorageOptions, read_files, table_version
+from ...state.tables.data_files import OpenTables, StorageOptions, read_files, table_version
 from ...state.tables.ledger import LandingLedger, Ledger, LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow
 from ...state.tables.log_cleanup import LOG_ENTRY, entries_before
@@ -225,10 +225,11 @@ class _Vacuum:
             return set(), set()
         added = _added(path, log)
         first = min(added, default=0) if begin is None else begin
-        stays = _live(path, None, self.options) | _live(path, first, self.options)
+        opened: OpenTables = {}
+        stays = _live(path, None, self.options, opened) | _live(path, first, self.options, opened)
         stays |= {file for version, files in added.items() if version > first for file in files}
         for version in pinned:
-            stays |= _live(path, version, self.options)
+            stays |= _live(path, version, self.options, opened)
         return {file for files in added.values() for file in files}, stays
 
     def _may_be_at_work(
@@ -265,8 +266,8 @@ def _added(path: str, log: Iterable[str]) -> dict[int, set[str]]:
     return found
 
 
-def _live(path: str, version: int | None, options: StorageOptions) -> set[str]:
-    return {file.path for file in read_files(path, version=version, storage_options=options)}
+def _live(path: str, version: int | None, options: StorageOptions, opened: OpenTables) -> set[str]:
+    return {file.path for file in read_files(path, version=version, storage_options=options, opened=opened)}
 
 
 def _listed(root: str) -> "dict[str, fs.FileInfo]":

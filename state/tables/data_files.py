@@ -7,7 +7,7 @@ writes it.
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -70,6 +70,11 @@ def open_table(
     """
     options = None if storage_options is None else dict(storage_options)
     with readable(path):
+        if version is not None and opened is None:  # if all is well it is opened once and not twice
+            with suppress(DeltaError, OSError, ValueError):
+                table = DeltaTable(path, version=version, storage_options=options)
+                refuse_newer(table, path)
+                return table
         try:
             table = _newest(path, options, {} if opened is None else opened)
         except TableNotFoundError:
