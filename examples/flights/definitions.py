@@ -16,8 +16,12 @@ FOLDER = Path("warehouse")
 """What ``python -m examples.flights`` writes to by default."""
 
 
-def flights(folder: Path, *, engine: Engine | None = None) -> dg.Definitions:
-    """Definitions over the topics' files and tables beneath ``folder``; ``engine`` None for Spark."""
+def flights(
+    folder: Path, *, engine: Engine | None = None, partitions: dg.TimeWindowPartitionsDefinition | None = None
+) -> dg.Definitions:
+    """Definitions over the topics' files and tables beneath ``folder``. ``engine``: None for Spark; ``partitions``:
+    days, say, None for a run that takes all that is new.
+    """
     return replay_definitions(
         topology,
         pipeline="flights",
@@ -25,6 +29,7 @@ def flights(folder: Path, *, engine: Engine | None = None) -> dg.Definitions:
         sources={topic: source(topic, folder / "incoming") for topic in SOURCES},
         engine=engine,
         cron="0 4 * * *",
+        partitions=partitions,
     )
 
 

@@ -9,6 +9,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
@@ -23,18 +24,17 @@ ROOT = Path(__file__).parents[2]
 CODE_LOCATION = "examples.flights.definitions"
 MONTHS = ("2013-01", "2013-02")
 SETTINGS = "telemetry: {enabled: false}\nnux: {enabled: false}\n"
-START_SECONDS_MAX, END_SECONDS_MAX = 90, 30
+START_SECONDS_MAX, END_SECONDS_MAX = 90, 60
 
 
 @pytest.fixture(scope="session")
 def flown(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with two months of flights, materialized month by month, and Dagster's home beside them."""
     folder = tmp_path_factory.mktemp("flights")
-    (folder / "home").mkdir()
-    (folder / "home" / "dagster.yaml").write_text(SETTINGS)
+    home = make_home(folder)
     write_topics(folder / "all")
     job = flights(folder / "warehouse", engine=LocalEngine()).resolve_job_def("flights_replay")
-    with dg.DagsterInstance.from_config(str(folder / "home")) as instance:
+    with dg.DagsterInstance.from_config(str(home)) as instance:
         for month in MONTHS:
             for file in (folder / "all").rglob(f"{month}*"):
                 arrived = folder / "warehouse" / "incoming" / file.relative_to(folder / "all")
@@ -47,15 +47,42 @@ def flown(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def address(flown: Path) -> Iterator[str]:
     """Where `dagster dev` answers."""
+    with dagster_dev(flown, CODE_LOCATION) as address:
+        yield address
+
+
+def make_home(folder: Path) -> Path:
+    """Dagster's home in ``folder``, as tests want it."""
+    home = folder / "home"
+    home.mkdir()
+    (home / "dagster.yaml").write_text(SETTINGS)
+    return home
+
+
+def finished_runs(folder: Path, job: str) -> list[dg.DagsterRun]:
+    """All runs of ``job``, as soon as none is at work."""
+    deadline, of_job = time.monotonic() + END_SECONDS_MAX, dg.RunsFilter(job_name=job)
+    with dg.DagsterInstance.from_config(str(folder / "home")) as instance:
+        found = instance.get_runs(of_job)
+        while not all(run.is_finished for run in found):
+            assert time.monotonic() < deadline, f"a run of {job} does not end"
+            time.sleep(0.1)
+            found = instance.get_runs(of_job)
+    return list(found)
+
+
+@contextmanager
+def dagster_dev(folder: Path, location: str) -> Iterator[str]:
+    """`dagster dev` in ``folder``, whose home is beside it, while the block runs: its address."""
     port = _free_port()
-    command = [sys.executable, "-m", "dagster", "dev", "-m", CODE_LOCATION, "-h", "127.0.0.1", "-p", str(port)]
-    settings = {"DAGSTER_HOME": str(flown / "home"), "PYTHONPATH": str(ROOT)}
-    with (flown / "dagster-dev.log").open("w") as log:
+    command = [sys.executable, "-m", "dagster", "dev", "-m", location, "-h", "127.0.0.1", "-p", str(port)]
+    settings = {"DAGSTER_HOME": str(folder / "home"), "PYTHONPATH": str(ROOT)}
+    with (folder / "dagster-dev.log").open("w") as log:
         server = subprocess.Popen(
-            command, cwd=flown, env=os.environ | settings, stdout=log, stderr=log, start_new_session=True
+            command, cwd=folder, env=os.environ | settings, stdout=log, stderr=log, start_new_session=True
         )
     try:
-        _wait_for(f"http://127.0.0.1:{port}/server_info", server, flown / "dagster-dev.log")
+        _wait_for(f"http://127.0.0.1:{port}/server_info", server, folder / "dagster-dev.log")
         yield f"http://127.0.0.1:{port}"
     finally:
         _end(server)

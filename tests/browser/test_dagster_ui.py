@@ -3,53 +3,20 @@
 Each test waits for the elements that it speaks of and leaves a screenshot in `artifacts/`.
 """
 
-from pathlib import Path
-
 import pytest
-from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
-from selenium.webdriver.remote.webelement import WebElement
-from selenium.webdriver.support.ui import WebDriverWait
 
 from examples.flights.topology import topology
 from kstreams_replay.expectations.guarantees import questions_of
 from kstreams_replay.orchestration.facts import facts_of_output
 from tests.browser.conftest import CODE_LOCATION
+from tests.browser.pages import node, save, shown, text, value_of
 
 pytestmark = pytest.mark.browser
 
-WAIT_SECONDS = 60
 TOPICS = ["aircraft", "departures", "weather"]
 STORES = list(topology.stores())
 OUTPUTS = ["aircraft_sessions", "departures_per_hour"]
-
-
-def shown(browser: webdriver.Chrome, xpath: str, count: int = 1) -> list[WebElement]:
-    """The elements at ``xpath`` that can be seen, as soon as there are ``count`` of them."""
-
-    def look(page: webdriver.Chrome) -> list[WebElement]:
-        found = [each for each in page.find_elements(By.XPATH, xpath) if each.is_displayed()]
-        return found if len(found) >= count else []
-
-    wait = WebDriverWait(browser, WAIT_SECONDS, ignored_exceptions=[StaleElementReferenceException])
-    return wait.until(look, f"{count} × {xpath} at {browser.current_url}")
-
-
-def node(name: str) -> str:
-    """An asset in the graph; its name may be shortened, its tooltip is not."""
-    return f"//*[@data-tooltip='{name}']"
-
-
-def text(words: str) -> str:
-    """The innermost element that says ``words``."""
-    return f"//*[normalize-space()='{words}' and not(*[normalize-space()='{words}'])]"
-
-
-def value_of(browser: webdriver.Chrome, name: str) -> str:
-    """What is beside ``name`` in the table of metadata."""
-    row = shown(browser, f"//tr[td[1][normalize-space()='{name}']]")[0]
-    return row.text.removeprefix(name).strip()
 
 
 def test_the_asset_graph_shows_every_table_of_the_pipeline_and_its_edges(browser, address, artifacts):
@@ -91,8 +58,3 @@ def test_a_check_shows_the_sentence_of_its_guarantee(browser, address, artifacts
     shown(browser, text("This is a blocking asset check."))
     shown(browser, text("Passed"))
     save(browser, artifacts / "dagster-check.png")
-
-
-def save(browser: webdriver.Chrome, path: Path) -> None:
-    path.unlink(missing_ok=True)
-    assert browser.save_screenshot(str(path))

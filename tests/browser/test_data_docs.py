@@ -1,13 +1,12 @@
 """Data Docs in Chromium, without any network: what failed is read there, and hostile values are text."""
 
-from pathlib import Path
-
 import pytest
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 
 from kstreams_replay.expectations.suites.data_docs import DataDocs
 from kstreams_replay.expectations.verdicts import check_increment
+from tests.browser.pages import save
 from tests.expectations.conftest import FACTS, FINALS_1, Planted
 
 pytestmark = pytest.mark.browser
@@ -61,8 +60,3 @@ def test_what_failed_is_found_from_the_index_and_read_on_its_page(offline, pages
     )
     assert set(marks) == {'"✗"'}
     save(offline, artifacts / "data-docs-page.png")
-
-
-def save(browser: webdriver.Chrome, path: Path) -> None:
-    path.unlink(missing_ok=True)
-    assert browser.save_screenshot(str(path))
