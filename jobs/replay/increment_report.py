@@ -60,6 +60,18 @@ def lateness_counts(reports: list[TaskReport]) -> dict[str, int]:
     return dict(sorted(total.items(), key=lambda each: int(each[0])))
 
 
+def percentile_ms(counts: dict[int, int], percent: int, most_ms: float | None) -> float | None:
+    """Of records by lateness, of which ``most_ms`` is the largest; None: there are none."""
+    if most_ms is None or not counts:
+        return None
+    rank, seen = -(-percent * sum(counts.values()) // 100), 0
+    for late_ms in sorted(counts):
+        seen += counts[late_ms]
+        if seen >= rank:
+            break
+    return min(late_ms, most_ms)
+
+
 def total_numbers(reports: list[TaskReport]) -> dict[str, dict[str, float | None]]:
     """Numbers of operators over all tasks, by node. They are sums: buffered and emitted in all (maxima and averages are
     sums of the tasks' own). Of ``overtime`` they are the least, and the average over the emitted changes.

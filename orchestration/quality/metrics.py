@@ -9,7 +9,7 @@ from typing import Any
 
 from ...expectations.quality_tables import Row
 from ...jobs.branches.restatement import in_force
-from ...jobs.replay.increment_report import IncrementReport, report_of
+from ...jobs.replay.increment_report import IncrementReport, percentile_ms, report_of
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import DoneRow, PlanRow
 from ...state.tables.names import TaskId
@@ -135,18 +135,6 @@ def metric_rows(planned: PlanRow, row: LedgerRow[DoneRow]) -> list[Row]:
     add(WAITING, report.waiting)
     add(MEMORY, report.rss_bytes_max or None)
     return found
-
-
-def percentile_ms(counts: dict[int, int], percent: int, most_ms: float | None) -> float | None:
-    """Of records by lateness, of which ``most_ms`` is the largest; None: there are none."""
-    if most_ms is None or not counts:
-        return None
-    rank, seen = -(-percent * sum(counts.values()) // 100), 0
-    for late_ms in sorted(counts):
-        seen += counts[late_ms]
-        if seen >= rank:
-            break
-    return min(late_ms, most_ms)
 
 
 def _refusals(books: Any) -> Iterator[tuple[str | None, str, int]]:

@@ -93,6 +93,9 @@ def test_a_materialization_says_what_the_increment_did_to_the_table_and_its_sub_
         "lateness_max_ms": 99,
         "lateness_avg": "16 ms",
         "lateness_max": "99 ms",
+        "lateness_p50_ms": 0,
+        "lateness_p90_ms": 99,  # of six records one is late, so that it is the sixth of 5.4
+        "lateness_p99": "99 ms",
         "stream_time_ms": 210,
         "stream_time": 0.21,
         "records_waiting": 0,

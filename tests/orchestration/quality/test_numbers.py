@@ -4,9 +4,10 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.replay.increment_report import percentile_ms
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import JoinWindows, StreamsBuilder, Topology
-from kstreams_replay.orchestration.quality.metrics import increments_in_force, metric_rows, percentile_ms
+from kstreams_replay.orchestration.quality.metrics import increments_in_force, metric_rows
 from kstreams_replay.orchestration.quality.openmetrics import openmetrics
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.expectations.pipelines import TEXTS, tape
