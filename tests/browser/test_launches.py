@@ -1,4 +1,4 @@
-"""Runs that a person launches in Dagster's pages, with settings typed in the launchpad."""
+"""Runs that a person launches in Dagster's pages: with settings, and a backfill of seven days."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,11 +6,15 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.state.tables.ledger import Ledger
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.browser import week
-from tests.browser.conftest import dagster_dev, make_home
-from tests.browser.pages import RUN_SECONDS, press, save, shown, text, write_settings
+from tests.browser.conftest import dagster_dev, finished_runs, make_home
+from tests.browser.pages import RUN_SECONDS, launch_backfill, press, save, shown, text, write_settings
+from tests.dagster import shop
+from tests.planted import tables_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.nightly, pytest.mark.slow]
 
@@ -50,3 +54,20 @@ def test_a_run_takes_the_settings_of_the_launchpad(browser, jobs, folder, artifa
     shown(browser, text("Success"), seconds=RUN_SECONDS)
 
     assert records_read(folder, "launched") == [4, 2]
+
+
+def test_a_backfill_of_seven_days_is_one_run_and_its_tables_are_those_of_one_big_increment(
+    browser, jobs, folder, artifacts
+):
+    launch_backfill(browser, f"{jobs}/week_replay", assets=4)
+    (run,) = finished_runs(folder, "week_replay")
+    save(browser, artifacts / "dagster-backfill.png")
+
+    assert records_read(folder, "week") == [2, 2, 2, 2, 2, 2, 2]
+    assert run.is_success
+    days = run.tags["dagster/asset_partition_range_start"], run.tags["dagster/asset_partition_range_end"]
+    assert days == ("2026-01-01", "2026-01-07")
+    warehouse, topology = Warehouse(folder / "week" / "warehouse"), shop.windows(week.DAY, grace=week.DAY)
+    until = week.JANUARY + 7 * week.DAY
+    list(replay(warehouse, topology, pipeline="whole", runner=LocalRunner(), until_ms=until))
+    assert tables_of(warehouse, "week", topology) == tables_of(warehouse, "whole", topology)
