@@ -2,8 +2,8 @@
 
 Owns the tables of a sub-topology, the edges between them, and those between their columns. Rule: an edge says that
 records of the one reach the other with no table between; a step that keeps nothing (a filter, a map) is no node of it.
-A repartition table belongs to the sub-topology whose records it holds, as Kafka's description puts its sink there; what
-a topology writes and reads again is its output, whose repeated records are no table of their own.
+A repartition table belongs to the sub-topology whose records it holds, as Kafka's description puts its sink there. A
+topic that a topology writes and reads again is one table, its output; the copy that it reads is none.
 """
 
 from collections.abc import Iterator
@@ -20,9 +20,9 @@ from ..state.tables.warehouse import LANDED_SCHEMA, WINDOW
 class Table:
     """A table that an increment writes.
 
-    ``name`` as in the ledger's versions ("state/x", "outputs/y", "repartition/z"); ``upstream``: names of the tables it
-    is made from, "landed/<topic>" among them, in order of the graph; ``rekeyed``: those of them whose records get other
-    keys on the way.
+    ``name``: as in the ledger's versions ("state/x", "outputs/y", "repartition/z").
+    ``upstream``: names of the tables it is made from, "landed/<topic>" among them, in order of the graph.
+    ``rekeyed``: those of them whose records get other keys on the way.
     """
 
     name: str
@@ -88,9 +88,11 @@ _MADE_OF = {
 
 
 def column_lineage(topology: Topology, table: Table) -> Columns:
-    """Which columns above each column of a table is made from: keys of keys, and of values too where a step gives new
-    ones; windows of windows, else of times; values of values; times and headers of theirs. Columns that say where a row
-    stands are made from none, and are left out.
+    """For each column of a table, the upstream columns that it is made from.
+
+    A key is made from keys, and from values too if a step gives new keys. A window is made from windows, else from
+    times; values, times and headers are made from their own kind. Columns with the position of a row are made from
+    none, and are left out.
     """
     found, mine = Columns(), _columns(topology, table.name)
     for above in table.upstream:

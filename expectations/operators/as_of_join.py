@@ -1,10 +1,10 @@
 """G15: a join with a versioned table gives every record the newest version not after its time (KIP-914).
 
 Owns three counts, of the increment's own records. The versions are those of the table's landed (or repartition) table,
-and their values are joined again. What the join had seen of them when a record came is sure of those that were read by
-an increment before, and of those whose partition had not passed the record's time when they came: topics meet by time.
-Of the others the row may have one or not. `wrong`: a row that is none of those that there can be; `missing`: a record
-without a row, though each of them would have made one; `twice`: rows of one record beyond the first.
+and their values are joined again. Two kinds of versions were surely in the table when a record came. An earlier
+increment read them, or they came before their partition had passed the record's time, because topics are merged by
+time. Any other version may have been there or not. `wrong`: a row that no possible version gives; `missing`: a record
+without a row, though every possible version would have made one; `twice`: rows of one record beyond the first.
 """
 
 from collections.abc import Iterator

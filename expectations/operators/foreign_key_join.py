@@ -1,10 +1,10 @@
 """G16: a join of tables by foreign key is, when an increment ends, the join of both tables as they are then (KIP-213).
 
 Owns one count. The newest record of every left key, and of the right key that it names, is read from the landed (or
-repartition) tables and joined again; the newest row of the output under that left key is `different` where it is not
-that. Of more than 10,000 left keys a sample is judged, whose seed the verdict has. A foreign key is looked for in the
-partition of its hash alone: where the right table's records lie elsewhere, Kafka's join does not find them, and nothing
-is judged.
+repartition) tables, and both are joined again. The newest row of the output under that left key is `different` if it is
+not this result. Of more than 10,000 left keys a sample is judged, whose seed the verdict has. A foreign key is looked
+for in the partition of its hash alone: where the right table's records lie elsewhere, Kafka's join does not find them,
+and nothing is judged.
 """
 
 import zlib

@@ -111,7 +111,7 @@ def has_own_offsets(scope: Scope, given: Input, lowest_ms: int) -> bool:
 
 
 def has_arrivals(scope: Scope, given: Input) -> bool:
-    """Whether records of ``given`` were landed with their number among those of all topics, by which they may meet."""
+    """Whether records of ``given`` were landed with their number among those of all topics."""
     return _has_some(scope, given, ARRIVAL, pl.col(ARRIVAL).is_not_null())
 
 

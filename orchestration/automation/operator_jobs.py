@@ -73,8 +73,12 @@ def jobs_of_operators(pipeline: Pipeline) -> list[dg.JobDefinition]:
     return [
         _job(pipeline, "plan", PlanConfig, _plan, f"Says what changed code means for {name}: state and results."),
         _job(pipeline, "promote", PromoteConfig, _promote, f"Swaps a branch into {name} when its checks pass."),
-        _job(pipeline, "restore", RestoreConfig, _restore, f"Makes {name} continue from an increment. Tells first."),
-        _job(pipeline, "vacuum", VacuumConfig, _vacuum, f"Finds files of {name} that may go. Tells first."),
+        _job(
+            pipeline, "restore", RestoreConfig, _restore, f"Makes {name} continue from an increment; by default lists."
+        ),
+        _job(
+            pipeline, "vacuum", VacuumConfig, _vacuum, f"Deletes files that {name} no longer needs; by default lists."
+        ),
     ]
 
 

@@ -5,7 +5,7 @@ jobs/operators/aggregates/session_windows_kernel.py: the gap is inclusive, and a
 stream time - grace - gap``. The store shows sessions while ``end >= store time - retention + 1``. An update's time is
 the session's end; updates carry no headers. A session is final, and is emitted when only final results are, once ``end
 < stream time - grace - gap``, if its store still has it. A persistent store drops sessions by whole segments of
-max(retention / 2, 60 s), in order of (end, start, key bytes); a store in memory drops them to the millisecond, in order
+max(retention / 2, 60 s), in order of (end, start, key bytes). A store in memory drops them to the millisecond, in order
 of (end, key bytes, falling start).
 """
 

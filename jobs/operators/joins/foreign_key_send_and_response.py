@@ -29,18 +29,18 @@ _NOTHING = -1
 class ForeignKeySend(Operator):
     """Subscriptions of the left table's changes: one or two a change, in that order, timed as the change.
 
-    =========== =============================== ==================================================================
-    new value   foreign key, old to new         sent (to the old key first)
-    =========== =============================== ==================================================================
-    inner join
-    there       any to null                     refused; old key: DELETE_AND_PROPAGATE
-    there       null to any, or the same        new key: PROPAGATE_ONLY_IF_FK
-    there       another                         old key: DELETE_NO_PROPAGATE; new key: PROPAGATE_NULL_IF_NO_FK
-    null        any                             old key: DELETE_AND_PROPAGATE
-    left join
-    there, or   another, or to null             old key: DELETE_NO_PROPAGATE; new key: PROPAGATE_NULL_IF_NO_FK
-    old there   null to any, or the same        new key, which may be null: PROPAGATE_NULL_IF_NO_FK
-    =========== =============================== ==================================================================
+    What is sent, to the old key first::
+
+        new value   foreign key, old to new         sent
+        =========== =============================== ==============================================================
+        inner join
+        there       any to null                     refused; old key: DELETE_AND_PROPAGATE
+        there       null to any, or the same        new key: PROPAGATE_ONLY_IF_FK
+        there       another                         old key: DELETE_NO_PROPAGATE; new key: PROPAGATE_NULL_IF_NO_FK
+        null        any                             old key: DELETE_AND_PROPAGATE
+        left join
+        there, or   another, or to null             old key: DELETE_NO_PROPAGATE; new key: PROPAGATE_NULL_IF_NO_FK
+        old there   null to any, or the same        new key, which may be null: PROPAGATE_NULL_IF_NO_FK
 
     Foreign keys are the same when their bytes are. An out-of-order change of a versioned table is refused.
     """

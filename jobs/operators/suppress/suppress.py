@@ -32,10 +32,12 @@ from .suppress_node import SuppressNode
 
 class Suppress(StatefulOperator):
     """``until``: "window-closes" or "time-limit". ``wait_ms`` is at least 0. Limits are ``max_records`` and
-    ``max_bytes``: what the buffer may hold (exactly that much is allowed), UNBOUNDED for any. When it is full
-    (``when_full``), "shut-down" ends the run with BufferFull at the record. "emit-early" (of a time limit only) emits
-    the oldest entries. "spill" keeps at most so many values and bytes of values in memory and the others in a temporary
-    file, and emits what an unbounded buffer would. Keys and times stay in memory, about 100 bytes an entry.
+    ``max_bytes``: what the buffer may hold (exactly that much is allowed), UNBOUNDED for any.
+
+    ``when_full``: with "shut-down" the run ends with BufferFull at the record. With "emit-early" (of a time limit only)
+    the oldest entries are emitted. With "spill" at most so many values and bytes of values are in memory and the others
+    in a temporary file; the results are those of an unbounded buffer. Keys and times stay in memory, about 100 bytes an
+    entry.
     """
 
     def __init__(
