@@ -1,8 +1,8 @@
 """``python -m tests.node_type_tests``: where generic code asks what kind of node it has, instead of asking the node.
 
 Owns the count. Rule: every mention of a node class outside the operators' rooms counts, unless it makes such a node,
-types a variable or is imported; so does a table by node class (a dispatch), an attribute of a node compared with a text
-(``kind == "inner"``), and ``hasattr`` or ``getattr`` of an attribute that only some nodes have.
+types a variable or is imported. A table by node class (a dispatch) counts, and an attribute of a node compared with a
+text (``kind == "inner"``). So does ``hasattr`` or ``getattr`` of an attribute that only some nodes have.
 """
 
 import ast
@@ -19,7 +19,7 @@ NAMES = {"store", "topic", "sink_name", "filter_name", "semantics"}
 
 
 def node_classes() -> dict[str, ast.ClassDef]:
-    """Classes of nodes by name: what inherits from Node, wherever it stands."""
+    """Classes of nodes by name: what inherits from Node, wherever it is defined."""
     classes = {each.name: each for tree in package_modules().values() for each in tree.body if _is_class(each)}
     found: dict[str, ast.ClassDef] = {}
     while True:

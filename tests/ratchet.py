@@ -3,9 +3,9 @@
 Rule: the call phase of a test (without its fixtures) takes at most CPU_SECONDS_MAX in its process and the programs that
 it has started and ended, and at most WALL_SECONDS_MAX on the clock. The first number is the limit; the second is three
 times as much, because on a shared machine the clock says up to three times what it says on a quiet one. CPU seconds are
-those of a machine of REFERENCE_S: after a test that took many, a loop of known length says how fast the core is just
-now, since a core that two programs share takes up to half as long again. Tests that need more are named here; there are
-at most EXCEPTED_MAX. A test that is slower makes the run fail.
+those of a machine of REFERENCE_S. After a test that took many, a loop of known length measures how fast the core is
+just now, since on a core that two programs share each may need half as long again. Tests that need more are named here;
+there are at most EXCEPTED_MAX. A test that is slower makes the run fail.
 """
 
 import resource

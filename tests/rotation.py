@@ -1,6 +1,6 @@
 """Which part of the large sets a test run plays: in the default tier one of ten slices, in the nightly tier all.
 
-Rule: a slice is chosen by the number of commits, so ten commits in a row play everything, and a slice has something of
+Rule: a slice is chosen by the number of commits, so ten commits in a row play everything. A slice has something of
 every stratum (an operator, a way to die, a place), so that no run leaves a kind out. $REPLAY_SLICE chooses another.
 """
 

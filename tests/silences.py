@@ -1,7 +1,7 @@
 """``python -m tests.silences``: what once was wrong without a word, the test that hears it, and how to silence it.
 
-Owns the list: what is damaged, doubled, left out, waiting or lost, and the words in which trouble is told. Each change
-of one line is made in a copy of the checkout, where the test must fail (tests/broken_rules.py).
+Owns the list: what is damaged, doubled, left out, waiting or lost, and the words in which trouble is reported. Each
+change of one line is made in a copy of the checkout, where the test must fail (tests/broken_rules.py).
 """
 
 import sys

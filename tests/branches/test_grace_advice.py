@@ -1,4 +1,4 @@
-"""What another grace would have done is what a fork that is replayed with it does."""
+"""Advice about another grace equals the result of a fork that is replayed with it."""
 
 import json
 import random

@@ -61,7 +61,7 @@ def until(is_so: Callable[[], bool], what: str) -> None:
 
 @dataclass
 class Driver:
-    """A process that replays an increment whenever it is told to (placed_driver.py)."""
+    """A process that replays an increment at every request (placed_driver.py)."""
 
     process: subprocess.Popen[str]
 

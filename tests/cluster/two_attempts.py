@@ -1,4 +1,5 @@
-"""Two attempts of one task that meet when both have written their files, so that nothing depends on who is quicker.
+"""Two attempts of one task that wait for each other until both have written their files, so their speed does not
+matter.
 
 In the folder $GATE the file ``race`` names a task and the attempt whose result is to count. The other one then holds
 its own back until ``raced`` is there, or Spark ends it.
@@ -20,7 +21,7 @@ RunTasks = Callable[[Iterable[int]], Outcomes]
 
 
 def start_race(gate: Path, task: str, winner: int) -> None:
-    """Of the next increment two attempts of ``task`` will meet."""
+    """In the next increment two attempts of ``task`` will wait for each other."""
     for left in gate.glob("written-*"):
         left.unlink()
     (gate / "raced").unlink(missing_ok=True)

@@ -142,7 +142,7 @@ def of_table(function: str, grouped: KGroupedTable, materialized: Materialized) 
 
 
 def _folded(name: str, grouped: KGroupedTable, materialized: Materialized) -> KTable:
-    """A built-in fold, of which the texts of a list are joined, a condition is told as text and a mean is rounded."""
+    """A built-in fold; the texts of a list are joined, a condition becomes text and a mean is rounded."""
     number, words = num_of(_VALUE, grouped.shape.value), text_of(_VALUE, grouped.shape.value)
     listed = pl.col("shown").list.eval(pl.element() + ";").list.join("")
     folds: dict[str, tuple[Fold, pl.Expr | None]] = {

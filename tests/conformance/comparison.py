@@ -1,4 +1,4 @@
-"""What an engine said beside what Kafka Streams said, record by record.
+"""An engine's results beside those of Kafka Streams, record by record.
 
 Rule: everything of a golden is compared: how it ended, outputs (key, window, value, ts, order) and dropped count of
 each input record, and all metrics; messages are for people. Of lines tagged ``buffer_size`` the buffer's sizes are left

@@ -116,7 +116,7 @@ def _without_half_emitted(result: Result, before: Result, error: TaskFailed) -> 
 
 
 def _pipe(driver: TopologyTestDriver, records: Sequence[Record]) -> None:
-    """Values are encoded a topic at a time. Only a deduplicate looks at offsets, so only one is told of them."""
+    """Values are encoded a topic at a time. Only a deduplicate looks at offsets, so only a deduplicate gets them."""
     deduplicates = any(isinstance(node, DeduplicateNode) for node in driver.topology.graph.nodes.values())
     encoded = {}
     for topic, serde in topic_serdes(records).items():

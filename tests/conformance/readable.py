@@ -1,6 +1,6 @@
 """Scenario files that a person checks by eye: ``tests/scenarios/<operator>/<fact>.txt``, one scenario a file.
 
-Owns the notation. Rule: a file is exactly what ``written`` makes of what ``read`` found in it, so that stamping changes
+Owns the notation. Rule: ``written`` of the result of ``read`` is exactly the file, so that stamping changes
 nothing but ``want``. Cells are JSON, topics and operators bare words; ``step``, counted from 0, ties an outcome to the
 record that caused it; no outcome needs no row. ``kip says``: results by an example of a KIP, a step of which may be
 "not said". ``want with semantics kip``: what this project does with these semantics, written by hand after the KIP's

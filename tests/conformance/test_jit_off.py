@@ -25,7 +25,7 @@ print("\\n".join(failures) or f"{len(SLICE)} passed")
 @pytest.mark.slow
 def test_goldens_of_every_operator_pass_without_compiled_kernels():
     """
-    Warnings are errors: unsigned hashes wrap, of which nobody wants to be told.
+    Warnings are errors: unsigned hashes wrap, and that must cause no warning.
     """
     environment = os.environ | {"REPLAY_KERNELS": "interpreted", "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-W", "error::RuntimeWarning", "-c", PLAY]

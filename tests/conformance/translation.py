@@ -143,7 +143,7 @@ def _to_one_of(translation: Translation, node: Node, stream: KStream) -> None:
 
 
 def _to(translation: Translation, node: Node, written: KStream | KTable) -> KStream | KTable:
-    """What is read from the topic has the serde of what was written, variants where that is from several places."""
+    """A topic is read with the serde that it was written with; with variants if several nodes write it."""
     stream = written.to_stream() if isinstance(written, KTable) else written
     if sum(other["op"] == "to" and other["topic"] == node["topic"] for other in translation.topology["nodes"]) > 1:
         stream = _as_variant(stream)
@@ -188,7 +188,7 @@ def _select_key(translation: Translation, node: Node, stream: KStream) -> KStrea
 
 
 def _merge(translation: Translation, node: Node, one: KStream, other: KStream) -> KStream:
-    """Streams of two types of value meet as variants."""
+    """Streams of two types of value are merged as variants."""
     if one.shape.value != other.shape.value:
         one, other = _as_variant(one), _as_variant(other)
     return one.merge(other)

@@ -46,7 +46,7 @@ def small_shop(tmp_path: Path) -> Iterator[Shop]:
 
 
 def told(result: dg.ExecuteInProcessResult) -> dict[str, list[dg.AssetMaterialization]]:
-    """Materializations of a run, by asset, in the order in which they were told."""
+    """Materializations of a run, by asset, in the order in which they were reported."""
     by_asset: dict[str, list[dg.AssetMaterialization]] = {}
     for event in result.get_asset_materialization_events():
         materialization = event.materialization
@@ -61,7 +61,7 @@ def observed(result: dg.ExecuteInProcessResult) -> dict[str, dg.AssetObservation
 
 
 def versions(result: dg.ExecuteInProcessResult) -> dict[str, list[str | None]]:
-    """Data versions that a run told, by asset."""
+    """Data versions that a run reported, by asset."""
     return {
         asset: [each.tags.get("dagster/data_version") for each in materializations if each.tags is not None]
         for asset, materializations in told(result).items()

@@ -1,4 +1,4 @@
-"""Asset checks: green when it holds, and red, blocking and with witnesses when somebody plants a lie."""
+"""Asset checks: green if the guarantee holds; red, blocking and with witnesses if a violation is injected."""
 
 from pathlib import Path
 from urllib.parse import unquote, urlsplit

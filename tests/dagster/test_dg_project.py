@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.nightly, pytest.mark.slow]
 
 
 def installed(folder: Path) -> Path:
-    """What an installation of this checkout tells of its entry points, in a folder of the module path."""
+    """The entry points that an installation of this checkout has, in a folder of the module path."""
     told = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     place = folder / f"{told['name'].replace('-', '_')}-{told['version']}.dist-info"
     place.mkdir(parents=True)

@@ -214,7 +214,7 @@ def test_an_old_day_runs_again_only_when_its_config_says_so(days):
 
 
 def run_of_one_table(days: Days, day: str, **more: Any) -> dg.ExecuteInProcessResult:
-    """A day, of which one table alone is told, so that little is checked."""
+    """A day, of which one table alone is selected, so that little is checked."""
     job = days.definitions.resolve_job_def("shop_replay")
     alone = [dg.AssetKey(["shop", "dropped"])]
     return job.execute_in_process(

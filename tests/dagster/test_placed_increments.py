@@ -1,4 +1,4 @@
-"""Dagster is told where the tasks of an increment ran: numbers that it plots, and a line in the log."""
+"""Where the tasks of an increment ran is reported to Dagster: numbers that it plots, and a line in the log."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Assets of a pipeline in which topics meet: several landed topics, tables, joins, foreign keys that come back."""
+"""Assets of a pipeline of several topics: landed topics, tables, joins, foreign keys that come back."""
 
 import dagster as dg
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.jvm
 
 @pytest.fixture(scope="module")
 def demo(spark, tmp_path_factory) -> tuple[Warehouse, int, list[str]]:
-    """The demo's warehouse, its exit code and the lines it told."""
+    """The demo's warehouse, its exit code and the lines it printed."""
     folder = tmp_path_factory.mktemp("demo")
     lines: list[str] = []
     code = run(folder, lambda: spark, lines.append)

@@ -1,4 +1,4 @@
-"""How tasks are shared out over Spark's slots, and that they tell how far they are."""
+"""How tasks are shared out over Spark's slots, and that they report their progress."""
 
 import subprocess
 import sys
@@ -91,7 +91,9 @@ def test_what_starting_a_session_raises_is_raised_to_whoever_waits(monkeypatch):
 
 @pytest.mark.jvm
 def test_tasks_on_spark_tell_how_far_they_are_while_they_run(spark, warehouse, tmp_path, monkeypatch):
-    """Three tasks on two cores: the one that begins last does not continue before the driver has told of another."""
+    """Three tasks on two cores: the one that begins last does not continue before the driver has reported the progress
+    of another.
+    """
     monkeypatch.setattr(progress, "NOTE_SECONDS", 0.0)
     monkeypatch.setattr(progress, "LOOK_SECONDS", 0.01)
     was_told, told = tmp_path / "told", []

@@ -1,4 +1,4 @@
-"""The session and its packages: what a machine must have, and what it is told when it has not."""
+"""The session and its packages: what a machine must have, and the error when it has not."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""Planted violations: what is wrong with committed tables, and which guarantees have to find it.
+"""Injected violations: what is wrong with committed tables, and which guarantees have to find it.
 
 Rule: a mutant changes rows of a pipeline that was really run, and names the guarantees that see it; those and no others
 say "false". ``python -m tests.expectations.mutants`` prints the matrix, guarantee by mutant.
@@ -42,7 +42,7 @@ MUTANTS: list[Mutant] = []
 
 
 def mutant(pipeline: str, *found_by: str) -> Callable[[Callable[[Unpacked], None]], Callable[[Unpacked], None]]:
-    """Name a function that plants a lie after what it does."""
+    """Name a function that injects a violation after what it does."""
 
     def take(plant_it: Callable[[Unpacked], None]) -> Callable[[Unpacked], None]:
         MUTANTS.append(Mutant(plant_it.__name__.replace("_", " "), pipeline, found_by, plant_it))

@@ -107,7 +107,7 @@ def test_a_foreign_key_join_below_a_step_is_not_checked(judged):
 @pytest.mark.guarantee("G16")
 def test_a_record_that_cannot_be_decoded_is_no_value_of_its_key(judged):
     """
-    Bob's newest record is no text; both orders of his keep the name of before.
+    Bob's newest record is no text; both orders of his keep the previous name.
     """
     broken = [*CUSTOMERS, Landed(0, b"bob", b"\xff\xfe", 40), *tape(("fay", "F", 70))]
 

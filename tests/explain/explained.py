@@ -1,4 +1,4 @@
-"""Small pipelines over tapes that can be checked by hand, and what is told of their records."""
+"""Small pipelines over tapes that can be checked by hand, and explanations of their records."""
 
 from pathlib import Path
 

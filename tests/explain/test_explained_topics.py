@@ -1,4 +1,4 @@
-"""What is told of a record that goes through a topic of the topology's own."""
+"""The explanation of a record that goes through a topic of the topology's own."""
 
 from kstreams_replay.jobs.topology import Consumed, StreamsBuilder, Topology
 from tests.explain.explained import STRING, explained, played, stream

@@ -1,4 +1,4 @@
-"""What is told of values that Python's own words would hide: decimals, dates, times, maps."""
+"""Explanations show values that Python's own words would hide: decimals, dates, times, maps."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""What became of a record where it met others: sentences of joins."""
+"""Sentences of joins: what became of a record that was joined with others."""
 
 from kstreams_replay.jobs.explain.explanation import explain
 from kstreams_replay.jobs.topology import Consumed, JoinWindows, Materialized, StreamsBuilder, Topology

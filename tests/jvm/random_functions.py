@@ -1,4 +1,4 @@
-"""Functions of the scenario language that random topologies choose from; what stands twice is chosen more often."""
+"""Functions of the scenario language that random topologies choose from; one listed twice is chosen more often."""
 
 PREDICATES = ["true", "false", "value_not_null", "value_even", "value_odd", "value_gt:1", "value_lt:3"]
 PREDICATES += ["value_contains:|", "value_contains:.", "key_eq:a", "key_ne:a"]

@@ -47,7 +47,9 @@ class Broker:
         return Producer({"bootstrap.servers": self.bootstrap_servers, "enable.idempotence": True, **named})
 
     def create_topic(self, name: str, partitions: int = 1, **settings: str) -> str:
-        """Create a topic that keeps old timestamps (``retention.ms=-1``) unless told otherwise; return its name."""
+        """Create a topic that keeps old timestamps (``retention.ms=-1``) unless ``settings`` say otherwise; return its
+        name.
+        """
         config = {"retention.ms": "-1"} | {key.replace("_", "."): value for key, value in settings.items()}
         topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config)
         admin = self.admin()  # lives until the answer is there

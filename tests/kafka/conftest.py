@@ -1,4 +1,4 @@
-"""The broker that the Kafka tests share: topics have the names of their tests, so tests do not meet."""
+"""The broker that the Kafka tests share: topics have the names of their tests, so no two tests share one."""
 
 from collections.abc import Iterator
 

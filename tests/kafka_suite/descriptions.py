@@ -1,4 +1,4 @@
-"""What a topology prints beside what Kafka's test printed.
+"""A topology's description beside the one that Kafka's test printed.
 
 Rule: but for processors that only look, where ours have an output, and the outputs' numbers, the two are the same text.
 A tape whose topology is written otherwise here has a pattern in ``OTHERWISE``.

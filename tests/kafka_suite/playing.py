@@ -1,7 +1,7 @@
-"""Plays a tape through our ``TopologyTestDriver``, and tells the first thing that differs from what Kafka Streams did.
+"""Plays a tape through our ``TopologyTestDriver``, and reports the first difference from what Kafka Streams did.
 
-Rule: compared are all records of every channel, record by record of what was piped (key, window, value, time, headers),
-the number of dropped records, rows of all stores that both sides name, and where the run ended if it did.
+Rule: for each record that was piped, all records of every channel are compared (key, window, value, time, headers). So
+are the number of dropped records, rows of all stores that both sides name, and where the run ended if it did.
 """
 
 import struct
@@ -48,7 +48,9 @@ class Stage:
     def watch(
         self, what: KStream | KTable, channel: str | None = None, say: Callable[[Any], Any] | None = None
     ) -> None:
-        """What reaches ``what`` is what the processor ``channel`` received: the next one of the tape by default."""
+        """The records that reach ``what`` are those that the processor ``channel`` received: the next one of the tape
+        by default.
+        """
         if channel is None:
             channel = self._waiting.pop(0)
         elif channel in self._waiting:

@@ -5,7 +5,7 @@
 
 Rule: every test runs twice, as it is and without store caches, which the engine here does not have (what they give
 depends on when Kafka commits). A tape is of the test as it is where the caches change nothing, else without, and says
-so. Nothing of Kafka's tests is kept but what went in and what came out; what differs from run to run (the clock, the
+so. Of Kafka's tests only the input and the output are kept. Whatever differs from run to run (the clock, the
 names of folders and of applications) is left out, so that recording again changes nothing.
 """
 

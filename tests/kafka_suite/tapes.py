@@ -1,4 +1,5 @@
-"""Tapes: what Kafka's unit tests piped into a ``TopologyTestDriver`` and what came out, as ``record.py`` wrote it.
+"""Tapes: the input that Kafka's unit tests piped into a ``TopologyTestDriver``, and its output, as ``record.py`` wrote
+it.
 
 Rule: a line of the file is one test driver of one test; a test that makes none is a line without events.
 """
@@ -66,7 +67,7 @@ class Tape:
 
     @property
     def stores(self) -> dict[str, list[list[Any]]]:
-        """Rows (key, value) at the end of those stores that can be gone through, and that JSON can tell."""
+        """Rows (key, value) at the end of those stores that can be iterated, and whose rows JSON can hold."""
         stores = self.line.get("at_end", {})
         return {
             name: rows for name, rows in stores.items() if isinstance(rows, list) and '"class"' not in json.dumps(rows)

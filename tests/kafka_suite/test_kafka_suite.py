@@ -1,4 +1,4 @@
-"""Kafka's own unit tests of the DSL, played as tapes: what our test driver gives is what Kafka Streams gave."""
+"""Kafka's own unit tests of the DSL, played as tapes: our test driver gives the results of Kafka Streams."""
 
 from collections import Counter
 from pathlib import Path

@@ -29,7 +29,7 @@ def write(directory: Path, files: Mapping[str, str | bytes]) -> Path:
 def land(
     warehouse: Warehouse, directory: Path, *, topic: str = "t", rules: Mapping[str, Any] | None = None, **mapping: Any
 ) -> LandingReport:
-    """Land ``directory`` in this process, at ``NOON``; column `t` is the time unless told otherwise."""
+    """Land ``directory`` in this process, at ``NOON``; column `t` is the time unless another one is given."""
     source = FileSource(str(directory), **{"timestamp": "t", **mapping})
     return land_files(None, warehouse, topic, source, rules=LandingRules(**(rules or {})), clock_ms=lambda: NOON)
 

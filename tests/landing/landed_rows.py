@@ -7,7 +7,7 @@ from kstreams_replay.state.tables.warehouse import LANDED_SCHEMA, Warehouse
 
 
 class KilledError(Exception):
-    """Stands for the death of the process."""
+    """Simulates the death of the process."""
 
 
 def landed(warehouse: Warehouse, topic: str, *columns: str) -> list[tuple[Any, ...]]:

@@ -206,7 +206,7 @@ def test_who_is_still_at_work_with_a_plan_that_was_given_up_cannot_commit_it(war
 
 def test_nor_before_the_new_plan_is_committed(warehouse, tmp_path, monkeypatch):
     """
-    Only the mark of the plan that was given up can tell, since nothing later is in the table.
+    Only the mark of the plan that was given up shows it, since nothing later is in the table.
     """
     directory = write(tmp_path / "in", {"a.jsonl": ONE})
     write_rows = from_files.FileLander.write

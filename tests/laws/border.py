@@ -1,8 +1,8 @@
 """Where a run touches the disk, seen from outside: pyarrow's files, Delta's transactions, Python's own files.
 
-Owns the watching. Rule: nothing in the code under test knows of it, so what is written in a new way later is watched
-too, as long as it goes through pyarrow, delta-rs or Python (tests/laws/syscalls.py sees everything, but needs a process
-of its own).
+Owns the watching. Rule: nothing in the code under test knows of it. So new ways of writing are watched too, as long as
+they go through pyarrow, delta-rs or Python. (tests/laws/syscalls.py sees everything, but needs a process
+of its own.)
 """
 
 import functools
@@ -37,7 +37,7 @@ class Step:
 
 
 OnStep = Callable[[Step], None]
-"""Told of a step before it is done. What it raises comes out of the call that was about to do it."""
+"""Called with a step before it is done. What it raises comes out of the call that was about to do it."""
 
 
 class _Watch:
@@ -56,7 +56,7 @@ _watch = _Watch()
 
 @contextmanager
 def watched(root: Any, on_step: OnStep) -> Iterator[None]:
-    """Tell ``on_step`` of everything that this process is about to do to files below ``root``."""
+    """Call ``on_step`` with everything that this process is about to do to files below ``root``."""
     assert _watch.on_step is None, "one watch at a time"
     _listen_to_python()
     kept = fs.LocalFileSystem, fs.S3FileSystem, pa.OSFile
@@ -89,14 +89,14 @@ def _tell(name: str, path: Any, half: Callable[[], None] | None = None) -> None:
 
 
 class _WatchedFiles(fs.PyFileSystem):
-    """Stands for ``LocalFileSystem``."""
+    """Replaces ``LocalFileSystem``."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(_Handler(_LOCAL))
 
 
 class _WatchedStore(fs.PyFileSystem):
-    """Stands for ``S3FileSystem``."""
+    """Replaces ``S3FileSystem``."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(_StoreHandler(_S3(**options)))
@@ -107,7 +107,7 @@ _LOCAL, _OS_FILE = fs.LocalFileSystem(), pa.OSFile
 
 
 def _open_watched(path: str, mode: str = "r", **options: Any) -> Any:
-    """Stands for ``OSFile``."""
+    """Replaces ``OSFile``."""
     if mode.startswith("r"):
         return _OS_FILE(path, mode, **options)
     _tell("open", path)
@@ -115,7 +115,7 @@ def _open_watched(path: str, mode: str = "r", **options: Any) -> Any:
 
 
 class _Handler(fs.FileSystemHandler):
-    """Hands everything on to ``files``; what changes them is told first."""
+    """Calls ``files`` for everything; a call that changes them is reported first."""
 
     def __init__(self, files: fs.FileSystem) -> None:
         self.files = files
@@ -195,7 +195,7 @@ class _StoreHandler(_Handler):
 
 
 class _Stream:
-    """A file being written: told when it is about to be whole."""
+    """A file being written: reported when it is about to be whole."""
 
     def __init__(self, path: str, sink: Any) -> None:
         self.path, self.sink, self.is_told = path, sink, False
@@ -246,7 +246,7 @@ READS = frozenset(
         "to_pyarrow_dataset", "to_pyarrow_table", "transaction_version", "update_incremental", "version",
     }
 )  # fmt: skip
-"""Methods of a table that change nothing. Every other one is told."""
+"""Methods of a table that change nothing. Every other one is a step."""
 
 
 @contextmanager
@@ -265,7 +265,7 @@ def _watched_tables() -> Iterator[None]:
 
 
 def _told(name: str, method: Any) -> Any:
-    """``method`` with the table's path told before it is called. ``create`` on a table that is there does nothing."""
+    """``method``; its table's path is reported before the call. ``create`` on a table that is there does nothing."""
     if isinstance(method, classmethod):
 
         @functools.wraps(method.__func__)

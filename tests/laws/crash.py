@@ -3,7 +3,7 @@
 Rule: a seed says all: the pipeline, how far it was, and the deaths. Where a run touches the disk it may die, before
 or in the middle; a disk that is full ends it, too; a vacuum may come after each death, and die as well. Every tenth
 seed kills real processes, by SIGKILL, at a call to the kernel; the others die in this process, at a step that
-tests/laws/border.py tells of.
+tests/laws/border.py reports.
 """
 
 import argparse
@@ -32,7 +32,7 @@ _TAPES_A_SEED = 1 / 500
 """Another tape after so many seeds, since a tape costs seconds; the seeds of the tests have one."""
 
 _CALLS_A_STEP = {False: 1.3, True: 10.0}
-"""Calls to the kernel for a step that the border tells of, without and with those that write into an open file."""
+"""Calls to the kernel for a step that the border reports, without and with those that write into an open file."""
 
 
 AREAS = ("commit", "commit", "file", "file", "cache")

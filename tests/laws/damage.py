@@ -5,8 +5,8 @@ undamaged warehouse gives; never a third thing. A seed says all: the pipeline, h
 The warehouse is a copy by hard links of one that the crash law made, but for the file that is damaged.
 
 One thing cannot be known: that the newest entry of a ledger's log is gone, or all of a warehouse is an old copy. A
-ledger without its last done row is that of a run that died before it, so what is shown is the increment before, and the
-next run does it again; that counts as undamaged here.
+ledger without its last done row is that of a run that died before it. So the increment before is shown, and the
+next run replays the last one again; that counts as undamaged here.
 """
 
 import argparse

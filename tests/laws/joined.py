@@ -1,4 +1,4 @@
-"""A pipeline in which topics meet: joins of every kind, tables of tables, deduplication, over several topics.
+"""A pipeline that reads topics together: joins of every kind, tables of tables, deduplication, over several topics.
 
 ``orders`` (a stream) is joined with ``users`` (versioned), with ``payments`` (a stream) and with ``items`` by a foreign
 key; tables are grouped again, suppressed and joined with each other. A processor keeps a global store from ``rates``,

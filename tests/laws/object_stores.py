@@ -1,6 +1,6 @@
 """Object stores that the laws run on: one that a library plays, and a real gateway over a folder.
 
-Owns how each is started and filled. Rule: a law begins with a copy of a pipeline as it stood, as on disks, under a
+Owns how each is started and filled. Rule: a law begins with a copy of a pipeline's files, as on disks, under a
 prefix of its own; what is known of a store goes in by the warehouse's options alone.
 """
 
@@ -91,7 +91,7 @@ def played_store() -> Iterator[ObjectStore]:
 
 @contextmanager
 def gateway_store(folder: Path) -> Iterator[ObjectStore]:
-    """The gateway over ``folder``, built by Go; whatever fails is told with its output."""
+    """The gateway over ``folder``, built by Go; a failure is raised with its output."""
     served, beside = folder / "served", folder / "beside"
     for each in (served, beside):
         each.mkdir(parents=True)

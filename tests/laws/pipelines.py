@@ -1,7 +1,7 @@
 """The pipelines that runs are killed on and raced over, each with the run that nobody disturbs.
 
 Owns what goes in, and how far. Rule: of every pipeline an undisturbed warehouse is made once a test run, with a copy of
-how it stood before some of its increments; a scenario begins with such a copy.
+its state before some of its increments; a scenario begins with such a copy.
 """
 
 import functools
@@ -125,7 +125,7 @@ def merging(every: int) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """``warehouse``: all increments done. ``before[n]``: how it stood when ``n`` were. ``steps[n]``: what
+    """``warehouse``: all increments done. ``before[n]``: as it was when ``n`` were. ``steps[n]``: what
     increment ``n`` + 1 did to the disk.
     """
 
@@ -162,7 +162,7 @@ def _run_undisturbed(chosen: Pipeline, tape: int, folder: Path) -> None:
 
 @contextmanager
 def begun(pipeline: str, tape: int, increments: int, store: ObjectStore | None = None) -> Iterator[Warehouse]:
-    """The pipeline as it stood when ``increments`` were done, in a folder of its own, where warm copies go too; gone
+    """The pipeline as it was when ``increments`` were done, in a folder of its own, where warm copies go too; gone
     afterwards. ``store``: the tables are there, only warm copies in the folder.
     """
     folder = Path(tempfile.mkdtemp(dir=run_folder()))

@@ -1,7 +1,7 @@
 """``python -m tests.laws.placement``: groups whose members come, go, die and come back, by seed.
 
 Rule: a seed says all. The real ``Group`` decides; the world around it (which files a member really has, how fast it
-copies, what is told of it) is a model. Of every increment the laws of incremental rebalancing are asked, and once
+copies, what it reports) is a model. Of every increment the laws of incremental rebalancing are asked, and once
 nobody comes or goes any more the group must settle with even loads.
 """
 

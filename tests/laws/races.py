@@ -1,8 +1,8 @@
 """``python -m tests.laws.races``: two runners on one pipeline, against the run that was alone.
 
 Rule: one wins and continues to the end; the other does nothing wrong: it finds nothing to do, or stops with a sentence
-that says so. Every tenth round is run by two real processes of the command line; in the others two threads take turns
-at every step that touches the disk, as the seed says, so that a round can be repeated; in some a third one vacuums
+that says so. Every tenth round is run by two real processes of the command line. In the others two threads take turns
+at every step that touches the disk, as the seed says, so that a round can be repeated. In some a third one vacuums
 meanwhile.
 """
 

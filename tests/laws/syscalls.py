@@ -1,6 +1,6 @@
 """Kills a process at its k-th call to the kernel that would change a file, whatever library makes the call.
 
-Owns the watching of another process (Linux, seccomp's user notifications). Rule: the process stands still at each such
+Owns the watching of another process (Linux, seccomp's user notifications). Rule: the process stops at each such
 call until its parent says "continue", so that the k-th is the same one in every run, as far as its threads allow.
 
     child:   hand_over(connection)                  # then do the work; the filter stays for good
@@ -75,7 +75,7 @@ def _install_filter() -> int:
 
 @dataclass(frozen=True)
 class _Call:
-    """A call that stands still. ``task``: the thread that makes it."""
+    """A call that waits. ``task``: the thread that makes it."""
 
     id: int
     task: int

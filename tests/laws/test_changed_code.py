@@ -1,5 +1,5 @@
-"""Law 2 under changed code: what a change does not touch continues as if nothing had changed, at any cut and after any
-crash; what it does touch begins, or goes through a function, and is refused where neither makes sense.
+"""Law 2 under changed code, at any cut and after any crash. State that a change does not touch continues as if nothing
+had changed. Other state begins empty, or is converted by a function; where neither makes sense the change is refused.
 """
 
 from collections.abc import Mapping
@@ -33,8 +33,8 @@ pytestmark = pytest.mark.rotated_by_file
 
 def shop(*, is_changed: bool = False) -> Topology:
     """
-    Two topics that meet in a task, a repartition, windows that wait for their end, duplicates. Changed: a topic that is
-    read first shifts every number of Kafka's, and steps and outputs are put in everywhere.
+    Two topics that a task reads together, a repartition, windows that wait for their end, duplicates. Changed: a
+    topic that is read first shifts every number of Kafka's, and steps and outputs are put in everywhere.
     """
     builder = StreamsBuilder()
     if is_changed:

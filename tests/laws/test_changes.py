@@ -1,4 +1,4 @@
-"""Nobody counts twice: whoever applies the changes after what he has seen has what the output is, restated or not."""
+"""Nobody counts twice: a reader that applies only the new changes has the output's rows, restated or not."""
 
 import random
 from collections import Counter

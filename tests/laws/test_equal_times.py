@@ -1,4 +1,6 @@
-"""Law 2 at equal times: repartitioned records meet landed ones of one millisecond in an order that no cut changes."""
+"""Law 2 at equal times: repartitioned records and landed ones of one millisecond are merged in an order that no cut
+changes.
+"""
 
 import random
 

@@ -1,5 +1,6 @@
 """Law 2 where records go through topics of the topology's own: cut anywhere, landed in turn, and by arrival as the test
-driver; over two partitions, with a topic that two sub-topologies write, one that is joined with who wrote it, a chain.
+driver. There are two partitions, a topic that two sub-topologies write, one that is joined with its writer, and a
+chain.
 """
 
 from collections.abc import Iterable

@@ -33,7 +33,7 @@ def _always(monkeypatch):
 
 
 def looked_at(warehouse: Warehouse) -> None:
-    """Run the next increment, told how far it is."""
+    """Run the next increment, which reports its progress."""
     told: list[progress.Progress] = []
     options = {"max_records": RECORDS, "increments": 1, "idle": "proceed", "progress": told.append}
     topology = PIPELINES[PIPELINE].topology

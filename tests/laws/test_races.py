@@ -1,4 +1,4 @@
-"""Law 3: of two runners on one pipeline one wins, the other is told, and the tables are whole.
+"""Law 3: of two runners on one pipeline one wins, the other gets an error, and the tables are whole.
 
 `python -m tests.laws.races --rounds 200` is the long run.
 """

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.rotated_by_file
 
 OLD, NEW, OTHER = clicks(grace=10), clicks(grace=40), clicks(grace=20)
 TOLD = (CodeChanged, LedgerConflict, CommitLost, LedgerGap)
-"""What a runner may be told who is not the one that continues."""
+"""Errors that the runner may get that is not the one that continues."""
 
 
 def phases(warehouse: Warehouse, pipeline: str = "p") -> list[tuple[int, int, str]]:
@@ -306,7 +306,7 @@ def test_a_restore_shuts_out_who_took_over_and_from_whom(tmp_path):
 @pytest.mark.parametrize("seed", rotated(range(1, 21), lambda seed: seed % 2))
 def test_of_two_runners_with_different_code_one_goes_on_and_the_tables_are_whole(tmp_path, seed):
     """
-    Who loses is told; nothing is of both. What neither finished a third one finishes, or gives up.
+    The loser gets an error; nothing is of both. What neither finished a third one finishes, or gives up.
     """
     warehouse, dice = landed(tmp_path), random.Random(seed)
     want = {"old": contents_of(warehouse, OLD), "new": contents_of(warehouse, NEW)}

@@ -1,5 +1,5 @@
-"""Law 2 where topics meet: joins, tables of tables and foreign keys over two partitions, cut anywhere, by time; and by
-arrival, where tables must say what the test driver says.
+"""Law 2 where topics are read together: joins, tables of tables and foreign keys over two partitions, cut anywhere, by
+time; and by arrival, where tables must say what the test driver says.
 """
 
 from collections.abc import Iterable
@@ -72,7 +72,9 @@ class Killed(Exception):
 
 
 def test_a_run_that_dies_again_and_again_each_time_later_leaves_the_tables_of_one_that_never_died(tmp_path):
-    """Law 3 where topics meet: between two commits the outputs of the one and the state of the other would differ."""
+    """Law 3 where topics are read together: between two commits the outputs of the one and the state of the other would
+    differ.
+    """
     warehouse = landed(tmp_path, 5)
 
     def drive(last_step: int) -> int:

@@ -1,7 +1,7 @@
 """Are the tables of a pipeline those of the run that nobody disturbed?
 
 Rule: everything counts: the plan and the done row of every increment, the files of every table as of every increment,
-and every row in its order; only times of the wall clock, Delta's version numbers and the tokens in file names may
+and every row in its order. Only times of the wall clock, Delta's version numbers and the tokens in file names may
 differ.
 """
 
@@ -20,7 +20,7 @@ from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.pipelines import NAME
 
 OF_THE_RUN = frozenset({"seconds", "seconds_by_sub_topology", "rss_bytes_max", "versions", "digests"})
-"""What a done row tells of the run that wrote it, not of the tables."""
+"""Fields of a done row about the run that wrote it, not about the tables."""
 
 
 def first_difference(got: Warehouse, want: Warehouse, topology: Topology, *, since: int, until: int) -> str | None:

@@ -1,7 +1,7 @@
 """Warehouses that earlier versions wrote are read, run on, checked, explained and restored by this one.
 
-Rule: a fixture is data of the version whose format it has: it is never written again, and what is beside it is what
-that version read in it.
+Rule: a fixture is data of the version whose format it has: it is never written again, and the expected rows beside it
+are those that the old version read in it.
 """
 
 import json

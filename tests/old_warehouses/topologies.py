@@ -1,6 +1,6 @@
 """The pipelines of the warehouses that earlier versions wrote: every operator, every kind of window, store and fold.
 
-Rule: frozen. What stands here is what those warehouses were written with; a change would be a change of code, which an
+Rule: frozen. Those warehouses were written with these topologies; a change would be a change of code, which an
 old pipeline refuses. An operator that is new goes into the next fixture's topology, beside these.
 """
 

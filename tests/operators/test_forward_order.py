@@ -1,4 +1,4 @@
-"""Where branches meet again: rows come in the order in which Kafka would have forwarded them, depth first."""
+"""Where branches merge again: rows come in the order in which Kafka would have forwarded them, depth first."""
 
 import numpy as np
 import pytest
@@ -59,7 +59,7 @@ def test_each_output_of_a_node_runs_through_all_below_before_its_next_output():
 
 def test_branches_of_branches_keep_their_place_around_a_shorter_one():
     """
-    Children of the source in order: x, y, z. x and z meet first, then y joins them: still x, y, z for each record.
+    Children of the source in order: x, y, z. x and z are merged first, then y is added: still x, y, z for each record.
     """
 
     def build(stream: KStream) -> KStream:
@@ -71,8 +71,8 @@ def test_branches_of_branches_keep_their_place_around_a_shorter_one():
 
 def test_a_table_joined_with_a_step_of_itself_sees_its_own_put_from_both_sides():
     """
-    The source's store has the new value before either side of the join is told (KTableSource, KTableKTableJoin): an
-    inner join gives the same pair twice.
+    The source's store has the new value before either side of the join gets the change (KTableSource,
+    KTableKTableJoin): an inner join gives the same pair twice.
     """
     builder = StreamsBuilder()
     table = builder.table("in", Consumed(STRING, LONG))

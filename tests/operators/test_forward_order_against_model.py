@@ -1,4 +1,4 @@
-"""Random topologies of branches that meet: records come as if each had been forwarded depth first, call by call."""
+"""Random topologies of branches that merge: records come as if each had been forwarded depth first, call by call."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

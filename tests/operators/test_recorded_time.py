@@ -294,7 +294,7 @@ def test_schedules_are_due_once_and_see_no_record():
 
 
 def test_what_one_node_forwards_goes_through_all_below_before_the_next_is_advanced():
-    """Of two ways that meet again, all of the first comes before all of the second."""
+    """Of two branches that merge again, all of the first comes before all of the second."""
 
     def build(stream: KStream, other: KStream) -> Any:
         first = stream.reorder_within(5)

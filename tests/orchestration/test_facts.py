@@ -1,4 +1,4 @@
-"""Facts: what the checks are told of a topology."""
+"""Facts: what the checks know of a topology."""
 
 from dataclasses import replace
 

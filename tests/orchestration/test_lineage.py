@@ -103,7 +103,7 @@ def test_what_is_written_and_read_again_is_an_output_and_no_table_of_another_nam
 
 def test_a_column_is_made_of_those_above_that_its_keys_windows_values_and_times_come_from():
     """
-    A page is the key of its count: it comes from the value of a click, which keys the records anew.
+    A page is the key of its count: it comes from the value of a click, which gives the records new keys.
     """
     topology = shop.topology()
     tables = {table.name: table for sub in topology.sub_topologies for table in tables_of(topology, sub)}

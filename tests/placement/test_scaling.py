@@ -15,7 +15,7 @@ TASKS = [TaskId(0, partition) for partition in range(4)]
 
 class Increments:
     """A group at work. ``learn``: "before" or "after" the tasks of the increment have run learners copy all that they
-    are told to, or "never".
+    were asked to, or "never".
     """
 
     def __init__(self, *members: str, tasks: Sequence[TaskId] = TASKS, **settings: object) -> None:

@@ -1,4 +1,4 @@
-"""The books hide no refusal: what operators refused stands by operator and reason, below a repartition too, and a
+"""The books hide no refusal: refused records are counted by operator and reason, below a repartition too, and a
 record of which nothing was kept is not applied.
 
 Before, a deduplication ahead of a window made every record "applied", while `dropped` held the window's refusals.

@@ -1,4 +1,6 @@
-"""Topics at the times that extractors give: the order in which they meet, what waits, and that cuts change nothing."""
+"""Topics at the times that extractors give: the order in which they are merged, what waits, and that cuts change
+nothing.
+"""
 
 import random
 

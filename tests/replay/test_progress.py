@@ -1,5 +1,5 @@
-"""How far a replay is, from the notes of its tasks to the numbers that are told. Nobody sleeps: who waits, waits for
-what was told.
+"""How far a replay is, from the notes of its tasks to the numbers that are reported. Nobody sleeps: tests wait for
+reported numbers.
 """
 
 import json
@@ -53,7 +53,7 @@ def eager(monkeypatch):
 
 
 class Listener:
-    """Keeps what is told; ``wait_for`` a number of records done, told while tasks run."""
+    """Keeps what is reported; ``wait_for`` a number of records done, reported while tasks run."""
 
     def __init__(self) -> None:
         self.all: list[Progress] = []

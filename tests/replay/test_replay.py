@@ -198,7 +198,7 @@ def test_an_option_out_of_bounds_is_refused(tmp_path, options, place):
 
 def test_records_wait_where_partitions_meet_until_each_has_got_past_their_time(tmp_path):
     """
-    Partition 1 has reached 5, so of partition 0 only what is before 5 has its place for good.
+    Partition 1 has reached 5, so only records of partition 0 that are before 5 have their final position.
     """
     warehouse = Warehouse(tmp_path)
     plant(warehouse, "in", [click(0, b"a", 3), click(0, b"a", 9), click(1, b"b", 5)], partitions=2)

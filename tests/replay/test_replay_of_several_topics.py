@@ -1,4 +1,6 @@
-"""Replays in which topics meet: global tables over increments, partitions that agree, arrivals that must be there."""
+"""Replays of several topics together: global tables over increments, partitions that agree, arrivals that must be
+there.
+"""
 
 import pytest
 

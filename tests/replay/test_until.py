@@ -22,7 +22,7 @@ pytestmark = pytest.mark.rotated_by_file(3)
 
 
 def counts() -> Topology:
-    """Records of all partitions meet in one repartition topic."""
+    """Records of all partitions go to one repartition topic."""
     builder = StreamsBuilder()
     clicks = builder.stream("clicks", Consumed(Serde.string(), Serde.string()))
     clicks.select_key("value", returns=Serde.string()).group_by_key().count(Materialized.as_("counts"))

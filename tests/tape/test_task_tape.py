@@ -1,4 +1,4 @@
-"""The tape of a task whose landed topics meet: read as it is taken, in one order whatever the size of a piece."""
+"""The tape of a task with several landed topics: read as it is taken, in one order whatever the size of a piece."""
 
 import numpy as np
 import pyarrow as pa

@@ -1,4 +1,4 @@
-"""Functions that meet a store or a table are asked twice under new code: chance and counters are told of, once."""
+"""Functions that use a store or a table are called twice under new code: chance and counters are reported, once."""
 
 import itertools
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A step with chance or a counter is told of: with its name and the first record about which its answers differ."""
+"""A step with chance or a counter is reported: with its name and the first record about which its answers differ."""
 
 import itertools
 

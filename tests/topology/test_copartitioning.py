@@ -1,4 +1,4 @@
-"""Topics whose records meet by key have as many partitions as one another."""
+"""Topics whose records are joined by key have equal numbers of partitions."""
 
 import pytest
 

@@ -17,7 +17,7 @@ def test_a_tree_set_is_in_order_of_its_ranks(numbers):
 
 def test_a_rank_that_changes_leaves_the_tree_as_it_is():
     """
-    A java.util.TreeSet finds the place of a new item by the ranks of those on the way down, at that moment.
+    A java.util.TreeSet finds the place of a new item by the ranks of those on the way down, at that time.
     """
     ranks = {"a": 1, "b": 2, "c": 3}
     items: TreeSet[str] = TreeSet(lambda item: ranks[item])

@@ -1,4 +1,5 @@
-"""Fields of a result beside options of the call: none vanishes, and what may be either is refused with what to write.
+"""Fields of a result beside options of the call: none vanishes, and an ambiguous name is refused with the text to write
+instead.
 
 `left_join(…, name="right.name")` took `name` as the operator's name, and the field was gone.
 """

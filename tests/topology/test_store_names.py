@@ -45,7 +45,7 @@ def test_an_operator_that_is_put_before_others_moves_no_store_that_has_a_name():
 
 def test_an_operator_that_is_taken_out_hands_its_generated_name_to_the_next_which_is_refused():
     """
-    Both count clicks, and only their filters tell them apart.
+    Both count clicks, and only their filters distinguish them.
     """
     before = two(first="ms > 3", second="ms > 4", materialized=(None, None))
     now = two(first=None, second="ms > 4", materialized=(None, None))

@@ -73,7 +73,7 @@ def written_and_read(stage: Stage) -> None:
 
 
 class WithoutTime(Processor):
-    """The value up to ``@``, after which its time stands."""
+    """The value up to ``@``, which precedes its time."""
 
     def process(self, record: Record) -> None:
         self.context.forward(record.with_value(record.value.split("@")[0]))

@@ -1,5 +1,5 @@
-"""Random tapes: windowed aggregates of every kind and store say what models of Kafka's own source say, whether they
-forward updates or final results, compiled or in Python, and wherever the tape is cut, saved and resumed.
+"""Random tapes: windowed aggregates of every kind and store equal models of Kafka's own source. They forward updates or
+final results, run compiled or in Python, and the tape is cut, saved and resumed anywhere.
 """
 
 from hypothesis import given, settings

@@ -78,9 +78,9 @@ def shown(kind: str, left: Any, right: Any) -> str | None:
 @pytest.mark.parametrize(("seed", "length"), [*((seed, 60) for seed in range(20)), (20, 400)])
 @pytest.mark.parametrize("kind", list(JOINS))
 def test_at_every_time_the_result_is_the_join_of_what_both_tables_showed(kind, seed, length):
-    """Law: the newest result of every time tells the join of the two histories. (No two changes of a key have one time:
-    at a version's very time Kafka's store forgets a deletion.) A long tape, with hundreds of versions of a key, is
-    looked at now and then.
+    """Law: the newest result of every time equals the join of the two histories. (No two changes of a key have one
+    time: at a version's very time Kafka's store forgets a deletion.) A long tape, with hundreds of versions of a key,
+    is looked at now and then.
     """
     rng = random.Random(seed)
     taken, tape = set(), []

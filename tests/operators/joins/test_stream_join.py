@@ -1,4 +1,4 @@
-"""Stream-stream joins: who meets whom, who waits for nobody and how long, in which order it all leaves."""
+"""Stream-stream joins: which records are joined, how long unmatched ones wait, and the order of the results."""
 
 import pytest
 
@@ -104,7 +104,7 @@ def test_each_side_forgets_by_its_own_time_and_no_record_is_too_late_to_look():
 
 def test_a_stream_joined_with_itself_is_on_the_left_side_first():
     """
-    As the left record it meets what was on the right before; as the right one also itself.
+    As the left record it is joined with earlier right records; as the right one with itself too.
     """
     got = self_joined(Join("inner", 5, 5), [("left", "a", 0, 10), ("left", "a", 1, 11)])
 
@@ -209,7 +209,7 @@ def test_unmatched_records_leave_by_time_then_right_before_left_then_key_bytes_t
 
 def test_an_out_of_order_record_without_a_match_leaves_at_once_when_its_window_is_over_whatever_the_grace():
     """
-    And may meet one afterwards: both results appear.
+    And may be joined with one afterwards: both results appear.
     """
     got = joined(
         Join("left", 5, 5, grace=50),

@@ -30,7 +30,7 @@ def tapes(latest: int) -> st.SearchStrategy[list[Record]]:
 
 @st.composite
 def rising_tapes(draw: st.DrawFn) -> list[Record]:
-    """Times rise, with a step back now and then, and few keys meet, so that many records wait."""
+    """Times rise, with a step back now and then, and few keys have a partner, so that many records wait."""
     moves = st.tuples(st.sampled_from(["left", "right"]), st.sampled_from("abcdefgh"), st.integers(-3, 4))
     tape, time = [], 0
     for step, (side, key, move) in enumerate(draw(st.lists(moves, min_size=5, max_size=40))):

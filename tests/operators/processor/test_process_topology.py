@@ -9,7 +9,7 @@ TEXT = Consumed(Serde.string(), Serde.long())
 
 
 class Totals(Processor):
-    """Sums by key; tells them every 10 ms."""
+    """Sums by key; forwards them every 10 ms."""
 
     def init(self, context):
         super().init(context)

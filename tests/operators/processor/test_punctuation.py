@@ -108,7 +108,7 @@ def test_the_stream_time_is_the_default_time_and_there_is_no_metadata_in_a_punct
 
 
 class Counting(Processor):
-    """Counts by key, tells the counts every 10 ms and forgets the first every 7 ms, until it sees "stop"."""
+    """Counts by key, forwards the counts every 10 ms and forgets the first every 7 ms, until it sees "stop"."""
 
     def init(self, context):
         super().init(context)

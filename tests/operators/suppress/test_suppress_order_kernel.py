@@ -68,7 +68,7 @@ def test_few_and_many_leave_as_python_sorts_them(is_session, entries):
 
 def test_thousands_of_one_window_leave_by_key():
     """
-    All keys begin alike, so that the first bytes tell nothing.
+    All keys begin alike, so that the first bytes decide nothing.
     """
     words = [b"customer-%d" % number for number in range(5000)]
     entries = [(number, 0, 60_000, 60_000) for number in np.random.default_rng(1).permutation(5000).tolist()]

@@ -1,4 +1,6 @@
-"""Spill to disk: a suppress buffer whose values do not fit in memory (what KIP-328 wished for)."""
+"""Spill to disk: a suppress buffer whose values do not fit in memory (KIP-328's ``spillToDisk``, which Kafka Streams
+does not have).
+"""
 
 import gc
 

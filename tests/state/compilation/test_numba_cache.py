@@ -1,4 +1,4 @@
-"""What Numba's cache on disk is asked for, and what it is told apart by."""
+"""What Numba's cache on disk is asked for, and what distinguishes its entries."""
 
 import importlib
 import pickle

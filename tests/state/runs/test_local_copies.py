@@ -29,7 +29,7 @@ ROWS = [(f"k{n}", n % 7, n) for n in range(200)]
 
 @pytest.fixture
 def written(tmp_path) -> StateFile:
-    """A state file whose rows stand by rising hash."""
+    """A state file whose rows are in order of their hash."""
     return write(tmp_path / "table", ROWS)
 
 

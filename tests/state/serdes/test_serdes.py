@@ -1,4 +1,4 @@
-"""Serdes: what Kafka clients write, read back; what they could not have meant, told."""
+"""Serdes: bytes of Kafka clients are read back; bytes that no client writes are an error."""
 
 import math
 import pickle

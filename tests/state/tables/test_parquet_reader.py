@@ -39,8 +39,8 @@ def read(written: tuple[str, DataFile]) -> pa.Table:
 
 def test_no_flipped_bit_changes_a_row(written):
     """
-    One bit of every byte: of pages, their headers, the footer, its length. What is read of a file with a flipped bit
-    is what was written (a page's statistics are not read), or an error.
+    One bit of every byte: of pages, their headers, the footer, its length. A file with a flipped bit
+    gives the rows that were written (a page's statistics are not read), or an error.
     """
     whole, damaged = path_of(written).read_bytes(), 0
     for place in range(len(whole)):
