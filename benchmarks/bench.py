@@ -3,8 +3,8 @@
 ``replay bench [--workloads W1,W3] [--records N] [--peers kafka,spark,polars,duckdb|none] [--runs N] [--json FILE]
 [--plot FILE] [--folder DIR]``, or ``python -m kstreams_replay.benchmarks.bench``.
 
-Rule: every system is a program of its own, run in its own process one after the other, workload by workload, so that
-memory and CPU are its own and what else the machine does hits neighbours alike. A program runs the workload ``--runs``
+Rule: every system is a program of its own, run in its own process one after the other, workload by workload. So memory
+and CPU are its own, and other work of the machine hits neighbours alike. A program runs the workload ``--runs``
 times in one process (starting Spark takes longer than most runs), and its first run is shown apart.
 """
 

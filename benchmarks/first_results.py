@@ -1,4 +1,4 @@
-"""How long a newcomer waits: first rows of a test, `replay run`, the demo, and commands that only tell.
+"""How long a newcomer waits: first rows of a test, `replay run`, the demo, and commands that only print.
 
 ``python -m kstreams_replay.benchmarks.start_up --parts first,demo``. Every figure is of a fresh process, start and end
 included, in wall seconds and in CPU seconds of it and of those that it waited for (a JVM is none). Cold: an empty

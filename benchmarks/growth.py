@@ -109,7 +109,7 @@ def run(point: Point, folder: Path, options: argparse.Namespace) -> Measured:
 
 
 def measure(options: argparse.Namespace, folder: Path) -> list[Measured]:
-    """All points, in the order of ``points``; a failed one is told and left behind."""
+    """All points, in the order of ``points``; a failed one is printed, and the next one follows."""
     found: list[Measured] = []
     made: Data | None = None
     for point in points(options):

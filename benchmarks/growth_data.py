@@ -1,8 +1,8 @@
 """Topics of any size, number of partitions, number of keys and skew, to see how time grows with each.
 
-Rule: as ``clicks`` of landed_data, but the topic as a whole has a record every millisecond, whatever its partitions, so
-that only what is varied varies: keys and times, and with them sessions and windows, are as many in 1 partition as in
-64. One partition is in memory at a time, about 35 bytes a record.
+Rule: as ``clicks`` of landed_data, but the topic as a whole has a record every millisecond, whatever its partitions. So
+only one thing varies: keys and times, and with them sessions and windows, are as many in 1 partition as in 64. One
+partition is in memory at a time, about 35 bytes a record.
 """
 
 from collections.abc import Iterator

@@ -5,7 +5,7 @@
 
 A pipeline counts and sums by key (a table's changelog comes out) over 4 partitions, in this process, with warm copies.
 (1) State of so many keys, then increments of 10,000 records of random keys: seconds of an increment, all of it (plan,
-read, compute, commit), as the median of the rounds; one round of every size after the other, so that noise hits all.
+read, compute, commit), as the median of the rounds. Sizes take turns in each round, so that noise hits all of them.
 (2) Increments of 1,000 records in a row: the last hundred against the first, by their medians.
 """
 

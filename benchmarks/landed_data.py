@@ -1,8 +1,8 @@
 """The benchmark's topics, landed: a stream of clicks with a Zipf tail of keys, and tables that it is joined with.
 
 Rule: the same arguments give the same rows; what is in a topic says its docstring. Written as landing writes them,
-without Spark, so that preparing 10 M records takes seconds. No two topics have a record of one time, so that what
-meets has one order.
+without Spark, so that preparing 10 M records takes seconds. No two topics have a record of one time, so
+merging them has one order.
 """
 
 from collections.abc import Iterable, Iterator

@@ -3,7 +3,7 @@
 ``python -m kstreams_replay.benchmarks.ours --workload W1 --folder DIR [--runs 3] [--records N]``
 
 Every run is a pipeline of its own, from nothing. The clock has planning, reading, computing, writing and committing;
-opening the Spark session is told apart, starting its Python workers and compiling kernels is in the first run.
+opening the Spark session is listed apart, starting its Python workers and compiling kernels is in the first run.
 """
 
 import shutil

@@ -1,48 +1,21 @@
 """Plain English, as far as a test can see it: no private words, no long sentences, no term before its definition.
 
-Rule: a count in UNCLEAN only falls, and a room that is clean is taken off the list. What is not listed has no finding.
+Rule: nothing that people read here has a finding.
 """
 
 import ast
-from collections import defaultdict
 
 import pytest
 
 from tests.prose import NOT_READ, Text, findings, of_docstring, of_module, of_page, sentences, texts, undefined_terms
 from tests.source_tree import files, refuse, text_of
 
-UNCLEAN: dict[str, int] = {
-    "benchmarks": 7,
-    "benchmarks/README.md": 36,
-    "benchmarks/peers": 1,
-    "benchmarks/placement": 4,
-    "tests/conformance/goldens/README.md": 20,
-}
-"""At most so many findings are left, by room or page."""
 
-
-def room_of(path: str) -> str:
-    """A page by itself; of Python files their folder, to a depth of two."""
-    return path if path.endswith(".md") else "/".join(path.split("/")[:-1][:2]) or path
-
-
-@pytest.fixture(scope="module")
-def found() -> dict[str, list[str]]:
-    """Findings by room."""
-    by_room = defaultdict(list)
-    for text in texts():
-        by_room[room_of(text.path)].extend(findings(text))
-    return {room: each for room, each in by_room.items() if each}
-
-
-def test_no_room_says_more_unclear_sentences_than_it_did(found):
-    too_many = [line for room, lines in found.items() if len(lines) > UNCLEAN.get(room, 0) for line in lines]
-
-    refuse(too_many, "Say it in the words of Kafka and Delta, subject first, in a sentence of at most 35 words:")
-
-
-def test_only_rooms_with_findings_are_listed_as_unclean(found):
-    refuse([room for room in UNCLEAN if room not in found], "It is clean: take it off UNCLEAN (tests/test_prose.py):")
+def test_every_sentence_is_short_and_has_no_private_word():
+    refuse(
+        [line for text in texts() for line in findings(text)],
+        "Say it in the words of Kafka and Delta, subject first, in a sentence of at most 35 words:",
+    )
 
 
 def test_a_page_links_the_glossary_before_it_uses_its_terms():

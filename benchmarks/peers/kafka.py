@@ -65,7 +65,7 @@ PREFIXES = (
         2_000_000,
         "10 M take 10 minutes: hot keys are slow",
     ),
-    (("W1u",), ("rocksdb", "rocksdb-nocache"), 2_000_000, "as long as that of W1, beside which it stands"),
+    (("W1u",), ("rocksdb", "rocksdb-nocache"), 2_000_000, "as long as that of W1, with which it is compared"),
     (("W1", "W7"), ("memory-nocache",), 400_000, "2 M did not end within 6 minutes"),
     (("W1u",), ("memory-nocache",), 100_000, "a search in its session store walks all ends of 30 s, of every key"),
     (("W1", "W1u", "W7"), ("memory",), 100_000, "1,500 records/s: the record cache before the store is slow"),

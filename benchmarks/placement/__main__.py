@@ -6,7 +6,7 @@ Three workers replay 30 increments of 10,000 records over the state of 1,000,000
 fourth joins, at 20 one is killed in the middle of a stage. Rule: workers are played (``played_workers.py``) and storage
 is slow (``slow_storage.py``): a task takes its CPU seconds and what its reads would take, an increment as long as its
 busiest worker. So nothing depends on what else the machine does, and Spark's own seconds (some 0.1 an increment for
-asking and telling workers) are not in it.
+asking and answering workers) are not in it.
 """
 
 import argparse

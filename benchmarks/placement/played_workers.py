@@ -1,8 +1,8 @@
 """Workers of a cluster that is played in this process: executors with caches of their own, one task after the other.
 
-Rule: where Spark would run a task it runs: at the first place of its wish that is there, else on who has run least of
-the stage, since that one's core is free first. Its learners copy when they are told to, so that nothing depends on
-which process was quicker.
+Rule: a task runs where Spark would run it. That is the first of its preferred places that is there, else the worker
+that has run least of the stage, since its core is free first. Learners copy only when ``learn`` is called, so that
+nothing depends on which process was quicker.
 """
 
 import fcntl
@@ -65,7 +65,7 @@ class PlayedWorkers:
         return [found for number, wished in enumerate(places) for found in self._run(work, number, wished, ran)]
 
     def learn(self) -> None:
-        """Every learner copies all that it was told to."""
+        """Every learner copies all that it was asked to."""
         for executor in self.there:
             StateLearner(self.cache(executor), os.getpid()).copy_what_is_new()
 
