@@ -17,7 +17,6 @@ from kstreams_replay.expectations.guarantees import GUARANTEES, Guarantee
 from kstreams_replay.jobs.execution.table_schemas import REPARTITION_SCHEMA
 from kstreams_replay.jobs.graph.graph import Node
 from kstreams_replay.jobs.operators.base.operator import Operator
-from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import (
     BranchedKStream,
     BufferConfig,
@@ -33,7 +32,6 @@ from kstreams_replay.jobs.topology import (
     StreamsBuilder,
     Suppressed,
     TimeWindows,
-    Topology,
     UnlimitedWindows,
     fold,
 )
@@ -340,27 +338,6 @@ def test_every_folder_of_tests_is_told_of_in_tests_readme():
     told = document("tests/README.md")
 
     assert sorted(folder for folder in folders if f"`{folder}/" not in told) == []
-
-
-@pytest.mark.parametrize(
-    ("path", "heading"),
-    [
-        ("README.md", "## A topology"),
-        ("docs/recorded-time.md", "# Recorded time"),
-        ("docs/types.md", "## Serdes"),
-        ("docs/how-a-task-runs.md", "## A chunk through the nodes"),
-        ("docs/topologies.md", "# How to write a topology"),
-        ("docs/processors.md", "# How to write a processor"),
-        ("docs/testing-a-topology.md", "# Testing a topology"),
-    ],
-)
-def test_the_python_that_a_document_shows_runs(path, heading):
-    names = {"TopologyTestDriver": TopologyTestDriver}
-
-    for block in code_blocks(section(document(path), heading), "python"):
-        exec("\n".join(block), names)
-
-    assert isinstance(names["topology"], Topology)
 
 
 def test_every_document_that_is_named_somewhere_is_there():
