@@ -1,6 +1,6 @@
 """From a topology to Dagster: assets, checks, a job and a schedule.
 
-Owns the wiring, which is all here. Rule: building definitions reads no table and starts nothing.
+Owns how they are connected; all of it is here. Rule: building definitions reads no table and starts nothing.
 """
 
 from collections.abc import Mapping

@@ -36,7 +36,7 @@ class DecidingAhead:
     remove: Callable[[Program, PythonState], None]
     every_row: bool = False
     rows_since_null: int = field(default=_ROWS_MAX, init=False)
-    """As many, and as many again, are decided ahead."""
+    """A speculative batch has at most twice as many rows."""
 
     def run(self, batch: Batch, begin: int, end: int, slots: int) -> Iterator[Decisions]:
         """What was decided of the rows, piece by piece, carried out; ``slots``: how many the store has."""
