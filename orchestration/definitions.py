@@ -23,6 +23,7 @@ from .partitioned.assets import partitioned_assets
 from .partitioned.output_reading import ReplayIOManager
 from .partitioned.range_job import backfill_job
 from .pipeline import Pipeline
+from .quality.cuts_check import cuts_checks
 from .quality.pipeline_suites import suites_of
 from .resources import Engine, SparkEngine
 from .schedules import freshness_job, freshness_schedule, landing_job, replay_job, replay_schedule
@@ -52,6 +53,7 @@ def replay_definitions(
     partitions: dg.TimeWindowPartitionsDefinition | None = None,
     sensor: LagSensor | None = None,
     fresh_within: Duration | None = None,
+    verify_increments: int | None = None,
     operator_jobs: bool = False,
     translator: ReplayTranslator | None = None,
 ) -> dg.Definitions:
@@ -73,7 +75,8 @@ def replay_definitions(
     ``translator``: asset keys, groups, owners, tags, kinds and descriptions; None: the pipeline's name before each
     table's. ``sensor``: starts runs by what is new (``LagSensor()``); None: there is none. ``fresh_within``: a check
     of each output warns when its stream time is further behind the clock, and a schedule makes it; None: there is
-    none. ``operator_jobs``: jobs to plan changed code, promote, restore and vacuum. Raises ConfigError.
+    none. ``verify_increments``: in every run a check runs so many increments again, cut otherwise; None: there is none.
+    ``operator_jobs``: jobs to plan changed code, promote, restore and vacuum. Raises ConfigError.
     """
     settings = Pipeline(
         name=pipeline,
@@ -89,6 +92,7 @@ def replay_definitions(
         max_runtime_ms=None if max_runtime is None else duration_ms(max_runtime, "max_runtime"),
         partitions=partitions,
         fresh_within_ms=None if fresh_within is None else duration_ms(fresh_within, "fresh_within"),
+        verify_increments=verify_increments,
         translator=translator or ReplayTranslator(),
     )
     return _definitions(settings, cron, sensor, operator_jobs=operator_jobs)
@@ -144,7 +148,7 @@ def _definitions(
     fresh = [] if settings.fresh_within_ms is None else [freshness_job(settings)]
     return dg.Definitions(
         assets=partitioned_assets(settings) if has_partitions else replay_assets(settings),
-        asset_checks=replay_checks(settings),
+        asset_checks=[*replay_checks(settings), *cuts_checks(settings)],
         jobs=[*jobs, *fresh, *((*jobs_of_operators(settings), backfill_job(settings)) if operator_jobs else ())],
         schedules=[
             *(replay_schedule(settings, job, cron) for job in jobs if cron is not None),

@@ -69,6 +69,7 @@ class Pipeline:
     max_runtime_ms: int | None = None
     partitions: dg.TimeWindowPartitionsDefinition | None = None
     fresh_within_ms: int | None = None
+    verify_increments: int | None = None
     translator: ReplayTranslator = field(default_factory=ReplayTranslator)
     flush: bool = False
     wanted: Wanted | None = None

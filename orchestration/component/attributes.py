@@ -108,6 +108,7 @@ class CheckAttributes(dg.Model, dg.Resolvable):
     expectations: str | None = said(None, "Folder of suites of your own, below the project's root (docs/quality.md).")
     data_docs: str | None = said(None, "Folder for Great Expectations' pages, below the project's root, or a URI.")
     fresh_within: str | None = said(None, 'Warn when stream time is further behind the clock: "2h".')
+    verify_increments: int | None = said(None, "Every run runs so many increments again, cut otherwise.")
 
 
 class SensorAttributes(dg.Model, dg.Resolvable):

@@ -39,6 +39,12 @@ KEY_INCREMENTS = 16
 """The largest keys are those of so many newest increments."""
 KEY_ROWS_MAX = 1_000_000
 _NOT_CHECKED = "not checked"
+_PERCENTILES = {metric: f"{percent} of 100" for percent, metric in metrics.PERCENTILES.items()}
+_LATENESS = {
+    0: "none", 1_000: "1 s", 10_000: "10 s", 60_000: "1 min", 600_000: "10 min", 3_600_000: "1 h", 21_600_000: "6 h",
+    86_400_000: "1 d", 604_800_000: "7 d",
+}  # fmt: skip
+"""Bounds of the classes of the distribution, in ms; what is later is more."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +99,7 @@ def _section(
         "tiles": _tiles(rows, results, list(epochs), last.increment, last.written_at_ms),
         "matrix": _matrix(results, list(epochs)),
         "failures": _failures(results),
-        "charts": _charts(rows),
+        "charts": [*_charts(rows), *_distribution(increments)],
         "keys": _largest_keys(warehouse, pipeline, last.content.versions, last.increment),
         "waits": _waits(warehouse, pipeline, planned, topology),
     }
@@ -180,8 +186,8 @@ def _charts(rows: list[Row]) -> list[Chart]:
         ("Records", "What became of the records that sub-topologies took.", charts.bars, of.named(outcome), "records"),
         ("Refusals by reason", "What operators refused (dropped-records-total).", charts.bars,
          of.by(metrics.DROPPED, "label"), "refusals"),
-        ("Lateness", "How far records were behind stream time (record-lateness-avg and -max).", charts.lines,
-         of.seconds({metrics.LATENESS_AVG: "average", metrics.LATENESS_MAX: "largest"}), "seconds"),
+        ("Lateness", "How far records were behind stream time: the largest, and what so many did not exceed.",
+         charts.lines, of.seconds({metrics.LATENESS_MAX: "largest", **_PERCENTILES}), "seconds"),
         ("Stream time behind the wall clock", "At the commit of the increment, of each sub-topology.", charts.lines,
          of.days(metrics.LAG), "days"),
         ("Results in suppress buffers", "The most at one time (suppression-buffer-count-max).", charts.lines, buffered,
@@ -197,6 +203,25 @@ def _charts(rows: list[Row]) -> list[Chart]:
         for title, says, draw, points, unit in wanted
         if any(value for _, _, value in points)
     ]
+
+
+def _distribution(increments: Sequence[Increment]) -> list[Chart]:
+    """Of lateness over all increments; none where an older version ran them all."""
+    counts = {(name, sub): 0 for name in [*_LATENESS.values(), "more"] for sub in _subs(increments)}
+    for _, done in increments:
+        for sub, latenesses in (done.content.lateness_counts_by_sub_topology or {}).items():
+            for late_ms, records in latenesses.items():
+                name = next((word for most, word in _LATENESS.items() if int(late_ms) <= most), "more")
+                counts[name, sub] += records
+    if not any(counts.values()):
+        return []
+    says = "Records of all increments, by sub-topology. A class has all that are at most so late, to an eighth."
+    found = [(name, f"sub-topology {sub}", records) for (name, sub), records in counts.items()]
+    return [Chart("Distribution of lateness", says, Markup(charts.distribution(found, "late by at most")))]
+
+
+def _subs(increments: Sequence[Increment]) -> list[str]:
+    return sorted({sub for _, done in increments for sub in done.content.lateness_counts_by_sub_topology or {}})
 
 
 class _Numbers:

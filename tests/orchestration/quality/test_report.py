@@ -138,6 +138,11 @@ def test_the_page_loads_nothing_and_has_its_plots(replayed, tmp_path):
     text = " ".join(page.texts)
     assert page.loads == []
     assert "svg" in page.tags
+    distribution = text.partition("Distribution of lateness")[2]
+    assert [name for name in ("none", "1 s", "1 min", "more") if f" {name} " in distribution] == [
+        "none", "1 s", "1 min", "more",
+    ]  # fmt: skip
+    assert "99 of 100" in text
     for words in ("Refusals by reason", "Lateness", "Stream time behind the wall clock", "Largest keys"):
         assert words in text
     assert "1 results wait in held-pages-store until stream time 1970-01-01 00:00:00.430" in text
