@@ -75,18 +75,15 @@ def replay_definitions(
     ``translator``: asset keys, groups, owners, tags, kinds and descriptions; None: the pipeline's name before each
     table's. ``sensor``: starts runs by what is new (``LagSensor()``); None: there is none. ``fresh_within``: a check
     of each output warns when its stream time is further behind the clock, and a schedule makes it; None: there is
-    none. ``verify_increments``: in every run a check runs so many increments again, cut otherwise; None: there is none.
-    ``operator_jobs``: jobs to plan changed code, promote, restore and vacuum. Raises ConfigError.
+    none. ``verify_increments``: a check runs so many increments again; None: there is none. ``operator_jobs``: jobs to
+    plan changed code, promote, restore and vacuum. Raises ConfigError.
     """
     settings = Pipeline(
         name=pipeline,
         **(places := _places(warehouse, sources or {})),
         topology=(topology := topology.reading(lambda: {*(sources or {}), *warehouse_of(places["place"]).topics()})),
-        engine=engine or SparkEngine(),
-        landing=landing or LandingRules(),
-        max_records=max_records,
-        increments=increments,
-        idle=idle,
+        engine=engine or SparkEngine(), landing=landing or LandingRules(),
+        max_records=max_records, increments=increments, idle=idle,
         **_judged_by(check_engine, expectations, data_docs, topology),
         retry_policy=retry_policy,
         max_runtime_ms=None if max_runtime is None else duration_ms(max_runtime, "max_runtime"),
@@ -94,7 +91,7 @@ def replay_definitions(
         fresh_within_ms=None if fresh_within is None else duration_ms(fresh_within, "fresh_within"),
         verify_increments=verify_increments,
         translator=translator or ReplayTranslator(),
-    )
+    )  # fmt: skip
     return _definitions(settings, cron, sensor, operator_jobs=operator_jobs)
 
 
