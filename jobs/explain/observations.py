@@ -4,6 +4,7 @@ Owns the shapes. Rule: keys and values are as the node's serdes read them, times
 outputs.
 """
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -15,7 +16,11 @@ from ...state.records.batches import Batch, Chunk
 from ...state.serdes import Serde
 from ..graph.graph import Node
 from ..graph.observations import Change, Observation, Row, Wait
+from ..operators.base.operator import StatefulOperator, StoreContents
 from .readable_values import readable
+
+Rows = list[dict[str, Any]]
+ROW_OF_A_PROCESSOR = ("store", "key", "window_start_ms", "window_end_ms")
 
 Position = tuple[str, int, int]
 """Topic, partition and offset."""
@@ -48,14 +53,18 @@ class NodeObservation(Observation):
 
     def compare(self, before: pa.Table, after: pa.Table, row_key: tuple[str, ...]) -> None:
         """Note which rows of the store differ, of the keys that came in or went out."""
-        self.shown, self.shows = (self.mine(table, self.node) for table in (before, after))
-        names = [name for name in row_key if name in after.column_names]
-        was, now = ({repr([row[name] for name in names]): row for row in rows} for rows in (self.shown, self.shows))
+        names = tuple(name for name in row_key if name in after.column_names)
+        self.compare_rows(self.mine(before, self.node), self.mine(after, self.node), names)
+
+    def compare_rows(self, before: Rows, after: Rows, names: tuple[str, ...]) -> None:
+        """``names``: of the columns that name a row, which may be missing; equal ones are counted."""
+        self.shown, self.shows = before, after
+        was, now = (_by_name(rows, names) for rows in (before, after))
         self.changes = [
             Change(was.get(name), now.get(name)) for name in {**was, **now} if was.get(name) != now.get(name)
         ]
 
-    def mine(self, table: pa.Table, owner: Node) -> list[dict[str, Any]]:
+    def mine(self, table: pa.Table, owner: Node) -> Rows:
         """Rows of the store ``table`` of ``owner`` with our keys (or ids), as Python values."""
         key, value = owner.shape.key, owner.shape.value
         if "key" in table.column_names and table.schema.field("key").type == key.arrow_type:
@@ -73,6 +82,35 @@ class NodeObservation(Observation):
             is_plain = of is None or of.arrow_type != column.type
             columns[name] = readable(column, None if is_plain else of)
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def shown_by(operator: StatefulOperator) -> Rows:
+    """What a processor's own stores show; nothing of other operators."""
+    return [
+        {"store": name, "window": contents.window, **row}
+        for name, contents in operator.inner_contents().items()
+        for row in _readable_rows(contents)
+    ]
+
+
+def _readable_rows(contents: StoreContents) -> Rows:
+    serdes = {"key": contents.key, "value": contents.value}
+    columns = [
+        readable(only_chunk(contents.rows, name), serdes.get(name)) if len(contents.rows) else []
+        for name in contents.rows.column_names
+    ]
+    return [dict(zip(contents.rows.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _by_name(rows: Rows, names: tuple[str, ...]) -> dict[tuple[str, int], dict[str, Any]]:
+    """By the name of the row, and how many of that name came before."""
+    found: dict[tuple[str, int], dict[str, Any]] = {}
+    seen: Counter[str] = Counter()
+    for row in rows:
+        name = repr([row.get(one) for one in names])
+        found[name, seen[name]] = row
+        seen[name] += 1
+    return found
 
 
 @dataclass

@@ -30,7 +30,7 @@ from ..tape.task_tape import CausalOrder
 from ..task.dataflow import dataflows
 from ..task.task import Result, Task
 from ..topology.topology import Topology
-from .observations import Left, NodeObservation, Sent, Taken, is_in, rows_of
+from .observations import ROW_OF_A_PROCESSOR, Left, NodeObservation, Rows, Sent, Taken, is_in, rows_of, shown_by
 
 Find = Callable[[Task, Input, CausalOrder], np.ndarray]
 """Which rows of a chunk go back to the record (bool)."""
@@ -100,12 +100,12 @@ class ObservedRun(TaskRun):
     # --- rows of the record ----------------------------------------------------------------------------------
 
     def _observe(self, task: Task, part: Input, places: CausalOrder) -> None:
-        before = {store: operator.contents() for store, operator in task.stores.items()}
+        before = {store: (operator.contents(), shown_by(operator)) for store, operator in task.stores.items()}
         self._observations = []
         result = task.process(part)
         observations, self._observations = self._observations, None
         for store, operator in task.stores.items():
-            self._compare(observations, store, before[store], operator)
+            self._compare(observations, store, *before[store], operator)
         dropped = result.dropped.to_pylist()
         for observation in observations:
             observation.refusals = [row for row in dropped if row["node"] == observation.node.name]
@@ -136,13 +136,16 @@ class ObservedRun(TaskRun):
         self._is_record = False
 
     def _compare(
-        self, observations: list[NodeObservation], store: str, before: pa.Table, operator: StatefulOperator
+        self, observations: list[NodeObservation], store: str, before: pa.Table, shown: Rows, operator: StatefulOperator
     ) -> None:
-        """Explain a store for the node that keeps it and for those that read it."""
+        """Explain a store for the node that keeps it and for those that read it. ``shown``: of a processor's stores."""
         owner, after = self.sub.stores[store], operator.contents()
         for observation in observations:
-            if observation.node is owner:
+            if observation.node is owner and owner.inner_stores:
+                observation.compare_rows(shown, shown_by(operator), ROW_OF_A_PROCESSOR)
+            elif observation.node is owner:
                 observation.compare(before, after, operator.row_key)
+            if observation.node is owner:
                 observation.counters = operator.counters()
             elif owner.name in observation.node.reads:
                 observation.looked[store] = observation.mine(after, owner)

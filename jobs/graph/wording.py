@@ -4,8 +4,9 @@ Owns the words that all nodes share. Rule: a sentence has the numbers that decid
 ``[start, end)`` for time windows, ``[start, end]`` for sessions and sliding windows.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from .observations import Change, Observation, Row, Wait, bounds_of
 
@@ -40,15 +41,24 @@ class Wording:
         entry = change.after or change.before or {}
         bounds, name = bounds_of(entry), repr(entry.get("key", entry.get("id")))
         if bounds is not None:
-            name += f" {self.window(bounds, kind)}"
+            name += f" {self.window(bounds, entry.get('window') or kind)}"
         if "valid_from_ms" in entry:
             name += f" from {self.time(entry['valid_from_ms'])}"
+        if "store" in entry:
+            name = f"{entry['store']}, {name}"
         if change.before is None:
-            return f"{name}: begins with {entry['value']!r}"
-        if change.after is not None and change.after["value"] == change.before["value"]:
-            return f"{name}: stays {change.after['value']!r}"
-        after = "gone" if change.after is None else repr(change.after["value"])
-        return f"{name}: {change.before['value']!r} -> {after}"
+            return f"{name}: begins with {self._value(entry)}"
+        if change.after is not None and self._value(change.after) == self._value(change.before):
+            return f"{name}: stays {self._value(change.after)}"
+        after = "gone" if change.after is None else self._value(change.after)
+        return f"{name}: {self._value(change.before)} -> {after}"
+
+    def _value(self, entry: Mapping[str, Any]) -> str:
+        """Of a row; of a processor's store with what is kept beside it."""
+        said = repr(entry["value"])
+        if "store" in entry and "record_time_ms" in entry:
+            said += f" at {self.time(entry['record_time_ms'])}"
+        return said + (f" with headers {entry['headers']!r}" if "store" in entry and entry.get("headers") else "")
 
     def store_and_forwarded(self, seen: Observation, kind: str | None) -> list[str]:
         """Changes of the store and forwarded records, for any operator."""
