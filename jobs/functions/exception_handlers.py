@@ -20,7 +20,17 @@ from .processor_api import Headers, Record
 PROCESSING, DESERIALIZATION, PRODUCTION = (
     f"{what}.exception.handler" for what in ("processing", "deserialization", "production")
 )
-DEAD_LETTER_QUEUE = "errors.dead.letter.queue.topic.name"
+_ADVICE = {
+    "errors.dead.letter.queue.topic.name": (
+        "there is no such topic here: the tables dropped and dead_letter have the records that failed"
+    ),
+    "topology.optimization": (
+        "a topology runs as it is written: share a repartition by stream.repartition(), and a table's topic is its "
+        "changelog anyway (jobs/SEMANTICS.md, older versions and settings)"
+    ),
+    "statestore.cache.max.bytes": "there are no record caches; suppress() holds updates back, by the records' times",
+}
+"""Of Kafka's settings that change results, what to use here instead."""
 _OLD_NAMES = {f"default.{name}": name for name in (DESERIALIZATION, PRODUCTION)}
 """Names that Kafka 4 still takes."""
 
@@ -135,11 +145,9 @@ def exception_handlers(config: Mapping[str, Any] | None) -> ExceptionHandlers:
 
 def _unknown(name: Any) -> ConfigError:
     known = [PROCESSING, DESERIALIZATION, PRODUCTION]
-    if name == DEAD_LETTER_QUEUE:
-        next_step = "there is no such topic here: the tables dropped and dead_letter have the records that failed"
-        return ConfigError("StreamsBuilder config", f"names of {known}", repr(name), next_step)
     near = get_close_matches(str(name), known, n=1, cutoff=0.6)
     next_step = f"did you mean {near[0]}?" if near else "what else configures an application has no meaning in a replay"
+    next_step = _ADVICE.get(str(name), next_step)
     return ConfigError("StreamsBuilder config", f"names of {known}", repr(name), next_step)
 
 

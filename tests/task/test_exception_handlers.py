@@ -303,6 +303,8 @@ def test_a_step_with_dead_letters_of_its_own_does_not_ask_the_handler():
             {"errors.dead.letter.queue.topic.name": "letters"},
             "the tables dropped and dead_letter have the records that",
         ),
+        ({"topology.optimization": "all"}, "share a repartition by stream.repartition"),
+        ({"statestore.cache.max.bytes": 0}, "there are no record caches; suppress"),
         ({"num.stream.threads": 2}, "what else configures an application has no meaning in a replay"),
         ({PROCESSING: "IgnoreEverything"}, "got 'IgnoreEverything'; name one of these"),
         ({PROCESSING: lambda record: CONTINUE}, r"a callable of \(context, record, exception\)"),
