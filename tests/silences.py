@@ -239,7 +239,7 @@ SILENCES = [
     _silence(
         "the section of docs/when-something-is-wrong.md that explains an error",
         f"{_CLI}/test_machine_trouble.py::test_a_disk_that_is_full_while_a_task_runs_is_no_bug_either",
-        '_say(invocation, f"replay: {failure} [{type(failure).__name__}]", error)',
+        '_say(invocation, f"replay: {failure} [{see(type(failure))}]", error)',
         '_say(invocation, f"replay: {failure}", error)',
     ),
     _silence(
