@@ -39,7 +39,7 @@ class WaitingResults:
 
     def __str__(self) -> str:
         """One sentence."""
-        said = f"{self.results:,} results wait in {self.store}"
+        said = f"{self.results:,} {'result waits' if self.results == 1 else 'results wait'} in {self.store}"
         if self.first_ms is None or self.last_ms is None:
             return said
         return f"{said} until stream time {utc(self.first_ms)}" + (

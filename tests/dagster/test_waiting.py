@@ -125,7 +125,7 @@ def test_results_that_wait_in_suppress_are_counted_with_the_times_that_let_them_
 
     (sessions, pages) = results_that_wait(small_shop.warehouse, shop.topology(), pipeline="shop")
     want = (
-        "1 results wait in held-sessions-store until stream time 1970-01-01 00:00:00.235",
+        "1 result waits in held-sessions-store until stream time 1970-01-01 00:00:00.235",
         "2 results wait in held-pages-store until stream time 1970-01-01 00:00:00.220, "
         "the last until 1970-01-01 00:00:00.250",
     )
@@ -137,7 +137,7 @@ def test_results_that_wait_in_suppress_are_counted_with_the_times_that_let_them_
 def test_of_a_store_that_is_too_large_or_damaged_the_count_alone_is_said(small_shop, monkeypatch):
     small_shop.run()
     place = {"topology": shop.topology(), "pipeline": "shop"}
-    want = ["1 results wait in held-sessions-store", "2 results wait in held-pages-store"]
+    want = ["1 result waits in held-sessions-store", "2 results wait in held-pages-store"]
 
     with monkeypatch.context() as patch:
         patch.setattr(what_waits, "READ_MAX", 0)

@@ -42,4 +42,4 @@ def test_results_that_are_not_final_are_counted(run, tmp_path, clicks):
     code, out, _ = run("run", SHOP, *where, "--pipeline", "shop")
 
     assert code == 0
-    assert "1 results wait in held-sessions-store until stream time 1970-01-01 00:00:00.235\n" in out
+    assert "1 result waits in held-sessions-store until stream time 1970-01-01 00:00:00.235\n" in out

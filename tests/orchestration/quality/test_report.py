@@ -145,7 +145,7 @@ def test_the_page_loads_nothing_and_has_its_plots(replayed, tmp_path):
     assert "99 of 100" in text
     for words in ("Refusals by reason", "Lateness", "Stream time behind the wall clock", "Largest keys"):
         assert words in text
-    assert "1 results wait in held-pages-store until stream time 1970-01-01 00:00:00.430" in text
+    assert "1 result waits in held-pages-store until stream time 1970-01-01 00:00:00.430" in text
 
 
 def test_a_pipeline_that_is_not_there_is_an_error(replayed, tmp_path):
