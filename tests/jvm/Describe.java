@@ -12,9 +12,7 @@ import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.kstream.*;
-import org.apache.kafka.streams.processor.api.ContextualFixedKeyProcessor;
 import org.apache.kafka.streams.processor.api.ContextualProcessor;
-import org.apache.kafka.streams.processor.api.FixedKeyRecord;
 import org.apache.kafka.streams.processor.api.ProcessorSupplier;
 import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.state.KeyValueStore;
@@ -299,15 +297,6 @@ public class Describe {
         };
     }
 
-    static void namedProcessors(StreamsBuilder builder) {
-        KStream<String, Long> one = stream(builder, "in");
-        one.process(forwarding(), Named.as("look")).filter((key, value) -> true).to("out");
-        one.processValues(() -> new ContextualFixedKeyProcessor<String, Long, Long>() {
-            @Override
-            public void process(FixedKeyRecord<String, Long> record) { }
-        }, Named.as("keep")).filter((key, value) -> true).to("values");
-    }
-
     static void globalStores(StreamsBuilder builder) {
         KStream<String, Long> stream = stream(builder, "in");
         builder.addGlobalStore(keyValues("kept"), "g", Consumed.with(STRING, LONG), keeping());
@@ -367,7 +356,6 @@ public class Describe {
         topologies.put("steps", Describe::steps);
         topologies.put("intermediate_topics", Describe::intermediateTopics);
         topologies.put("global_stores", Describe::globalStores);
-        topologies.put("named_processors", Describe::namedProcessors);
         topologies.forEach((name, build) -> {
             StreamsBuilder builder = new StreamsBuilder();
             build.accept(builder);

@@ -1,13 +1,11 @@
 """A pipeline that reads topics together: joins of every kind, tables of tables, deduplication, over several topics.
 
 ``orders`` (a stream) is joined with ``users`` (versioned), with ``payments`` (a stream) and with ``items`` by a foreign
-key; tables are grouped again, suppressed and joined with each other. A processor keeps a global store from ``rates``,
-and another one looks into it.
+key; tables are grouped again, suppressed and joined with each other.
 """
 
 import random
 
-from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor, Record
 from kstreams_replay.jobs.topology import (
     Consumed,
     JoinWindows,
@@ -23,39 +21,18 @@ from kstreams_replay.jobs.topology import (
 from tests.planted import Landed
 
 PARTITIONS = 2
-TOPICS = ("orders", "payments", "users", "items", "rates")
+TOPICS = ("orders", "payments", "users", "items")
 STRING, LONG = Serde.string(), Serde.long()
-
-
-class Last(Processor):
-    """Keeps the last value of each key, and of all keys."""
-
-    def process(self, record: Record) -> None:
-        rates = self.context.store("rates")
-        rates.put("last", f"{record.key}{record.value}")
-        if record.key is not None:
-            rates.put(record.key, record.value)
-
-
-class Look(Processor):
-    """Forwards what the global store has of the record's key, and of all."""
-
-    def process(self, record: Record) -> None:
-        rates = self.context.store("rates")
-        own = None if record.key is None else rates.get(record.key)
-        self.context.forward(record.with_value(f"{record.value} {own} {rates.get('last')}"))
 
 
 def joined() -> Topology:
     builder = StreamsBuilder()
-    builder.add_global_store(KeyValues("rates", STRING, STRING), "rates", Consumed(STRING, STRING), Last)
     orders = builder.stream("orders", Consumed(STRING, STRING))
     payments = builder.stream("payments", Consumed(STRING, STRING))
     users = builder.table("users", Consumed(STRING, STRING), materialized=Materialized.versioned("users", 200))
     items = builder.table("items", Consumed(STRING, LONG), materialized=Materialized.as_("items"))
     _streams(orders, payments, users)
     _tables(orders, users, items)
-    orders.process(Look, ["rates"], name="look", returns=STRING).to("orders-and-rates")
     return builder.build()
 
 

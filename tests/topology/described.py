@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import polars as pl
 
-from kstreams_replay.jobs.functions.processor_api import FixedKeyProcessor, FixedKeyRecord, KeyValues, Processor, Record
+from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor, Record
 from kstreams_replay.jobs.topology import (
     Branched,
     BufferConfig,
@@ -247,22 +247,11 @@ def intermediate_topics(builder: StreamsBuilder) -> None:
     middle.join(builder.table("table", LONGS), "left").to("joined")
 
 
-class Keeping(FixedKeyProcessor):
-    def process(self, record: FixedKeyRecord) -> None:
-        self.context.forward(record)
-
-
 class Forwarding(Processor):
     """Forwards what comes."""
 
     def process(self, record: Record) -> None:
         self.context.forward(record)
-
-
-def named_processors(builder: StreamsBuilder) -> None:
-    records = stream(builder, "in")
-    records.process(Forwarding, name="look").filter("TRUE").to("out")
-    records.process_values(Keeping, name="keep").filter("TRUE").to("values")
 
 
 def global_stores(builder: StreamsBuilder) -> None:
@@ -295,7 +284,6 @@ TOPOLOGIES: dict[str, Callable[[StreamsBuilder], None]] = {
         steps,
         intermediate_topics,
         global_stores,
-        named_processors,
     )
 }
 

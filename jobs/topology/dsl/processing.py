@@ -9,7 +9,6 @@ from ...functions.expressions import Shape
 from ...functions.parameters import NOTHING, form_of, of_key_and_value
 from ...functions.printed import Printed
 from ...functions.processor_api import KeyValues
-from ...graph.name_rules import check_name
 from ...operators.processor.given_stores import given_stores
 from ...operators.processor.process_node import ProcessNode, ProcessValuesNode
 from ...operators.stateless_nodes import FlatMapNode, PeekNode
@@ -168,7 +167,7 @@ def process(
         ann: 2 at 2000
         bob: 2 at 70000
     """
-    name = this.graph.next_name("KSTREAM-PROCESSOR-") if name is None else check_name(name)
+    name = this.graph.name(name, "KSTREAM-PROCESSOR-")
     check_serdes(name, returns_key=returns_key, returns=returns)
     shape = Shape(returns_key or this.shape.key, returns or this.shape.value)
     node = ProcessNode(shape=shape, **_processor(this, supplier, stores, name))
@@ -198,7 +197,7 @@ def process_values(
         bob: False at 2000
         ann: True at 61000
     """
-    name = this.graph.next_name("KSTREAM-PROCESSVALUES-") if name is None else check_name(name)
+    name = this.graph.name(name, "KSTREAM-PROCESSVALUES-")
     check_serdes(name, returns=returns)
     shape = Shape(this.shape.key, returns or this.shape.value, this.shape.window)
     return followed(this, ProcessValuesNode(shape=shape, **_processor(this, supplier, stores, name)))
