@@ -78,10 +78,10 @@ def replay_definitions(
     none. ``verify_increments``: a check runs so many increments again; None: there is none. ``operator_jobs``: jobs to
     plan changed code, promote, restore and vacuum. Raises ConfigError.
     """
+    places = _places(warehouse, sources or {})
+    topology = topology.reading(lambda: {*(sources or {}), *warehouse_of(places["place"]).topics()})
     settings = Pipeline(
-        name=pipeline,
-        **(places := _places(warehouse, sources or {})),
-        topology=(topology := topology.reading(lambda: {*(sources or {}), *warehouse_of(places["place"]).topics()})),
+        name=pipeline, topology=topology, **places,
         engine=engine or SparkEngine(), landing=landing or LandingRules(),
         max_records=max_records, increments=increments, idle=idle,
         **_judged_by(check_engine, expectations, data_docs, topology),

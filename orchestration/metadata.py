@@ -17,7 +17,7 @@ from ..jobs.execution.placement_hint import read_hint
 from ..jobs.execution.table_schemas import table_schema
 from ..jobs.graph.nodes import SinkNode
 from ..jobs.graph.windows import Windows
-from ..jobs.replay.increment_report import IncrementReport, percentile_ms, report_of
+from ..jobs.replay.increment_report import IncrementReport, report_of
 from ..jobs.replay.waiting_inputs import WaitingInput
 from ..jobs.topology import SubTopology
 from ..state.tables.data_files import StorageOptions, read_files
@@ -175,9 +175,10 @@ def _emitted(report: IncrementReport, table: Table) -> Metadata:
 def _lateness(report: IncrementReport, sub: SubTopology) -> Metadata:
     """Of the sub-topology's tasks. Left out where nothing was taken: no records have no lateness, not one of 0."""
     own = report.lateness_by_sub_topology.get(str(sub.id), {})
-    counts = {int(ms): records for ms, records in report.lateness_counts_by_sub_topology.get(str(sub.id), {}).items()}
     numbers = {"lateness_avg_ms": own.get("avg"), "lateness_max_ms": own.get("max")}
-    numbers |= {f"lateness_p{percent}_ms": percentile_ms(counts, percent, own.get("max")) for percent in (50, 90, 99)}
+    numbers |= {
+        f"lateness_p{percent}_ms": report.lateness_percentile_ms(str(sub.id), percent) for percent in (50, 90, 99)
+    }
     known = {name: round(number, 3) for name, number in numbers.items() if number is not None}
     return known | {name.removesuffix("_ms"): duration_in_words(number) for name, number in known.items()}
 

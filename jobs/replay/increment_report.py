@@ -41,6 +41,12 @@ class IncrementReport:
     """`increment` and `epoch` of the plan of other code in whose place it was run."""
     instead_of_why: str | None = None
 
+    def lateness_percentile_ms(self, sub_topology: str, percent: int) -> float | None:
+        """Of the records that a sub-topology took; None: there are none, or an earlier version ran the increment."""
+        counts = self.lateness_counts_by_sub_topology.get(sub_topology, {})
+        most_ms = self.lateness_by_sub_topology.get(sub_topology, {}).get("max")
+        return percentile_ms({int(late_ms): records for late_ms, records in counts.items()}, percent, most_ms)
+
 
 def total_lateness(reports: list[TaskReport]) -> dict[str, float | int | None]:
     """``avg`` and ``max`` in ms over all records that tasks took; None when there were none."""

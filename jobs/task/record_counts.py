@@ -30,7 +30,8 @@ class Lateness:
 
     def report(self) -> dict[str, Any]:
         """As JSON. ``counts``: the largest lateness of a class, as text, to its number of records, where there are
-        any."""
+        any.
+        """
         counts = {
             str(class_limit_ms(int(number))): int(self.classes[number]) for number in np.flatnonzero(self.classes)
         }

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...expectations.quality_tables import Row
 from ...jobs.branches.restatement import in_force
-from ...jobs.replay.increment_report import IncrementReport, percentile_ms, report_of
+from ...jobs.replay.increment_report import IncrementReport, report_of
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import DoneRow, PlanRow
 from ...state.tables.names import TaskId
@@ -113,9 +113,8 @@ def metric_rows(planned: PlanRow, row: LedgerRow[DoneRow]) -> list[Row]:
         lateness = report.lateness_by_sub_topology.get(name, {})
         add(LATENESS_AVG, lateness.get("avg"), sub)
         add(LATENESS_MAX, lateness.get("max"), sub)
-        counts = {int(ms): records for ms, records in report.lateness_counts_by_sub_topology.get(name, {}).items()}
         for percent, metric in PERCENTILES.items():
-            add(metric, percentile_ms(counts, percent, lateness.get("max")), sub)
+            add(metric, report.lateness_percentile_ms(name, percent), sub)
         time_ms = _stream_time_ms(report, sub)
         add(STREAM_TIME, time_ms, sub)
         add(LAG, None if time_ms is None else row.written_at_ms - time_ms, sub)

@@ -30,7 +30,7 @@ from .data_files import (
     readable,
     table_version,
 )
-from .formats import description, raise_format
+from .formats import description, raise_format, refuse_newer
 from .object_stores import open_filesystem
 from .parquet_writer import write_task_file
 from .schema_evolution import grow, other_types, refuse_other_columns
@@ -222,6 +222,7 @@ def create_table(
         if found is None:
             raise
         return found
+    refuse_newer(made, path)  # of another runner, which was quicker
     if opened is not None:
         opened[path] = made
     return made

@@ -135,7 +135,9 @@ class StreamJoin(MultiOperator, StatefulOperator):
         self.waiting.order = leaving_order(unmatched)
         row, key, time_ms, left, right = pairs.T
         self._looked_up += int((rows[:, kernel.IS_WHOLE] == 1).sum())
-        self._matched += len(np.unique(row[(left != NONE) & (right != NONE)]))
+        has_match = np.zeros(len(rows), np.bool_)
+        has_match[row[(left != NONE) & (right != NONE)]] = True
+        self._matched += int(has_match.sum())
         self._book(chunk, met, rows[:, kernel.IS_WHOLE] > 0, row, refusals)
         out = met.forward(
             row,
