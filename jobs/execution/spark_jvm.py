@@ -18,9 +18,13 @@ STDERR = 2
 
 
 class JvmStderr:
-    """Reads ``write_end``, which the JVM gets as its stderr, until the JVM and its children are gone."""
+    """Reads ``write_end``, which the JVM gets as its stderr, until the JVM and its children are gone.
 
-    def __init__(self) -> None:
+    ``target``: the file descriptor to which the lines go, this process's stderr.
+    """
+
+    def __init__(self, target: int = STDERR) -> None:
+        self._target = target
         read_end, self.write_end = os.pipe()
         self._lock, self._held = Lock(), list[bytes]()
         self._is_held = True
@@ -30,7 +34,7 @@ class JvmStderr:
         """Write what was held, and from now on every line at once."""
         with self._lock:
             self._is_held = False
-            _write(b"".join(self._held))
+            self._write(b"".join(self._held))
             self._held.clear()
 
     def held(self) -> str:
@@ -46,7 +50,12 @@ class JvmStderr:
                 if self._is_held:
                     self._held.append(line)
                 else:
-                    _write(line)
+                    self._write(line)
+
+    def _write(self, lines: bytes) -> None:
+        """To the file and not to ``sys.stderr``, whose lock this thread could hold when the interpreter ends."""
+        while lines:
+            lines = lines[os.write(self._target, lines) :]
 
 
 def start_context(settings: dict[str, str]) -> None:
@@ -68,9 +77,3 @@ def _gateway(conf: SparkConf, stderr: JvmStderr) -> Any:
         return launch_gateway(conf, popen_kwargs={"stderr": stderr.write_end})  # type: ignore[no-untyped-call]
     finally:
         os.close(stderr.write_end)
-
-
-def _write(lines: bytes) -> None:
-    """To the file and not to ``sys.stderr``, whose lock this thread could hold when the interpreter ends."""
-    while lines:
-        lines = lines[os.write(STDERR, lines) :]

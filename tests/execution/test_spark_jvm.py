@@ -15,16 +15,19 @@ def until(holds) -> None:
         time.sleep(0.001)
 
 
-def test_lines_are_held_until_the_jvm_has_started_and_then_passed_on_as_they_come(capfd):
-    stderr, said = JvmStderr(), []
+def test_lines_are_held_until_the_jvm_has_started_and_then_passed_on_as_they_come():
+    read_end, target = os.pipe()
+    os.set_blocking(read_end, False)
+    with open(read_end, "rb", buffering=0) as passed_on, open(target, "wb"):
+        stderr, said = JvmStderr(target), bytearray()
 
-    os.write(stderr.write_end, INCUBATOR + b"java.lang.Error: no\n\tat x\n")
-    until(lambda: stderr.held() == "java.lang.Error: no\n\tat x")
-    assert capfd.readouterr().err == ""
+        os.write(stderr.write_end, INCUBATOR + b"java.lang.Error: no\n\tat x\n")
+        until(lambda: stderr.held() == "java.lang.Error: no\n\tat x")
+        assert passed_on.read() is None  # nothing there yet
 
-    stderr.pass_on()
-    os.write(stderr.write_end, INCUBATOR + b"spark ERROR x\n")
-    os.close(stderr.write_end)
-    until(lambda: said.append(capfd.readouterr().err) or "".join(said).endswith("spark ERROR x\n"))
+        stderr.pass_on()
+        os.write(stderr.write_end, INCUBATOR + b"spark ERROR x\n")
+        os.close(stderr.write_end)
+        until(lambda: said.extend(passed_on.read() or b"") or said.endswith(b"spark ERROR x\n"))
 
-    assert "".join(said) == "java.lang.Error: no\n\tat x\nspark ERROR x\n"
+    assert said == b"java.lang.Error: no\n\tat x\nspark ERROR x\n"
