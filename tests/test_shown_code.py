@@ -1,6 +1,6 @@
 """Code that pages and docstrings show runs, or is checked as far as it can be without a cluster.
 
-Rule: every block of every page is run here, is run by the test that RUN_BY names, or is in NOT_RUN with its reason.
+Rule: every block of every page is run here, or by the test that RUN_BY names.
 Commands are parsed by the command line's own parser.
 """
 
@@ -27,23 +27,19 @@ from tests.topology.test_docstring_examples import CALLS, FOLDS
 pytestmark = pytest.mark.xdist_group("source tree")  # read and parsed once
 
 RUN_BY = {
-    "docs/backfills.md": "tests/branches/test_backfill.py",
-    "docs/quality.md": "tests/orchestration/quality/test_suites_and_alarms.py",
-    "docs/your-pipeline-in-dagster.md": "tests/dagster/documented_project.py",
+    ("docs/asking.md", "python"): "tests/history/test_page_asking.py",
+    ("docs/asking.md", "sql"): "tests/history/test_page_asking.py",
+    ("docs/backfills.md", "python"): "tests/branches/test_backfill.py",
+    ("docs/backfills.md", "yaml"): "tests/dagster/test_range_job.py",
+    ("docs/quality.md", "python"): "tests/orchestration/quality/test_suites_and_alarms.py",
+    ("docs/quality.md", "yaml"): "tests/orchestration/quality/test_suites_and_alarms.py",
+    ("docs/tables.md", "sql"): "tests/history/test_page_asking.py",
+    ("docs/testing-a-topology.md", "java"): "tests/jvm/test_java_twin.py",
+    ("docs/your-pipeline-in-dagster.md", "python"): "tests/dagster/documented_project.py",
+    ("docs/your-pipeline-in-dagster.md", "toml"): "tests/dagster/documented_project.py",
+    ("docs/your-pipeline-in-dagster.md", "yaml"): "tests/dagster/documented_project.py",
 }
-"""Pages whose Python and YAML another test runs."""
-
-NOT_RUN = {
-    ("docs/asking.md", "from deltalake import DeltaTable"): "reads tables of the demo, which takes half a minute",
-    ("docs/asking.md", "from kstreams_replay.jobs.history.history import History"): "needs a Spark session",
-    ("docs/asking.md", "SELECT timestamp_millis(window_start_ms) AS hour, key, value.departures"): "needs Spark",
-    ("docs/backfills.md", "ops:"): "tests/dagster/test_range_job.py runs the job with a configuration of its own",
-    ("docs/tables.md", "SELECT 'retract' AS change, * EXCEPT (retracted_in) FROM retractions "
-     "WHERE increment <= a AND retracted_in > a"): "a rule: `a` and `b` are no columns",
-    ("docs/testing-a-topology.md", "try (TopologyTestDriver driver = new TopologyTestDriver(topology, props)) {"):
-    "Kafka's own Java, beside which the next block, which runs, is to be read",
-}  # fmt: skip
-"""(Page, first line) of blocks that nothing runs, and why."""
+"""Page and language of blocks that another test runs, and that test."""
 
 NOT_CODE = {"text", ""}
 _FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
@@ -58,11 +54,6 @@ class Block:
     language: str
     text: str
 
-    @property
-    def name(self) -> tuple[str, str]:
-        """Page and first line."""
-        return self.path, self.text.partition("\n")[0]
-
 
 def pages() -> list[str]:
     return [path for path in files() if path.endswith(".md") and path != "CHANGELOG.md"]
@@ -75,21 +66,24 @@ def blocks(path: str) -> Iterator[Block]:
 
 
 BLOCKS = [block for path in pages() for block in blocks(path)]
-PYTHON = {path: [each for each in blocks(path) if each.language == "python"] for path in pages() if path not in RUN_BY}
+PYTHON = {
+    path: [each for each in blocks(path) if each.language == "python"]
+    for path in pages()
+    if (path, "python") not in RUN_BY
+}
 
 
-def test_what_is_not_run_is_still_there_and_of_a_language_that_is_known():
-    names = {each.name for each in BLOCKS}
-    languages = {"python", "bash", "json", *NOT_CODE}
-    unknown = [each for each in BLOCKS if each.language not in languages and each.name not in NOT_RUN]
+def test_every_block_is_run_by_a_test_here_or_elsewhere():
+    of_a_page = {(each.path, each.language) for each in BLOCKS}
+    run_here = {"python", "bash", "json", *NOT_CODE}
 
-    assert sorted(NOT_RUN.keys() - names) == []
-    assert [each.name for each in unknown if each.path not in RUN_BY] == []
+    assert sorted(place for place in of_a_page - RUN_BY.keys() if place[1] not in run_here) == []
+    assert sorted(RUN_BY.keys() - of_a_page) == []
 
 
-@pytest.mark.parametrize("page", RUN_BY)
-def test_the_test_that_runs_a_page_reads_it(page):
-    assert Path(page).name in text_of(RUN_BY[page])
+@pytest.mark.parametrize(("page", "language"), RUN_BY)
+def test_the_test_that_runs_a_page_reads_it(page, language):
+    assert Path(page).name in text_of(RUN_BY[page, language])
 
 
 # --- Python ------------------------------------------------------------------------------------------------------
@@ -141,8 +135,7 @@ def test_the_python_that_a_page_shows_runs(path, names):
     names |= given(path)
 
     for block in PYTHON[path]:
-        if block.name not in NOT_RUN:
-            exec(compile("\n" * block.line + block.text, path, "exec"), names)  # a failure names the page's line
+        exec(compile("\n" * block.line + block.text, path, "exec"), names)  # a failure names the page's line
 
 
 def test_every_example_in_a_docstring_is_one_of_those_that_run():

@@ -4,10 +4,12 @@ from typing import Any
 
 import dagster as dg
 import pytest
+import yaml
 
 from kstreams_replay.jobs.branches.branches import branches
 from kstreams_replay.jobs.history.committed_tables import done_row, read_changelog
 from tests.dagster import shop
+from tests.test_docs import code_blocks, document
 
 pytestmark = pytest.mark.rotated_by_file(3)
 
@@ -20,6 +22,30 @@ def backfilled(small_shop, name: str, **config: Any) -> dg.ExecuteInProcessResul
     return definitions.resolve_job_def("shop_backfill").execute_in_process(
         instance=small_shop.instance, raise_on_error=False, run_config={"ops": {"shop_range": {"config": given}}}
     )
+
+
+def test_the_configuration_that_the_page_shows_runs_the_job(small_shop, monkeypatch):
+    """
+    Bob's two clicks of Monday, the 5th, are in two windows of 50 ms and, with the changed code, in one of a second.
+    """
+    monday = 1_767_571_200_000
+    small_shop.drop(
+        "2-monday", [("bob", "home", monday + 10), ("bob", "help", monday + 60), ("bob", "pay", 2 * monday)]
+    )
+    (small_shop.root / "changed.py").write_text("from tests.dagster import shop\n\ntopology = shop.windows(1_000)\n")
+    monkeypatch.chdir(small_shop.root)
+    (block,) = code_blocks(document("docs/backfills.md"), "yaml")
+    definitions = shop.definitions(small_shop.root, check_engine="plain", topology=shop.windows(50), operator_jobs=True)
+    assert small_shop.run(definitions).success
+
+    result = definitions.resolve_job_def("shop_backfill").execute_in_process(
+        instance=small_shop.instance, raise_on_error=False, run_config=yaml.safe_load("\n".join(block))
+    )
+
+    assert result.success
+    told = said(result)
+    assert (told["branch"], told["rows/counts"]) == ("monday", 2)
+    assert [told[f"{kind}/counts"] for kind in ("equal", "only_in_pipeline", "only_in_branch")] == [0, 2, 1]
 
 
 def said(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
