@@ -32,14 +32,16 @@ from typing import Any
 
 
 class ReplayError(Exception):
-    """Base of all errors raised on purpose. ``message`` = place: expected, got; next step."""
+    """Base of all errors raised on purpose. Its message is "place: expected ..., got ...; next step", and ``next_step``
+    says what to do. It pickles, so a task's error reaches the driver whole.
+    """
 
     def __init__(self, place: str, expected: str, got: str, next_step: str) -> None:
         self.place, self.expected, self.got, self.next_step = place, expected, got, next_step
         super().__init__(f"{place}: expected {expected}, got {got}; {next_step}")
 
     def say(self, more: str) -> None:
-        """Add to what the message ends with, once."""
+        """Add ``more`` to the end of the message, once."""
         if more not in self.next_step:
             self.next_step = f"{self.next_step}; {more}"
             self.args = (f"{self.place}: expected {self.expected}, got {self.got}; {self.next_step}",)

@@ -34,9 +34,12 @@ _LOG = logging.getLogger(__name__)
 
 
 class SparkRunner:
-    """``spark``: see jobs/execution/spark_session.py; a cluster is its master setting. A function that gives one is
-    called when tasks are to run. ``cache``: directory on every worker for the state's warm copies (None: none are
-    kept). ``placement``: where tasks of a cluster run (None: wherever Spark finds a core); it needs a ``cache``.
+    """Runs tasks on Spark.
+
+    ``spark``: a session (jobs/execution/spark_session.py), whose master setting names the cluster, or a function that
+    gives one and is called when tasks are to run. ``cache``: directory on every worker for the state's warm copies
+    (None: none are kept). ``placement``: where tasks of a cluster run (None: wherever Spark finds a core); it needs a
+    ``cache``.
     """
 
     def __init__(
@@ -50,12 +53,15 @@ class SparkRunner:
 
     @property
     def spark(self) -> SparkSession:
+        """The session; a function that gives it is called now."""
         if callable(self._spark):
             self._spark = self._spark()
         return self._spark
 
     def run(self, topology: Topology, descriptions: list[TaskDescription]) -> list[TaskReport]:
-        """Reports in order of ``descriptions``. Raises what a task raised, as if it had run here."""
+        """Run tasks of ``topology``; reports in order of ``descriptions``. Raises what a task raised, as if it had run
+        here.
+        """
         with _warns_without_executors(self.spark.sparkContext):
             return self._run_placed(topology, descriptions) if self._is_placed() else self._run(topology, descriptions)
 

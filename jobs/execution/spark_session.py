@@ -73,8 +73,10 @@ def open_spark(
     extra: Mapping[str, str] | None = None,
     say: Callable[[str], None] = lambda step: None,
 ) -> SparkSession:
-    """The session of this process, started on the first call. ``extra`` settings win over ours. ``say``: gets a line
-    when something slow begins.
+    """The session of this process, started on the first call.
+
+    ``master``: Spark's, such as "local[2]"; None: $REPLAY_SPARK_MASTER, or all cores of this machine. ``app_name``: as
+    Spark's pages show it. ``extra``: settings, which win over ours. ``say``: gets a line when something slow begins.
 
     Raises MachineError: no Java or one below 17, a package that cannot be resolved, a session of somebody else.
     """

@@ -51,6 +51,7 @@ class LocalRunner:
         self.cache = cache
 
     def run(self, topology: Topology, descriptions: list[TaskDescription]) -> list[TaskReport]:
+        """Run tasks of ``topology``; reports in order of ``descriptions``. Raises the first ReplayError of a task."""
         return [run_task(topology, description, self.cache) for description in descriptions]
 
 

@@ -51,7 +51,8 @@ CONTINUE, FAIL = ExceptionHandlerResponse.CONTINUE, ExceptionHandlerResponse.FAI
 @dataclass(frozen=True)
 class ErrorHandlerContext:
     """Where something failed (Kafka's ErrorHandlerContext). In a punctuation there is no record: ``topic`` is None,
-    ``partition`` and ``offset`` are -1, the time is the stream time. ``task_id``: sub-topology and partition, "0_3".
+    ``partition`` and ``offset`` are -1, ``timestamp_ms`` is the stream time. ``processor_node_id``: name of the
+    processor. ``task_id``: sub-topology and partition, "0_3". ``headers``: of the record, pairs of a name and bytes.
     ``source_raw_key`` and ``source_raw_value``: bytes of the record that the task took and that caused this one.
     """
 

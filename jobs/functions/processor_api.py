@@ -19,7 +19,9 @@ Headers = tuple[tuple[str, bytes | None], ...]
 
 
 class Record(NamedTuple):
-    """A record on its way. ``key`` is a Windowed one in a windowed stream."""
+    """A record that a processor is given or forwards. ``key`` is a Windowed one in a windowed stream. ``timestamp_ms``:
+    milliseconds since 1970. ``headers``: pairs of a name and bytes or None, in order.
+    """
 
     key: Any
     value: Any
@@ -48,8 +50,9 @@ _FROM_THE_ENGINE = object()
 
 @dataclass(frozen=True, slots=True)
 class FixedKeyRecord:
-    """A record on its way through ``KStream.process_values``: no call makes one with another key (KIP-820). ``key`` is
-    a Windowed one in a windowed stream. ConfigError for one that is made by hand.
+    """A record of ``KStream.process_values``, whose key no call changes (KIP-820). ``key``, ``value``, ``timestamp_ms``
+    and ``headers`` are those of a Record. ``made_by``: a mark of the engine; ConfigError for a record without it, which
+    somebody made by hand.
     """
 
     key: Any
@@ -303,8 +306,9 @@ class ProcessorContext(ProcessingContext):
         *,
         child: str | None = None,
     ) -> None:
-        """Send a record down: one as it is, ``forward(record.with_value(5))``, or one of this key and value. Then time
-        and headers are by default those of the record that is processed; in a punctuation the stream time, and none.
+        """Forward a record: a Record as it is, ``forward(record.with_value(5))``, or one of this key and value. Then
+        ``timestamp_ms`` and ``headers`` are by default those of the record that is processed; in a punctuation the
+        stream time, and none.
         ``child``: the name of the one operator below that gets it (``name=`` of its call, or as ``describe`` has it).
 
         Raises ConfigError for a key without a value that is no ``Record``, for a time below 0, and for a child that is
@@ -317,14 +321,16 @@ class FixedKeyProcessorContext(ProcessingContext):
 
     @abstractmethod
     def forward(self, record: FixedKeyRecord, *, child: str | None = None) -> None:
-        """Send ``record`` down: the one that is processed, or an earlier one, ``with_value`` and so on. ``child``: as
+        """Forward ``record``: the one that is processed, or an earlier one, ``with_value`` and so on. ``child``: as
         of ProcessorContext.forward. Raises ConfigError for anything else, for a time below 0, and for a child that is
         not there.
         """
 
 
 class FixedKeyProcessor(ABC):
-    """What ``KStream.process_values`` is given a supplier of (KIP-820)."""
+    """A processor that keeps keys; ``KStream.process_values`` is given a supplier of it (KIP-820). ``context``: what it
+    sees of the engine.
+    """
 
     context: FixedKeyProcessorContext
 
@@ -338,7 +344,7 @@ class FixedKeyProcessor(ABC):
 
 
 class Processor(ABC):
-    """What ``KStream.process`` is given a supplier of."""
+    """A processor; ``KStream.process`` is given a supplier of it. ``context``: what it sees of the engine."""
 
     context: ProcessorContext
 
@@ -373,7 +379,9 @@ class ValueTransformerContext(ABC):
 
 
 class ValueTransformerWithKey(ABC):
-    """What ``KTable.transform_values`` is given a supplier of. Nothing of it outlives an increment."""
+    """A transformer of a table's values; ``KTable.transform_values`` is given a supplier of it. Its attributes do not
+    outlive an increment. ``context``: what it sees of the engine.
+    """
 
     context: ValueTransformerContext
 

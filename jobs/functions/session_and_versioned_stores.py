@@ -13,21 +13,21 @@ class SessionStore(ABC):
 
     The store's time is the largest session end that was put. A put of a session that ended ``retention`` before it or
     earlier is refused, in a persistent store when its whole segment is that old. Older sessions are gone. In-memory
-    stores are in order of end, key and start, the latest first; persistent ones of segment, key, end and start. What
-    is iterated is as of the call.
+    stores are in order of end, key and start, the latest first; persistent ones of segment, key, end and start.
+    Iterators show the store as of the call.
     """
 
     @abstractmethod
     def put(self, session_key: Windowed, aggregate: Any) -> None:
-        """Replace the session's aggregate; None removes it."""
+        """Replace the aggregate of the session ``session_key``; None removes it."""
 
     @abstractmethod
     def remove(self, session_key: Windowed) -> None:
-        """Remove the session with exactly these bounds."""
+        """Remove the session that has exactly the bounds of ``session_key``."""
 
     @abstractmethod
     def fetch_session(self, key: Any, session_start_ms: int, session_end_ms: int) -> Any:
-        """The aggregate of the session with exactly these bounds, or None."""
+        """The aggregate of the session ``[session_start_ms, session_end_ms]``, or None."""
 
     @abstractmethod
     def fetch(self, key: Any, last: Any = NOT_GIVEN) -> Iterator[tuple[Windowed, Any]]:
@@ -67,17 +67,17 @@ class VersionedKeyValueStore(ABC):
 
     @abstractmethod
     def put(self, key: Any, value: Any, timestamp_ms: int) -> int:
-        """Put a version, None a deletion, valid from ``timestamp_ms`` on. Returns the time up to which it is valid, or
-        PUT_RETURN_CODE_VALID_TO_UNDEFINED for the latest; PUT_RETURN_CODE_NOT_PUT when it was refused, since it is
-        older than the largest time that was put less the history retention.
+        """Put a version, valid from ``timestamp_ms`` on; a ``value`` of None is a deletion. Returns the time up to
+        which it is valid, or PUT_RETURN_CODE_VALID_TO_UNDEFINED for the latest; PUT_RETURN_CODE_NOT_PUT when it was
+        refused, since it is older than the largest time that was put less the history retention.
         """
 
     @abstractmethod
     def delete(self, key: Any, timestamp_ms: int) -> VersionedRecord | None:
-        """Put a deletion; returns what was valid at that time."""
+        """Put a deletion at ``timestamp_ms``; returns the version that was valid then, or None."""
 
     @abstractmethod
     def get(self, key: Any, as_of_ms: int | None = None) -> VersionedRecord | None:
-        """The latest version, or that as of a time, inclusive; None when the key had no value then, or when the history
-        retention has passed the time and the latest version is newer.
+        """The latest version, or the one valid at ``as_of_ms``, inclusive; None when the key had no value then, or when
+        the history retention has passed the time and the latest version is newer.
         """

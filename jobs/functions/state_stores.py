@@ -71,8 +71,9 @@ class WindowStore(ABC):
     """Values by key and the start of their window. Times in ms, bounds included on both sides. A put at or below
     (largest start put - retention) is refused, a persistent store's when its whole segment is; older values are gone.
 
-    In a timestamped store values are ``ValueAndTimestamp``, in one with headers ``ValueTimestampHeaders``. What is
-    iterated is as of the call.
+    In a timestamped store values are ``ValueAndTimestamp``, in one with headers ``ValueTimestampHeaders``. Iterators
+    show the store as of the call. ``window_start_ms``, ``time_ms``: start of one window; ``from_ms``, ``to_ms``: of
+    the earliest and of the latest one.
     """
 
     @abstractmethod
@@ -104,7 +105,7 @@ class WindowStore(ABC):
 
     @abstractmethod
     def backward_fetch_keys(self, first: Any, last: Any, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed, Any]]:
-        """As ``fetch_keys``, from the last on."""
+        """As ``fetch_keys``, ``first`` and ``last`` included, from the last on."""
 
     @abstractmethod
     def fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed, Any]]:
@@ -126,7 +127,12 @@ class WindowStore(ABC):
 class Stores:
     """Builders of stores, in Kafka's names: ``Stores.window_store_builder(Stores.in_memory_window_store("hours", "1d",
     "1h"), Serde.string(), Serde.long())``. A processor's stores are all kept in its table; "persistent" and "in memory"
-    say by which of Kafka's rules they work (order and expiry of windows).
+    decide only by which of Kafka's rules they work (order and expiry of windows).
+
+    Parameters of the suppliers: ``name`` of the store; ``retention``, how long windows or sessions are kept by stream
+    time; ``window_size``, at most the retention; ``retain_duplicates``: several values of a key and window are kept.
+    Durations are milliseconds or text such as "1h". Parameters of the builders: ``supplier``, what one of the calls
+    above gives, and the serdes of ``key`` and ``value``. ConfigError for a supplier of another kind.
     """
 
     @staticmethod
@@ -136,7 +142,7 @@ class Stores:
 
     @staticmethod
     def persistent_key_value_store(name: str) -> StoreSupplier:
-        """The same."""
+        """Keys in the order of their bytes, as of the in-memory one."""
         return StoreSupplier(name, _KEY_VALUE, is_persistent=True, keeps_times=False, keeps_headers=False)
 
     @staticmethod
@@ -146,7 +152,7 @@ class Stores:
 
     @staticmethod
     def persistent_timestamped_key_value_store_with_headers(name: str) -> StoreSupplier:
-        """For values with their times and headers, and of no use for such with times alone (KIP-1271)."""
+        """For values with their times and headers; values with times alone need another supplier (KIP-1271)."""
         return StoreSupplier(name, _KEY_VALUE, is_persistent=True, keeps_times=False)
 
     @staticmethod
@@ -231,8 +237,8 @@ class Stores:
 
     @staticmethod
     def lru_map(name: str, max_cache_size: int) -> StoreSupplier:
-        """Raises ConfigError: Kafka's map forgets the keys that were least recently looked at, and a task that starts
-        again has forgotten in which order that was.
+        """Raises ConfigError. Kafka's map keeps the ``max_cache_size`` keys that were used last, and loses the order of
+        their use when a task starts again, so results would depend on where increments are cut.
         """
         expected = "a store whose content does not depend on where a task began"
         next_step = "use in_memory_key_value_store, and delete what is old by a schedule"

@@ -1,7 +1,5 @@
 """Windows, as configuration that checks itself (TimeWindows, SlidingWindows, SessionWindows, UnlimitedWindows,
-JoinWindows; KIP-94, KIP-450).
-
-Durations are ints of milliseconds or text such as ``"30s"`` (state/times.py).
+JoinWindows; KIP-94, KIP-450). Durations are ints of milliseconds or text such as ``"30s"`` (state/times.py).
 """
 
 from dataclasses import dataclass, replace
@@ -21,7 +19,7 @@ _DAY_MS = 24 * 3_600_000
 class TimeWindows(Hinting):
     """Windows ``[start, start + size)`` that start at multiples of the advance (half open).
 
-    Bounds: size > 0, 0 < advance <= size, grace >= 0; else ConfigError (Kafka: IllegalArgumentException).
+    Milliseconds: ``size_ms`` > 0, 0 < ``advance_ms`` <= ``size_ms``, ``grace_ms`` >= 0; else ConfigError.
     """
 
     size_ms: int
@@ -113,7 +111,7 @@ class TimeWindows(Hinting):
 class SessionWindows(Hinting):
     """Sessions ``[start, end]``, closed on both sides; records at most the gap apart are one session.
 
-    Bounds: gap >= 0, grace >= 0; else ConfigError.
+    Milliseconds: ``gap_ms`` >= 0, ``grace_ms`` >= 0; else ConfigError.
     """
 
     gap_ms: int
@@ -127,7 +125,7 @@ class SessionWindows(Hinting):
 
     @classmethod
     def with_inactivity_gap(cls, gap: Duration, *, grace: Duration = 0) -> "SessionWindows":
-        """Source: ``SessionWindows.ofInactivityGapAndGrace`` (KIP-94).
+        """Sessions with ``grace``. Source: ``SessionWindows.ofInactivityGapAndGrace`` (KIP-94).
 
         >>> show(orders.group_by_key().windowed_by(SessionWindows.with_inactivity_gap("1m")).count())
         ann [1000, 1000]: 1 at 1000
@@ -166,6 +164,7 @@ class SessionWindows(Hinting):
 
     @property
     def retention_ms(self) -> int:
+        """How long a store keeps sessions by default, by stream time."""
         return self.gap_ms + self.grace_ms
 
     @property
@@ -183,7 +182,7 @@ class SessionWindows(Hinting):
 @dataclass(frozen=True, slots=True)
 class SlidingWindows(Hinting):
     """Windows ``[end - difference, end]``, closed on both sides: one for every set of records at most the difference
-    apart (KIP-450). Bounds: difference >= 0, grace >= 0; else ConfigError.
+    apart (KIP-450). Milliseconds: ``difference_ms`` >= 0, ``grace_ms`` >= 0; else ConfigError.
     """
 
     difference_ms: int
@@ -229,6 +228,7 @@ class SlidingWindows(Hinting):
 
     @property
     def wait_ms(self) -> int:
+        """From a window's end until its close."""
         return self.grace_ms
 
     @property
@@ -250,7 +250,7 @@ class SlidingWindows(Hinting):
 @checked_class
 @dataclass(frozen=True, slots=True)
 class UnlimitedWindows(Hinting):
-    """One window ``[start, 2^63 - 1)`` a key, which never closes; earlier records are in none. Bound: start >= 0."""
+    """One window ``[start, 2^63 - 1)`` a key, which never closes; earlier records are in none. ``start_ms`` >= 0."""
 
     start_ms: int = 0
 
@@ -271,6 +271,7 @@ class UnlimitedWindows(Hinting):
 
     @property
     def wait_ms(self) -> int:
+        """0: its window never closes."""
         return 0
 
     @property
@@ -294,7 +295,8 @@ class UnlimitedWindows(Hinting):
 class JoinWindows(Hinting):
     """A left record at ``t`` joins right records in ``[t - before, t + after]``, closed on both sides.
 
-    Bounds: before + after >= 0, either may be negative; grace >= 0; else ConfigError (Kafka: IllegalArgumentException).
+    ``before_ms`` + ``after_ms`` >= 0, either may be negative; ``grace_ms`` >= 0; else ConfigError. ``difference``, of
+    the calls, is the largest distance in time, before and after.
     """
 
     before_ms: int
@@ -336,7 +338,7 @@ class JoinWindows(Hinting):
 
     @classmethod
     def of_time_difference_and_grace(cls, difference: Duration, grace: Duration) -> "JoinWindows":
-        """Source: ``JoinWindows.ofTimeDifferenceAndGrace`` (KIP-633).
+        """Windows with ``grace``. Source: ``JoinWindows.ofTimeDifferenceAndGrace`` (KIP-633).
 
         >>> JoinWindows.of_time_difference_and_grace("5m", "1h").grace_ms
         3600000

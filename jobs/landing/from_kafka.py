@@ -38,10 +38,10 @@ _TIMESTAMP_TYPES = {-1: "NoTimestampType", 0: "CreateTime", 1: "LogAppendTime"}
 class KafkaSource:
     """A topic of a broker.
 
-    ``topic``: its name there; None: that of the landed topic. ``options``: client settings as Kafka names them
-    (``security.protocol``, …); they are never written down. ``on_gap``: what to do when the broker deleted offsets that
-    come next: ``"refuse"`` raises RetentionGap, ``"skip"`` continues behind them and records them in the ledger.
-    A first landing begins at the earliest offset there is.
+    ``bootstrap_servers``: "host:port", several with commas. ``topic``: its name there; None: that of the landed topic.
+    ``options``: client settings as Kafka names them (``security.protocol``, …); they are never written down.
+    ``on_gap``: what to do when the broker deleted offsets that come next: ``"refuse"`` raises RetentionGap, ``"skip"``
+    continues behind them and records them in the ledger. A first landing begins at the earliest offset there is.
     """
 
     bootstrap_servers: str

@@ -121,13 +121,13 @@ def land_files(
     show: Callable[[FirstRecord], None] | None = None,
     clock_ms: Callable[[], int] | None = None,
 ) -> LandingReport:
-    """Land the files of ``source`` that are not landed yet, in the order of their names.
+    """Land the files of ``source`` that are not landed yet in ``topic`` of ``warehouse``, in the order of their names.
 
-    ``spark`` None reads them in this process. ``rules``: None for their defaults. ``show`` is called with the first new
-    record, as it will be landed, before anything is planned. Raises LandingError for rows that do not fit (file and
-    line) where they stop the landing, and for a file that changed after it was landed. Raises it too for content that
-    has landed under another name, and for a topic landed otherwise. Raises LedgerConflict when another runner lands the
-    same increment.
+    ``spark`` None reads them in this process. ``clock_ms``: gives the wall clock, by which future times are refused.
+    ``rules``: None for their defaults. ``show`` is called with the first new record, as it will be landed, before
+    anything is planned. Raises LandingError for rows that do not fit (file and line) where they stop the landing, and
+    for a file that changed after it was landed. Raises it too for content that has landed under another name, and for a
+    topic landed otherwise. Raises LedgerConflict when another runner lands the same increment.
     """
     lander = FileLander(spark, warehouse, topic, source, rules or LandingRules(), show)
     return _land(warehouse, topic, lander, lander.rules, clock_ms or now_ms)
@@ -143,11 +143,13 @@ def land_kafka(
     rules: LandingRules | None = None,
     clock_ms: Callable[[], int] | None = None,
 ) -> LandingReport:
-    """Land what the broker has after the last landed offsets, up to the last stable ones, at most ``max_records``.
+    """Land what the broker of ``source`` has after the last landed offsets of ``topic`` in ``warehouse``, up to the
+    last stable ones, at most ``max_records``.
 
-    ``rules``: those about times, and ``abandon``. Raises RetentionGap when offsets that come next are gone (see
-    ``KafkaSource.on_gap``); LandingError when the broker does not answer, or its topic is another one; LedgerConflict
-    when another runner lands the same increment.
+    ``spark``: reads the broker. ``clock_ms``: gives the wall clock, by which future times are refused. ``rules``: those
+    about times, and ``abandon``. Raises RetentionGap when offsets that come next are gone (see ``KafkaSource.on_gap``);
+    LandingError when the broker does not answer, or its topic is another one; LedgerConflict when another runner lands
+    the same increment.
     """
     lander = KafkaLander(spark, warehouse, topic, source, max_records, rules or LandingRules())
     return _land(warehouse, topic, lander, lander.rules, clock_ms or now_ms)
@@ -162,7 +164,9 @@ def land_records(
     abandon: bool = False,
     clock_ms: Callable[[], int] | None = None,
 ) -> LandingReport:
-    """Land ``records`` (see RecordLander for the columns) after those landed before, in their order.
+    """Land ``records`` (see RecordLander for the columns) in ``topic`` of ``warehouse``, after those landed before and
+    in their order. ``partitions``: how many the topic has, fixed by its first landing. ``clock_ms``: gives the wall
+    clock.
 
     ``abandon``: give up an increment that is planned and not committed. Raises LandingError when an unfinished landing
     was of other records, LedgerConflict when another runner lands the same increment.

@@ -74,7 +74,10 @@ def record_tick(
     arrival: int | None = None,
     clock_ms: Callable[[], int] = now_ms,
 ) -> dict[int, int]:
-    """Record a tick of the wall clock in every partition of a landed topic, by default what ``clock_ms`` says now.
+    """Record a tick of the wall clock in every partition of the landed ``topic`` of ``warehouse``.
+
+    ``time_ms``: the tick, by default what ``clock_ms`` says now; ConfigError below 0. ``arrival``: its number among
+    all topics' records, for replays by arrival; None: not known.
 
     Processors whose sub-topology reads the topic see it, and call what they scheduled by
     ``PunctuationType.WALL_CLOCK_TIME``; stream time stays. Returns and raises as ``record_time``.

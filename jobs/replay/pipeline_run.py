@@ -65,18 +65,18 @@ def replay(
     until_ms: int | None = None,
     times: LandedTimes | None = None,
 ) -> Iterator[IncrementReport]:
-    """Run what has landed and was not read yet; yields a report as each increment is committed.
+    """Replay what has landed in ``warehouse`` and ``pipeline`` has not read; yields a report as each increment is
+    committed. An increment that was planned and is not done is run first. ``runner``: a LocalRunner or a SparkRunner.
 
-    ``max_records``: cut into increments of at most so many records; ``increments``: stop after so many. One that was
-    planned and is not done is run first. Nothing new: nothing is written. ``order``: "time" (Kafka's PartitionGroup
-    over whole topics) or "arrival" (landed records carry their arrival). ``flush_at_end``: history is closed. Nothing
-    waits, and one more increment advances every task to the end of the history; the pipeline takes no records after
-    that. ``wanted``: what to do with the state of changed code (migrations, stores with another name). A migration is
-    an increment that reads no records, before all others. ``progress``: called with the progress, from within an
-    increment too. ``run``: under which the caller's own heart beats, if it does (jobs/replay/heartbeats.py).
-    ``until_ms``: read of each partition what is before its first record, or recorded time, of that time or later;
-    ``times``: of what was read before. Raises CodeChanged when the topology cannot continue with the state, LedgerError
-    for records after a flush, LedgerConflict when another runner commits first or takes over.
+    ``max_records``: records of an increment, at most; ``increments``: stop after so many. ``idle``: "wait" leaves
+    records unread that a quiet partition may still precede, "proceed" reads them. ``order``: "time" (Kafka's
+    PartitionGroup over whole topics) or "arrival" (landed records have their arrival). ``flush_at_end`` closes the
+    history: one more increment advances every task to its end, and the pipeline takes no records after that.
+    ``until_ms``: of each partition, read what is before its first record, or recorded time, of that time or later;
+    ``times``: those of records read before. ``wanted``: what to do with the state of changed code. ``on_step``,
+    ``progress``: called as a step begins, and with the progress. ``run``: name of the caller's heartbeats. CodeChanged
+    when the topology cannot continue with the state, LedgerError for records after a flush, LedgerConflict when
+    another runner commits first, ConfigError for ``until_ms`` with ``flush_at_end``.
     """
     if flush_at_end and until_ms is not None:
         raise ConfigError("until", "no flush_at_end beside it", "both", "close history when all of it was read")

@@ -80,7 +80,7 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 @dataclass(frozen=True, slots=True)
 class TestRecord:
-    """A record with its headers, as a test pipes it in or reads it (Kafka's TestRecord).
+    """A record with its ``value`` and headers, as a test pipes it in or reads it (Kafka's TestRecord).
 
     ``timestamp_ms``: a time of 0 ms or more, kept in milliseconds; None: the input topic's own time, as of one that is
     piped without a time. ``key``: a ``Windowed`` one of a windowed output. Raises ConfigError for a time below 0.

@@ -33,8 +33,9 @@ class Driver(Protocol):
 
 
 class TestInputTopic(Hinting):
-    """Pipes records into one topic; made by ``TopologyTestDriver.create_input_topic``.
+    """Pipes records into the topic ``name``; ``TopologyTestDriver.create_input_topic`` makes it for its ``driver``.
 
+    ``start_timestamp`` and ``advance``: time of the first record of a list, and how much later each next one is.
     Each method raises ConfigError for a key or a value that is not of the topic's serdes, and for a time below 0.
     """
 
@@ -44,7 +45,7 @@ class TestInputTopic(Hinting):
         self._driver, self._name, self._key, self._value, self._time = driver, name, key, value, time
 
     def advance_time(self, advance: Duration) -> None:
-        """Records that are piped without a time are that much later from here on (0 ms or more)."""
+        """Records that are piped without a time are later by ``advance``, 0 ms or more, from here on."""
         self._time.advance(advance)
 
     @overload
@@ -96,8 +97,8 @@ class TestInputTopic(Hinting):
     def pipe_key_value_list(
         self, key_values: Iterable[tuple[Any, Any]], start_timestamp: Instant | None = None, advance: Duration = 0
     ) -> None:
-        """Pipe (key, value) pairs in order, at ``start_timestamp``, ``start_timestamp + advance`` and so on; without a
-        start at the topic's time.
+        """Pipe ``key_values``, (key, value) pairs, in order, at ``start_timestamp``, ``start_timestamp + advance`` and
+        so on; without a start at the topic's time.
         """
         pairs = list(key_values)
         times = self._time.times(len(pairs), start_timestamp, advance)
@@ -117,10 +118,11 @@ class TestInputTopic(Hinting):
 
 
 class TestOutputTopic(Hinting):
-    """Reads the records of one output; made by ``TopologyTestDriver.create_output_topic``.
+    """Reads the records of the output ``name``; ``TopologyTestDriver.create_output_topic`` makes it for its ``driver``.
 
-    A key of a windowed output is a ``Windowed`` one. What is read is gone, for everybody who reads the output.
-    ``key``, ``value``: serdes that read the bytes as another consumer would; None for the output's own.
+    A key of a windowed output is a ``Windowed`` one. A record that was read is gone, for everybody who reads the
+    output. ``shape``: serdes of the output. ``key``, ``value``: serdes that read the bytes as another consumer would;
+    None for the output's own.
     """
 
     __test__ = False  # no test class for pytest

@@ -26,7 +26,7 @@ _AROUND = 3
 
 
 def assert_outputs(driver: TopologyTestDriver, topic: str, expected: Iterable[Expected]) -> None:
-    """Read all records of an output that were not read yet; they must be ``expected``, in order.
+    """Read all records of the output ``topic`` that were not read yet; they must be ``expected``, in order.
 
     Times are compared where the expected records have them, headers where one has some; all of them have times or none.
     Raises AssertionError with a diff ("-" expected, "+" got) and, of the first record that differs, what every operator

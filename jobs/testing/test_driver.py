@@ -30,9 +30,12 @@ from .driver_topics import TestInputTopic, TestOutputTopic
 
 
 class TopologyTestDriver(StoreReader):
-    """One task a sub-topology, partition 0.
+    """Runs a topology in process: one task for each sub-topology, of partition 0 (Kafka's TopologyTestDriver).
 
-    In a ``with`` it is closed at the end, which runs what was piped and not looked at.
+    At the end of a ``with`` it is closed, which runs the records that were piped and not run yet.
+
+    ``topic``, of the calls: a source topic to pipe into, or an output to read; ``name``: the same, of the topics that
+    it creates. ``key``, ``value``, ``headers``: those of the record. ``advance``: how much later each next record is.
 
     ``start_timestamp``, ``auto_advance``: times of records that are piped without one in the short form: the first, and
     how much later every next one is, over all topics. ``counts_bytes``: measure suppress buffers in bytes too.
@@ -113,7 +116,7 @@ class TopologyTestDriver(StoreReader):
         return TestInputTopic(self, name, key_serde or shape.key, value_serde or shape.value, time)
 
     def advance_time(self, advance: Duration) -> None:
-        """Records that the short form pipes without a time are that much later from here on (0 ms or more)."""
+        """Records that the short form pipes without a time are later by ``advance``, 0 ms or more, from here on."""
         self._time.advance(advance)
 
     def pipe_input(
@@ -150,7 +153,7 @@ class TopologyTestDriver(StoreReader):
         start_timestamp: Instant | None = None,
         advance: Duration = 0,
     ) -> None:
-        """Pipe (key, value) pairs in order; times as of ``pipe_values``."""
+        """Pipe ``key_values``, (key, value) pairs, in order; times as of ``pipe_values``."""
         shape, pairs = self._source(topic).shape, list(key_values)
         keys, values = (
             encoded(shape.key, (key for key, _ in pairs)),
@@ -170,7 +173,9 @@ class TopologyTestDriver(StoreReader):
         headers: Headers = (),
         offset: int | None = NO_OFFSET_GIVEN,
     ) -> None:
-        """Pipe one record as a Kafka client would have written it; the time as of ``pipe_input``."""
+        """Pipe one record whose key and value are bytes, as a Kafka client would have written it; ``timestamp_ms`` and
+        ``offset`` as of ``pipe_input``.
+        """
         self._source(topic)
         self._in.pipe(topic, key, value, self._time_of(timestamp_ms), headers, offset)
 
@@ -186,8 +191,9 @@ class TopologyTestDriver(StoreReader):
         return self._time.take() if given is None else time_ms(given, "timestamp_ms")
 
     def advance_stream_time(self, topic: str, time_ms: int) -> None:
-        """Stream time of ``topic`` reaches ``time_ms`` without a record, and what is due because of it comes (recorded
-        time, jobs/landing/recorded_time.py; Kafka's driver has no such thing). It takes the number of a piped record.
+        """Advance the stream time of ``topic`` to ``time_ms`` without a record; results that are due then are written
+        (recorded time, jobs/landing/recorded_time.py; Kafka's driver has no such call). It takes the number of a piped
+        record. ConfigError below 0 ms.
         """
         self._source(topic)
         if time_ms < 0:

@@ -18,7 +18,8 @@ from .dsl.materialized import Materialized
 
 @dataclass(frozen=True)
 class Named(CallOptions):
-    """``name=`` of any call. Example: ``stream.merge(other, Named.as_("all"))``. Source: ``Named``."""
+    """``name=`` of any call. ``keywords(parameters)``, of each class here: the keywords for a call that has those
+    parameters. Example: ``stream.merge(other, Named.as_("all"))``. Source: ``Named``."""
 
     name: str | None = None
 
@@ -37,8 +38,8 @@ class Named(CallOptions):
 
 @dataclass(frozen=True)
 class Grouped(Named):
-    """``name=`` of a grouping's repartition, and the serdes that its selector gives. Example:
-    ``stream.group_by(by_page, Grouped.with_(Serde.string(), CLICK))``. Source: ``Grouped``.
+    """``name=`` of a grouping's repartition, and the serdes of the ``key`` and ``value`` that its selector gives.
+    Example: ``stream.group_by(by_page, Grouped.with_(Serde.string(), CLICK))``. Source: ``Grouped``.
     """
 
     key: Serde | None = None

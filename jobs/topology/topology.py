@@ -56,6 +56,7 @@ class SubTopology:
 
     @property
     def sinks(self) -> tuple[SinkNode, ...]:
+        """Nodes that write its outputs."""
         return tuple(node for node in self.nodes if isinstance(node, SinkNode))
 
 
@@ -71,7 +72,8 @@ class _Settled(NamedTuple):
 @checked_class
 class Topology(Hinting):
     """What ``StreamsBuilder.build`` returns, or the Processor API alone: an empty one, to which sources, processors,
-    sinks and stores are added by name. Pickles, so that tasks run anywhere.
+    sinks and stores are added by name. ``graph``: the builder's; None for an empty topology. ``supplier``, of the
+    calls, makes the Processor, once a task. A topology can be pickled, so tasks run anywhere.
 
     ``Topology().add_source("in", Consumed(key, value), "clicks").add_processor("count", Count, "in")`` and so on; each
     call returns the topology. Raises TopologyError, as Kafka's TopologyException, where it is called; without a source
@@ -206,8 +208,8 @@ class Topology(Hinting):
         return hashlib.sha256(said.encode()).hexdigest()[:16]
 
     def with_graces(self, graces: Mapping[str, int]) -> "Topology":
-        """The same topology, in which the windows of the nodes named have another grace (ms), and what waits for their
-        windows below waits as long. ConfigError for a negative one, TopologyError for a node that has no grace.
+        """The same topology with other graces: ``graces`` has milliseconds by the name of a node with windows. A
+        suppress below them waits as long. ConfigError for a negative one, TopologyError for a node that has no grace.
         """
         for name, grace_ms in graces.items():
             if grace_ms < 0 or name not in self._settle().described.nodes:
@@ -242,6 +244,7 @@ class Topology(Hinting):
         return list(dict.fromkeys(sink.topic for sink in self.sinks() if sink.topic in read))
 
     def sinks(self) -> list[SinkNode]:
+        """Nodes that write its outputs, in the order of the calls."""
         return [node for node in self.graph.nodes.values() if isinstance(node, SinkNode)]
 
     def stores(self) -> dict[str, Node]:

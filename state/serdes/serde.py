@@ -32,7 +32,9 @@ _Id = int
 
 @dataclass(frozen=True, slots=True)
 class Serde:
-    """Frozen, picklable; two serdes are equal when they read and write the same bytes as the same type."""
+    """How a key or value is read from bytes and written. Frozen and picklable; two serdes are equal when they read and
+    write the same bytes as the same type. ``codec``: what reads and writes; ``Serde.string()`` and so on choose it.
+    """
 
     codec: Codec
 
@@ -119,7 +121,7 @@ class Serde:
     @staticmethod
     def session_windowed(inner: "Serde") -> "Serde":
         """Keys of sessions (SessionWindowedSerializer), of topics and changelogs alike: what ``inner`` writes, the
-        window's end and its start. In Python a ``Windowed``.
+        window's end and its start. In Python a ``Windowed``. ConfigError unless ``inner`` is a serde.
         """
         if not isinstance(inner, Serde):
             raise ConfigError("Serde.session_windowed", "the serde of a key", repr(inner), "give Serde.string()")
@@ -185,9 +187,9 @@ class Serde:
         """Avro as Confluent's KafkaAvroSerializer writes it: the byte 0, the writer's schema id, the record.
 
         ``schema``: the reader's; ``ids``: the schemas that a topic's records were written with, by id, or those that
-        were kept (``kept_schemas`` in state/serdes/avro/kept_schemas.py); ``write_id``: the id of ``schema`` itself, if
-        it is not among them. Records of another id are dead letters. ConfigError for an id that is none, and where
-        there is no id to write with.
+        were kept (``kept_schemas`` in state/serdes/avro/kept_schemas.py). ``write_id``: the id of ``schema`` itself, if
+        it is not among them; ``references``: schemas whose names ``schema`` uses. Records of another id are dead
+        letters. ConfigError for an id that is none, and where there is no id to write with.
 
             Serde.confluent_avro(Path("order.avsc"), ids={7: Path("order-1.avsc"), 12: Path("order.avsc")})
         """
@@ -230,7 +232,7 @@ class Serde:
 
     @staticmethod
     def of_computed(arrow_type: pa.DataType) -> "Serde":
-        """The serde of what an expression gives: as ``of_type``, of the type that ``computed_type`` says."""
+        """The serde of an expression whose result is of ``arrow_type``: that of ``computed_type(arrow_type)``."""
         return Serde.of_type(computed_type(arrow_type))
 
     @property
@@ -244,7 +246,7 @@ class Serde:
         return self.codec.arrow_type
 
     def decode(self, binary: pa.Array) -> Decoded:
-        """Values of a binary or large_binary array (any slice of one), row by row."""
+        """Values of a binary or large_binary array (any slice of one), row by row. ConfigError for another array."""
         if pa.types.is_large_binary(binary.type) or pa.types.is_null(binary.type):
             binary = binary.cast(pa.binary())
         if binary.type != pa.binary():
@@ -252,11 +254,11 @@ class Serde:
         return self.codec.decode(binary)
 
     def encode(self, values: pa.Array) -> pa.BinaryArray:
-        """Bytes that a Kafka client would have written; null stays null."""
+        """Bytes of ``values``, an array of ``arrow_type``, as a Kafka client writes them; null stays null."""
         return self.codec.encode(self._checked(values, "encode"))
 
     def sizes(self, values: pa.Array) -> np.ndarray:
-        """Serialized bytes of each row as int64, 0 for null."""
+        """Number of serialized bytes of each of ``values``, as int64; 0 for null."""
         return self.codec.sizes(self._checked(values, "sizes"))
 
     def to_python(self, values: pa.Array) -> PythonValues:

@@ -225,8 +225,8 @@ class PipelineTables:
 
 @dataclass(frozen=True)
 class Warehouse:
-    """A directory, or a URI that both pyarrow and Delta can open, with every table beneath it. A relative directory
-    becomes an absolute one, since workers run in folders of their own.
+    """All tables of some topics and pipelines. ``root``: their directory, or a URI that both pyarrow and Delta can
+    open. A relative directory becomes an absolute one, since workers run in folders of their own.
 
     ``storage_options``: how an object store is reached, in the words of Delta (delta-rs): "AWS_ENDPOINT_URL",
     "AWS_REGION", … They are sent along with its tasks; None: the options that this process was given for the store, if
@@ -277,7 +277,7 @@ class Warehouse:
         return f"{self.root}/branches"
 
     def pipeline(self, name: str) -> PipelineTables:
-        """Tables of the pipeline ``name``."""
+        """Tables of the pipeline ``name``. ConfigError for no name, and for that of another folder."""
         if name in _TAKEN:
             raise ConfigError("pipeline", "a name that is not a folder of the warehouse", name, "choose another name")
         return PipelineTables(f"{self.root}/{_checked(name, 'pipeline')}")

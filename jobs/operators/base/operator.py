@@ -29,7 +29,9 @@ Counters = dict[str, int]
 
 @dataclass(frozen=True)
 class OperatorContext:
-    """Where an operator is in a running task: its node's name, what it reads, and the keys it codes with."""
+    """Where an operator is in a running task: the name of its node, what it reads, and the keys it codes with.
+    ``shape``: serdes of its first input.
+    """
 
     node: str
     shape: Shape
@@ -61,7 +63,9 @@ class OperatorContext:
 
 
 class Operator(ABC):
-    """One node of one task."""
+    """One node of one task. ``context``: where it is. ``chunk``, of the calls: where refused records are written, with
+    the number that decided.
+    """
 
     puts: Batch | None = None
     """What the last batch put into the store, where that is not what was forwarded (emit on close)."""
@@ -80,7 +84,9 @@ class Operator(ABC):
 
     @abstractmethod
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
-        """Take ``batch``, forward what it causes, book what is refused in ``chunk``."""
+        """Process the records of ``batch`` in order; returns what is forwarded, in order of the causing rows. Refused
+        records go to ``chunk``.
+        """
 
     def advance(self, advance_row: Batch, chunk: Chunk) -> Batch | None:
         """Stream time has reached that of ``advance_row``, one row that is no record: forward what is due now.
@@ -90,7 +96,9 @@ class Operator(ABC):
         return None
 
     def propagated_time_ms(self, time_ms: int) -> int:
-        """The time that the nodes below have reached when this one has: nothing older is held back here."""
+        """The time that the nodes below have reached when this node has reached ``time_ms``: no older record is
+        buffered here.
+        """
         return time_ms
 
 
@@ -102,17 +110,17 @@ class MultiOperator(Operator):
 
     @abstractmethod
     def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
-        """Take one batch of every input; forward what they cause, in the order of jobs/operators/base/forward_order.py.
-        Keys of all batches are coded by ``context.keys``.
+        """Process one batch of every input; returns what they cause, in the order of
+        jobs/operators/base/forward_order.py. Keys of all batches are coded by ``context.keys``.
         """
 
 
 class TableView(ABC):
-    """A reader's own look into a table: what a KTableValueGetter answers, as of the asking row.
+    """A reader's own view of a table: it answers as a KTableValueGetter would when the asking row is processed.
 
-    Kept up by ``feed``: before the reader's ``process`` the task hands it what the named nodes forwarded in the chunk.
-    ``wants``: those nodes, each with what of it: what it PUT into its store, its INPUT when it comes, or what it
-    forwarded, from AFTER what that causes below.
+    ``feed`` keeps it up to date: before the reader's ``process``, the task passes what the nodes of ``wants`` did in
+    the chunk. With each node ``wants`` has which rows: those it PUT into its store, its INPUT as it is read, or those
+    it forwarded, which count from AFTER all that they cause below.
     """
 
     PUT, INPUT, AFTER = "put", "input", "after"
@@ -124,7 +132,7 @@ class TableView(ABC):
 
     @abstractmethod
     def feed(self, seen: Mapping[tuple[str, str], Batch]) -> None:
-        """Each of ``wants`` in this chunk, in order."""
+        """Take in the rows ``seen`` in this chunk, by node and kind as in ``wants``, in order."""
 
     @abstractmethod
     def get(self, asking: Batch, keys: np.ndarray, as_of_ms: np.ndarray | None = None) -> "Found":
@@ -134,14 +142,14 @@ class TableView(ABC):
 
     @abstractmethod
     def settle(self) -> None:
-        """The chunk is done: take its puts in."""
+        """The chunk is done: its puts become part of the table."""
 
     def advance(self, reached_ms: Mapping[str, int]) -> None:  # noqa: B027 (most views have no clock)
-        """The chunk had no record: stream time of these nodes has been moved on. Called before ``settle``."""
+        """The chunk had no record, and advanced nodes to the stream times ``reached_ms``. Called before ``settle``."""
 
     @abstractmethod
     def resume(self, stores: Mapping[str, pa.Table]) -> None:
-        """Stores of ``wants`` as of the increment before: what their owners' ``contents`` show, by node."""
+        """Begin with ``stores``, by node: the ``contents`` of the nodes of ``wants`` after the previous increment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,14 +206,16 @@ class StatefulOperator(Operator):
         return self.context.shape.key.encode(only_chunk(rows, "key"))
 
     def forgets(self, rows: pa.Table, counters: Counters) -> np.ndarray:
-        """Which of the durable ``rows`` no record will ever see again, by ``counters`` (as ``counters()`` gave
-        them).
+        """Which of the durable ``rows`` no record will ever see again: a bool for each row. ``counters``: those after
+        the increment, as ``counters()`` gave them.
         """
         return np.zeros(len(rows), np.bool_)
 
     @abstractmethod
     def resume(self, rows: pa.Table, counters: Counters) -> None:
-        """Take back the live rows that ``rows_schema`` describes, and the counters, of the increment before."""
+        """Continue with the live ``rows``, as ``rows_schema`` describes them, and the ``counters`` of the previous
+        increment.
+        """
 
     def begin(self) -> None:
         """All stores and views have been resumed; the first record comes next."""
@@ -248,15 +258,36 @@ class StoreContents:
 
 
 class RowStore(Protocol):
-    """What keeps durable rows for an operator: a table's store, an operator within. Methods: as StatefulOperator's."""
+    """What keeps durable rows for an operator: a table's store, or an operator within. Its methods are those of
+    StatefulOperator.
+    """
 
-    def resume(self, rows: pa.Table, counters: Counters) -> None: ...
-    def counters(self) -> Counters: ...
-    def forgets(self, rows: pa.Table, counters: Counters) -> np.ndarray: ...
-    def changes(self) -> pa.Table: ...
-    def rows(self) -> pa.Table: ...
-    def contents(self) -> pa.Table: ...
-    def rows_schema(self) -> pa.Schema: ...
+    def resume(self, rows: pa.Table, counters: Counters) -> None:
+        """Continue with the ``rows`` and ``counters`` of the previous increment."""
+
+    def counters(self) -> Counters:
+        """Counters to hand to the next increment."""
+        ...
+
+    def forgets(self, rows: pa.Table, counters: Counters) -> np.ndarray:
+        """Which of ``rows`` no record will ever see again, by ``counters``: a bool for each row."""
+        ...
+
+    def changes(self) -> pa.Table:
+        """Rows that changed since ``resume``, with ``deleted``."""
+        ...
+
+    def rows(self) -> pa.Table:
+        """All visible rows."""
+        ...
+
+    def contents(self) -> pa.Table:
+        """What a reader sees of the rows."""
+        ...
+
+    def rows_schema(self) -> pa.Schema:
+        """Columns of the rows."""
+        ...
 
 
 class Links(NamedTuple):
@@ -269,23 +300,23 @@ class Links(NamedTuple):
 
 
 class SharingOperator(StatefulOperator):
-    """An operator that may use stores of others, so it needs a signal when its records can continue."""
+    """An operator that may use stores of other operators, whose records then run one by one through the task."""
 
     links: Links | None = None
     """None: a chunk goes through one node after the other, and ``process`` returns what is forwarded."""
 
     @abstractmethod
     def connect(self, owners: Mapping[str, Operator]) -> None:
-        """The operators, by node, whose stores it uses. Called once, before ``resume``."""
+        """Use the stores of ``owners``, operators by node. Called once, before ``resume``."""
 
     @abstractmethod
     def next_due_ms(self, *, is_tick: bool) -> int | None:
-        """The stream time, or by the wall clock (``is_tick``) the tick, at which its next timer fires."""
+        """When its next timer fires: a stream time in ms, or with ``is_tick`` a tick of the wall clock; None: never."""
 
     @abstractmethod
     def punctuate(self, chunk: Chunk, cause: int, nobody: Batch, *, is_tick: bool) -> None:
-        """Act once, because of what is due by the stream time at row ``cause`` of ``chunk``, or by its tick.
-        ``nobody``: a batch of no records of its input.
+        """Call once what is due by the stream time at row ``cause`` of ``chunk``, or with ``is_tick`` by its tick.
+        ``nobody``: an empty batch of its input.
         """
 
     @abstractmethod
@@ -294,7 +325,7 @@ class SharingOperator(StatefulOperator):
 
     @abstractmethod
     def reach(self, stream_time_ms: int) -> None:
-        """The task has taken a record."""
+        """The task has read a record, and its stream time is ``stream_time_ms``."""
 
 
 class StoreOperator(StatefulOperator):
@@ -325,6 +356,6 @@ class StoreOperator(StatefulOperator):
 
 
 def marked(alive: pa.Table, gone: pa.Table) -> pa.Table:
-    """Rows that are there now and rows that are not any more, distinguished by ``deleted``."""
+    """The rows ``alive`` and then the rows ``gone``, with a column ``deleted``: true for those that are gone."""
     marks = (alive, np.zeros(len(alive), np.bool_)), (gone, np.ones(len(gone), np.bool_))
     return pa.concat_tables([rows.append_column("deleted", pa.array(deleted)) for rows, deleted in marks])

@@ -78,7 +78,9 @@ class Branched(Hinting):
 
 @checked_class
 class BranchedKStream(Hinting):
-    """What ``KStream.split`` gives. Branches are named after the split: its name and theirs, or their number."""
+    """The branches of ``stream``, as ``KStream.split`` returns them. Each is called by the split's ``name`` followed by
+    its own, or by its number. ``branched``, of the calls: the branch's name, and what becomes of it.
+    """
 
     def __init__(self, stream: "KStream", name: str | None) -> None:
         self._stream, self._rest = stream, stream.node
@@ -89,8 +91,8 @@ class BranchedKStream(Hinting):
     def branch(
         self, predicate: Step, branched: Branched | None = None, *, name: str | None = None
     ) -> "BranchedKStream":
-        """Records for which ``predicate`` is true and no earlier one was; null is not true. ``name`` alone is
-        ``Branched.as_(name)``.
+        """One more branch: records for which ``predicate`` is true and that of no earlier branch was; null is not true.
+        ``name`` alone is ``Branched.as_(name)``.
 
         Source: ``BranchedKStream.branch``.
 

@@ -27,7 +27,9 @@ _PREFIX = "COGROUPKSTREAM-AGGREGATE-"
 
 @checked_class
 class CogroupedKStream(Hinting):
-    """Grouped streams with an aggregator each; every stream has a stream time of its own, as in Kafka."""
+    """Grouped streams with an aggregator each, as ``KGroupedStream.cogroup`` returns them. Every stream has a stream
+    time of its own, as in Kafka. ``members``: (stream, aggregator) pairs; ``windows``: None, or those of the aggregate.
+    """
 
     def __init__(
         self,
@@ -61,7 +63,8 @@ class CogroupedKStream(Hinting):
         return CogroupedKStream((*self._members, added), self._windows)
 
     def windowed_by(self, windows: Windows) -> "CogroupedKStream":
-        """Aggregate by windows. TopologyError for anything else.
+        """Aggregate by ``windows``: TimeWindows, SessionWindows, SlidingWindows or UnlimitedWindows. TopologyError for
+        anything else.
 
         Source: ``CogroupedKStream.windowedBy``.
 
@@ -83,7 +86,11 @@ class CogroupedKStream(Hinting):
         materialized: Materialized | None = None,
         name: str | None = None,
     ) -> KTable:
-        """The aggregate, of ``returns``; sessions need a ``merger(key, one, other)``. A result of None deletes it.
+        """The table of aggregates. ``initializer()`` gives the first aggregate of a key, ``returns`` is its serde;
+        session windows need ``merger(key, one, other)``. An aggregator that returns None deletes the aggregate.
+
+        ``materialized``: name, kind and retention of the store; ``name``: of the processor. TopologyError for a merger
+        without session windows, and for none with them.
 
         Source: ``CogroupedKStream.aggregate``.
 

@@ -73,6 +73,7 @@ def deduplicate(
     stream: "KStream", id_selector: Step, interval: Duration, *, returns: Serde | None = None, name: str | None = None
 ) -> "KStream":
     """The first record of every id within ``interval``, whatever its key; records without an id pass (KIP-655).
+    ``id_selector``: a step that gives the id; a callable needs ``returns``, its serde.
 
     The records go through a repartition table by id and keep their keys. What needs equal keys below comes after one
     more repartition.
@@ -112,7 +113,8 @@ def deduplicate(
 
 
 def reorder_within(stream: "KStream", grace: Duration, *, name: str | None = None) -> "KStream":
-    """Hold records until stream time has passed them by ``grace``, then forward them by time.
+    """Hold records until stream time has passed them by ``grace`` (record time <= stream time - grace), then forward
+    them in order of their times.
 
     A record older than one that was forwarded is dropped (``late``). ConfigError for a negative grace. Source: KIP-914,
     its long-term vision; Kafka Streams has no such call.
@@ -165,8 +167,9 @@ def _node(
 
 @dataclass(frozen=True, eq=False)
 class WholeRecord(Struct):
-    """Key and value of a record as one struct, there for a tombstone too."""
+    """Key and value of a record as one struct of the serde ``result``, also for a tombstone. ``columns`` is empty."""
 
     def evaluate(self, batch: Batch) -> pa.Array:
+        """The struct of every row of ``batch``."""
         columns = [batch.keys.typed(batch.key), batch.value.all()]
         return pa.StructArray.from_arrays(columns, fields=list(self.result.arrow_type))

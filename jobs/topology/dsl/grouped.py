@@ -41,7 +41,14 @@ _EMIT = {ON_WINDOW_UPDATE: "on_update", ON_WINDOW_CLOSE: "on_close"}
 
 @checked_class
 class KGroupedStream(Hinting):
-    """Records grouped by key. ``topic``: what the repartition table is named after, if it has a name of its own."""
+    """Records of ``stream``, grouped by key, as ``group_by`` and ``windowed_by`` return them.
+
+    ``topic``: what the repartition table is named after, if it has a name of its own. ``windows``: None, or those by
+    which records are aggregated; ``emit``: when their results are forwarded (``emit_strategy``).
+
+    Options of the aggregations: ``materialized`` has name, kind and retention of the store, ``name`` is that of the
+    processor.
+    """
 
     def __init__(
         self,
@@ -56,10 +63,12 @@ class KGroupedStream(Hinting):
 
     @property
     def shape(self) -> Shape:
+        """Serdes of the records, and the kind of window in their keys."""
         return self.stream.shape
 
     def windowed_by(self, windows: Windows) -> "KGroupedStream":
-        """Aggregate by windows. TopologyError for anything else, and when there are windows already.
+        """Aggregate by ``windows``: TimeWindows, SessionWindows, SlidingWindows or UnlimitedWindows. TopologyError for
+        anything else, and when there are windows already.
 
         Source: ``KGroupedStream.windowedBy``.
 
@@ -76,8 +85,8 @@ class KGroupedStream(Hinting):
         return self._with(windows, ON_WINDOW_UPDATE)
 
     def emit_strategy(self, strategy: str) -> "KGroupedStream":
-        """Every change of a window is forwarded ("on_window_update"), or one when it closes ("on_window_close";
-        KIP-825).
+        """When results are forwarded. ``strategy``: "on_window_update" forwards every change of a window,
+        "on_window_close" one result when it closes, at stream time >= its end + grace.
 
         TopologyError without windows; ConfigError for another strategy, and for unlimited windows, which never close.
 
@@ -101,7 +110,7 @@ class KGroupedStream(Hinting):
         return KGroupedStream(self.stream, topic=self.topic, windows=windows, emit=emit)
 
     def count(self, materialized: Materialized | None = None, *, name: str | None = None) -> KTable:
-        """Number of records, as a long.
+        """Number of records of each key, or of each key and window, as a long.
 
         Source: ``KGroupedStream.count``.
 
@@ -123,7 +132,8 @@ class KGroupedStream(Hinting):
         materialized: Materialized | None = None,
         name: str | None = None,
     ) -> KTable:
-        """``function(aggregate, value)`` in Python; the first value is the aggregate as it is.
+        """Aggregate by ``function(aggregate, value)``, in Python; the first value of a key is its first aggregate.
+        Null keys and null values are refused. TopologyError for a function of other parameters.
 
         Source: ``KGroupedStream.reduce``.
 
@@ -148,11 +158,12 @@ class KGroupedStream(Hinting):
         fields: Mapping[str, Fold] | None = None,
         **folds: Fold,
     ) -> KTable:
-        """One fold (a plain value), named folds (a struct; folds called ``name`` or ``merger`` are given in
-        ``fields``), or Python functions.
+        """Aggregate by one ``fold`` (a plain value), by named ``folds`` (a struct with a field each), or by Python
+        functions. ``fields``: folds whose names are those of options.
 
         Python: ``initializer()``, ``aggregator(key, value, aggregate)``, for sessions ``merger(key, one, other)``, and
-        ``returns``, the aggregate's serde. A result of None deletes the aggregate.
+        ``returns``, the aggregate's serde. A result of None deletes the aggregate. TopologyError for folds beside an
+        aggregator, and for an aggregator without initializer and serde.
 
         Source: ``KGroupedStream.aggregate``.
 
@@ -183,6 +194,7 @@ class KGroupedStream(Hinting):
         self, id_selector: Step | None = None, *, returns: Serde | None = None, name: str | None = None
     ) -> "KStream":
         """The first record of every key, or of every id of a key, in each window (KIP-655's older proposal).
+        ``id_selector``: a step that gives the id; a callable needs ``returns``, its serde.
 
         TopologyError without windows, or with others than time and session windows.
 
@@ -213,7 +225,8 @@ class KGroupedStream(Hinting):
         return followed(self.stream, node, is_rekeyed=False)
 
     def cogroup(self, aggregator: Aggregator) -> "cogrouped.CogroupedKStream":
-        """Begin one aggregate of several grouped streams with ``aggregator(key, value, aggregate)`` of this one's.
+        """Begin one aggregate of several grouped streams. ``aggregator(key, value, aggregate)`` is called for the
+        records of this one.
 
         Source: ``KGroupedStream.cogroup`` (KIP-150).
 

@@ -29,8 +29,11 @@ Reducer = Callable[[Any, Any], Any]
 
 @checked_class
 class KGroupedTable(Hinting):
-    """What ``KTable.group_by`` gives. ``node``: groups the changes of ``table``. ``topic``: what the repartition table
-    is named after, if it has a name of its own.
+    """A table grouped by new keys, as ``KTable.group_by`` returns it.
+
+    ``node``: groups the changes of ``table``. ``topic``: what the repartition table is named after, if it has a name of
+    its own. Options of the aggregations: ``materialized`` has name and kind of the store, ``name`` is that of the
+    processor.
     """
 
     def __init__(self, table: "KTable", node: Node, *, topic: str | None) -> None:
@@ -38,6 +41,7 @@ class KGroupedTable(Hinting):
 
     @property
     def shape(self) -> Shape:
+        """Serdes of the groups' keys and of the values in them."""
         return self.node.shape
 
     def count(self, materialized: Materialized | None = None, *, name: str | None = None) -> "KTable":

@@ -49,11 +49,20 @@ from .step_arguments import (
 
 @checked_class
 class KStream(Hinting):
-    """A stream of records.
+    """A stream of records, as ``StreamsBuilder.stream`` and most calls of a stream return it.
 
-    ``is_rekeyed``: its key changed, so what needs equal keys in one partition comes after a repartition.
-    ``is_scattered``: likewise, but Kafka Streams would not know it. ``name``: of Kafka's processor, after which
-    repartition tables are named.
+    Options of many calls:
+
+    - ``name``: name of the processor; Kafka's generated one if not given (KSTREAM-FILTER-0000000001).
+    - ``returns``, ``returns_key``: serdes of the value and the key that a Python callable returns. Expressions and SQL
+      text know their types.
+    - ``on_error``: a record on which the step fails ends the run ("stop") or becomes a dead letter with the step's
+      error ("dead_letter"). Dead letters need a step that records reach straight from a topic or repartition.
+    - ``materialized``: name, kind and retention of the call's store.
+
+    ``graph``: the topology that is being built; ``node``: the stream's node in it. ``is_rekeyed``: its key changed, so
+    a grouping or join below goes through a repartition table. ``is_scattered``: likewise, but Kafka Streams would not
+    know it.
     """
 
     def __init__(
@@ -71,16 +80,13 @@ class KStream(Hinting):
 
     @property
     def shape(self) -> Shape:
+        """Serdes of its records, and the kind of window in their keys."""
         return self.node.shape
 
     # --- steps without state ---------------------------------------------------------------------------------
 
     def filter(self, predicate: Step, *, name: str | None = None, on_error: str = "stop") -> "KStream":
-        """Records for which ``predicate`` is true; null is not true.
-
-        ``on_error``, of all steps: a record on which the step fails ends the run ("stop"), or becomes a dead letter
-        with the step's error ("dead_letter"). Dead letters need a step that records reach straight from a topic or
-        repartition.
+        """Records for which ``predicate``, a step that gives a boolean, is true; null is not true.
 
         Source: ``KStream.filter``.
 
@@ -91,7 +97,7 @@ class KStream(Hinting):
         return self._filter(predicate, keeps=True, name=name, on_error=on_error)
 
     def filter_not(self, predicate: Step, *, name: str | None = None, on_error: str = "stop") -> "KStream":
-        """Records for which ``predicate`` is not true.
+        """Records for which ``predicate`` is not true; null is not true.
 
         Source: ``KStream.filterNot``.
 
@@ -119,8 +125,9 @@ class KStream(Hinting):
         fields: Mapping[str, Expressible] | None = None,
         **columns: Expressible,
     ) -> "KStream":
-        """New values. One step gives a plain value; several, or named ones, the fields of a struct. ``fields``: named
-        ones, too, also those called ``name`` or ``returns``.
+        """New values under the same keys and times. One of ``steps`` gives a plain value; several, or named
+        ``columns``, give a struct with a field each. ``fields``: more named columns, whose names may be those of
+        options (``name``, ``returns``).
 
         Expressions map a tombstone to a tombstone; a callable, of (key, value) or of (value), is called with None.
 
@@ -150,7 +157,10 @@ class KStream(Hinting):
         name: str | None = None,
         on_error: str = "stop",
     ) -> "KStream":
-        """New keys and values: a step for each, or one callable of (key, value) that gives a (key, value).
+        """New keys and values. ``function`` is the step for the key and ``mapper`` the one for the value; without a
+        mapper, ``function`` is a callable of (key, value) that gives a (key, value).
+
+        A grouping or join after it goes through a repartition table. TopologyError for an expression without a mapper.
 
         Source: ``KStream.map``.
 
@@ -177,7 +187,7 @@ class KStream(Hinting):
     def select_key(
         self, selector: Step, *, returns: Serde | None = None, name: str | None = None, on_error: str = "stop"
     ) -> "KStream":
-        """New keys; a grouping after it goes through a repartition table.
+        """New keys, which the step ``selector`` gives. A grouping or join after it goes through a repartition table.
 
         Source: ``KStream.selectKey``.
 
@@ -197,7 +207,8 @@ class KStream(Hinting):
     peek, foreach, print = processing.peek, processing.foreach, processing.print_
 
     def merge(self, other: "KStream", *, name: str | None = None) -> "KStream":
-        """Records of both streams, each as it comes. TopologyError when their serdes differ.
+        """Records of this stream and of ``other``, in the order in which the task reads them. TopologyError when
+        their serdes differ, and for anything but a stream.
 
         Source: ``KStream.merge``.
 
@@ -220,7 +231,7 @@ class KStream(Hinting):
         return KStream(self.graph, node, is_rekeyed=is_rekeyed, is_scattered=is_scattered)
 
     def split(self, *, name: str | None = None) -> "branched.BranchedKStream":
-        """Branches, each with the records that its predicate is the first to say yes to.
+        """Branches: each record goes to the first one whose predicate is true of it. ``name``: prefix of their names.
 
         Source: ``KStream.split`` (KIP-418).
 
@@ -240,11 +251,12 @@ class KStream(Hinting):
         partitions: int | None = None,
         partitioner: Callable[[str, Any, Any, int], int | None] | None = None,
     ) -> "KStream":
-        """The same records through a repartition table. TopologyError for a windowed key and fewer than 1 partition.
+        """The same records through a repartition table of ``partitions`` partitions, as many as the input has if not
+        given. TopologyError for a windowed key and for fewer than 1 partition.
 
         ``partitioner``: a pure function of (topic, key, value, number of partitions) that gives the partition of a
-        record, or None for that of its key (Kafka's StreamPartitioner). Who joins or groups below must have its keys
-        together all the same.
+        record, from 0, or None for that of its key (Kafka's StreamPartitioner). It must put all records of a key
+        into one partition if a join or a grouping follows.
 
         Source: ``KStream.repartition`` (KIP-221), ``Repartitioned.withStreamPartitioner``.
 
@@ -265,8 +277,8 @@ class KStream(Hinting):
     # --- grouping, tables and outputs ------------------------------------------------------------------------
 
     def group_by_key(self, *, name: str | None = None) -> KGroupedStream:
-        """Group by the key as it is; ``name``: of the repartition table. TopologyError for a windowed key: select a
-        plain one first.
+        """Group by the key as it is; ``name``: of the repartition table. TopologyError for a windowed key, which
+        ``select_key`` makes plain.
 
         Source: ``KStream.groupByKey``.
 
@@ -279,7 +291,7 @@ class KStream(Hinting):
         return KGroupedStream(self, topic=name)
 
     def group_by(self, selector: Step, *, returns: Serde | None = None, name: str | None = None) -> KGroupedStream:
-        """``select_key`` and ``group_by_key``; both get the ``name``.
+        """Group by the key that the step ``selector`` gives: ``select_key`` and ``group_by_key``, both with ``name``.
 
         Source: ``KStream.groupBy``.
 
@@ -291,7 +303,8 @@ class KStream(Hinting):
         return self.select_key(selector, returns=returns, name=name).group_by_key(name=name)
 
     def to_table(self, *, materialized: Materialized | None = None, name: str | None = None) -> KTable:
-        """The stream as a table: a null value deletes its key, a null key is dropped.
+        """The stream as a table: a null value deletes its key, a record with a null key is dropped. TopologyError for
+        a windowed key.
 
         Source: ``KStream.toTable`` (KIP-523).
 

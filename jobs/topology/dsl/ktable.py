@@ -39,7 +39,17 @@ if TYPE_CHECKING:
 
 @checked_class
 class KTable(Hinting):
-    """A table: the newest value of every key, forwarded as changes."""
+    """A table: the newest value of every key, forwarded as changes.
+
+    Options of many calls:
+
+    - ``name``: name of the processor; Kafka's generated one if not given.
+    - ``returns``, ``returns_key``: serdes of the value and the key that a Python callable returns.
+    - ``materialized``: with a name, the result is kept in a store of that name; without one, the store is versioned or
+      not as it says, where there is a store at all.
+
+    ``graph``: the topology that is being built; ``node``: the table's node in it.
+    """
 
     _stream_class: "ClassVar[type[KStream]]"
     """Of what ``to_stream`` gives. kstream.py sets it, since it imports this file."""
@@ -49,6 +59,7 @@ class KTable(Hinting):
 
     @property
     def shape(self) -> Shape:
+        """Serdes of its keys and values, and the kind of window in the keys."""
         return self.node.shape
 
     # --- steps -----------------------------------------------------------------------------------------------
@@ -101,7 +112,8 @@ class KTable(Hinting):
         fields: Mapping[str, Expressible] | None = None,
         **columns: Expressible,
     ) -> "KTable":
-        """New values, as ``KStream.map_values``; a deletion stays one, and no callable sees it.
+        """New values by ``steps``, ``columns`` or ``fields``, as in ``KStream.map_values``. A deletion stays a
+        deletion; no callable is called for it.
 
         Source: ``KTable.mapValues``.
 
@@ -127,8 +139,10 @@ class KTable(Hinting):
         materialized: Materialized | None = None,
         name: str | None = None,
     ) -> "KTable":
-        """New values by a Python transformer with a context (jobs/functions/processor_api.py), which sees deletions,
-        too. ``returns``: serde of what it gives, that of this table's values if not given.
+        """New values by a Python transformer, a ValueTransformerWithKey, which is called for deletions, too, with None.
+
+        ``supplier``: makes the transformer, once a task. ``returns``: serde of what it gives, that of this table's
+        values if not given. TopologyError for a supplier that has parameters.
 
         Source: ``KTable.transformValues`` (KIP-149).
 
@@ -166,7 +180,8 @@ class KTable(Hinting):
     def to_stream(
         self, selector: Step | None = None, *, returns: Serde | None = None, name: str | None = None
     ) -> "KStream":
-        """The table's changes as a stream; a deletion is a tombstone. With a ``selector``: under new keys.
+        """The table's changes as a stream; a deletion is a tombstone. With a ``selector`` under the keys that this step
+        gives; a callable needs ``returns``, their serde.
 
         Source: ``KTable.toStream``.
 
@@ -181,7 +196,7 @@ class KTable(Hinting):
         return changes if selector is None else changes.select_key(selector, returns=returns)
 
     def to(self, topic: str) -> None:
-        """``to_stream().to(topic)``.
+        """Write the table's changes to the output ``topic``: ``to_stream().to(topic)``.
 
         Source: ``KTable.toStream().to``.
 
@@ -202,9 +217,10 @@ class KTable(Hinting):
         returns: Serde | None = None,
         name: str | None = None,
     ) -> "grouped_table.KGroupedTable":
-        """Group by new keys; ``mapper`` gives new values, the values themselves if there is none.
+        """Group by the keys that the step ``selector`` gives; ``mapper`` gives the values, those of the table if there
+        is none.
 
-        A key whose new key or value is null is in no group. ``name``: of the step and of the repartition table.
+        A row whose new key or value is null is in no group. ``name``: of the step and of the repartition table.
 
         Source: ``KTable.groupBy``.
 
@@ -228,9 +244,11 @@ class KTable(Hinting):
         return grouped_table.KGroupedTable(self, node, topic=name)
 
     def suppress(self, suppressed: Suppressed) -> "KTable":
-        """Hold changes back until their window closes, or for a time.
+        """Hold changes back until their window closes, or for a time, as ``suppressed`` says.
 
-        Raises TopologyError on a versioned table, and when it waits for windows on a table without them.
+        A result leaves when its window's end <= stream time - grace (sessions: - gap - grace), oldest window first.
+        TopologyError on a versioned table, for anything but a Suppressed, and when it waits for windows on a table
+        without them.
 
         Source: ``KTable.suppress`` (KIP-328).
 
@@ -277,11 +295,15 @@ class KTable(Hinting):
 
 @checked_class
 class GlobalKTable(Hinting):
-    """A table that every task holds whole (Kafka's GlobalKTable): only streams join it."""
+    """A table that every task holds whole (Kafka's GlobalKTable); only streams can be joined with it.
+
+    ``graph``: the topology that is being built; ``node``: the table's node in it.
+    """
 
     def __init__(self, graph: Graph, node: Node) -> None:
         self.graph, self.node = graph, node
 
     @property
     def shape(self) -> Shape:
+        """Serdes of its keys and values."""
         return self.node.shape

@@ -17,10 +17,11 @@ from ...graph.windows import Windows
 class Materialized(Hinting):
     """Name, kind and retention of an operator's store.
 
-    ``store``: "persistent" (as Kafka's default RocksDB) or "in_memory"; the two count expired records differently
-    (by segments of at least a minute, or to the millisecond). ``retention``: at least size + grace, or gap + grace.
-    ``history_retention``: of a versioned table, how far back it answers as of a time; 0 or more, else ConfigError.
-    ``segment_interval`` more than 0: how Kafka lays out the history on disk, which no result shows.
+    ``name``: of the store; a generated one if not given. ``store``: "persistent" (as Kafka's default RocksDB) or
+    "in_memory"; the two count expired records differently (by segments of at least a minute, or to the millisecond).
+    ``retention``: at least size + grace, or gap + grace. ``history_retention``: of a versioned table, how far back it
+    answers as of a time; 0 or more, else ConfigError. ``segment_interval`` more than 0: how Kafka lays out the history
+    on disk, which no result shows.
     """
 
     name: str | None = None
@@ -46,12 +47,14 @@ class Materialized(Hinting):
 
     @classmethod
     def as_(cls, name: str, *, store: str = "persistent", retention: Duration | None = None) -> "Materialized":
-        """Source: ``Materialized.as``.
+        """A store called ``name``.
 
-        >>> show(orders.group_by_key().count(Materialized.as_("counts", store="in_memory")))
-        ann: 1 at 1000
-        bob: 1 at 2000
-        ann: 2 at 61000
+        Source: ``Materialized.as``.
+
+            >>> show(orders.group_by_key().count(Materialized.as_("counts", store="in_memory")))
+            ann: 1 at 1000
+            bob: 1 at 2000
+            ann: 2 at 61000
         """
         return cls(name, store, retention)
 
@@ -59,7 +62,7 @@ class Materialized(Hinting):
     def versioned(
         cls, name: str, history_retention: Duration, *, segment_interval: Duration | None = None
     ) -> "Materialized":
-        """A store that keeps every key's history (Stores.persistentVersionedKeyValueStore).
+        """A store called ``name`` that keeps every key's history for ``history_retention``.
 
         Source: ``Stores.persistentVersionedKeyValueStore`` (KIP-889).
 
@@ -73,10 +76,12 @@ class Materialized(Hinting):
 
     @property
     def history_retention_ms(self) -> int | None:
+        """``history_retention`` in milliseconds."""
         return None if self.history_retention is None else duration_ms(self.history_retention, "history_retention")
 
     @property
     def is_versioned(self) -> bool:
+        """Whether the store keeps every key's history."""
         return self.history_retention is not None
 
     def spec(self, name: str) -> StoreSpec:
@@ -84,7 +89,9 @@ class Materialized(Hinting):
         return StoreSpec(name, self.store == "persistent", self.history_retention_ms)
 
     def retention_ms(self, windows: Windows, place: str) -> int:
-        """The retention asked for, or the windows' own. Raises ConfigError when it is shorter than windows live."""
+        """The retention in milliseconds: the one given, or that of ``windows``. ConfigError for one shorter than
+        windows live, and for a versioned store; ``place`` names the call in the error.
+        """
         if self.is_versioned:
             next_step = "leave history_retention to tables without windows"
             raise ConfigError(f"{place} store", "a window store", "a versioned store", next_step)

@@ -28,7 +28,8 @@ def flat_map(
     name: str | None = None,
     on_error: str = "stop",
 ) -> "KStream":
-    """Any number of (key, value) for each record, forwarded in their order.
+    """Any number of (key, value) for each record, which ``function(key, value)`` gives; they are forwarded in their
+    order. ``returns_key`` and ``returns``: serdes of the keys and values, else TopologyError.
 
     Source: ``KStream.flatMap``.
 
@@ -63,8 +64,8 @@ def flat_map_values(
     name: str | None = None,
     on_error: str = "stop",
 ) -> "KStream":
-    """Any number of values for each record, forwarded in their order under its key; ``function`` is of (key, value)
-    or of (value).
+    """Any number of values for each record, which ``function``, of (key, value) or of (value), gives. They are
+    forwarded in their order under the record's key. ``returns``: serde of the values, else TopologyError.
 
     Source: ``KStream.flatMapValues``.
 
@@ -115,7 +116,8 @@ def foreach(this: "KStream", function: Callable[[Any, Any], None], *, name: str 
 
 
 def print_(this: "KStream", printed: Printed) -> None:
-    """A line for every record, which ends here. TopologyError for anything but a Printed.
+    """A line for every record, which ends here. ``printed``: where the line goes and what is in it; TopologyError for
+    anything but a Printed.
 
     Source: ``KStream.print``.
 
@@ -144,14 +146,16 @@ def process(
     returns: Serde | None = None,
     name: str | None = None,
 ) -> "KStream":
-    """A Python processor, record by record (jobs/functions/processor_api.py).
+    """A Python processor, which is called record by record (jobs/functions/processor_api.py).
 
-    ``stores``: a list of its key-value stores. One name is one store: that of a processor, table or global table above,
-    or of ``add_state_store``, is shared with it, and the task then runs record by record. The store of a global store
-    is read. A bare name that nobody has means a store of this stream's key and value types. TopologyError for a store
-    of other types than the one of that name, and for the store of a table with windows or versions. ``returns_key`` and
-    ``returns``: serdes of what it forwards, those of its input if not given. Source: KStream.process,
-    InternalTopologyBuilder.connectProcessorAndStateStores.
+    - ``supplier``: makes the Processor, once a task.
+    - ``stores``: its key-value stores, or their names. A name that a processor, a table or ``add_state_store`` has
+      means that store, which is then shared, and the task runs record by record. A global store can only be read. A
+      new name makes a store of this stream's key and value types.
+    - ``returns_key``, ``returns``: serdes of what it forwards, those of its input if not given.
+
+    TopologyError for a store of other types than the one of that name, and for the store of a table with windows or
+    versions. Source: KStream.process, InternalTopologyBuilder.connectProcessorAndStateStores.
 
         >>> class Numbered(Processor):
         ...     def init(self, context):
@@ -182,9 +186,9 @@ def process_values(
     returns: Serde | None = None,
     name: str | None = None,
 ) -> "KStream":
-    """A Python processor that keeps keys, windowed ones too: what is grouped or joined below needs no repartition.
+    """A Python processor that keeps keys, windowed ones too: a grouping or join below needs no repartition.
 
-    ``supplier``: of FixedKeyProcessor (jobs/functions/processor_api.py), whose records have no ``with_key``.
+    ``supplier``: makes the FixedKeyProcessor (jobs/functions/processor_api.py), whose records have no ``with_key``.
     ``stores``: as of ``process``. ``returns``: serde of the values that it forwards, that of its input by default.
     Example: ``clicks.process_values(Numbered, [KeyValues("seen", Serde.string(), Serde.long())])``.
     Source: KStream.processValues (KIP-820).

@@ -104,13 +104,18 @@ def inner(
     fields: Mapping[str, Expressible] | None = None,
     **columns: Expressible,
 ) -> "KStream":
-    """Records with equal keys. ``joiner``: a step over the columns ``left`` and ``right``, or a callable of (left,
-    right), or of (key, left, right), with ``returns``. Named columns instead of it give a struct, and so do
-    ``fields``, whose names may be those of options.
+    """Records of this stream joined with those of ``other`` that have equal keys.
 
-    With a KStream: records within ``windows``; ``materialized`` names the stores and says their kind. With a KTable:
-    its value when the record comes, or as of the record's time once ``grace`` has passed. With a GlobalKTable: its
-    value of the key that ``selector`` gives (a callable needs ``selector_returns``).
+    ``joiner``: a step over the columns ``left`` and ``right``, or a callable of (left, right) or of (key, left, right)
+    with ``returns``. Instead of it, named ``columns`` give a struct, and so do ``fields``, whose names may be those of
+    options. What ``other`` is decides the rest:
+
+    - a KStream: records at most ``windows`` apart in time; ``materialized`` names the two stores and says their kind.
+    - a KTable: its value when the record is read, or as of the record's time once ``grace`` has passed.
+    - a GlobalKTable: its value of the key that ``selector`` gives; a callable needs ``selector_returns``, its serde.
+
+    A joined record has the later of both times. TopologyError for options of another kind of ``other``, and for keys
+    of different serdes.
 
     Source: ``KStream.join``.
 
@@ -139,7 +144,11 @@ def left(
     fields: Mapping[str, Expressible] | None = None,
     **columns: Expressible,
 ) -> "KStream":
-    """As ``join``, and every record of this stream is forwarded, with null where there is nothing to join.
+    """As ``join``, but a record of this stream without a match in ``other`` is forwarded, too, with null as ``right``.
+
+    Of two streams it is forwarded when its window and the grace have passed. ``joiner``, ``columns``, ``fields``,
+    ``windows``, ``materialized``, ``grace``, ``selector``, ``selector_returns``, ``returns`` and ``name`` are those of
+    ``join``.
 
     Source: ``KStream.leftJoin`` (KIP-962).
 
@@ -169,7 +178,11 @@ def outer(
     fields: Mapping[str, Expressible] | None = None,
     **columns: Expressible,
 ) -> "KStream":
-    """As ``left_join`` of two streams, for both sides.
+    """As ``left_join`` with the stream ``other``, and its records without a match are forwarded, too, with null as
+    ``left``. TopologyError for a table.
+
+    ``joiner``, ``columns``, ``fields``, ``windows``, ``materialized``, ``returns`` and ``name`` are those of ``join``;
+    ``grace``, ``selector`` and ``selector_returns`` are refused, since they are of joins with tables.
 
     Source: ``KStream.outerJoin``.
 

@@ -117,7 +117,8 @@ class StreamsBuilder(Hinting):
         self, topic: str | Collection[str] | re.Pattern[str], consumed: Consumed, *, name: str | None = None
     ) -> KStream:
         """Records of ``topic``, or of several, or of all landed topics whose whole names match a pattern; they are one
-        source of equal serdes. Undecodable ones go to the dead letters.
+        source of equal serdes. ``consumed``: serdes and timestamp extractor; ``name``: of the source. Records that
+        cannot be decoded go to the dead letters.
 
         Topics that are read twice are one source, as in Kafka. TopologyError when the serdes differ, and for a topic
         that is read with others elsewhere. A topic that matches and lands later is read from its first record on.
@@ -164,6 +165,7 @@ class StreamsBuilder(Hinting):
         name: str | None = None,
     ) -> KTable:
         """``topic`` as a table: a record with a null value deletes its key, one with a null key is dropped.
+        ``consumed``: serdes and timestamp extractor; ``name``: of the table's processor.
 
         The table has a store when ``materialized`` names one or when something below needs it. TopologyError for a
         topic that is read already.
@@ -203,8 +205,9 @@ class StreamsBuilder(Hinting):
         materialized: Materialized | None = None,
         name: str | None = None,
     ) -> GlobalKTable:
-        """``topic`` as a table that every task has all of. TopologyError for a versioned store and a topic that is read
-        already.
+        """``topic`` as a table that every task holds whole. ``consumed``: its serdes; ``materialized``: name of its
+        store; ``name``: of its processor. TopologyError for a versioned store, a timestamp extractor, and a topic that
+        is read already.
 
         Source: ``StreamsBuilder.globalTable`` (KIP-99).
 
@@ -236,12 +239,13 @@ class StreamsBuilder(Hinting):
         *,
         name: str | None = None,
     ) -> "StreamsBuilder":
-        """A store that a processor fills from ``topic``, and that every task has completely. Processors that name it in
-        ``process(stores=[...])`` read it, and find the records before theirs in the order of the tape.
+        """A store that a processor fills from ``topic``, and that every task holds whole. Processors that name it in
+        ``process(stores=[...])`` read it, and find the records before theirs in the task's order.
 
-        ``supplier``: of a Processor that gets every record of the topic, null keys too, and puts into the store; it
-        forwards nothing, and has no schedules. ``store``: a key-value store, plain or timestamped. TopologyError for
-        another store, a name that is taken, a topic that is read already, and a timestamp extractor.
+        ``consumed``: serdes of the topic. ``supplier``: makes the Processor, which gets every record of the topic, null
+        keys too, and puts into the store; it forwards nothing, and has no schedules. ``store``: a key-value store,
+        plain or timestamped. TopologyError for another store, a name that is taken, a topic that is read already, and a
+        timestamp extractor.
 
         Source: ``StreamsBuilder.addGlobalStore``.
 
@@ -292,7 +296,7 @@ class StreamsBuilder(Hinting):
         return self
 
     def build(self) -> Topology:
-        """Raises TopologyError when there is nothing to run.
+        """The topology of all calls so far. TopologyError when there is nothing to run.
 
         Source: ``StreamsBuilder.build``.
 

@@ -13,10 +13,12 @@ EMIT_EARLY, SHUT_DOWN, SPILL = "emit-early", "shut-down", "spill"
 @checked_class
 @dataclass(frozen=True, slots=True)
 class BufferConfig(Hinting):
-    """Limits of a buffer, None for none, and what happens beyond them: the run ends with BufferFull, the oldest changes
-    are forwarded early, or the buffer continues on disk.
+    """Limits of a suppress buffer, and what happens beyond them.
 
-    A buffer that emits early is no strict one, so it cannot wait for windows to close.
+    ``records_max``: keys, ``bytes_max``: bytes as Kafka counts them; each 0 or more, None: no limit, else ConfigError.
+    ``when_full``: "shut-down" ends the run with BufferFull, "emit-early" forwards the oldest changes, "spill" continues
+    on disk. ``limit``, of the calls, is one of the two limits. A buffer that emits early cannot wait for windows to
+    close.
     """
 
     records_max: int | None = None
@@ -116,13 +118,19 @@ class BufferConfig(Hinting):
 
     @property
     def is_strict(self) -> bool:
+        """Whether no change leaves the buffer before its time."""
         return self.when_full != EMIT_EARLY
 
 
 @checked_class
 @dataclass(frozen=True, slots=True)
 class Suppressed(Hinting):
-    """Hold a table's changes back: ``until`` "window-closes" or "time-limit" (then for ``wait_ms``, 0 or more)."""
+    """How ``KTable.suppress`` holds changes back: ``until`` "window-closes", or "time-limit" for ``wait_ms`` (0 or
+    more).
+
+    ``buffer``: its limits; ``max_records`` and ``max_bytes``, of the calls, set them without a BufferConfig. ``name``:
+    of the processor, whose store is called after it.
+    """
 
     until: str
     wait_ms: int
@@ -166,7 +174,7 @@ class Suppressed(Hinting):
         name: str | None = None,
     ) -> "Suppressed":
         """The newest change of a key, ``wait`` after the first one held back. The two limits are those of a buffer that
-        emits early when full.
+        emits early when full. ConfigError for a negative ``wait``.
 
         Source: ``Suppressed.untilTimeLimit`` (KIP-328).
 

@@ -54,15 +54,24 @@ def inner(
     fields: Mapping[str, Expressible] | None = None,
     **columns: Expressible,
 ) -> "KTable":
-    """Keys that are in both tables; or, with ``foreign_key``, a step that gives the other table's key, the keys of
-    this table that point to one of the other.
+    """Keys that are in this table and in ``other``; with ``foreign_key``, keys of this table whose row points to a row
+    of the other.
 
-    Options: ``returns``, ``materialized``, ``name``, named columns and ``fields`` (which may be called as an option
-    is); without a foreign key ``history``: "kafka", or "complete" for results of all versions of versioned tables
-    (KIP-914's second attempt). With one ``partitioner`` and ``other_partitioner``, of (topic, key, None, number of
-    partitions): in which partition a key of this table and of the other is, where that is not murmur2 of its bytes. An
-    answer, or a subscription, goes to that partition; None: to the default one. TopologyError for them without a
-    foreign key.
+    ``joiner``: a step over the columns ``left`` and ``right``, or a callable of (left, right) or of (key, left, right)
+    with ``returns``. Instead of it, named ``columns`` give a struct, and so do ``fields``, whose names may be those of
+    options.
+
+    Without a foreign key, ``history`` is "kafka", or "complete" for the results of all versions of versioned tables
+    (KIP-914's second attempt).
+
+    With one:
+
+    - ``foreign_key``: a step over this table's columns that gives the other table's key; a callable needs
+      ``foreign_key_returns``, its serde. Null: no row of the other table.
+    - ``partitioner``, ``other_partitioner``: functions of (topic, key, None, number of partitions) that give the
+      partition of a key of this table and of the other, where that is not murmur2 of its bytes; None is the default.
+
+    TopologyError for partitioners without a foreign key; ConfigError for another history.
 
     Source: ``KTable.join`` (KIP-213, KIP-775, KIP-914).
 
@@ -95,7 +104,10 @@ def left(
     fields: Mapping[str, Expressible] | None = None,
     **columns: Expressible,
 ) -> "KTable":
-    """As ``join``, and every key of this table, with null where there is nothing to join.
+    """As ``join``, but keys of this table without a row in ``other`` are in the result, too, with null as ``right``.
+
+    ``joiner``, ``columns``, ``fields``, ``foreign_key``, ``foreign_key_returns``, ``partitioner``,
+    ``other_partitioner``, ``history`` and the options are those of ``join``.
 
     Source: ``KTable.leftJoin``.
 
@@ -126,7 +138,10 @@ def outer(
     fields: Mapping[str, Expressible] | None = None,
     **columns: Expressible,
 ) -> "KTable":
-    """Keys of both tables, with null where one has nothing. There is none by foreign key.
+    """Keys that are in this table or in ``other``, with null where one of them has no row. TopologyError for a foreign
+    key: there is no such outer join.
+
+    ``joiner``, ``columns``, ``fields``, ``history`` and the options are those of ``join``.
 
     Source: ``KTable.outerJoin``.
 

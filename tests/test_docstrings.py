@@ -1,0 +1,87 @@
+"""Docstrings of what others call are whole: the face, the DSL, the operator interface, the commands.
+
+Rule: nothing is excepted; a parameter, a field or an error that no docstring names fails here.
+"""
+
+from dataclasses import dataclass
+
+import click
+import pytest
+
+from kstreams_replay.orchestration.cli.main import _replay
+from tests.docstrings import findings, of_class, public_objects
+from tests.source_tree import refuse
+
+
+def test_no_docstring_leaves_out_a_parameter_a_field_or_an_error():
+    refuse(
+        list(findings()), "Say what it is (unit, bounds, order, dtype), in the docstring of the function or its class:"
+    )
+
+
+def test_every_command_and_each_of_its_arguments_and_options_has_a_help():
+    context = click.Context(_replay)
+    commands = {name: _replay.get_command(context, name) for name in _replay.list_commands(context)}
+    without = [name for name, each in commands.items() if each is None or not each.help]
+    without += [
+        f"{name} {param.name}"
+        for name, each in commands.items()
+        for param in ([] if each is None else each.params)
+        if not getattr(param, "help", None)
+    ]
+
+    assert len(commands) > 20
+    assert without == []
+
+
+# --- the check itself ------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Window:
+    """A window of ``size_ms``."""
+
+    size_ms: int
+    grace_ms: int
+    is_open: bool = True
+    """Whether it takes records."""
+
+    def close(self, at_ms: int, by: str) -> None:
+        """Close it at ``at_ms``."""
+        if by == "":
+            raise ValueError(by)
+
+    def _hidden(self, anything: int) -> None: ...
+
+
+class Hopping(Window):
+    def close(self, at_ms: int, by: str) -> None: ...
+
+    @property
+    def advance_ms(self) -> int:
+        return self.size_ms
+
+
+def test_what_is_left_out_is_found_and_what_the_class_or_an_attribute_says_is_not():
+    assert list(of_class("Window", Window)) == [
+        "Window: field grace_ms",
+        "Window.close: parameter by",
+        "Window.close: error ValueError",
+    ]
+
+
+def test_a_method_has_the_docstring_of_the_one_it_overrides_and_a_class_needs_its_own():
+    assert list(of_class("Hopping", Hopping)) == [
+        "Hopping: no docstring",
+        "Hopping: field grace_ms",
+        "Hopping.close: parameter by",
+        "Hopping.advance_ms: no docstring",
+    ]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["jobs.topology.dsl.kstream.KStream", "jobs.operators.base.operator.marked", "jobs.replay.pipeline_run.replay"],
+)
+def test_the_face_the_dsl_and_the_operator_interface_are_read(name):
+    assert name in public_objects()
