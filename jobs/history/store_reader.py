@@ -3,6 +3,8 @@
 Rule: the operator itself says what its rows mean: it is resumed from the durable rows and the counters of the ledger.
 """
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from ...state.errors import ConfigError
@@ -35,17 +37,22 @@ def read_store(
 
 def store_of(warehouse: Warehouse, pipeline: str, topology: Topology, store: str, done: DoneRow) -> pa.Table:
     """As ``read_store``, after the increment ``done``."""
-    sub = topology.sub_topology_of(store)
-    assert sub is not None, f"{store} is a store of the topology"
     path = warehouse.pipeline(pipeline).state(store)
     files = oldest_first(table_files(warehouse, pipeline, done, TableName.state(store)))
+    return store_in(topology, store, [StateFile(file.root or path, file) for file in files], done)
+
+
+def store_in(topology: Topology, store: str, files: Sequence[StateFile], done: DoneRow) -> pa.Table:
+    """As ``store_of``, out of ``files``, oldest first."""
+    sub = topology.sub_topology_of(store)
+    assert sub is not None, f"{store} is a store of the topology"
     operator = Task(topology, sub).stores[store]
     operator.resume(operator.rows_schema().empty_table(), {})
     pieces = [operator.contents().add_column(0, "partition", pa.array([], pa.int32()))]
-    for partition in sorted({file.partition for file in files}):
+    for partition in sorted({each.file.partition for each in files}):
         operator = Task(topology, sub, partition).stores[store]
-        mine = [StateFile(file.root or path, file) for file in files if file.partition == partition]
         counters = done.task(TaskId(sub.id, partition))["clocks"][store]
+        mine = [each for each in files if each.file.partition == partition]
         operator.resume(StoreRows(operator, mine, None).load(counters), counters)
         rows = operator.contents()
         pieces.append(rows.add_column(0, "partition", pa.array([partition] * len(rows), pa.int32())))

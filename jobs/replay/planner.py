@@ -6,7 +6,7 @@ until every partition with records has passed their time, so that a later cut ch
 (docs/decisions/order-between-inputs.md).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -34,7 +34,7 @@ from .waiting_inputs import WaitingInput, waiting_inputs
 class Planner:
     """``previous``: the last done row, or an empty one; whoever does an increment sets it again. ``until_ms``: of each
     partition only what is before the first record, or recorded time, of that time or later is read. ``times``:
-    that plans before this one have read.
+    that plans before this one have read; ``landed``: all that there is to read (None: what has landed by now).
     """
 
     def __init__(
@@ -48,6 +48,7 @@ class Planner:
         order: str = "time",
         until_ms: int | None = None,
         times: LandedTimes | None = None,
+        landed: Mapping[str, Landed] | None = None,
     ) -> None:
         for name, given, known in (("idle", idle, ("wait", "proceed")), ("order", order, ("time", "arrival"))):
             if given not in known:
@@ -60,7 +61,7 @@ class Planner:
         _refuse_landed(warehouse, topology)
         cut_from = previous.cut_to
         read_again = {table.topic for sub in topology.sub_topologies for table in sub.globals}
-        self.landed = {
+        self.landed = dict(landed or {}) or {
             topic: Landed.of(warehouse, topic, None if topic in read_again else cut_from.get(topic))
             for topic in topology.source_topics()
         }

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,9 @@ import pyarrow.parquet as pq
 from ...state.errors import LandingError
 from ...state.tables.data_files import DataFile
 from ...state.tables.parquet_reader import open_file
-from ...state.times import NO_TIMESTAMP_MS
+from ...state.times import NO_TIMESTAMP_MS, UNBOUNDED
 from ..kernels.partition_group import NO_MORE, merge_queues
+from .shared_reads import shared
 from .task_input import INPUT_COLUMNS
 
 OPTIONAL_COLUMNS = ("headers", "context_offset", "arrival")
@@ -84,18 +84,26 @@ class Slice:
         groups outside the slice are not read. ``dictionary_keys``: as of ``chunks``.
         """
         for file in self.files:
-            with open_file(self.path, file) as opened:
-                parquet = opened.rows()
-                groups = [_row_groups(parquet, self.begin, self.end)]
-                known = [name for name in columns if _is_there(parquet, groups[0], name)]
-                if dictionary_keys and _has_dictionaries(parquet, groups[0]):
-                    parquet = opened.rows(read_dictionary=["key"])
-                    groups = [[group] for group in groups[0]]
-                for batch in chain(*(parquet.iter_batches(records, row_groups=part, columns=known) for part in groups)):
-                    offsets = batch.column("offset").to_numpy()
-                    first, after = np.searchsorted(offsets, [self.begin, self.end])
-                    if after > first:
-                        yield pa.Table.from_batches([batch.slice(first, after - first)])
+            for batch in self._batches(file, columns, records, dictionary_keys=dictionary_keys):
+                offsets = batch.column("offset").to_numpy()
+                first, after = np.searchsorted(offsets, [self.begin, self.end])
+                if after > first:
+                    yield pa.Table.from_batches([batch.slice(first, after - first)])
+
+    def _batches(
+        self, file: DataFile, columns: Sequence[str], records: int, *, dictionary_keys: bool
+    ) -> Iterator[pa.RecordBatch]:
+        """Of the row groups that the slice needs; of the whole file where replays share it."""
+        reads, how = shared(), (records, dictionary_keys)
+        kept = None if reads is None else reads.of(self.path, file, columns, how)
+        if kept is not None:
+            yield from kept
+        elif reads is None or not reads.may_keep(file):
+            yield from _read_file(self.path, file, columns, (self.begin, self.end), *how)
+        else:
+            whole = list(_read_file(self.path, file, columns, (0, UNBOUNDED), *how))
+            reads.keep(self.path, file, columns, how, whole)
+            yield from whole
 
     def times(self, *, arrival: bool = False) -> pa.Table:
         """offset and timestamp (and arrival, null where the file has none) of every record, in offset order."""
@@ -146,6 +154,20 @@ class Slice:
         ]
         cut = tuple(file for file in self.files if file not in whole)
         return whole, Slice(self.path, cut, self.begin, self.end)
+
+
+def _read_file(
+    path: str, file: DataFile, columns: Sequence[str], offsets: tuple[int, int], records: int, dictionary_keys: bool
+) -> Iterator[pa.RecordBatch]:
+    with open_file(path, file) as opened:
+        parquet = opened.rows()
+        groups = [_row_groups(parquet, *offsets)]
+        known = [name for name in columns if _is_there(parquet, groups[0], name)]
+        if dictionary_keys and _has_dictionaries(parquet, groups[0]):
+            parquet = opened.rows(read_dictionary=["key"])
+            groups = [[group] for group in groups[0]]
+        for part in groups:
+            yield from parquet.iter_batches(records, row_groups=part, columns=known)
 
 
 def concatenated(tables: list[pa.Table]) -> pa.Table:

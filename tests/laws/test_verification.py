@@ -15,6 +15,7 @@ from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import (
     Consumed,
     LogAndSkipOnInvalidTimestamp,
+    Materialized,
     Serde,
     StreamsBuilder,
     TimeWindows,
@@ -110,6 +111,23 @@ def test_a_function_that_is_not_pure_is_named_in_the_middle_of_a_pipeline_too(tm
 
     assert [list(cutting.impure) for cutting in found.cuttings] == [["numbers"]] * 2
     assert "value {'n': 1000}, and then key" in found.cuttings[0].impure["numbers"]
+
+
+def test_a_store_that_differs_is_found_though_no_output_does(tmp_path):
+    def kept(answers: "itertools.count[int]") -> Topology:
+        builder = StreamsBuilder()
+        clicks = builder.stream("clicks", Consumed(Serde.string(), Serde.json("page string, ms long")))
+        numbered = clicks.map_values(lambda value: {"n": next(answers)}, returns=Serde.json("n long"), name="numbers")
+        numbered.to_table(materialized=Materialized.as_("newest"))
+        return builder.build()
+
+    warehouse = Warehouse(str(tmp_path))
+    plant(warehouse, "clicks", tape(21, 90), partitions=1)
+    ran(warehouse, kept(itertools.count()), [8, 12, 10])
+
+    found = verify(warehouse, kept(itertools.count(1000)), pipeline="p", runner=RUNNER, since=2, increments=(1, 7))
+
+    assert [cutting.difference and cutting.difference.table for cutting in found.cuttings] == ["state/newest"] * 2
 
 
 def test_topics_that_meet_are_verified_with_every_join(tmp_path):

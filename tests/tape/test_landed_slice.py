@@ -11,6 +11,7 @@ import pytest
 
 from kstreams_replay.jobs.tape import landed_slice
 from kstreams_replay.jobs.tape.landed_slice import Slice, concatenated, slice_of
+from kstreams_replay.jobs.tape.shared_reads import sharing_reads
 from kstreams_replay.state.tables import parquet_writer
 from kstreams_replay.state.tables.data_files import read_files
 from kstreams_replay.state.tables.parquet_writer import TaskFile
@@ -54,6 +55,55 @@ def test_the_first_record_costs_no_step_for_each_record_before_it_in_its_file(wa
 
     assert got == (RECORDS - 1, RECORDS - 1)
     assert pieces == [RECORDS]
+
+
+# --- reads that replays share ------------------------------------------------------------------------------------
+
+
+def opened_files(monkeypatch):
+    """Names of the files that are opened from now on."""
+    names: list[str] = []
+    open_file = landed_slice.open_file
+
+    def counted(path, file):
+        names.append(file.path)
+        return open_file(path, file)
+
+    monkeypatch.setattr(landed_slice, "open_file", counted)
+    return names
+
+
+def offsets(read):
+    return [offset for chunk in read.chunks(700) for offset in chunk["offset"].to_pylist()]
+
+
+def test_replays_that_share_reads_open_a_file_once_and_read_the_same_rows(warehouse, monkeypatch):
+    part = landed(warehouse, [Landed(0, b"k", b"v", 10 * offset) for offset in range(RECORDS)])
+    alone = list(part(1_000, 4_000).chunks(700))
+    opened = opened_files(monkeypatch)
+
+    with sharing_reads():
+        shared = list(part(1_000, 4_000).chunks(700))
+        got = [offsets(part(begin, end)) for begin, end in ((0, 10), (990, 3_000), (4_999, RECORDS))]
+
+    assert pa.concat_tables(shared).equals(pa.concat_tables(alone))
+    assert got == [list(range(10)), list(range(990, 3_000)), [4_999]]
+    assert len(opened) == 1
+
+
+def test_what_is_larger_than_the_room_for_shared_reads_is_read_again_and_nothing_stays_afterwards(
+    warehouse, monkeypatch
+):
+    part = landed(warehouse, [Landed(0, b"k", b"v", 10 * offset) for offset in range(RECORDS)])
+    opened = opened_files(monkeypatch)
+
+    with sharing_reads(bytes_max=1_000):
+        assert [offsets(part(0, 20)) for _ in range(2)] == [list(range(20))] * 2
+    with sharing_reads(bytes_max=1_000_000):
+        assert offsets(part(0, 20)) == list(range(20))
+    assert offsets(part(7, 9)) == [7, 8]
+
+    assert len(opened) == 4
 
 
 # --- keys as a dictionary ----------------------------------------------------------------------------------------
