@@ -8,7 +8,7 @@ from kstreams_replay.state.error_page import error_sections
 
 def test_the_command_prints_the_section_of_an_error(capsys):
     assert main(["errors", "LedgerConflict"]) == 0
-    assert capsys.readouterr().out.startswith("Another runner did the same increment, ")
+    assert capsys.readouterr().out.startswith("Another runner processed the same increment, ")
 
 
 def test_without_a_name_it_prints_every_section(capsys):
