@@ -56,14 +56,19 @@ class Unchecked:
 
 @dataclass(frozen=True)
 class Scope:
-    """One increment under audit. ``planned`` and ``done``: its rows in the ledger."""
+    """One increment under audit. ``planned`` and ``done``: its rows in ``ledger``.
+
+    Each table is listed once, whatever the number of guarantees that read it.
+    """
 
     warehouse: Warehouse
     tables: PipelineTables
     facts: ReplayFacts
+    ledger: Ledger
     increment: int
     planned: PlanRow
     done: DoneRow
+    _listed: dict[str, list[DataFile]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def made_otherwise(self) -> str:
@@ -105,11 +110,13 @@ class Scope:
 
         Raises DamagedFile when one is not there, whether it is asked for or not.
         """
-        if table not in table_names(self.done):
-            self.version(table)  # says what is missing
-        files = table_files(self.warehouse, self.tables.name, self.done, table)
-        refuse_missing(path, files)
-        return files
+        if path not in self._listed:
+            if table not in table_names(self.done):
+                self.version(table)  # says what is missing
+            files = table_files(self.warehouse, self.tables.name, self.done, table)
+            refuse_missing(path, files)
+            self._listed[path] = files
+        return self._listed[path]
 
     def own_rows(self, table: str, columns: Sequence[str]) -> pl.DataFrame:
         """``columns`` and `partition` of the rows that the increment wrote to ``table``, read whole."""
@@ -127,13 +134,18 @@ class Scope:
             path = self.tables.repartition(source.topic)
             return path, self.files(TableName.repartition(source.topic), path)
         path = self.warehouse.landed(source.topic)
+        if path not in self._listed:
+            self._listed[path] = self._landed(path, source.topic)
+        return path, self._listed[path]
+
+    def _landed(self, path: str, topic: str) -> list[DataFile]:
         options = self.warehouse.storage_options
         if table_version(path, storage_options=options) is None:
-            raise ConfigError(path, f"a landed table of topic {source.topic}", "no table", "land the topic")
-        last = LandingLedger(self.warehouse.landing_ledger(source.topic), options).last_done()
+            raise ConfigError(path, f"a landed table of topic {topic}", "no table", "land the topic")
+        last = LandingLedger(self.warehouse.landing_ledger(topic), options).last_done()
         if last is None:
-            return path, read_files(path, storage_options=options)
-        return path, landed_files(self.warehouse, source.topic, last)
+            return read_files(path, storage_options=options)
+        return landed_files(self.warehouse, topic, last)
 
     def scan(self, path: str, files: Sequence[DataFile], columns: Sequence[str]) -> pl.LazyFrame:
         """``columns`` of ``files`` and `partition`; ``files`` is not empty. Read piece by piece by our own reader, as
@@ -202,7 +214,7 @@ def open_scope(warehouse: Warehouse, pipeline: str, facts: ReplayFacts, incremen
     if done is None or planned is None:
         number = "" if increment == 0 else f" {increment}"
         raise LedgerError(tables.ledger, f"a done increment{number}", "none", "run the replay first")
-    return Scope(warehouse, tables, facts, increment, planned.content, done.content)
+    return Scope(warehouse, tables, facts, ledger, increment, planned.content, done.content)
 
 
 def witness_rows(rows: pl.DataFrame) -> list[dict[str, Any]]:

@@ -14,7 +14,6 @@ from typing import Any, Literal
 import polars as pl
 
 from ..state.errors import ReplayError
-from ..state.tables.data_files import table_version
 from ..state.tables.warehouse import Warehouse
 from .audits import WITNESSES_MAX, Audit, Scope, Unchecked, open_scope
 from .facts import FinalOutput, ReplayFacts, Source, SubTopology
@@ -265,6 +264,6 @@ def _suite_verdict(
 def _version(question: Question, scope: Scope) -> int | None:
     """Version of the audited table; of the ledger, which is read whole, the newest."""
     if question.table == "ledger":
-        return table_version(scope.tables.ledger, storage_options=scope.warehouse.storage_options)
+        return scope.ledger.version()
     version = scope.done.versions.get(question.table)
     return None if version is None else int(version)

@@ -14,7 +14,6 @@ from functools import partial
 import polars as pl
 
 from ...state.promises import Suppressed
-from ...state.tables.ledger import Ledger
 from ...state.tables.names import TableName, TaskId
 from ...state.tables.warehouse import WINDOW
 from ..audits import Audit, Scope, Unchecked
@@ -51,9 +50,8 @@ def audit_nothing_vanishes(scope: Scope, who: Promised, promise: Suppressed) -> 
 def _due(scope: Scope, who: Promised, promise: Suppressed) -> pl.DataFrame:
     """Windows that waited before the increment and closed in it, as far as the buffer's history is read."""
     none = pl.DataFrame(schema=[*IDENTITY])
-    ledger = Ledger(scope.tables.ledger, scope.warehouse.storage_options)
-    before = ledger.rows_of(scope.increment - 1)
-    if before.done is None or before.planned is None or scope.increment - 1 < ledger.oldest_kept():
+    before = scope.ledger.rows_of(scope.increment - 1)
+    if before.done is None or before.planned is None or scope.increment - 1 < scope.ledger.oldest_kept():
         return none
     earlier = replace(scope, increment=scope.increment - 1, planned=before.planned.content, done=before.done.content)
     if promise.table not in earlier.done.versions:

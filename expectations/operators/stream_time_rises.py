@@ -10,7 +10,6 @@ from collections.abc import Iterator
 import polars as pl
 
 from ...state.tables.data_files import read_files
-from ...state.tables.ledger import Ledger
 from ...state.tables.names import LEDGER
 from ..audits import Audit, Scope
 from ..facts import ReplayFacts
@@ -29,7 +28,7 @@ def audit_stream_time_rises(scope: Scope) -> Audit:
 
 def _tasks(scope: Scope) -> pl.DataFrame:
     """A restatement goes back on purpose, so nothing is compared across it."""
-    before = Ledger(scope.tables.ledger, scope.warehouse.storage_options).rows_of(scope.increment - 1).done
+    before = scope.ledger.rows_of(scope.increment - 1).done
     if scope.done.kind is not None or before is None or before.content.kind is not None:
         return pl.DataFrame(schema=_TASK)
     was = before.content.tasks

@@ -22,7 +22,7 @@ from deltalake.exceptions import CommitFailedError
 
 from ..errors import DamagedLedger, LedgerConflict, LedgerError, LedgerGap
 from ..times import UNBOUNDED
-from .commit import append_row, create_table, transaction_version, was_restored, write_mark
+from .commit import append_row, create_table, was_restored, write_mark
 from .compaction import compact
 from .data_files import OpenTables, StorageOptions, highest, live_files, mark_of, open_table, read_rows
 from .ledger_rows import DoneRow, LandingDoneRow, LandingPlanRow, PlanRow, RowContent
@@ -212,13 +212,17 @@ class LedgerOf(Generic[P, D]):
 
     def next_free(self) -> int:
         """A number above all that were ever planned here, also before a RESTORE of the ledger."""
-        marked = transaction_version(self.path, f"ledger/{PLANNED}", storage_options=self.storage_options)
         newest = self._newest()
-        return max([marked or 0, *(row.increment for row in (*newest.planned, *newest.done))]) + 1
+        return max([self._marked(f"ledger/{PLANNED}"), *(row.increment for row in (*newest.planned, *newest.done))]) + 1
 
     def oldest_kept(self) -> int:
         """The oldest increment that can be asked for; 0: vacuum has taken nothing yet."""
-        return transaction_version(self.path, _OLDEST, storage_options=self.storage_options) or 0
+        return self._marked(_OLDEST)
+
+    def version(self) -> int | None:
+        """Newest version of its table; None when there is no table."""
+        table = self._open()
+        return None if table is None else table.version()
 
     def keep_from(self, increment: int) -> None:
         """From now on increments before ``increment`` cannot be asked for."""
@@ -252,6 +256,11 @@ class LedgerOf(Generic[P, D]):
         )
         if version is not None:
             trim_log(self.path, version - KEPT_VERSIONS)
+
+    def _marked(self, app_id: str) -> int:
+        """The last increment that its table is marked with under ``app_id``; 0: none."""
+        table = self._open()
+        return 0 if table is None else mark_of(table, self.path, app_id) or 0
 
     def _open(self) -> DeltaTable | None:
         return open_table(self.path, storage_options=self.storage_options, opened=self._opened)
