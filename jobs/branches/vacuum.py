@@ -226,7 +226,8 @@ class _Vacuum:
         added = _added(path, log)
         first = min(added, default=0) if begin is None else begin
         opened: OpenTables = {}
-        stays = _live(path, None, self.options, opened) | _live(path, first, self.options, opened)
+        stays = _live(path, None, self.options, opened)
+        stays |= added[0] if first == 0 and 0 in added else _live(path, first, self.options, opened)
         stays |= {file for version, files in added.items() if version > first for file in files}
         for version in pinned:
             stays |= _live(path, version, self.options, opened)

@@ -212,8 +212,7 @@ class LedgerOf(Generic[P, D]):
 
     def next_free(self) -> int:
         """A number above all that were ever planned here, also before a RESTORE of the ledger."""
-        newest = self._newest()
-        return max([self._marked(f"ledger/{PLANNED}"), *(row.increment for row in (*newest.planned, *newest.done))]) + 1
+        return max(self.newest(), self._marked(f"ledger/{PLANNED}")) + 1
 
     def oldest_kept(self) -> int:
         """The oldest increment that can be asked for; 0: vacuum has taken nothing yet."""

@@ -13,7 +13,7 @@ from tests.expectations.false_alarms import Judged, judged, random_scenarios
 
 PARTS = 6
 """Each part of the goldens is cut by another seed, and may run beside the others; together they are all of them."""
-TOPOLOGIES = 10
+TOPOLOGIES = 5
 """Random ones of a run, beside which 2,000 are tried by the command."""
 
 
