@@ -3,7 +3,7 @@
 Owns sources, sinks, repartition tables, global tables, and the change of a table into a stream.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,11 @@ from .graph import Graph, Node
 from .kafka_processors import PROCESSOR, SINK, SOURCE, KafkaNode, kafka_processor
 from .observations import Observation
 from .wording import Wording
+
+Partitioner = Callable[[str, Any, Any, int], int | Collection[int] | None]
+"""Of (topic, key, value, number of partitions): a partition, several, none at all (an empty set), or None for where the
+record would go without it (StreamPartitioner).
+"""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -88,15 +93,36 @@ class SinkNode(Node):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class PartitionedSinkNode(SinkNode):
+    """Writes to the ``partitions`` (None: as many as a repartition table would have) of the output ``topic``, where
+    ``partitioner`` says; None: by the key.
+    """
+
+    partitioner: Partitioner | None = None
+    partitions: int | None = None
+
+    @property
+    def partitioning(self) -> tuple[Partitioner | None, int | None]:
+        return self.partitioner, self.partitions
+
+
+def sink_node(partitioner: Partitioner | None, partitions: int | None, **node: Any) -> SinkNode:
+    """A sink of these partitions, or one that leaves records in the partition of their task when both are None."""
+    if partitioner is None and partitions is None:
+        return SinkNode(**node)
+    return PartitionedSinkNode(partitioner=partitioner, partitions=partitions, **node)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class TopicWriterNode(Node):
-    """Where records leave for a ``topic`` that the topology reads, too: a repartition table comes next
-    (jobs/topology/intermediate_topics.py).
+    """Where records leave for the partitions of a ``topic``, as for one that the topology reads, too: a repartition
+    table comes next (jobs/topology/intermediate_topics.py).
     """
 
     topic: str
 
     def explain(self, seen: Observation, say: Wording) -> list[str]:
-        return [f"writes to the topic {self.topic}, which the topology reads"]
+        return [f"writes to the partitions of the topic {self.topic}"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -125,7 +151,7 @@ class RepartitionNode(Node):
 
     is_source = True
 
-    def partition_of(self, key: Any, value: Any, partitions: int) -> int | None:
+    def partitions_of(self, key: Any, value: Any, partitions: int) -> list[int] | None:
         """Where a partitioner of the user's sends a record; None: where its key says."""
         return None
 
@@ -172,11 +198,9 @@ class RepartitionNode(Node):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PartitionedNode(RepartitionNode):
-    """A repartition table whose records go where ``partitioner`` says: (topic, key, value, partitions) -> partition, or
-    None for where they would go without it.
-    """
+    """A repartition table whose records go where ``partitioner`` says."""
 
-    partitioner: Callable[[str, Any, Any, int], int | None]
+    partitioner: Partitioner
 
     @property
     def key_step(self) -> Any:
@@ -186,19 +210,26 @@ class PartitionedNode(RepartitionNode):
     def has_partitioner(self) -> bool:
         return True
 
-    def partition_of(self, key: Any, value: Any, partitions: int) -> int | None:
-        """Raises TaskFailed when the partitioner fails, and for what is no partition."""
+    def promises(self, graph: Graph) -> Iterable[Promise]:
+        """Nothing of where a record is, nor of how often."""
+        yield Repartitioned(self.table(graph), by_key=False, at_most_one=False)
+
+    def partitions_of(self, key: Any, value: Any, partitions: int) -> list[int] | None:
+        """Ascending, each once. Raises TaskFailed when the partitioner fails, and for what is no partition."""
         try:
             found = self.partitioner(self.topic, key, value, partitions)
         except Exception as error:
             got = f"{type(error).__name__}: {error} on key {key!r}"
             raise TaskFailed(self.name, "a partitioner that does not fail", got, "correct the partitioner") from error
-        if found is not None and (type(found) is not int or not 0 <= found < partitions):
-            got = f"{found!r} for key {key!r}"
-            raise TaskFailed(
-                self.name, f"a partition from 0 to {partitions - 1}, or None", got, "correct the partitioner"
-            )
-        return found
+        if found is None:
+            return None
+        several: Collection[Any] = (found,)
+        if isinstance(found, Collection) and not isinstance(found, str | bytes):
+            several = found
+        if not all(type(one) is int and 0 <= one < partitions for one in several):
+            expected = f"a partition from 0 to {partitions - 1}, a set of them, or None"
+            raise TaskFailed(self.name, expected, f"{found!r} for key {key!r}", "correct the partitioner")
+        return sorted(set(several))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

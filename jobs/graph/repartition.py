@@ -1,12 +1,13 @@
 """Repartition tables, named as Kafka names them (KStreamImpl.createRepartitionedSource)."""
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...state.errors import TopologyError
+from ..functions.parameters import form_of
 from .graph import Graph, Node
-from .nodes import PartitionedNode, RepartitionNode
+from .nodes import PartitionedNode, Partitioner, RepartitionNode
 
 _GENERATED = re.compile("KSTREAM.*-[0-9]{10}")
 
@@ -65,8 +66,12 @@ def add_repartition(
     return graph.add(RepartitionNode(inputs=(above.name,), shape=above.shape, topic=topic, **names, **settings))
 
 
-Partitioner = Callable[[str, Any, Any, int], int | None]
-"""Of (topic, key, value, number of partitions); None: where the record would go without it."""
+def check_partitions(place: str, partitioner: Any, partitions: Any) -> None:
+    """Raises TopologyError for a partitioner of another form, and for fewer than one partition. None: there is none."""
+    if partitions is not None and (type(partitions) is not int or partitions < 1):
+        raise TopologyError(place, "1 partition or more", repr(partitions), "correct the number")
+    if partitioner is not None:
+        form_of(partitioner, place, ("topic", "key", "value", "partitions"))
 
 
 def partition_by(graph: Graph, table: Node, partitioner: Partitioner | None) -> Node:
@@ -83,7 +88,7 @@ class OfKeyAlone:
 
     partitioner: Partitioner
 
-    def __call__(self, topic: str, key: Any, value: Any, partitions: int) -> int | None:
+    def __call__(self, topic: str, key: Any, value: Any, partitions: int) -> Any:
         return self.partitioner(topic, key, None, partitions)
 
 

@@ -14,6 +14,13 @@ class TouchesTopics:
         return None
 
     @property
+    def partitioning(self) -> tuple[Any, int | None] | None:
+        """Partitioner and number of the partitions to which its records go in the topic that it writes; None: they stay
+        in the partition of the task which writes them.
+        """
+        return None
+
+    @property
     def written_topic(self) -> str | None:
         """The topic of the user's that it writes."""
         return None

@@ -10,7 +10,7 @@ from ..functions.timestamp_extractors import TimestampExtractor
 from ..graph.graph import Graph, Node
 from ..graph.kafka_processors import SINK, SOURCE, KafkaNode, kafka_processor
 from ..graph.name_rules import check_name
-from ..graph.nodes import SinkNode, SourceNode
+from ..graph.nodes import PartitionedSinkNode, Partitioner, SinkNode, SourceNode
 from ..graph.observations import Observation
 from ..graph.wording import Wording
 
@@ -155,6 +155,18 @@ class RoutedSinkNode(SinkNode):
 
     def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
         return []
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PartitionedRoutedSinkNode(RoutedSinkNode, PartitionedSinkNode):
+    """As ``RoutedSinkNode``, to partitions of its topic."""
+
+
+def routed_sink(partitioner: Partitioner | None, partitions: int | None, **node: Any) -> RoutedSinkNode:
+    """As ``sink_node``, of what a ``TopicByRecordNode`` sends."""
+    if partitioner is None and partitions is None:
+        return RoutedSinkNode(**node)
+    return PartitionedRoutedSinkNode(partitioner=partitioner, partitions=partitions, **node)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

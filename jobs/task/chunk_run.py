@@ -19,7 +19,7 @@ from ..operators.base.forward_order import merge_in_forward_order
 from ..operators.base.operator import MultiOperator, Operator, TableView
 from .dataflow import Dataflow, Edge, StageInput
 from .failing_records import process_step
-from .output_tables import export_table, output_table, repartition_table
+from .output_tables import export_table, output_table, repartition_table, sent_records
 from .pure_steps import difference
 
 
@@ -161,10 +161,10 @@ class ChunkRun:
     def _send(self, node: RepartitionNode, batch: Batch) -> None:
         kept = batch if node.keeps_null_keys else batch.where(batch.key >= 0)
         self.chunk.left_out[batch.cause] = True
-        self.chunk.applied[kept.cause] = True
-        partitions = self.partitions.get(node.topic, 1)
-        self._sent[node.topic] = kept
-        self._tables[node.topic] = repartition_table(node, kept, self.chunk, partitions)
+        sent, target = sent_records(node, kept, self.chunk, self.partitions.get(node.topic, 1))
+        self.chunk.applied[sent.cause] = True
+        self._sent[node.topic] = sent
+        self._tables[node.topic] = repartition_table(node, sent, self.chunk, target)
 
     def exchanged(self) -> tuple[dict[str, pa.Table], dict[str, pa.Table]]:
         """Repartition tables by topic and exports by node, with the order in which their rows were sent."""

@@ -7,7 +7,8 @@ the test driver) looks them up there.
 import numpy as np
 import pyarrow as pa
 
-from ...state.records.batches import NO_OFFSET, Batch, Chunk
+from ...state.records.batches import NO_OFFSET, Batch, Chunk, Drops
+from ...state.records.drop_reasons import DropReason
 from ...state.records.murmur2 import murmur2_partitions
 from ...state.tables.warehouse import DROPPED_SCHEMA, HEADERS
 from ..functions.expressions import python_keys
@@ -37,19 +38,34 @@ def output_table(batch: Batch, chunk: Chunk) -> pa.Table:
     )
 
 
-def repartition_table(node: RepartitionNode, batch: Batch, chunk: Chunk, partitions: int) -> pa.Table:
-    """Serialized records: cause, target (partition), timestamp, key, value, headers, and ``old`` of a change."""
-    key = batch.keys.take(batch.key)
-    value = batch.value.all()
+def sent_records(node: RepartitionNode, batch: Batch, chunk: Chunk, partitions: int) -> tuple[Batch, np.ndarray]:
+    """Records of ``batch`` as they are sent to ``node``, and the partition of each, int32.
+
+    Where a partitioner gives several partitions a record is sent to each; where it gives an empty set the record is
+    refused (RecordCollectorImpl.send).
+    """
     if node.target_of is not None:
+        value = batch.value.all()
         target = value.flatten()[value.type.get_field_index(node.target_of)].to_numpy().astype(np.int32)
     else:
-        target = murmur2_partitions(key, partitions)
+        target = murmur2_partitions(batch.keys.take(batch.key), partitions)
         target[batch.key < 0] = chunk.partition % partitions
-    if node.has_partitioner:
-        rows = zip(python_keys(node.shape, batch), node.shape.value.to_python(value), strict=True)
-        chosen = [node.partition_of(*row, partitions) for row in rows]
-        target = np.array([t if one is None else one for t, one in zip(target, chosen, strict=True)], np.int32)
+    if not node.has_partitioner:
+        return batch, target
+    records = zip(python_keys(node.shape, batch), node.shape.value.to_python(batch.value.all()), strict=True)
+    chosen = [node.partitions_of(*record, partitions) for record in records]
+    several = [[by_key] if found is None else found for by_key, found in zip(target.tolist(), chosen, strict=True)]
+    times = np.array([len(found) for found in several], np.int64)
+    nowhere = np.flatnonzero(times == 0).astype(np.int32)
+    chunk.drop(node.name, batch, Drops(DropReason.NO_PARTITION, nowhere, np.ones(len(nowhere), np.bool_)))
+    sent = batch if (times == 1).all() else batch.take(np.repeat(np.arange(len(batch)), times))
+    return sent, np.array([one for found in several for one in found], np.int32)
+
+
+def repartition_table(node: RepartitionNode, batch: Batch, chunk: Chunk, target: np.ndarray) -> pa.Table:
+    """Serialized records: cause, ``target`` (partition), timestamp, key, value, headers, and ``old`` of a change."""
+    key = batch.keys.take(batch.key)
+    value = batch.value.all()
     columns = {
         "cause": batch.cause,
         "target": target,

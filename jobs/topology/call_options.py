@@ -12,7 +12,7 @@ from typing import Any
 from ...state.serdes import Serde
 from ...state.times import Duration
 from ..functions.call_arguments import CallOptions
-from ..graph.repartition import Partitioner
+from ..graph.nodes import Partitioner
 from .dsl.materialized import Materialized
 
 
@@ -149,4 +149,15 @@ class Repartitioned(Named):
 
 @dataclass(frozen=True)
 class Produced(Named):
-    """``name=`` of ``to``. Example: ``stream.to("out", Produced.as_("write"))``. Source: ``Produced``."""
+    """``name=`` and ``partitioner=`` of ``to``. Example: ``stream.to("out", Produced.as_("write"))``. Source:
+    ``Produced``.
+    """
+
+    partitioner: Partitioner | None = None
+
+    def with_stream_partitioner(self, partitioner: Partitioner) -> "Produced":
+        """The same with a partitioner of (topic, key, value, number of partitions)."""
+        return replace(self, partitioner=partitioner)
+
+    def keywords(self, parameters: Collection[str]) -> dict[str, Any]:
+        return super().keywords(parameters) | ({} if self.partitioner is None else {"partitioner": self.partitioner})

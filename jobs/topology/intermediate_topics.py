@@ -1,4 +1,5 @@
-"""Topics that a topology both writes and reads (Kafka's intermediate topics): records flow through them.
+"""Topics with partitions of their own: those that a topology both writes and reads (Kafka's intermediate topics), and
+outputs whose ``to()`` says partitions or a partitioner.
 
 Owns the graph that runs where there are some. Rule: such a topic is a repartition table under the user's name, ordered
 by cause and with offsets of its own, so that cuts change nothing. Its readers run after all its writers. Its records
@@ -13,7 +14,7 @@ from dataclasses import replace
 from ...state.errors import TopologyError
 from ...state.tables.names import TableName
 from ..graph.graph import Graph, Node
-from ..graph.nodes import RepartitionNode, SinkNode, TopicWriterNode
+from ..graph.nodes import PartitionedNode, RepartitionNode, SinkNode, SourceNode, TopicWriterNode
 from ..operators.stateless_nodes import MergeNode
 
 Writers = dict[str, list[Node]]
@@ -21,7 +22,7 @@ Writers = dict[str, list[Node]]
 
 
 def connected(graph: Graph) -> Graph:
-    """``graph``, or one in which what is written to a topic comes to who reads it there.
+    """``graph``, or one in which what is written to a topic comes to its partitions, and to who reads it there.
 
     Raises TopologyError for a loop, for serdes that differ between writer and reader, and for a global table of such
     a topic. Also for an output that is no such topic and is written by several sub-topologies, or with several
@@ -35,6 +36,10 @@ def connected(graph: Graph) -> Graph:
     for node in graph.nodes.values():
         if node.landed_topic is not None and node.landed_topic in writers:
             read[node.landed_topic] = node
+    for topic, sinks in writers.items():
+        if topic not in read and any(sink.partitioning is not None for sink in sinks):
+            read[topic] = SourceNode(name=_made(sinks[0].name, "topic"), inputs=(), shape=sinks[0].shape, topic=topic)
+    graph = _with_sources(graph, read)
     several = {topic: sinks for topic, sinks in writers.items() if topic not in read and len(sinks) > 1}
     if several:
         graph = _with_one_sink_each(graph, several)
@@ -54,6 +59,15 @@ def connected(graph: Graph) -> Graph:
     made.nodes = {node.name: node for node in _running(_in_order(graph, writers), writers)}
     _merge_writers(made, read)
     return made
+
+
+def _with_sources(graph: Graph, read: dict[str, Node]) -> Graph:
+    """``graph`` with those sources of ``read`` that it does not have, after all that is there."""
+    added = {source.name: source for source in read.values() if source.name not in graph.nodes}
+    if added:
+        graph = copy.copy(graph)
+        graph.nodes = graph.nodes | added
+    return graph
 
 
 def _with_one_sink_each(graph: Graph, several: Writers) -> Graph:
@@ -98,7 +112,8 @@ def _check(topic: str, source: Node, sink: Node) -> None:
         )
     if sink.shape.window is not None or sink.shape.key.codec.is_windowed:
         next_step = 'use select_key("record_key") before to()'
-        raise TopologyError(place, "plain keys in a topic that the topology reads", "windowed ones", next_step)
+        expected = "plain keys in a topic that the topology reads, or to whose partitions it writes"
+        raise TopologyError(place, expected, "windowed ones", next_step)
     if sink.shape != source.shape:
         expected = f"what it is read as, {source.shape.key} and {source.shape.value}, to be written by {sink.name}"
         got = f"{sink.shape.key} and {sink.shape.value}"
@@ -145,16 +160,29 @@ def _running(nodes: list[Node], writers: Writers) -> Iterator[Node]:
         elif node.written_topic is not None:
             yield TopicWriterNode(name=node.name, inputs=node.inputs, shape=node.shape, topic=topic)
         else:
-            yield RepartitionNode(
-                name=node.name,
-                inputs=tuple(sink.name for sink in writers[topic]),
-                shape=node.shape,
-                topic=topic,
-                sink_name="",
-                filter_name="",
-                keeps_null_keys=True,
-            )
+            yield _table(node, topic, writers[topic])
             yield SinkNode(name=_made(node.name, "output"), inputs=(node.name,), shape=node.shape, topic=topic)
+
+
+def _table(source: Node, topic: str, sinks: list[Node]) -> RepartitionNode:
+    """In the place of ``source``. Raises TopologyError when ``sinks`` want other partitions than one another."""
+    wanted = [sink.partitioning or (None, None) for sink in sinks]
+    partitioner, partitions = wanted[0]
+    if any(one is not partitioner or count != partitions for one, count in wanted):
+        next_step = "give each the same partitioner= and partitions=, or merge() the streams"
+        expected = "every to() to say the same partitioner and number of partitions"
+        raise TopologyError(f"topic {topic!r}", expected, "others", next_step)
+    table = RepartitionNode(
+        name=source.name,
+        inputs=tuple(sink.name for sink in sinks),
+        shape=source.shape,
+        topic=topic,
+        sink_name="",
+        filter_name="",
+        partitions=partitions,
+        keeps_null_keys=True,
+    )
+    return table if partitioner is None else PartitionedNode(**vars(table), partitioner=partitioner)
 
 
 def _merge_writers(graph: Graph, read: dict[str, Node]) -> None:

@@ -16,7 +16,8 @@ from ..functions.processor_api import KeyValues
 from ..functions.timestamp_extractors import bind_extractor
 from ..graph.graph import Graph, Node
 from ..graph.name_rules import check_table_name, check_topic
-from ..graph.nodes import SinkNode
+from ..graph.nodes import Partitioner, sink_node
+from ..graph.repartition import check_partitions
 from ..operators.processor.given_stores import add_global_store, read_global_store, share
 from ..operators.processor.process_node import ProcessNode
 from ..operators.stateless_nodes import ParentsNode, add_pattern
@@ -92,13 +93,22 @@ def add_processor(
     _add(graph, parent, node)
 
 
-def add_sink(graph: Graph, name: str, topic: str, parents: tuple[str, ...]) -> None:
-    """TopologyError as ``add_processor``, and for a topic that ``to`` refuses."""
+def add_sink(
+    graph: Graph,
+    name: str,
+    topic: str,
+    parents: tuple[str, ...],
+    partitioner: Partitioner | None,
+    partitions: int | None,
+) -> None:
+    """TopologyError as ``add_processor``, and for what ``to`` refuses."""
     _check_new(graph, name)
     check_topic(f"sink {name!r}", topic, "give each topic a sink")
     check_table_name("output", topic)
     parent = _parent(graph, f"sink {name!r}", name, parents)
-    _add(graph, parent, SinkNode(name=name, inputs=(parent.name,), shape=parent.shape, topic=topic))
+    check_partitions(f"sink {name!r}", partitioner, partitions)
+    node = {"name": name, "inputs": (parent.name,), "shape": parent.shape, "topic": topic}
+    _add(graph, parent, sink_node(partitioner, partitions, **node))
 
 
 def connect(graph: Graph, name: str, store: KeyValues) -> None:

@@ -17,7 +17,7 @@ from ..functions.processor_api import KeyValues
 from ..graph import copartitioning
 from ..graph.graph import Graph, Node
 from ..graph.name_rules import check_name
-from ..graph.nodes import GlobalTableNode, RepartitionNode, SinkNode, SourceNode
+from ..graph.nodes import GlobalTableNode, Partitioner, RepartitionNode, SinkNode, SourceNode
 from ..operators.aggregates.aggregate_nodes import AggregateNode
 from ..operators.suppress.suppress_node import SuppressNode
 from . import processor_topology
@@ -113,9 +113,16 @@ class Topology(Hinting):
         processor_topology.add_processor(self._open(), name, supplier, parents, returns_key, returns)
         return self
 
-    def add_sink(self, name: str, topic: str, *parents: str) -> "Topology":
-        """What the parents forward is written to the output ``topic``."""
-        processor_topology.add_sink(self._open(), name, topic, parents)
+    def add_sink(
+        self,
+        name: str,
+        topic: str,
+        *parents: str,
+        partitioner: Partitioner | None = None,
+        partitions: int | None = None,
+    ) -> "Topology":
+        """What the parents forward is written to the output ``topic``. ``partitioner``, ``partitions``: of ``to``."""
+        processor_topology.add_sink(self._open(), name, topic, parents, partitioner, partitions)
         return self
 
     def add_state_store(self, store: KeyValues, *processors: str) -> "Topology":

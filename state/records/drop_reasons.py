@@ -23,6 +23,7 @@ class DropReason(StrEnum):
     NULL_VALUE = "null-value", "its value is null"
     NULL_FOREIGN_KEY = "null-foreign-key", "its foreign key is null"
     PROCESSING_EXCEPTION = "processing-exception", "a function failed on it, and the exception handler continued"
+    NO_PARTITION = "no-partition", "the partitioner gives no partition for it"
     STALE_RESPONSE = "stale-response", "the left value has changed since it asked"
     OUT_OF_ORDER_VERSION = "out-of-order-version", "a newer version of its key is there already"
     EXPIRED_VERSION = "expired-version", "it is older than the history that the store keeps", True

@@ -17,7 +17,7 @@ def test_a_record_is_followed_through_the_topic_to_what_it_leads_to(tmp_path):
     assert explained(warehouse, through(), "in:0:1") == [
         ("SourceNode", "read: 'a' = 'x', time 5"),
         ("FilterNode", "passes"),
-        ("TopicWriterNode", "writes to the topic mid, which the topology reads"),
+        ("TopicWriterNode", "writes to the partitions of the topic mid"),
         ("repartition/mid", "sent on under 'a', to partition 0"),
         ("RepartitionNode", "read: 'a' = 'x', time 5"),
         ("SinkNode", "writes outputs/mid offset 0: 'a' = 'x', time 5"),

@@ -15,7 +15,8 @@ from ...functions.call_names import Hinting
 from ...functions.parameters import form_of
 from ...graph.graph import Node
 from ...graph.name_rules import check_name, check_table_name, check_topic
-from ...operators.stateless_nodes import FilterNode, RoutedSinkNode, TopicByRecordNode
+from ...graph.nodes import Partitioner
+from ...operators.stateless_nodes import FilterNode, TopicByRecordNode, routed_sink
 from .step_arguments import Step, ValueStep, bind_condition, bind_step
 
 if TYPE_CHECKING:
@@ -174,8 +175,17 @@ def _given(branched: Branched | None, name: str | None) -> Branched:
     return branched
 
 
-def to_one_of(stream: "KStream", extractor: ValueStep, topics: Any, name: str) -> None:
-    """Each record to the output, one of ``topics``, that ``extractor`` names."""
+def to_one_of(
+    stream: "KStream",
+    extractor: ValueStep,
+    topics: Any,
+    name: str,
+    partitioner: Partitioner | None,
+    partitions: int | None,
+) -> None:
+    """Each record to the output, one of ``topics``, that ``extractor`` names; all have the same ``partitioner`` and
+    number of ``partitions``.
+    """
     if isinstance(topics, str) or not isinstance(topics, Collection) or not topics:
         expected, next_step = "topics= to be the names of the outputs that there are", "name them: topics=['a', 'b']"
         raise TopologyError(name, expected, repr(topics), next_step)
@@ -192,6 +202,7 @@ def to_one_of(stream: "KStream", extractor: ValueStep, topics: Any, name: str) -
     )
     stream.graph.add(node)
     for one in names:
-        sink = RoutedSinkNode(name=node.sink_name(one), inputs=(name,), shape=stream.shape, topic=one)
+        fields = {"name": node.sink_name(one), "inputs": (name,), "shape": stream.shape, "topic": one}
+        sink = routed_sink(partitioner, partitions, **fields)
         stream.graph.nodes[sink.name] = sink  # by a name that no user can give
         stream.graph.note_call(sink.name)

@@ -3,8 +3,7 @@
 Rule: every call checks itself and raises TopologyError or ConfigError at once; nothing runs.
 """
 
-from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
 
 import polars as pl
 
@@ -13,11 +12,11 @@ from ....state.serdes import Serde
 from ...functions.call_arguments import checked_class
 from ...functions.call_names import Hinting
 from ...functions.expressions import Expressible, Shape
-from ...functions.parameters import form_of, of_key_and_value
+from ...functions.parameters import of_key_and_value
 from ...graph.graph import Graph, Node
 from ...graph.name_rules import check_name, check_table_name, check_topic
-from ...graph.nodes import SinkNode
-from ...graph.repartition import partition_by, repartitioned
+from ...graph.nodes import Partitioner, sink_node
+from ...graph.repartition import check_partitions, partition_by, repartitioned
 from ...graph.table_traits import add_table
 from ...operators.stateless_nodes import (
     FilterNode,
@@ -249,14 +248,14 @@ class KStream(Hinting):
         *,
         name: str | None = None,
         partitions: int | None = None,
-        partitioner: Callable[[str, Any, Any, int], int | None] | None = None,
+        partitioner: Partitioner | None = None,
     ) -> "KStream":
         """The same records through a repartition table of ``partitions`` partitions, as many as the input has if not
         given. TopologyError for a windowed key and for fewer than 1 partition.
 
-        ``partitioner``: a pure function of (topic, key, value, number of partitions) that gives the partition of a
-        record, from 0, or None for that of its key (Kafka's StreamPartitioner). It must put all records of a key
-        into one partition if a join or a grouping follows.
+        ``partitioner``: a pure function of (topic, key, value, number of partitions), Kafka's StreamPartitioner. It
+        gives the partition of a record, from 0, several in a set, or None for that of the key. A record with an empty
+        set is dropped. It must put all records of a key into one partition if a join or a grouping follows.
 
         Source: ``KStream.repartition`` (KIP-221), ``Repartitioned.withStreamPartitioner``.
 
@@ -267,10 +266,7 @@ class KStream(Hinting):
         """
         name = self.graph.next_name("KSTREAM-REPARTITION-") if name is None else check_name(name)
         plain_key(self.shape, self.node.name, "repartition by")
-        if partitions is not None and (type(partitions) is not int or partitions < 1):
-            raise TopologyError(name, "1 partition or more", repr(partitions), "correct the number")
-        if partitioner is not None:
-            form_of(partitioner, name, ("topic", "key", "value", "partitions"))
+        check_partitions(name, partitioner, partitions)
         table = repartitioned(self.graph, self.node, name, partitions=partitions)
         return KStream(self.graph, partition_by(self.graph, table, partitioner))
 
@@ -329,7 +325,15 @@ class KStream(Hinting):
         )
         return KTable(self.graph, node)
 
-    def to(self, topic: ValueStep, *, topics: Collection[str] | None = None, name: str | None = None) -> None:
+    def to(
+        self,
+        topic: ValueStep,
+        *,
+        topics: Collection[str] | None = None,
+        partitioner: Partitioner | None = None,
+        partitions: int | None = None,
+        name: str | None = None,
+    ) -> None:
         """Write to the output ``topic``. TopologyError for ``dropped`` and ``dead_letter``: every pipeline has them.
 
         With ``topics``, the outputs that there are, ``topic`` chooses one of them for each record: a step that gives
@@ -338,7 +342,11 @@ class KStream(Hinting):
         the records of all, in the order in which they were sent; TopologyError where these are in several
         sub-topologies, or have other serdes.
 
-        Source: ``KStream.to``.
+        Rows of an output have the partition of the task that wrote them. With a ``partitioner``, as ``repartition``
+        takes it, or a number of ``partitions`` they have partitions of the topic. Their order there is that of Kafka's
+        topic. All ``to()`` of the topic must say the same. TopologyError for windowed keys.
+
+        Source: ``KStream.to``, ``Produced.withStreamPartitioner``.
 
             >>> orders.to("item", topics=["tea", "mug"])
             >>> output("mug")
@@ -349,13 +357,16 @@ class KStream(Hinting):
             ann: {'item': 'tea', 'amount': 5} at 1000
             ann: {'item': 'tea', 'amount': 2} at 61000
         """
+        check_partitions("to()", partitioner, partitions)
         if topics is not None:
-            branched.to_one_of(self, topic, topics, self.graph.name(name, "KSTREAM-SINK-"))
+            name = self.graph.name(name, "KSTREAM-SINK-")
+            branched.to_one_of(self, topic, topics, name, partitioner, partitions)
             return
         topic = check_topic("to()", topic, "name the outputs that it chooses from: to(step, topics=['large', 'small'])")
         check_table_name("output", topic)
         name = self.graph.name(name, "KSTREAM-SINK-")
-        self.graph.add(SinkNode(name=name, inputs=(self.node.name,), shape=self.shape, topic=topic))
+        node = {"name": name, "inputs": (self.node.name,), "shape": self.shape, "topic": topic}
+        self.graph.add(sink_node(partitioner, partitions, **node))
 
     # --- joins -----------------------------------------------------------------------------------------------
 

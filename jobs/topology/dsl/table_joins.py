@@ -15,7 +15,8 @@ from ...functions.value_joiners import Joiner, JoinerStep, bind_joiner, pair_of
 from ...graph.copartitioning import copartition
 from ...graph.foreign_key_messages import response_shape, subscription_shape
 from ...graph.graph import Graph, Node
-from ...graph.repartition import OfKeyAlone, Partitioner, add_repartition, partition_by
+from ...graph.nodes import Partitioner
+from ...graph.repartition import OfKeyAlone, add_repartition, partition_by
 from ...graph.table_traits import add_table, check_complete, look_into, send_old
 from ...operators.joins.foreign_key_nodes import ForeignKeyJoinNode, ForeignKeyResponseNode, ForeignKeySendNode
 from ...operators.joins.table_join_node import TableJoinNode

@@ -103,7 +103,7 @@ def test_it_is_told_the_topic_and_no_value(tmp_path):
 def test_what_is_no_partition_ends_the_run(tmp_path):
     topology = joined(other_partitioner=lambda topic, key, value, partitions: partitions)
 
-    with pytest.raises(TaskFailed, match="a partition from 0 to 2, or None, got 3 for key 'c"):
+    with pytest.raises(TaskFailed, match="a partition from 0 to 2, a set of them, or None, got 3 for key 'c"):
         replayed(tmp_path, topology)
 
 

@@ -9,7 +9,7 @@ from kstreams_replay.state.records.drop_reasons import DropReason
 
 WRITTEN = {
     "negative-timestamp", "null-key", "null-value", "null-foreign-key", "stale-response", "out-of-order-version",
-    "expired-version", "expired-in-store", "expired-window", "late", "processing-exception",
+    "expired-version", "expired-in-store", "expired-window", "late", "processing-exception", "no-partition",
 }  # fmt: skip
 
 

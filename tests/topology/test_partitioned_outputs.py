@@ -1,0 +1,168 @@
+"""An output whose to() says a partitioner or a number of partitions: where its records are, and what is refused."""
+
+import pytest
+
+from kstreams_replay import (
+    Consumed,
+    LocalRunner,
+    Produced,
+    Serde,
+    StreamsBuilder,
+    TimeWindows,
+    Topology,
+    TopologyTestDriver,
+    replay,
+)
+from kstreams_replay.expectations.verdicts import check_increment
+from kstreams_replay.jobs.history.committed_tables import read_table
+from kstreams_replay.orchestration.facts import replay_facts
+from kstreams_replay.state.errors import TopologyError
+from kstreams_replay.state.tables.warehouse import Warehouse
+from tests.planted import Landed, plant
+
+TEXT = Serde.string()
+WORDS = Consumed(TEXT, TEXT)
+
+
+def as_value_says(topic, key, value, partitions):
+    """ "key" is None, digits are partitions; of no digits there are none."""
+    return None if value == "key" else {int(digit) for digit in value}
+
+
+def to_three(builder):
+    builder.stream("in", WORDS).to("out", partitioner=as_value_says, partitions=3)
+
+
+def written(path, topology, values, *, max_records=None, columns=("partition", "offset", "key", "value")):
+    """Rows of ``out``, of records of key "a" that lie in two partitions in turn."""
+    warehouse = Warehouse(path)
+    landed = [Landed(number % 2, b"a", value.encode(), number) for number, value in enumerate(values)]
+    plant(warehouse, "in", landed, partitions=2)
+    list(replay(warehouse, topology, pipeline="p", runner=LocalRunner(), idle="proceed", max_records=max_records))
+    rows = read_table(warehouse, "p", "outputs/out").to_pylist()
+    return sorted(tuple(row[name] for name in columns) for row in rows), warehouse
+
+
+@pytest.mark.parametrize("max_records", [None, 1])
+def test_records_are_where_the_partitioner_says_in_one_several_or_none(tmp_path, max_records):
+    builder = StreamsBuilder()
+    to_three(builder)
+
+    got, warehouse = written(tmp_path, builder.build(), ["2", "02", "", "key", "0"], max_records=max_records)
+
+    assert got == [
+        (0, 0, "a", "02"),
+        (0, 1, "a", "0"),
+        (1, 0, "a", "key"),  # murmur2 of "a" is 1 modulo 3
+        (2, 0, "a", "2"),
+        (2, 1, "a", "02"),
+    ]
+    dropped = read_table(warehouse, "p", "dropped").to_pylist()
+    assert [(row["reason"], row["topic"], row["partition"], row["offset"], row["is_record"]) for row in dropped] == [
+        ("no-partition", "in", 0, 1, True)
+    ]
+    verdicts = check_increment(warehouse, "p", replay_facts(builder.build()), engine="plain")
+    assert [verdict.answer for verdict in verdicts if verdict.guarantee == "G10"] == ["true"]
+
+
+def test_the_guarantee_of_partitions_by_key_is_not_asked_where_a_partitioner_chooses(tmp_path):
+    builder = StreamsBuilder()
+    stream = builder.stream("in", WORDS).repartition(name="r", partitions=3, partitioner=as_value_says)
+    stream.to("out")
+    topology = builder.build()
+
+    _, warehouse = written(tmp_path, topology, ["2", "0"])
+
+    verdicts = check_increment(warehouse, "p", replay_facts(topology), engine="plain")
+    assert [verdict.answer for verdict in verdicts if verdict.guarantee == "G10"] == ["true"]
+
+
+def test_without_a_partitioner_records_are_in_the_partition_of_their_key(tmp_path):
+    builder = StreamsBuilder()
+    builder.stream("in", WORDS).to("out", partitions=3)
+
+    got, _ = written(tmp_path, builder.build(), ["x", "y"])
+
+    assert got == [(1, 0, "a", "x"), (1, 1, "a", "y")]
+
+
+def test_a_topic_that_is_read_again_has_its_partitioner(tmp_path):
+    builder = StreamsBuilder()
+    builder.stream("in", WORDS).to("mid", Produced.as_("write").with_stream_partitioner(as_value_says), partitions=4)
+    builder.stream("mid", WORDS).to("out")
+
+    got, _ = written(tmp_path, builder.build(), ["3", "13"], columns=("partition", "value"))
+
+    assert got == [(1, "13"), (3, "13"), (3, "3")]
+
+
+def test_topics_chosen_by_the_record_have_the_partitioner(tmp_path):
+    builder = StreamsBuilder()
+    builder.stream("in", WORDS).to(
+        lambda value: "out" if value else "rest", topics=["out", "rest"], partitioner=as_value_says, partitions=3
+    )
+
+    got, _ = written(tmp_path, builder.build(), ["2", "01"], columns=("partition", "value"))
+
+    assert got == [(0, "01"), (1, "01"), (2, "2")]
+
+
+def test_a_sink_of_the_processor_api_has_a_partitioner(tmp_path):
+    topology = Topology().add_source("words", WORDS, "in")
+    topology.add_sink("write", "out", "words", partitioner=as_value_says, partitions=3)
+
+    got, _ = written(tmp_path, topology, ["2", "01"], columns=("partition", "value"))
+
+    assert got == [(0, "01"), (1, "01"), (2, "2")]
+
+
+def test_kafka_sees_a_sink_and_nothing_else():
+    builder, plain = StreamsBuilder(), StreamsBuilder()
+    to_three(builder)
+    plain.stream("in", WORDS).to("out")
+
+    assert builder.build().describe() == plain.build().describe()
+    assert builder.build().fingerprint != plain.build().fingerprint
+
+
+def test_the_test_driver_has_one_partition():
+    builder = StreamsBuilder()
+    builder.stream("in", WORDS).to("out", partitioner=lambda topic, key, value, partitions: len(value) % partitions)
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe_key_values("in", [("a", "x"), ("b", "xx")])
+
+    assert [record.value for record in driver.read_outputs("out")] == ["x", "xx"]
+
+
+# --- refused -----------------------------------------------------------------------------------------------------
+
+
+def refused(call, match):
+    def built():
+        builder = StreamsBuilder()
+        call(builder.stream("in", WORDS))
+        builder.build()
+
+    with pytest.raises(TopologyError, match=match):
+        built()
+
+
+def test_what_is_no_partitioner_and_no_number_is_refused():
+    refused(lambda stream: stream.to("out", partitioner=lambda key: 0), r"topic, key, value, partitions")
+    refused(lambda stream: stream.to("out", partitions=0), r"to\(\): expected 1 partition or more, got 0")
+
+
+def test_two_partitioners_of_one_topic_are_refused():
+    def twice(stream):
+        stream.to("out", partitioner=as_value_says)
+        stream.to("out")
+
+    refused(twice, r"topic 'out': expected every to\(\) to say the same partitioner and number of partitions")
+
+
+def test_windowed_keys_are_refused():
+    def windowed(stream):
+        counts = stream.group_by_key().windowed_by(TimeWindows.of_size(5)).count()
+        counts.to_stream().to("out", partitions=2)
+
+    refused(windowed, "expected plain keys in a topic that the topology reads, or to whose partitions it writes")
