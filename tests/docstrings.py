@@ -1,4 +1,4 @@
-"""What the docstrings of public code leave out: themselves, parameters, fields, errors; for kernels, dtypes and shapes.
+"""What the docstrings of public code leave out: themselves, parameters, fields, errors; of kernels, dtypes and shapes.
 
 Owns the places that are read, and what counts as said. A parameter is named by the docstring of its function or of the
 class; an error by its class. A method without a docstring has that of the method it overrides. Rule: a docstring names
@@ -17,7 +17,7 @@ from types import FunctionType
 from typing import Any
 
 import kstreams_replay
-from tests.source_tree import files
+from tests.source_tree import files, modules
 
 PACKAGE = "kstreams_replay"
 DSL = "jobs/topology/dsl/"
@@ -138,3 +138,52 @@ def within(node: ast.AST) -> Iterator[ast.AST]:
         if not isinstance(child, ast.FunctionDef | ast.Lambda | ast.ClassDef):
             yield child
             yield from within(child)
+
+
+# --- kernels -----------------------------------------------------------------------------------------------------
+
+_DTYPE = r"\b(?:u?int(?:8|16|32|64)|float64|bool)\b"
+_SHAPE = r"\([^()]*,[^()]*\)"
+_BUNDLE = r"\b(?:[A-Z][a-z]+)+\b|\b[Tt]uples?\b"
+
+
+def kernel_modules() -> dict[str, ast.Module]:
+    """Modules of kernels by path: jobs/kernels, and those beside operators and folds."""
+    return {
+        path: tree
+        for path, tree in modules().items()
+        if path.startswith("jobs/kernels/") or (path.startswith("jobs/") and path.endswith("_kernel.py"))
+    }
+
+
+def kernel_findings(path: str, tree: ast.Module) -> Iterator[str]:
+    """A line for each array of a kernel of which neither its docstring nor the module's says dtype and shape, or the
+    bundle (a NamedTuple, which has a dtype a field).
+    """
+    above = ast.get_docstring(tree) or ""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and any("kernel" in ast.unparse(each) for each in node.decorator_list):
+            said = re.sub(r"\s+", " ", f"{ast.get_docstring(node) or ''} {above}")
+            for name in arrays(node):
+                if not says_array(name, said):
+                    yield f"{path}:{node.lineno} {node.name}: {name}"
+
+
+def arrays(node: ast.FunctionDef) -> list[str]:
+    """Parameters that the function indexes, measures, unpacks, or reads a field of."""
+    used = set()
+    for each in ast.walk(node):
+        if isinstance(each, ast.Subscript | ast.Attribute | ast.Starred):
+            used.add(getattr(each.value, "id", None))
+        if isinstance(each, ast.Assign) and any(isinstance(target, ast.Tuple) for target in each.targets):
+            used.add(getattr(each.value, "id", None))
+    return [each.arg for each in node.args.args if each.arg in used]
+
+
+def says_array(name: str, docstring: str) -> bool:
+    """Whether a sentence has the name, then (perhaps after other names) a dtype, and a shape; or a bundle."""
+    for found in re.finditer(rf"``{re.escape(name)}``((?:(?:,|,? and| or) ``\w+``)*)([^`.;]*)([^.;]*)", docstring):
+        is_typed = re.search(_DTYPE, found[2]) and re.search(_SHAPE, found[2] + found[3])
+        if is_typed or re.search(_BUNDLE, found[2]):
+            return True
+    return False

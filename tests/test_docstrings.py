@@ -9,8 +9,10 @@ import click
 import pytest
 
 from kstreams_replay.orchestration.cli.main import _replay
-from tests.docstrings import findings, of_class, public_objects
+from tests.docstrings import findings, kernel_findings, kernel_modules, of_class, public_objects, says_array
 from tests.source_tree import refuse
+
+pytestmark = pytest.mark.xdist_group("source tree")  # read and parsed once
 
 
 def test_no_docstring_leaves_out_a_parameter_a_field_or_an_error():
@@ -32,6 +34,16 @@ def test_every_command_and_each_of_its_arguments_and_options_has_a_help():
 
     assert len(commands) > 20
     assert without == []
+
+
+def test_every_array_of_a_kernel_has_a_dtype_and_a_shape_or_is_a_bundle():
+    kernels = kernel_modules()
+
+    assert len(kernels) > 25
+    refuse(
+        [line for path, tree in kernels.items() for line in kernel_findings(path, tree)],
+        "Say it in the docstring of the kernel or of its module, for example ``key`` int32 (rows,):",
+    )
 
 
 # --- the check itself ------------------------------------------------------------------------------------------
@@ -85,3 +97,19 @@ def test_a_method_has_the_docstring_of_the_one_it_overrides_and_a_class_needs_it
 )
 def test_the_face_the_dsl_and_the_operator_interface_are_read(name):
     assert name in public_objects()
+
+
+@pytest.mark.parametrize(
+    ("docstring", "is_said"),
+    [
+        ("``key`` int32 (rows,).", True),
+        ("``key`` and ``time`` int64 (rows,).", True),
+        ("``key`` int32, ``time`` int64 (rows,).", True),
+        ("``key`` has the fields of KeyBytes.", True),
+        ("``key`` int32.", False),
+        ("``key`` of every row. ``time`` int64 (rows,).", False),
+        ("``time`` int64 (rows,).", False),
+    ],
+)
+def test_an_array_is_said_with_its_dtype_and_shape(docstring, is_said):
+    assert says_array("key", docstring) is is_said

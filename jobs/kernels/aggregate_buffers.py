@@ -2,6 +2,8 @@
 
 Owns the bundles that all of them fill, and their allocation. Rule: a bundle is allocated for the most that one call may
 write; ``totals`` says how much of it the call has written.
+
+Arrays: ``refusals`` has the fields of Refusals. ``totals`` is int64 (4,).
 """
 
 import functools

@@ -3,6 +3,11 @@
 Rule: what a record sends to repartition topics is queued there in the order sent. Then, until all queues are empty,
 the next row is the head with the smallest timestamp; ties follow the shape of a java.util.PriorityQueue. What
 goes through no queue is taken at once, depth first.
+
+Arrays, all int64. By landed record: ``first_begin`` and ``first_end`` int64 (landed,). By row: ``begin``, ``end``,
+``queue``, ``time``, ``following`` and ``sequence`` int64 (rows,); ``rows`` is a tuple of them. By queue: ``heads``,
+``tails``, ``head_time`` and ``heap`` int64 (queues,); ``queues`` is a tuple of these and of the number in the heap,
+int64 (1,), or their number. ``stack`` int64 (queues + 1, 2).
 """
 
 import numpy as np

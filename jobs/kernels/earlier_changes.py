@@ -2,6 +2,8 @@
 
 Rule: ``earlier[row]`` is the row of the previous change of the same key and window. ``NONE_HERE``: the batch has
 none, but the table may have had the row before it. ``NEW``: the table had no such row when the change came.
+
+Arrays: ``key`` int32, ``start`` int64, ``end`` int64 and ``earlier`` int32 (changes,). ``newest`` int32 (places,).
 """
 
 import numpy as np

@@ -1,6 +1,8 @@
 """Two batches in the order of their causes.
 
 Rule: of rows of one cause those of the first batch come first, and those of one batch stay in their order.
+
+Arrays: ``first`` int32 and ``second`` int32 (rows of that batch,). ``which`` int8 and ``row`` int64 (rows of both,).
 """
 
 from ...state.compilation.kernel_compilation import kernel

@@ -1,4 +1,8 @@
-"""Murmur3 of 128 bits as Kafka Streams hashes a left value in a foreign-key join (its Murmur3.hash128)."""
+"""Murmur3 of 128 bits as Kafka Streams hashes a left value in a foreign-key join (its Murmur3.hash128).
+
+Arrays: ``data`` uint8 (bytes,), ``offsets`` int64 (rows + 1,), ``valid`` bool (rows,). ``first`` uint64 and ``second``
+uint64 (rows,).
+"""
 
 import numpy as np
 import pyarrow as pa

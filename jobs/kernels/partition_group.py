@@ -2,6 +2,10 @@
 
 Rule: the queue whose head has the smallest timestamp is taken from; equal ones by the shape of a
 java.util.PriorityQueue (sift up while the parent is larger, sift down while a child is smaller, strictly).
+
+Arrays: ``heap`` int64, ``head_time`` int64, ``ends`` int64 and ``beyond`` int64 (queues,); ``heads`` is a tuple of two
+int64 (queues,). ``times`` int64 (rows,) of all queues, one queue after the other. ``which`` int16 (rows to take,).
+``progress`` int64 (2,).
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,8 @@
-"""The end of a slot: when a store counts a put as expired, how a slot is freed, and what stays behind."""
+"""The end of a slot: when a store counts a put as expired, how a slot is freed, and what stays behind.
+
+Arrays: ``slots`` has the fields of SlotColumns, of which ``s_flags`` uint8 and ``free`` int32 are (slots,) and
+``counts`` int64 is (3,).
+"""
 
 from ...state.compilation.kernel_compilation import inner_kernel, kernel
 from ...state.stores.slot_index import delete

@@ -3,6 +3,9 @@
 Rule: stream time is the largest time of the records taken so far, tape time that of all records. A record that is taken
 is as late as it is behind stream time from before it, or not at all. Latenesses are counted in classes: one for each
 millisecond up to 15, then eight for every doubling. So the largest of a class is at most an eighth above the others.
+
+Arrays: ``time_ms`` int64, ``takes`` bool, ``is_record`` bool, ``stream_time_ms`` int64 and ``tape_time_ms`` int64
+(rows,). ``counters`` int64 (5,), ``late_classes`` int64 (LATE_CLASSES,).
 """
 
 from ...state.compilation.kernel_compilation import kernel

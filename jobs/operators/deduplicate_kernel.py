@@ -4,6 +4,10 @@ Rule, in this order: stream time advances to the record's time, also for a recor
 than ``stream time - interval`` are expired (they are not looked at, and removed later). A record without an identity
 passes. So does one that is processed again, which is one at the coordinates of the entry. One at most the interval away
 from the entry, before or after, is a duplicate. Any other passes, and becomes the entry unless it is itself too old.
+
+Arrays: ``rows`` is a tuple of key int32, id int32, time int64, topic int16, offset int64 and record int64 (rows,).
+``entries`` is a tuple of topic int16, offset int64 and record int64 (slots,). ``slots`` has the fields of SlotColumns.
+``passes`` bool (rows,), ``totals`` int64 (2,).
 """
 
 from ...state.compilation.kernel_compilation import kernel

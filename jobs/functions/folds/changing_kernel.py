@@ -2,6 +2,10 @@
 
 Rule: numbers that are not null are added and subtracted; a count counts values, nulls included. As
 Kafka's subtractors, it goes below what was added where more is taken back than was there.
+
+Arrays: ``program`` has the fields of Program. ``rows`` int64 or float64 and ``valid`` bool (rows,). ``state`` int64 or
+float64 and ``state_valid`` bool (slots,). ``wanted`` and ``wanted_old`` int64 (updates,). ``new`` and ``old`` int64 or
+float64, ``new_valid`` and ``old_valid`` bool (results that are wanted,).
 """
 
 from ....state.compilation.kernel_compilation import kernel

@@ -2,6 +2,11 @@
 
 Rule: a null input changes nothing in a sum, a minimum or a maximum; a count counts it; first and last take it.
 ``wanted[u]`` is where the new value of update u goes, or -1; ``wanted_old`` the same for its old value.
+
+Arrays: ``program`` has the fields of Program. ``values`` int64 or float64, ``by`` int64, ``valid`` bool and
+``by_valid`` bool (rows,). ``state`` int64 or float64, ``state_by`` int64 and ``state_valid`` bool (slots,). ``wanted``
+int64 and ``wanted_old`` int64 (updates,). ``new`` and ``old`` int64 or float64, ``new_valid`` bool and ``old_valid``
+bool (results that are wanted,).
 """
 
 from ....state.compilation.kernel_compilation import inlined_kernel, kernel

@@ -2,6 +2,9 @@
 
 Rule: as in jobs/kernels/earlier_changes.py, without a look-up: what begins in a slot, and what continues there with
 other bounds, is a new row of the table.
+
+Arrays: ``program`` has the fields of Program. ``key`` int32, ``start`` int64, ``end`` int64 and ``earlier`` int32
+(updates,). ``newest`` int32 (slots,).
 """
 
 import numpy as np

@@ -3,6 +3,9 @@
 Rule: ``head[key code]`` is the window that ends last, ``following[slot]`` the one that ends before it; NO_SLOT ends a
 list; a long list has a skip list (state/stores/skip_lists.py). Windows of one length have the same order by start.
 ``lists``: (head, following, skip_lists).
+
+Arrays: ``slots`` has the fields of SlotColumns. ``lists``: a tuple of head int32 (keys,), following int64 (slots,) and
+the skip lists. ``order`` int64 (slots,); of ``relink``, the live slots.
 """
 
 from ....state.compilation.kernel_compilation import inlined_kernel, inner_kernel, kernel

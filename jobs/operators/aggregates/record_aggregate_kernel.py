@@ -3,6 +3,10 @@
 Rule: a null key or a null value is refused; every other record updates its key's aggregate and forwards it, with the
 larger of its own time and the aggregate's. With a history retention (a versioned store), an update older than ``store
 time - retention`` is refused.
+
+Arrays: ``rows`` is a tuple of key int32, time int64 and valid bool (rows,), and of the two bounds. ``totals`` int64
+(4,). ``slots`` has the fields of SlotColumns, ``updates`` of RecordUpdates, ``program`` of Program, ``refused`` of
+Refused.
 """
 
 from typing import NamedTuple

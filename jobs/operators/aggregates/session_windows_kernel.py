@@ -5,6 +5,11 @@ inclusive). The merged session is refused iff ``end < stream time - grace - gap`
 tombstones of all merged sessions go first, by ascending end, then the merged session; a second record at the only time
 of a one-point session makes no tombstone. A session is visible while ``end >= store time - reach + 1``.
 A null key is refused before the clock moves; null values are taken.
+
+Arrays: ``rows`` has the fields of Rows, ``windows`` of Windows, ``asked`` of Asked, ``closing`` of Closing, ``slots``
+of SlotColumns, ``updates`` of WindowUpdates, ``program`` of Program, ``refusals`` of Refusals. ``lists``: a tuple as in
+slots_by_key_kernel, head int32 (keys,) first. ``found`` int32 (slots,). ``totals`` int64 (4,). ``session``: a tuple of
+five integers, (row, key, start, end, stream time); ``written``: a tuple of two.
 """
 
 from typing import NamedTuple

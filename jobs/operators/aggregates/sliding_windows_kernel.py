@@ -9,6 +9,12 @@ right window ``[t + 1, ...]``, which is a copy of what was there before it and i
 rising start. A record is refused whole if ``t + difference < stream time - grace``. Null keys and values are refused
 before the clock moves. The store shows windows from its own newest start less the retention on; one made before that is
 forwarded and not stored.
+
+Arrays: ``rows`` is a tuple of key int32, time int64 and valid bool (rows,), and of the two bounds. ``slots`` has the
+fields of SlotColumns, ``updates`` of WindowUpdates, ``program`` of Program, ``refusals`` of Refusals, ``into`` of
+Written. ``lists``: a tuple as in slots_by_key_kernel, head int32 (keys,) first. ``found`` int32 and ``s_start`` int64
+(slots,). ``store_time`` int64 (rows,). ``totals`` int64 (5,). ``windows``, ``kept``, ``asked``, ``record`` and
+``bounds``: tuples of numbers.
 """
 
 from typing import NamedTuple

@@ -6,6 +6,9 @@ start <= t. A window takes the record while ``start + size > stream time - grace
 record itself; else that window refuses it. A null key is refused before the clock moves. Null values are taken.
 A window that starts before ``newest start - hidden`` is not shown by the store: it begins again, is forwarded and is
 not stored. That happens only where another stream with a stream time of its own shares the store.
+
+Arrays: ``rows`` has the fields of Rows, ``slots`` of SlotColumns, ``updates`` of WindowUpdates, ``program`` of Program,
+``refusals`` of Refusals. ``totals`` int64 (4,). ``windows``, ``kept`` and ``asked``: tuples of numbers.
 """
 
 from ....state.compilation.kernel_compilation import kernel

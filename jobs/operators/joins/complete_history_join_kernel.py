@@ -4,6 +4,10 @@ Rule: a version that is put is valid up to the next one of its key. It is joined
 showed at its beginning, and with every version of the other table that began in that time. Each of them is one result,
 at the time at which the later of the two began, the oldest first. Where the other table no longer keeps its version of
 so long ago, the first result is at the oldest time that it keeps. A last one is what follows at the version's end.
+
+Arrays: ``merged`` is a tuple of which int8 and row int64 (changes of both,). ``changes``: a tuple of Puts for each
+side, ``stores``: of VersionColumns; ``retentions``: a tuple of two numbers. ``versions`` has the fields of
+VersionColumns, and so have ``mine`` and ``other``; ``journal`` those of Journal, ``results`` those of Results.
 """
 
 from typing import NamedTuple

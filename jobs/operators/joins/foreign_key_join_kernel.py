@@ -4,6 +4,12 @@ SubscriptionJoin and ForeignTableJoin of Kafka Streams).
 Rule: a subscription is put or removed in the order of arrival, then answered with the current right value. A change of
 a right value is sent to every subscription of its key, by rising serialized primary key. The subscriptions of a key are
 a list of slots, put in order when they are asked for and not before.
+
+Arrays: ``which`` int8 and ``rows`` int64 (rows of both,). ``subscriptions`` has the fields of Asked, ``changes`` of
+RightChanges, ``store`` of SubscriptionColumns, ``lists`` of KeyLists, ``answers`` of Answers. ``keys``: a tuple of data
+uint8 (bytes,) and offsets int64 (keys + 1,). ``totals`` int64 (3,). ``slots`` int64 (slots to enter,), of ``_merge``
+int32 (slots,). ``merged`` int32 (slots,). ``slot_keys`` int64 and ``primary`` int64 (slots,). ``bounds``: a tuple of
+three numbers.
 """
 
 from typing import NamedTuple

@@ -8,6 +8,9 @@ grace, is over. Else it waits (of JoinWindows.of: it never waits). Then it is st
 newest time - retention + 1``; a put at or before that limit is refused. Stream time is that of both sides and moves on
 before any check. A null key or a null value is refused, except that a null key of an outer side continues alone; a null
 value moves the time of an in-memory store.
+
+Arrays: ``rows`` int64 (rows, 7), ``row`` int64 (7,), ``windows`` int64 (10,), ``totals`` int64 (10,). ``pairs`` int64
+(room, 5), ``refusals`` int64 (room, 5). ``store`` has the fields of RecordColumns, ``unmatched`` of Unmatched.
 """
 
 import numpy as np

@@ -10,6 +10,10 @@ that is still there, so later ones wait longer than they must.
 The records that may wait in a call are known beforehand, and so is their position in the order (their *rank*). Each
 side has a tree of bits, one bit a rank, which is set while the record waits. Nothing is sorted or moved while records
 come.
+
+Arrays: ``order`` int32 and ``spare`` int32 (ranks,). ``rows``, of the sort: a tuple of time, side and key, each int64
+(rows,); of ``mark_all`` int64 (slots, columns). ``keys``: a tuple of data uint8 (bytes,) and offsets int64 (keys + 1,).
+``trees`` bool (2, 2 * leaves). ``slots`` int32 (slots that wait,). ``unmatched`` has the fields of Unmatched.
 """
 
 from typing import NamedTuple

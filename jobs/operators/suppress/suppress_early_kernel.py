@@ -7,6 +7,11 @@ serialized (windowed) key. So it may be the change just put that leaves.
 
 Here the row at which an entry leaves is not known beforehand, so the entries are in a binary heap. Only its top ever
 leaves and a buffer time never changes, so an entry need not be found in it.
+
+Arrays: ``rows`` has the fields of Changes, ``sizes`` of Sizes, ``keys`` of KeyBytes, ``slots`` of SlotColumns,
+``entries`` of EntryColumns, ``queue`` of Heap, ``emitted`` of Leaving. ``totals`` int64 (11,), as in suppress_kernel.
+``s_key`` int64, ``s_start`` int64, ``s_end`` int64 and ``e_due`` int64 (slots,). ``slots_alive`` int64 (live slots,).
+``limits``: a tuple of two numbers.
 """
 
 import numpy as np

@@ -11,6 +11,13 @@ Stream time never goes back and an entry's buffer time never changes, so the row
 when it is put. No queue is kept, and the entries that leave are put in order once a call, by counting. Most entries
 come and leave within one call, so the entries of a call are in its own arrays, in the order of arrival. Only those that
 stay take a slot of the buffer.
+
+Arrays: ``rows`` has the fields of Changes, ``sizes`` of Sizes, ``keys`` of KeyBytes, ``slots`` of SlotColumns,
+``entries`` of EntryColumns, ``held`` of Held, ``left`` of Leaving, ``stays`` of Staying. By row: ``observed`` int64,
+``earlier`` int32, ``number_of`` int32, ``puts`` int8, ``bytes_put`` int64, ``goes`` int32, ``bytes_gone`` int64 and
+``valid`` bool (rows,). ``weighed`` int64 (entries, 3). ``e_reference`` int64 (slots,), ``order`` int32 (results,).
+``totals`` int64 (11,). ``data`` uint8 (bytes,), ``offsets`` int64 (values + 1,). ``keeps`` and ``limits``: tuples of
+two.
 """
 
 import numpy as np

@@ -4,6 +4,11 @@ InMemoryTimeOrderedKeyValueChangeBuffer (BufferKey). Rule: windows of one end le
 large group is put in order by counting digits. The digits are those of the buffer time, and of the first eight bytes
 behind the prefix that all their keys share. Those that are still equal then, and small groups, are compared as a whole.
 Sessions leave by twos and threes, whose buffer times nearly always differ: such a group is sorted as it is.
+
+Arrays: ``left`` has the fields of Leaving, ``keys`` of KeyBytes. ``column`` int32 or int64 and ``order`` int32
+(results,). ``group`` int32 (entries,). ``s_key`` int32 or int64, ``s_start`` int64, ``s_end`` int64 and ``e_due`` int64
+(slots,). Tuples of two arrays: ``slots`` int32, ``dues`` int64, ``words`` uint64 (entries,); ``numbers``: a tuple, one
+of the last two. ``counts`` int64 (2 ** 11,). ``spare`` is a tuple of these four.
 """
 
 import numpy as np

@@ -6,6 +6,9 @@ that takes from a group without an aggregate causes a deletion.
 
 A versioned store (KIP-889) refuses a result older than its stream time less its history retention. One that is older
 than its group's last deletion is kept as history only. In both cases the group's aggregate is unchanged.
+
+Arrays: ``at`` int64 (changes,), ``amount`` int64 (slots,), ``clock`` int64 (1,). ``changes`` and ``result`` have the
+fields of Amounts, ``groups`` of Groups.
 """
 
 from typing import NamedTuple

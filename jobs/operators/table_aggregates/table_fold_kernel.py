@@ -3,6 +3,9 @@
 Rule: what a change replaced is taken back first, if its group has an aggregate; then what is new is added, to an empty
 one if the group has none. Every change causes a result; one that takes from a group without an aggregate causes a
 deletion. In a versioned store the result is made beside the group's aggregate, which it becomes if the store takes it.
+
+Arrays: ``at`` int64 (changes,), ``clock`` int64 (1,). ``changes``: a tuple of time int64, valid bool and old_valid bool
+(changes,). ``groups`` has the fields of Groups, ``program`` of Program, ``result`` of Results.
 """
 
 from typing import NamedTuple

@@ -3,6 +3,11 @@
 Rule: while a key waits in the buffer it is what the first change that waits replaced, else what the table above shows.
 An entry is there from its first change on, and until all below have got what it emits. Of final results some entries
 leave in silence: those whose window's end is ``<= stream time - wait`` are gone when the next change comes.
+
+Arrays: ``merged`` is a tuple of which int8 and row int64 (all rows,). ``changes`` is a tuple of slot int64, time int64
+and old valid bool (changes,). ``c_at`` int64 and ``old_valid`` bool (changes,) are two of these. ``leaving`` int64
+(emissions,). ``asked`` int64, ``found`` int64 and ``is_held`` bool (rows that ask,). ``ends`` int64, ``s_flags`` uint8,
+``reference`` int64 and ``newest`` int64 (slots,). ``clock``: a tuple of two numbers.
 """
 
 from ....state.compilation.kernel_compilation import inner_kernel, kernel

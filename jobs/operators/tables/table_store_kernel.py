@@ -2,6 +2,11 @@
 
 Rule: a put replaces, whatever its time; a reader sees the puts before it and none after. Windows that a window store
 would have forgotten by then are not seen: those whose start (a session's end) is ``<= newest one put - retention``.
+
+Arrays: ``at`` int64, ``time`` int64, ``valid`` bool and ``before`` int64 (puts,); ``puts`` is a tuple of the first
+three. ``merged`` is a tuple of which int8 and row int64 (all rows,). ``asked`` int64, ``found`` int64 and
+``found_time`` int64 (rows that ask,). ``s_time`` int64, ``s_flags`` uint8, ``reference`` int64, ``bound`` int64 and
+``newest`` int64 (slots,). ``clock``: a tuple of two numbers.
 """
 
 from ....state.compilation.kernel_compilation import kernel

@@ -6,6 +6,11 @@ Of equal times the later put replaces the earlier. A lookup as of a time before 
 finds only a latest version that is old enough. Kafka's store keeps no trace of a tombstone at the very time of the
 latest version unless history ends there. Of a tombstone on an empty key it keeps a *mark* ``[t, t)``, which is removed
 when a version joins it. Both are kept here.
+
+Arrays: ``rows`` and ``puts`` have the fields of Puts, ``versions`` of VersionColumns, ``journal`` of Journal.
+``answers`` int64 and ``old`` int64 (puts,). ``merged`` is a tuple of which int8 and row int64 (all rows,). ``asked`` is
+a tuple of key int32 and time int64 (lookups,), ``found`` one of two int64 (lookups,). ``column`` int64 is one of the
+columns of ``versions`` (slots,), or of the heads (keys,).
 """
 
 from typing import NamedTuple
