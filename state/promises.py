@@ -61,7 +61,8 @@ class Suppressed:
     """Every window that changes in the store ``aggregate`` waits in the buffer ``table`` or leaves to each of
     ``outputs``, which have all that leaves, under the same key and window. ``wait_ms``: from a window's end to its
     close.
-    ``may_be_null``: windows without a value leave in silence.
+    ``may_be_absent``: a window may be in neither, as one without a value leaves in silence, and one that is emitted on
+    window close comes no earlier.
     """
 
     table: str
@@ -69,7 +70,7 @@ class Suppressed:
     outputs: tuple[str, ...]
     wait_ms: int
     are_sessions: bool
-    may_be_null: bool
+    may_be_absent: bool
 
 
 @dataclass(frozen=True, slots=True)

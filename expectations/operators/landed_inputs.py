@@ -9,7 +9,7 @@ import polars as pl
 
 from ...state.promises import Input
 from ...state.tables.data_files import DataFile
-from ...state.tables.names import LANDED, TableName
+from ...state.tables.names import DROPPED, LANDED, TableName
 from ...state.tables.parquet_reader import open_file
 from ...state.times import END_OF_TIME_MS
 from ..audits import Scope
@@ -66,6 +66,21 @@ def at_offsets(scope: Scope, given: Input, places: pl.DataFrame, *more: str) -> 
     mine = [file for file in files if file.partition in spans and file.may_hold("offset", *spans[file.partition])]
     found = _read(scope, path, mine, given, more)
     return found.join(places.select("partition", "offset").unique(), on=["partition", "offset"], how="semi")
+
+
+def without_refused(scope: Scope, given: Input, found: pl.DataFrame) -> pl.DataFrame:
+    """``found`` records of ``given`` without those that an operator refused, up to this increment: for their keys or
+    values, or as late ones.
+    """
+    low, high = found["offset"].min(), found["offset"].max()
+    if not isinstance(low, int) or not isinstance(high, int):
+        return found
+    path, topic = scope.tables.dropped, TableName(given.table).name
+    files = [file for file in scope.files(DROPPED, path) if file.records and file.may_hold("offset", low, high)]
+    if not files:
+        return found
+    refused = scope.scan(path, files, ["topic", "offset"]).filter(pl.col("topic") == topic).select(PLACE).collect()
+    return found.join(refused.unique(), on=PLACE, how="anti")
 
 
 def own_records(scope: Scope, given: Input, *more: str) -> pl.DataFrame:

@@ -37,7 +37,7 @@ def audit_nothing_vanishes(scope: Scope, who: Promised, promise: Suppressed) -> 
     for output in promise.outputs:
         final = scope.own_rows(output, ["key", *WINDOW])
         finals += final.height
-        if not promise.may_be_null:  # what became null leaves in silence, though its window is in the store
+        if not promise.may_be_absent:  # it has been in the store alone
             vanished = pl.concat([vanished, _without(changed, _of_all(waiting, final))])
         gone = _without(due, _of_all(final))
         if promise.are_sessions:

@@ -18,7 +18,7 @@ from ...state.promises import Input, JoinedStreams
 from ..audits import Audit, Scope, Unchecked
 from ..facts import ReplayFacts
 from ..guarantee import About, Guarantee, Rule
-from .landed_inputs import SCHEMA, at_offsets, begin_of, records
+from .landed_inputs import SCHEMA, at_offsets, begin_of, records, without_refused
 
 GROUP = ["partition", "cause_offset", "record_time_ms"]
 TIME = ["partition", "record_time_ms"]
@@ -35,7 +35,7 @@ def audit_stream_join_pairs(scope: Scope, promise: JoinedStreams) -> Audit | Unc
     lowest, highest = rows["record_time_ms"].min(), rows["record_time_ms"].max()
     assert isinstance(lowest, int)
     assert isinstance(highest, int)
-    reach = promise.before_ms + promise.after_ms
+    reach = max(promise.before_ms, promise.after_ms, promise.before_ms + promise.after_ms)
     inputs = (promise.left, promise.right)
     sides = [records(scope, each, lowest - reach, highest + reach) for each in inputs]
     left, right = (side.filter(pl.col("key").is_not_null()) for side in sides)
@@ -60,14 +60,17 @@ def _pairs(scope: Scope, given: Input, rows: pl.DataFrame, others: pl.DataFrame,
     """GROUP of every pair of a cause, as a record of this side, with a record of the other one."""
     places = rows.select("partition", pl.col("cause_offset").alias("offset")).unique()
     causes = at_offsets(scope, given, places).filter(pl.col("key").is_not_null())
-    met = _met(causes, others, back, ahead)
+    met = _met(causes, others, back, ahead, earliest=0)
     later = pl.max_horizontal("timestamp", "timestamp_right")
     return met.select("partition", pl.col("offset").alias("cause_offset"), later.alias("record_time_ms"))
 
 
-def _met(side: pl.DataFrame, others: pl.DataFrame, back: int, ahead: int) -> pl.DataFrame:
-    """Pairs of records of one key, of which the other one is in ``[time - back, time + ahead]``."""
-    span = pl.col("timestamp_right").is_between(pl.col("timestamp") - back, pl.col("timestamp") + ahead)
+def _met(side: pl.DataFrame, others: pl.DataFrame, back: int, ahead: int, earliest: int | None = None) -> pl.DataFrame:
+    """Pairs of records of one key, of which the other one is in ``[time - back, time + ahead]``. ``earliest``: Kafka
+    takes this for an end before it, as where ``ahead`` is below 0.
+    """
+    end = pl.max_horizontal(pl.col("timestamp") + ahead, pl.lit(earliest, pl.Int64))
+    span = pl.col("timestamp_right").is_between(pl.col("timestamp") - back, end)
     return side.join(others, on=RECORD, how="inner").filter(span)
 
 
@@ -94,9 +97,10 @@ def _alone(
         before = others.join(begins, on="partition", how="left").filter(
             pl.col("offset") < pl.col("_begin").fill_null(0)
         )
-        met = side.clear() if promise.emits_at_once else _met(side, before.drop("_begin"), back, ahead)
+        before = without_refused(scope, beside, before.drop("_begin"))
+        met = side.clear() if promise.emits_at_once else _met(side, before, back, ahead)
         causes = at_offsets(scope, given, places)
-        with_partner = _met(causes, others, back, 0).select("partition", "offset").unique()
+        with_partner = _met(causes, others, back, min(ahead, 0)).select("partition", "offset").unique()
         causes = causes.join(with_partner, on=["partition", "offset"], how="anti")
         free = side.join(met.select("partition", "offset").unique(), on=["partition", "offset"], how="anti")
         both = pl.concat([free.select(*SCHEMA), causes.select(*SCHEMA)]).unique(["partition", "offset"])

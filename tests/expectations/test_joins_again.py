@@ -8,7 +8,7 @@ import pytest
 from kstreams_replay.expectations.verdicts import Verdict, check_increment
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.replay.pipeline_run import replay
-from kstreams_replay.jobs.topology import Materialized, StreamsBuilder, Topology
+from kstreams_replay.jobs.topology import JoinWindows, Materialized, StreamsBuilder, Topology
 from kstreams_replay.orchestration.facts import replay_facts
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.expectations.pipelines import CLICKS, CUSTOMERS, ORDERS, PRICES, TEXTS, tape
@@ -115,3 +115,42 @@ def test_a_record_that_cannot_be_decoded_is_no_value_of_its_key(judged):
 
     assert {each.answer for each in got} == {"true"}
     assert got[-1].rows >= 4
+
+
+def met(kind: str, windows: JoinWindows) -> Topology:
+    """Two streams, joined."""
+    builder = StreamsBuilder()
+    lefts, rights = builder.stream("lefts", TEXTS), builder.stream("rights", TEXTS)
+    join = {"inner": lefts.join, "outer": lefts.outer_join}[kind]
+    join(rights, "coalesce(left, '-') || coalesce(right, '-')", windows).to("met")
+    return builder.build()
+
+
+@pytest.mark.guarantee("G13")
+def test_a_record_without_a_value_is_no_partner_of_one_that_is_forwarded_alone(judged):
+    """
+    The left record is refused, and the right one of its time continues alone, an increment later.
+    """
+    topology = met("outer", JoinWindows.of_time_difference_and_grace(0, 18))
+
+    lefts, rights = tape(("a", None, 116), ("b", "L", 200), ("b", "L", 400)), tape(("a", "R", 116), ("c", "R", 400))
+
+    got = judged(topology, "G13", 2, lefts=lefts, rights=rights)
+
+    assert {each.answer for each in got} == {"true"}
+    assert [each.rows for each in got][:2] == [0, 1]
+
+
+@pytest.mark.guarantee("G13")
+def test_a_window_that_ends_before_its_record_still_holds_the_time_0(judged):
+    """
+    Kafka looks for partners of the right record at 0 up to max(0, 0 - 2); the second has one 22 ms before it.
+    """
+    topology = met("inner", JoinWindows.of_time_difference_and_grace(0, 30).after(22).before(-2))
+
+    lefts = tape(("a", "L", 0), ("b", "L", 20), ("c", "L", 99))
+    rights = tape(("a", "R", 0), ("b", "R", 42), ("c", "R", 99))
+
+    got = judged(topology, "G13", lefts=lefts, rights=rights)
+
+    assert [(each.answer, each.rows) for each in got] == [("true", 2)]

@@ -5,7 +5,15 @@ from pathlib import Path
 from kstreams_replay.expectations.verdicts import check_increment
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.replay.pipeline_run import replay
-from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology, UnlimitedWindows
+from kstreams_replay.jobs.topology import (
+    Consumed,
+    Serde,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    Topology,
+    UnlimitedWindows,
+)
 from kstreams_replay.orchestration.facts import replay_facts
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.expectations.pipelines import TEXTS, tape
@@ -66,3 +74,17 @@ def test_a_foreign_key_is_judged_only_where_its_record_lies_in_the_partition_of_
     ]
 
     assert sorted(answer for ((_, answer, _),) in got) == ["true", "unchecked"]
+
+
+def test_windows_that_are_emitted_when_they_close_are_in_no_buffer_before(tmp_path):
+    """
+    Of a's two windows one has closed; b's is in the store alone.
+    """
+    builder = StreamsBuilder()
+    windows = builder.stream("clicks", TEXTS).group_by_key().windowed_by(TimeWindows.of_size(10, grace=5))
+    counts = windows.emit_strategy("on_window_close").count()
+    counts.suppress(Suppressed.until_window_closes(name="final")).to("counts")
+
+    got = answers(tmp_path, builder.build(), {"clicks": tape(("a", "1", 3), ("a", "1", 25), ("b", "1", 26))}, 1, "G5")
+
+    assert [answer for _, answer, _ in got] == ["true"]

@@ -97,10 +97,10 @@ class SuppressNode(Node):
                 outputs,
                 self.wait_ms,
                 self.shape.window == "session",
-                above.results_may_be_null,
+                above.results_may_be_null or above.waits_for_close,
             )
         else:
-            yield Suppressed(table, "", (), self.wait_ms, self.shape.window == "session", above.results_may_be_null)
+            yield Suppressed(table, "", (), self.wait_ms, self.shape.window == "session", may_be_absent=False)
 
     def wants_old(self, *, counts_bytes: bool) -> bool:
         return counts_bytes or self.max_bytes is not None
