@@ -18,12 +18,15 @@ from ..state.tables.compaction import EVERY, compact
 from ..state.tables.data_files import StorageOptions, mark_of
 from ..state.tables.ledger import Ledger, LedgerRow
 from ..state.tables.ledger_rows import DoneRow
+from ..state.tables.schema_evolution import grow
 from ..state.tables.warehouse import Warehouse
 from ..state.wall_clock import now_ms
+from .guarantees import GUARANTEES
 from .verdicts import Verdict
 
 VERDICTS = {"true": "passed", "false": "failed", "unknown": "not checked", "unchecked": "not checked"}
 """What an answer is called in the table."""
+_SEVERITIES = {guarantee.id: guarantee.severity for guarantee in GUARANTEES}
 _ATTEMPTS = 8
 _APP_ID = "quality"
 
@@ -46,11 +49,13 @@ RESULTS_SCHEMA = pa.schema(
         ("seconds", pa.float64()),
         ("topology", pa.string()),
         ("recorded_at_ms", pa.int64()),
+        ("severity", pa.string()),
     ]
 )
 """A verdict on one increment. `verdict`: "passed", "failed" or "not checked"; `broken`: the rules that do not hold;
 `observed` (counts by name) and `witnesses` (rows) are JSON; `threshold`: the largest count that a rule allows;
-`topology`: fingerprint of the code that ran the increment."""
+`topology`: fingerprint of the code that ran the increment; `severity`: "error", or "warning" of what need not hold
+(null in rows of earlier versions)."""
 
 METRICS_SCHEMA = pa.schema(
     [
@@ -124,11 +129,16 @@ def read_quality(path: str, schema: pa.Schema, storage_options: StorageOptions =
 def newest_results(warehouse: Warehouse, pipeline: str) -> list[Row]:
     """Of each increment, epoch, guarantee and table the newest verdict, by increment; [] when nothing was checked.
 
-    `observed` and `witnesses` are read from their JSON.
+    `observed` and `witnesses` are read from their JSON; `severity` is the guarantee's where the row has none.
     """
     rows = read_quality(warehouse.pipeline(pipeline).quality_results, RESULTS_SCHEMA, warehouse.storage_options)
     newest = {_subject(row): row for row in _in_order(rows)} if rows is not None else {}
-    found = [row | {name: json.loads(row[name]) for name in ("observed", "witnesses")} for row in newest.values()]
+    found = [
+        row
+        | {name: json.loads(row[name]) for name in ("observed", "witnesses")}
+        | {"severity": row["severity"] or _SEVERITIES.get(row["guarantee"], "error")}
+        for row in newest.values()
+    ]
     return sorted(found, key=lambda row: (row["increment"], row["epoch"], row["guarantee"], row["table"]))
 
 
@@ -143,6 +153,7 @@ def _append(
             return 0
         number = (mark_of(table, path, _APP_ID) or 0) + 1
         try:
+            table = grow(table, path, schema, storage_options=storage_options)
             append_row(table, path, pa.Table.from_pylist(rows, schema), app_id=_APP_ID, increment=number)
         except CommitFailedError:
             continue
@@ -172,6 +183,7 @@ def _result(verdict: Verdict, row: LedgerRow[DoneRow]) -> Row:
         "engine": verdict.engine,
         "seconds": verdict.seconds,
         "topology": row.content.topology,
+        "severity": verdict.severity,
     }
 
 

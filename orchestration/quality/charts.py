@@ -31,12 +31,12 @@ def bars(points: Sequence[Point], unit: str) -> str:
     return _svg(_chart(_thinned(points, sum), unit, stack=True).mark_bar())
 
 
-def distribution(counts: Sequence[tuple[str, str, int]], title: str) -> str:
+def distribution(counts: Sequence[tuple[str, str, int]], title: str, unit: str = "records") -> str:
     """Bars of (class, series, number), classes in the order in which they first come, one series upon the other."""
     rows = [{"class": name, "series": series, "records": number} for name, series, number in counts]
     chart = alt.Chart(alt.InlineData(values=rows)).encode(
         x=alt.X("class:O", title=title, sort=None, axis=alt.Axis(labelAngle=0)),
-        y=alt.Y("sum(records):Q", title="records", scale=alt.Scale(type="symlog")),
+        y=alt.Y("sum(records):Q", title=unit, scale=alt.Scale(type="symlog")),
         color=alt.Color("series:N", title=None, legend=alt.Legend(labelLimit=260)),
     )
     return _svg(chart.mark_bar())

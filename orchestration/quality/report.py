@@ -6,7 +6,7 @@ checked", never green. Nothing is written to the warehouse.
 """
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from ...state.errors import ConfigError, ReplayError
 from ...state.tables.ledger_rows import PlanRow
 from ...state.tables.names import OUTPUTS, TableName
 from ...state.tables.warehouse import Warehouse
+from ...state.times import duration_text
 from ...state.wall_clock import now_ms
 from ..text_tables import flat_row, utc
 from ..what_waits import results_that_wait, sentences_of
@@ -38,7 +39,8 @@ KEYS_MAX = 10
 KEY_INCREMENTS = 16
 """The largest keys are those of so many newest increments."""
 KEY_ROWS_MAX = 1_000_000
-_NOT_CHECKED = "not checked"
+_NOT_CHECKED, _FAILED, _WARNING = "not checked", "failed", "warning"
+"""Verdicts. What fails with the severity of a warning is called one here: it stops nobody."""
 _PERCENTILES = {metric: f"{percent} of 100" for percent, metric in metrics.PERCENTILES.items()}
 _LATENESS = {
     0: "none", 1_000: "1 s", 10_000: "10 s", 60_000: "1 min", 600_000: "10 min", 3_600_000: "1 h", 21_600_000: "6 h",
@@ -57,11 +59,17 @@ class Chart:
 
 
 def write_report(
-    warehouse: Warehouse, pipelines: list[str] | None, out: Path, *, topology: Topology | None = None
+    warehouse: Warehouse,
+    pipelines: list[str] | None,
+    out: Path,
+    *,
+    topology: Topology | None = None,
+    advice: Mapping[str, Any] | None = None,
 ) -> int:
     """Write the page on ``pipelines`` (None: all of the warehouse) to ``out``; returns its bytes.
 
-    ``topology``: of the one pipeline, to say until when its results wait. ConfigError for a pipeline that is not there
+    ``topology``: of the one pipeline, to say until when its results wait; ``advice``: what `replay advise grace` said
+    of a pipeline, as JSON has it. ConfigError for a pipeline that is not there
     or has replayed nothing, or when the warehouse has none.
     """
     known = pipelines_of(warehouse)
@@ -74,6 +82,9 @@ def write_report(
     increments = {name: increments_in_force(warehouse, name) for name in chosen}
     shown = [name for name in chosen if increments[name] or pipelines is not None]  # one only begun has nothing to show
     sections = [_section(warehouse, name, increments[name], topology) for name in shown or chosen]
+    for section in sections:
+        if advice is not None and advice["pipeline"] == section["name"]:
+            section["charts"] += grace_charts(advice)
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=jinja2.StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
@@ -93,7 +104,11 @@ def _section(
     rows = [row for planned, done in increments for row in metric_rows(planned, done)]
     planned, last = increments[-1]
     epochs = {done.increment: done.epoch for _, done in increments}
-    results = [row for row in newest_results(warehouse, pipeline) if epochs.get(row["increment"]) == row["epoch"]]
+    results = [
+        row | {"verdict": _WARNING} if (row["verdict"], row["severity"]) == (_FAILED, "warning") else row
+        for row in newest_results(warehouse, pipeline)
+        if epochs.get(row["increment"]) == row["epoch"]
+    ]
     return {
         "name": pipeline,
         "tiles": _tiles(rows, results, list(epochs), last.increment, last.written_at_ms),
@@ -111,9 +126,12 @@ def _tiles(
     read = sum(row["value"] for row in rows if row["metric"] == "process-total")
     refused = sum(row["value"] for row in rows if row["metric"] == metrics.DROPPED)
     lost = sum(row["value"] for row in rows if row["metric"] == "records-undecodable-total")
-    failed = {row["increment"] for row in results if row["verdict"] == "failed"}
-    unknown = {row["increment"] for row in results if row["verdict"] == _NOT_CHECKED} - failed
-    passed = {row["increment"] for row in results} - failed - unknown
+    failed, unchecked, warned = (
+        {row["increment"] for row in results if row["verdict"] == verdict}
+        for verdict in (_FAILED, _NOT_CHECKED, _WARNING)
+    )
+    unknown, warned = unchecked - failed, warned - failed - unchecked
+    passed = {row["increment"] for row in results} - failed - unknown - warned
     return [
         ("last increment", f"{last:,}, committed {utc(committed_at_ms)}"),
         ("increments", f"{len(increments):,}"),
@@ -122,8 +140,9 @@ def _tiles(
         ("undecodable", f"{lost:,.0f}"),
         ("increments that passed", f"{len(passed):,}"),
         ("increments that failed", f"{len(failed):,}"),
+        ("increments with a warning", f"{len(warned):,}"),
         ("increments not checked whole", f"{len(unknown):,}"),
-        ("increments nobody checked", f"{len(set(increments) - passed - failed - unknown):,}"),
+        ("increments nobody checked", f"{len(set(increments) - passed - failed - unknown - warned):,}"),
     ]
 
 
@@ -139,7 +158,7 @@ def _matrix(results: list[Row], increments: list[int]) -> dict[str, Any]:
             "table": table,
             "cells": [(number, _cell(found.get(number))) for number in shown],
             "passed": sum(row["verdict"] == "passed" for row in found.values()),
-            "failed": sum(row["verdict"] == "failed" for row in found.values()),
+            "failed": sum(row["verdict"] == _FAILED for row in found.values()),
         }
         for (guarantee, table), found in sorted(verdicts.items())
     ]
@@ -203,6 +222,31 @@ def _charts(rows: list[Row]) -> list[Chart]:
         for title, says, draw, points, unit in wanted
         if any(value for _, _, value in points)
     ]
+
+
+def grace_charts(advice: Mapping[str, Any]) -> list[Chart]:
+    """Of every operator, what another grace would have refused, and where results wait, the most that wait."""
+    found = []
+    for node in advice["nodes"]:
+        tried = [each for each in node["what_if"] if each["fails"] is None]
+        names = [
+            duration_text(each["grace_ms"]) + (" (now)" if each["grace_ms"] == node["grace_ms"] else "")
+            for each in tried
+        ]
+        for title, column, unit in (
+            ("Refused with another grace", "refused", "records"),
+            ("Results that wait with another grace", "buffer_results", "results"),
+        ):
+            counts = [(name, unit, each[column]) for name, each in zip(names, tried, strict=True)]
+            if any(number for _, _, number in counts):
+                drawn = Markup(charts.distribution([(*each[:2], each[2] or 0) for each in counts], "grace", unit))
+                found.append(Chart(f"{title}: {node['node']}", _suggestion(node, advice), drawn))
+    return found
+
+
+def _suggestion(node: Mapping[str, Any], advice: Mapping[str, Any]) -> str:
+    suggested = "" if node["suggested_ms"] is None else f"Suggested: {duration_text(node['suggested_ms'])}. "
+    return f"Increments {advice['since']} to {advice['until']}, run again with each grace. {suggested}{node['reason']}"
 
 
 def _distribution(increments: Sequence[Increment]) -> list[Chart]:

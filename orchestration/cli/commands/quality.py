@@ -8,6 +8,7 @@ import sys
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -27,7 +28,8 @@ from ..command import argument, command, option
 @option("--pipeline", multiple=True, metavar="NAME", help="this pipeline (more than once: these; default: all)")
 @option("--out", required=True, metavar="FILE", help="the page, for example quality.html")
 @options.topology_option("of the one pipeline: says until when results wait")
-def report(warehouse: str, pipeline: tuple[str, ...], out: str, topology: str | None) -> int:
+@option("--advice", metavar="FILE", help="plots what `replay advise grace … --json` wrote to this file")
+def report(warehouse: str, pipeline: tuple[str, ...], out: str, topology: str | None, advice: str | None) -> int:
     """Write one HTML page about the quality of pipelines; it needs no server and no network."""
     _needs("altair", "vl_convert", "jinja2")
     from ...quality.report import write_report
@@ -35,7 +37,8 @@ def report(warehouse: str, pipeline: tuple[str, ...], out: str, topology: str | 
     loaded = None if topology is None else load_topology(topology, warehouse)
     if loaded is not None and len(pipeline) != 1:
         raise ConfigError("--topology", "one --pipeline", f"{len(pipeline)} of them", "name the pipeline that runs it")
-    size = write_report(Warehouse(warehouse), list(pipeline) or None, Path(out), topology=loaded)
+    said = None if advice is None else _advice_in(Path(advice))
+    size = write_report(Warehouse(warehouse), list(pipeline) or None, Path(out), topology=loaded, advice=said)
     print(f"{out}: {size:,} bytes")
     return 0
 
@@ -50,6 +53,18 @@ def metrics(warehouse: str, pipeline: str) -> int:
 
     print(openmetrics(Warehouse(warehouse), pipeline), end="")
     return 0
+
+
+def _advice_in(path: Path) -> dict[str, Any]:
+    """ConfigError for a file that has no advice."""
+    try:
+        said = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        said = error
+    if not (isinstance(said, dict) and {"pipeline", "nodes", "since", "until"} <= said.keys()):
+        next_step = f"replay advise grace … --json > {path}"
+        raise ConfigError("--advice", "a file with what `replay advise grace --json` prints", str(path), next_step)
+    return said
 
 
 def _needs(*modules: str) -> None:

@@ -4,13 +4,14 @@ import json
 import re
 import shutil
 import time
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from kstreams_replay.expectations.quality_tables import record_verdicts
+from kstreams_replay.expectations.quality_tables import RESULTS_SCHEMA, newest_results, record_verdicts
 from kstreams_replay.expectations.verdicts import Verdict
 from kstreams_replay.jobs.branches.branches import fork
 from kstreams_replay.jobs.branches.promotion import promote
@@ -89,6 +90,81 @@ def test_what_failed_and_what_could_not_be_checked_are_told_apart_with_their_wit
     assert "the table is gone" in text
     assert "replay explain --record clicks:0:4" in text
     assert "bob" in text
+
+
+def tiles(page: Page) -> dict[str, str]:
+    """Numbers at the top, by their names."""
+    texts = [text for text in page.texts if text.strip()]
+    return {name: texts[place + 1] for place, name in enumerate(texts) if name.startswith("increments ")}
+
+
+def test_a_warning_is_no_failure(warehouse, tmp_path):
+    few = replace(verdict(2, "false", broken=("few",)), guarantee="G12", severity="warning")
+    record_verdicts(warehouse, "shop", [verdict(1, "true"), verdict(2, "true"), few])
+
+    write_report(warehouse, ["shop"], tmp_path / "page.html")
+
+    page = Page(tmp_path / "page.html")
+    got = tiles(page)
+    assert page.marks == ["passed", "passed", "nobody checked it", "warning"]
+    assert [got[f"increments {name}"] for name in ("that passed", "that failed", "with a warning")] == ["1", "0", "1"]
+    assert "G12 warning" in " ".join(page.texts)
+
+
+def test_a_warning_that_an_earlier_version_recorded_is_no_failure_either(warehouse, tmp_path):
+    """
+    Its table has no column for the severity; one that is recorded now adds it.
+    """
+    path = warehouse.pipeline("shop").quality_results
+    older = pa.schema([column for column in RESULTS_SCHEMA if column.name != "severity"])
+    rows = [
+        {
+            "increment": number, "epoch": 0, "guarantee": name, "table": "ledger", "verdict": "failed", "broken": [],
+            "observed": "{}", "witnesses": "[]", "reason": "", "recorded_at_ms": 1,
+        }
+        for number, name in ((1, "G12"), (2, "G3"))
+    ]  # fmt: skip
+    append_row(create_table(path, older), path, pa.Table.from_pylist(rows, older), app_id="quality", increment=1)
+
+    write_report(warehouse, ["shop"], tmp_path / "page.html")
+    record_verdicts(warehouse, "shop", [verdict(1, "true")])
+
+    assert sorted(Page(tmp_path / "page.html").marks) == ["failed", "nobody checked it", "nobody checked it", "warning"]
+    assert [row["severity"] for row in newest_results(warehouse, "shop")] == ["error", "warning", "error"]
+
+
+def test_advice_about_another_grace_is_plotted_of_its_pipeline(warehouse, tmp_path, capsys):
+    where = ["--warehouse", warehouse.root, "--pipeline", "shop"]
+    asked = ["advise", "grace", "tests/dagster/shop.py:topology", *where, "--grace", "0s,21ms,1m", "--json"]
+    assert main(asked) == 0
+    (tmp_path / "advice.json").write_text(capsys.readouterr().out)
+    said = json.loads((tmp_path / "advice.json").read_text())
+    nodes = [node["node"] for node in said["nodes"]]
+
+    page_at = str(tmp_path / "page.html")
+    assert main(["report", *where, "--out", page_at, "--advice", str(tmp_path / "advice.json")]) == 0
+
+    page = Page(tmp_path / "page.html")
+    text = " ".join(page.texts)
+    assert nodes
+    titles = [words for words in page.texts if words.startswith("Refused with another grace: ")]
+    refusing = [node["node"] for node in said["nodes"] if any(each["refused"] for each in node["what_if"])]
+    assert titles == [f"Refused with another grace: {node}" for node in refusing] != []
+    drawn = text.partition(titles[0])[2]
+    assert [grace for grace in ("0s", "21ms", "1m") if f" {grace}" in drawn] == ["0s", "21ms", "1m"]
+    assert said["nodes"][0]["reason"] in text
+    other = said | {"pipeline": "another"}
+    assert write_report(warehouse, ["shop"], tmp_path / "other.html", advice=other)
+    assert "another grace" not in (tmp_path / "other.html").read_text()
+
+
+def test_a_file_without_advice_is_an_error(replayed, tmp_path, capsys):
+    (tmp_path / "advice.json").write_text("[1]")
+    asked = ["report", "--warehouse", replayed.root, "--out", str(tmp_path / "page.html"), "--advice"]
+
+    assert main([*asked, str(tmp_path / "advice.json")]) == 2
+    assert "expected a file with what `replay advise grace --json` prints" in capsys.readouterr().err
+    assert main([*asked, str(tmp_path / "none.json")]) == 2
 
 
 def test_verdicts_on_increments_that_a_restore_withdrew_do_not_count(warehouse, tmp_path):
