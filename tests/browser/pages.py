@@ -9,7 +9,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
 WAIT_SECONDS = 60
-RUN_SECONDS = 240
+RUN_SECONDS = 600
 """Of a page; of a run that it launches, on a machine that does much else."""
 
 
@@ -54,7 +54,7 @@ def write_settings(browser: webdriver.Chrome, yaml: str) -> None:
 
 
 def launch_backfill(browser: webdriver.Chrome, job_page: str, assets: int) -> None:
-    """All partitions of a job, by its button and dialog; returns when the nodes of all its assets say so."""
+    """All partitions of a job, by its button and dialog; returns when so many of the nodes in sight are filled."""
     browser.get(job_page)
     press(browser, "Materialize all…")
     press(browser, "All")

@@ -1,4 +1,4 @@
-"""Runs that a person launches in Dagster's pages: with settings, and a backfill of seven days."""
+"""Runs that a person launches in Dagster's pages: with settings, a backfill of seven days, above a broken guarantee."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +19,7 @@ from tests.planted import tables_of
 pytestmark = [pytest.mark.browser, pytest.mark.nightly, pytest.mark.slow]
 
 LOCATION = "tests.browser.week"
+ONCE = "one_final_result_per_key_and_window"
 
 
 @pytest.fixture(scope="module")
@@ -71,3 +72,25 @@ def test_a_backfill_of_seven_days_is_one_run_and_its_tables_are_those_of_one_big
     until = week.JANUARY + 7 * week.DAY
     list(replay(warehouse, topology, pipeline="whole", runner=LocalRunner(), until_ms=until))
     assert tables_of(warehouse, "week", topology) == tables_of(warehouse, "whole", topology)
+
+
+def test_a_broken_guarantee_is_shown_and_who_reads_the_output_does_not_run(browser, jobs, folder, artifacts):
+    address = jobs.partition("/locations/")[0]
+    browser.get(f"{jobs.removesuffix('jobs')}asset-groups/shop")
+    press(browser, "Materialize all")
+    (run,) = finished_runs(folder, "__ASSET_JOB")
+    assert not run.is_success
+
+    browser.get(f"{address}/assets/shop/outputs/sessions?view=checks&checkDetail={ONCE}")
+    shown(
+        browser, text("One final result per key and window. Broken in increment 1: expect_one_final_row_per_key_window")
+    )
+    shown(browser, text("This is a blocking asset check."))
+    shown(browser, text("Failed"))
+    save(browser, artifacts / "dagster-broken-guarantee.png")
+
+    browser.get(f"{address}/assets/newsletter?view=events")
+    shown(browser, f"//*[normalize-space()='Run {run.run_id[:8]} failed, and did not materialize this asset.']")
+    shown(browser, text("No events found"))
+    save(browser, artifacts / "dagster-blocked.png")
+    assert not (folder / "newsletter").exists()
