@@ -22,6 +22,7 @@ from .checks import replay_checks
 from .partitioned.assets import partitioned_assets
 from .partitioned.output_reading import ReplayIOManager
 from .partitioned.range_job import backfill_job
+from .partitioned.stale import stale_checks
 from .pipeline import Pipeline
 from .quality.cuts_check import cuts_checks
 from .quality.pipeline_suites import suites_of
@@ -145,7 +146,7 @@ def _definitions(
     fresh = [] if settings.fresh_within_ms is None else [freshness_job(settings)]
     return dg.Definitions(
         assets=partitioned_assets(settings) if has_partitions else replay_assets(settings),
-        asset_checks=[*replay_checks(settings), *cuts_checks(settings)],
+        asset_checks=[*replay_checks(settings), *stale_checks(settings), *cuts_checks(settings)],
         jobs=[*jobs, *fresh, *((*jobs_of_operators(settings), backfill_job(settings)) if operator_jobs else ())],
         schedules=[
             *(replay_schedule(settings, job, cron) for job in jobs if cron is not None),

@@ -7,6 +7,7 @@ pipeline of one name, hence assets of one key: what was reported of another one'
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
@@ -31,6 +32,27 @@ def reported_increment(instance: DagsterInstance, key: AssetKey, path: str) -> i
             if table is None or table.value == path:
                 return int(_value(materialization.metadata[INCREMENT]))
     return None
+
+
+@dataclass(frozen=True)
+class Reported:
+    """A partition's materialization: of which ``increment``, 0 for none, and when, by the wall clock."""
+
+    increment: int
+    at_ms: int
+
+
+def newest_by_partition(instance: DagsterInstance, key: AssetKey, path: str) -> dict[str, Reported]:
+    """Of each partition the newest materialization of the table at ``path``."""
+    told: dict[str, Reported] = {}
+    for record in _materializations(instance, key):
+        said = record.asset_materialization
+        if said is None or said.partition is None or INCREMENT not in said.metadata:
+            continue
+        table = said.metadata.get(TABLE)
+        if said.partition not in told and (table is None or table.value == path):
+            told[said.partition] = Reported(int(_value(said.metadata[INCREMENT])), int(record.timestamp * 1000))
+    return told
 
 
 def _materializations(instance: DagsterInstance, key: AssetKey) -> Iterator[EventLogRecord]:
