@@ -61,6 +61,9 @@ def _shape(name: str, consumed: Any) -> Shape:
     if not isinstance(key, Serde) or not isinstance(value, Serde):
         next_step = "use for example Consumed(Serde.string(), Serde.long())"
         raise TopologyError(f"source {name!r}", "a Consumed, the serdes of key and value", repr(consumed), next_step)
+    if (other := getattr(consumed, "name", None)) is not None:
+        next_step = "leave with_name() out"
+        raise TopologyError(f"source {name!r}", "one name", f"a Consumed of the name {other!r} beside it", next_step)
     return Shape(key, value)
 
 

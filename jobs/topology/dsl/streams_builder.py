@@ -37,6 +37,7 @@ class Consumed(Hinting):
     ``timestamp_extractor``: a step, a callable, one of Kafka's extractors (which take such a step, too), or None: the
     records' own times. A step sees the record's fields, ``record_key``, ``record_time_ms`` (the time that it landed
     with) and ``partition_time_ms``. A callable gets (record, partition_time_ms) or (record), a ConsumerRecord.
+    ``name``: of the source, as ``name=`` of the call.
     Milliseconds since 1970. A record whose time is negative is dropped; one without a time (null) ends the run with
     InvalidTimestamp (Kafka's RecordQueue).
 
@@ -46,6 +47,7 @@ class Consumed(Hinting):
     key: Serde
     value: Serde
     timestamp_extractor: Extractor | BuiltInExtractor | type[BuiltInExtractor] | None = None
+    name: str | None = None
 
     def __post_init__(self) -> None:
         for what, serde in (("key", self.key), ("value", self.value)):
@@ -63,6 +65,17 @@ class Consumed(Hinting):
             k: or not at 1
         """
         return cls(key, value)
+
+    def with_name(self, name: str) -> "Consumed":
+        """The same with the ``name`` of the source. TopologyError where the call has a name, too.
+
+        Source: ``Consumed.withName``.
+
+            >>> show(builder.stream("words", Consumed.with_(STRING, STRING).with_name("all-words")))
+            k: to be at 0
+            k: or not at 1
+        """
+        return replace(self, name=name)
 
     def with_offset_reset_policy(self, policy: Any) -> "Consumed":
         """Raises TopologyError: a replay reads a landed topic from its first record on, and asks no consumer.
@@ -139,7 +152,7 @@ class StreamsBuilder(Hinting):
         said = topics[0] if len(topics) == 1 else ", ".join(topics)
         place = topic if isinstance(topic, re.Pattern) else frozenset(topics)
         shape = _consumed(said, consumed)
-        name = self._graph.name(name, "KSTREAM-SOURCE-")
+        name = self._graph.name(_name(name, consumed), "KSTREAM-SOURCE-")
         extractor = bind_extractor(consumed.timestamp_extractor, shape, name)
         if place not in self._streams and isinstance(topic, re.Pattern):
             self._streams[place] = add_pattern(self._graph, name, topic, shape, extractor), extractor
@@ -182,6 +195,7 @@ class StreamsBuilder(Hinting):
         materialized = given_materialized(materialized, f"table of {topic!r}")
         self._check_unread(topic)
         store = materialized.name or self._graph.next_name(f"{topic}-STATE-STORE-")
+        name = _name(name, consumed)
         source = self._graph.name(name, "KSTREAM-SOURCE-", "-source")
         name = self._graph.name(name, "KTABLE-SOURCE-")
         extractor = bind_extractor(consumed.timestamp_extractor, shape, source)
@@ -223,6 +237,7 @@ class StreamsBuilder(Hinting):
             next_step = "use table(), or a store without versions"
             raise TopologyError(f"global table {topic!r}", "a plain store", "a versioned one", next_step)
         store = materialized.name or self._graph.next_name(f"{topic}-STATE-STORE-")
+        name = _name(name, consumed)
         source = self._graph.name(name, "KSTREAM-SOURCE-", "-source")
         name = self._graph.name(name, "KTABLE-SOURCE-")
         node = GlobalTableNode(name=name, inputs=(), shape=shape, is_table=True, topic=topic, store=store)
@@ -265,6 +280,7 @@ class StreamsBuilder(Hinting):
             bob: 8.0 at 70000
         """
         shape = self._global_topic("add_global_store()", topic, consumed)
+        name = _name(name, consumed)
         names = self._graph.name(name, "KSTREAM-SOURCE-", "-source"), self._graph.name(name, "KTABLE-SOURCE-")
         add_global_store(self._graph, store, supplier, topic=topic, shape=shape, names=names)
         return self
@@ -323,6 +339,14 @@ class StreamsBuilder(Hinting):
             if node.landed_topic == topic:
                 next_step = "read it once and use what that gives in both places"
                 raise TopologyError(f"topic {topic!r}", "one source", "two", next_step)
+
+
+def _name(name: str | None, consumed: Consumed) -> str | None:
+    """Of a source. Raises TopologyError where both say one."""
+    if name is not None and consumed.name is not None:
+        got = f"name={name!r} beside a Consumed of the name {consumed.name!r}"
+        raise TopologyError("Consumed", "one name", got, "leave one of them out")
+    return consumed.name if name is None else name
 
 
 def _topics(given: Any) -> tuple[str, ...]:
