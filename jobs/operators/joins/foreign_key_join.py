@@ -7,7 +7,7 @@ primary key, with their stored hashes, timed as the change alone. A null foreign
 """
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,8 @@ from .foreign_key_nodes import SUBSCRIPTION_KEY, ForeignKeyJoinNode, subscriptio
 
 _RIGHT = 1
 """Number of the right table among the inputs."""
+_ASKING = (Instruction.PROPAGATE_ONLY_IF_FK, Instruction.PROPAGATE_NULL_IF_NO_FK)
+"""Instructions of a left value that looks for a right one; the others take it back."""
 
 
 class Subscriptions(Slots):
@@ -78,6 +80,7 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
         super().__init__(context)
         self.node, self.keys, self.store = node, Keys(node.shape.key), Subscriptions()
         self.right_value = context.shapes[_RIGHT].value
+        self.looked_up, self.matched = 0, 0
 
     def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
         subscriptions, changes = batches
@@ -107,6 +110,9 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
         refused = (batch.key < 0) & (instructions != Instruction.PROPAGATE_NULL_IF_NO_FK)
         self._drop(batch, refused, DropReason.NULL_FOREIGN_KEY, chunk)
         chunk.applied[batch.cause[~refused]] = True
+        asks = ~refused & np.isin(instructions, _ASKING)
+        self.looked_up += int(asks.sum())
+        self.matched += int((asks & found.valid).sum())
         return (
             batch.key,
             self.keys.intern(primary),
@@ -168,6 +174,10 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
             fixed_array(partition, np.ones(len(partition), np.bool_), pa.int32()),
         ]
         return pa.StructArray.from_arrays(columns, fields=list(self.node.shape.value.arrow_type))
+
+    def metrics(self) -> dict[str, Any]:
+        """Of this increment: left values that came, and those for whose foreign key the right table had a value."""
+        return {"looked_up": self.looked_up, "matched": self.matched}
 
     # --- state -----------------------------------------------------------------------------------------------
 

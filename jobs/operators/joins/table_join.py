@@ -14,6 +14,7 @@ or of a versioned table and not its key's newest, is refused (KIP-914).
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -55,6 +56,7 @@ class TableJoin(MultiOperator):
     def __init__(self, context: OperatorContext, kind: str, joiner: Joiner) -> None:
         super().__init__(context)
         self.kind, self.joiner = kind, joiner
+        self.looked_up, self.matched = 0, 0
 
     def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
         return self._join(batches, chunk)
@@ -67,6 +69,8 @@ class TableJoin(MultiOperator):
         """Results of the changes of one side."""
         batch, is_left = self._newest(number, with_keys(batch, self.context.node, chunk), chunk), number == 0
         other = self.context.views[1 - number].get(batch, batch.key)
+        self.looked_up += int(batch.valid.sum())
+        self.matched += int((batch.valid & other.valid).sum())
         old, old_valid = self._old(batch, is_left)
         rule = _rule(self.kind, is_left, other.valid, batch.valid, old_valid)
         chunk.left_out[batch.cause[~rule.emits]] = True
@@ -98,6 +102,10 @@ class TableJoin(MultiOperator):
             latest=pick(batch.latest),
         )
 
+    def metrics(self) -> dict[str, Any]:
+        """Of this increment: values of either side that came, and those for which the other side had a value."""
+        return {"looked_up": self.looked_up, "matched": self.matched}
+
     def _old(self, batch: Batch, is_left: bool) -> tuple[Column | None, np.ndarray]:
         """Values that the changes replaced, where somebody needs them: one below, or the rule."""
         decides = self.kind == "outer" or (self.kind == "left" and is_left)
@@ -117,6 +125,7 @@ class StoredTableJoin(TableJoin, StoredTable):
     def __init__(self, context: OperatorContext, kind: str, joiner: Joiner, store: TableStore) -> None:
         StoredTable.__init__(self, context, store)
         self.kind, self.joiner = kind, joiner
+        self.looked_up, self.matched = 0, 0
 
     def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
         return self.put(self._join(batches, chunk), chunk, keeps_old=True)
