@@ -21,7 +21,7 @@ from ..jobs.replay.heartbeats import beating
 from ..jobs.replay.increment_report import SHARE_MAX
 from ..state.tables.names import DEAD_LETTER, DROPPED, LANDED, OUTPUTS, TableName
 from ..state.wall_clock import now_ms
-from .facts import facts_of_output
+from .facts import facts_of_output, replay_facts
 from .pipeline import REFUSALS, Pipeline
 from .quality.freshness import FRESH, freshness_of
 from .quality.recording import why_not_recorded
@@ -125,9 +125,13 @@ def _results(
                 yield key, spec, _fresh(pipeline, key, table.name)
             else:
                 yield key, spec, _progress(pipeline, instance, run_id, key, table.name)
-    not_recorded = why_not_recorded(pipeline.warehouse, pipeline.name, list(_told(asked))) if asked else None
+    not_recorded = _why_not_recorded(pipeline, list(_told(asked))) if asked else None
     if not_recorded is not None:
         dg.get_dagster_logger().warning(not_recorded)
+
+
+def _why_not_recorded(pipeline: Pipeline, verdicts: list[Verdict]) -> str | None:
+    return why_not_recorded(pipeline.warehouse, pipeline.name, verdicts, replay_facts(pipeline.topology))
 
 
 def _told(asked: dict[tuple[TableName, int], list[Verdict]]) -> Iterator[Verdict]:

@@ -29,10 +29,13 @@ class Grid(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WindowedRows:
-    """The rows of ``table`` have windows on ``grid`` (columns window_start_ms, window_end_ms)."""
+    """The rows of ``table`` have windows on ``grid`` (columns window_start_ms, window_end_ms). ``wait_ms``: from a
+    window's end to its close, of a store's.
+    """
 
     table: str
     grid: Grid
+    wait_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -229,7 +229,7 @@ class Node(TakesLateRecords, TouchesTopics):
         """What must hold of the rows that it leaves in tables (state/promises.py), for checks to judge."""
         store, windows = graph.store_of(self), self.windows_of_rows
         if store is not None and windows is not None:
-            yield WindowedRows(TableName.state(store), windows.grid)
+            yield WindowedRows(TableName.state(store), windows.grid, windows.wait_ms)
         spec = graph.tables[self.name].store if self.is_table else None
         if spec is not None and spec.is_versioned:
             yield Versions(TableName.state(spec.name))

@@ -59,6 +59,8 @@ PERCENTILES = {50: "record-lateness-p50", 90: "record-lateness-p90", 99: "record
 EMITTED, WAITING = "records-emitted-total", "records-waiting"
 STREAM_TIME, LAG = "stream-time-ms", "stream-time-lag-ms"
 SECONDS, MEMORY = "seconds", "memory-bytes-max"
+OPEN_WINDOWS = "open-windows"
+"""Read from stores, when verdicts are recorded (recording.py)."""
 
 
 Increment = tuple[PlanRow, LedgerRow[DoneRow]]

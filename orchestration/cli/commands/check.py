@@ -64,7 +64,7 @@ def check(
             print(verdict_line(pipeline, verdict))
         else:
             _print_verdict(verdict)
-    not_recorded = why_not_recorded(place, pipeline, verdicts)
+    not_recorded = why_not_recorded(place, pipeline, verdicts, facts)
     if not_recorded is not None:
         print(f"replay check: {not_recorded}", file=sys.stderr)
     if docs is not None and not as_json:

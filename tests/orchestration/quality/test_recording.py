@@ -10,13 +10,18 @@ import pytest
 from kstreams_replay.expectations.quality_tables import VERDICTS, newest_results, record_verdicts
 from kstreams_replay.expectations.verdicts import Verdict, check_increment, is_in_order
 from kstreams_replay.jobs.branches.restatement import restore
+from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.history.history import History
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.topology import SessionWindows, StreamsBuilder, TimeWindows
 from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.orchestration.facts import replay_facts
 from kstreams_replay.orchestration.quality.metrics import increments_in_force
 from kstreams_replay.orchestration.quality.recording import record_quality
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.dagster import shop
+from tests.expectations.pipelines import TEXTS, tape
+from tests.planted import plant
 
 # By hand from tests/dagster/shop.py, of three guarantees. Rows checked: final results; records that both sub-topologies
 # read.
@@ -168,3 +173,34 @@ def test_a_check_that_cannot_be_recorded_says_so_and_stands(warehouse, monkeypat
 
     assert main(["check", "tests/dagster/shop.py:topology", *arguments]) == 0
     assert "were not recorded in quality_results of shop: Read-only file system" in capsys.readouterr().err
+
+
+def test_open_windows_are_counted_by_increment_and_operator(tmp_path):
+    """
+    Windows of 10 with a grace of 5. After the first increment stream time is 14: a's and b's [0, 10) are open, and c's
+    [10, 20). After the second it is 25: what ends at 20 has closed, b's [20, 30) is open. Sessions with a gap of 3 and
+    a grace of 5: a's [3, 3] has closed at 11, b's [9, 9] and c's [14, 14] are open; then b's [25, 25] alone.
+    """
+    builder = StreamsBuilder()
+    grouped = builder.stream("clicks", TEXTS).group_by_key()
+    grouped.windowed_by(TimeWindows.of_size(10, grace=5)).count(name="tens").to_stream().to("tens")
+    grouped.windowed_by(SessionWindows.with_inactivity_gap(3, grace=5)).count(name="visits").to_stream().to("visits")
+    topology, warehouse = builder.build(), Warehouse(str(tmp_path))
+    rows = tape(("a", "1", 3), ("b", "1", 9), ("c", "1", 14), ("a", "1", 12), ("b", "1", 25))
+    plant(warehouse, "clicks", rows, partitions=1)
+    list(replay(warehouse, topology, pipeline="p", runner=LocalRunner(), max_records=3))
+
+    record_quality(warehouse, "p", [], replay_facts(topology))
+
+    wanted = "SELECT increment, operator, value FROM quality_metrics WHERE metric = 'open-windows'"
+    assert sorted(History(warehouse, "p").at().sql(wanted).rows()) == [
+        (1, "tens", 3.0), (1, "visits", 2.0), (2, "tens", 1.0), (2, "visits", 1.0),
+    ]  # fmt: skip
+
+
+def test_the_command_records_open_windows(warehouse):
+    asked_for = ["check", "tests/dagster/shop.py:topology", "--warehouse", warehouse.root, "--pipeline", "shop"]
+    assert main([*asked_for, "--engine", "plain"]) == 0
+
+    found = asked(warehouse, "SELECT DISTINCT operator FROM quality_metrics WHERE metric = 'open-windows'")
+    assert {SESSIONS, PAGES} <= {operator for (operator,) in found}
