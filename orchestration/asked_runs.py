@@ -33,7 +33,7 @@ from .what_waits import sentences_of
 DRY_RUN, NOT_SELECTED = "dry_run", "not_selected"
 
 MAY_PASS = (LedgerConflict, CommitLost, TaskFailed, StorageError, MachineError)
-"""Errors that Dagster's retries may mend: another runner, a full disk, a store that did not answer."""
+"""Errors that may be gone when Dagster retries: another runner, a full disk, a store that did not answer."""
 
 Told = Iterator[dg.MaterializeResult[Any] | dg.AssetObservation | dg.AssetCheckEvaluation]
 
@@ -101,7 +101,9 @@ def tell_dry_run(context: dg.AssetExecutionContext, pipeline: Pipeline, asked: A
 
 @contextmanager
 def told_in_one_sentence() -> Iterator[None]:
-    """Errors raised on purpose fail the step with their sentence. Only what a second try can mend is tried again."""
+    """Errors raised on purpose fail the step with their sentence; only those that may be gone at a second try are
+    retried.
+    """
     try:
         yield
     except ReplayError as error:

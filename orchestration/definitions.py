@@ -68,16 +68,16 @@ def replay_definitions(
     ``kstreams_replay.replay`` takes them; by default a run is one increment of all that has landed. ``check_engine``:
     "gx" (Great Expectations) or "plain". ``expectations``, ``data_docs``: folders of suites of your own and for Great
     Expectations' pages (docs/quality.md); None: none. ``cron``: None for no schedule, else when, in UTC.
-    ``retry_policy``: of the step that lands and replays; only for errors that a second try can mend. ``max_runtime``:
-    of a run, after which the schedule waits for it no more, and Dagster's run monitoring ends it where it is on
-    (examples/dagster.yaml); None: no limit. ``partitions``: daily, hourly, weekly … ones: the tables run partition by
-    partition, each up to its end in record time, and topics are landed by a job of their own
+    ``retry_policy``: of the step that lands and replays; only for errors that may be gone at a second try.
+    ``max_runtime``: of a run, after which the schedule waits for it no more, and Dagster's run monitoring ends it where
+    it is on (examples/dagster.yaml); None: no limit. ``partitions``: daily, hourly, weekly … ones: the tables run
+    partition by partition, each up to its end in record time, and topics are landed by a job of their own
     (orchestration/README.md). With ``cron`` each tick lands, and runs the next partition once it has landed whole.
     ``translator``: asset keys, groups, owners, tags, kinds and descriptions; None: the pipeline's name before each
-    table's. ``sensor``: starts runs by what is new (``LagSensor()``); None: there is none. ``fresh_within``: a check
-    of each output warns when its stream time is further behind the clock, and a schedule makes it; None: there is
-    none. ``verify_increments``: a check runs so many increments again; None: there is none. ``operator_jobs``: jobs to
-    plan changed code, promote, restore and vacuum. Raises ConfigError.
+    table's. ``sensor``: starts runs by what is new (``LagSensor()``); None: there is none. ``fresh_within``: a check of
+    each output warns when its stream time is further behind the clock, and a schedule makes it; None: there is none.
+    ``verify_increments``: a check runs so many increments again; None: there is none. ``operator_jobs``: jobs to plan
+    changed code, promote, restore and vacuum. Raises ConfigError.
     """
     places = _places(warehouse, sources or {})
     topology = topology.reading(lambda: {*(sources or {}), *warehouse_of(places["place"]).topics()})

@@ -120,7 +120,7 @@ def _sentence(each: WaitingInput) -> str:
 def ways_on(last: WaitingInput) -> str:
     """What can be done about it."""
     return (
-        f"three ways on: land more of {last.for_topic}; or, if nothing more comes for now, record that it has come so "
+        f"three options: land more of {last.for_topic}; or, if nothing more comes for now, record that it has come so "
         f'far: replay advance {last.for_topic} --to "{utc(last.last_ms)}"; or replay with --idle proceed, which takes '
         "the records now, whatever may still come before them"
     )

@@ -1,8 +1,8 @@
 """Errors of the machine as errors of ours: what the system, Arrow, Delta or the JVM raised, in one sentence.
 
-Owns every such translation. Rule: what a user or an administrator can mend is a ReplayError with its place and the next
-step; what is left over is a bug, and only that is called one. Libraries are known by the names of their classes, so
-that this loads none of them.
+Owns every such translation. Rule: what a user or an administrator can repair is a ReplayError with its place and the
+next step; what is left over is a bug, and only that is called one. Libraries are known by the names of their classes,
+so that this loads none of them.
 """
 
 import errno
@@ -131,7 +131,7 @@ def _of_spark(error: BaseException) -> ReplayError | None:
         lines = said.splitlines()
         reason = next((line.removeprefix(": ") for line in lines if line.startswith(": ")), lines[0] if lines else "")
         return MachineError(
-            "Spark", "to do its work", reason, f"--traceback shows all of it; when it is mended, {_AGAIN}"
+            "Spark", "to do its work", reason, f"--traceback shows all of it; when it is repaired, {_AGAIN}"
         )
     return None
 

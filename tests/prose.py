@@ -49,6 +49,12 @@ AVOID = {
     r"has its place|have their place": "is at a position",
     r"way into|of its way|its ways": "edge, path",
     r"a table streams": "a table becomes a stream",
+    r"(?:are|is) asked of": "decides, come from",
+    r"(?:two|three|the|no) ways? on|ways on": "options, what to do",
+    r"ways? back": "how to repair, how to restore",
+    r"throw-away": "temporary",
+    r"mends?|mended|mending": "repair, correct",
+    r"says? how far": "show, decide, depend on",
 }
 """Words and turns that only this project uses, each as a pattern of whole words, and what the field says instead."""
 

@@ -65,7 +65,7 @@ class Horizon:
 
     @property
     def chained(self) -> list[str]:
-        """Nodes of which only the data say how far back records matter."""
+        """Nodes whose reach depends on the data: how far back records matter is known only from them."""
         return [name for name, reach in self._reach.items() if reach.gap_ms is not None]
 
     @property

@@ -76,7 +76,7 @@ def restore(
 ) -> LedgerRow[DoneRow]:
     """Make ``pipeline`` continue from ``increment`` (0: from the start); return the done row.
 
-    Also the way on after a RESTORE of a table or of the ledger. One that was planned and not done is finished.
+    Also needed after a RESTORE of a table or of the ledger. One that was planned and not done is finished.
     ``abandon``: give up an increment that was planned and is not done, also a restatement that has changed no table
     yet. Raises LedgerError when there is one and nobody said so, or when ``increment`` is not done, or was vacuumed.
     """

@@ -1,4 +1,4 @@
-"""A cut is no event: a range of increments is run again on throw-away branches, cut otherwise, and compared.
+"""Proof that cuts change nothing: increments are run again on temporary branches, cut differently, and compared.
 
 Owns the proof that anybody can run over their own pipeline. Rule: every table counts, row by row and position by
 position: outputs, repartition tables, drops and dead letters whole, stores as their readers see them; only the number

@@ -2,7 +2,7 @@
 
 Owns what a replay does before its first increment when the topology is not the one that made the state. Rule: a change
 that leaves rows meaningful continues and is written into the plan of the first increment under it; any other is
-refused, with what differs and the ways on. A store that a function rewrites, or that is renamed, is rewritten by an
+refused, with the differences and the options. A store that a function rewrites, or that is renamed, is rewritten by an
 increment of its own that reads no records (``migrate`` in its plan), through the same commits as any other.
 """
 
@@ -203,7 +203,7 @@ def _written(path: str, rows: pa.Table, increment: int) -> list[DataFile]:
 
 def _refusal(pipeline: str, verdict: Verdict) -> CodeChanged:
     what = "; ".join(change.sentence() for change in verdict.refused)
-    ways = "two ways on: fork and replay from the start under another pipeline name"
+    ways = "two options: fork and replay from the start under another pipeline name"
     changed = {change.store: change for change in verdict.refused if change.what != "gone"}
     if changed and all(changed):
         stores = ", ".join(f"{store!r}: function" for store in changed)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Reach:
     """``ms``: in milliseconds of the node's stream time, 0 or more. ``gap_ms``: what came before also matters as long
-    as one record follows another by no more than that, key by key (sessions), so that only the data can say how far.
+    as one record follows another by no more than that, key by key (sessions), so that the reach depends on the data.
     ``is_unbounded``: what a key has stays until it is replaced, however old it is. ``gives_times``: results may have
     any time, whatever the times of the records that they come of.
     """

@@ -2,8 +2,8 @@
 
 Owns the comparisons: rows of ledgers with their digests and marks, and Delta's logs with the digests in ledgers. Also
 the length, seal and page checksums of every file with its log, and rows of outputs and landed topics with the books.
-Rule: nothing is written; every finding says what is wrong and the way back. It reads everything, unlike those who
-work, for whom cost follows the change. Damage of a whole warehouse that was put back as it once was cannot be known.
+Rule: nothing is written; every finding says what is wrong and how to repair it. It reads everything, unlike
+runs, whose cost follows the change. Damage of a whole warehouse that was put back as it once was cannot be known.
 """
 
 from collections import Counter
@@ -39,11 +39,11 @@ _NO_PIPELINES = ("landed", "landed_dead_letter", "landing", "branches")
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong at ``place``, and how it is mended."""
+    """What is wrong at ``place``, and how to repair it."""
 
     place: str
     wrong: str
-    mend: str
+    repair: str
 
 
 @dataclass
@@ -91,8 +91,8 @@ class _Fsck:
         except OSError as error:
             self._note(str(error.filename or self.warehouse.root), str(error), "let this user read it")
 
-    def _note(self, place: str, wrong: str, mend: str) -> None:
-        finding = Finding(place, wrong, mend)
+    def _note(self, place: str, wrong: str, repair: str) -> None:
+        finding = Finding(place, wrong, repair)
         if finding not in self.examined.findings:
             self.examined.findings.append(finding)
 

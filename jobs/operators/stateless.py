@@ -84,7 +84,7 @@ class Map(Operator):
 
 class TopicByRecord(Operator):
     """KStreamImpl.to with a TopicNameExtractor: ``addressed`` has the sink of every record. A name that is none of
-    the node's topics ends the run, or is asked of the application's handler.
+    the node's topics ends the run, or the application's handler decides.
     """
 
     def __init__(self, context: OperatorContext, node: TopicByRecordNode) -> None:

@@ -72,7 +72,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "advise": (".commands.quality", "what another grace would have done to the landed history"),
         "report": (".commands.quality", "write a page about quality over time, without a server"),
         "metrics": (".commands.quality", "print the numbers of a pipeline as OpenMetrics text"),
-        "fsck": (".commands.fsck", "read everything, and say what is damaged and how it is mended"),
+        "fsck": (".commands.fsck", "read everything, and say what is damaged and how to repair it"),
         "check-topology": (".commands.check_topology", "say whether a changed topology can continue with the state"),
         "bench": ("kstreams_replay.benchmarks.bench", "measure this project and its peers on the same rows"),
     },

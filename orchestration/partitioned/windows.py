@@ -56,7 +56,7 @@ def windows_of(definition: dg.TimeWindowPartitionsDefinition, keys: list[str]) -
 
 
 def reached(pipeline: Pipeline) -> Reached:
-    """LedgerError when records were read by an increment that is no partition's, so that nobody can say how far it
+    """LedgerError when records were read by an increment that is no partition's, so that it is unknown how far it
     came. One that reads nothing, a migration or the flush at the end of history, is between partitions.
     """
     ledger = pipeline.ledger

@@ -1,7 +1,7 @@
 """An asset check that runs some committed increments again, cut otherwise: others each time, off by default.
 
 Owns which increments those are. Rule: the increments of the pipeline are taken in pieces of so many, and each new
-increment moves on to the next piece. They run on throw-away branches in this process, whatever the engine is.
+increment moves on to the next piece. They run on temporary branches in this process, whatever the engine is.
 """
 
 from collections.abc import Iterator

@@ -2,7 +2,7 @@
 
 Owns the checks: the file is there, has the bytes that Delta's log names, its footer is the one that was sealed
 (state/tables/footer_seal.py), and every page has its checksum. Rule: all that reads rows of a warehouse comes through
-here; what does not hold is a DamagedFile, which says the table, the file, its increment and the way back. Files that
+here; if one does not hold, a DamagedFile names the table, the file, its increment and how to repair it. Files that
 have no seal or no checksums (of Spark's landing, of versions before) are read as they are.
 """
 

@@ -26,7 +26,7 @@ ORDERS_WAIT = (
     "users, partition 0, has got past them; it has come to 1970-01-01 00:00:00.005"
 )
 WAYS_ON = (
-    "three ways on: land more of users; or, if nothing more comes for now, record that it has come so far: "
+    "three options: land more of users; or, if nothing more comes for now, record that it has come so far: "
     'replay advance users --to "1970-01-01 00:00:00.020"; or replay with --idle proceed, which takes the records now, '
     "whatever may still come before them"
 )

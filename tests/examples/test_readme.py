@@ -1,6 +1,6 @@
 """What README says and shows: the counts of its eight records, and the commands over a user's own data.
 
-Rule: tables and commands are read from the page. Spark's counts are asked of Spark, ours of the test driver and tables.
+Rule: tables and commands are read from the page. Spark's counts come from Spark, ours from the driver and from tables.
 """
 
 import json

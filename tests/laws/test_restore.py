@@ -71,7 +71,7 @@ def test_a_pipeline_set_back_to_the_start_takes_any_topology(warehouse):
 
 def test_a_pipeline_may_be_set_back_to_what_was_restated(warehouse):
     """
-    Promoted by mistake: history is still there, and it is the way back.
+    Promoted by mistake: history is still there, and can be restored.
     """
     before = contents(warehouse, "p")
     promote(warehouse, "b")

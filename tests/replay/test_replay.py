@@ -149,7 +149,7 @@ def test_another_window_over_the_same_state_is_refused_with_what_differs_and_the
         "is [TimeWindows size_ms 20, advance_ms 20]: its rows have keys of other windows"
     )
     assert error.value.next_step == (
-        "two ways on: fork and replay from the start under another pipeline name, or give a function that makes the "
+        "two options: fork and replay from the start under another pipeline name, or give a function that makes the "
         "new rows of the old, migrate={'counts-store': function, 'final-store': function}"
     )
 

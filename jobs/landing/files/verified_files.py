@@ -2,8 +2,8 @@
 
 Owns a small file beside the ledger of the topic's landing, for landings with nothing new, which write no plan that
 could name them. Rule: it decides nothing alone. It names the digest a file had when it had these bytes and this time;
-whether a file of that digest has landed is asked of the ledger. So it may be old, damaged or gone: whatever it does not
-say is read again.
+the ledger decides whether a file of that digest has landed. So it may be old, damaged or gone: a file that is not in it
+is read again.
 """
 
 import hashlib

@@ -1,9 +1,9 @@
 """Records for a Python aggregator: many are decided at once, as if no aggregate became None.
 
-Owns how many, and the way back. Rule: a None takes its aggregate out of the store before the next record is decided, so
-decisions after it do not count. The store is restored, and the rows up to that one are decided again, with the same
-results. The functions are called once for every record, in order, whatever is decided again. To go back costs a copy of
-the store, so where a None is to be expected soon, rows are decided one by one.
+Owns how many, and the restoring of the store. Rule: a None takes its aggregate out of the store before the next record
+is decided, so decisions after it do not count. The store is restored, and the rows up to that one are decided again,
+with the same results. The functions are called once for every record, in order, whatever is decided again. To go back
+costs a copy of the store, so where a None is to be expected soon, rows are decided one by one.
 """
 
 from collections.abc import Callable, Iterator

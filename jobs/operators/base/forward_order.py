@@ -2,7 +2,7 @@
 
 Kafka forwards depth first: an output of a node runs through the whole tree below the node's first child, then its
 second, and so on, before the node's next output starts. So the place of a record is (record of the tape, output and
-child of the first node on its way with several ways on, the same of the next such node, ...). ``Batch.cause`` and
+child of the first node on its way with several children, the same of the next such node, ...). ``Batch.cause`` and
 ``Batch.path`` are these columns, and rows of one batch are in their order.
 """
 

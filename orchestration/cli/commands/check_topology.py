@@ -74,4 +74,4 @@ def _print(verdict: Verdict, increment: int) -> None:
     if verdict.goes_on:
         print(f"the state of increment {increment} goes on")
     else:
-        print("two ways on: fork and replay from the start, or --migrate STORE=MODULE:FUNCTION")
+        print("two options: fork and replay from the start, or --migrate STORE=MODULE:FUNCTION")

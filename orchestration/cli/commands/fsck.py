@@ -15,10 +15,10 @@ from ..exit_codes import ExitCode
 def fsck(warehouse: str, pipeline: str | None) -> int:
     """Read everything: files and their checksums, Delta logs, ledgers, books. The exit code is 4 when there is damage.
 
-    Each finding says what is wrong, and how it is mended.
+    Each finding says what is wrong, and how to repair it.
     """
     found = examine(Warehouse(warehouse), pipeline, lambda table: print(f"reading {table}", file=sys.stderr))
     for finding in found.findings:
-        print(f"DAMAGED {finding.place}\n        {finding.wrong}\n        to mend it: {finding.mend}")
+        print(f"DAMAGED {finding.place}\n        {finding.wrong}\n        to repair it: {finding.repair}")
     print(f"{found.files:,} files, {found.bytes:,} bytes read: {len(found.findings) or 'nothing'} damaged")
     return ExitCode.FAILED if found.findings else ExitCode.DONE

@@ -79,7 +79,7 @@ def test_what_does_not_is_refused_by_both_commands_with_the_ways_on(run, replaye
 
     assert (code, refused) == (4, 1)
     assert "REFUSED  store 'open-sessions': gap_ms was 20, is 40: its rows were made under the other setting" in out
-    assert out[-1] == "two ways on: fork and replay from the start, or --migrate STORE=MODULE:FUNCTION"
+    assert out[-1] == "two options: fork and replay from the start, or --migrate STORE=MODULE:FUNCTION"
     assert "gap_ms was 20, is 40" in err
 
 

@@ -28,7 +28,7 @@ def test_damage_is_named_with_the_way_back(run, replayed, tmp_path):
     assert out.startswith(
         f"DAMAGED {file}, of increment 1\n        expected the file as it was committed, got no file\n"
     )
-    assert "        to mend it: put it back from a copy of the warehouse, or replay the landed topics" in out
+    assert "        to repair it: put it back from a copy of the warehouse, or replay the landed topics" in out
     assert out.endswith(" bytes read: 1 damaged\n")
 
 

@@ -1,4 +1,4 @@
-"""What is asked of Avro's Java library by hand: one rule of resolution, one form of bytes each."""
+"""Cases for Avro's Java library, written by hand: one rule of resolution, one form of bytes each."""
 
 from typing import Any
 
