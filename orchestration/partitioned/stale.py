@@ -3,7 +3,7 @@
 Owns the comparison of Dagster's materializations, by partition, with the ledger. Rule: a partition is stale when the
 increment that it was reported with is withdrawn, or when rows of its time were replaced by a promoted backfill after
 it was reported. Assets that read it before have read rows that are not there any more. Without a
-restore or a promotion nothing is asked of Dagster.
+restore or a promotion Dagster is not queried.
 """
 
 from collections.abc import Iterator
