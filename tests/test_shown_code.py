@@ -160,13 +160,13 @@ def test_every_json_that_a_page_shows_can_be_read():
 
 
 def shown_commands() -> Iterator[tuple[str, str]]:
-    """("page:line", command) of every command of a block, by a fence or by four spaces, as one line."""
+    """("page:line", command) of every command of a block, fenced or indented, without line breaks and redirections."""
     for path in pages():
         page = re.sub(r"\\\n *", lambda found: " " * len(found.group()), text_of(path))
         for found in re.finditer(
             r"^(?:    )?(?:\$ |[A-Z_]+=\S+ )*(?:\S*bin/)?(replay [a-z].*|python -m .*)$", page, re.M
         ):
-            yield f"{path}:{page.count(chr(10), 0, found.start()) + 1}", found[1].partition(" | ")[0]
+            yield f"{path}:{page.count(chr(10), 0, found.start()) + 1}", re.split(r" \| | > (?=\S+$)", found[1])[0]
 
 
 def refusal(words: list[str]) -> str | None:
