@@ -53,13 +53,16 @@ def write_settings(browser: webdriver.Chrome, yaml: str) -> None:
     browser.execute_script("arguments[0].CodeMirror.setValue(arguments[1])", editor, yaml)
 
 
-def launch_backfill(browser: webdriver.Chrome, job_page: str, assets: int) -> None:
-    """All partitions of a job, by its button and dialog; returns when so many of the nodes in sight are filled."""
+def launch_backfill(browser: webdriver.Chrome, job_page: str) -> None:
+    """All partitions of a job, by its button and dialog; returns when the page shows an asset as filled.
+
+    The page draws those assets alone that are in sight.
+    """
     browser.get(job_page)
     press(browser, "Materialize all…")
     press(browser, "All")
     press(browser, "Launch backfill")
-    shown(browser, text("100% filled"), assets, RUN_SECONDS)
+    shown(browser, text("100% filled"), seconds=RUN_SECONDS)
 
 
 def save(browser: webdriver.Chrome, path: Path) -> None:

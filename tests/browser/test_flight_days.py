@@ -63,7 +63,7 @@ def rows_of(folder: Path, pipeline: str, table: str) -> pl.DataFrame:
 
 def test_thirty_days_of_flights_are_one_run_and_its_tables_are_those_of_one_big_increment(browser, folder, artifacts):
     with dagster_dev(folder, LOCATION) as address:
-        launch_backfill(browser, f"{address}/locations/{LOCATION}/jobs/flights_replay", assets=1)
+        launch_backfill(browser, f"{address}/locations/{LOCATION}/jobs/flights_replay")
         save(browser, artifacts / "dagster-thirty-days.png")
         (run,) = finished_runs(folder, "flights_replay")
         assert days_of_assets(folder) == dict.fromkeys(WRITTEN, 30)

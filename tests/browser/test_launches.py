@@ -60,10 +60,13 @@ def test_a_run_takes_the_settings_of_the_launchpad(browser, jobs, folder, artifa
 def test_a_backfill_of_seven_days_is_one_run_and_its_tables_are_those_of_one_big_increment(
     browser, jobs, folder, artifacts
 ):
-    launch_backfill(browser, f"{jobs}/week_replay", assets=4)
+    launch_backfill(browser, f"{jobs}/week_replay")
     (run,) = finished_runs(folder, "week_replay")
     save(browser, artifacts / "dagster-backfill.png")
 
+    with dg.DagsterInstance.from_config(str(folder / "home")) as instance:
+        written = dg.AssetKey(["week", "outputs", "counts"]), dg.AssetKey(["week", "state", "windows"])
+        assert [len(instance.get_materialized_partitions(key)) for key in written] == [7, 7]
     assert records_read(folder, "week") == [2, 2, 2, 2, 2, 2, 2]
     assert run.is_success
     days = run.tags["dagster/asset_partition_range_start"], run.tags["dagster/asset_partition_range_end"]
