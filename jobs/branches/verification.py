@@ -9,7 +9,7 @@ files and continue from them, as in every replay; that these files are committed
 import hashlib
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -104,10 +104,11 @@ def verify(
     """Run increments ``since`` to ``until`` (None: the last one) again, once for each of ``increments``: in so many, or
     cut at random places that ``seed`` says; and compare.
 
-    Raises ConfigError for a range that is not there, that other code ran, or in which something was restored; and what
-    a replay raises.
+    Raises ConfigError for a range that is not there, that other code ran, in which something was restored, or in which
+    topics landed that a pattern matches; and what a replay raises.
     """
     planned, done = _range(warehouse, topology, pipeline, since, until)
+    topology = topology.reading(planned[-1].cut_to)
     last = done[-1]
     want = dict(_tables(warehouse, topology, pipeline, since, last.increment))
     records = sum(plan.records for plan in planned)
@@ -142,14 +143,19 @@ def _unique(seed: int) -> str:
 
 
 def verifiable(warehouse: Warehouse, topology: Topology, pipeline: str) -> list[range]:
-    """Increments that ``verify`` takes in one range: done, in force, one after the other, by this topology."""
+    """Increments that ``verify`` takes in one range: done, in force, one after the other, by this topology and of the
+    same topics.
+    """
     ledger = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options)
     found: list[range] = []
+    before = ""
     for row in in_force(ledger.done_rows()):
         own = row.content
-        if own.topology != topology.fingerprint or own.restates is not None or own.forked is not None:
+        if own.topology != _fingerprint(topology, own.cut_to) or own.restates is not None or own.forked is not None:
+            before = ""
             continue
-        if found and found[-1].stop == row.increment:
+        is_next, before = before == own.topology, own.topology
+        if found and is_next and found[-1].stop == row.increment:
             found[-1] = range(found[-1].start, row.increment + 1)
         else:
             found.append(range(row.increment, row.increment + 1))
@@ -174,14 +180,27 @@ def _range(
     for row in wanted:
         planned, _ = ledger.rows_of(row.increment)
         assert planned is not None, f"increment {row.increment} was planned"
-        if planned.content.topology != topology.fingerprint or row.content.restates is not None:
+        own = planned.content.topology
+        if own != _fingerprint(topology, planned.content.cut_to) or row.content.restates is not None:
             raise ConfigError(
                 f"pipeline {pipeline!r}, increment {row.increment}", "the topology that is given",
                 "another one: the code was changed, or something was restored",
                 "verify a range that one code ran, with that code",
             )  # fmt: skip
         plans.append(planned.content)
+    others = [plan for plan in plans if plan.topology != plans[-1].topology]
+    if others:
+        raise ConfigError(
+            f"pipeline {pipeline!r}", "a range in which its patterns match the same topics",
+            f"topics that landed after increment {since + len(others) - 1}",
+            "verify the increments before and after it",
+        )  # fmt: skip
     return plans, wanted
+
+
+def _fingerprint(topology: Topology, topics: Collection[str]) -> str:
+    """Of the topology as it was when its patterns matched those of ``topics``."""
+    return topology.reading(topics).fingerprint if topology.has_patterns else topology.fingerprint
 
 
 def _limits(increments: int | str, records: int, seed: int) -> Iterator[int | None]:

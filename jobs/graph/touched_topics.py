@@ -30,6 +30,6 @@ class TouchesTopics:
         """It is a source of all topics whose whole names match."""
         return None
 
-    def reading(self, topics: Collection[str]) -> tuple[Any, ...]:
-        """The nodes that replace it where these topics have landed."""
+    def reading(self, topics: Collection[str] | None) -> tuple[Any, ...]:
+        """The nodes that replace it where these topics have landed; None: one topic represents all that match."""
         return (self,)

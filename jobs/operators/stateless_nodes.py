@@ -219,7 +219,7 @@ def add_source(graph: Graph, name: str, topics: tuple[str, ...], shape: Shape, e
 class MatchedTopicNode(OneOfSeveralNode):
     """One topic that the pattern of a source matches."""
 
-    def reading(self, topics: Collection[str]) -> tuple[Node, ...]:
+    def reading(self, topics: Collection[str] | None) -> tuple[Node, ...]:
         return ()
 
 
@@ -238,13 +238,15 @@ class TopicPatternNode(MergeNode):
     def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
         return [KafkaNode(SOURCE, self.name, pattern=self.regex)]
 
-    def reading(self, topics: Collection[str]) -> tuple[Node, ...]:
+    def reading(self, topics: Collection[str] | None) -> tuple[Node, ...]:
         """Sources of the topics that match, by name, and itself behind them."""
         shape, extractor = self.shape, self.extractor
+        matched = [self.name]
+        if topics is not None:
+            matched = [topic for topic in sorted(topics) if self.topic_pattern.fullmatch(topic)]
         sources = tuple(
             MatchedTopicNode(name=f"{self.name}:{topic}", inputs=(), shape=shape, topic=topic, extractor=extractor)
-            for topic in sorted(topics)
-            if self.topic_pattern.fullmatch(topic)
+            for topic in matched
         )
         return *sources, replace(self, inputs=tuple(source.name for source in sources))
 

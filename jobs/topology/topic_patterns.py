@@ -32,14 +32,17 @@ def check_patterns(graph: Graph) -> None:
                     )
 
 
-def reading(graph: Graph, topics: Collection[str]) -> Graph:
-    """``graph`` where these topics have landed. Raises TopologyError for a pattern that matches none of them, and for a
-    topic that two patterns match.
+def reading(graph: Graph, topics: Collection[str] | None) -> Graph:
+    """``graph`` where these topics have landed; None: one topic represents all that a pattern matches. Raises
+    TopologyError for a pattern that matches none of them, and for a topic that two patterns match.
     """
     made = copy(graph)
     made.nodes = {new.name: new for node in graph.nodes.values() for new in node.reading(topics)}
     if (name := awaits_topics(made.nodes.values())) is not None:
-        pattern, got = made.nodes[name].topic_pattern, f"none among {', '.join(sorted(topics)) or 'no topics at all'}"
+        pattern, got = (
+            made.nodes[name].topic_pattern,
+            f"none among {', '.join(sorted(topics or ())) or 'no topics at all'}",
+        )
         assert pattern is not None
         next_step = "land one, or correct the pattern, which must match whole names"
         raise TopologyError(name, f"a landed topic that {pattern.pattern!r} matches", got, next_step)

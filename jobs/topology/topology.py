@@ -234,8 +234,8 @@ class Topology(Hinting):
         """Whether it reads topics by a pattern."""
         return any(node.topic_pattern is not None for node in self._own.nodes.values())
 
-    def reading(self, topics: Collection[str] | Callable[[], Collection[str]]) -> "Topology":
-        """The same topology with the ``topics`` (a function gives them late) that its patterns match: at least one."""
+    def reading(self, topics: Collection[str] | Callable[[], Collection[str]] | None) -> "Topology":
+        """The same with these ``topics`` for its patterns, one or more; a function gives them late, None is any."""
         if not self.has_patterns:
             return self
         return Topology(reading(self._settle().described, topics() if callable(topics) else topics))

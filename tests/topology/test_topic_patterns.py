@@ -5,14 +5,17 @@ from pathlib import Path
 
 import pytest
 
+from kstreams_replay.jobs.branches.verification import verifiable, verify
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.explain.explanation import explain
 from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.task.kernel_calls import call_kernels
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, Topology
+from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.orchestration.definitions import replay_definitions
 from kstreams_replay.orchestration.settings.topology_loading import load_topology
-from kstreams_replay.state.errors import TopologyError
+from kstreams_replay.state.errors import ConfigError, TopologyError
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.planted import Landed, plant, tables_of
 
@@ -168,3 +171,40 @@ A = re.compile("a.*")
 def test_what_a_pattern_cannot_match_is_said(build, why):
     with pytest.raises(TopologyError, match=re.escape(why)):
         build()
+
+
+def test_verify_runs_increments_again_with_the_topics_that_they_read(tmp_path):
+    warehouse = landed(tmp_path, shop_a=(1, 2, 3), shop_b=(2, 4))
+    run(warehouse, max_records=2)
+    landed(tmp_path, shop_c=(5, 6))
+    run(warehouse, max_records=1)
+    asked = {"pipeline": "p", "runner": LocalRunner(), "increments": (1, 2)}
+
+    for topology in (counted(), counted().reading(warehouse.topics())):
+        before = verify(warehouse, topology, since=1, until=2, **asked)
+        after = verify(warehouse, topology, since=3, **asked)
+
+        assert (before.holds, before.records, before.rows["outputs/all"]) == (True, 5, 5)
+        assert (after.holds, after.records, after.rows["outputs/all"]) == (True, 2, 2)
+        assert verifiable(warehouse, topology, "p") == [range(1, 3), range(3, 5)]
+        with pytest.raises(ConfigError, match="got topics that landed after increment 2; verify the increments before"):
+            verify(warehouse, topology, since=2, **asked)
+
+
+def test_kernels_are_compiled_before_any_topic_that_matches_has_landed():
+    call_kernels(counted().reading(None))
+
+    assert counted().reading(None).reading(["shop-a"]).source_topics() == ["shop-a"]
+
+
+def test_the_command_that_compiles_needs_no_topic_that_has_landed(tmp_path, monkeypatch):
+    code = (
+        "import re\nfrom kstreams_replay import Consumed, Serde, StreamsBuilder\n\n"
+        "builder = StreamsBuilder()\n"
+        "builder.stream(re.compile('shop-.*'), Consumed(Serde.string(), Serde.string())).to('all')\n"
+        "topology = builder.build()\n"
+    )
+    (tmp_path / "patterns.py").write_text(code)
+    monkeypatch.chdir(tmp_path)
+
+    assert main(["warm-up", "patterns.py:topology"]) == 0

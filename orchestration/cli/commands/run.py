@@ -163,7 +163,7 @@ def warm_up(topology: str | None, spark: bool) -> int:
         from ....jobs.execution.task_run import compile_kernels
         from ...settings.topology_loading import load_topology
 
-        loaded = load_topology(topology or EVERY_OPERATOR)
+        loaded = load_topology(topology or EVERY_OPERATOR).reading(None)
         progress.doing("looking for kernels")
         versions, compiled = compile_kernels(loaded, progress.count)
     print(f"{versions} versions of kernels cached, {compiled} of them new, in {time.monotonic() - started:.1f} s")
