@@ -132,6 +132,7 @@ RULES = [
     BrokenRule(
         "processor", "a punctuation is due at its time, not after",
         "bool(self._heap) and self._heap[0].due_ms <= now_ms", "bool(self._heap) and self._heap[0].due_ms < now_ms",
+        "tests/operators/processor/test_wall_clock.py",  # in other tests the task waits for a call that never comes
     ),
 ]  # fmt: skip
 
