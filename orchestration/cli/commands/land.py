@@ -214,7 +214,8 @@ def _print_landed(report: LandingReport) -> None:
         print(f"{report.topic}: nothing new")
         return
     increments = ", ".join(map(str, report.increments))
-    print(f"{report.topic}: {report.records:,} records landed in {report.seconds:.1f} s (increment {increments})")
+    records = "1 record" if report.records == 1 else f"{report.records:,} records"
+    print(f"{report.topic}: {records} landed in {report.seconds:.1f} s (increment {increments})")
     spans = [
         {"partition": p, "from": report.cut_from.get(p, 0), "to": end, "gone": _gap(report.gaps.get(p))}
         for p, end in report.cut_to.items()

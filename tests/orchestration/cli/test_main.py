@@ -380,6 +380,7 @@ def test_a_tick_is_recorded_by_hand_or_after_landing(run, tmp_path):
     code, again, _ = run(*advance)
     _, later, _ = run(*[2_222_222_222_000 if each == "2001-01-01" else each for each in advance])
 
+    assert "clicks: 1 record landed in" in out
     assert "clicks: a tick of the wall clock recorded" in out
     assert (code, again) == (0, "clicks: no time to record that is not recorded already\n")
     assert later.splitlines()[-1].split() == ["0", "2040-06-02", "03:57:02"]
