@@ -315,7 +315,7 @@ def test_an_error_fails_the_step_with_its_sentence_and_no_number_is_told(small_s
     sentence = "task 0_0: expected to run to its end, got a machine that went away; run it again"
     assert failure.user_failure_data.description == sentence
     assert failure.user_failure_data.metadata["next step"].value == "run it again"
-    assert failure.user_failure_data.metadata["what to do"].value.startswith("A task failed, or the machine")
+    assert failure.user_failure_data.metadata["what to do"].value.startswith("A task died")
     assert sorted(versions(result)) == ["shop/landed/clicks"]
 
 
