@@ -102,6 +102,16 @@ def browser() -> Iterator[webdriver.Chrome]:
     chromium.quit()
 
 
+@pytest.fixture
+def offline(browser: webdriver.Chrome) -> Iterator[webdriver.Chrome]:
+    """The browser without a network."""
+    browser.execute_cdp_cmd("Network.enable", {})
+    conditions = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
+    browser.execute_cdp_cmd("Network.emulateNetworkConditions", conditions)
+    yield browser
+    browser.execute_cdp_cmd("Network.emulateNetworkConditions", {**conditions, "offline": False})
+
+
 @pytest.fixture(scope="session")
 def artifacts() -> Path:
     """Where CI picks up screenshots."""

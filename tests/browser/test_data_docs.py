@@ -1,7 +1,6 @@
 """Data Docs in Chromium, without any network: what failed is read there, and hostile values are text."""
 
 import pytest
-from selenium import webdriver
 from selenium.webdriver.common.by import By
 
 from kstreams_replay.expectations.suites.data_docs import DataDocs
@@ -25,16 +24,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> DataDocs:
     for increment in (1, 2):
         check_increment(planted.warehouse, "flights", FACTS, increment, docs=docs, run_id="r-7")
     return docs
-
-
-@pytest.fixture
-def offline(browser: webdriver.Chrome) -> webdriver.Chrome:
-    """The browser without a network."""
-    browser.execute_cdp_cmd("Network.enable", {})
-    conditions = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
-    browser.execute_cdp_cmd("Network.emulateNetworkConditions", conditions)
-    yield browser
-    browser.execute_cdp_cmd("Network.emulateNetworkConditions", {**conditions, "offline": False})
 
 
 def test_what_failed_is_found_from_the_index_and_read_on_its_page(offline, pages, artifacts):

@@ -1,11 +1,9 @@
 """The page about quality in Chromium, without any network: hostile names and values are text, and nothing runs."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from selenium import webdriver
 from selenium.webdriver.common.by import By
 
 from kstreams_replay.expectations.quality_tables import record_verdicts
@@ -46,16 +44,6 @@ def hostile(folder: Path) -> Path:
     advice = json.loads(json.dumps({"pipeline": "p", "since": 1, "until": 1, "nodes": nodes}))
     write_report(warehouse, ["p"], folder / "page.html", advice=advice)
     return folder / "page.html"
-
-
-@pytest.fixture
-def offline(browser: webdriver.Chrome) -> Iterator[webdriver.Chrome]:
-    """The browser without a network."""
-    browser.execute_cdp_cmd("Network.enable", {})
-    conditions = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
-    browser.execute_cdp_cmd("Network.emulateNetworkConditions", conditions)
-    yield browser
-    browser.execute_cdp_cmd("Network.emulateNetworkConditions", {**conditions, "offline": False})
 
 
 def test_hostile_names_and_values_are_shown_as_text_and_nothing_runs(offline, tmp_path, artifacts):
