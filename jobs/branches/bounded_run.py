@@ -5,6 +5,7 @@ recorded times, whatever has come since.
 """
 
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -53,17 +54,14 @@ class BoundPipeline(Pipeline):
         self._last = last
         self._landed: dict[str, Landed] | None = None
 
-    def _planner(self, idle: str) -> Planner:
+    def _planner(self, idle: str, landed: dict[str, Landed] | None = None) -> Planner:
         """Topics are looked at once: nobody lands anything that the range may read."""
-        planner = Planner(
-            self.warehouse, self.topology, increment=self.increment + 1, previous=self.previous, idle=idle,
-            order=self.order, until_ms=self.until_ms, times=self.times, landed=self._landed,
-        )  # fmt: skip
+        planner = super()._planner(idle, landed or self._landed)
         cut_to, taken = self._last.cut_to, self._last.recorded_to or {}
-        for topic, landed in planner.landed.items():
+        for topic, found in planner.landed.items():
             ends = cut_to.get(topic, {})
-            recorded = {p: times[: taken.get(topic, {}).get(p, 0)] for p, times in landed.recorded.items()}
-            planner.landed[topic] = replace(landed, ends=dict(ends), recorded=recorded)
+            recorded = {p: times[: taken.get(topic, {}).get(p, 0)] for p, times in found.recorded.items()}
+            planner.landed[topic] = replace(found, ends=dict(ends), recorded=recorded)
             planner.begin[topic] = _of(ends, planner.begin, topic)
         self._landed = dict(planner.landed)
         return planner
@@ -82,21 +80,13 @@ class UncommittedPipeline(BoundPipeline):
     known here alone. ``files``: of every table, those of stores with what was there before the range.
     """
 
-    def __init__(
-        self,
-        warehouse: Warehouse,
-        topology: Topology,
-        name: str,
-        runner: "Runner",
-        order: str,
-        last: DoneRow,
-        *,
-        times: LandedTimes,
-    ) -> None:
-        super().__init__(warehouse, topology, name, runner, order, last, times=times)
-        stores = {TableName.state(store) for store in topology.stores()}
-        self.files: dict[str, list[DataFile]] = {table: [] for table in self._tables()}
-        self.files |= {table: table_files(warehouse, name, self.previous, table, self._opened) for table in stores}
+    @cached_property
+    def files(self) -> dict[str, list[DataFile]]:
+        """Those before the range, when it is first asked; ``compute`` changes them."""
+        stores = {TableName.state(store) for store in self.topology.stores()}
+        return {table: [] for table in self._tables()} | {
+            table: table_files(self.warehouse, self.name, self.previous, table, self._opened) for table in stores
+        }
 
     def compute(self, plan: Plan) -> int:
         """Run an increment; returns how many records it read."""
@@ -106,8 +96,10 @@ class UncommittedPipeline(BoundPipeline):
         if plan.row.migrate is None:
             reports = self._compute(plan)
         else:
-            self.files |= migrated_files(
-                self.warehouse, self.name, plan.increment, self.topology, self.code, before=self.last_done
+            self.files.update(
+                migrated_files(
+                    self.warehouse, self.name, plan.increment, self.topology, self.code, before=self.last_done
+                )
             )
         for table, files in self.files.items():
             gone = {each["path"] for report in reports for each in report.removed.get(table, [])}

@@ -126,7 +126,8 @@ def verify(
             sizes: list[int] = []
             try:
                 fork(warehouse, pipeline, since - 1, name, topology=topology)
-                bound = _Bound(warehouse, topology, name, asking, order, last.content, planned[-1], times)
+                run = UncommittedPipeline(warehouse, topology, name, asking, order, last.content, times=times)
+                bound = _Bound(run, flushes=planned[-1].flushes)
                 for limit in _limits(each, records, seed + number):
                     sizes += bound.run(limit)
                 doing(f"comparing {len(want)} tables")
@@ -232,21 +233,10 @@ class _Asking:
 
 
 class _Bound:
-    """A branch at work, up to where the range ends and no further."""
+    """A branch at work, up to where the range ends and no further. ``flushes``: as the range's last plan says."""
 
-    def __init__(
-        self,
-        warehouse: Warehouse,
-        topology: Topology,
-        name: str,
-        runner: "Runner",
-        order: str,
-        last: DoneRow,
-        planned: PlanRow,
-        times: LandedTimes,
-    ) -> None:
-        self._run = UncommittedPipeline(warehouse, topology, name, runner, order, last, times=times)
-        self._flushes = planned.flushes
+    def __init__(self, run: UncommittedPipeline, *, flushes: bool) -> None:
+        self._run, self._flushes = run, flushes
 
     def run(self, limit: int | None) -> list[int]:
         """Run an increment of ``limit`` records; None: of all that are left, and the flush. Returns their numbers."""

@@ -171,10 +171,10 @@ class Pipeline:
         row = replace(self.planner.reads_nothing(), changes=self.code.changes(), migrate=self.code.migrate())
         return Plan(self.planner.increment, row)
 
-    def _planner(self, idle: str) -> Planner:
+    def _planner(self, idle: str, landed: dict[str, Landed] | None = None) -> Planner:
         return Planner(
             self.warehouse, self.topology, increment=self.increment + 1, previous=self.previous, idle=idle,
-            order=self.order, until_ms=self.until_ms, times=self.times,
+            order=self.order, until_ms=self.until_ms, times=self.times, landed=landed,
         )  # fmt: skip
 
     def run(self, plan: Plan) -> IncrementReport:
