@@ -6,7 +6,7 @@ have been meant. Whether an argument is of its type each call says itself (topol
 
 import functools
 import inspect
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
 from typing import Any, TypeVar
@@ -19,11 +19,13 @@ HINTS = {
 """What to say of arguments that a call does not have, where it is not the name of another one."""
 
 
-class CallOptions(ABC):
+class CallOptions:
     """One of Kafka's objects of options (jobs/topology/call_options.py), which represents keywords of the call."""
 
+    __slots__ = ()
+
     @abstractmethod
-    def keywords(self, parameters: Collection[str]) -> dict[str, Any]:
+    def _keywords(self, parameters: Collection[str]) -> dict[str, Any]:
         """For a call that has these parameters."""
 
 
@@ -31,14 +33,16 @@ Checked = TypeVar("Checked", bound=Callable[..., Any])
 
 
 def checked(function: Checked, call: str) -> Checked:
-    """``function`` that looks at its arguments first; errors name it ``call``."""
-    signature = inspect.signature(function)
+    """``function`` that looks at its arguments first; errors name it ``call``. A parameter ``*options`` is for type
+    checkers: CallOptions are spelt out before the call, which has nothing there.
+    """
+    signature = _without_options(inspect.signature(function))
     is_method = next(iter(signature.parameters), "") in ("self", "cls")
 
     @functools.wraps(function)
     def call_checked(*arguments: Any, **options: Any) -> Any:
-        if any(isinstance(one, CallOptions) for one in arguments):
-            arguments, options = _spelt_out(call, signature, arguments, options)
+        if any(isinstance(one, CallOptions) for one in arguments[is_method:]):
+            arguments, options = _spelt_out(call, signature, is_method, arguments, options)
         try:
             signature.bind(*arguments, **options)
         except TypeError as error:
@@ -49,16 +53,23 @@ def checked(function: Checked, call: str) -> Checked:
     return call_checked  # type: ignore[return-value]
 
 
+def _without_options(signature: inspect.Signature) -> inspect.Signature:
+    kept = [
+        each for each in signature.parameters.values() if (each.name, each.kind) != ("options", each.VAR_POSITIONAL)
+    ]
+    return signature.replace(parameters=kept)
+
+
 def _spelt_out(
-    call: str, signature: inspect.Signature, arguments: tuple[Any, ...], options: dict[str, Any]
+    call: str, signature: inspect.Signature, is_method: bool, arguments: tuple[Any, ...], options: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments of a call with keywords in the place of its CallOptions."""
-    rest = []
-    for one in arguments:
+    rest = list(arguments[:is_method])
+    for one in arguments[is_method:]:
         if not isinstance(one, CallOptions):
             rest.append(one)
             continue
-        given = one.keywords(signature.parameters)
+        given = one._keywords(signature.parameters)
         wrong = [name for name in given if name not in signature.parameters or name in options]
         if wrong:
             got, next_step = f"{one!r}", f"this call takes no such {wrong[0]}, or has it twice: leave it out"

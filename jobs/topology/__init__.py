@@ -20,9 +20,9 @@ from .dsl.grouped import KGroupedStream
 from .dsl.grouped_table import KGroupedTable
 from .dsl.kstream import KStream
 from .dsl.ktable import GlobalKTable, KTable
-from .dsl.materialized import Materialized
 from .dsl.streams_builder import Consumed, StreamsBuilder
 from .dsl.suppressed import BufferConfig, Suppressed
+from .materialized import Materialized
 from .topology import SubTopology, Topology
 
 __all__ = [

@@ -7,32 +7,31 @@ stream or table knows already are taken and change nothing.
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 from ...state.serdes import Serde
 from ...state.times import Duration
 from ..functions.call_arguments import CallOptions
 from ..graph.nodes import Partitioner
-from .dsl.materialized import Materialized
+from .materialized import Materialized
 
 
 @dataclass(frozen=True)
 class Named(CallOptions):
-    """``name=`` of any call. ``keywords(parameters)``, of each class here: the keywords for a call that has those
-    parameters. Example: ``stream.merge(other, Named.as_("all"))``. Source: ``Named``."""
+    """``name=`` of any call. Example: ``stream.merge(other, Named.as_("all"))``. Source: ``Named``."""
 
     name: str | None = None
 
     @classmethod
-    def as_(cls, name: str) -> Any:
+    def as_(cls, name: str) -> Self:
         """One with this name."""
         return cls(name)
 
-    def with_name(self, name: str) -> Any:
+    def with_name(self, name: str) -> Self:
         """The same with another name."""
         return replace(self, name=name)
 
-    def keywords(self, parameters: Collection[str]) -> dict[str, Any]:
+    def _keywords(self, parameters: Collection[str]) -> dict[str, Any]:
         return {} if self.name is None else {"name": self.name}
 
 
@@ -50,12 +49,12 @@ class Grouped(Named):
         """One with these serdes."""
         return cls(name, key, value)
 
-    def keywords(self, parameters: Collection[str]) -> dict[str, Any]:
+    def _keywords(self, parameters: Collection[str]) -> dict[str, Any]:
         """Of a stream the selector gives the key alone, of a table both."""
         serdes = {"returns_key": self.key, "returns": self.value}
         if "returns_key" not in parameters:
             serdes = {"returns": self.key}
-        return super().keywords(parameters) | {
+        return super()._keywords(parameters) | {
             name: serde for name, serde in serdes.items() if serde is not None and name in parameters
         }
 
@@ -72,8 +71,8 @@ class Joined(Named):
         """The same with a grace period (KIP-923)."""
         return replace(self, grace=grace)
 
-    def keywords(self, parameters: Collection[str]) -> dict[str, Any]:
-        return super().keywords(parameters) | ({} if self.grace is None else {"grace": self.grace})
+    def _keywords(self, parameters: Collection[str]) -> dict[str, Any]:
+        return super()._keywords(parameters) | ({} if self.grace is None else {"grace": self.grace})
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ class StreamJoined(Named):
     materialized: Materialized | None = None
 
     @classmethod
-    def as_(cls, name: str) -> "StreamJoined":
+    def as_(cls, name: str) -> Self:
         """One whose stores are named after ``name``."""
         return cls(materialized=Materialized.as_(name))
 
@@ -93,9 +92,9 @@ class StreamJoined(Named):
         """The same, its stores named after ``name``."""
         return replace(self, materialized=Materialized.as_(name))
 
-    def keywords(self, parameters: Collection[str]) -> dict[str, Any]:
+    def _keywords(self, parameters: Collection[str]) -> dict[str, Any]:
         stores = {} if self.materialized is None else {"materialized": self.materialized}
-        return super().keywords(parameters) | stores
+        return super()._keywords(parameters) | stores
 
 
 @dataclass(frozen=True)
@@ -120,9 +119,9 @@ class TableJoined(Named):
         """The same with another partitioner of the other table's keys, the foreign ones."""
         return replace(self, other_partitioner=other_partitioner)
 
-    def keywords(self, parameters: Collection[str]) -> dict[str, Any]:
+    def _keywords(self, parameters: Collection[str]) -> dict[str, Any]:
         found = {"partitioner": self.partitioner, "other_partitioner": self.other_partitioner}
-        return super().keywords(parameters) | {name: one for name, one in found.items() if one is not None}
+        return super()._keywords(parameters) | {name: one for name, one in found.items() if one is not None}
 
 
 @dataclass(frozen=True)
@@ -142,9 +141,9 @@ class Repartitioned(Named):
         """The same with a partitioner of (topic, key, value, number of partitions)."""
         return replace(self, partitioner=partitioner)
 
-    def keywords(self, parameters: Collection[str]) -> dict[str, Any]:
+    def _keywords(self, parameters: Collection[str]) -> dict[str, Any]:
         found = {"partitions": self.partitions, "partitioner": self.partitioner}
-        return super().keywords(parameters) | {name: one for name, one in found.items() if one is not None}
+        return super()._keywords(parameters) | {name: one for name, one in found.items() if one is not None}
 
 
 @dataclass(frozen=True)
@@ -159,5 +158,5 @@ class Produced(Named):
         """The same with a partitioner of (topic, key, value, number of partitions)."""
         return replace(self, partitioner=partitioner)
 
-    def keywords(self, parameters: Collection[str]) -> dict[str, Any]:
-        return super().keywords(parameters) | ({} if self.partitioner is None else {"partitioner": self.partitioner})
+    def _keywords(self, parameters: Collection[str]) -> dict[str, Any]:
+        return super()._keywords(parameters) | ({} if self.partitioner is None else {"partitioner": self.partitioner})

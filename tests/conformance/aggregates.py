@@ -11,7 +11,15 @@ import polars as pl
 
 from kstreams_replay.jobs.functions.expressions import Shape
 from kstreams_replay.jobs.functions.folds.fold import Fold
-from kstreams_replay.jobs.topology import KGroupedStream, KGroupedTable, KTable, Materialized, Serde, fold
+from kstreams_replay.jobs.topology import (
+    KGroupedStream,
+    KGroupedTable,
+    KTable,
+    Materialized,
+    Serde,
+    SessionWindows,
+    fold,
+)
 from tests.conformance.functions import LONG, STRING, VARIANT, NotCovered, num_of, split, text_of
 
 _VALUE = pl.col("value")
@@ -47,7 +55,7 @@ def of_stream(function: str, grouped: KGroupedStream, materialized: Materialized
         return grouped.aggregate(
             initializer=lambda: "",
             aggregator=lambda key, value, aggregate: aggregate + text(value) + ";",
-            merger=lambda key, one, other: one + other,
+            merger=_of_sessions(grouped, lambda key, one, other: one + other),
             returns=STRING,
             materialized=materialized,
         )
@@ -56,12 +64,16 @@ def of_stream(function: str, grouped: KGroupedStream, materialized: Materialized
         return grouped.aggregate(
             initializer=lambda: 0,
             aggregator=lambda key, value, aggregate: add(aggregate, value),
-            merger=lambda key, one, other: one + other,
+            merger=_of_sessions(grouped, lambda key, one, other: one + other),
             returns=LONG,
             materialized=materialized,
         )
     reducer = _of_reduce(function, REDUCERS)
     return _reduce(grouped, reducer, _reduced(function, grouped.shape.value), materialized)
+
+
+def _of_sessions(grouped: KGroupedStream, merger: Callable[..., Any]) -> Callable[..., Any] | None:
+    return merger if isinstance(grouped.windows, SessionWindows) else None
 
 
 def _sum_but(function: str, sign: int = 1) -> Reducer:
@@ -93,7 +105,7 @@ def _reduce(grouped: KGroupedStream, reduce: Reducer, returns: Serde, materializ
     return grouped.aggregate(
         initializer=lambda: None,
         aggregator=lambda key, value, aggregate: value if aggregate is None else reduce(aggregate, value),
-        merger=lambda key, one, other: other if one is None else reduce(one, other),
+        merger=_of_sessions(grouped, lambda key, one, other: other if one is None else reduce(one, other)),
         returns=returns,
         materialized=materialized,
     )

@@ -145,7 +145,8 @@ def in_python(windows: Any) -> Case:
 
     def build(of: KStream) -> None:
         grouped = of.group_by_key().windowed_by(windows)
-        grouped.aggregate(initializer=int, aggregator=add, merger=merge, returns=LONG).to("out")
+        mergers = [merge] if isinstance(windows, SessionWindows) else []
+        grouped.aggregate(int, add, *mergers, returns=LONG).to("out")
 
     return lambda records: stream(build)(records // 10)
 

@@ -198,11 +198,13 @@ def adder(key, value, aggregate):
         ),
         (
             {"aggregator": adder, "returns": Serde.long()},
-            "here: expected initializer and returns beside the aggregator, got none; give both",
+            "here: expected initializer and returns beside the aggregator, got no initializer; "
+            "give aggregate(initializer, aggregator, returns=serde)",
         ),
         (
             {"aggregator": adder, "initializer": int},
-            "here: expected initializer and returns beside the aggregator, got none; give both",
+            "here: expected initializer and returns beside the aggregator, got no returns=; "
+            "give aggregate(initializer, aggregator, returns=serde)",
         ),
         (
             {"aggregator": adder, "initializer": str, "returns": Serde.long()},

@@ -1,16 +1,25 @@
-"""Kafka's objects with names, in every call that takes one: the name is the processor's, or the topic's before it."""
+"""Kafka's objects with names, in every call that takes one: the name is the processor's, the store's, or the topic's.
 
+Type checkers read this file too (test_typed_uses.py) and accept every call in it.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
 import re
+from collections.abc import Callable
 
 import pytest
 
 from kstreams_replay import (
     Branched,
+    CogroupedKStream,
     Consumed,
     Grouped,
     Joined,
     JoinWindows,
     KeyValues,
+    KGroupedStream,
+    KGroupedTable,
+    KStream,
     Materialized,
     Named,
     Processor,
@@ -31,7 +40,8 @@ from kstreams_replay.state.errors import TopologyError
 TEXT = Serde.string()
 WORDS = Consumed(TEXT, TEXT)
 NEAR = JoinWindows(5, 5, 0)
-NAMED, NAME = Named.as_("by-user"), "by-user"
+NAME = "by-user"
+NAMED, STORED = Named.as_(NAME), Materialized.as_(NAME)
 
 
 class Quiet(Processor):
@@ -41,6 +51,10 @@ class Quiet(Processor):
 
 def same(key, value):
     return [(key, value)]
+
+
+def seen(key, value) -> None:
+    """Nothing becomes of it."""
 
 
 def same_value(value):
@@ -71,10 +85,6 @@ class Transformer:
         return value
 
 
-def windowed(b, windows):
-    return b.s.group_by_key().windowed_by(windows)
-
-
 HOURS, NEARBY, VISITS = (
     TimeWindows.of_size(5),
     SlidingWindows.of_time_difference(5),
@@ -85,26 +95,30 @@ HOURS, NEARBY, VISITS = (
 class Parts:
     """A stream ``s``, another ``o``, tables ``t`` and ``u`` and a global table ``g`` of text."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.builder = StreamsBuilder()
         self.s, self.o = (self.builder.stream(topic, WORDS) for topic in ("in", "other"))
         self.t, self.u = (self.builder.table(topic, WORDS) for topic in ("left", "right"))
         self.g = self.builder.global_table("everything", WORDS)
 
     @property
-    def rekeyed(self):
+    def rekeyed(self) -> KStream:
         return self.s.select_key("value")
 
     @property
-    def by_value(self):
+    def by_value(self) -> KGroupedTable:
         return self.t.group_by(lambda key, value: (value, key), returns_key=TEXT, returns=TEXT)
 
     @property
-    def cogrouped(self):
+    def cogrouped(self) -> CogroupedKStream:
         return self.s.group_by_key().cogroup(added)
 
 
-CALLS = {
+def windowed(b: Parts, windows: TimeWindows | SlidingWindows | SessionWindows) -> KGroupedStream:
+    return b.s.group_by_key().windowed_by(windows)
+
+
+CALLS: dict[str, Callable[[Parts], object]] = {
     "KStream.filter": lambda b: b.s.filter("TRUE", NAMED),
     "KStream.filterNot": lambda b: b.s.filter_not("TRUE", NAMED),
     "KStream.selectKey": lambda b: b.s.select_key("value", NAMED),
@@ -116,8 +130,8 @@ CALLS = {
     "KStream.mapValues, fields": lambda b: b.s.map_values(NAMED, word="value"),
     "KStream.flatMap": lambda b: b.s.flat_map(same, NAMED, returns_key=TEXT, returns=TEXT),
     "KStream.flatMapValues": lambda b: b.s.flat_map_values(same_value, NAMED, returns=TEXT),
-    "KStream.foreach": lambda b: b.s.foreach(same, NAMED),
-    "KStream.peek": lambda b: b.s.peek(same, NAMED),
+    "KStream.foreach": lambda b: b.s.foreach(seen, NAMED),
+    "KStream.peek": lambda b: b.s.peek(seen, NAMED),
     "KStream.merge": lambda b: b.s.merge(b.o, NAMED),
     "KStream.split": lambda b: b.s.split(Named.as_("by-")).branch("TRUE", Branched.as_("user")).default_branch(),
     "BranchedKStream.branch": lambda b: b.s.split().branch("TRUE", Branched.as_(NAME)).default_branch(),
@@ -149,38 +163,30 @@ CALLS = {
     "KTable.toStream, selector": lambda b: b.t.to_stream("value", NAMED),
     "KTable.suppress": lambda b: b.t.suppress(Suppressed.until_time_limit(5, name=NAME)),
     "KTable.groupBy": lambda b: b.t.group_by(lambda key, value: (value, key), Grouped.with_(TEXT, TEXT, NAME)).count(),
-    "KTable.join": lambda b: b.t.join(b.u, "left", NAMED),
+    "KTable.join": lambda b: b.t.join(b.u, "left", NAMED, STORED),
     "KTable.leftJoin": lambda b: b.t.left_join(b.u, "left", NAMED),
     "KTable.outerJoin": lambda b: b.t.outer_join(b.u, joined, NAMED, returns=TEXT),
     "KTable.join, foreign key": lambda b: b.t.join(b.u, "left", TableJoined.as_(NAME), foreign_key="value"),
     "KTable.leftJoin, foreign key": lambda b: b.t.left_join(b.u, "left", TableJoined.as_(NAME), foreign_key="value"),
     "KGroupedStream.count": lambda b: b.s.group_by_key().count(NAMED),
     "KGroupedStream.reduce": lambda b: b.s.group_by_key().reduce(joined, NAMED),
-    "KGroupedStream.aggregate": lambda b: b.s.group_by_key().aggregate(
-        NAMED, initializer=str, aggregator=added, returns=TEXT
-    ),
+    "KGroupedStream.aggregate": lambda b: b.s.group_by_key().aggregate(str, added, NAMED, returns=TEXT),
     "TimeWindowedKStream.count": lambda b: windowed(b, HOURS).count(NAMED),
     "TimeWindowedKStream.reduce": lambda b: windowed(b, HOURS).reduce(joined, NAMED),
-    "TimeWindowedKStream.aggregate": lambda b: windowed(b, HOURS).aggregate(
-        NAMED, initializer=str, aggregator=added, returns=TEXT
-    ),
+    "TimeWindowedKStream.aggregate": lambda b: windowed(b, HOURS).aggregate(str, added, NAMED, returns=TEXT),
     "TimeWindowedKStream.count, sliding": lambda b: windowed(b, NEARBY).count(NAMED),
     "SessionWindowedKStream.count": lambda b: windowed(b, VISITS).count(NAMED),
     "SessionWindowedKStream.reduce": lambda b: windowed(b, VISITS).reduce(joined, NAMED),
-    "SessionWindowedKStream.aggregate": lambda b: windowed(b, VISITS).aggregate(
-        NAMED, initializer=str, aggregator=added, merger=one, returns=TEXT
-    ),
+    "SessionWindowedKStream.aggregate": lambda b: windowed(b, VISITS).aggregate(str, added, one, NAMED, returns=TEXT),
     "KGroupedTable.count": lambda b: b.by_value.count(NAMED),
     "KGroupedTable.reduce": lambda b: b.by_value.reduce(joined, joined, NAMED),
-    "KGroupedTable.aggregate": lambda b: b.by_value.aggregate(
-        NAMED, initializer=str, adder=added, subtractor=added, returns=TEXT
-    ),
+    "KGroupedTable.aggregate": lambda b: b.by_value.aggregate(str, added, added, NAMED, returns=TEXT),
     "CogroupedKStream.aggregate": lambda b: b.cogrouped.aggregate(str, NAMED, returns=TEXT),
     "TimeWindowedCogroupedKStream.aggregate": lambda b: b.cogrouped.windowed_by(HOURS).aggregate(
         str, NAMED, returns=TEXT
     ),
     "SessionWindowedCogroupedKStream.aggregate": lambda b: b.cogrouped.windowed_by(VISITS).aggregate(
-        str, NAMED, merger=one, returns=TEXT
+        str, one, NAMED, returns=TEXT
     ),
     "StreamsBuilder.stream": lambda b: b.builder.stream("more", WORDS.with_name(NAME)),
     "StreamsBuilder.table": lambda b: b.builder.table("more", WORDS.with_name(NAME)),
@@ -188,8 +194,51 @@ CALLS = {
     "StreamsBuilder.addGlobalStore": lambda b: b.builder.add_global_store(
         KeyValues("kept", TEXT, TEXT), "more", WORDS.with_name(NAME), Quiet
     ),
-    "Materialized.as": lambda b: b.s.group_by_key().count(Materialized.as_(NAME)),
 }
+
+
+STORES: dict[str, Callable[[Parts], object]] = {
+    "KStream.toTable": lambda b: b.s.to_table(STORED),
+    "KTable.filter": lambda b: b.t.filter("TRUE", STORED),
+    "KTable.filterNot": lambda b: b.t.filter_not("TRUE", STORED),
+    "KTable.mapValues": lambda b: b.t.map_values("value", STORED),
+    "KTable.transformValues": lambda b: b.t.transform_values(Transformer, STORED, returns=TEXT),
+    "KTable.join": lambda b: b.t.join(b.u, "left", STORED),
+    "KTable.leftJoin": lambda b: b.t.left_join(b.u, "left", STORED),
+    "KTable.outerJoin": lambda b: b.t.outer_join(b.u, joined, STORED, returns=TEXT),
+    "KTable.join, foreign key": lambda b: b.t.join(b.u, "left", TableJoined.as_("x"), STORED, foreign_key="value"),
+    "KGroupedStream.count": lambda b: b.s.group_by_key().count(NAMED, STORED),
+    "KGroupedStream.reduce": lambda b: b.s.group_by_key().reduce(joined, STORED),
+    "KGroupedStream.aggregate": lambda b: b.s.group_by_key().aggregate(str, added, STORED, returns=TEXT),
+    "KGroupedTable.count": lambda b: b.by_value.count(STORED),
+    "KGroupedTable.reduce": lambda b: b.by_value.reduce(joined, joined, STORED),
+    "KGroupedTable.aggregate": lambda b: b.by_value.aggregate(str, added, added, STORED, returns=TEXT),
+    "TimeWindowedKStream.count": lambda b: windowed(b, HOURS).count(STORED),
+    "TimeWindowedKStream.reduce": lambda b: windowed(b, HOURS).reduce(joined, STORED),
+    "TimeWindowedKStream.aggregate": lambda b: windowed(b, HOURS).aggregate(str, added, STORED, returns=TEXT),
+    "SessionWindowedKStream.count": lambda b: windowed(b, VISITS).count(STORED),
+    "SessionWindowedKStream.reduce": lambda b: windowed(b, VISITS).reduce(joined, STORED),
+    "SessionWindowedKStream.aggregate": lambda b: windowed(b, VISITS).aggregate(str, added, one, STORED, returns=TEXT),
+    "CogroupedKStream.aggregate": lambda b: b.cogrouped.aggregate(str, STORED, returns=TEXT),
+    "TimeWindowedCogroupedKStream.aggregate": lambda b: b.cogrouped.windowed_by(HOURS).aggregate(
+        str, STORED, returns=TEXT
+    ),
+    "SessionWindowedCogroupedKStream.aggregate": lambda b: b.cogrouped.windowed_by(VISITS).aggregate(
+        str, one, STORED, returns=TEXT
+    ),
+    "StreamsBuilder.table": lambda b: b.builder.table("more", WORDS, STORED),
+    "StreamsBuilder.globalTable": lambda b: b.builder.global_table("more", WORDS, STORED),
+}
+"""Every call of Kafka that takes a Materialized, of which Kafka's order has it last."""
+
+
+@pytest.mark.parametrize("call", STORES)
+def test_a_call_takes_a_materialized_without_its_keyword(call):
+    parts = Parts()
+    STORES[call](parts)
+
+    names = re.findall(r"[\w.-]+", parts.builder.build().describe())
+    assert [name for name in names if NAME in name], names
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -226,6 +275,28 @@ def test_every_call_of_kafka_that_takes_a_name_is_in_the_table():
     tried = {call.partition(",")[0] for call in CALLS}
 
     assert sorted(TAKE_NAMES - tried) == []
+
+
+TAKE_STORES = {
+    f"{cls}.{call}"
+    for cls, calls in {
+        "KStream": "toTable",
+        "KTable": "filter filterNot join leftJoin mapValues outerJoin transformValues",
+        "KGroupedStream": "aggregate count reduce",
+        "KGroupedTable": "aggregate count reduce",
+        "TimeWindowedKStream": "aggregate count reduce",
+        "SessionWindowedKStream": "aggregate count reduce",
+        "CogroupedKStream": "aggregate",
+        "TimeWindowedCogroupedKStream": "aggregate",
+        "SessionWindowedCogroupedKStream": "aggregate",
+        "StreamsBuilder": "globalTable table",
+    }.items()
+    for call in calls.split()
+}
+
+
+def test_every_call_of_kafka_that_takes_a_materialized_is_in_the_table():
+    assert sorted(TAKE_STORES - {call.partition(",")[0] for call in STORES}) == []
 
 
 def test_a_source_has_one_name():

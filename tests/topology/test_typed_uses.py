@@ -13,7 +13,11 @@ import pytest
 from tests.source_tree import ROOT, text_of
 from tests.test_docs import DSL
 
-USES = ("tests/topology/typed_uses.py", "tests/topology/typed_driver_uses.py")
+USES = (
+    "tests/topology/typed_uses.py",
+    "tests/topology/typed_driver_uses.py",
+    "tests/topology/test_named_calls.py",
+)
 
 
 def wrong_uses() -> set[tuple[str, int, str]]:

@@ -8,6 +8,8 @@ from kstreams_replay import (
     CogroupedKStream,
     Consumed,
     GlobalKTable,
+    Grouped,
+    Joined,
     JoinWindows,
     KeyValues,
     KGroupedStream,
@@ -15,8 +17,10 @@ from kstreams_replay import (
     KStream,
     KTable,
     Materialized,
+    Named,
     Processor,
     ProcessorContext,
+    Produced,
     Record,
     Serde,
     SessionWindows,
@@ -107,6 +111,47 @@ def wrong_groups(orders: KStream, grouped: KGroupedStream, items: KTable, everyt
     fold.top("price", 3)  # wrong: arg-type
 
 
+def functions(orders: KStream, items: KTable) -> None:
+    def nothing() -> int:
+        return 0
+
+    def add(key: str, value: dict[str, int], total: int) -> int:
+        return total + value["price"]
+
+    grouped, long = orders.group_by_key(), Serde.long()
+    grouped.aggregate(nothing, add, Named.as_("sums"), Materialized.as_("sums"), returns=long)
+    grouped.aggregate(initializer=nothing, aggregator=add, returns=long, name="sums")
+    grouped.aggregate(fold.sum("price"), Materialized.as_("sums"))
+    grouped.aggregate(Named.as_("sums"), total=fold.sum("price"))
+    grouped.windowed_by(SessionWindows.with_inactivity_gap("5m")).aggregate(nothing, add, add, returns=long)
+    grouped.cogroup(add).aggregate(nothing, Materialized.as_("sums"), returns=long)
+    items.group_by("item").aggregate(nothing, add, add, Materialized.as_("sums"), returns=long)
+    items.group_by("item").aggregate(initializer=nothing, adder=add, subtractor=add, returns=long)
+    grouped.aggregate(nothing, returns=long)  # wrong: call-overload
+    grouped.aggregate(nothing, add)  # wrong: call-overload
+    grouped.aggregate(add, nothing, returns=long)  # wrong: arg-type
+    grouped.aggregate(nothing, add, add, add, returns=long)  # wrong: call-overload
+    grouped.aggregate(fold.sum("price"), add, returns=long)  # wrong: call-overload
+    items.group_by("item").aggregate(nothing, add, returns=long)  # wrong: call-overload
+    items.group_by("item").aggregate(nothing, add, add)  # wrong: call-overload
+
+
+def wrong_options(builder: StreamsBuilder, orders: KStream, items: KTable) -> None:
+    orders.filter("price > 5", "large")  # wrong: arg-type
+    orders.filter("price > 5", Materialized.as_("large"))  # wrong: arg-type
+    orders.map_values("price", Materialized.as_("prices"))  # wrong: arg-type
+    orders.group_by("item", Produced.as_("item"))  # wrong: arg-type
+    orders.group_by_key(Joined.as_("item"))  # wrong: arg-type
+    orders.to("out", Grouped.as_("item"))  # wrong: arg-type
+    orders.repartition(Grouped.as_("item"))  # wrong: arg-type
+    orders.join(items, "left", Materialized.as_("joined"))  # wrong: arg-type
+    orders.process(Doubled, Materialized.as_("seen"))  # wrong: arg-type
+    items.to_stream(Materialized.as_("changes"))  # wrong: arg-type
+    items.group_by("item", Named.as_("item"))  # wrong: arg-type
+    builder.table("items", ORDERS, Named.as_("items"))  # wrong: arg-type
+    orders.group_by_key().reduce(lambda one, other: other, "counts")  # wrong: arg-type
+
+
 def wrong(builder: StreamsBuilder, orders: KStream, items: KTable) -> None:
     orders.selectKey("item")  # wrong: attr-defined
     orders.filter("price > 5", nam="large")  # wrong: call-arg
@@ -117,7 +162,7 @@ def wrong(builder: StreamsBuilder, orders: KStream, items: KTable) -> None:
     orders.join(items, price=5)  # wrong: arg-type
     orders.outer_join(items, "left.price")  # wrong: arg-type
     orders.group_by_key().count("text")  # wrong: arg-type
-    orders.group_by_key().aggregate(n=5)  # wrong: arg-type
+    orders.group_by_key().aggregate(n=5)  # wrong: call-overload
     items.emit_strategy("on_window_close")  # wrong: attr-defined
     items.join(orders, "left.price")  # wrong: arg-type
     items.outer_join(items, "left", foreign_key=3)  # wrong: arg-type

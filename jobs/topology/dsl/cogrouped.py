@@ -14,10 +14,11 @@ from ...graph.copartitioning import copartition
 from ...graph.table_traits import add_table
 from ...graph.windows import Windows
 from ...operators.aggregates.aggregate_nodes import CogroupNode
+from ..call_options import Named
+from ..materialized import Materialized, given_materialized
 from .ktable import KTable
-from .materialized import Materialized, given_materialized
 from .rekeying import by_key
-from .step_arguments import check_initializer, check_merger, check_one_builder, check_windows, same_keys
+from .step_arguments import check_initializer, check_one_builder, check_windows, checked_merger, same_keys
 
 if TYPE_CHECKING:
     from .grouped import KGroupedStream
@@ -80,8 +81,8 @@ class CogroupedKStream(Hinting):
     def aggregate(
         self,
         initializer: Callable[[], Any],
-        *,
-        merger: Aggregator | None = None,
+        merger: Aggregator | Named | Materialized | None = None,
+        *options: Named | Materialized,
         returns: Serde,
         materialized: Materialized | None = None,
         name: str | None = None,
@@ -89,8 +90,9 @@ class CogroupedKStream(Hinting):
         """The table of aggregates. ``initializer()`` gives the first aggregate of a key, ``returns`` is its serde;
         session windows need ``merger(key, one, other)``. An aggregator that returns None deletes the aggregate.
 
-        ``materialized``: name, kind and retention of the store; ``name``: of the processor. TopologyError for a merger
-        without session windows, and for none with them.
+        ``materialized``: name, kind and retention of the store; ``name``: of the processor; ``options``: a ``Named``
+        and a ``Materialized`` beside the functions. TopologyError for a merger without session windows, and for none
+        with them.
 
         Source: ``CogroupedKStream.aggregate``.
 
@@ -104,7 +106,7 @@ class CogroupedKStream(Hinting):
         graph = first.graph
         store = materialized.name or graph.next_name(f"{_PREFIX}STATE-STORE-")
         place = name or "cogroup"
-        check_merger(windows, merger, place)
+        merger = checked_merger(windows, merger, place)
         check_initializer(initializer, returns, place)
         above = [by_key(member.stream, member.topic or store) for member, _ in self._members]
         copartition(graph, *(node.name for node in above))

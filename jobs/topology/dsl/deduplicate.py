@@ -22,6 +22,7 @@ from ...graph.repartition import repartitioned
 from ...operators.deduplicate_node import DeduplicateNode
 from ...operators.reorder_node import ReorderNode
 from ...operators.stateless_nodes import MapNode
+from ..call_options import Named
 from . import rekeying
 from .rekeying import followed
 from .step_arguments import Step, bind_step, not_negative, plain_key
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 _PREFIX = "KSTREAM-DEDUPLICATE-"
 
 
-def deduplicate_by_key(stream: "KStream", interval: Duration, *, name: str | None = None) -> "KStream":
+def deduplicate_by_key(stream: "KStream", interval: Duration, *options: Named, name: str | None = None) -> "KStream":
     """The first record of every key within ``interval``, closed on both sides; null keys pass (KIP-655).
 
     ConfigError for a negative interval; TopologyError for a windowed key.
@@ -49,7 +50,12 @@ def deduplicate_by_key(stream: "KStream", interval: Duration, *, name: str | Non
 
 
 def deduplicate_by_key_value(
-    stream: "KStream", id_selector: Step, interval: Duration, *, returns: Serde | None = None, name: str | None = None
+    stream: "KStream",
+    id_selector: Step,
+    interval: Duration,
+    *options: Named,
+    returns: Serde | None = None,
+    name: str | None = None,
 ) -> "KStream":
     """The first record of every key and id within ``interval``; records without either pass (KIP-655).
 
@@ -70,7 +76,12 @@ def deduplicate_by_key_value(
 
 
 def deduplicate(
-    stream: "KStream", id_selector: Step, interval: Duration, *, returns: Serde | None = None, name: str | None = None
+    stream: "KStream",
+    id_selector: Step,
+    interval: Duration,
+    *options: Named,
+    returns: Serde | None = None,
+    name: str | None = None,
 ) -> "KStream":
     """The first record of every id within ``interval``, whatever its key; records without an id pass (KIP-655).
     ``id_selector``: a step that gives the id; a callable needs ``returns``, its serde.
@@ -112,7 +123,7 @@ def deduplicate(
     return type(stream)(graph, unpack, is_rekeyed=stream.is_rekeyed, is_scattered=True)
 
 
-def reorder_within(stream: "KStream", grace: Duration, *, name: str | None = None) -> "KStream":
+def reorder_within(stream: "KStream", grace: Duration, *options: Named, name: str | None = None) -> "KStream":
     """Hold records until stream time has passed them by ``grace`` (record time <= stream time - grace), then forward
     them in order of their times.
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from ....state.errors import ConfigError, TopologyError
 from ....state.serdes import Serde
@@ -18,17 +18,19 @@ from ...graph.name_rules import check_name
 from ...graph.table_traits import add_table
 from ...graph.windows import SessionWindows, TimeWindows, UnlimitedWindows, Windows
 from ...operators.aggregates.aggregate_nodes import AggregateNode, DistinctNode
+from ..call_options import Named
+from ..materialized import Materialized, check_materialized, given_materialized
 from . import cogrouped
 from .ktable import KTable
-from .materialized import Materialized, check_materialized, given_materialized
 from .rekeying import by_key, followed
 from .step_arguments import (
     Step,
     as_field,
     bind_step,
     check_initializer,
-    check_merger,
     check_windows,
+    checked_merger,
+    functions_of,
     named_fields,
 )
 
@@ -47,7 +49,7 @@ class KGroupedStream(Hinting):
     which records are aggregated; ``emit``: when their results are forwarded (``emit_strategy``).
 
     Options of the aggregations: ``materialized`` has name, kind and retention of the store, ``name`` is that of the
-    processor.
+    processor; ``options``: a ``Named`` and a ``Materialized`` beside the functions, as in Kafka.
     """
 
     def __init__(
@@ -109,7 +111,12 @@ class KGroupedStream(Hinting):
     def _with(self, windows: Windows, emit: str) -> "KGroupedStream":
         return KGroupedStream(self.stream, topic=self.topic, windows=windows, emit=emit)
 
-    def count(self, materialized: Materialized | None = None, *, name: str | None = None) -> KTable:
+    def count(
+        self,
+        materialized: Materialized | Named | None = None,
+        *options: Named | Materialized,
+        name: str | None = None,
+    ) -> KTable:
         """Number of records of each key, or of each key and window, as a long.
 
         Source: ``KGroupedStream.count``.
@@ -121,14 +128,14 @@ class KGroupedStream(Hinting):
             pay: 1 at 70000
         """
         check_materialized(materialized, name or "count")
-        if materialized is not None and materialized.name is None and self.windows is None:
+        if isinstance(materialized, Materialized) and materialized.name is None and self.windows is None:
             self.graph.next_name("KSTREAM-AGGREGATE-STATE-STORE-")  # a number that Kafka takes and never uses
         return self._aggregate({"": count()}, materialized, name, "AGGREGATE")
 
     def reduce(
         self,
         function: Callable[[Any, Any], Any],
-        *,
+        *options: Named | Materialized,
         materialized: Materialized | None = None,
         name: str | None = None,
     ) -> KTable:
@@ -144,11 +151,43 @@ class KGroupedStream(Hinting):
         form_of(function, name or "reduce", REDUCER)
         return self._aggregate({"": reducer(function, self.shape.value)}, materialized, name, "REDUCE")
 
+    @overload
+    def aggregate(
+        self,
+        fold: Fold,
+        *options: Named | Materialized,
+        materialized: Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable: ...
+
+    @overload
+    def aggregate(
+        self,
+        initializer: Callable[[], Any],
+        aggregator: Aggregator,
+        merger: Aggregator | Named | Materialized | None = None,
+        *options: Named | Materialized,
+        returns: Serde,
+        materialized: Materialized | None = None,
+        name: str | None = None,
+    ) -> KTable: ...
+
+    @overload
     def aggregate(
         self,
         /,
+        *options: Named | Materialized,
+        materialized: Materialized | None = None,
+        name: str | None = None,
+        fields: Mapping[str, Fold] | None = None,
+        **folds: Fold,
+    ) -> KTable: ...
+
+    def aggregate(  # type: ignore[misc]  # a fold may have the name of any option, in fields=
+        self,
+        /,
+        *given: Any,
         fold: Fold | None = None,
-        *,
         initializer: Callable[[], Any] | None = None,
         aggregator: Aggregator | None = None,
         merger: Aggregator | None = None,
@@ -162,8 +201,9 @@ class KGroupedStream(Hinting):
         functions. ``fields``: folds whose names are those of options.
 
         Python: ``initializer()``, ``aggregator(key, value, aggregate)``, for sessions ``merger(key, one, other)``, and
-        ``returns``, the aggregate's serde. A result of None deletes the aggregate. TopologyError for folds beside an
-        aggregator, and for an aggregator without initializer and serde.
+        ``returns``, the aggregate's serde. A result of None deletes the aggregate. ``given``: the fold, or the
+        functions in this order, which is Kafka's. TopologyError for folds beside an aggregator, for an aggregator
+        without initializer and serde, and for a merger without session windows.
 
         Source: ``KGroupedStream.aggregate``.
 
@@ -173,12 +213,14 @@ class KGroupedStream(Hinting):
             ann: {'clicks': 2, 'longest': 9} at 2000
             bob: {'clicks': 2, 'longest': 2} at 70000
         """
-        python = {"initializer": initializer, "aggregator": aggregator, "merger": merger, "returns": returns}
-        options = {**python, "materialized": materialized, "name": name}
+        python: dict[str, Any] = {"initializer": initializer, "aggregator": aggregator, "merger": merger}
+        options = {**python, "returns": returns, "materialized": materialized, "name": name}
         folds = named_fields("aggregate", folds, fields, options)
         place = name or "aggregate"
+        python = {**functions_of(place, given, fold, python), "returns": returns}
+        fold, aggregator = python.pop("fold"), python.pop("aggregator")
         if aggregator is not None:
-            chosen: dict[str, Fold] = {"": self._python(initializer, aggregator, merger, returns, place)}
+            chosen: dict[str, Fold] = {"": self._python(aggregator, place, **python)}
         else:
             chosen = folds if fold is None else {"": fold}
         if (fold is not None) + bool(folds) + (aggregator is not None) > 1:
@@ -244,28 +286,27 @@ class KGroupedStream(Hinting):
 
     def _python(
         self,
-        initializer: Callable[[], Any] | None,
         aggregator: Aggregator,
+        place: str,
+        initializer: Callable[[], Any] | None,
         merger: Aggregator | None,
         returns: Serde | None,
-        place: str,
     ) -> PythonFold:
         if initializer is None or returns is None:
-            raise TopologyError(place, "initializer and returns beside the aggregator", "none", "give both")
+            missing = [each for each, one in (("initializer", initializer), ("returns=", returns)) if one is None]
+            got, next_step = f"no {' and no '.join(missing)}", "give aggregate(initializer, aggregator, returns=serde)"
+            raise TopologyError(place, "initializer and returns beside the aggregator", got, next_step)
         form_of(aggregator, place, AGGREGATOR)
-        check_merger(self.windows, merger, place)
+        merger = checked_merger(self.windows, merger, place)
         check_initializer(initializer, returns, place)
         fold = PythonFold(initializer, aggregator, returns)
         return fold if merger is None else replace(fold, merger=merger)
 
     def _aggregate(
-        self, folds: dict[str, Fold], materialized: Materialized | None, name: str | None, prefix: str
+        self, folds: dict[str, Fold], materialized: Materialized | Named | None, name: str | None, prefix: str
     ) -> KTable:
-        materialized, graph, windows = (
-            given_materialized(materialized, name or prefix.lower()),
-            self.graph,
-            self.windows,
-        )
+        graph, windows = self.graph, self.windows
+        materialized = given_materialized(materialized, name or prefix.lower())
         store = materialized.name or graph.next_name(f"KSTREAM-{prefix}-STATE-STORE-")
         name = graph.name(name, f"KSTREAM-{prefix}-")
         aggregation = Aggregation(folds, self.shape, name)

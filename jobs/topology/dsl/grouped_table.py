@@ -1,7 +1,7 @@
 """A table grouped again (KGroupedTable): every change takes the old value out of its group and adds the new one."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from ....state.errors import TopologyError
 from ....state.serdes import Serde
@@ -17,8 +17,9 @@ from ...graph.repartition import add_repartition, found_repartition
 from ...graph.table_traits import add_table
 from ...operators.table_aggregates.table_aggregate_node import TableAggregateNode
 from ...operators.table_aggregates.table_fold_node import TableFoldNode
-from .materialized import Materialized, given_materialized
-from .step_arguments import as_field, check_initializer, named_fields
+from ..call_options import Named
+from ..materialized import Materialized, given_materialized
+from .step_arguments import as_field, check_initializer, functions_of, named_fields
 
 if TYPE_CHECKING:
     from .ktable import KTable
@@ -33,7 +34,7 @@ class KGroupedTable(Hinting):
 
     ``node``: groups the changes of ``table``. ``topic``: what the repartition table is named after, if it has a name of
     its own. Options of the aggregations: ``materialized`` has name and kind of the store, ``name`` is that of the
-    processor.
+    processor; ``options``: a ``Named`` and a ``Materialized`` beside the functions, as in Kafka.
     """
 
     def __init__(self, table: "KTable", node: Node, *, topic: str | None) -> None:
@@ -44,7 +45,12 @@ class KGroupedTable(Hinting):
         """Serdes of the groups' keys and of the values in them."""
         return self.node.shape
 
-    def count(self, materialized: Materialized | None = None, *, name: str | None = None) -> "KTable":
+    def count(
+        self,
+        materialized: Materialized | Named | None = None,
+        *options: Named | Materialized,
+        name: str | None = None,
+    ) -> "KTable":
         """Number of keys in every group, as a long; a group that is empty again stays, with 0.
 
         Source: ``KGroupedTable.count``.
@@ -57,7 +63,9 @@ class KGroupedTable(Hinting):
         """
         return self._aggregate("AGGREGATE", Serde.long(), materialized, name, function="count")
 
-    def sum(self, *, materialized: Materialized | None = None, name: str | None = None) -> "KTable":
+    def sum(
+        self, *options: Named | Materialized, materialized: Materialized | None = None, name: str | None = None
+    ) -> "KTable":
         """Sum of the values, which must be longs, else TopologyError.
 
         Source: a ``KGroupedTable.reduce`` of longs.
@@ -76,7 +84,7 @@ class KGroupedTable(Hinting):
         self,
         adder: Reducer,
         subtractor: Reducer,
-        *,
+        *options: Named | Materialized,
         materialized: Materialized | None = None,
         name: str | None = None,
     ) -> "KTable":
@@ -102,11 +110,43 @@ class KGroupedTable(Hinting):
             subtractor=WithoutKey(subtractor),
         )
 
+    @overload
+    def aggregate(
+        self,
+        fold: Fold,
+        *options: Named | Materialized,
+        materialized: Materialized | None = None,
+        name: str | None = None,
+    ) -> "KTable": ...
+
+    @overload
+    def aggregate(
+        self,
+        initializer: Callable[[], Any],
+        adder: Aggregator,
+        subtractor: Aggregator,
+        *options: Named | Materialized,
+        returns: Serde,
+        materialized: Materialized | None = None,
+        name: str | None = None,
+    ) -> "KTable": ...
+
+    @overload
     def aggregate(
         self,
         /,
+        *options: Named | Materialized,
+        materialized: Materialized | None = None,
+        name: str | None = None,
+        fields: Mapping[str, Fold] | None = None,
+        **folds: Fold,
+    ) -> "KTable": ...
+
+    def aggregate(  # type: ignore[misc]  # a fold may have the name of any option, in fields=
+        self,
+        /,
+        *given: Any,
         fold: Fold | None = None,
-        *,
         initializer: Callable[[], Any] | None = None,
         adder: Aggregator | None = None,
         subtractor: Aggregator | None = None,
@@ -122,7 +162,8 @@ class KGroupedTable(Hinting):
         back; ``first``, ``last``, ``earliest`` and ``latest`` are refused (TopologyError). ``min``, ``max``, ``top``,
         ``collect`` and ``count_distinct`` keep every value, in order of adding. ``fields`` takes folds whose names are
         options of this call. Python: ``initializer()``, ``adder(key, value, aggregate)``, ``subtractor(...)`` and
-        ``returns``, the aggregate's serde; None deletes the group. docs/topologies.md has the limits.
+        ``returns``, the aggregate's serde; None deletes the group. ``given``: the fold, or the functions in this order,
+        which is Kafka's. docs/topologies.md has the limits.
 
         Source: ``KGroupedTable.aggregate``.
 
@@ -133,31 +174,29 @@ class KGroupedTable(Hinting):
             Rome: {'people': 2, 'names': ['Bob', 'Ann']} at 3000
         """
         place = name or "aggregate"
-        python = {"initializer": initializer, "adder": adder, "subtractor": subtractor, "returns": returns}
-        folds = named_fields("aggregate", folds, fields, {**python, "materialized": materialized, "name": name})
-        given = [option for option, value in python.items() if value is not None]
+        python: dict[str, Any] = {"initializer": initializer, "adder": adder, "subtractor": subtractor}
+        options = {**python, "returns": returns, "materialized": materialized, "name": name}
+        folds = named_fields("aggregate", folds, fields, options)
+        python = {**functions_of(place, given, fold, python), "returns": returns}
+        fold = python.pop("fold")
+        missing = [option for option, value in python.items() if value is None]
         if fold is not None or folds:
-            if given or (fold is not None and folds):
+            if len(missing) < len(python) or (fold is not None and folds):
                 next_step = "choose one" if fold is None else f"choose one; {as_field('fold')}"
                 expected = "a fold, named folds, or an adder and a subtractor"
                 raise TopologyError(place, expected, "more than one of them", next_step)
             return self._fold(folds if fold is None else {"": fold}, materialized, name)
-        if initializer is None or adder is None or subtractor is None or returns is None:
-            missing = ", ".join(f"{option}=" for option in python if option not in given)
-            next_step = "give them, or folds such as n=fold.count()"
-            raise TopologyError(place, "initializer=, adder=, subtractor= and returns=", f"no {missing}", next_step)
-        for function in (adder, subtractor):
+        if missing or returns is None:
+            got, next_step = (
+                f"no {', '.join(f'{one}=' for one in missing)}",
+                "give them, or folds such as n=fold.count()",
+            )
+            raise TopologyError(place, "initializer=, adder=, subtractor= and returns=", got, next_step)
+        del python["returns"]
+        for function in (python["adder"], python["subtractor"]):
             form_of(function, place, AGGREGATOR)
-        check_initializer(initializer, returns, place)
-        return self._aggregate(
-            "AGGREGATE",
-            returns,
-            materialized,
-            name,
-            initializer=initializer,
-            adder=adder,
-            subtractor=subtractor,
-        )
+        check_initializer(python["initializer"], returns, place)
+        return self._aggregate("AGGREGATE", returns, materialized, name, **python)
 
     def _fold(self, folds: Mapping[str, Fold], materialized: Materialized | None, name: str | None) -> "KTable":
         place = name or "aggregate"
@@ -172,7 +211,7 @@ class KGroupedTable(Hinting):
         )
 
     def _aggregate(
-        self, prefix: str, returns: Serde, materialized: Materialized | None, name: str | None, **functions: Any
+        self, prefix: str, returns: Serde, materialized: Materialized | Named | None, name: str | None, **functions: Any
     ) -> "KTable":
         return self._made(prefix, returns, materialized, name, lambda **given: TableAggregateNode(**functions, **given))
 
@@ -180,12 +219,13 @@ class KGroupedTable(Hinting):
         self,
         prefix: str,
         returns: Serde,
-        materialized: Materialized | None,
+        materialized: Materialized | Named | None,
         name: str | None,
         make: Callable[..., Node],
     ) -> "KTable":
         """The table of the node that ``make`` makes of what any node is given."""
-        graph, materialized = self.graph, given_materialized(materialized, name or prefix.lower())
+        graph = self.graph
+        materialized = given_materialized(materialized, name or prefix.lower())
         store = materialized.name or graph.next_name("KTABLE-AGGREGATE-STATE-STORE-")
         sink = graph.name(name, "KSTREAM-SINK-", "-sink")
         source = graph.name(name, "KSTREAM-SOURCE-", "-source")

@@ -26,11 +26,12 @@ from ...operators.stateless_nodes import (
     SelectKeyNode,
 )
 from ...operators.tables.table_nodes import TableNode
+from ..call_options import Grouped, Named, Produced, Repartitioned
+from ..materialized import Materialized, given_materialized
 from . import branched, processing, stream_joins
 from . import deduplicate as deduplication
 from .grouped import KGroupedStream
 from .ktable import KTable
-from .materialized import Materialized, given_materialized
 from .rekeying import by_key, followed
 from .step_arguments import (
     Step,
@@ -58,6 +59,7 @@ class KStream(Hinting):
     - ``on_error``: a record on which the step fails ends the run ("stop") or becomes a dead letter with the step's
       error ("dead_letter"). Dead letters need a step that records reach straight from a topic or repartition.
     - ``materialized``: name, kind and retention of the call's store.
+    - ``options``: Kafka's objects for these (``Named``, ``Grouped``, ``Produced`` and so on), beside the steps.
 
     ``graph``: the topology that is being built; ``node``: the stream's node in it. ``is_rekeyed``: its key changed, so
     a grouping or join below goes through a repartition table. ``is_scattered``: likewise, but Kafka Streams would not
@@ -84,7 +86,7 @@ class KStream(Hinting):
 
     # --- steps without state ---------------------------------------------------------------------------------
 
-    def filter(self, predicate: Step, *, name: str | None = None, on_error: str = "stop") -> "KStream":
+    def filter(self, predicate: Step, *options: Named, name: str | None = None, on_error: str = "stop") -> "KStream":
         """Records for which ``predicate``, a step that gives a boolean, is true; null is not true.
 
         Source: ``KStream.filter``.
@@ -95,7 +97,9 @@ class KStream(Hinting):
         """
         return self._filter(predicate, keeps=True, name=name, on_error=on_error)
 
-    def filter_not(self, predicate: Step, *, name: str | None = None, on_error: str = "stop") -> "KStream":
+    def filter_not(
+        self, predicate: Step, *options: Named, name: str | None = None, on_error: str = "stop"
+    ) -> "KStream":
         """Records for which ``predicate`` is not true; null is not true.
 
         Source: ``KStream.filterNot``.
@@ -117,7 +121,7 @@ class KStream(Hinting):
     def map_values(
         self,
         /,
-        *steps: ValueStep,
+        *steps: ValueStep | Named,
         returns: Serde | None = None,
         name: str | None = None,
         on_error: str = "stop",
@@ -149,8 +153,8 @@ class KStream(Hinting):
     def map(
         self,
         function: Step,
-        mapper: Step | None = None,
-        *,
+        mapper: Step | Named | None = None,
+        *options: Named,
         returns_key: Serde | None = None,
         returns: Serde | None = None,
         name: str | None = None,
@@ -184,7 +188,12 @@ class KStream(Hinting):
         )
 
     def select_key(
-        self, selector: Step, *, returns: Serde | None = None, name: str | None = None, on_error: str = "stop"
+        self,
+        selector: Step,
+        *options: Named,
+        returns: Serde | None = None,
+        name: str | None = None,
+        on_error: str = "stop",
     ) -> "KStream":
         """New keys, which the step ``selector`` gives. A grouping or join after it goes through a repartition table.
 
@@ -205,7 +214,7 @@ class KStream(Hinting):
     flat_map, flat_map_values = processing.flat_map, processing.flat_map_values
     peek, foreach, print = processing.peek, processing.foreach, processing.print_
 
-    def merge(self, other: "KStream", *, name: str | None = None) -> "KStream":
+    def merge(self, other: "KStream", *options: Named, name: str | None = None) -> "KStream":
         """Records of this stream and of ``other``, in the order in which the task reads them. TopologyError when
         their serdes differ, and for anything but a stream.
 
@@ -229,7 +238,7 @@ class KStream(Hinting):
         is_rekeyed, is_scattered = self.is_rekeyed or other.is_rekeyed, self.is_scattered or other.is_scattered
         return KStream(self.graph, node, is_rekeyed=is_rekeyed, is_scattered=is_scattered)
 
-    def split(self, *, name: str | None = None) -> "branched.BranchedKStream":
+    def split(self, *options: Named, name: str | None = None) -> "branched.BranchedKStream":
         """Branches: each record goes to the first one whose predicate is true of it. ``name``: prefix of their names.
 
         Source: ``KStream.split`` (KIP-418).
@@ -245,7 +254,7 @@ class KStream(Hinting):
 
     def repartition(
         self,
-        *,
+        *options: Repartitioned,
         name: str | None = None,
         partitions: int | None = None,
         partitioner: Partitioner | None = None,
@@ -272,7 +281,7 @@ class KStream(Hinting):
 
     # --- grouping, tables and outputs ------------------------------------------------------------------------
 
-    def group_by_key(self, *, name: str | None = None) -> KGroupedStream:
+    def group_by_key(self, *options: Grouped, name: str | None = None) -> KGroupedStream:
         """Group by the key as it is; ``name``: of the repartition table. TopologyError for a windowed key, which
         ``select_key`` makes plain.
 
@@ -286,7 +295,9 @@ class KStream(Hinting):
         plain_key(self.shape, self.node.name, "group by")
         return KGroupedStream(self, topic=name)
 
-    def group_by(self, selector: Step, *, returns: Serde | None = None, name: str | None = None) -> KGroupedStream:
+    def group_by(
+        self, selector: Step, *options: Grouped, returns: Serde | None = None, name: str | None = None
+    ) -> KGroupedStream:
         """Group by the key that the step ``selector`` gives: ``select_key`` and ``group_by_key``, both with ``name``.
 
         Source: ``KStream.groupBy``.
@@ -298,7 +309,9 @@ class KStream(Hinting):
         """
         return self.select_key(selector, returns=returns, name=name).group_by_key(name=name)
 
-    def to_table(self, *, materialized: Materialized | None = None, name: str | None = None) -> KTable:
+    def to_table(
+        self, *options: Named | Materialized, materialized: Materialized | None = None, name: str | None = None
+    ) -> KTable:
         """The stream as a table: a null value deletes its key, a record with a null key is dropped. TopologyError for
         a windowed key.
 
@@ -328,7 +341,7 @@ class KStream(Hinting):
     def to(
         self,
         topic: ValueStep,
-        *,
+        *options: Produced,
         topics: Collection[str] | None = None,
         partitioner: Partitioner | None = None,
         partitions: int | None = None,

@@ -19,8 +19,9 @@ from ...graph.table_traits import add_table, send_old
 from ...operators.processor.process_node import TransformValuesNode
 from ...operators.suppress.suppress_node import SuppressNode, windows_and_wait
 from ...operators.tables.table_nodes import TableFilterNode, TableGroupByNode, TableMapValuesNode
+from ..call_options import Grouped, Named
+from ..materialized import Materialized, check_materialized, check_store
 from . import grouped_table, table_joins
-from .materialized import Materialized, check_materialized, check_store
 from .step_arguments import (
     Step,
     ValueStep,
@@ -47,6 +48,7 @@ class KTable(Hinting):
     - ``returns``, ``returns_key``: serdes of the value and the key that a Python callable returns.
     - ``materialized``: with a name, the result is kept in a store of that name; without one, the store is versioned or
       not as it says, where there is a store at all.
+    - ``options``: Kafka's objects for these (``Named``, ``Grouped``, ``Materialized`` and so on), beside the steps.
 
     ``graph``: the topology that is being built; ``node``: the table's node in it.
     """
@@ -64,7 +66,13 @@ class KTable(Hinting):
 
     # --- steps -----------------------------------------------------------------------------------------------
 
-    def filter(self, predicate: Step, *, materialized: Materialized | None = None, name: str | None = None) -> "KTable":
+    def filter(
+        self,
+        predicate: Step,
+        *options: Named | Materialized,
+        materialized: Materialized | None = None,
+        name: str | None = None,
+    ) -> "KTable":
         """Keys whose value ``predicate`` is true of; the others are deleted.
 
         Source: ``KTable.filter``.
@@ -77,7 +85,11 @@ class KTable(Hinting):
         return self._filter(predicate, True, materialized, name)
 
     def filter_not(
-        self, predicate: Step, *, materialized: Materialized | None = None, name: str | None = None
+        self,
+        predicate: Step,
+        *options: Named | Materialized,
+        materialized: Materialized | None = None,
+        name: str | None = None,
     ) -> "KTable":
         """Keys whose value ``predicate`` is not true of; the others are deleted.
 
@@ -105,7 +117,7 @@ class KTable(Hinting):
     def map_values(
         self,
         /,
-        *steps: ValueStep,
+        *steps: ValueStep | Named | Materialized,
         returns: Serde | None = None,
         materialized: Materialized | None = None,
         name: str | None = None,
@@ -134,7 +146,7 @@ class KTable(Hinting):
     def transform_values(
         self,
         supplier: Callable[[], Any],
-        *,
+        *options: Named | Materialized,
         returns: Serde | None = None,
         materialized: Materialized | None = None,
         name: str | None = None,
@@ -178,7 +190,11 @@ class KTable(Hinting):
         return KTable(self.graph, node)
 
     def to_stream(
-        self, selector: Step | None = None, *, returns: Serde | None = None, name: str | None = None
+        self,
+        selector: Step | Named | None = None,
+        *options: Named,
+        returns: Serde | None = None,
+        name: str | None = None,
     ) -> "KStream":
         """The table's changes as a stream; a deletion is a tombstone. With a ``selector`` under the keys that this step
         gives; a callable needs ``returns``, their serde.
@@ -193,7 +209,9 @@ class KTable(Hinting):
         name = self.graph.name(name, "KTABLE-TOSTREAM-")
         node = ToStreamNode(name=name, inputs=(self.node.name,), shape=self.shape)
         changes = self._stream_class(self.graph, self.graph.add(node))
-        return changes if selector is None else changes.select_key(selector, returns=returns)
+        if selector is None or isinstance(selector, Named):
+            return changes
+        return changes.select_key(selector, returns=returns)
 
     def to(self, topic: str) -> None:
         """Write the table's changes to the output ``topic``: ``to_stream().to(topic)``.
@@ -211,8 +229,8 @@ class KTable(Hinting):
     def group_by(
         self,
         selector: Step,
-        mapper: Step | None = None,
-        *,
+        mapper: Step | Grouped | None = None,
+        *options: Grouped,
         returns_key: Serde | None = None,
         returns: Serde | None = None,
         name: str | None = None,

@@ -12,6 +12,7 @@ from ...functions.processor_api import KeyValues
 from ...operators.processor.given_stores import given_stores
 from ...operators.processor.process_node import ProcessNode, ProcessValuesNode
 from ...operators.stateless_nodes import FlatMapNode, PeekNode
+from ..call_options import Named
 from .rekeying import followed
 from .step_arguments import both_serdes, check_serdes, on_error_of
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 def flat_map(
     this: "KStream",
     function: Callable[[Any, Any], Iterable[tuple[Any, Any]]],
-    *,
+    *options: Named,
     returns_key: Serde | None = None,
     returns: Serde | None = None,
     name: str | None = None,
@@ -59,7 +60,7 @@ def flat_mapped(
 def flat_map_values(
     this: "KStream",
     function: Callable[..., Iterable[Any]],
-    *,
+    *options: Named,
     returns: Serde | None = None,
     name: str | None = None,
     on_error: str = "stop",
@@ -87,7 +88,7 @@ def flat_map_values(
     )
 
 
-def peek(this: "KStream", function: Callable[[Any, Any], None], *, name: str | None = None) -> "KStream":
+def peek(this: "KStream", function: Callable[[Any, Any], None], *options: Named, name: str | None = None) -> "KStream":
     """``function(key, value)`` is called for every record, which continues unchanged.
 
     An increment that dies is run again, and then so are these calls.
@@ -102,7 +103,7 @@ def peek(this: "KStream", function: Callable[[Any, Any], None], *, name: str | N
     return _peeked(this, function, this.graph.name(name, "KSTREAM-PEEK-"))
 
 
-def foreach(this: "KStream", function: Callable[[Any, Any], None], *, name: str | None = None) -> None:
+def foreach(this: "KStream", function: Callable[[Any, Any], None], *options: Named, name: str | None = None) -> None:
     """``function(key, value)`` is called for every record, which ends here.
 
     Source: ``KStream.foreach``.
@@ -140,8 +141,8 @@ def _peeked(this: "KStream", function: Callable[[Any, Any], None], name: str) ->
 def process(
     this: "KStream",
     supplier: Callable[[], Any],
-    stores: Iterable[KeyValues | str] = (),
-    *,
+    stores: Iterable[KeyValues | str] | Named = (),
+    *options: Named,
     returns_key: Serde | None = None,
     returns: Serde | None = None,
     name: str | None = None,
@@ -181,8 +182,8 @@ def process(
 def process_values(
     this: "KStream",
     supplier: Callable[[], Any],
-    stores: Iterable[KeyValues | str] = (),
-    *,
+    stores: Iterable[KeyValues | str] | Named = (),
+    *options: Named,
     returns: Serde | None = None,
     name: str | None = None,
 ) -> "KStream":

@@ -15,6 +15,7 @@ import polars as pl
 from ....state.errors import ConfigError, TopologyError
 from ....state.serdes import Serde
 from ....state.times import Duration, duration_ms
+from ...functions.call_arguments import CallOptions
 from ...functions.expressions import (
     Call,
     Columns,
@@ -32,7 +33,7 @@ from ...functions.parameters import MERGER, NOTHING, form_of, of_key_and_value
 from ...graph.graph import Graph, Node
 from ...graph.name_rules import is_legal
 from ...graph.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
-from .materialized import Materialized
+from ..materialized import Materialized
 
 Step = Expressible | Callable[[Any, Any], Any]
 """Of (key, value) when it is a callable."""
@@ -42,7 +43,7 @@ ValueStep = Expressible | Callable[..., Any]
 
 
 def bind_step(
-    step: ValueStep,
+    step: ValueStep | CallOptions,
     shape: Shape,
     returns: Serde | None,
     place: str,
@@ -90,7 +91,11 @@ def bind_condition(step: Step, shape: Shape, place: str) -> Expression | Call:
 
 
 def bind_mapper(
-    steps: tuple[ValueStep, ...], columns: dict[str, Expressible], returns: Serde | None, shape: Shape, place: str
+    steps: tuple[ValueStep | CallOptions, ...],
+    columns: dict[str, Expressible],
+    returns: Serde | None,
+    shape: Shape,
+    place: str,
 ) -> Expression | Struct | Call:
     """One step gives a plain value; several, or named ones, the fields of a struct."""
     if len(steps) == 1 and not columns:
@@ -166,7 +171,7 @@ def named_fields(
 
 
 def mapped_fields(
-    steps: tuple[ValueStep, ...],
+    steps: tuple[ValueStep | CallOptions, ...],
     by_keyword: Mapping[str, Any],
     fields: Mapping[str, Any] | None,
     options: Mapping[str, Any],
@@ -308,6 +313,30 @@ def check_one_builder(graph: Graph, other: Graph, place: str) -> None:
         raise TopologyError(place, "streams and tables of one StreamsBuilder", "one of another builder", next_step)
 
 
+def functions_of(
+    place: str, given: tuple[Any, ...], fold: Fold | None, by_keyword: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The functions of an aggregate by name, and "fold". ``given``: without a name, one fold, or functions in the order
+    of ``by_keyword``, which is Kafka's. TopologyError for more of them, for what is neither, and for one that is given
+    twice.
+    """
+    found = {**by_keyword, "fold": fold}
+    names = ["fold"] if given and isinstance(given[0], Fold) else list(by_keyword)
+    expected = f"one fold, or {', '.join(by_keyword)} in this order"
+    for number, one in enumerate(given):
+        if number == len(names):
+            raise TopologyError(place, expected, f"{one!r}, too", "name folds, as in n=fold.count(), or leave it out")
+        if one is not None and not isinstance(one, Fold) and not callable(one):
+            raise TopologyError(place, expected, repr(one), "give Python functions, or a fold")
+        if isinstance(one, Fold) and names != ["fold"]:
+            raise TopologyError(place, expected, f"{one!r} as {names[number]}", "give functions or folds, not both")
+        if one is not None and found[names[number]] is not None:
+            got, next_step = f"{names[number]}= beside it", "give it once"
+            raise TopologyError(place, f"one {names[number]}", got, next_step)
+        found[names[number]] = found[names[number]] if one is None else one
+    return found
+
+
 def check_initializer(initializer: Callable[[], Any], returns: Serde, place: str) -> None:
     """Raises TopologyError when it takes parameters, or does not give something of ``returns``."""
     form_of(initializer, place, NOTHING)
@@ -326,10 +355,17 @@ def check_windows(windows: Any) -> None:
         raise TopologyError("windowed_by", expected, repr(windows), 'use for example TimeWindows.of_size("1h")')
 
 
-def check_merger(windows: Windows | None, merger: Aggregator | None, place: str) -> None:
-    """Raises TopologyError when sessions have none, and for one of other parameters."""
-    if merger is not None:
-        form_of(merger, place, MERGER)
-    if isinstance(windows, SessionWindows) and merger is None:
+def checked_merger(windows: Windows | None, merger: Any, place: str) -> Aggregator | None:
+    """``merger``. Raises TopologyError when sessions have none, for one without sessions, and for what is none."""
+    is_of_sessions = isinstance(windows, SessionWindows)
+    if is_of_sessions and merger is None:
         next_step = "give merger=(key, one, other) -> aggregate"
         raise TopologyError(place, "a merger, since sessions merge", "none", next_step)
+    if merger is None:
+        return None
+    form_of(merger, place, MERGER)
+    if not is_of_sessions:
+        got = "no windows" if windows is None else type(windows).__name__
+        raise TopologyError(place, "SessionWindows beside a merger", got, "leave the merger out")
+    found: Aggregator = merger
+    return found

@@ -21,8 +21,9 @@ from ...graph.table_traits import check_history, look_into
 from ...graph.windows import JoinWindows
 from ...operators.joins.stream_join_node import ImmediateStreamJoinNode, StreamJoinNode
 from ...operators.joins.stream_table_join_nodes import StreamGlobalTableJoinNode, StreamTableJoinNode
+from ..call_options import Named
+from ..materialized import Materialized
 from .ktable import GlobalKTable, KTable
-from .materialized import Materialized
 from .rekeying import by_key_for_join, followed
 from .step_arguments import (
     Step,
@@ -46,7 +47,7 @@ def join(
     kind: str,
     /,
     joiner: JoinerStep | None,
-    windows: JoinWindows | None = None,
+    windows: JoinWindows | Named | None = None,
     *,
     returns: Serde | None = None,
     materialized: Materialized | None = None,
@@ -93,8 +94,8 @@ def inner(
     other: "KStream | KTable | GlobalKTable",
     /,
     joiner: JoinerStep | None = None,
-    windows: JoinWindows | None = None,
-    *,
+    windows: JoinWindows | Named | None = None,
+    *options: Named,
     returns: Serde | None = None,
     materialized: Materialized | None = None,
     grace: Duration | None = None,
@@ -123,9 +124,9 @@ def inner(
         >>> show(orders.join(payments, windows=windows, paid="right", amount="left.amount"))
         ann: {'paid': 'card', 'amount': 5} at 1500
     """
-    options: dict[str, Any] = {"returns": returns, "materialized": materialized, "grace": grace, "name": name}
-    options |= {"selector": selector, "selector_returns": selector_returns, "fields": fields}
-    return join(this, other, "inner", joiner, windows, **(options | columns))
+    given: dict[str, Any] = {"returns": returns, "materialized": materialized, "grace": grace, "name": name}
+    given |= {"selector": selector, "selector_returns": selector_returns, "fields": fields}
+    return join(this, other, "inner", joiner, windows, **(given | columns))
 
 
 def left(
@@ -133,8 +134,8 @@ def left(
     other: "KStream | KTable | GlobalKTable",
     /,
     joiner: JoinerStep | None = None,
-    windows: JoinWindows | None = None,
-    *,
+    windows: JoinWindows | Named | None = None,
+    *options: Named,
     returns: Serde | None = None,
     materialized: Materialized | None = None,
     grace: Duration | None = None,
@@ -157,9 +158,9 @@ def left(
         bob: {'item': 'mug', 'paid': None} at 2000
         ann: {'item': 'tea', 'paid': 'card'} at 61000
     """
-    options: dict[str, Any] = {"returns": returns, "materialized": materialized, "grace": grace, "name": name}
-    options |= {"selector": selector, "selector_returns": selector_returns, "fields": fields}
-    return join(this, other, "left", joiner, windows, **(options | columns))
+    given: dict[str, Any] = {"returns": returns, "materialized": materialized, "grace": grace, "name": name}
+    given |= {"selector": selector, "selector_returns": selector_returns, "fields": fields}
+    return join(this, other, "left", joiner, windows, **(given | columns))
 
 
 def outer(
@@ -167,8 +168,8 @@ def outer(
     other: "KStream",
     /,
     joiner: JoinerStep | None = None,
-    windows: JoinWindows | None = None,
-    *,
+    windows: JoinWindows | Named | None = None,
+    *options: Named,
     returns: Serde | None = None,
     materialized: Materialized | None = None,
     grace: Duration | None = None,
@@ -193,9 +194,9 @@ def outer(
         ann: {'item': 'tea', 'paid': None} at 61000
         bob: {'item': None, 'paid': 'cash'} at 90000
     """
-    options: dict[str, Any] = {"returns": returns, "materialized": materialized, "grace": grace, "name": name}
-    options |= {"selector": selector, "selector_returns": selector_returns, "fields": fields}
-    return join(this, other, "outer", joiner, windows, **(options | columns))
+    given: dict[str, Any] = {"returns": returns, "materialized": materialized, "grace": grace, "name": name}
+    given |= {"selector": selector, "selector_returns": selector_returns, "fields": fields}
+    return join(this, other, "outer", joiner, windows, **(given | columns))
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,10 @@ from ...graph.table_traits import add_table
 from ...operators.processor.given_stores import add_global_store, add_store
 from ...operators.stateless_nodes import add_pattern, add_source
 from ...operators.tables.table_nodes import TableNode
+from ..materialized import Materialized, given_materialized
 from ..topology import Topology
 from .kstream import KStream
 from .ktable import GlobalKTable, KTable
-from .materialized import Materialized, given_materialized
 
 SEMANTICS = ("kafka", "kip")
 
@@ -114,6 +114,8 @@ class StreamsBuilder(Hinting):
     ``semantics``: where a KIP promises something else than Kafka Streams does, "kafka" does what the live application
     does and "kip" keeps the promise (jobs/SEMANTICS.md has every such place). ConfigError for anything else.
 
+    ``options``, of ``table`` and ``global_table``: a Materialized without its keyword, as Kafka takes it.
+
     ``config``: exception handlers by Kafka's names (jobs/functions/exception_handlers.py), for example
     ``StreamsBuilder(config={"processing.exception.handler": LogAndContinueExceptionHandler})``.
     """
@@ -173,7 +175,7 @@ class StreamsBuilder(Hinting):
         self,
         topic: str,
         consumed: Consumed,
-        *,
+        *options: Materialized,
         materialized: Materialized | None = None,
         name: str | None = None,
     ) -> KTable:
@@ -215,7 +217,7 @@ class StreamsBuilder(Hinting):
         self,
         topic: str,
         consumed: Consumed,
-        *,
+        *options: Materialized,
         materialized: Materialized | None = None,
         name: str | None = None,
     ) -> GlobalKTable:

@@ -20,7 +20,8 @@ from ...graph.repartition import OfKeyAlone, add_repartition, partition_by
 from ...graph.table_traits import add_table, check_complete, look_into, send_old
 from ...operators.joins.foreign_key_nodes import ForeignKeyJoinNode, ForeignKeyResponseNode, ForeignKeySendNode
 from ...operators.joins.table_join_node import TableJoinNode
-from .materialized import Materialized, check_store
+from ..call_options import Named
+from ..materialized import Materialized, check_store
 from .step_arguments import (
     ValueStep,
     bind_step,
@@ -43,7 +44,7 @@ def inner(
     other: "KTable",
     /,
     joiner: JoinerStep | None = None,
-    *,
+    *options: Named | Materialized,
     foreign_key: ValueStep | None = None,
     foreign_key_returns: Serde | None = None,
     partitioner: Partitioner | None = None,
@@ -81,11 +82,11 @@ def inner(
         bob: {'person': 'Bob', 'country': 'IT'} at 50
         ann: {'person': 'Ann', 'country': 'IT'} at 3000
     """
-    options: dict[str, Any] = {"returns": returns, "materialized": materialized, "name": name}
-    options |= {"history": history, "fields": fields}
-    options |= {"foreign_key": foreign_key, "foreign_key_returns": foreign_key_returns}
-    options |= {"partitioner": partitioner, "other_partitioner": other_partitioner}
-    return _joined(this, other, "inner", joiner, **(options | columns))
+    given: dict[str, Any] = {"returns": returns, "materialized": materialized, "name": name}
+    given |= {"history": history, "fields": fields}
+    given |= {"foreign_key": foreign_key, "foreign_key_returns": foreign_key_returns}
+    given |= {"partitioner": partitioner, "other_partitioner": other_partitioner}
+    return _joined(this, other, "inner", joiner, **(given | columns))
 
 
 def left(
@@ -93,7 +94,7 @@ def left(
     other: "KTable",
     /,
     joiner: JoinerStep | None = None,
-    *,
+    *options: Named | Materialized,
     foreign_key: ValueStep | None = None,
     foreign_key_returns: Serde | None = None,
     partitioner: Partitioner | None = None,
@@ -119,11 +120,11 @@ def left(
         ann: {'person': 'Ann', 'points': 10} at 3000
         ann: {'person': 'Ann', 'points': 4} at 5000
     """
-    options: dict[str, Any] = {"returns": returns, "materialized": materialized, "name": name}
-    options |= {"history": history, "fields": fields}
-    options |= {"foreign_key": foreign_key, "foreign_key_returns": foreign_key_returns}
-    options |= {"partitioner": partitioner, "other_partitioner": other_partitioner}
-    return _joined(this, other, "left", joiner, **(options | columns))
+    given: dict[str, Any] = {"returns": returns, "materialized": materialized, "name": name}
+    given |= {"history": history, "fields": fields}
+    given |= {"foreign_key": foreign_key, "foreign_key_returns": foreign_key_returns}
+    given |= {"partitioner": partitioner, "other_partitioner": other_partitioner}
+    return _joined(this, other, "left", joiner, **(given | columns))
 
 
 def outer(
@@ -131,7 +132,7 @@ def outer(
     other: "KTable",
     /,
     joiner: JoinerStep | None = None,
-    *,
+    *options: Named | Materialized,
     returns: Serde | None = None,
     materialized: Materialized | None = None,
     name: str | None = None,
@@ -154,9 +155,9 @@ def outer(
         ann: {'points': 10, 'city': 'Rome'} at 3000
         ann: {'points': 4, 'city': 'Rome'} at 5000
     """
-    options: dict[str, Any] = {"returns": returns, "materialized": materialized, "name": name}
-    options |= {"history": history, "fields": fields}
-    return _joined(this, other, "outer", joiner, **(options | columns))
+    given: dict[str, Any] = {"returns": returns, "materialized": materialized, "name": name}
+    given |= {"history": history, "fields": fields}
+    return _joined(this, other, "outer", joiner, **(given | columns))
 
 
 def _joined(

@@ -1,21 +1,23 @@
 """Name, kind and retention of an operator's store (Materialized; KIP-889 for versioned ones)."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
-from ....state.errors import ConfigError, TopologyError
-from ....state.times import Duration, duration_ms
-from ...functions.call_arguments import checked_class
-from ...functions.call_names import Hinting
-from ...functions.expressions import Shape
-from ...graph.graph import StoreSpec
-from ...graph.name_rules import check_name
-from ...graph.windows import Windows
+from ...state.errors import ConfigError, TopologyError
+from ...state.times import Duration, duration_ms
+from ..functions.call_arguments import CallOptions, checked_class
+from ..functions.call_names import Hinting
+from ..functions.expressions import Shape
+from ..graph.graph import StoreSpec
+from ..graph.name_rules import check_name
+from ..graph.windows import Windows
 
 
 @checked_class
 @dataclass(frozen=True, slots=True)
-class Materialized(Hinting):
-    """Name, kind and retention of an operator's store.
+class Materialized(CallOptions, Hinting):
+    """Name, kind and retention of an operator's store: ``materialized=`` of a call, or beside its steps.
 
     ``name``: of the store; a generated one if not given. ``store``: "persistent" (as Kafka's default RocksDB) or
     "in_memory"; the two count expired records differently (by segments of at least a minute, or to the millisecond).
@@ -74,6 +76,9 @@ class Materialized(Hinting):
         """
         return cls(name, history_retention=history_retention, segment_interval=segment_interval)
 
+    def _keywords(self, parameters: Collection[str]) -> dict[str, Any]:
+        return {"materialized": self}
+
     @property
     def history_retention_ms(self) -> int | None:
         """``history_retention`` in milliseconds."""
@@ -111,10 +116,10 @@ def check_materialized(materialized: object, place: str) -> None:
         raise TopologyError(place, "materialized= to be a Materialized", repr(materialized), next_step)
 
 
-def given_materialized(materialized: Materialized | None, place: str) -> Materialized:
+def given_materialized(materialized: object, place: str) -> Materialized:
     """What a call was given, or what holds unless it says otherwise. TopologyError for anything else."""
     check_materialized(materialized, place)
-    return materialized or Materialized()
+    return materialized if isinstance(materialized, Materialized) else Materialized()
 
 
 def check_store(shape: Shape, materialized: Materialized, place: str) -> None:
