@@ -6,13 +6,14 @@ only files that can hold what it looks for. What cannot be read raises; the verd
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
 from polars.io.plugins import register_io_source
 
 from ..state.errors import ConfigError, LedgerError
+from ..state.node_rows import RunAgain
 from ..state.tables.branch_files import landed_files, refuse_older_ledger, table_files, table_names
 from ..state.tables.data_files import DataFile, read_files, table_version
 from ..state.tables.ledger import LandingLedger, Ledger
@@ -31,12 +32,14 @@ _PIECE_ROWS = 1 << 18
 class Audit:
     """``frame``: the few counts that the guarantee's rules judge. ``witnesses``: at most WITNESSES_MAX rows. ``rows``:
     how many rows were judged. ``violations``: by column of a rule, the rows that it counts, where they are rows.
+    ``reason``: of what run it is, where that is not the one that wrote the tables.
     """
 
     frame: pl.DataFrame
     witnesses: list[dict[str, Any]]
     rows: int = 0
     violations: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    reason: str = ""
 
     @classmethod
     def of(cls, rows: int, violations: Mapping[str, pl.DataFrame], **counts: int) -> "Audit":
@@ -68,6 +71,8 @@ class Scope:
     increment: int
     planned: PlanRow
     done: DoneRow
+    again: RunAgain | None = None
+    """Who runs the increment again for what no table has; None: nobody does."""
     _listed: dict[str, list[DataFile]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -117,6 +122,12 @@ class Scope:
             refuse_missing(path, files)
             self._listed[path] = files
         return self._listed[path]
+
+    def with_tables(self, listed: Mapping[str, list[DataFile]]) -> "Scope":
+        """The same, with other files of the tables at these paths."""
+        changed = replace(self)
+        changed._listed.update(listed)
+        return changed
 
     def own_rows(self, table: str, columns: Sequence[str]) -> pl.DataFrame:
         """``columns`` and `partition` of the rows that the increment wrote to ``table``, read whole."""
@@ -201,7 +212,9 @@ def recorded_times(scope: Scope) -> pl.DataFrame:
     return pl.concat(found)
 
 
-def open_scope(warehouse: Warehouse, pipeline: str, facts: ReplayFacts, increment: int | None) -> Scope:
+def open_scope(
+    warehouse: Warehouse, pipeline: str, facts: ReplayFacts, increment: int | None, again: RunAgain | None = None
+) -> Scope:
     """The scope of ``increment`` (None: the last done one). LedgerError when it is not done."""
     tables = warehouse.pipeline(pipeline)
     ledger = Ledger(tables.ledger, warehouse.storage_options)
@@ -214,7 +227,7 @@ def open_scope(warehouse: Warehouse, pipeline: str, facts: ReplayFacts, incremen
     if done is None or planned is None:
         number = "" if increment == 0 else f" {increment}"
         raise LedgerError(tables.ledger, f"a done increment{number}", "none", "run the replay first")
-    return Scope(warehouse, tables, facts, ledger, increment, planned.content, done.content)
+    return Scope(warehouse, tables, facts, ledger, increment, planned.content, done.content, again)
 
 
 def witness_rows(rows: pl.DataFrame) -> list[dict[str, Any]]:

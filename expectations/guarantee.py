@@ -6,11 +6,12 @@ Owns the shape. Rule: one guarantee, one audit frame for each table that it spea
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from .audits import Audit, Scope, Unchecked
 from .facts import ReplayFacts
+from .second_run import OTHER_ROWS
 
 About = tuple[str, Callable[[Scope], Audit | Unchecked]]
 """A table as the ledger calls it, and how the guarantee is audited there."""
@@ -63,3 +64,11 @@ class Question:
         """The audit of one increment; nothing where its rows were made by other settings than it judges by."""
         otherwise = scope.made_otherwise if self.guarantee.by_settings else ""
         return Unchecked(otherwise) if otherwise else self.audit(scope)
+
+    def judged_by(self, audit: Audit) -> Guarantee:
+        """The guarantee; of a second run with the rule that it is the run which was committed."""
+        if OTHER_ROWS not in audit.frame.columns:
+            return self.guarantee
+        name = f"expect_{self.guarantee.id.lower()}_of_the_run_that_was_committed"
+        rule = Rule(name, OTHER_ROWS, "Tables below the operator have what a second run of the increment writes there.")
+        return replace(self.guarantee, rules=(*self.guarantee.rules, rule))

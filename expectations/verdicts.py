@@ -14,6 +14,7 @@ from typing import Any, Literal
 import polars as pl
 
 from ..state.errors import ReplayError
+from ..state.node_rows import RunAgain
 from ..state.tables.warehouse import Warehouse
 from .audits import WITNESSES_MAX, Audit, Scope, Unchecked, open_scope
 from .facts import FinalOutput, ReplayFacts, Source, SubTopology
@@ -41,9 +42,9 @@ class Verdict:
     ``table`` as in the ledger ("outputs/x"; "ledger" for the books), ``version`` its Delta version. ``observed``: the
     audit's counts, differences without sign, summed over its rows. ``witnesses``: up to 20 rows that speak against the
     guarantee. ``broken``: names of the rules that do not hold. ``reason``: why it was not judged, or why the engine is
-    not the one asked for; else "". ``rows``: how many rows were judged, in so many ``seconds`` of wall clock (Great
-    Expectations' own apart). ``kip``: "" where the guarantee is of none. ``page``: address of its page in Data Docs, ""
-    where none was built.
+    not the one asked for, or which tasks ran again to judge it; else "". ``rows``: how many rows were judged, in so
+    many ``seconds`` of wall clock (Great Expectations' own apart). ``kip``: "" where the guarantee is of none.
+    ``page``: address of its page in Data Docs, "" where none was built.
     """
 
     guarantee: str
@@ -104,23 +105,25 @@ def check_increment(
     suites: Sequence[ProjectSuite] = (),
     docs: DataDocs | None = None,
     run_id: str = "",
+    again: RunAgain | None = None,
 ) -> list[Verdict]:
     """Verdicts on one done increment (None: the last one), by guarantee and table, then on ``suites``, one each.
 
     ``facts``: None to ask for suites alone. ``suites``: of the user's project; Great Expectations alone judges them.
     ``docs``: where Great Expectations builds its pages; None: it builds none. ``run_id``: of the Dagster run that asks.
+    ``again``: runs increments again where no table has the evidence; None: such verdicts are unchecked.
     Never raises for what the tables hold or lack: such a verdict is unknown, with the reason.
     """
     questions = [] if facts is None else questions_of(facts)
     try:
-        scope = open_scope(warehouse, pipeline, facts or ReplayFacts(()), increment)
+        scope = open_scope(warehouse, pipeline, facts or ReplayFacts(()), increment, again)
     except (ReplayError, OSError) as error:
         nothing = [_suite_verdict(suite, None, increment, SuiteAnswer(error=str(error))) for suite in suites]
         return [*(_unknown(question, None, increment, error) for question in questions), *nothing]
     timed = [_timed_audit(question, scope) for question in questions]
     audits = [audit for audit, _ in timed]
     known = [
-        Evidence(q.table, q.guarantee, audit)
+        Evidence(q.table, q.judged_by(audit), audit)
         for q, audit in zip(questions, audits, strict=True)
         if isinstance(audit, Audit)
     ]
@@ -201,7 +204,7 @@ def _judge_plainly(evidence: list[Evidence]) -> list[dict[str, bool]]:
 def _verdict(
     question: Question, scope: Scope, audit: Audit, answer: dict[str, bool], engine: Engine, reason: str
 ) -> Verdict:
-    guarantee = question.guarantee
+    guarantee = question.judged_by(audit)
     broken = tuple(rule.name for rule in guarantee.rules if not answer[rule.name])
     counts = audit.frame.drop("output", "sub_topology", strict=False).select(pl.all().abs().sum()).row(0, named=True)
     return Verdict(
@@ -216,7 +219,7 @@ def _verdict(
         witnesses=audit.witnesses[:WITNESSES_MAX],
         broken=broken,
         engine=engine,
-        reason=reason,
+        reason=". ".join(each for each in (audit.reason, reason) if each),
         kip=guarantee.kip,
         severity=guarantee.severity,
         rows=audit.rows,

@@ -6,8 +6,9 @@ stays broken until it is repaired; what could not be judged is not passed. An ou
 sub-topologies that its records came through.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -19,9 +20,10 @@ from ..jobs.landing.landing import dead_letters_told
 from ..jobs.replay.books import is_nothing_applied
 from ..jobs.replay.heartbeats import beating
 from ..jobs.replay.increment_report import SHARE_MAX
+from ..state.node_rows import RunAgain
 from ..state.tables.names import DEAD_LETTER, DROPPED, LANDED, OUTPUTS, TableName
 from ..state.wall_clock import now_ms
-from .facts import facts_of_output, replay_facts
+from .facts import facts_of_output, replay_facts, second_run
 from .pipeline import REFUSALS, Pipeline
 from .quality.freshness import FRESH, freshness_of
 from .quality.recording import why_not_recorded
@@ -107,6 +109,7 @@ def _results(
 ) -> Iterator[tuple[dg.AssetCheckKey, dg.AssetCheckSpec, dg.AssetCheckResult]]:
     """Each increment of an output is audited once, and what came of it recorded."""
     asked: dict[tuple[TableName, int], list[Verdict]] = {}
+    ask = partial(_ask, pipeline, run_id, second_run(pipeline.warehouse, pipeline.name, pipeline.topology))
     for table in _checked_tables(pipeline):
         judged = {each.check: each for each in _judged(pipeline, table)}
         for spec in _specs(pipeline, table):
@@ -116,7 +119,7 @@ def _results(
             if subject is not None:
                 path, root = pipeline.path(table), pipeline.warehouse.root
                 increments = increments_to_check(instance, key, run_id, path, root)
-                yield key, spec, _result(pipeline, key, table, subject, increments, asked, run_id)
+                yield key, spec, _result(pipeline, key, table, subject, increments, asked, ask)
             elif table in REFUSALS:
                 yield key, spec, _share(pipeline, instance, run_id, key, table)
             elif table.kind == LANDED:
@@ -294,13 +297,13 @@ def _result(
     subject: Guarantee | ProjectSuite,
     increments: range,
     asked: dict[tuple[TableName, int], list[Verdict]],
-    run_id: str,
+    ask: Callable[[TableName, int], list[Verdict]],
 ) -> dg.AssetCheckResult:
     """Increment after increment up to the first that breaks the guarantee, or cannot be read."""
     held, verdict = increments.start - 1, None
     for increment in (row.increment for row in pipeline.ledger.done_rows(increments.start, increments.stop - 1)):
         if (table, increment) not in asked:
-            asked[table, increment] = _ask(pipeline, table, increment, run_id)
+            asked[table, increment] = ask(table, increment)
         verdict = as_one([each for each in asked[table, increment] if each.guarantee == subject.id])
         if verdict.answer not in ("true", "unchecked"):
             break
@@ -323,7 +326,7 @@ def _result(
     )
 
 
-def _ask(pipeline: Pipeline, table: TableName, increment: int, run_id: str) -> list[Verdict]:
+def _ask(pipeline: Pipeline, run_id: str, again: RunAgain, table: TableName, increment: int) -> list[Verdict]:
     engine: Any = pipeline.check_engine
     return check_increment(
         pipeline.warehouse,
@@ -334,6 +337,7 @@ def _ask(pipeline: Pipeline, table: TableName, increment: int, run_id: str) -> l
         suites=[suite for suite in pipeline.suites if suite.table == table],
         docs=pipeline.data_docs,
         run_id=run_id,
+        again=again,
     )
 
 

@@ -9,11 +9,15 @@ from typing import Literal, cast
 
 from ..expectations.facts import FinalOutput, Promised, ReplayFacts, Source, SubTopology
 from ..expectations.guarantees import Question, questions_of
+from ..jobs.branches.second_run import SecondRun
 from ..jobs.graph.graph import Graph, Node
 from ..jobs.graph.nodes import RepartitionNode, SinkNode
 from ..jobs.topology import SubTopology as Part
 from ..jobs.topology import Topology
+from ..state.node_rows import ROWS_MAX
+from ..state.promises import lacks_evidence
 from ..state.tables.names import TableName
+from ..state.tables.warehouse import Warehouse
 
 
 def replay_facts(topology: Topology) -> ReplayFacts:
@@ -42,6 +46,14 @@ def guarantees(topology: Topology) -> list[Question]:
     Judge them with ``check_increment(warehouse, pipeline, replay_facts(topology))``.
     """
     return questions_of(replay_facts(topology))
+
+
+def second_run(warehouse: Warehouse, pipeline: str, topology: Topology, rows_max: int = ROWS_MAX) -> SecondRun:
+    """What ``check_increment`` takes as ``again``: runs increments of up to ``rows_max`` records once more, for the
+    operators of which no table has the evidence.
+    """
+    asked = {each.node for each in replay_facts(topology).promises if lacks_evidence(each.promise)}
+    return SecondRun(warehouse, pipeline, topology, asked, rows_max)
 
 
 def facts_of_output(topology: Topology, output: str) -> ReplayFacts:

@@ -192,3 +192,8 @@ Promise = (
     | JoinedAsOf
     | JoinedByForeignKey
 )
+
+
+def lacks_evidence(promise: Promise) -> bool:
+    """Whether no table has what it is judged by."""
+    return bool(getattr(promise, "why_not", "")) or (isinstance(promise, Suppressed) and not promise.outputs)

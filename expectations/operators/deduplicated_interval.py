@@ -8,6 +8,7 @@ one. `refused`: a record that is not in the output though none is that close. A 
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import polars as pl
@@ -18,22 +19,31 @@ from ...state.times import END_OF_TIME_MS
 from ..audits import Audit, Scope, Unchecked
 from ..facts import ReplayFacts
 from ..guarantee import About, Guarantee, Rule
+from ..second_run import judged_again
 from .landed_inputs import KEY, PLACE, has_own_offsets, own_records, reached_before, records
 
 
-def audit_deduplicated_interval(scope: Scope, promise: Deduplicated) -> Audit | Unchecked:
+def audit_deduplicated_interval(scope: Scope, node: str, promise: Deduplicated) -> Audit | Unchecked:
     """Frame: `rows` (of the increment's input), and `too_close` and `refused` ones."""
-    if promise.given is None or promise.why_not:
-        return Unchecked(promise.why_not)
+    if promise.given is not None and not promise.why_not:
+        return _audit(scope, promise, promise.given)
+
+    def again(seen: Scope, inputs: tuple[Input, ...], forwarded: str) -> Audit | Unchecked:
+        return _audit(seen, replace(promise, table=forwarded), inputs[0])
+
+    return judged_again(scope, node, promise.why_not, again)
+
+
+def _audit(scope: Scope, promise: Deduplicated, given: Input) -> Audit | Unchecked:
     if scope.planned.flushes or any(any(counts.values()) for counts in (scope.planned.recorded_to or {}).values()):
         return Unchecked("recorded times moved the stream time of the deduplication, which its input does not show")
-    own = own_records(scope, promise.given)
+    own = own_records(scope, given)
     if own.is_empty():
         return Audit.of(0, {"too_close": own, "refused": own})
-    lowest = _lowest_ms(scope, promise, promise.given, own)
-    if has_own_offsets(scope, promise.given, min(lowest, *own.select(pl.col("timestamp").min()).row(0))):
+    lowest = _lowest_ms(scope, promise, given, own)
+    if has_own_offsets(scope, given, min(lowest, *own.select(pl.col("timestamp").min()).row(0))):
         return Unchecked("records were landed with offsets of their own, by which a deduplication knows them again")
-    tape = _tape(scope, promise, promise.given, own, lowest)
+    tape = _tape(scope, promise, given, own, lowest)
     entry_ms = pl.when(pl.col("is_kept") & (pl.col("timestamp") >= pl.col("_stream_time") - promise.interval_ms))
     told = tape.with_columns(entry_ms.then(pl.col("timestamp")).shift(1).forward_fill().over(KEY).alias("kept_time_ms"))
     is_alive = pl.col("kept_time_ms") >= pl.col("_stream_time") - promise.interval_ms
@@ -92,8 +102,8 @@ def _refusals(scope: Scope) -> pl.DataFrame:
 
 
 def _questions(facts: ReplayFacts) -> Iterator[About]:
-    for _, promise in facts.promised(Deduplicated):
-        yield promise.table, partial(audit_deduplicated_interval, promise=promise)
+    for who, promise in facts.promised(Deduplicated):
+        yield promise.table, partial(audit_deduplicated_interval, node=who.node, promise=promise)
 
 
 G14 = Guarantee(

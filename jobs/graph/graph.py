@@ -22,7 +22,7 @@ from ..functions.timestamp_extractors import TimestampExtractor
 from .kafka_processors import KafkaNode, kafka_processor
 from .late_records import TakesLateRecords
 from .name_rules import check_name, check_table_name
-from .observations import Observation, Wait
+from .observations import Observation, RunsAgain, Wait
 from .reach import NO_REACH, UNBOUNDED_REACH, Reach
 from .store_rows import StoreRows, table_rows
 from .touched_topics import TouchesTopics
@@ -61,7 +61,7 @@ _NO_STORE: str | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Node(TakesLateRecords, TouchesTopics):
+class Node(TakesLateRecords, TouchesTopics, RunsAgain):
     """What an operator is: how it is configured, and what it answers for itself. ``shape``: of the records that it
     forwards.
 

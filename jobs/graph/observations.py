@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...state.records.batches import Batch, Chunk
@@ -111,3 +112,17 @@ def name_of(entry: Mapping[str, Any]) -> Name:
 def bounds_of(entry: Mapping[str, Any]) -> tuple[int, int] | None:
     """The window of a store's row, None without windows."""
     return (entry["window_start_ms"], entry["window_end_ms"]) if "window_start_ms" in entry else None
+
+
+class RunsAgain:
+    """The part of a Node that is asked when an increment runs a second time, to be judged by what the node got."""
+
+    def records_kept(self, rows: pa.Table) -> tuple[pa.Table, ...]:
+        """By input, the records that it got before, of which its store has ``rows``: timestamp and key as of
+        ``record_keys``. None of any input here.
+        """
+        return ()
+
+    def record_keys(self, batch: Batch) -> pa.Array:
+        """Serialized: its records are the same where these are."""
+        return batch.keys.take(batch.key)

@@ -1,12 +1,15 @@
 """The node of a deduplication (KIP-655): how it is configured, and what it says of itself."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from ...state.buffers import only_chunk
 from ...state.promises import Deduplicated, Promise
+from ...state.records.batches import Batch
 from ...state.tables.names import TableName
 from ..functions.expressions import Call, Expression
 from ..graph.graph import Graph, Node
@@ -60,6 +63,24 @@ class DeduplicateNode(Node):
         for output in outputs if not why_not else (TableName.state(self.store),):
             yield Deduplicated(output, given, self.interval_ms, why_not)
 
+    def records_kept(self, rows: pa.Table) -> tuple[pa.Table, ...]:
+        """Those that it forwarded, each with its coordinates."""
+        parts = {"key": self.shape.key, "id": None if self.id_selector is None else self.id_selector.result}
+        coded = [serde.encode(only_chunk(rows, name)) for name, serde in parts.items() if name in self._names and serde]
+        columns = {"timestamp": rows["record_time_ms"], "key": _joined(coded)}
+        return (pa.table({**columns, "context_topic": rows["context_topic"], "context_offset": rows["value"]}),)
+
+    def record_keys(self, batch: Batch) -> pa.Array:
+        """Their identities."""
+        coded = [super().record_keys(batch)] if "key" in self._names else []
+        if self.id_selector is not None:
+            coded.append(self.id_selector.result.encode(self.id_selector.evaluate(batch)))
+        return _joined(coded)
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return identity_columns(self.by)
+
     def explain(self, seen: Observation, say: Wording) -> list[str]:
         said, passed = [], {row.coordinates for row in seen.forwarded}
         for number, row in enumerate(seen.rows):
@@ -78,6 +99,15 @@ class DeduplicateNode(Node):
                     f"{apart} ms apart, the interval is {self.interval_ms} ms"
                 )
         return said
+
+
+def _joined(parts: Sequence[pa.Array]) -> pa.Array:
+    """Serialized parts of identities as one, null where one is."""
+    first, *second = (part.cast(pa.binary()) for part in parts)
+    if not second:
+        return first
+    length = pc.binary_length(first).cast(pa.string()).cast(pa.binary())
+    return pc.binary_join_element_wise(length, first, *second, pa.scalar(b":", pa.binary()))
 
 
 def identity_columns(by: str) -> tuple[str, ...]:

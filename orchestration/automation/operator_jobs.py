@@ -23,7 +23,7 @@ from ...jobs.topology import Topology
 from ...state.errors import ConfigError
 from ...state.tables.ledger import Ledger
 from ..asked_runs import told_in_one_sentence
-from ..facts import replay_facts
+from ..facts import replay_facts, second_run
 from ..pipeline import Pipeline
 from ..resources import Engine
 from ..schedules import warehouse_tag
@@ -202,13 +202,14 @@ def _verdicts(pipeline: Pipeline, branch: str, topology: Topology) -> Iterator[V
     place, facts = pipeline.warehouse, replay_facts(topology)
     ledger = Ledger(place.pipeline(branch).ledger, place.storage_options)
     engine: Any = pipeline.check_engine
+    again = second_run(place, branch, topology)
     for row in ledger.done_rows():
         if row.content.forked is None:
-            yield from check_increment(place, branch, facts, row.increment, engine=engine)
+            yield from check_increment(place, branch, facts, row.increment, engine=engine, again=again)
 
 
 def _sentence(verdict: Verdict) -> str:
-    why = verdict.reason or ", ".join(verdict.broken)
+    why = ", ".join(verdict.broken) or verdict.reason
     return f"{verdict.guarantee} of {verdict.table}, increment {verdict.increment}: {verdict.sentence} ({why})"
 
 

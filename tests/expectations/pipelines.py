@@ -80,6 +80,14 @@ def pages() -> Topology:
     return builder.build()
 
 
+def counted_firsts() -> Topology:
+    """How many of every key's clicks were the first in ten milliseconds."""
+    builder = StreamsBuilder()
+    firsts = builder.stream("clicks", TEXTS).deduplicate_by_key(10, name="first")
+    firsts.group_by_key().count(Materialized.as_("counts-store")).to_stream().to("counts")
+    return builder.build()
+
+
 def prices() -> Topology:
     """A table that keeps its history, and a stream that is joined with it as of its times."""
     builder = StreamsBuilder()
@@ -176,6 +184,7 @@ PIPELINES = {
     "windows": Pipeline(windows, {"clicks": CLICKS}),
     "sessions": Pipeline(sessions, {"clicks": VISITS}, slice=3),
     "pages": Pipeline(pages, {"clicks": VISITS}, partitions=2, slice=3),
+    "counted firsts": Pipeline(counted_firsts, {"clicks": VISITS}, partitions=2, slice=3),
     "prices": Pipeline(prices, {"prices": PRICES, "clicks": CLICKS}),
     "orders": Pipeline(orders, {"orders": ORDERS, "customers": CUSTOMERS}),
     "pairs": Pipeline(pairs, {"clicks": CLICKS, "views": VIEWS}),

@@ -10,9 +10,10 @@ from ....expectations.suites.data_docs import DataDocs
 from ....expectations.verdicts import Verdict, check_increment, is_in_order
 from ....jobs.history.committed_tables import done_row
 from ....state.errors import ConfigError
+from ....state.node_rows import ROWS_MAX
 from ....state.tables.ledger import Ledger
 from ....state.tables.warehouse import Warehouse
-from ...facts import replay_facts
+from ...facts import replay_facts, second_run
 from ...progress_lines import progress_on
 from ...quality.pipeline_suites import suites_of
 from ...quality.recording import why_not_recorded
@@ -34,6 +35,13 @@ from ..exit_codes import ExitCode
 @option("--expectations", metavar="FOLDER", help="judge the suites of your own in it too (docs/quality.md)")
 @option("--json", "as_json", is_flag=True, help="print each verdict as a line of JSON")
 @option("--data-docs", metavar="FOLDER", help="build Great Expectations' pages there; a directory, or a URI")
+@option(
+    "--run-again",
+    type=int,
+    default=ROWS_MAX,
+    metavar="N",
+    help="run increments of up to N records again where no table shows what an operator did (0: none)",
+)
 @option("--engine", type=click.Choice(["gx", "plain"]), default="gx", help="Great Expectations, or plain code")
 def check(
     topology: str,
@@ -44,6 +52,7 @@ def check(
     expectations: str | None,
     as_json: bool,
     data_docs: str | None,
+    run_again: int,
     engine: Literal["gx", "plain"],
 ) -> int:
     """Judge the guarantees of an increment. The exit code is 4 when one does not hold, or a table cannot be read."""
@@ -52,13 +61,16 @@ def check(
     loaded = load_topology(topology, warehouse)
     place, facts, suites = Warehouse(warehouse), replay_facts(loaded), suites_of(expectations, loaded, engine)
     docs = None if data_docs is None else DataDocs(data_docs)
+    again = second_run(place, pipeline, loaded, run_again)
     last = done_row(place, pipeline, increment).increment
     ledger = Ledger(place.pipeline(pipeline).ledger, place.storage_options)
     verdicts: list[Verdict] = []
     with closing(progress_on(sys.stderr)) as progress:
         for number in own_increments(ledger.done_rows(ledger.oldest_kept())) if every else [last]:
             progress.doing(f"judging increment {number}")
-            verdicts += check_increment(place, pipeline, facts, number, engine=engine, suites=suites, docs=docs)
+            verdicts += check_increment(
+                place, pipeline, facts, number, engine=engine, suites=suites, docs=docs, again=again
+            )
     for verdict in verdicts:
         if as_json:
             print(verdict_line(pipeline, verdict))

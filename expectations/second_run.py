@@ -1,0 +1,117 @@
+"""What no table has, as tables: the rows that a node got and forwarded when the increment was run a second time.
+
+Owns the way from these rows to an audit. Rule: they are written to files of their own, under names of tables that no
+pipeline has, and the same audit reads them which reads the tables of other nodes. It judges by recomputation, so the
+engine's word is not taken for its rules. That the run of the audit is the one that was committed is seen in the tables
+below the node: `other_rows` counts the rows there that differ.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..state.node_rows import NodeRows
+from ..state.promises import Input
+from ..state.tables.data_files import DataFile
+from ..state.tables.names import DEAD_LETTER, DROPPED, TableName
+from ..state.tables.parquet_writer import write_task_file
+from .audits import WITNESSES_MAX, Audit, Scope, Unchecked, shown
+
+_PLACE = ["partition", "offset"]
+_NOT_COMPARED = {"increment", "arrival"}
+OTHER_ROWS = "other_rows"
+"""Of an audit's frame: rows below the node that a second run wrote otherwise than the increment."""
+
+OfNode = Callable[[Scope, tuple[Input, ...], str], Audit | Unchecked]
+"""An audit of the node's inputs and of the table with all that it forwards."""
+
+
+def judged_again(scope: Scope, node: str, why_not: str, audit: OfNode) -> Audit | Unchecked:
+    """What ``audit`` says of the node's rows in a second run; ``why_not``: why no table has them."""
+    if scope.again is None:
+        return Unchecked(why_not)
+    found = scope.again(scope.increment, node)
+    if isinstance(found, str) or found.ambiguous:
+        return Unchecked(f"{why_not}, and {found if isinstance(found, str) else found.ambiguous}")
+    names = [TableName.repartition(f"second-run-{slot}") for slot in range(len(found.inputs))]
+    forwarded = TableName.output("second-run-forwarded")
+    with TemporaryDirectory() as folder:
+        planted = _Planted(scope, folder)
+        for name, own, earlier in zip(names, found.inputs, found.earlier, strict=True):
+            planted.add(name, (earlier, scope.increment - 1), (own, scope.increment))
+        planted.add(forwarded, (_as_kept(found), scope.increment - 1), (found.forwarded, scope.increment))
+        dropped = [found.dropped.append_column("topic", pa.array([name.name] * len(found.dropped))) for name in names]
+        planted.add(DROPPED, (pa.concat_tables(dropped), scope.increment))
+        planted.add(DEAD_LETTER)
+        told = audit(scope.with_tables(planted.listed), tuple(Input(name) for name in names), forwarded)
+    if isinstance(told, Unchecked):
+        return Unchecked(f"{why_not}, and {told.reason}")
+    return _with_comparison(scope, found, told, why_not)
+
+
+def _as_kept(found: NodeRows) -> pa.Table:
+    """What the node's store had, as rows that it forwarded: their causes are the records."""
+    earlier = found.earlier[0]
+    columns = {"partition": earlier["partition"], "offset": earlier["offset"], "cause_offset": earlier["offset"]}
+    return pa.table({**columns, "record_time_ms": earlier["timestamp"]})
+
+
+class _Planted:
+    """Files of the tables of an increment that are read in place of others."""
+
+    def __init__(self, scope: Scope, folder: str) -> None:
+        self._scope, self._folder = scope, folder
+        self.listed: dict[str, list[DataFile]] = {}
+
+    def add(self, table: str, *parts: tuple[pa.Table, int]) -> None:
+        """``parts``: rows, each with the increment that they are of."""
+        files = []
+        for rows, increment in parts:
+            for partition in rows["partition"].unique().to_pylist() if len(rows) else []:
+                mine = rows.filter(pc.equal(rows["partition"], partition))
+                mine = mine.append_column("increment", pa.array([increment] * len(mine), pa.int64()))
+                name = f"{len(self.listed)}-{increment}"
+                files.append(
+                    replace(write_task_file(self._folder, mine, partition=partition, name=name), root=self._folder)
+                )
+        self.listed[self._scope.tables.table(table)] = files
+
+
+def _with_comparison(scope: Scope, found: NodeRows, told: Audit, why_not: str) -> Audit:
+    """With what differs in the tables below the node, and which tasks ran."""
+    chosen = found.chosen
+    other = [row for table, again in found.written.items() for row in _differing(scope, table, found, again)]
+    frame = told.frame.with_columns(
+        pl.lit(len(other)).alias(OTHER_ROWS), pl.lit(chosen.records).alias("run_again"),
+        pl.lit(chosen.others).alias("tasks_left_out"), pl.lit(chosen.seed).alias("seed"),
+    )  # fmt: skip
+    witnesses = [{"breaks": OTHER_ROWS, **row} for row in other[:WITNESSES_MAX]]
+    ran = f"tasks {', '.join(chosen.tasks)} of the increment were run again, {chosen.records:,} records"
+    return replace(
+        told, frame=frame, witnesses=[*told.witnesses, *witnesses][:WITNESSES_MAX], reason=f"{why_not}, so {ran}"
+    )
+
+
+def _differing(scope: Scope, table: str, found: NodeRows, again: pa.Table) -> list[dict[str, Any]]:
+    """Rows of the increment that the second run wrote otherwise, or not at all, and those that it alone wrote."""
+    names = [name for name in again.column_names if name not in _NOT_COMPARED] or _PLACE
+    committed = scope.own_rows(table, [name for name in names if name != "partition"]).select(names)
+    if found.chosen.others:
+        committed = committed.filter(pl.col("partition").is_in(list(found.partitions)))
+    mine = pl.from_arrow(again.select(names)) if again.num_columns else committed.clear()
+    assert isinstance(mine, pl.DataFrame)
+    if mine.is_empty() and committed.is_empty():
+        return []
+    if mine.sort(_PLACE).equals(committed.sort(_PLACE)):
+        return []
+    before, now = ({(row["partition"], row["offset"]): row for row in rows.to_dicts()} for rows in (committed, mine))
+    return [
+        {"table": table, "partition": place[0], "offset": place[1], "committed": shown(old), "run_again": shown(new)}
+        for place in sorted({*before, *now})
+        if repr(old := before.get(place)) != repr(new := now.get(place))
+    ]

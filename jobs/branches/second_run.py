@@ -1,0 +1,323 @@
+"""Runs an increment a second time, for what nodes got and forwarded in it, where no table has that.
+
+Owns the choice of tasks, and the rows that are kept. Rule: all tasks run where the increment read no more records than
+the bound. Where it read more, tasks of sub-topologies that read landed topics alone are chosen by a seed, as many as
+stay below the bound. Nothing is committed, and functions that only look on (peek, foreach) are not called. A topology
+with processors is not run again: they may act on the world.
+"""
+
+import random
+import zlib
+from collections.abc import Collection, Iterable, Sequence
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...state.errors import ReplayError
+from ...state.node_rows import ROWS_MAX, Chosen, NodeRows
+from ...state.records.batches import Batch, Chunk
+from ...state.tables.data_files import DataFile, without_partition
+from ...state.tables.ledger import Ledger
+from ...state.tables.ledger_rows import PlanRow
+from ...state.tables.names import OUTPUTS, REPARTITION, TableName, TaskId
+from ...state.tables.parquet_writer import stored_as
+from ...state.tables.warehouse import Warehouse
+from ...state.times import NO_TIMESTAMP_MS
+from ..execution.table_schemas import table_schema
+from ..execution.task_description import TaskDescription, TaskReport
+from ..execution.task_run import TaskRun
+from ..graph.graph import Graph, Node
+from ..operators.base.operator import StatefulOperator
+from ..replay.pipeline_run import Pipeline
+from ..replay.plan import Plan
+from ..tape.task_input import Input
+from ..tape.task_tape import CausalOrder, TaskTape
+from ..task.output_tables import output_table
+from ..task.task import Result, Task
+from ..topology.topology import SubTopology, Topology
+
+_PLACES = pa.schema([("partition", pa.int32()), ("offset", pa.int64())]).empty_table()
+_RECORDS = pa.schema([*_PLACES.schema, ("timestamp", pa.int64()), ("key", pa.binary())]).empty_table()
+_FORWARDED = ("key", "window_start_ms", "window_end_ms", "record_time_ms", "stream_time_ms")
+_OF_STORE = ["timestamp", "key"]
+_SEVERAL = "several of its records have the same topic and offset"
+
+
+class SecondRun:
+    """A RunAgain (state/node_rows.py) of a pipeline; each increment runs once, however many of ``nodes`` are asked
+    for. ``rows_max``: the bound on records of an increment.
+    """
+
+    def __init__(
+        self, warehouse: Warehouse, pipeline: str, topology: Topology, nodes: Collection[str], rows_max: int = ROWS_MAX
+    ) -> None:
+        self.warehouse, self.pipeline, self.topology = warehouse, pipeline, topology
+        self.nodes, self.rows_max = frozenset(nodes), rows_max
+        self._known: tuple[int, dict[str, NodeRows] | str] | None = None
+
+    def __call__(self, increment: int, node: str) -> NodeRows | str:
+        if self._known is None or self._known[0] != increment:
+            try:
+                self._known = increment, self._run(increment)
+            except (ReplayError, OSError) as error:
+                self._known = increment, f"it could not be run again: {error}"
+        found = self._known[1]
+        return found if isinstance(found, str) else found.get(node, self._too_many)
+
+    @property
+    def _too_many(self) -> str:
+        return f"the increment has more than {self.rows_max:,} records, which is the most that is run again"
+
+    def _run(self, increment: int) -> dict[str, NodeRows] | str:
+        ledger = Ledger(self.warehouse.pipeline(self.pipeline).ledger, self.warehouse.storage_options)
+        planned, done = ledger.rows_of(increment)
+        if self.rows_max <= 0:
+            return "nothing is to be run again"
+        if planned is None or done is None or done.content.kind is not None or planned.content.migrate is not None:
+            return "the increment has no plan that can be run again"
+        topology = self.topology.reading(planned.content.cut_to)
+        if any(node.reach(topology.graph).gives_times for node in topology.graph.nodes.values()):
+            return "processors may act on the world, and are not run again"
+        chosen = _Tasks(topology, planned.content, self.nodes, self.rows_max, f"{self.pipeline}/{increment}")
+        order = "arrival" if planned.content.by_arrival else "time"
+        plan = Plan(increment, planned.content, is_rerun=True)
+        with TemporaryDirectory() as folder:
+            runner = _Watching(topology, chosen, self.nodes, folder)
+            run = Pipeline(self.warehouse, topology, self.pipeline, runner, order, lambda step: None)
+            run.compute_again(plan, ledger.rows_of(increment - 1).done)
+        return {name: runner.rows_of(name) for name in self.nodes if chosen.has(name)}
+
+
+class _Tasks:
+    """Those that run; all where the increment has no more than ``rows_max`` records."""
+
+    def __init__(self, topology: Topology, plan: PlanRow, nodes: Collection[str], rows_max: int, seed: str) -> None:
+        self.topology, self._plan, self._rows_max = topology, plan, rows_max
+        self.runs_all = plan.records <= rows_max
+        self.seed = 0 if self.runs_all else zlib.crc32(seed.encode())
+        self._of_sub: dict[int, list[int]] = {}
+        for sub in topology.sub_topologies if not self.runs_all else ():
+            reads_landed = all(source.landed_topic is not None for source in sub.sources) and sub.level == 0
+            if reads_landed and any(node.name in nodes for node in sub.nodes):
+                self._of_sub[sub.id] = self._some(sub)
+
+    def _some(self, sub: SubTopology) -> list[int]:
+        """Partitions that stay below the bound."""
+        left, found = self._rows_max, []
+        partitions = list(range(self._plan.partitions[str(sub.id)]))
+        random.Random(self.seed).shuffle(partitions)
+        for partition in partitions:
+            records = self._records(sub, partition)
+            if 0 < records <= left:
+                left -= records
+                found.append(partition)
+        return found
+
+    def _records(self, sub: SubTopology, partition: int) -> int:
+        topics, place = [source.topic for source in sub.sources], str(partition)
+        begins, ends = self._plan.cut_from, self._plan.cut_to
+        return sum(ends.get(topic, {}).get(place, 0) - begins.get(topic, {}).get(place, 0) for topic in topics)
+
+    def runs(self, description: TaskDescription) -> bool:
+        return self.runs_all or description.partition in self._of_sub.get(description.sub_topology, ())
+
+    def has(self, node: str) -> bool:
+        """Whether some task of the node runs."""
+        sub = _sub_of(self.topology, node)
+        return sub is not None and (self.runs_all or bool(self._of_sub.get(sub.id)))
+
+    def of(self, sub: SubTopology) -> Chosen:
+        every = list(range(self._plan.partitions[str(sub.id)]))
+        mine = every if self.runs_all else sorted(self._of_sub[sub.id])
+        records = self._plan.records if self.runs_all else sum(self._records(sub, partition) for partition in mine)
+        return Chosen(tuple(str(TaskId(sub.id, each)) for each in mine), len(every) - len(mine), self.seed, records)
+
+
+class _Watching:
+    """A Runner in this process. By arrival stages may run more than once, and each task's last run counts."""
+
+    def __init__(self, topology: Topology, chosen: _Tasks, nodes: Collection[str], folder: str) -> None:
+        self._topology, self._chosen, self._nodes, self._folder = topology, chosen, nodes, folder
+        self._runs: dict[str, _WatchedRun] = {}
+
+    def run(self, topology: Topology, descriptions: list[TaskDescription]) -> list[TaskReport]:
+        """As a Runner, one stage."""
+        reports = []
+        for description in descriptions:
+            if self._chosen.runs(description):
+                run = _WatchedRun(topology, description, self._nodes, self._folder)
+                reports.append(run.run())
+                self._runs[description.id] = run
+        return reports
+
+    def rows_of(self, name: str) -> NodeRows:
+        """Of all tasks that ran."""
+        sub = _sub_of(self._topology, name)
+        assert sub is not None, f"no sub-topology has {name}"
+        graph, chosen = self._topology.graph, self._chosen.of(sub)
+        watched = [run.watched[name] for run in self._runs.values() if name in run.watched]
+        slots = range(len(graph.nodes[name].inputs))
+        below = _tables_below(graph, name, None if self._chosen.runs_all else sub)
+        return NodeRows(
+            inputs=tuple(_together([_RECORDS, *(each.inputs[slot] for each in watched)]) for slot in slots),
+            earlier=tuple(_together([_RECORDS, *(each.earlier[slot] for each in watched)]) for slot in slots),
+            forwarded=_together([each.forwarded for each in watched]),
+            dropped=_together([_PLACES, *(each.dropped for each in watched)]),
+            written={
+                table: _together([rows for run in self._runs.values() for rows in run.written.get(table, ())])
+                for table in below
+            },
+            partitions=frozenset(TaskId.of(task).partition for task in chosen.tasks),
+            chosen=chosen,
+            ambiguous=_SEVERAL if any(each.is_ambiguous for each in watched) else "",
+        )
+
+
+class _WatchedRun(TaskRun):
+    """Writes nothing. ``watched``: by node, what it got; ``written``: by table, rows as they would be stored."""
+
+    is_observed = True
+
+    def __init__(self, topology: Topology, description: TaskDescription, nodes: Collection[str], folder: str) -> None:
+        super().__init__(topology, description, None)
+        self.exchange = folder
+        self.watched = {node.name: _WatchedNode(node, description) for node in self.sub.nodes if node.name in nodes}
+        self.written: dict[str, list[pa.Table]] = {}
+        self._begin = 0
+
+    def _task(self) -> Task:
+        task = super()._task()
+        for node in self.sub.nodes:
+            if node.keeps_records:
+                task.operators.pop(node.name, None)
+        task.observer = self
+        return task
+
+    def _resume(self, task: Task, tape: TaskTape) -> None:
+        super()._resume(task, tape)
+        for store, node in self.sub.stores.items():
+            if node.name in self.watched:
+                self.watched[node.name].remember(task.stores[store])
+
+    def _take(self, task: Task, chunk: Input, places: CausalOrder) -> None:
+        super()._take(task, chunk, places)
+        self._begin += len(chunk)
+
+    def saw(self, node: Node, inputs: Sequence[Batch], forwarded: Batch, chunk: Chunk) -> None:
+        """As jobs/task/chunk_run.py has it."""
+        if node.name in self.watched:
+            self.watched[node.name].take(inputs, forwarded, chunk, self._begin)
+
+    def _write(self, result: Result, places: CausalOrder) -> None:
+        for name, watched in self.watched.items():
+            watched.drop(result.dropped, name, self._begin)
+        super()._write(result, places)
+
+    def _write_rows(self, table: str, path: str, rows: pa.Table) -> None:
+        """Nothing is written; rows are kept."""
+        if TableName(table).kind not in (OUTPUTS, REPARTITION) or not len(rows):
+            return
+        names = [each.name for each in table_schema(self.topology, table) if each.name in rows.column_names]
+        schema = without_partition(pa.schema([table_schema(self.topology, table).field(name) for name in names]))
+        partition = pa.array(np.full(len(rows), self.description.partition, np.int32))
+        kept = stored_as(rows, schema).cast(schema).append_column("partition", partition)
+        self.written.setdefault(table, []).append(kept)
+
+    def _write_state(self) -> tuple[dict[str, DataFile], dict[str, list[DataFile]]]:
+        """Nor is this."""
+        return {}, {}
+
+
+class _WatchedNode:
+    """Rows of one node in one task."""
+
+    def __init__(self, node: Node, description: TaskDescription) -> None:
+        self.node, self._partition = node, description.partition
+        self.inputs: list[pa.Table] = [_RECORDS] * len(node.inputs)
+        self.earlier: list[pa.Table] = [_RECORDS] * len(node.inputs)
+        self.forwarded: pa.Table = pa.table({})
+        self.dropped: pa.Table = _PLACES
+        self.is_ambiguous = False
+        self._coordinates: set[tuple[str | None, int]] = set()
+
+    def remember(self, store: StatefulOperator) -> None:
+        """What its store has before the increment; the last record has the stream time that it had reached."""
+        reached = store.counters().get("stream_time_ms", NO_TIMESTAMP_MS)
+        moment = pa.table({"timestamp": pa.array([reached]), "key": pa.array([None], pa.binary())})
+        for slot, kept in enumerate(self.node.records_kept(store.contents())):
+            records = pa.concat_tables([kept.select(_OF_STORE).cast(moment.schema), moment])
+            offset = pa.array(np.arange(-len(records), 0))
+            places = {"partition": self._places(len(records)), "offset": offset}
+            self.earlier[slot] = pa.table({**places, **dict(zip(_OF_STORE, records.columns, strict=True))})
+            if "context_offset" in kept.column_names:
+                topics, offsets = (kept[name].to_pylist() for name in ("context_topic", "context_offset"))
+                self._note(zip(topics, offsets, strict=True))
+
+    def _note(self, coordinates: Iterable[tuple[str | None, int]]) -> None:
+        """Two records of the same topic and offset cannot be distinguished."""
+        for each in coordinates:
+            self.is_ambiguous |= each in self._coordinates
+            self._coordinates.add(each)
+
+    def take(self, inputs: Sequence[Batch], forwarded: Batch, chunk: Chunk, begin: int) -> None:
+        """One chunk, whose first row has the number ``begin``."""
+        for slot, batch in enumerate(inputs):
+            columns = (
+                self._places(len(batch)), pa.array(batch.cause.astype(np.int64) + begin), pa.array(batch.time_ms),
+                self.node.record_keys(batch).cast(pa.binary()),
+            )  # fmt: skip
+            self.inputs[slot] = pa.concat_tables([self.inputs[slot], pa.table(columns, schema=_RECORDS.schema)])
+            topic, offset = batch.coordinates(chunk)
+            names = [*chunk.context_topics, None]
+            self._note(zip([names[number] for number in topic.tolist()], offset.tolist(), strict=True))
+        rows = output_table(forwarded, chunk) if len(forwarded) else None
+        if rows is not None:
+            kept = rows.select([name for name in rows.column_names if name in _FORWARDED])
+            key = pa.chunked_array([forwarded.keys.typed(forwarded.key)])
+            kept = kept.set_column(kept.column_names.index("key"), "key", key)
+            kept = kept.append_column("cause_offset", pa.array(forwarded.cause.astype(np.int64) + begin))
+            kept = kept.append_column("offset", pa.array(np.arange(len(rows)) + len(self.forwarded)))
+            kept = kept.append_column("partition", self._places(len(rows)))
+            self.forwarded = _together([self.forwarded, kept])
+
+    def drop(self, dropped: pa.Table, name: str, begin: int) -> None:
+        """Refusals of a chunk."""
+        mine = dropped.filter(pc.equal(dropped["node"], name))
+        columns = self._places(len(mine)), pc.add(mine["cause"].cast(pa.int64()), begin)
+        self.dropped = pa.concat_tables([self.dropped, pa.table(columns, schema=_PLACES.schema)])
+
+    def _places(self, rows: int) -> pa.Array:
+        return pa.array(np.full(rows, self._partition, np.int32))
+
+
+def _together(tables: Sequence[pa.Table]) -> pa.Table:
+    found = [table for table in tables if table.num_columns]
+    return pa.concat_tables(found) if found else pa.table({})
+
+
+def _sub_of(topology: Topology, name: str) -> SubTopology | None:
+    return next((sub for sub in topology.sub_topologies if name in {node.name for node in sub.nodes}), None)
+
+
+def _tables_below(graph: Graph, name: str, sub: SubTopology | None) -> list[str]:
+    """Outputs and repartition tables that a node's records reach; of outputs that ``sub`` alone writes, if given."""
+    found, begun, seen = dict[str, None](), [name], {name}
+    mine = None if sub is None else {node.name for node in sub.nodes}
+    while begun:
+        for child in graph.children(begun.pop()):
+            if child.name in seen or (mine is not None and child.name not in mine):
+                continue
+            seen.add(child.name)
+            begun.append(child.name)
+            table = child.table(graph)
+            is_rows = table is not None and TableName(table).kind in (OUTPUTS, REPARTITION)
+            if table is not None and is_rows and (mine is None or _writers_are(graph, child, mine)):
+                found[table] = None
+    return list(found)
+
+
+def _writers_are(graph: Graph, sink: Node, mine: Collection[str]) -> bool:
+    topic = sink.written_topic
+    return topic is not None and all(each.name in mine for each in graph.nodes.values() if each.written_topic == topic)

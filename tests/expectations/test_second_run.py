@@ -1,0 +1,168 @@
+"""What no table shows is judged by a second run of the increment: of all its tasks, or of some, or not at all."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from kstreams_replay.expectations.verdicts import Verdict, check_increment
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.operators.deduplicate import Deduplicate
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.topology import Materialized, StreamsBuilder, Topology
+from kstreams_replay.orchestration.cli.main import main
+from kstreams_replay.orchestration.facts import replay_facts, second_run
+from kstreams_replay.state.node_rows import ROWS_MAX
+from kstreams_replay.state.tables.warehouse import Warehouse
+from tests.expectations.pipelines import TEXTS, tape
+from tests.planted import Landed, plant
+
+NAME = "p"
+
+
+@dataclass
+class Judge:
+    """Runs topologies over the topic clicks, and asks one guarantee about every increment."""
+
+    folder: str
+
+    def __call__(
+        self,
+        topology: Topology,
+        guarantee: str,
+        clicks: list[Landed],
+        *,
+        size: int | None = None,
+        partitions: int = 1,
+        rows_max: int = ROWS_MAX,
+    ) -> list[Verdict]:
+        warehouse = Warehouse(f"{self.folder}/w")
+        plant(warehouse, "clicks", clicks, partitions=partitions)
+        runner, facts = LocalRunner(f"{self.folder}/cache"), replay_facts(topology)
+        done = list(replay(warehouse, topology, pipeline=NAME, runner=runner, max_records=size))
+        again = second_run(warehouse, NAME, topology, rows_max)
+        verdicts = [
+            check_increment(warehouse, NAME, facts, each.increment, engine="plain", again=again) for each in done
+        ]
+        return [each for found in verdicts for each in found if each.guarantee == guarantee]
+
+
+@pytest.fixture
+def judged(tmp_path) -> Judge:
+    return Judge(str(tmp_path))
+
+
+def counted(peek: Callable[[object, object], None] | None = None, *, by_value: bool = False) -> Topology:
+    """The first clicks of ten milliseconds, counted: no table has them."""
+    builder = StreamsBuilder()
+    clicks = builder.stream("clicks", TEXTS)
+    clicks = clicks if peek is None else clicks.peek(peek)
+    firsts = clicks.deduplicate("value", 10, name="first") if by_value else clicks.deduplicate_by_key(10, name="first")
+    firsts.group_by_key().count(Materialized.as_("counts-store")).to_stream().to("counts")
+    return builder.build()
+
+
+CLICKS = tape(
+    ("ann", "1", 3),
+    ("ann", "2", 13),  # ten milliseconds later: a duplicate
+    ("bob", "3", 9),
+    ("ann", "4", 14),
+    ("bob", "5", 40),
+    ("ann", "6", 41),
+)
+
+
+@pytest.mark.guarantee("G14")
+def test_what_a_deduplication_in_the_middle_keeps_is_seen_in_a_second_run(judged):
+    got = judged(counted(), "G14", CLICKS, size=3)
+
+    assert [(each.answer, each.table, each.rows) for each in got] == [("true", "state/first-store", 3)] * 2
+    assert [each.observed["run_again"] for each in got] == [3, 3]
+    assert got[0].reason == ("no output has all that it keeps, so tasks 0_0 of the increment were run again, 3 records")
+
+
+@pytest.mark.guarantee("G14")
+@pytest.mark.parametrize("by_value", [False, True], ids=["by key", "by id"])
+def test_an_engine_with_another_interval_is_found_though_it_says_the_same_twice(judged, monkeypatch, by_value):
+    """
+    With an interval of nine the second record passes, in both runs.
+    """
+    begin = Deduplicate.__init__
+    monkeypatch.setattr(Deduplicate, "__init__", lambda self, *a, **k: begin(self, *a, **k | {"interval_ms": 9}))
+    clicks = [each._replace(value=each.key) for each in CLICKS] if by_value else CLICKS
+
+    (got,) = judged(counted(by_value=by_value), "G14", clicks)
+
+    assert (got.answer, got.broken) == ("false", ("expect_kept_records_apart",))
+    assert [row["timestamp"] for row in got.witnesses] == [13]
+    assert got.observed["other_rows"] == 0
+
+
+@pytest.mark.guarantee("G14")
+def test_a_stream_time_that_the_store_does_not_show_is_known_in_the_next_increment(judged):
+    """
+    A record without a key has moved stream time to 100, so that ann's, an increment later, are too old to be
+    remembered, and both are kept.
+    """
+    clicks = tape((None, "1", 100), ("bob", "2", 80), ("bob", "3", 81), ("ann", "4", 50), ("ann", "5", 51))
+
+    got = judged(counted(), "G14", clicks, size=3)
+
+    assert [(each.answer, each.rows) for each in got] == [("true", 3), ("true", 2)]
+
+
+@pytest.mark.guarantee("G14")
+def test_of_an_increment_above_the_bound_tasks_are_chosen_by_a_seed(judged):
+    """
+    Of four tasks with five records each, one has room in six.
+    """
+    clicks = tape(*((f"user-{number % 9}", str(number), 100 * number) for number in range(20)))
+    spread = [each._replace(partition=number % 4) for number, each in enumerate(clicks)]
+
+    (got,) = judged(counted(), "G14", spread, partitions=4, rows_max=6)
+
+    assert (got.answer, got.rows) == ("true", 5)
+    assert {name: got.observed[name] for name in ("run_again", "tasks_left_out")} == {
+        "run_again": 5,
+        "tasks_left_out": 3,
+    }
+    assert got.observed["seed"] > 0
+
+
+@pytest.mark.guarantee("G14")
+@pytest.mark.parametrize(
+    ("rows_max", "why"),
+    [
+        (5, "the increment has more than 5 records, which is the most that is run again"),
+        (0, "nothing is to be run again"),
+    ],
+)
+def test_above_the_bound_nothing_is_judged(judged, rows_max, why):
+    (got,) = judged(counted(), "G14", CLICKS, rows_max=rows_max)
+
+    assert (got.answer, got.reason) == ("unchecked", f"no output has all that it keeps, and {why}")
+
+
+@pytest.mark.guarantee("G14")
+def test_functions_that_only_look_on_are_not_called_again(judged):
+    calls: list[object] = []
+
+    (got,) = judged(counted(lambda key, value: calls.append(value)), "G14", CLICKS)
+
+    assert (got.answer, calls) == ("true", ["1", "2", "3", "4", "5", "6"])
+
+
+@pytest.mark.guarantee("G14")
+def test_the_command_runs_increments_again_if_it_is_not_told_otherwise(judged, tmp_path, capsys):
+    judged(counted(), "G14", CLICKS)
+    file = tmp_path / "topology.py"
+    file.write_text("from tests.expectations.test_second_run import counted\n\ntopology = counted()\n")
+    command = ["check", f"{file}:topology", "--warehouse", f"{tmp_path}/w", "--pipeline", NAME, "--engine", "plain"]
+
+    said = []
+    for options in ((), ("--run-again", "0")):
+        main([*command, *options])
+        lines = capsys.readouterr().out.splitlines()
+        said += [line.partition(" state/")[0] for line in lines if "G14" in line]
+
+    assert said == ["holds   G14", "NOT CHECKED G14"]
