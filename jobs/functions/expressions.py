@@ -183,7 +183,7 @@ def bind(expressible: Expressible, shape: Columns, place: str) -> Expression:
 def _bound(expressible: Expressible, shape: Columns, place: str) -> Expression:
     if not isinstance(expressible, str | pl.Expr):
         raise TopologyError(place, "a polars expression or SQL text", repr(expressible), "use pl.col(...), or text")
-    expression, answer = _tried(expressible, shape, place)
+    expression, answer = tried(expressible, shape, place)
     if answer.width != 1 or expression.meta.has_multiple_outputs():
         got = f"{expressible!s}, which gives {', '.join(answer.columns)}"
         raise TopologyError(place, "an expression of one column, named", got, "give one expression for each column")
@@ -215,7 +215,7 @@ def _declared(expression: pl.Expr, columns: Mapping[str, pa.DataType]) -> pa.Dat
     return None
 
 
-def _tried(expressible: Expressible, shape: Columns, place: str) -> tuple[pl.Expr, pl.DataFrame]:
+def tried(expressible: Expressible, shape: Columns, place: str) -> tuple[pl.Expr, pl.DataFrame]:
     """The expression, and what it gives of no records. Raises TopologyError when no reading of it can be computed."""
     columns = _columns(expressible, shape)
     empty = pl.from_arrow(pa.table({name: pa.array([], kind) for name, kind in columns.items()}))

@@ -80,6 +80,9 @@ REFUSED = {
         windowed(SIZE), folded(n=fold.count()), {"row_key"},
     ),
     "another fold of the same name": (folded(n=fold.min("ms")), folded(n=fold.max("ms")), {"fold 'n'"}),
+    "another step of a fold of one's own": (
+        folded(n=fold.of(0, "aggregate + ms")), folded(n=fold.of(0, "aggregate - ms")), {"fold 'n'"},
+    ),
     "a fold of something else": (folded(n=fold.sum("ms")), folded(n=fold.sum("ms * 2")), {"fold 'n'"}),
     "a fold more of a grouped table": (
         taken_back(n=fold.count()), taken_back(n=fold.count(), ms=fold.sum("ms")), {"fold 'ms'"},

@@ -51,7 +51,16 @@ def plain_counts(stream: KStream) -> None:
     )
 
 
-BUILDS = [final_hops, final_sessions, sessions_in_python, plain_counts, counted]
+def own_sessions(stream: KStream) -> None:
+    own = fold.of({"n": 0, "most": None}, _STEP, merge=_MERGE)
+    grouped = stream.group_by_key().windowed_by(SessionWindows.with_inactivity_gap(6, grace=4))
+    grouped.aggregate(own).to("out")
+
+
+_STEP = {"n": "aggregate.n + 1", "most": "GREATEST(aggregate.most, value)"}
+_MERGE = {"n": "aggregate.n + other.n", "most": "GREATEST(aggregate.most, other.most)"}
+
+BUILDS = [own_sessions, final_hops, final_sessions, sessions_in_python, plain_counts, counted]
 
 
 def everything(results: list[Result]) -> list[list[dict]]:

@@ -8,6 +8,7 @@ from ..call_names import refuse
 from .conditions import all_ as all
 from .conditions import any_ as any
 from .conditions import count_if
+from .expressed.expression_fold import of
 from .lists import collect
 from .moments import stddev_pop, stddev_samp, var_pop, var_samp
 from .numbers import count, mean
@@ -33,6 +34,7 @@ __all__ = [
     "mean",
     "min",
     "min_by",
+    "of",
     "stddev_pop",
     "stddev_samp",
     "sum",

@@ -97,5 +97,10 @@ class Fold(ABC):
         """The serde of the aggregate where the call says it, as Kafka's reduce does; else it is that of its type."""
         return None
 
+    @property
+    def merges(self) -> bool:
+        """Whether two aggregates can be merged, which sessions need."""
+        return True
+
     is_record_by_record: bool = False
     """The aggregate may become null in a way known only after the call, so each record waits for the one before."""

@@ -28,6 +28,7 @@ from .step_arguments import (
     as_field,
     bind_step,
     check_initializer,
+    check_merges,
     check_windows,
     checked_merger,
     functions_of,
@@ -310,6 +311,7 @@ class KGroupedStream(Hinting):
         store = materialized.name or graph.next_name(f"KSTREAM-{prefix}-STATE-STORE-")
         name = graph.name(name, f"KSTREAM-{prefix}-")
         aggregation = Aggregation(folds, self.shape, name)
+        check_merges(windows, folds.values(), name)
         retention_ms = 0 if windows is None else materialized.retention_ms(windows, name)
         node = AggregateNode(
             name=name,

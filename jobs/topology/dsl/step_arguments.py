@@ -4,7 +4,7 @@ Rule: a callable needs ``returns``, the serde of what it gives. A call that take
 name is an option's in ``fields``; what may be either is refused, and nothing that was given is left out in silence.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
@@ -369,3 +369,10 @@ def checked_merger(windows: Windows | None, merger: Any, place: str) -> Aggregat
         raise TopologyError(place, "SessionWindows beside a merger", got, "leave the merger out")
     found: Aggregator = merger
     return found
+
+
+def check_merges(windows: Windows | None, folds: Iterable[Fold], place: str) -> None:
+    """Raises TopologyError for sessions of a fold that cannot merge two aggregates."""
+    if isinstance(windows, SessionWindows) and not all(fold.merges for fold in folds):
+        next_step = 'give for example merge="aggregate + other"'
+        raise TopologyError(place, "merge= beside the step of fold.of, since sessions merge", "none", next_step)
