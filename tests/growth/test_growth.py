@@ -214,13 +214,21 @@ def cpu_seconds(case: Case, records: int) -> float:
         return own_seconds() - started
 
 
+def least_below(bound: float, seconds: Callable[[], float]) -> float:
+    """The least of three runs, or the first one that is below the bound, of which the least would be, too."""
+    taken = [seconds()]
+    while taken[-1] >= bound and len(taken) < RUNS:
+        taken.append(seconds())
+    return min(taken)
+
+
 @pytest.mark.rotated
 @pytest.mark.parametrize("name", CASES)
 def test_time_grows_as_records_do_though_half_of_them_have_one_key(name):
     cpu_seconds(CASES[name], 100)  # compiles
-    few, many = (min(cpu_seconds(CASES[name], records) for _ in range(RUNS)) for records in (FEW, TIMES * FEW))
+    few = min(cpu_seconds(CASES[name], FEW) for _ in range(RUNS))
 
-    assert many < BOUND * few
+    assert least_below(BOUND * few, lambda: cpu_seconds(CASES[name], TIMES * FEW)) < BOUND * few
 
 
 def test_keys_of_a_processors_store_are_put_in_order_as_fast_when_there_are_many():
@@ -233,9 +241,9 @@ def test_keys_of_a_processors_store_are_put_in_order_as_fast_when_there_are_many
             order.remove(number.to_bytes(4))
         return own_seconds() - started
 
-    few, many = (min(seconds(keys) for _ in range(RUNS)) for keys in (2 * FEW, TIMES * 2 * FEW))
+    few = min(seconds(2 * FEW) for _ in range(RUNS))
 
-    assert many < BOUND * few
+    assert least_below(BOUND * few, lambda: seconds(TIMES * 2 * FEW)) < BOUND * few
 
 
 STORED = {

@@ -1,13 +1,14 @@
 """``python -m tests.laws.crash``: runs that are killed anywhere, again and again, against the run that nobody killed.
 
 Rule: a seed says all: the pipeline, how far it was, and the deaths. Where a run touches the disk it may die, before
-or in the middle; a disk that is full ends it, too; a vacuum may come after each death, and die as well. Every tenth
+or in the middle; a disk that is full ends it, too; a vacuum may come after each death, and die as well. Every fifth
 seed kills real processes, by SIGKILL, at a call to the kernel; the others die in this process, at a step that
-tests/laws/border.py reports.
+tests/laws/border.py reports. Fifteen seeds, a round, have each pipeline with each kind of death at each place.
 """
 
 import argparse
 import errno
+import itertools
 import os
 import random
 import sys
@@ -15,7 +16,6 @@ import traceback
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain
 
 from kstreams_replay.jobs.branches.vacuum import DAY_MS, Waste, vacuum
 from kstreams_replay.state.tables.ledger import Ledger
@@ -28,15 +28,20 @@ from tests.laws.pipelines import BEGINNINGS, NAME, PIPELINES, begun, done_of, dr
 from tests.laws.processes import killed
 from tests.laws.whole import first_difference
 
-_TAPES_A_SEED = 1 / 500
+_TAPES_A_SEED = 1 / 1500
 """Another tape after so many seeds, since a tape costs seconds; the seeds of the tests have one."""
 
 _CALLS_A_STEP = {False: 1.3, True: 10.0}
 """Calls to the kernel for a step that the border reports, without and with those that write into an open file."""
 
 
-AREAS = ("commit", "commit", "file", "file", "cache")
+AREAS = ("commit", "file", "cache")
 """Where a run may die: at a commit or a folder, at a file of rows, at a warm copy. A copy has ten times the steps."""
+KINDS = tuple(itertools.product(("died", "half", "full"), AREAS))
+"""How and where a run in this process may die."""
+DEATHS = (3, 3, 2, 1)
+"""Deaths of the scenarios that a pipeline has in a round: each of KINDS comes once. One scenario more has SIGKILLs."""
+A_ROUND = len(PIPELINES) * (len(DEATHS) + 1)
 
 
 def area_of(step: Step) -> str:
@@ -53,7 +58,7 @@ class Died(BaseException):
 class Death:
     """``how``: "died", "half" (in the middle of the step), "full" (the disk is), "killed" (SIGKILL), "writing" (SIGKILL
     among the writes into open files). ``at`` in [0, 1): which of the steps that are left; in this process only steps of
-    ``area`` count.
+    ``area`` count; SIGKILL has none.
     """
 
     how: str
@@ -90,14 +95,19 @@ class Scenario:
 
     @classmethod
     def of(cls, seed: int) -> "Scenario":
+        number, place = divmod(seed - 1, A_ROUND)
+        turn, which = divmod(place, len(PIPELINES))
+        pipeline = tuple(PIPELINES)[which]
         generator = random.Random(seed)
-        pipeline = generator.choice((*["brief"] * 6, "everything", "joined"))
+        kinds, latest = [("killed", ""), ("writing", "")], 1.0  # SIGKILL reaches all places
+        generator.shuffle(kinds)
+        if turn < len(DEATHS):
+            dealt = random.Random(f"{number} {pipeline}").sample(KINDS, len(KINDS))
+            mine = dealt[sum(DEATHS[:turn]) : sum(DEATHS[: turn + 1])]
+            kinds = sorted(mine, key=lambda kind: AREAS.index(kind[1]))  # copies are made when all is committed
+            latest = 1 / len(kinds)  # so that the next death finds steps that are left
+        deaths = tuple(Death(how, area, generator.random() * latest) for how, area in kinds)
         start = generator.choice(BEGINNINGS)
-        hows = ("killed", "writing") if seed % 10 == 0 else ("died", "died", "half", "full")
-        deaths = tuple(
-            Death(generator.choice(hows), generator.choice(AREAS), generator.random())
-            for _ in range(generator.choice((1, 1, 1, 2, 3)))
-        )
         target = start + generator.choice((1, 1, 1, 2))
         cleaned = Vacuum(generator.choice((None, 1, 2)), generator.random())
         vacuumed = cleaned if generator.random() < 0.3 else None
@@ -106,22 +116,12 @@ class Scenario:
     @property
     def is_killed(self) -> bool:
         """Whether real processes die."""
-        return self.seed % 10 == 0
+        return self.deaths[0].area == ""
 
 
-def stratum_of(seed: int) -> tuple[str, str, str]:
-    """Pipeline, kind and place of the seed's first death; SIGKILL reaches all places, so there it is ""."""
-    scenario = Scenario.of(seed)
-    first = scenario.deaths[0]
-    return scenario.pipeline, first.how, "" if first.how in ("killed", "writing") else first.area
-
-
-def seeds_of_all_strata(count: int) -> list[int]:
-    """The first ``count`` seeds, and after them the first of each stratum that they do not have."""
-    firsts: dict[tuple[str, str, str], int] = {}
-    for seed in range(1, 4 * count + 1):
-        firsts.setdefault(stratum_of(seed), seed)
-    return sorted({*range(1, count + 1), *firsts.values()})
+def seeds_of_round(number: int) -> range:
+    """Those of round ``number`` >= 0."""
+    return range(number * A_ROUND + 1, (number + 1) * A_ROUND + 1)
 
 
 @dataclass
@@ -181,7 +181,7 @@ def _dies_in_vacuum(warehouse: Warehouse, chosen: Vacuum) -> list[str]:
 
 def _dies(warehouse: Warehouse, s: Scenario, death: Death) -> list[str]:
     """Run until it dies; where. [] when it came to its end before."""
-    steps = list(chain.from_iterable(undisturbed(s.pipeline, s.tape).steps[done_of(warehouse) : s.target]))
+    steps = list(itertools.chain.from_iterable(undisturbed(s.pipeline, s.tape).steps[done_of(warehouse) : s.target]))
     if death.how in ("killed", "writing"):
         counts_writes = death.how == "writing"
         at = int(death.at * len(steps) * _CALLS_A_STEP[counts_writes])
