@@ -7,6 +7,9 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from ...state.errors import TaskFailed, TopologyError
 from ...state.promises import Promise, Repartitioned, WindowedRows
 from ...state.tables.names import TableName
@@ -15,6 +18,8 @@ from .graph import Graph, Node
 from .kafka_processors import PROCESSOR, SINK, SOURCE, KafkaNode, kafka_processor
 from .observations import Observation
 from .wording import Wording
+
+LONG_BYTES = 8
 
 Partitioner = Callable[[str, Any, Any, int], int | Collection[int] | None]
 """Of (topic, key, value, number of partitions): a partition, several, none at all (an empty set), or None for where the
@@ -155,6 +160,10 @@ class RepartitionNode(Node):
         """Where a partitioner of the user's sends a record; None: where its key says."""
         return None
 
+    def hashed(self, keys: pa.BinaryArray) -> pa.BinaryArray:
+        """Of serialized keys the bytes whose murmur2 is the partition."""
+        return keys
+
     @property
     def has_partitioner(self) -> bool:
         return False
@@ -230,6 +239,34 @@ class PartitionedNode(RepartitionNode):
             expected = f"a partition from 0 to {partitions - 1}, a set of them, or None"
             raise TaskFailed(self.name, expected, f"{found!r} for key {key!r}", "correct the partitioner")
         return sorted(set(several))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class WindowedRepartitionNode(RepartitionNode):
+    """A repartition table of windowed keys, each in the partition of its key without the window
+    (WindowedStreamPartitioner). ``window_bytes``: of the window, behind the key's.
+    """
+
+    window_bytes: int
+
+    def hashed(self, keys: pa.BinaryArray) -> pa.BinaryArray:
+        return pc.binary_slice(keys, 0, -self.window_bytes)
+
+    def promises(self, graph: Graph) -> Iterable[Promise]:
+        yield Repartitioned(self.table(graph), by_key=False, at_most_one=self.makes_at_most_one(graph))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PartitionedTimeWindowsNode(PartitionedNode):
+    """As ``PartitionedNode``, of keys of time windows with end and start behind them: where the partitioner says
+    nothing, the hash is of what Kafka writes, which has no end.
+    """
+
+    def hashed(self, keys: pa.BinaryArray) -> pa.BinaryArray:
+        start = pc.binary_slice(keys, -LONG_BYTES)
+        return pc.binary_join_element_wise(
+            pc.binary_slice(keys, 0, -2 * LONG_BYTES), start, pa.scalar(b"", pa.binary())
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -5,6 +5,7 @@ a Python callable is called with None, as Kafka calls it. A step keeps order, ti
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import pyarrow.compute as pc
 from ...state.buffers import is_valid, masked
 from ...state.errors import ConfigError, TaskFailed
 from ...state.records.batches import Batch, Chunk, Values
-from ...state.records.keys import Keys
+from ...state.records.keys import NULL_CODE, Keys
 from ...state.serdes import Serde
 from ..functions.expressions import Call, Expression, Struct, python_keys
 from .base.failed_records import FailedRecords
@@ -29,6 +30,8 @@ from .stateless_nodes import (
     PeekNode,
     SelectKeyNode,
     TopicByRecordNode,
+    WindowInKeyNode,
+    WindowOfKeyNode,
 )
 
 Step = Expression | Struct | Call
@@ -171,6 +174,34 @@ class Merge(MultiOperator):
         return joined_batch(batches, merge_in_forward_order(batches))
 
 
+class WindowInKey(Operator):
+    """Windows go into the keys' bytes; ``keys`` codes the new keys."""
+
+    def __init__(self, context: OperatorContext, node: WindowInKeyNode) -> None:
+        super().__init__(context)
+        self.serde, self.keys = node.shape.key, Keys(node.shape.key)
+
+    def process(self, batch: Batch, chunk: Chunk) -> Batch:
+        columns = [batch.keys.typed(batch.key), pa.array(batch.window_start_ms), pa.array(batch.window_end_ms)]
+        is_null = pa.array(batch.key == NULL_CODE)
+        windowed = pa.StructArray.from_arrays(columns, fields=list(self.serde.arrow_type), mask=is_null)
+        return batch.with_key(self.keys.intern(self.serde.encode(windowed)), self.keys)
+
+
+class WindowOfKey(Operator):
+    """Windows come out of the keys' bytes; ``keys`` codes the keys without them."""
+
+    def __init__(self, context: OperatorContext, node: WindowOfKeyNode) -> None:
+        super().__init__(context)
+        self.serde, self.keys = node.shape.key, Keys(node.shape.key)
+
+    def process(self, batch: Batch, chunk: Chunk) -> Batch:
+        key, *bounds = batch.keys.typed(batch.key).flatten()
+        start, end = (pc.fill_null(bound, 0).to_numpy() for bound in bounds)
+        codes = self.keys.intern(self.serde.encode(key))
+        return replace(batch.with_key(codes, self.keys), window_start_ms=start, window_end_ms=end)
+
+
 def build_filter(node: FilterNode, context: OperatorContext) -> Operator:
     """The operator of ``node``."""
     return Filter(context, node)
@@ -199,6 +230,16 @@ def build_flat_map(node: FlatMapNode, context: OperatorContext) -> Operator:
 def build_peek(node: PeekNode, context: OperatorContext) -> Operator:
     """The operator of ``node``."""
     return Peek(context, node)
+
+
+def build_window_in_key(node: WindowInKeyNode, context: OperatorContext) -> Operator:
+    """The operator of ``node``."""
+    return WindowInKey(context, node)
+
+
+def build_window_of_key(node: WindowOfKeyNode, context: OperatorContext) -> Operator:
+    """The operator of ``node``."""
+    return WindowOfKey(context, node)
 
 
 def build_topic_by_record(node: TopicByRecordNode, context: OperatorContext) -> Operator:

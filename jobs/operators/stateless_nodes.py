@@ -181,6 +181,28 @@ class MergeNode(Node):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class WindowInKeyNode(Node):
+    """Windowed keys become plain ones of a windowed serde, as a repartition table has them."""
+
+    operator = ".stateless:build_window_in_key"
+    forwards_at_once = forwards_one = changes_keys = True
+
+    def explain(self, seen: Observation, say: Wording) -> list[str]:
+        return ["goes on"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class WindowOfKeyNode(Node):
+    """Plain keys of a windowed serde become windowed keys again."""
+
+    operator = ".stateless:build_window_of_key"
+    forwards_at_once = forwards_one = changes_keys = True
+
+    def explain(self, seen: Observation, say: Wording) -> list[str]:
+        return ["goes on"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class OneOfSeveralNode(SourceNode):
     """One topic of a source that reads several; Kafka has one source for all of them."""
 

@@ -48,7 +48,7 @@ def sent_records(node: RepartitionNode, batch: Batch, chunk: Chunk, partitions: 
         value = batch.value.all()
         target = value.flatten()[value.type.get_field_index(node.target_of)].to_numpy().astype(np.int32)
     else:
-        target = murmur2_partitions(batch.keys.take(batch.key), partitions)
+        target = murmur2_partitions(node.hashed(batch.keys.take(batch.key)), partitions)
         target[batch.key < 0] = chunk.partition % partitions
     if not node.has_partitioner:
         return batch, target

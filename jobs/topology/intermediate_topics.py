@@ -3,8 +3,9 @@ outputs whose ``to()`` says partitions or a partitioner.
 
 Owns the graph that runs where there are some. Rule: such a topic is a repartition table under the user's name, ordered
 by cause and with offsets of its own, so that cuts change nothing. Its readers run after all its writers. Its records
-are an output as well, in their order in the topic. It has the partitions of a repartition table, not of who
-wrote it. The graph that the DSL built stays as it is: it is what Kafka describes.
+are an output as well, in their order in the topic. In the table a windowed key has its window in its bytes. The topic
+has the partitions of a repartition table, not of who wrote it. The graph that the DSL built stays as it is: it is what
+Kafka describes.
 """
 
 import copy
@@ -12,10 +13,21 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ...state.errors import TopologyError
+from ...state.serdes import Serde
 from ...state.tables.names import TableName
+from ..functions.expressions import Shape
 from ..graph.graph import Graph, Node
-from ..graph.nodes import PartitionedNode, RepartitionNode, SinkNode, SourceNode, TopicWriterNode
-from ..operators.stateless_nodes import MergeNode
+from ..graph.nodes import (
+    LONG_BYTES,
+    PartitionedNode,
+    PartitionedTimeWindowsNode,
+    RepartitionNode,
+    SinkNode,
+    SourceNode,
+    TopicWriterNode,
+    WindowedRepartitionNode,
+)
+from ..operators.stateless_nodes import MergeNode, WindowInKeyNode, WindowOfKeyNode
 
 Writers = dict[str, list[Node]]
 """Sinks by topic."""
@@ -39,6 +51,7 @@ def connected(graph: Graph) -> Graph:
     for topic, sinks in writers.items():
         if topic not in read and any(sink.partitioning is not None for sink in sinks):
             read[topic] = SourceNode(name=_made(sinks[0].name, "topic"), inputs=(), shape=sinks[0].shape, topic=topic)
+    built = graph.nodes
     graph = _with_sources(graph, read)
     several = {topic: sinks for topic, sinks in writers.items() if topic not in read and len(sinks) > 1}
     if several:
@@ -52,11 +65,13 @@ def connected(graph: Graph) -> Graph:
             got, next_step = "the topic of a repartition", "call one of the two otherwise"
             raise TopologyError(f"topic {topic!r}", expected, got, next_step)
         for sink in writers[topic]:
-            _check(topic, source, sink)
+            _check(topic, source, sink, is_read=source.name in built)
     writers = {topic: writers[topic] for topic in read}
     made = copy.copy(graph)
     made.ranks = {name: rank for rank, name in enumerate(graph.nodes)} | graph.ranks
     made.nodes = {node.name: node for node in _running(_in_order(graph, writers), writers)}
+    for node in made.nodes.values():
+        made.ranks.setdefault(node.name, made.ranks[node.inputs[0]] if node.inputs else 0)
     _merge_writers(made, read)
     return made
 
@@ -97,8 +112,10 @@ def _made(name: str, what: str) -> str:
     return f"{name}:{what}"
 
 
-def _check(topic: str, source: Node, sink: Node) -> None:
-    """Raises TopologyError when ``sink`` writes another type than ``source`` reads."""
+def _check(topic: str, source: Node, sink: Node, *, is_read: bool) -> None:
+    """Raises TopologyError when ``sink`` writes another type than ``source`` reads. ``is_read``: by the topology, not
+    only by the output below the partitions.
+    """
     place = f"topic {topic!r}"
     if source.is_global:
         next_step = "write to a topic of another name, or read it by table()"
@@ -110,10 +127,12 @@ def _check(topic: str, source: Node, sink: Node) -> None:
         raise TopologyError(
             place, "records at the times at which they were written", "a timestamp extractor", next_step
         )
-    if sink.shape.window is not None or sink.shape.key.codec.is_windowed:
+    if is_read and (sink.shape.window is not None or sink.shape.key.codec.is_windowed):
         next_step = 'use select_key("record_key") before to()'
-        expected = "plain keys in a topic that the topology reads, or to whose partitions it writes"
-        raise TopologyError(place, expected, "windowed ones", next_step)
+        raise TopologyError(place, "plain keys in a topic that the topology reads", "windowed ones", next_step)
+    if getattr(sink.shape.key.codec, "changelog", False):
+        next_step = "leave changelog=True out, or give to() no partitions"
+        raise TopologyError(place, "keys as a topic has them", "keys of a window store's changelog", next_step)
     if sink.shape != source.shape:
         expected = f"what it is read as, {source.shape.key} and {source.shape.value}, to be written by {sink.name}"
         got = f"{sink.shape.key} and {sink.shape.value}"
@@ -159,9 +178,21 @@ def _running(nodes: list[Node], writers: Writers) -> Iterator[Node]:
             yield node
         elif node.written_topic is not None:
             yield TopicWriterNode(name=node.name, inputs=node.inputs, shape=node.shape, topic=topic)
+            if node.shape.window is not None:
+                windows = _made(node.name, "windows")
+                yield WindowInKeyNode(name=windows, inputs=(node.name,), shape=_plain(node.shape))
         else:
+            above = node.name
             yield _table(node, topic, writers[topic])
-            yield SinkNode(name=_made(node.name, "output"), inputs=(node.name,), shape=node.shape, topic=topic)
+            if node.shape.window is not None:
+                above = _made(node.name, "windows")
+                yield WindowOfKeyNode(name=above, inputs=(node.name,), shape=node.shape)
+            yield SinkNode(name=_made(node.name, "output"), inputs=(above,), shape=node.shape, topic=topic)
+
+
+def _plain(shape: Shape) -> Shape:
+    """Keys with their windows in them, start and end, of whatever kind they are."""
+    return Shape(Serde.session_windowed(shape.key), shape.value)
 
 
 def _table(source: Node, topic: str, sinks: list[Node]) -> RepartitionNode:
@@ -172,17 +203,23 @@ def _table(source: Node, topic: str, sinks: list[Node]) -> RepartitionNode:
         next_step = "give each the same partitioner= and partitions=, or merge() the streams"
         expected = "every to() to say the same partitioner and number of partitions"
         raise TopologyError(f"topic {topic!r}", expected, "others", next_step)
+    window, codec = source.shape.window, source.shape.key.codec
     table = RepartitionNode(
         name=source.name,
-        inputs=tuple(sink.name for sink in sinks),
-        shape=source.shape,
+        inputs=tuple(sink.name if window is None else _made(sink.name, "windows") for sink in sinks),
+        shape=source.shape if window is None else _plain(source.shape),
         topic=topic,
         sink_name="",
         filter_name="",
         partitions=partitions,
         keeps_null_keys=True,
     )
-    return table if partitioner is None else PartitionedNode(**vars(table), partitioner=partitioner)
+    if partitioner is None:
+        window_bytes = codec.window_bytes if window is None else 2 * LONG_BYTES
+        return WindowedRepartitionNode(**vars(table), window_bytes=window_bytes) if window_bytes else table
+    if window in (None, "session"):
+        return PartitionedNode(**vars(table), partitioner=partitioner)
+    return PartitionedTimeWindowsNode(**vars(table), partitioner=partitioner)
 
 
 def _merge_writers(graph: Graph, read: dict[str, Node]) -> None:
@@ -192,7 +229,6 @@ def _merge_writers(graph: Graph, read: dict[str, Node]) -> None:
     sources = {source.name: topic for topic, source in read.items()}
     for name, node in graph.nodes.items():
         if name in sources:
-            graph.ranks[_made(name, "output")] = graph.ranks[name]
             together: dict[int, list[str]] = {}
             for above in node.inputs:
                 together.setdefault(group_of[above], []).append(above)

@@ -49,6 +49,11 @@ class Codec(ABC):
         return False
 
     @property
+    def window_bytes(self) -> int:
+        """Of the window, behind those of the key; 0 for keys without one."""
+        return 0
+
+    @property
     def is_windowed(self) -> bool:
         """Whether a value is a key with its window."""
         return False

@@ -69,14 +69,13 @@ class WindowedCodec(Codec):
         return self.inner.codec.is_canonical and not self.changelog
 
     @property
-    def _behind(self) -> int:
-        """Bytes behind those of the inner serde."""
+    def window_bytes(self) -> int:
         if self.size_ms is None:
             return 2 * _TIME_BYTES
         return _TIME_BYTES + _NUMBER_BYTES if self.changelog else _TIME_BYTES
 
     def decode(self, binary: pa.BinaryArray) -> Decoded:
-        valid, behind = is_valid(binary), self._behind
+        valid, behind = is_valid(binary), self.window_bytes
         lengths = np.diff(binary_view(binary).offsets)
         is_cut = valid & (lengths < behind)
         whole = binary if not is_cut.any() else pc.if_else(pa.array(~is_cut), binary, pa.scalar(None, pa.binary()))

@@ -19,11 +19,20 @@ import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.kafka.common.serialization.Serializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 import org.apache.kafka.common.utils.LogContext;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.streams.errors.DefaultProductionExceptionHandler;
 import org.apache.kafka.streams.internals.StreamsConfigUtils.ProcessingMode;
+import org.apache.kafka.streams.kstream.SessionWindowedSerializer;
+import org.apache.kafka.streams.kstream.TimeWindowedSerializer;
+import org.apache.kafka.streams.kstream.Window;
+import org.apache.kafka.streams.kstream.Windowed;
+import org.apache.kafka.streams.kstream.internals.SessionWindow;
+import org.apache.kafka.streams.kstream.internals.TimeWindow;
+import org.apache.kafka.streams.kstream.internals.WindowedSerializer;
+import org.apache.kafka.streams.kstream.internals.WindowedStreamPartitioner;
 import org.apache.kafka.streams.processor.StreamPartitioner;
 import org.apache.kafka.streams.processor.TaskId;
 import org.apache.kafka.streams.processor.internals.ProcessorTopology;
@@ -33,8 +42,9 @@ import org.apache.kafka.streams.processor.internals.metrics.StreamsMetricsImpl;
 
 /**
  * Where Kafka Streams' RecordCollector sends records, of which a partitioner of the user's is asked. A line a case:
- * partitions;key;answer of the partitioner, where the answer is "-" for Optional.empty, "" for an empty set, and else
- * partitions by commas. A line an answer: the partitions to which the record was sent, "dropped", or the error's class.
+ * partitions;key;answer of the partitioner, where the answer is "-" for Optional.empty, "" for an empty set, "none"
+ * where there is no partitioner, and else partitions by commas. Of a windowed key ;kind;start;end are behind it, where
+ * kind is "time" or "session". A line an answer: the partitions to which the record was sent, "dropped", or the error's class.
  */
 public class Partitioners {
     static final String TOPIC = "out";
@@ -43,11 +53,25 @@ public class Partitioners {
         Scanner lines = new Scanner(System.in, StandardCharsets.UTF_8);
         while (lines.hasNextLine()) {
             String[] parts = lines.nextLine().split(";", -1);
-            System.out.println("answer " + sent(Integer.parseInt(parts[0]), parts[1], parts[2]));
+            int partitions = Integer.parseInt(parts[0]);
+            StringSerializer text = new StringSerializer();
+            if (parts.length == 3) {
+                System.out.println("answer " + sent(partitions, parts[1], text, parts[2]));
+                continue;
+            }
+            boolean isSession = parts[3].equals("session");
+            long start = Long.parseLong(parts[4]);
+            long end = Long.parseLong(parts[5]);
+            Window window = isSession ? new SessionWindow(start, end) : new TimeWindow(start, end);
+            Serializer<Windowed<String>> serializer =
+                    isSession ? new SessionWindowedSerializer<>(text) : new TimeWindowedSerializer<>(text);
+            System.out.println("answer " + sent(partitions, new Windowed<>(parts[1], window), serializer, parts[2]));
         }
     }
 
-    static String sent(int partitions, String key, String answer) {
+    /** As a sink does (StreamSinkNode.writeToTopology), which gives windowed keys a partitioner if there is none. */
+    @SuppressWarnings({"unchecked", "rawtypes"})
+    static <K> String sent(int partitions, K key, Serializer<K> serializer, String answer) {
         List<String> found = new ArrayList<>();
         MockProducer<byte[], byte[]> producer = new MockProducer<>(
                 cluster(partitions), true, new ByKey(), new ByteArraySerializer(), new ByteArraySerializer()) {
@@ -62,7 +86,7 @@ public class Partitioners {
                 return future;
             }
         };
-        StreamPartitioner<String, String> partitioner = (topic, k, value, n) -> {
+        StreamPartitioner<K, String> own = (topic, k, value, n) -> {
             if (value.equals("-")) {
                 return Optional.empty();
             }
@@ -72,6 +96,10 @@ public class Partitioners {
             }
             return Optional.of(chosen);
         };
+        StreamPartitioner<K, String> partitioner = !answer.equals("none") ? own
+                : serializer instanceof WindowedSerializer
+                ? (StreamPartitioner<K, String>) new WindowedStreamPartitioner((WindowedSerializer<?>) serializer)
+                : null;
         LogContext log = new LogContext();
         RecordCollectorImpl collector = new RecordCollectorImpl(
                 log, new TaskId(0, 0),
@@ -80,7 +108,7 @@ public class Partitioners {
                 new StreamsMetricsImpl(new Metrics(), "client", Time.SYSTEM),
                 new ProcessorTopology(List.of(), Map.of(), Map.of(), List.of(), List.of(), Map.of(), Set.of(), Map.of()));
         try {
-            collector.send(TOPIC, key, answer, new RecordHeaders(), 0L, new StringSerializer(), new StringSerializer(),
+            collector.send(TOPIC, key, answer, new RecordHeaders(), 0L, serializer, new StringSerializer(),
                     "sink", null, partitioner);
         } catch (RuntimeException error) {
             if (!(error instanceof NullPointerException)) {

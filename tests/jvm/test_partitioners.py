@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kstreams_replay import Consumed, LocalRunner, Serde, StreamsBuilder, replay
+from kstreams_replay import Consumed, LocalRunner, Serde, SessionWindows, StreamsBuilder, TimeWindows, replay
 from kstreams_replay.jobs.history.committed_tables import read_table
 from kstreams_replay.state.errors import TaskFailed
 from kstreams_replay.state.tables.warehouse import Warehouse
@@ -33,7 +33,7 @@ def by_kafka(cases):
 
 
 def as_told(topic, key, value, partitions):
-    if value == "-":
+    if value is None or value == "-":
         return None
     return {int(one) for one in value.split(",") if one}
 
@@ -75,6 +75,39 @@ def test_records_are_sent_to_where_kafka_sends_them(tmp_path):
 
         assert got == [want[number] for number in mine]
     assert {"dropped"} < set(want)
+
+
+WINDOWS = {"time": TimeWindows.of_size(10), "session": SessionWindows.with_inactivity_gap(5)}
+
+
+def windows_sent_here(path, kind, partitions, told):
+    """As ``sent_here``, of the windows of two records of each key, which are 3 ms apart."""
+    builder = StreamsBuilder()
+    windowed = builder.stream("in", Consumed(TEXT, TEXT)).group_by_key().windowed_by(WINDOWS[kind])
+    stream = windowed.reduce(lambda one, other: other).to_stream()
+    partitioner = None if told[0][1] == "none" else as_told
+    stream.to("out", partitioner=partitioner, partitions=partitions)
+    warehouse = Warehouse(path)
+    records = [(10 * n + later, key, answer) for n, (key, answer) in enumerate(told) for later in (0, 3)]
+    plant(warehouse, "in", [Landed(0, key.encode(), answer.encode(), t) for t, key, answer in records], partitions=1)
+    list(replay(warehouse, builder.build(), pipeline="p", runner=LocalRunner(), idle="proceed"))
+    found = {}
+    for row in read_table(warehouse, "p", "outputs/out").sort_by("partition").to_pylist():
+        if row["record_time_ms"] % 10 == 3 and row["value"] is not None:
+            found.setdefault(row["record_time_ms"] // 10, []).append(str(row["partition"]))
+    return [",".join(found.get(number, ["dropped"])) for number in range(len(told))]
+
+
+@pytest.mark.parametrize("has_partitioner", [True, False])
+@pytest.mark.parametrize("kind", WINDOWS)
+def test_windowed_keys_are_sent_to_where_kafka_sends_them(tmp_path, kind, has_partitioner):
+    generator, partitions = random.Random(slice_number()), 4
+    answers = ["-", "-", "0", "1,3", ""] if has_partitioner else ["none"]
+    told = [(f"key {generator.randrange(10**9)}", generator.choice(answers)) for _ in range(60)]
+    behind = 10 if kind == "time" else 3
+    cases = [(partitions, *one, kind, 10 * number, 10 * number + behind) for number, one in enumerate(told)]
+
+    assert windows_sent_here(tmp_path, kind, partitions, told) == by_kafka(cases)
 
 
 @pytest.mark.parametrize("answer", ["3", "-1", "0,3"])

@@ -7,10 +7,12 @@ from kstreams_replay import (
     LocalRunner,
     Produced,
     Serde,
+    SessionWindows,
     StreamsBuilder,
     TimeWindows,
     Topology,
     TopologyTestDriver,
+    Windowed,
     replay,
 )
 from kstreams_replay.expectations.verdicts import check_increment
@@ -134,6 +136,74 @@ def test_the_test_driver_has_one_partition():
     assert [record.value for record in driver.read_outputs("out")] == ["x", "xx"]
 
 
+# --- windowed keys -----------------------------------------------------------------------------------------------
+
+ROW = ("partition", "offset", "key", "window_start_ms", "window_end_ms", "value")
+
+
+def newest(windows, **options):
+    """The newest value of every window, in ``out``."""
+    builder = StreamsBuilder()
+    grouped = builder.stream("in", WORDS).group_by_key().windowed_by(windows)
+    grouped.reduce(lambda one, other: other).to_stream().to("out", **options)
+    return builder.build()
+
+
+@pytest.mark.parametrize("max_records", [None, 1])
+def test_a_windowed_key_is_in_the_partition_of_its_key_alone(tmp_path, max_records):
+    topology = newest(TimeWindows.of_size(2), partitions=3)
+
+    got, warehouse = written(tmp_path, topology, ["x", "y", "z"], max_records=max_records, columns=ROW)
+
+    # murmur2 of "a" is 1 modulo 3; times are 0, 1 and 2, and two tasks have a window each at first
+    assert got == [(1, 0, "a", 0, 2, "x"), (1, 1, "a", 0, 2, "y"), (1, 2, "a", 2, 4, "z")]
+    verdicts = check_increment(warehouse, "p", replay_facts(topology), engine="plain")
+    assert [verdict for verdict in verdicts if verdict.answer == "false"] == []
+
+
+@pytest.mark.parametrize("max_records", [None, 1])
+def test_a_partitioner_gets_the_windowed_key(tmp_path, max_records):
+    asked = []
+
+    def by_window(topic, key, value, partitions):
+        asked.append(key)
+        return key.window_start_ms // 2 % partitions
+
+    topology = newest(TimeWindows.of_size(2), partitioner=by_window, partitions=3)
+
+    got, _ = written(tmp_path, topology, ["x", "y", "z"], max_records=max_records, columns=ROW)
+
+    assert got == [(0, 0, "a", 0, 2, "x"), (0, 1, "a", 0, 2, "y"), (1, 0, "a", 2, 4, "z")]
+    assert set(asked) == {Windowed("a", 0, 2), Windowed("a", 2, 4)}
+
+
+def test_tombstones_of_sessions_keep_their_window(tmp_path):
+    topology = newest(SessionWindows.with_inactivity_gap(5), partitions=3)
+
+    got, _ = written(tmp_path, topology, ["x", "", "z"], columns=ROW)
+
+    # key "a" of two tasks: x, then the other task's, then what replaces x
+    assert got == [
+        (1, 0, "a", 0, 0, "x"),
+        (1, 1, "a", 1, 1, ""),
+        (1, 2, "a", 0, 0, None),
+        (1, 3, "a", 0, 2, "z"),
+    ]
+
+
+def test_keys_of_a_windowed_serde_are_in_the_partition_of_their_key_alone(tmp_path):
+    serde = Serde.time_windowed(TEXT, 10)
+    builder = StreamsBuilder()
+    builder.stream("in", Consumed(serde, TEXT)).to("out", partitions=3)
+    warehouse = Warehouse(tmp_path)
+    keys = [b"a" + start.to_bytes(8, "big") for start in (0, 10, 20)]
+    plant(warehouse, "in", [Landed(0, key, b"x", n) for n, key in enumerate(keys)], partitions=1)
+
+    list(replay(warehouse, builder.build(), pipeline="p", runner=LocalRunner(), idle="proceed"))
+
+    assert read_table(warehouse, "p", "outputs/out")["partition"].to_pylist() == [1, 1, 1]  # murmur2 of "a" modulo 3
+
+
 # --- refused -----------------------------------------------------------------------------------------------------
 
 
@@ -160,9 +230,14 @@ def test_two_partitioners_of_one_topic_are_refused():
     refused(twice, r"topic 'out': expected every to\(\) to say the same partitioner and number of partitions")
 
 
-def test_windowed_keys_are_refused():
+def test_windowed_keys_are_refused_where_the_topic_is_read():
     def windowed(stream):
         counts = stream.group_by_key().windowed_by(TimeWindows.of_size(5)).count()
         counts.to_stream().to("out", partitions=2)
+        counts.to_stream().map_values("CAST(value AS string)").to("mid")
 
-    refused(windowed, "expected plain keys in a topic that the topology reads, or to whose partitions it writes")
+    builder = StreamsBuilder()
+    windowed(builder.stream("in", WORDS))
+    builder.stream("mid", WORDS)
+    with pytest.raises(TopologyError, match="expected plain keys in a topic that the topology reads"):
+        builder.build()

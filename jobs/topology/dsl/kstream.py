@@ -356,8 +356,8 @@ class KStream(Hinting):
         sub-topologies, or have other serdes.
 
         Rows of an output have the partition of the task that wrote them. With a ``partitioner``, as ``repartition``
-        takes it, or a number of ``partitions`` they have partitions of the topic. Their order there is that of Kafka's
-        topic. All ``to()`` of the topic must say the same. TopologyError for windowed keys.
+        takes it, or a number of ``partitions`` they have partitions of the topic, and their order is that of Kafka's
+        topic. All ``to()`` of the topic must say the same. A windowed key goes by its key alone, or as a ``Windowed``.
 
         Source: ``KStream.to``, ``Produced.withStreamPartitioner``.
 
