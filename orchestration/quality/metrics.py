@@ -1,13 +1,16 @@
 """Numbers of increments, each with the name that Kafka Streams' metrics have, where there is one.
 
-Owns the names. Rule: every number is read from the ledger, so an increment says the same whenever it is asked. Totals
-are of the increment alone, and not since the beginning; a number that was not taken is left out, never 0.
+Owns the names. Rule: every number is read from the ledger, so an increment says the same whenever it is asked. Open
+windows alone are counted in stores, by checks, and read from what these recorded. Totals are of the increment alone,
+and not since the beginning; a number that was not taken is left out, never 0.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
-from ...expectations.quality_tables import Row
+import pyarrow.compute as pc
+
+from ...expectations.quality_tables import METRICS_SCHEMA, Row, read_quality
 from ...jobs.branches.restatement import in_force
 from ...jobs.replay.increment_report import IncrementReport, report_of
 from ...state.tables.ledger import Ledger, LedgerRow
@@ -136,6 +139,15 @@ def metric_rows(planned: PlanRow, row: LedgerRow[DoneRow]) -> list[Row]:
     add(WAITING, report.waiting)
     add(MEMORY, report.rss_bytes_max or None)
     return found
+
+
+def recorded_open_windows(warehouse: Warehouse, pipeline: str, increments: Collection[Increment]) -> list[Row]:
+    """Rows of `quality_metrics` with the open windows of ``increments``; none of those that nobody checked."""
+    path = warehouse.pipeline(pipeline).quality_metrics
+    found = read_quality(path, METRICS_SCHEMA, warehouse.storage_options)
+    wanted = {(done.increment, done.epoch) for _, done in increments}
+    rows = [] if found is None else found.filter(pc.equal(found["metric"], OPEN_WINDOWS)).to_pylist()
+    return [row for row in rows if (row["increment"], row["epoch"]) in wanted]
 
 
 def _refusals(books: Any) -> Iterator[tuple[str | None, str, int]]:

@@ -10,7 +10,7 @@ from prometheus_client.openmetrics.exposition import generate_latest
 
 from ...state.errors import LedgerError
 from ...state.tables.warehouse import Warehouse
-from .metrics import increments_in_force, metric_rows
+from .metrics import increments_in_force, metric_rows, recorded_open_windows
 
 LABELS = ("pipeline", "sub_topology", "operator", "label")
 
@@ -24,7 +24,8 @@ def openmetrics(warehouse: Warehouse, pipeline: str) -> str:
     values: dict[tuple[str, tuple[str, ...]], float] = {}
     for planned, done in increments:
         is_last = done is increments[-1][1]
-        for row in metric_rows(planned, done):
+        windows = recorded_open_windows(warehouse, pipeline, increments[-1:]) if is_last else []
+        for row in [*metric_rows(planned, done), *windows]:
             sub = "" if row["sub_topology"] is None else str(row["sub_topology"])
             key = row["metric"], (pipeline, sub, row["operator"] or "", row["label"] or "")
             if row["metric"].endswith("-total"):

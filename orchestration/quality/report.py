@@ -30,7 +30,7 @@ from ...state.wall_clock import now_ms
 from ..text_tables import flat_row, utc
 from ..what_waits import results_that_wait, sentences_of
 from . import charts, metrics
-from .metrics import Increment, increments_in_force, metric_rows
+from .metrics import Increment, increments_in_force, metric_rows, recorded_open_windows
 
 MATRIX_INCREMENTS = 60
 """So many newest increments have a column in the matrix of verdicts."""
@@ -102,6 +102,7 @@ def _section(
     if not increments:
         raise ConfigError(f"pipeline {pipeline!r}", "an increment", "none", "run the replay first")
     rows = [row for planned, done in increments for row in metric_rows(planned, done)]
+    rows += recorded_open_windows(warehouse, pipeline, increments)
     planned, last = increments[-1]
     epochs = {done.increment: done.epoch for _, done in increments}
     results = [
@@ -211,6 +212,8 @@ def _charts(rows: list[Row]) -> list[Chart]:
          of.days(metrics.LAG), "days"),
         ("Results in suppress buffers", "The most at one time (suppression-buffer-count-max).", charts.lines, buffered,
          "results"),
+        ("Open windows", "When the increment ended, as checks have counted them (open-windows).", charts.lines,
+         of.by(metrics.OPEN_WINDOWS, "operator"), "windows"),
         ("Records that wait", "Landed, and held back for a slower partition.", charts.lines,
          of.named({metrics.WAITING: "waiting"}), "records"),
         ("Records written", "By output.", charts.bars, of.by(metrics.EMITTED, "label"), "records"),

@@ -1,5 +1,6 @@
 """Verdicts and numbers of increments come into the quality tables once, and can be asked for."""
 
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +18,9 @@ from kstreams_replay.jobs.topology import SessionWindows, StreamsBuilder, TimeWi
 from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.orchestration.facts import replay_facts
 from kstreams_replay.orchestration.quality.metrics import increments_in_force
+from kstreams_replay.orchestration.quality.openmetrics import openmetrics
 from kstreams_replay.orchestration.quality.recording import record_quality
+from kstreams_replay.orchestration.quality.report import write_report
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.dagster import shop
 from tests.expectations.pipelines import TEXTS, tape
@@ -196,6 +199,11 @@ def test_open_windows_are_counted_by_increment_and_operator(tmp_path):
     assert sorted(History(warehouse, "p").at().sql(wanted).rows()) == [
         (1, "tens", 3.0), (1, "visits", 2.0), (2, "tens", 1.0), (2, "visits", 1.0),
     ]  # fmt: skip
+    shown = re.findall(r'replay_open_windows\{.*operator="(\w+)".*\} (.*)', openmetrics(warehouse, "p"))
+    assert shown == [("tens", "1.0"), ("visits", "1.0")]
+    write_report(warehouse, None, tmp_path / "page.html")
+    (chart,) = re.findall("<b>Open windows</b>.*?</figure>", (tmp_path / "page.html").read_text(), re.DOTALL)
+    assert [name for name in ("tens", "visits") if f">{name}<" in chart] == ["tens", "visits"]
 
 
 def test_the_command_records_open_windows(warehouse):
