@@ -5,7 +5,7 @@ a check reads tables at the version in the ledger, never "latest" (landed tables
 only files that can hold what it looks for. What cannot be read raises; the verdict is then unknown.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -73,6 +73,8 @@ class Scope:
     done: DoneRow
     again: RunAgain | None = None
     """Who runs the increment again for what no table has; None: nobody does."""
+    partitions: Collection[int] | None = None
+    """Of the tables of the pipeline, those that are looked at; None: all."""
     _listed: dict[str, list[DataFile]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -121,11 +123,14 @@ class Scope:
             files = table_files(self.warehouse, self.tables.name, self.done, table)
             refuse_missing(path, files)
             self._listed[path] = files
-        return self._listed[path]
+        listed = self._listed[path]
+        return listed if self.partitions is None else [file for file in listed if file.partition in self.partitions]
 
-    def with_tables(self, listed: Mapping[str, list[DataFile]]) -> "Scope":
-        """The same, with other files of the tables at these paths."""
-        changed = replace(self)
+    def with_tables(self, listed: Mapping[str, list[DataFile]], partitions: Collection[int] | None) -> "Scope":
+        """The same, with other files of the tables at these paths, and ``partitions`` alone of the pipeline's tables
+        (None: with all).
+        """
+        changed = replace(self, partitions=partitions)
         changed._listed.update(listed)
         return changed
 

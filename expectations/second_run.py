@@ -27,8 +27,8 @@ _NOT_COMPARED = {"increment", "arrival"}
 OTHER_ROWS = "other_rows"
 """Of an audit's frame: rows below the node that a second run wrote otherwise than the increment."""
 
-OfNode = Callable[[Scope, tuple[Input, ...], str], Audit | Unchecked]
-"""An audit of the node's inputs and of the table with all that it forwards."""
+OfNode = Callable[[Scope, NodeRows, tuple[Input, ...], str], Audit | Unchecked]
+"""An audit of the node's inputs and of the table with all that it forwards. The scope has the tasks that ran."""
 
 
 def judged_again(scope: Scope, node: str, why_not: str, audit: OfNode) -> Audit | Unchecked:
@@ -36,8 +36,9 @@ def judged_again(scope: Scope, node: str, why_not: str, audit: OfNode) -> Audit 
     if scope.again is None:
         return Unchecked(why_not)
     found = scope.again(scope.increment, node)
-    if isinstance(found, str) or found.ambiguous:
-        return Unchecked(f"{why_not}, and {found if isinstance(found, str) else found.ambiguous}")
+    unseen = found if isinstance(found, str) else found.unseen
+    if isinstance(found, str) or unseen:
+        return Unchecked(f"{why_not}, and {unseen}")
     names = [TableName.repartition(f"second-run-{slot}") for slot in range(len(found.inputs))]
     forwarded = TableName.output("second-run-forwarded")
     with TemporaryDirectory() as folder:
@@ -48,7 +49,9 @@ def judged_again(scope: Scope, node: str, why_not: str, audit: OfNode) -> Audit 
         dropped = [found.dropped.append_column("topic", pa.array([name.name] * len(found.dropped))) for name in names]
         planted.add(DROPPED, (pa.concat_tables(dropped), scope.increment))
         planted.add(DEAD_LETTER)
-        told = audit(scope.with_tables(planted.listed), tuple(Input(name) for name in names), forwarded)
+        partitions = found.partitions if found.chosen.others else None
+        seen = scope.with_tables(planted.listed, partitions)
+        told = audit(seen, found, tuple(Input(name) for name in names), forwarded)
     if isinstance(told, Unchecked):
         return Unchecked(f"{why_not}, and {told.reason}")
     return _with_comparison(scope, found, told, why_not)

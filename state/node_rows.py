@@ -32,8 +32,8 @@ class NodeRows:
     """``inputs``: partition, offset, timestamp and key (serialized) of what came, by input; ``earlier``: of what the
     node's store had before, likewise. ``forwarded``: as an output has it, with the offset of its cause in
     ``cause_offset``. ``dropped``: partition and offset of what the node refused. ``written``: by table, the rows that
-    the run wrote to tables below the node; of tasks that did not run it says nothing. ``ambiguous``: why records cannot
-    be distinguished by their offsets, or "".
+    the run wrote to tables below the node; of tasks that did not run it says nothing. ``unseen``: why
+    that is not all, or "".
     """
 
     inputs: tuple[pa.Table, ...]
@@ -44,7 +44,11 @@ class NodeRows:
     partitions: frozenset[int] = frozenset()
     """Of the tasks that ran."""
     chosen: Chosen = Chosen((), 0, 0, 0)
-    ambiguous: str = ""
+    unseen: str = ""
+    several_of_one: bool = False
+    """Several records of an input are of the same record that a task took, so their offsets are equal."""
+    same_coordinates: bool = False
+    """Operators see the same topic and offset on several records."""
 
 
 RunAgain = Callable[[int, str], NodeRows | str]

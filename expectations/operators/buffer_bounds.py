@@ -43,7 +43,10 @@ def _questions(facts: ReplayFacts) -> Iterator[About]:
 
 G7 = Guarantee(
     id="G7",
-    sentence="A suppress buffer is within its bounds.",
+    sentence=(
+        "A suppress buffer is within its bounds; a strict one ends the run with BufferFull at the first record beyond "
+        "them, so no increment holds more."
+    ),
     kip="KIP-328",
     operator="suppress with a bound",
     check="suppress_buffers_are_within_their_bounds",

@@ -13,6 +13,7 @@ from functools import partial
 
 import polars as pl
 
+from ...state.node_rows import NodeRows
 from ...state.promises import Deduplicated, Input
 from ...state.tables.names import DEAD_LETTER, DROPPED
 from ...state.times import END_OF_TIME_MS
@@ -28,7 +29,9 @@ def audit_deduplicated_interval(scope: Scope, node: str, promise: Deduplicated) 
     if promise.given is not None and not promise.why_not:
         return _audit(scope, promise, promise.given)
 
-    def again(seen: Scope, inputs: tuple[Input, ...], forwarded: str) -> Audit | Unchecked:
+    def again(seen: Scope, rows: NodeRows, inputs: tuple[Input, ...], forwarded: str) -> Audit | Unchecked:
+        if rows.several_of_one or rows.same_coordinates:
+            return Unchecked("several of its records have the same topic and offset, by which it knows them again")
         return _audit(seen, replace(promise, table=forwarded), inputs[0])
 
     return judged_again(scope, node, promise.why_not, again)

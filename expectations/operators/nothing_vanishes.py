@@ -13,12 +13,14 @@ from functools import partial
 
 import polars as pl
 
-from ...state.promises import Suppressed
+from ...state.node_rows import NodeRows
+from ...state.promises import Input, Suppressed
 from ...state.tables.names import TableName, TaskId
 from ...state.tables.warehouse import WINDOW
 from ..audits import Audit, Scope, Unchecked
 from ..facts import Promised, ReplayFacts
 from ..guarantee import About, Guarantee, Rule
+from ..second_run import judged_again
 from ..store_history import HISTORY_ROWS_MIN, store_history
 
 IDENTITY = ["partition", "key", *WINDOW]
@@ -26,10 +28,19 @@ IDENTITY = ["partition", "key", *WINDOW]
 
 def audit_nothing_vanishes(scope: Scope, who: Promised, promise: Suppressed) -> Audit | Unchecked:
     """Frame: `rows` (windows that changed or were due), `finals`, `waiting`, and `vanished` and `lost` ones."""
-    if not promise.outputs:
-        return Unchecked(f"no output has all that leaves {promise.table}, under its key and window")
     if scope.done.kind is not None:
         return Unchecked("the increment restates what others wrote, so its rows are not its own changes")
+    if promise.outputs:
+        return _audit(scope, who, promise)
+
+    def again(seen: Scope, rows: NodeRows, inputs: tuple[Input, ...], forwarded: str) -> Audit:
+        return _audit(seen, who, replace(promise, outputs=(forwarded,)))
+
+    why_not = f"no output has all that leaves {promise.table}, under its key and window"
+    return judged_again(scope, who.node, why_not, again) if promise.aggregate else Unchecked(why_not)
+
+
+def _audit(scope: Scope, who: Promised, promise: Suppressed) -> Audit:
     changed = scope.own_rows(promise.aggregate, ["key", *WINDOW, "deleted"]).filter(~pl.col("deleted"))
     buffer = scope.own_rows(promise.table, ["key", *WINDOW, "deleted"])
     waiting, due = buffer.filter(~pl.col("deleted")), _due(scope, who, promise)

@@ -10,14 +10,17 @@ identified by value, since a joiner may make anything of them.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import polars as pl
 
+from ...state.node_rows import NodeRows
 from ...state.promises import Input, JoinedStreams
 from ..audits import Audit, Scope, Unchecked
 from ..facts import ReplayFacts
 from ..guarantee import About, Guarantee, Rule
+from ..second_run import judged_again
 from .landed_inputs import SCHEMA, at_offsets, begin_of, records, without_refused
 
 GROUP = ["partition", "cause_offset", "record_time_ms"]
@@ -25,10 +28,21 @@ TIME = ["partition", "record_time_ms"]
 RECORD = ["partition", "key"]
 
 
-def audit_stream_join_pairs(scope: Scope, promise: JoinedStreams) -> Audit | Unchecked:
+def audit_stream_join_pairs(scope: Scope, node: str, promise: JoinedStreams) -> Audit | Unchecked:
     """Frame: `rows` (of the increment) and those `outside` what can be joined."""
-    if promise.left is None or promise.right is None or promise.why_not:
-        return Unchecked(promise.why_not)
+    if promise.left is not None and promise.right is not None and not promise.why_not:
+        return _audit(scope, promise, (promise.left, promise.right))
+
+    def again(seen: Scope, rows: NodeRows, inputs: tuple[Input, ...], forwarded: str) -> Audit | Unchecked:
+        if rows.several_of_one and promise.kind != "inner":
+            return Unchecked("several of its records are of one, and which of them are alone is not known")
+        left, right = inputs
+        return _audit(seen, replace(promise, table=forwarded), (left, right))
+
+    return judged_again(scope, node, promise.why_not, again)
+
+
+def _audit(scope: Scope, promise: JoinedStreams, inputs: tuple[Input, Input]) -> Audit:
     rows = scope.own_rows(promise.table, ["offset", *GROUP[1:], "key"])
     if rows.is_empty():
         return Audit.of(0, {"outside": rows})
@@ -36,12 +50,11 @@ def audit_stream_join_pairs(scope: Scope, promise: JoinedStreams) -> Audit | Unc
     assert isinstance(lowest, int)
     assert isinstance(highest, int)
     reach = max(promise.before_ms, promise.after_ms, promise.before_ms + promise.after_ms)
-    inputs = (promise.left, promise.right)
     sides = [records(scope, each, lowest - reach, highest + reach) for each in inputs]
     left, right = (side.filter(pl.col("key").is_not_null()) for side in sides)
     pairs = pl.concat([
-        _pairs(scope, promise.left, rows, right, promise.before_ms, promise.after_ms),
-        _pairs(scope, promise.right, rows, left, promise.after_ms, promise.before_ms),
+        _pairs(scope, inputs[0], rows, right, promise.before_ms, promise.after_ms),
+        _pairs(scope, inputs[1], rows, left, promise.after_ms, promise.before_ms),
     ])  # fmt: skip
     alone = _alone(scope, promise, rows, inputs, (left, right))
     can_be = rows.group_by(GROUP).len("rows").join(pairs.group_by(GROUP).len("pairs"), on=GROUP, how="left")
@@ -109,8 +122,8 @@ def _alone(
 
 
 def _questions(facts: ReplayFacts) -> Iterator[About]:
-    for _, promise in facts.promised(JoinedStreams):
-        yield promise.table, partial(audit_stream_join_pairs, promise=promise)
+    for who, promise in facts.promised(JoinedStreams):
+        yield promise.table, partial(audit_stream_join_pairs, node=who.node, promise=promise)
 
 
 G13 = Guarantee(

@@ -32,6 +32,7 @@ from ..graph.graph import Graph, Node
 from ..operators.base.operator import StatefulOperator
 from ..replay.pipeline_run import Pipeline
 from ..replay.plan import Plan
+from ..tape.stream_time import StreamTimeAdvance
 from ..tape.task_input import Input
 from ..tape.task_tape import CausalOrder, TaskTape
 from ..task.output_tables import output_table
@@ -42,7 +43,7 @@ _PLACES = pa.schema([("partition", pa.int32()), ("offset", pa.int64())]).empty_t
 _RECORDS = pa.schema([*_PLACES.schema, ("timestamp", pa.int64()), ("key", pa.binary())]).empty_table()
 _FORWARDED = ("key", "window_start_ms", "window_end_ms", "record_time_ms", "stream_time_ms")
 _OF_STORE = ["timestamp", "key"]
-_SEVERAL = "several of its records have the same topic and offset"
+_ADVANCED = "recorded times, or a clock, made it forward what a second run does not show"
 
 
 class SecondRun:
@@ -171,7 +172,9 @@ class _Watching:
             },
             partitions=frozenset(TaskId.of(task).partition for task in chosen.tasks),
             chosen=chosen,
-            ambiguous=_SEVERAL if any(each.is_ambiguous for each in watched) else "",
+            unseen=next((each.unseen for each in watched if each.unseen), ""),
+            several_of_one=any(each.several_of_one for each in watched),
+            same_coordinates=any(each.same_coordinates for each in watched),
         )
 
 
@@ -204,6 +207,11 @@ class _WatchedRun(TaskRun):
     def _take(self, task: Task, chunk: Input, places: CausalOrder) -> None:
         super()._take(task, chunk, places)
         self._begin += len(chunk)
+
+    def _advance(self, task: Task, step: StreamTimeAdvance, places: CausalOrder) -> None:
+        super()._advance(task, step, places)
+        for watched in self.watched.values():
+            watched.unseen = _ADVANCED
 
     def saw(self, node: Node, inputs: Sequence[Batch], forwarded: Batch, chunk: Chunk) -> None:
         """As jobs/task/chunk_run.py has it."""
@@ -239,7 +247,7 @@ class _WatchedNode:
         self.earlier: list[pa.Table] = [_RECORDS] * len(node.inputs)
         self.forwarded: pa.Table = pa.table({})
         self.dropped: pa.Table = _PLACES
-        self.is_ambiguous = False
+        self.unseen, self.several_of_one, self.same_coordinates = "", False, False
         self._coordinates: set[tuple[str | None, int]] = set()
 
     def remember(self, store: StatefulOperator) -> None:
@@ -258,7 +266,7 @@ class _WatchedNode:
     def _note(self, coordinates: Iterable[tuple[str | None, int]]) -> None:
         """Two records of the same topic and offset cannot be distinguished."""
         for each in coordinates:
-            self.is_ambiguous |= each in self._coordinates
+            self.same_coordinates |= each in self._coordinates
             self._coordinates.add(each)
 
     def take(self, inputs: Sequence[Batch], forwarded: Batch, chunk: Chunk, begin: int) -> None:
@@ -269,6 +277,7 @@ class _WatchedNode:
                 self.node.record_keys(batch).cast(pa.binary()),
             )  # fmt: skip
             self.inputs[slot] = pa.concat_tables([self.inputs[slot], pa.table(columns, schema=_RECORDS.schema)])
+            self.several_of_one |= len(np.unique(batch.cause)) < len(batch)
             topic, offset = batch.coordinates(chunk)
             names = [*chunk.context_topics, None]
             self._note(zip([names[number] for number in topic.tolist()], offset.tolist(), strict=True))

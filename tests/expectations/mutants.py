@@ -202,6 +202,17 @@ def a_record_was_too_close_to_be_counted(tables: Unpacked) -> None:
     next(row for row in tables.landings["clicks"][0].rows if row["timestamp"] == 20)["timestamp"] = 12
 
 
+@mutant("counted pairs", "G13")
+def a_counted_pair_is_further_apart_than_the_window(tables: Unpacked) -> None:
+    tables.landings["views"][0].rows[0]["timestamp"] = 30
+
+
+@mutant("counted finals", "G5")
+def a_window_to_be_counted_is_out_of_the_buffer(tables: Unpacked) -> None:
+    rows = tables.increments[0].tables["state/final-store"]
+    rows.remove(next(row for row in rows if not row["deleted"]))
+
+
 @mutant("prices", "G15")
 def a_record_is_joined_with_an_older_version(tables: Unpacked) -> None:
     """The first after ann's price became 3."""

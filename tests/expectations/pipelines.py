@@ -88,6 +88,30 @@ def counted_firsts() -> Topology:
     return builder.build()
 
 
+def counted_pairs() -> Topology:
+    """How many pairs of clicks and views, or of one of them alone, there are of every key."""
+    builder = StreamsBuilder()
+    windows = JoinWindows.of_time_difference_and_grace(10, 5)
+    left, right = builder.stream("clicks", TEXTS), builder.stream("views", TEXTS)
+    pairs = left.outer_join(right, "coalesce(left, '-') || '+' || coalesce(right, '-')", windows)
+    pairs.group_by_key().count(Materialized.as_("counts-store")).to_stream().to("counts")
+    return builder.build()
+
+
+def counted_finals() -> Topology:
+    """How many final results there are of every user."""
+    builder = StreamsBuilder()
+    counts = (
+        builder.stream("clicks", TEXTS)
+        .group_by_key()
+        .windowed_by(TimeWindows.of_size(20, grace=5))
+        .count(Materialized.as_("counts-store"))
+    )
+    finals = counts.suppress(Suppressed.until_window_closes(name="final")).to_stream()
+    finals.select_key("value").group_by_key().count(Materialized.as_("users-store")).to_stream().to("users")
+    return builder.build()
+
+
 def prices() -> Topology:
     """A table that keeps its history, and a stream that is joined with it as of its times."""
     builder = StreamsBuilder()
@@ -185,6 +209,8 @@ PIPELINES = {
     "sessions": Pipeline(sessions, {"clicks": VISITS}, slice=3),
     "pages": Pipeline(pages, {"clicks": VISITS}, partitions=2, slice=3),
     "counted firsts": Pipeline(counted_firsts, {"clicks": VISITS}, partitions=2, slice=3),
+    "counted pairs": Pipeline(counted_pairs, {"clicks": CLICKS, "views": VIEWS}),
+    "counted finals": Pipeline(counted_finals, {"clicks": CLICKS}),
     "prices": Pipeline(prices, {"prices": PRICES, "clicks": CLICKS}),
     "orders": Pipeline(orders, {"orders": ORDERS, "customers": CUSTOMERS}),
     "pairs": Pipeline(pairs, {"clicks": CLICKS, "views": VIEWS}),

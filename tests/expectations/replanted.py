@@ -120,9 +120,11 @@ def planted(changed: Unpacked, warehouse: Warehouse, pipeline: str) -> None:
 
 def _write(path: str, schema: pa.Schema, number: int, rows: Rows, *, is_whole: bool = False) -> int:
     files, own = [], pa.schema([each for each in schema if each.name != "partition"])
-    for partition in sorted({row["partition"] for row in rows}):
-        mine = [row for row in rows if row["partition"] == partition]
-        files.append(write_task_file(path, pa.Table.from_pylist(mine, own), partition=partition, name=f"{number:08d}"))
+    parts: dict[tuple[int, int], Rows] = {}
+    for row in rows:  # of a store, newer files represent what older ones have
+        parts.setdefault((row["partition"], row["increment"] if is_whole else number), []).append(row)
+    for (partition, of), mine in sorted(parts.items()):
+        files.append(write_task_file(path, pa.Table.from_pylist(mine, own), partition=partition, name=f"{of:08d}"))
     removed = read_files(path) if is_whole and number > 1 else []
     schema = pa.schema([*own, ("partition", pa.int32())])
     return commit_files(path, schema, files, app_id="planted", increment=number, removed=removed)

@@ -1,20 +1,22 @@
 """What no table shows is judged by a second run of the increment: of all its tasks, or of some, or not at all."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
 from kstreams_replay.expectations.verdicts import Verdict, check_increment
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.operators.deduplicate import Deduplicate
+from kstreams_replay.jobs.operators.joins.stream_join import StreamJoin
+from kstreams_replay.jobs.operators.suppress.suppress import Suppress
 from kstreams_replay.jobs.replay.pipeline_run import replay
-from kstreams_replay.jobs.topology import Materialized, StreamsBuilder, Topology
+from kstreams_replay.jobs.topology import JoinWindows, Materialized, StreamsBuilder, Topology
 from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.orchestration.facts import replay_facts, second_run
 from kstreams_replay.state.node_rows import ROWS_MAX
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.expectations.pipelines import TEXTS, tape
+from tests.expectations.pipelines import PIPELINES, TEXTS, Pipeline, tape
 from tests.planted import Landed, plant
 
 NAME = "p"
@@ -150,6 +152,57 @@ def test_functions_that_only_look_on_are_not_called_again(judged):
     (got,) = judged(counted(lambda key, value: calls.append(value)), "G14", CLICKS)
 
     assert (got.answer, calls) == ("true", ["1", "2", "3", "4", "5", "6"])
+
+
+@pytest.mark.guarantee("G13")
+def test_a_join_of_streams_in_the_middle_with_a_wider_window_is_found(tmp_path, monkeypatch):
+    """
+    Eleven milliseconds lie between the click of 44 and the view of 33.
+    """
+    begin = StreamJoin.__init__
+    wider = {"before_ms": 11, "after_ms": 11}
+    monkeypatch.setattr(StreamJoin, "__init__", lambda self, *a, **k: begin(self, *a, **k | wider))
+
+    builder = StreamsBuilder()
+    clicks, views = builder.stream("clicks", TEXTS), builder.stream("views", TEXTS)
+    pairs = clicks.join(views, "left || '+' || right", JoinWindows.of_time_difference_and_grace(10, 5))
+    pairs.group_by_key().count(Materialized.as_("counts-store")).to_stream().to("counts")
+
+    got = of_pipeline(replace(PIPELINES["pairs"], topology=builder.build), str(tmp_path), "G13")
+
+    assert {each.answer: each.broken for each in got} == {"true": (), "false": ("expect_pairs_within_the_window",)}
+    assert [row["record_time_ms"] for each in got for row in each.witnesses] == [44]
+
+
+@pytest.mark.guarantee("G5")
+def test_a_final_result_in_the_middle_that_is_lost_on_its_way_is_missed(tmp_path, monkeypatch):
+    """
+    Bob's of [0, 20), with a record of 9.
+    """
+    process = Suppress.process
+
+    def without_bobs(self, batch, chunk):
+        found = process(self, batch, chunk)
+        return found.where(found.time_ms != 9)
+
+    monkeypatch.setattr(Suppress, "process", without_bobs)
+
+    got = of_pipeline(PIPELINES["counted finals"], str(tmp_path), "G5")
+
+    assert [each.answer for each in got].count("false") == 1
+    assert {name for each in got for name in each.broken} == {"expect_windows_to_wait_or_leave"}
+
+
+def of_pipeline(one: Pipeline, folder: str, guarantee: str) -> list[Verdict]:
+    """Verdicts of one guarantee on every increment of a pipeline."""
+    warehouse = Warehouse(folder)
+    for topic, records in one.tapes.items():
+        plant(warehouse, topic, records, partitions=one.partitions)
+    topology, runner = one.topology(), LocalRunner(f"{folder}/cache")
+    done = list(replay(warehouse, topology, pipeline=NAME, runner=runner, max_records=one.slice))
+    facts, again = replay_facts(topology), second_run(warehouse, NAME, topology)
+    verdicts = [check_increment(warehouse, NAME, facts, each.increment, engine="plain", again=again) for each in done]
+    return [each for found in verdicts for each in found if each.guarantee == guarantee]
 
 
 @pytest.mark.guarantee("G14")

@@ -3,8 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from ....state.buffers import only_chunk
 from ....state.promises import JoinedStreams, Promise
 from ....state.tables.names import TableName
 from ...functions.expressions import Shape
@@ -74,13 +77,23 @@ class StreamJoinNode(Node):
         """What it forwards are pairs within the window, and records without a match."""
         left, right = (input_of(graph, name) for name in self.inputs)
         outputs = outputs_of(graph, self, unchanged=False)
+        ahead = (self.before_ms, self.after_ms, self.emits_at_once)
         if left is None or right is None or not outputs:
             why_not = "no table has what the join reads by key and time" if outputs else "no output has all its rows"
-            yield JoinedStreams(TableName.state(self.store), None, None, "", 0, 0, why_not=why_not)
+            yield JoinedStreams(TableName.state(self.store), None, None, self.kind, *ahead, why_not=why_not)
             return
         for output in outputs:
-            ahead = (self.before_ms, self.after_ms, self.emits_at_once)
             yield JoinedStreams(output, left, right, self.kind, *ahead)
+
+    def records_kept(self, rows: pa.Table) -> tuple[pa.Table, ...]:
+        """Of both sides, those that a later record may join, or that wait."""
+        sides = []
+        for side in ("left", "right"):
+            mine = rows.filter(pc.is_in(rows["kind"], value_set=pa.array([side, f"unmatched-{side}"])))
+            once = mine.take(pa.array(np.unique(mine["sequence"].to_numpy(), return_index=True)[1]))
+            key = self.shape.key.encode(only_chunk(once, "key"))
+            sides.append(pa.table({"timestamp": once["record_time_ms"], "key": key.cast(pa.binary())}))
+        return tuple(sides)
 
     def _until_ms(self, kind: str, time_ms: int) -> int | None:
         """The first stream time past the close of the window of a record without a match; None for another row."""
