@@ -42,6 +42,9 @@ from ..topology.topology import SubTopology, Topology
 _PLACES = pa.schema([("partition", pa.int32()), ("offset", pa.int64())]).empty_table()
 _RECORDS = pa.schema([*_PLACES.schema, ("timestamp", pa.int64()), ("key", pa.binary())]).empty_table()
 _FORWARDED = ("key", "window_start_ms", "window_end_ms", "record_time_ms", "stream_time_ms")
+STATE_SHARE = 16
+"""A second run loads at most so many times as many rows of stores as it may take records."""
+
 _OF_STORE = ["timestamp", "key"]
 _ADVANCED = "recorded times, or a clock, made it forward what a second run does not show"
 
@@ -82,12 +85,17 @@ class SecondRun:
         if any(node.reach(topology.graph).gives_times for node in topology.graph.nodes.values()):
             return "processors may act on the world, and are not run again"
         chosen = _Tasks(topology, planned.content, self.nodes, self.rows_max, f"{self.pipeline}/{increment}")
+        if not any(map(chosen.has, self.nodes)):
+            return self._too_many
         order = "arrival" if planned.content.by_arrival else "time"
         plan = Plan(increment, planned.content, is_rerun=True)
         with TemporaryDirectory() as folder:
-            runner = _Watching(topology, chosen, self.nodes, folder)
+            runner = _Watching(topology, chosen, self.nodes, folder, STATE_SHARE * self.rows_max)
             run = Pipeline(self.warehouse, topology, self.pipeline, runner, order, lambda step: None)
-            run.compute_again(plan, ledger.rows_of(increment - 1).done)
+            try:
+                run.compute_again(plan, ledger.rows_of(increment - 1).done)
+            except _TooMuchState:
+                return f"its tasks would load more than {STATE_SHARE * self.rows_max:,} rows of stores"
         return {name: runner.rows_of(name) for name in self.nodes if chosen.has(name)}
 
 
@@ -139,15 +147,20 @@ class _Tasks:
 class _Watching:
     """A Runner in this process. By arrival stages may run more than once, and each task's last run counts."""
 
-    def __init__(self, topology: Topology, chosen: _Tasks, nodes: Collection[str], folder: str) -> None:
+    def __init__(self, topology: Topology, chosen: _Tasks, nodes: Collection[str], folder: str, state_max: int) -> None:
         self._topology, self._chosen, self._nodes, self._folder = topology, chosen, nodes, folder
         self._runs: dict[str, _WatchedRun] = {}
+        self._state_left = state_max
+        """So many rows of stores may still be loaded."""
 
     def run(self, topology: Topology, descriptions: list[TaskDescription]) -> list[TaskReport]:
         """As a Runner, one stage."""
         reports = []
         for description in descriptions:
             if self._chosen.runs(description):
+                self._state_left -= 0 if description.id in self._runs else _rows_before(description)
+                if self._state_left < 0:
+                    raise _TooMuchState
                 run = _WatchedRun(topology, description, self._nodes, self._folder)
                 reports.append(run.run())
                 self._runs[description.id] = run
@@ -299,6 +312,17 @@ class _WatchedNode:
 
     def _places(self, rows: int) -> pa.Array:
         return pa.array(np.full(rows, self._partition, np.int32))
+
+
+class _TooMuchState(Exception):
+    """Tasks would load more rows of stores than they may."""
+
+
+def _rows_before(description: TaskDescription) -> int:
+    """Rows of stores and of global tables' topics that the task loads before it takes a record."""
+    stores = [*description.state.values(), *(each.files for each in description.imported.values())]
+    rows = sum(each.file.records for files in stores for each in files)
+    return rows + sum(each.end - each.begin for slices in description.globals.values() for each in slices)
 
 
 def _together(tables: Sequence[pa.Table]) -> pa.Table:

@@ -146,6 +146,21 @@ def test_above_the_bound_nothing_is_judged(judged, rows_max, why):
 
 
 @pytest.mark.guarantee("G14")
+def test_stores_that_are_too_large_to_be_loaded_are_not(judged):
+    """
+    Both stores have the forty users of the first increment: eighty rows, and sixteen times three are forty-eight.
+    """
+    clicks = tape(*((f"user-{number}", str(number), number) for number in range(40)), ("ann", "1", 41))
+
+    got = judged(counted(), "G14", clicks, size=40, rows_max=3)
+
+    assert (got[1].answer, got[1].reason) == (
+        "unchecked",
+        "no output has all that it keeps, and its tasks would load more than 48 rows of stores",
+    )
+
+
+@pytest.mark.guarantee("G14")
 def test_functions_that_only_look_on_are_not_called_again(judged):
     calls: list[object] = []
 
