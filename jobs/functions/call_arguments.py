@@ -14,9 +14,13 @@ from typing import Any, TypeVar
 from ...state.errors import TopologyError
 
 HINTS = {
+    "KStream.process": "name its stores in a list, process(supplier, ['first', 'second'])",
+    "KStream.process_values": "name its stores in a list, process_values(supplier, ['first', 'second'])",
+    "KTable.join": "Kafka's extractor of a foreign key is foreign_key=: join(other, joiner, foreign_key=step)",
+    "KTable.left_join": "Kafka's extractor of a foreign key is foreign_key=: left_join(other, joiner, foreign_key=…)",
     "fold.count": "it counts records; count_if(step) counts those for which the step is true",
 }
-"""What to say of arguments that a call does not have, where it is not the name of another one."""
+"""What to say of too many arguments."""
 
 
 class CallOptions:
@@ -32,12 +36,12 @@ class CallOptions:
 Checked = TypeVar("Checked", bound=Callable[..., Any])
 
 
-def checked(function: Checked, call: str) -> Checked:
-    """``function`` that looks at its arguments first; errors name it ``call``. A parameter ``*options`` is for type
+def checked(function: Checked, call: str, *, is_method: bool = False) -> Checked:
+    """``function`` that looks at its arguments first; errors name it ``call``, and its
+    arguments without the first one if ``is_method``. A parameter ``*options`` is for type
     checkers: CallOptions are spelt out before the call, which has nothing there.
     """
     signature = _without_options(inspect.signature(function))
-    is_method = next(iter(signature.parameters), "") in ("self", "cls")
 
     @functools.wraps(function)
     def call_checked(*arguments: Any, **options: Any) -> Any:
@@ -95,7 +99,7 @@ def checked_class(cls: Class) -> Class:
     for name, call in list(vars(cls).items()):
         function = call.__func__ if isinstance(call, classmethod) else call
         if not name.startswith("_") and inspect.isfunction(function):
-            found = checked(function, f"{cls.__name__}.{name}")
+            found = checked(function, f"{cls.__name__}.{name}", is_method=True)
             setattr(cls, name, classmethod(found) if isinstance(call, classmethod) else found)
     return cls
 
@@ -107,7 +111,8 @@ def _refusal(
     named = [each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
     unknown = [option for option in options if option not in named]
     near = get_close_matches(unknown[0], named, n=1, cutoff=0.6) if unknown else []
-    next_step = f"did you mean {near[0]}=?" if near else HINTS.get(call, "correct the arguments")
+    hint = HINTS.get(call, "correct the arguments") if "too many" in got else "correct the arguments"
+    next_step = f"did you mean {near[0]}=?" if near else hint
     written = ", ".join(_written(each) for each in parameters)
     return TopologyError(call, f"{call.rpartition('.')[2]}({written})", got, next_step)
 

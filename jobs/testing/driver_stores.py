@@ -16,10 +16,12 @@ from ...state.compilation.kernel_tiers import tiers
 from ...state.errors import ConfigError
 from ...state.records.batches import Batch
 from ..functions.call_names import Hinting
+from ..functions.expressions import Shape
 from ..functions.processor_api import AggregationWithHeaders, ValueAndTimestamp, ValueTimestampHeaders
 from ..graph.graph import Node
 from ..graph.nodes import GlobalTableNode
-from ..operators.base.operator import StoreContents
+from ..operators.base.operator import StoreContents, StoreVersions
+from ..operators.tables.key_value_view import OBSERVED
 from ..task.decoding import Decoder
 from ..task.task import Task
 from ..topology.topology import Topology
@@ -131,10 +133,7 @@ class StoreReader(Hinting):
         self._check_open()
         self.run()
         with tiers.running():
-            for task in self._tasks:
-                if name in task.stores and "valid_from_ms" in task.stores[name].contents().column_names:
-                    return VersionedStoreView(task, name, task.stores[name].contents())
-            return StoreView(self._contents(name))
+            return self._version_view(name) or StoreView(self._contents(name))
 
     def get_key_value_store(self, name: str) -> ReadOnlyKeyValueStore:
         """Values by key of a table, an aggregate without windows, a processor's or a global store, without their times
@@ -244,6 +243,8 @@ class StoreReader(Hinting):
         inner = self._inner(name)
         if inner is not None:
             known = inner.rows.column_names
+            if inner.versions is not None:
+                return _Kind(_VERSIONED, knows_times=True)
             return _Kind(_KIND_OF_WINDOW[inner.window], "record_time_ms" in known, "headers" in known)
         node = self.topology.stores()[name]
         traits = self.topology.graph.tables.get(node.name)
@@ -279,8 +280,25 @@ class StoreReader(Hinting):
         self._check_open()
         self.run()
         with tiers.running():
-            (task,) = (task for task in self._tasks if name in task.stores)
-            return VersionedStoreView(task, name, task.stores[name].contents())
+            found = self._version_view(name)
+        assert found is not None
+        return found
+
+    def _version_view(self, name: str) -> VersionedStoreView | None:
+        """None of a store without versions."""
+        inner = self._inner(name)
+        if inner is not None:
+            shape = Shape(inner.key, inner.value)
+            return None if inner.versions is None else VersionedStoreView(name, shape, inner.versions)
+        task = next((task for task in self._tasks if name in task.stores), None)
+        if task is None or "valid_from_ms" not in (rows := task.stores[name].contents()).column_names:
+            return None
+        node = task.sub_topology.stores[name]
+        spec = task.graph.tables[node.name].store
+        assert spec is not None
+        assert spec.history_retention_ms is not None
+        versions = StoreVersions(rows, spec.history_retention_ms, int(rows.schema.metadata[OBSERVED]))
+        return VersionedStoreView(name, node.shape, versions)
 
 
 def _records(batch: Batch) -> pa.Table:

@@ -2,16 +2,14 @@
 
 from typing import Any, NamedTuple
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...state.records.keys import Keys
 from ...state.times import UNBOUNDED
+from ..functions.expressions import Shape
 from ..functions.session_and_versioned_stores import VersionedRecord
-from ..operators.base.operator import StoreContents
-from ..operators.tables.key_value_view import OBSERVED
+from ..operators.base.operator import StoreContents, StoreVersions
 from ..operators.tables.versioned_store import VersionedTableStore
-from ..task.task import Task
 
 
 class StoreView:
@@ -55,23 +53,20 @@ class Version(NamedTuple):
 class VersionedStoreView(StoreView):
     """Of a versioned store (KIP-889): ``all`` and ``get`` show the latest versions, ``get`` others as of a time."""
 
-    def __init__(self, task: Task, name: str, table: pa.Table) -> None:
-        node = task.sub_topology.stores[name]
+    def __init__(self, name: str, shape: Shape, versions: StoreVersions) -> None:
+        table = versions.rows
         latest = table.filter(pc.is_null(table["valid_to_ms"]))
-        super().__init__(StoreContents(node.shape.key, node.shape.value, latest))
-        spec = task.graph.tables[node.name].store
-        assert spec is not None
-        assert spec.history_retention_ms is not None
-        shape, retention_ms = node.shape, spec.history_retention_ms
+        super().__init__(StoreContents(shape.key, shape.value, latest))
+        retention_ms = versions.retention_ms
         self._store = VersionedTableStore(
             shape, Keys(shape.key), node=name, history_retention_ms=retention_ms, sends_old=False
         )
-        self._store.resume(table, {"store_time_ms": int(table.schema.metadata[OBSERVED])})
+        self._store.resume(table, {"store_time_ms": versions.observed_ms})
         self._versions: dict[Any, list[Version]] = {}
         table = table.filter(pc.invert(table["is_mark"])).sort_by("valid_from_ms")
-        keys = node.shape.key.to_python(table["key"].combine_chunks())
+        keys = shape.key.to_python(table["key"].combine_chunks())
         bounds = (table[column].to_pylist() for column in ("valid_from_ms", "valid_to_ms"))
-        values = node.shape.value.to_python(table["value"].combine_chunks())
+        values = shape.value.to_python(table["value"].combine_chunks())
         for key, *version in zip(keys, *bounds, values, strict=True):
             self._versions.setdefault(key, []).append(Version(*version))
 

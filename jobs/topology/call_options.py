@@ -12,12 +12,13 @@ from typing import Any, Self
 from ...state.serdes import Serde
 from ...state.times import Duration
 from ..functions.call_arguments import CallOptions
+from ..functions.call_names import Hinting
 from ..graph.nodes import Partitioner
 from .materialized import Materialized
 
 
 @dataclass(frozen=True)
-class Named(CallOptions):
+class Named(CallOptions, Hinting):
     """``name=`` of any call. Example: ``stream.merge(other, Named.as_("all"))``. Source: ``Named``."""
 
     name: str | None = None

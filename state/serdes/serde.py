@@ -5,7 +5,7 @@ Rule: ``decode(encode(values))`` gives ``values`` back, and bytes that a Kafka c
 a silent null: they are flagged, with a sentence, and end as dead letters.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from ..times import Duration, duration_ms
 from .boolean import BooleanCodec
 from .codec import Codec, Decoded
 from .computed_types import computed_type
+from .confluent_head import places_of, with_head
 from .fixed_width import FixedWidth
 from .json_text import JsonCodec, parse_schema
 from .kafka_types import ListCodec, UuidCodec, VoidCodec
@@ -220,6 +221,33 @@ class Serde:
         from .json_text.json_schema_types import type_of_document
 
         return Serde(JsonCodec(type_of_document(schema)))
+
+    @staticmethod
+    def confluent_protobuf(
+        descriptor: object, message: str, *, write_id: _Id, ids: Collection[_Id] | None = None
+    ) -> "Serde":
+        """``protobuf`` as Confluent's KafkaProtobufSerializer writes it: the byte 0, a schema id, where the message is
+        in its file, the message. ``descriptor`` and ``message`` are those of ``protobuf``. ``write_id``: the id that is
+        written. ``ids``: other ids that are read; all if not given, since fields go by their numbers. ConfigError as
+        ``protobuf``, and for an id that is none.
+
+            Serde.confluent_protobuf(Path("orders.desc"), "shop.Order", write_id=7)
+        """
+        from .protobuf import ProtobufCodec, descriptor_set
+
+        plain = ProtobufCodec(descriptor_set(descriptor), message)
+        return Serde(with_head("Serde.confluent_protobuf", plain, write_id, ids, places_of(plain.path)))
+
+    @staticmethod
+    def confluent_json_schema(schema: object, *, write_id: _Id, ids: Collection[_Id] | None = None) -> "Serde":
+        """``json_schema`` as Confluent's KafkaJsonSchemaSerializer writes it: the byte 0, a schema id, the JSON text.
+        ``write_id``: the id that is written. ``ids``: other ids that are read; all if not given. Every record is read
+        as ``schema`` says. ConfigError as ``json_schema``, and for an id that is none.
+
+            Serde.confluent_json_schema(Path("order.schema.json"), write_id=7)
+        """
+        plain = Serde.json_schema(schema).codec
+        return Serde(with_head("Serde.confluent_json_schema", plain, write_id, ids))
 
     @staticmethod
     def of_type(arrow_type: pa.DataType) -> "Serde":

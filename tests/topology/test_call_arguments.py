@@ -9,7 +9,10 @@ import kstreams_replay
 from kstreams_replay import (
     BufferConfig,
     Consumed,
+    Joined,
     Materialized,
+    Produced,
+    Repartitioned,
     SessionWindows,
     SlidingWindows,
     StreamsBuilder,
@@ -70,6 +73,18 @@ def joined_by_foreign_key(builder):
             "it counts records; count_if(step) counts those for which the step is true",
         ),
         (
+            lambda: stream().process(pairs, "first", "second"),
+            "KStream.process: expected process(supplier, stores=, returns_key=, returns=, name=), "
+            "got too many positional arguments; name its stores in a list, process(supplier, ['first', 'second'])",
+        ),
+        (
+            lambda: table().join(table("r"), one, pairs),
+            "KTable.join: expected join(other, joiner=, foreign_key=, foreign_key_returns=, partitioner=, "
+            "other_partitioner=, returns=, materialized=, name=, history=, fields=, **columns), "
+            "got too many positional arguments; "
+            "Kafka's extractor of a foreign key is foreign_key=: join(other, joiner, foreign_key=step)",
+        ),
+        (
             lambda: fold.max_by("x"),
             "fold.max_by: expected max_by(of, by), got missing a required argument: 'by'; correct the arguments",
         ),
@@ -90,6 +105,15 @@ def test_a_slip_in_an_option_of_a_call_with_fields_is_no_field():
 
 def test_a_field_that_is_called_nearly_as_an_option_is_a_field():
     assert list(stream().map_values(return_="value").shape.fields()) == ["return_"]
+
+
+def test_kafkas_order_of_a_join_with_a_global_table_is_told_from_ours():
+    builder = StreamsBuilder()
+    everything = builder.global_table("g", Consumed(STRING, LONG))
+
+    got = refused(lambda: stream("in", builder).join(everything, one, pairs))
+
+    assert got.endswith("; give the selector as selector=, and the joiner before it")
 
 
 # --- the serde that is missing ---------------------------------------------------------------------------------
@@ -167,6 +191,13 @@ def test_sql_that_is_too_deep_is_told_so():
         (lambda: Suppressed.untilWindowCloses, "Suppressed has no 'untilWindowCloses'; Kafka's untilWindowCloses is"),
         (lambda: BufferConfig.maxRecords, "BufferConfig has no 'maxRecords'; Kafka's maxRecords is max_records here"),
         (lambda: Materialized.withRetention, "Materialized has no 'withRetention'; write as_(name, retention=…)"),
+        (lambda: Produced.with_, "Produced has no 'with_'; write as_(name): serdes are those of the stream or table"),
+        (
+            lambda: Repartitioned.numberOfPartitions,
+            "Repartitioned has no 'numberOfPartitions'; write as_(name).with_nu",
+        ),
+        (lambda: Joined.as_("j").withGracePeriod, "Joined has no 'withGracePeriod'; Kafka's withGracePeriod is with_"),
+        (lambda: Suppressed.until_time_limit(5).with_name, "Suppressed has no 'with_name'; write name=… in the call"),
         (lambda: stream().flat_map_value, "KStream has no 'flat_map_value'; did you mean flat_map_values?"),
         (
             lambda: stream().transformValues,

@@ -161,11 +161,21 @@ SCHEMA_TYPES: dict[str, tuple[dict[str, Any], str, Any, Any]] = {  # of JSON Sch
 }  # fmt: skip
 
 
+OF_X = {"type": "object"}
+
+
 def json_schema_cases() -> dict[str, Case]:
     found = {}
     for kind, (document, text, value, stored) in SCHEMA_TYPES.items():
         serde = Serde.json_schema({"type": "object", "properties": {"x": document}})
         found[f"{kind} by json_schema"] = Case(serde, in_field(text), {"x": value}, value, stored, "x")
+        confluent, data = (
+            Serde.confluent_json_schema(OF_X | {"properties": {"x": document}}, write_id=7),
+            in_field(text),
+        )
+        found[f"{kind} by confluent_json_schema"] = Case(
+            confluent, b"\0\0\0\0\x07" + data, {"x": value}, value, stored, "x"
+        )
     fields = {"properties": {"a": {"type": "integer"}, "b": {"type": "string"}}}
     found["object by json_schema"] = Case(Serde.json_schema(fields), b'{"a":1,"b":null}', A_AND_B, field="")
     return found
@@ -280,10 +290,14 @@ def protobuf_cases() -> dict[str, Case]:
     for number, (word, *_) in enumerate(PROTOBUF.values()):
         file.message_type.append(message(f"Of{number}", word))
     descriptor = FileDescriptorSet(file=[file]).SerializeToString()
-    return {
-        f"{kind} by protobuf": Case(Serde.protobuf(descriptor, f"t.Of{number}"), data, {"x": value}, value, stored, "x")
-        for number, (kind, (_, data, value, stored)) in enumerate(PROTOBUF.items())
-    }
+    found = {}
+    for number, (kind, (_, data, value, stored)) in enumerate(PROTOBUF.items()):
+        plain, name = Serde.protobuf(descriptor, f"t.Of{number}"), f"t.Of{number}"
+        found[f"{kind} by protobuf"] = Case(plain, data, {"x": value}, value, stored, "x")
+        confluent = Serde.confluent_protobuf(descriptor, name, write_id=7)
+        head = b"\0\0\0\0\x07" + bytes([2, 2 * (number + 1)])  # one index, behind the message Inner
+        found[f"{kind} by confluent_protobuf"] = Case(confluent, head + data, {"x": value}, value, stored, "x")
+    return found
 
 
 CASES = json_cases() | other_kafka_cases() | json_schema_cases() | avro_cases() | protobuf_cases()

@@ -246,15 +246,25 @@ class StatefulOperator(Operator):
 
 
 @dataclass(frozen=True, slots=True)
+class StoreVersions:
+    """``rows`` of a versioned store, which reach ``retention_ms`` back from the largest time put, ``observed_ms``."""
+
+    rows: pa.Table
+    retention_ms: int
+    observed_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class StoreContents:
     """What a reader sees of one store. ``rows``: key, a window's bounds, value, and record_time_ms where the store
-    knows times; ``window``: None, "time" or "session".
+    knows times; ``window``: None, "time" or "session"; ``versions``: of a versioned store, whose rows are the latest.
     """
 
     key: Serde
     value: Serde
     rows: pa.Table
     window: str | None = None
+    versions: StoreVersions | None = None
 
 
 class RowStore(Protocol):

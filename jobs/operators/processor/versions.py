@@ -17,7 +17,7 @@ from ...functions.expressions import Shape
 from ...functions.session_and_versioned_stores import VersionedKeyValueStore, VersionedRecord
 from ...functions.state_stores import StoreBuilder
 from ...graph.store_rows import version_schema
-from ..base.operator import Counters, StoreContents
+from ..base.operator import Counters, StoreContents, StoreVersions
 from ..tables import versioned_store_kernel
 from ..tables.versioned_store import VersionedTableStore
 from .expiring_rows import Refused
@@ -131,8 +131,9 @@ class VersionedValues(VersionedKeyValueStore):
         return found
 
     def contents(self) -> StoreContents:
-        """The latest versions."""
+        """The latest versions, and all."""
         rows = self._store.rows()
         latest = rows.filter(pc.is_null(rows["valid_to_ms"]))
         columns = {"key": latest["key"], "value": latest["value"], "record_time_ms": latest["valid_from_ms"]}
-        return StoreContents(self.spec.key, self.spec.value, pa.table(columns))
+        versions = StoreVersions(rows, self.spec.retention_ms, self._store.versions.observed_ms)
+        return StoreContents(self.spec.key, self.spec.value, pa.table(columns), versions=versions)

@@ -223,7 +223,9 @@ class _Join:
         if wrong:
             expected = f"a join with {other}, without {wrong[0]}"
             with self.option(wrong[0], given[wrong[0]]):
-                raise TopologyError(self.place, expected, f"{wrong[0]}={given[wrong[0]]!r}", "leave it out")
+                is_order = wrong[0] == "windows" and callable(given["windows"])
+                next_step = "give the selector as selector=, and the joiner before it" if is_order else "leave it out"
+                raise TopologyError(self.place, expected, f"{wrong[0]}={given[wrong[0]]!r}", next_step)
         if needed is not None and given[needed] is None:
             raise TopologyError(self.place, f"{needed} for a join with {other}", "none", f"give {needed}=")
 

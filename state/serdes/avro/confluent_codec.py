@@ -15,12 +15,11 @@ import pyarrow as pa
 from ...buffers import binary_view, is_valid
 from ...errors import ConfigError
 from ..codec import Decoded
+from ..confluent_head import HEAD_BYTES, heads, is_id
 from .avro_codec import AvroCodec, ReaderColumns, fingerprint, program, reading, schema_text
 from .decoding import decode
 from .encoding import encode
 
-HEAD_BYTES = 5
-_ID_MAX = 2**31 - 1
 _PLACE = "Serde.confluent_avro"
 
 
@@ -45,7 +44,7 @@ class ConfluentAvroCodec(ReaderColumns):
 
     def decode(self, binary: pa.BinaryArray) -> Decoded:
         view, valid = binary_view(binary), is_valid(binary)
-        ids, reasons = _heads(view.data, view.offsets, valid)
+        ids, reasons = heads(view.data, view.offsets, valid)
         known, parts, rows = dict(self.writers), [], []
         for one in np.unique(ids[ids >= 0]).tolist():
             mine = np.flatnonzero(ids == one)
@@ -85,7 +84,7 @@ def confluent_avro(
     reader = schema_text(schema, references)
     writers = {}
     for one, text in ids.items():
-        if not isinstance(one, int) or isinstance(one, bool) or not 0 <= one <= _ID_MAX:
+        if not is_id(one):
             raise ConfigError(_PLACE, "ids that a registry gives, from 0 to 2147483647", repr(one), "correct the id")
         writers[one] = schema_text(text, references)
     if write_id is None:
@@ -102,22 +101,6 @@ def confluent_avro(
 
 def _some(ids: Mapping[int, str]) -> str:
     return ", ".join(map(str, sorted(ids)))
-
-
-def _heads(data: np.ndarray, offsets: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, dict[int, str]]:
-    """Id of each row, -1 where there is none, and why not."""
-    begins, lengths = offsets[:-1], np.diff(offsets)
-    has_head = valid & (lengths >= HEAD_BYTES)
-    ids = np.full(len(valid), -1, np.int64)
-    if has_head.any():
-        heads = data[begins[has_head][:, None] + np.arange(HEAD_BYTES)]
-        found = heads[:, 1:].copy().view(">u4").ravel().astype(np.int64)
-        ids[has_head] = np.where(heads[:, 0] == 0, found, -1)
-    reasons = {}
-    for row in np.flatnonzero(valid & (ids < 0)).tolist():
-        got = f"{data[begins[row]]}" if lengths[row] >= HEAD_BYTES else f"{lengths[row]} bytes"
-        reasons[row] = f"expected the byte 0 and an id of 4 bytes, got {got}"
-    return ids, reasons
 
 
 def _in_order(parts: list[pa.Array], rows: list[np.ndarray], count: int, kind: pa.DataType) -> pa.Array:

@@ -101,6 +101,23 @@ class ProtobufCodec(Codec):
         return f"protobuf({self.message} {hashlib.sha256(self.files).hexdigest()[:8]})"
 
     @property
+    def path(self) -> list[int]:
+        """Where the message is: its place among those of its file, or of the message that it is in, outermost first.
+        Raises ConfigError behind a map of the same message, which serializers count or do not count.
+        """
+        found: list[int] = []
+        message = reading(self.files, self.message).message.DESCRIPTOR
+        while message is not None:
+            above = message.containing_type
+            beside = above.nested_types if above else list(message.file.message_types_by_name.values())
+            found.insert(0, [one.name for one in beside].index(message.name))
+            if any(one.GetOptions().map_entry for one in beside[: found[0]]):
+                got, next_step = f"{message.full_name}, behind a map", "declare the message before the map, or outside"
+                raise ConfigError(_PLACE, "a message whose place in its file is known", got, next_step)
+            message = above
+        return found
+
+    @property
     def arrow_type(self) -> pa.DataType:
         return reading(self.files, self.message).fields.arrow_type
 

@@ -8,7 +8,17 @@ from functools import partial
 
 import pytest
 
-from kstreams_replay import Consumed, KeyValues, Processor, Serde, Stores, StreamsBuilder, TopologyTestDriver, Windowed
+from kstreams_replay import (
+    Consumed,
+    KeyValues,
+    Processor,
+    Serde,
+    Stores,
+    StreamsBuilder,
+    TopologyTestDriver,
+    VersionedRecord,
+    Windowed,
+)
 from kstreams_replay.state.errors import ConfigError, TaskFailed
 from tests.conformance.processors import Named
 from tests.operators.processor.process_runs import STRING, Run, at, each
@@ -88,7 +98,11 @@ def test_what_is_too_old_is_refused_and_booked_and_the_driver_shows_the_rest():
         driver.pipe_input("in", "a", value, time_ms)
 
     assert driver.get_session_store("visits").fetch("a") == [(Windowed("a", 50, 50), "now")]
-    assert driver.get_key_value_store("prices").get("a") == "now"
+    prices = driver.get_versioned_key_value_store("prices")
+    assert prices.get("a") == VersionedRecord("now", 50, None)
+    assert prices.get("a", 49) == prices.get("a", 40) == VersionedRecord("edge", 40, 50)
+    assert prices.get("a", 39) is None
+    assert type(driver.get_all_state_stores()["prices"]).__name__ == "VersionedKeyValueStore"
     assert [(one.reason, one.arrival) for one in driver.dropped] == [("expired-in-store", n) for n in (1, 2, 2)]
 
 
