@@ -54,14 +54,15 @@ class Deduplicate implements FixedKeyProcessor<Object, Object, Object> {
             context.forward(record);
             return;
         }
-        RecordMetadata metadata = context.recordMetadata().orElseThrow();
-        Long offset = oracle.offsetOf(metadata);
+        RecordMetadata metadata = context.recordMetadata().orElse(null);
+        String topic = metadata == null ? null : metadata.topic();
+        Long offset = topic == null ? null : oracle.offsetOf(metadata);  // a punctuator's record has none
         Entry found = entries.get(identity);
-        if (found != null && found.isOf(metadata.topic(), offset)) {
+        if (found != null && found.isOf(topic, offset)) {
             context.forward(record);
         } else if (found == null || Math.abs(record.timestamp() - found.timestamp) > interval) {
             if (record.timestamp() >= streamTime - interval) {
-                entries.put(identity, new Entry(record.timestamp(), metadata.topic(), offset));
+                entries.put(identity, new Entry(record.timestamp(), topic, offset));
             }
             context.forward(record);
         }

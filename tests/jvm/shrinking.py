@@ -13,6 +13,8 @@ Failing = Callable[[Sequence[Line]], list[Line]]
 
 OPTIONAL = ("retention", "emit", "materialized", "versioned", "max_records", "max_bytes", "full", "joiner", "value")
 BYPASSED = ("filter", "map_values", "select_key", "merge", "suppress", "deduplicate_by_key", "deduplicate_by_key_value")
+WRITING = ("to", "to_one_of")
+BYPASSED += ("process", "process_values")
 BYPASSED += ("deduplicate", "table_table_join", "fk_join", "stream_table_join", "stream_stream_join")
 
 
@@ -80,8 +82,20 @@ def _with(line: Line, nodes: list[Line], **changes: Any) -> Line:
         name = needed.pop()
         if name not in found:
             found.add(name)
-            needed += by_id[name].get("inputs", ())
+            needed += _needed(by_id, by_id[name])
     topology["nodes"] = [node for node in nodes if node["id"] in found]
-    topics = {node["topic"] for node in topology["nodes"] if "topic" in node}
+    topics = {topic for node in topology["nodes"] for topic in _topics(node)}
     records = [record for record in line["records"] if record["topic"] in topics]
     return line | {"topology": topology, "records": records}
+
+
+def _needed(by_id: dict[str, Line], node: Line) -> list[str]:
+    """What the node reads: other nodes, its stores, and who writes its topics."""
+    topics = set(node["topic"].split("+")) if node["op"] in ("stream", "table") else set()
+    writers = [name for name, other in by_id.items() if other["op"] in WRITING and topics & _topics(other)]
+    stores = [name for name in node.get("stores", "").split("+") if name in by_id]
+    return [*node.get("inputs", ()), *stores, *writers]
+
+
+def _topics(node: Line) -> set[str]:
+    return {topic for name in ("topic", "topics") if name in node for topic in node[name].split("+")}

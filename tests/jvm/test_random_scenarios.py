@@ -3,12 +3,11 @@
 from collections import Counter
 
 from tests.conformance.translation import OPERATORS
+from tests.jvm import random_processors as processors
 from tests.jvm.random_scenarios import scenarios
 from tests.jvm.shrinking import shrunk
 
-WRITTEN_BY_HAND = {"process", "process_values", "state_store", "global_store", "to_one_of"}
-"""Processors, their stores, and topics by record have scenarios of their own in tests/scenarios; none is drawn."""
-LINES = [scenarios(seed, 1)[0] for seed in range(600)]
+LINES = [scenarios(seed, 1)[0] for seed in range(1_000)]
 
 
 def test_a_seed_always_makes_the_same_scenarios():
@@ -19,7 +18,7 @@ def test_a_seed_always_makes_the_same_scenarios():
 def test_every_operator_of_the_language_is_drawn():
     drawn = Counter(node["op"] for line in LINES for node in line["topology"]["nodes"])
 
-    assert drawn.keys() == OPERATORS.keys() - WRITTEN_BY_HAND
+    assert drawn.keys() == OPERATORS.keys()
     assert min(drawn.values()) > 10
 
 
@@ -35,6 +34,28 @@ def test_every_kind_of_window_join_store_and_emission_is_drawn():
         assert sum(choice in node for node in nodes) > 10, choice
 
 
+def test_every_store_of_processors_is_drawn_shared_and_alone_and_streams_of_several_topics():
+    nodes = [node for line in LINES for node in line["topology"]["nodes"]]
+    stores = Counter(node["kind"] for node in nodes if node["op"] == "state_store")
+    uses = Counter(node["processor"].partition(":")[0] for node in nodes if "processor" in node)
+    read = [[node["stores"] for node in line["topology"]["nodes"] if "stores" in node] for line in LINES]
+    owners = {"state_store": "own", "global_store": "global"}
+    of = Counter(
+        owners.get(node["op"], "table")
+        for line, names in zip(LINES, read, strict=True)
+        for node in line["topology"]["nodes"]
+        if node["id"] in names
+    )
+
+    assert stores.keys() == processors.BY_KIND.keys()
+    assert uses.keys() == {"append", "around", "remove", "absent", "read", "list", "range", "tput", "wput", "wlook"} | {
+        "vput", "twice", "tick",
+    }  # fmt: skip
+    assert min(of[owner] for owner in ("own", "global", "table")) > 2
+    assert any(len(set(names)) < len(names) for names in read)
+    assert sum("+" in node["topic"] for node in nodes if node["op"] == "stream") > 10
+
+
 def test_tapes_have_ties_late_records_nulls_and_jumps():
     found = Counter()
     for records in (line["records"] for line in LINES):
@@ -46,6 +67,23 @@ def test_tapes_have_ties_late_records_nulls_and_jumps():
         found["jump"] += bool(times) and max(times) > min(times) + 100
 
     assert min(found.values()) > 100
+
+
+def test_what_is_left_of_a_failing_scenario_has_its_stores_and_who_writes_its_topics():
+    nodes = [
+        {"id": "a", "op": "stream", "topic": "x"},
+        {"id": "b", "op": "to", "inputs": ["a"], "topic": "i"},
+        {"id": "c", "op": "stream", "topic": "i"},
+        {"id": "d", "op": "state_store", "kind": "key_value"},
+        {"id": "e", "op": "process_values", "inputs": ["c"], "processor": "append", "stores": "d"},
+        {"id": "f", "op": "filter", "inputs": ["e"], "predicate": "true"},
+    ]
+    line = {"name": "n", "topology": {"nodes": nodes, "output": "f"}, "records": []}
+
+    def failing(candidates):
+        return [one for one in candidates if any(node["op"] == "process_values" for node in one["topology"]["nodes"])]
+
+    assert shrunk(line, failing)["topology"] == {"nodes": nodes[:5], "output": "e"}
 
 
 def test_a_failing_scenario_is_made_as_small_as_its_failure_allows():

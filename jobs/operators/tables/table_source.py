@@ -30,12 +30,14 @@ class StoredTableSource(StoredTable):
     _lent: VersionedTableStore | None = None
 
     def lend_to(self, view: TableView) -> None:
-        """Let ``view``, the only one that sees the table, put what comes if the store is versioned, which is then kept
-        once and not twice. Call before ``resume``.
+        """Let ``view``, the only one that sees the table, put what comes if the store is versioned and both code keys
+        alike, which they do unless a processor is between. The store is then kept once and not twice. Call before
+        ``resume``.
         """
-        if isinstance(self.store, VersionedTableStore) and isinstance(view, VersionedView):
-            self._lent = self.store
-            view.borrow(self.store)
+        store = self.store
+        if isinstance(store, VersionedTableStore) and isinstance(view, VersionedView) and view.keys is store.keys:
+            self._lent = store
+            view.borrow(store)
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         batch = with_keys(batch, self.context.node, chunk)
