@@ -31,14 +31,22 @@ OfNode = Callable[[Scope, NodeRows, tuple[Input, ...], str], Audit | Unchecked]
 """An audit of the node's inputs and of the table with all that it forwards. The scope has the tasks that ran."""
 
 
-def judged_again(scope: Scope, node: str, why_not: str, audit: OfNode) -> Audit | Unchecked:
-    """What ``audit`` says of the node's rows in a second run; ``why_not``: why no table has them."""
+def judged_again(scope: Scope, node: str, why_not: str, audit: OfNode, beside: str = "") -> Audit | Unchecked:
+    """What ``audit`` says of the node's rows in a second run; ``why_not``: why no table has them. ``beside``: a node
+    whose inputs are behind those of ``node``, as those of a table that it looks into.
+    """
     if scope.again is None:
         return Unchecked(why_not)
     found = scope.again(scope.increment, node)
     unseen = found if isinstance(found, str) else found.unseen
     if isinstance(found, str) or unseen:
         return Unchecked(f"{why_not}, and {unseen}")
+    if beside:
+        also = scope.again(scope.increment, beside)
+        if isinstance(also, str) or also.chosen.tasks != found.chosen.tasks:
+            return Unchecked(f"{why_not}, and other tasks have what it looks into")
+        inputs, before = (*found.inputs, *also.inputs), (*found.earlier, *also.earlier)
+        found = replace(found, inputs=inputs, earlier=before, dropped=pa.concat_tables([found.dropped, also.dropped]))
     names = [TableName.repartition(f"second-run-{slot}") for slot in range(len(found.inputs))]
     forwarded = TableName.output("second-run-forwarded")
     with TemporaryDirectory() as folder:

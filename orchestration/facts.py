@@ -52,8 +52,9 @@ def second_run(warehouse: Warehouse, pipeline: str, topology: Topology, rows_max
     """What ``check_increment`` takes as ``again``: runs increments of up to ``rows_max`` records once more, for the
     operators of which no table has the evidence.
     """
-    asked = {each.node for each in replay_facts(topology).promises if lacks_evidence(each.promise)}
-    return SecondRun(warehouse, pipeline, topology, asked, rows_max)
+    lacking = [each for each in replay_facts(topology).promises if lacks_evidence(each.promise)]
+    beside = {getattr(each.promise, "table_node", "") for each in lacking} - {""}
+    return SecondRun(warehouse, pipeline, topology, {each.node for each in lacking} | beside, rows_max)
 
 
 def facts_of_output(topology: Topology, output: str) -> ReplayFacts:

@@ -160,6 +160,8 @@ class JoinedAsOf:
     history_ms: int = 0
     joined: JoinedValues | None = field(default=None, compare=False)
     why_not: str = ""
+    table_node: str = ""
+    """The node of the table, whose inputs a second run shows; "" where that would not say when a record was joined."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,38 +8,56 @@ without a row, though every possible version would have made one; `twice`: rows 
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import polars as pl
 
+from ...state.node_rows import NodeRows
 from ...state.promises import Input, JoinedAsOf
 from ...state.tables.names import DEAD_LETTER, DROPPED, TableName
 from ...state.times import END_OF_TIME_MS, NO_TIMESTAMP_MS
 from ..audits import Audit, Scope, Unchecked
 from ..facts import ReplayFacts
 from ..guarantee import About, Guarantee, Rule
+from ..second_run import judged_again
 from .landed_inputs import KEY, PLACE, begin_of, has_arrivals, own_records, records
 
 
-def audit_as_of_join(scope: Scope, promise: JoinedAsOf) -> Audit | Unchecked:
+def audit_as_of_join(scope: Scope, node: str, promise: JoinedAsOf) -> Audit | Unchecked:
     """Frame: `rows` (of the increment), and `wrong`, `missing` and `twice` ones."""
-    if promise.left is None or promise.right is None or promise.joined is None or promise.why_not:
+    if promise.left is not None and promise.right is not None and not promise.why_not:
+        return _audit(scope, promise, (promise.left, promise.right))
+    if not promise.table_node:
         return Unchecked(promise.why_not)
+
+    def again(seen: Scope, rows: NodeRows, inputs: tuple[Input, ...], forwarded: str) -> Audit | Unchecked:
+        if rows.several_of_one:
+            return Unchecked("several of its records are of one, and which of them a row is of is not known")
+        left, right = inputs
+        return _audit(seen, replace(promise, table=forwarded), (left, right), is_in_order=True)
+
+    return judged_again(scope, node, promise.why_not, again, promise.table_node)
+
+
+def _audit(scope: Scope, promise: JoinedAsOf, inputs: tuple[Input, Input], *, is_in_order: bool = False) -> Audit:
+    """``is_in_order``: offsets of both inputs are numbers of one tape."""
+    left, right = inputs
     rows = scope.own_rows(promise.table, ["offset", "cause_offset", "value"])
-    came = _came(scope, promise, promise.left)
+    came = _came(scope, promise, left)
     if rows.is_empty() and came.is_empty():
         return Audit.of(0, {"wrong": rows, "missing": came, "twice": rows})
     found = rows.select("partition", pl.col("cause_offset").alias("offset"), pl.col("value").alias("got"))
-    can_be = _with_values(promise, _can_be(scope, promise, promise.right, came))
+    can_be = _with_values(promise, _can_be(scope, promise, right, came, is_in_order=is_in_order))
     wanted = can_be.filter("makes_a_row").join(found.unique(PLACE, keep="first"), on=PLACE, how="inner")
-    right = wanted.filter(pl.col("got").eq_missing(pl.col("joined"))).select(PLACE).unique()
+    possible = wanted.filter(pl.col("got").eq_missing(pl.col("joined"))).select(PLACE).unique()
     needs_none = can_be.filter(~pl.col("makes_a_row")).select(PLACE)
     shown = [*PLACE, "timestamp", "key"]
     first = pl.int_range(pl.len()).over("partition", "cause_offset") == 0
     return Audit.of(
         came.height,
         {
-            "wrong": found.join(right, on=PLACE, how="anti").join(came.select(shown), on=PLACE, how="left"),
+            "wrong": found.join(possible, on=PLACE, how="anti").join(came.select(shown), on=PLACE, how="left"),
             "missing": came.select(shown).join(needs_none, on=PLACE, how="anti").join(found, on=PLACE, how="anti"),
             "twice": rows.filter(~first).select("partition", "offset", "cause_offset"),
         },
@@ -58,7 +76,7 @@ def _came(scope: Scope, promise: JoinedAsOf, left: Input) -> pl.DataFrame:
     return own
 
 
-def _can_be(scope: Scope, promise: JoinedAsOf, right: Input, came: pl.DataFrame) -> pl.DataFrame:
+def _can_be(scope: Scope, promise: JoinedAsOf, right: Input, came: pl.DataFrame, *, is_in_order: bool) -> pl.DataFrame:
     """Of each of ``came`` the values that the table can have shown it, `version`; null where there was none."""
     tape = records(scope, right, NO_TIMESTAMP_MS, END_OF_TIME_MS, "value")
     reached = pl.col("timestamp").cum_max().over("partition")
@@ -79,8 +97,10 @@ def _can_be(scope: Scope, promise: JoinedAsOf, right: Input, came: pl.DataFrame)
         )
     )  # fmt: skip
     is_sure = pl.lit(not has_arrivals(scope, right)) & ~pl.col("_is_refused")
-    is_sure &= pl.col("_was_there") | (pl.col("_reached") < pl.col("timestamp"))
+    came_before = pl.col("_offset") < pl.col("offset") if is_in_order else pl.col("_reached") < pl.col("timestamp")
+    is_sure &= pl.col("_was_there") | came_before
     pairs = came.join(versions, on=KEY, how="inner").filter(pl.col("valid_from_ms") <= pl.col("timestamp"))
+    pairs = pairs.filter(pl.lit(not is_in_order) | (pl.col("_offset") <= pl.col("offset")))
     pairs = pairs.with_columns(is_sure.alias("_is_sure"))
     newest = pl.col("valid_from_ms").filter("_is_sure").max().over(PLACE)
     last = pl.col("_offset").filter(pl.col("_is_sure") & (pl.col("valid_from_ms") == newest)).max().over(PLACE)
@@ -105,8 +125,8 @@ def _with_values(promise: JoinedAsOf, can_be: pl.DataFrame) -> pl.DataFrame:
 
 
 def _questions(facts: ReplayFacts) -> Iterator[About]:
-    for _, promise in facts.promised(JoinedAsOf):
-        yield promise.table, partial(audit_as_of_join, promise=promise)
+    for who, promise in facts.promised(JoinedAsOf):
+        yield promise.table, partial(audit_as_of_join, node=who.node, promise=promise)
 
 
 G15 = Guarantee(

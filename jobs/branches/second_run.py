@@ -40,12 +40,14 @@ from ..task.task import Result, Task
 from ..topology.topology import SubTopology, Topology
 
 _PLACES = pa.schema([("partition", pa.int32()), ("offset", pa.int64())]).empty_table()
-_RECORDS = pa.schema([*_PLACES.schema, ("timestamp", pa.int64()), ("key", pa.binary())]).empty_table()
+_RECORDS = pa.schema(
+    [*_PLACES.schema, ("timestamp", pa.int64()), ("key", pa.binary()), ("value", pa.binary())]
+).empty_table()
 _FORWARDED = ("key", "window_start_ms", "window_end_ms", "record_time_ms", "stream_time_ms")
 STATE_SHARE = 16
 """A second run loads at most so many times as many rows of stores as it may take records."""
 
-_OF_STORE = ["timestamp", "key"]
+_OF_STORE = ["timestamp", "key", "value"]
 _ADVANCED = "recorded times, or a clock, made it forward what a second run does not show"
 
 
@@ -199,7 +201,9 @@ class _WatchedRun(TaskRun):
     def __init__(self, topology: Topology, description: TaskDescription, nodes: Collection[str], folder: str) -> None:
         super().__init__(topology, description, None)
         self.exchange = folder
-        self.watched = {node.name: _WatchedNode(node, description) for node in self.sub.nodes if node.name in nodes}
+        self.watched = {
+            node.name: _WatchedNode(node, topology.graph, description) for node in self.sub.nodes if node.name in nodes
+        }
         self.written: dict[str, list[pa.Table]] = {}
         self._begin = 0
 
@@ -254,8 +258,9 @@ class _WatchedRun(TaskRun):
 class _WatchedNode:
     """Rows of one node in one task."""
 
-    def __init__(self, node: Node, description: TaskDescription) -> None:
+    def __init__(self, node: Node, graph: Graph, description: TaskDescription) -> None:
         self.node, self._partition = node, description.partition
+        self._shapes = [graph.nodes[name].shape for name in node.inputs]
         self.inputs: list[pa.Table] = [_RECORDS] * len(node.inputs)
         self.earlier: list[pa.Table] = [_RECORDS] * len(node.inputs)
         self.forwarded: pa.Table = pa.table({})
@@ -265,9 +270,13 @@ class _WatchedNode:
 
     def remember(self, store: StatefulOperator) -> None:
         """What its store has before the increment; the last record has the stream time that it had reached."""
-        reached = store.counters().get("stream_time_ms", NO_TIMESTAMP_MS)
-        moment = pa.table({"timestamp": pa.array([reached]), "key": pa.array([None], pa.binary())})
+        counters = store.counters()
+        reached = counters.get("stream_time_ms", counters.get("store_time_ms", NO_TIMESTAMP_MS))
+        nothing = pa.nulls(1, pa.binary())
+        moment = pa.table({"timestamp": pa.array([reached]), "key": nothing, "value": nothing})
         for slot, kept in enumerate(self.node.records_kept(store.contents())):
+            if "value" not in kept.column_names:
+                kept = kept.append_column("value", pa.nulls(len(kept), pa.binary()))
             records = pa.concat_tables([kept.select(_OF_STORE).cast(moment.schema), moment])
             offset = pa.array(np.arange(-len(records), 0))
             places = {"partition": self._places(len(records)), "offset": offset}
@@ -287,7 +296,7 @@ class _WatchedNode:
         for slot, batch in enumerate(inputs):
             columns = (
                 self._places(len(batch)), pa.array(batch.cause.astype(np.int64) + begin), pa.array(batch.time_ms),
-                self.node.record_keys(batch).cast(pa.binary()),
+                self.node.record_keys(batch).cast(pa.binary()), self._values(slot, batch),
             )  # fmt: skip
             self.inputs[slot] = pa.concat_tables([self.inputs[slot], pa.table(columns, schema=_RECORDS.schema)])
             self.several_of_one |= len(np.unique(batch.cause)) < len(batch)
@@ -296,13 +305,19 @@ class _WatchedNode:
             self._note(zip([names[number] for number in topic.tolist()], offset.tolist(), strict=True))
         rows = output_table(forwarded, chunk) if len(forwarded) else None
         if rows is not None:
-            kept = rows.select([name for name in rows.column_names if name in _FORWARDED])
+            wanted = (*_FORWARDED, "value") if self.node.judged_by_values else _FORWARDED
+            kept = rows.select([name for name in rows.column_names if name in wanted])
             key = pa.chunked_array([forwarded.keys.typed(forwarded.key)])
             kept = kept.set_column(kept.column_names.index("key"), "key", key)
             kept = kept.append_column("cause_offset", pa.array(forwarded.cause.astype(np.int64) + begin))
             kept = kept.append_column("offset", pa.array(np.arange(len(rows)) + len(self.forwarded)))
             kept = kept.append_column("partition", self._places(len(rows)))
             self.forwarded = _together([self.forwarded, kept])
+
+    def _values(self, slot: int, batch: Batch) -> pa.Array:
+        if not self.node.judged_by_values:
+            return pa.nulls(len(batch), pa.binary())
+        return self._shapes[slot].value.encode(batch.value.all()).cast(pa.binary())
 
     def drop(self, dropped: pa.Table, name: str, begin: int) -> None:
         """Refusals of a chunk."""

@@ -117,9 +117,12 @@ def bounds_of(entry: Mapping[str, Any]) -> tuple[int, int] | None:
 class RunsAgain:
     """The part of a Node that is asked when an increment runs a second time, to be judged by what the node got."""
 
+    judged_by_values = False
+    """Not by keys and times alone."""
+
     def records_kept(self, rows: pa.Table) -> tuple[pa.Table, ...]:
-        """By input, the records that it got before, of which its store has ``rows``: timestamp and key as of
-        ``record_keys``. None of any input here.
+        """By input, the records that it got before, of which its store has ``rows``: timestamp, key as of
+        ``record_keys`` and, where it is judged by values, value. None of any input here.
         """
         return ()
 

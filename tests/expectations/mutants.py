@@ -237,6 +237,13 @@ def a_record_is_joined_twice_in_place_of_another(tables: Unpacked) -> None:
     second |= first | {"offset": second["offset"]}
 
 
+@mutant("counted prices", "G15")
+def a_price_to_be_counted_was_another(tables: Unpacked) -> None:
+    """Ann's of 15, which is the newest one for her click of 27."""
+    landed = [row for landing in tables.landings["prices"] for row in landing.rows]
+    next(row for row in landed if row["timestamp"] == 15)["value"] = b"9"
+
+
 @mutant("orders", "G16")
 def an_order_has_a_name_that_its_customer_had(tables: Unpacked) -> None:
     """Bob's, who is BB since time 30."""

@@ -120,6 +120,15 @@ def prices() -> Topology:
     return builder.build()
 
 
+def counted_prices() -> Topology:
+    """Clicks of which some are left out, joined with versions of prices, and counted by what came of it."""
+    builder = StreamsBuilder()
+    table = builder.table("prices", TEXTS, materialized=Materialized.versioned("prices-store", 1000))
+    priced = builder.stream("clicks", TEXTS).filter("value <> '5'").join(table, "left || '@' || right")
+    priced.select_key("split_part(value, '@', 2)").group_by_key().count(Materialized.as_("counts")).to_stream().to("n")
+    return builder.build()
+
+
 def orders() -> Topology:
     """Two tables joined by the customer that an order names."""
     builder = StreamsBuilder()
@@ -212,6 +221,7 @@ PIPELINES = {
     "counted pairs": Pipeline(counted_pairs, {"clicks": CLICKS, "views": VIEWS}),
     "counted finals": Pipeline(counted_finals, {"clicks": CLICKS}),
     "prices": Pipeline(prices, {"prices": PRICES, "clicks": CLICKS}),
+    "counted prices": Pipeline(counted_prices, {"prices": PRICES, "clicks": CLICKS}),
     "orders": Pipeline(orders, {"orders": ORDERS, "customers": CUSTOMERS}),
     "pairs": Pipeline(pairs, {"clicks": CLICKS, "views": VIEWS}),
 }

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from random import Random
 
 import pytest
 
@@ -10,6 +11,7 @@ from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.operators.deduplicate import Deduplicate
 from kstreams_replay.jobs.operators.joins.stream_join import StreamJoin
 from kstreams_replay.jobs.operators.suppress.suppress import Suppress
+from kstreams_replay.jobs.operators.tables.versioned_store import VersionedView
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import JoinWindows, Materialized, StreamsBuilder, Topology
 from kstreams_replay.orchestration.cli.main import main
@@ -17,6 +19,7 @@ from kstreams_replay.orchestration.facts import replay_facts, second_run
 from kstreams_replay.state.node_rows import ROWS_MAX
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.expectations.pipelines import PIPELINES, TEXTS, Pipeline, tape
+from tests.expectations.test_joins_again import priced, random_tape
 from tests.planted import Landed, plant
 
 NAME = "p"
@@ -206,6 +209,38 @@ def test_a_final_result_in_the_middle_that_is_lost_on_its_way_is_missed(tmp_path
 
     assert [each.answer for each in got].count("false") == 1
     assert {name for each in got for name in each.broken} == {"expect_windows_to_wait_or_leave"}
+
+
+@pytest.mark.guarantee("G15")
+@pytest.mark.parametrize("kind", ["inner", "left"])
+def test_joins_of_random_tapes_below_a_step_are_what_they_are_when_joined_again(tmp_path, kind):
+    seed = Random().randrange(10**9)
+    dice = Random(seed)
+    history_ms, tapes = dice.choice([10, 1000]), {name: random_tape(dice, 25) for name in ("clicks", "prices")}
+    topology = priced(kind, history_ms=history_ms, step=True)
+
+    got = of_pipeline(Pipeline(lambda: topology, tapes, slice=11), str(tmp_path), "G15")
+
+    assert [(seed, each.reason, each.witnesses) for each in got if each.answer != "true"] == []
+    assert sum(each.rows for each in got) > 0
+
+
+@pytest.mark.guarantee("G15")
+def test_a_table_in_the_middle_that_answers_of_a_later_time_is_found(tmp_path, monkeypatch):
+    """
+    The click of 7 comes when the price is 3 already; it was 1 then.
+    """
+    get = VersionedView.get
+    monkeypatch.setattr(VersionedView, "get", lambda self, asking, keys, as_of_ms=None: get(self, asking, keys))
+    tapes = {
+        "prices": tape(("ann", "1", 5), ("ann", "3", 15), ("ann", "9", 99)),
+        "clicks": tape(("ann", "a", 20), ("ann", "b", 7), ("ann", "c", 100)),
+    }
+
+    (got,) = of_pipeline(replace(PIPELINES["counted prices"], tapes=tapes, slice=9), str(tmp_path), "G15")
+
+    assert (got.answer, got.broken) == ("false", ("expect_versions_as_of_times",))
+    assert [row["timestamp"] for row in got.witnesses] == [7]
 
 
 def of_pipeline(one: Pipeline, folder: str, guarantee: str) -> list[Verdict]:

@@ -36,6 +36,7 @@ class StreamTableJoinNode(Node):
     semantics: str = "kafka"
 
     operator = ".stream_table_join:build"
+    judged_by_values = True
     puts_for_table = True
 
     @property
@@ -70,8 +71,9 @@ class StreamTableJoinNode(Node):
         elif not outputs:
             why_not = "no output has its rows as they are"
         joined = joined_values(graph.parent(self).shape, graph.nodes[self.reads[0]].shape.value, self.joiner)
+        node = self.reads[0] if self.grace_ms is None else ""
         for output in outputs if not why_not else (TableName.state(spec.name),):
-            yield JoinedAsOf(output, left, right, self.kind == "left", spec.history_retention_ms, joined, why_not)
+            yield JoinedAsOf(output, left, right, self.kind == "left", spec.history_retention_ms, joined, why_not, node)
 
     def waits_until(self, rows: pa.Table) -> pa.Array | None:
         return None if self.grace_ms is None else pc.add(rows["record_time_ms"], self.grace_ms)

@@ -3,6 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ....state.buffers import only_chunk
 from ...functions.expressions import Call, Expression, Struct
 from ...graph.graph import Graph, Node
 from ...graph.table_traits import send_old
@@ -13,7 +18,23 @@ class TableNode(Node):
     """A topic, a stream (to_table) or a response of a foreign-key join read as a table (KTableSource)."""
 
     operator = ".table_source:build"
-    is_table_of_records = True
+    is_table_of_records = judged_by_values = True
+
+    def records_kept(self, rows: pa.Table) -> tuple[pa.Table, ...]:
+        """Versions by time, and a tombstone where one ends: before the version that begins there, if there is one."""
+        if "valid_from_ms" not in rows.column_names:
+            return ()
+        ended = rows.filter(pc.is_valid(rows["valid_to_ms"]))
+        none = pa.nulls(len(ended), pa.binary())
+        ends = pa.table({"timestamp": ended["valid_to_ms"], "key": self._keys(ended), "value": none})
+        values = self.shape.value.encode(only_chunk(rows, "value")).cast(pa.binary())
+        begins = pa.table({"timestamp": rows["valid_from_ms"], "key": self._keys(rows), "value": values})
+        found = pa.concat_tables([ends, begins])
+        order = np.argsort(found["timestamp"].to_numpy(), kind="stable")
+        return (found.take(pa.array(order)),)
+
+    def _keys(self, rows: pa.Table) -> pa.Array:
+        return self.shape.key.encode(only_chunk(rows, "key")).cast(pa.binary())
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
