@@ -183,11 +183,19 @@ _MODULES: dict[str, str] = {
 }
 """Where each name of the face is."""
 
+_SAID_OTHERWISE = {
+    "EmitStrategy": 'emit_strategy("on_window_close") or emit_strategy("on_window_update") of the windowed stream',
+    "Serdes": "Serde.string(), Serde.long() and so on",
+}
+"""Classes of Kafka's that are none here."""
+
 __all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    """A name of the face, loaded now."""
+    """A name of the face, loaded now. ImportError, which Python shows as it is, for a class that Kafka has there."""
+    if name in _SAID_OTHERWISE:
+        raise ImportError(f"kstreams_replay has no {name!r}; write {_SAID_OTHERWISE[name]}")
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(import_module(_MODULES[name], __name__), name)

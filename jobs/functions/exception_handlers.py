@@ -31,6 +31,11 @@ _ADVICE = {
     "statestore.cache.max.bytes": "there are no record caches; suppress() holds updates back, by the records' times",
 }
 """Of Kafka's settings that change results, what to use here instead."""
+_AS_HERE: dict[str, tuple[Any, ...]] = {
+    "topology.optimization": ("none", "reuse.ktable.source.topics"),
+    "statestore.cache.max.bytes": (0,),
+}
+"""Of those, values with which Kafka Streams gives what is given here."""
 _OLD_NAMES = {f"default.{name}": name for name in (DESERIALIZATION, PRODUCTION)}
 """Names that Kafka 4 still takes."""
 
@@ -124,7 +129,8 @@ class ExceptionHandlers:
 
 def exception_handlers(config: Mapping[str, Any] | None) -> ExceptionHandlers:
     """Those that ``config`` has, by Kafka's names: a class or an object of this module, the name of Kafka's class, or a
-    callable of (context, record, exception), also as a class whose ``handle`` is one.
+    callable of (context, record, exception), also as a class whose ``handle`` is one. Other settings of Kafka Streams
+    are taken where they say what is done here anyway, such as ``topology.optimization`` "none".
 
     Raises ConfigError for other names in ``config``, and for what is no handler.
     """
@@ -133,6 +139,8 @@ def exception_handlers(config: Mapping[str, Any] | None) -> ExceptionHandlers:
         raise ConfigError("StreamsBuilder config", expected, repr(config), next_step)
     found: dict[str, Handler] = {}
     for name, value in (config or {}).items():
+        if value in _AS_HERE.get(name, ()):
+            continue
         known = _OLD_NAMES.get(name, name)
         if known not in (PROCESSING, DESERIALIZATION, PRODUCTION):
             raise _unknown(name)

@@ -5,9 +5,11 @@ Rule: ``decode(encode(values))`` gives ``values`` back, and bytes that a Kafka c
 a silent null: they are flagged, with a sentence, and end as dead letters.
 """
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,8 +33,31 @@ PythonValues = list[Any]
 _Id = int
 
 
+_KAFKA_NAMES = {
+    "Integer": "int",
+    "ByteArray": "bytes",
+    "ListSerde": "list",
+    "serdeFrom": "of",
+    "timeWindowedSerdeFrom": "time_windowed",
+    "sessionWindowedSerdeFrom": "session_windowed",
+}
+"""Methods of Kafka's Serdes whose names are not the same in small letters."""
+
+
+class _Hinting(type):
+    """The class itself, asked for a name that it does not have: ``Serde.String``."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(cls, name: str) -> Any:
+            known = [one for one in dir(cls) if not one.startswith("_")]
+            snake = _KAFKA_NAMES.get(name) or re.sub(r"(?<=[a-z])([A-Z])", r"_\1", name).lower()
+            near = [snake] if snake in known else get_close_matches(snake, known, n=1, cutoff=0.6)
+            raise AttributeError(f"Serde has no {name!r}" + "".join(f"; write Serde.{one}(…)" for one in near))
+
+
 @dataclass(frozen=True, slots=True)
-class Serde:
+class Serde(metaclass=_Hinting):
     """How a key or value is read from bytes and written. Frozen and picklable; two serdes are equal when they read and
     write the same bytes as the same type. ``codec``: what reads and writes; ``Serde.string()`` and so on choose it.
     """

@@ -304,7 +304,8 @@ def test_a_step_with_dead_letters_of_its_own_does_not_ask_the_handler():
             "the tables dropped and dead_letter have the records that",
         ),
         ({"topology.optimization": "all"}, "share a repartition by stream.repartition"),
-        ({"statestore.cache.max.bytes": 0}, "there are no record caches; suppress"),
+        ({"topology.optimization": "single.store.self.join"}, "a topology runs as it is written"),
+        ({"statestore.cache.max.bytes": 10}, "there are no record caches; suppress"),
         ({"num.stream.threads": 2}, "what else configures an application has no meaning in a replay"),
         ({PROCESSING: "IgnoreEverything"}, "got 'IgnoreEverything'; name one of these"),
         ({PROCESSING: lambda record: CONTINUE}, r"a callable of \(context, record, exception\)"),
@@ -315,6 +316,12 @@ def test_a_step_with_dead_letters_of_its_own_does_not_ask_the_handler():
 def test_what_is_no_handler_is_refused_when_the_builder_is_made(config, said):
     with pytest.raises(ConfigError, match=said):
         StreamsBuilder(config=config)
+
+
+def test_settings_that_say_what_is_done_anyway_are_taken():
+    settings = {"topology.optimization": "none", "statestore.cache.max.bytes": 0}
+    assert len(piped(numbers(LogAndContinueExceptionHandler, **settings)).read_outputs("numbers")) == 5
+    StreamsBuilder(config={"topology.optimization": "reuse.ktable.source.topics"})
 
 
 def test_a_class_with_kafkas_method_is_a_handler():

@@ -13,6 +13,7 @@ from kstreams_replay import (
     Materialized,
     Produced,
     Repartitioned,
+    Serde,
     SessionWindows,
     SlidingWindows,
     StreamsBuilder,
@@ -208,6 +209,10 @@ def test_sql_that_is_too_deep_is_told_so():
             "KTable has no 'emit_strategy'; write emit_strategy(",
         ),
         (lambda: stream().count, "KStream has no 'count'; write count() of a grouped stream or table: group_by_key()"),
+        (lambda: Serde.String(), "Serde has no 'String'; write Serde.string(…)"),
+        (lambda: Serde.ByteBuffer(), "Serde has no 'ByteBuffer'; write Serde.byte_buffer(…)"),
+        (lambda: Serde.Integer(), "Serde has no 'Integer'; write Serde.int(…)"),
+        (lambda: Serde.strng(), "Serde has no 'strng'; write Serde.string(…)"),
         (lambda: fold.avg, "fold has no 'avg'; write fold.mean(of)"),
         (lambda: fold.maxBy, "fold has no 'maxBy'; Kafka's maxBy is max_by here"),
     ],
@@ -224,7 +229,18 @@ def test_a_name_that_nothing_comes_near_is_an_attribute_error_without_advice():
     assert not hasattr(stream(), "xyzzy")
 
 
-@pytest.mark.parametrize("thing", [TimeWindows.of_size(5), Materialized.as_("a"), Consumed(STRING, LONG)], ids=str)
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("Serdes", "write Serde.string()"), ("EmitStrategy", r'write emit_strategy\("on_window_close"\)')],
+)
+def test_a_class_that_only_kafka_has_is_told_what_to_write_by_the_import(name, said):
+    with pytest.raises(ImportError, match=said):
+        exec(f"from kstreams_replay import {name}")
+
+
+@pytest.mark.parametrize(
+    "thing", [Serde.string(), TimeWindows.of_size(5), Materialized.as_("a"), Consumed(STRING, LONG)], ids=str
+)
 def test_what_configures_a_call_is_copied_and_pickled_as_ever(thing):
     assert copy.deepcopy(thing) == pickle.loads(pickle.dumps(thing)) == thing
 
