@@ -161,7 +161,9 @@ class JoinedAsOf:
     joined: JoinedValues | None = field(default=None, compare=False)
     why_not: str = ""
     table_node: str = ""
-    """The node of the table, whose inputs a second run shows; "" where that would not say when a record was joined."""
+    """The node of the table, whose inputs a second run shows; "" where these are not what the table has, or where they
+    would not say when a record was joined.
+    """
 
 
 @dataclass(frozen=True, slots=True)

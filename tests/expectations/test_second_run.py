@@ -243,6 +243,30 @@ def test_a_table_in_the_middle_that_answers_of_a_later_time_is_found(tmp_path, m
     assert [row["timestamp"] for row in got.witnesses] == [7]
 
 
+@pytest.mark.guarantee("G15")
+def test_a_table_that_an_operator_makes_is_not_judged_by_what_that_operator_got(tmp_path):
+    """
+    The versions of the joined table are what its join forwards, not the records of either side.
+    """
+    builder = StreamsBuilder()
+    sides = [builder.table(name, TEXTS) for name in ("prices", "clicks")]
+    versioned = Materialized.versioned("both-store", 1000)
+    both = sides[0].join(sides[1], "left || '&' || right", materialized=versioned)
+    builder.stream("asked", TEXTS).join(both, "left || '@' || right").to("answered")
+    topology = builder.build()
+    tapes = {
+        "prices": tape(("ann", "1", 1), ("ann", "3", 9)),
+        "clicks": tape(("ann", "a", 2), ("ann", "b", 9)),
+        "asked": tape(("ann", "?", 3), ("ann", "?", 9)),
+    }
+
+    got = of_pipeline(Pipeline(lambda: topology, tapes, slice=9), str(tmp_path), "G15")
+
+    assert {(each.answer, each.reason) for each in got} == {
+        ("unchecked", "no table has the values that the join reads")
+    }
+
+
 def of_pipeline(one: Pipeline, folder: str, guarantee: str) -> list[Verdict]:
     """Verdicts of one guarantee on every increment of a pipeline."""
     warehouse = Warehouse(folder)

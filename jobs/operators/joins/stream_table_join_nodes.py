@@ -71,9 +71,12 @@ class StreamTableJoinNode(Node):
         elif not outputs:
             why_not = "no output has its rows as they are"
         joined = joined_values(graph.parent(self).shape, graph.nodes[self.reads[0]].shape.value, self.joiner)
-        node = self.reads[0] if self.grace_ms is None else ""
+        is_seen = self.grace_ms is None and graph.nodes[self.reads[0]].is_table_of_records
+        table = self.reads[0] if is_seen else ""
         for output in outputs if not why_not else (TableName.state(spec.name),):
-            yield JoinedAsOf(output, left, right, self.kind == "left", spec.history_retention_ms, joined, why_not, node)
+            yield JoinedAsOf(
+                output, left, right, self.kind == "left", spec.history_retention_ms, joined, why_not, table
+            )
 
     def waits_until(self, rows: pa.Table) -> pa.Array | None:
         return None if self.grace_ms is None else pc.add(rows["record_time_ms"], self.grace_ms)
