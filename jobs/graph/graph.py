@@ -117,6 +117,10 @@ class Node(TakesLateRecords, TouchesTopics, RunsAgain):
     def check_beside(self, other: "Node") -> None:
         """Raises TopologyError when both cannot be in one graph."""
 
+    def with_windows_in_keys(self, above: "Node") -> "Node | None":
+        """A repartition table of windowed keys below ``above``, which puts windows into keys; None for all else."""
+        return None
+
     def table(self, graph: "Graph") -> str | None:
         """The table that has its records or its state, as the ledger calls it: "state/x", "outputs/y"; or None."""
         return None if (store := graph.store_of(self)) is None else TableName.state(store)

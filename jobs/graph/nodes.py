@@ -4,7 +4,7 @@ Owns sources, sinks, repartition tables, global tables, and the change of a tabl
 """
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -168,6 +168,16 @@ class RepartitionNode(Node):
     def has_partitioner(self) -> bool:
         return False
 
+    def with_windows_in_keys(self, above: Node) -> Node | None:
+        if self.shape.window is None:
+            return None
+        made = replace(self, inputs=(above.name,), shape=above.shape)
+        return made if self.shape.window == "session" else made.of_time_windows()
+
+    def of_time_windows(self) -> "RepartitionNode":
+        """The same of keys with the end and start of a time window behind them."""
+        return TimeWindowsRepartitionNode(**vars(self))
+
     @property
     def has_places_of_table(self) -> bool:  # type: ignore[override]
         return not self.is_ours
@@ -223,6 +233,9 @@ class PartitionedNode(RepartitionNode):
         """Nothing of where a record is, nor of how often."""
         yield Repartitioned(self.table(graph), by_key=False, at_most_one=False)
 
+    def of_time_windows(self) -> RepartitionNode:
+        return PartitionedTimeWindowsNode(**vars(self))
+
     def partitions_of(self, key: Any, value: Any, partitions: int) -> list[int] | None:
         """Ascending, each once. Raises TaskFailed when the partitioner fails, and for what is no partition."""
         try:
@@ -256,17 +269,33 @@ class WindowedRepartitionNode(RepartitionNode):
         yield Repartitioned(self.table(graph), by_key=False, at_most_one=self.makes_at_most_one(graph))
 
 
+def _without_end(keys: pa.BinaryArray) -> pa.BinaryArray:
+    """Of keys of time windows with end and start behind them what Kafka writes, which has no end."""
+    start = pc.binary_slice(keys, -LONG_BYTES)
+    return pc.binary_join_element_wise(pc.binary_slice(keys, 0, -2 * LONG_BYTES), start, pa.scalar(b"", pa.binary()))
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PartitionedTimeWindowsNode(PartitionedNode):
-    """As ``PartitionedNode``, of keys of time windows with end and start behind them: where the partitioner says
-    nothing, the hash is of what Kafka writes, which has no end.
+class TimeWindowsRepartitionNode(RepartitionNode):
+    """A repartition table of keys of time windows, each in the partition of what Kafka writes (KStream.repartition,
+    which unlike a sink has no WindowedStreamPartitioner).
     """
 
     def hashed(self, keys: pa.BinaryArray) -> pa.BinaryArray:
-        start = pc.binary_slice(keys, -LONG_BYTES)
-        return pc.binary_join_element_wise(
-            pc.binary_slice(keys, 0, -2 * LONG_BYTES), start, pa.scalar(b"", pa.binary())
-        )
+        return _without_end(keys)
+
+    def promises(self, graph: Graph) -> Iterable[Promise]:
+        yield Repartitioned(self.table(graph), by_key=False, at_most_one=self.makes_at_most_one(graph))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PartitionedTimeWindowsNode(PartitionedNode):
+    """As ``PartitionedNode``, of keys of time windows, hashed as those of ``TimeWindowsRepartitionNode`` where the
+    partitioner says nothing.
+    """
+
+    def hashed(self, keys: pa.BinaryArray) -> pa.BinaryArray:
+        return _without_end(keys)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

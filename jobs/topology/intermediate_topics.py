@@ -1,11 +1,11 @@
 """Topics with partitions of their own: those that a topology both writes and reads (Kafka's intermediate topics), and
 outputs whose ``to()`` says partitions or a partitioner.
 
-Owns the graph that runs where there are some. Rule: such a topic is a repartition table under the user's name, ordered
-by cause and with offsets of its own, so that cuts change nothing. Its readers run after all its writers. Its records
-are an output as well, in their order in the topic. In the table a windowed key has its window in its bytes. The topic
-has the partitions of a repartition table, not of who wrote it. The graph that the DSL built stays as it is: it is what
-Kafka describes.
+Owns the graph that runs, where there are some or where windowed keys are repartitioned. Rule: such a topic is a
+repartition table under the user's name, ordered by cause and with offsets of its own, so that cuts change nothing. Its
+readers run after all its writers. Its records are an output as well, in their order in the topic. In the table a
+windowed key has its window in its bytes. The topic has the partitions of a repartition table, not of who wrote it. The
+graph that the DSL built stays as it is: it is what Kafka describes.
 """
 
 import copy
@@ -31,6 +31,11 @@ from ..operators.stateless_nodes import MergeNode, WindowInKeyNode, WindowOfKeyN
 
 Writers = dict[str, list[Node]]
 """Sinks by topic."""
+
+
+def running(graph: Graph) -> Graph:
+    """What runs of the ``graph`` that the DSL built; raises what ``connected`` raises."""
+    return _with_windows_in_keys(connected(graph))
 
 
 def connected(graph: Graph) -> Graph:
@@ -188,6 +193,29 @@ def _running(nodes: list[Node], writers: Writers) -> Iterator[Node]:
                 above = _made(node.name, "windows")
                 yield WindowOfKeyNode(name=above, inputs=(node.name,), shape=node.shape)
             yield SinkNode(name=_made(node.name, "output"), inputs=(above,), shape=node.shape, topic=topic)
+
+
+def _with_windows_in_keys(graph: Graph) -> Graph:
+    """``graph``, whose repartition tables have windowed keys with their windows in the keys' bytes."""
+    made, nodes, below = copy.copy(graph), dict[str, Node](), dict[str, str]()
+    made.ranks = {name: rank for rank, name in enumerate(graph.nodes)} | graph.ranks
+    for node in graph.nodes.values():
+        if below:
+            node = replace(node, inputs=tuple(below.get(name, name) for name in node.inputs))
+        if node.shape.window is None:
+            nodes[node.name] = node
+            continue
+        above = WindowInKeyNode(name=_made(node.name, "keys"), inputs=node.inputs, shape=_plain(node.shape))
+        table = node.with_windows_in_keys(above)
+        if table is None:
+            nodes[node.name] = node
+            continue
+        windows = WindowOfKeyNode(name=_made(node.name, "windows"), inputs=(node.name,), shape=node.shape)
+        made.ranks |= {above.name: made.ranks[node.inputs[0]], windows.name: made.ranks[node.name]}
+        nodes |= {one.name: one for one in (above, table, windows)}
+        below[node.name] = windows.name
+    made.nodes = nodes
+    return made if below else graph
 
 
 def _plain(shape: Shape) -> Shape:

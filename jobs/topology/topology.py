@@ -22,7 +22,7 @@ from ..operators.aggregates.aggregate_nodes import AggregateNode
 from ..operators.suppress.suppress_node import SuppressNode
 from . import processor_topology
 from .describe import describe, settings
-from .intermediate_topics import connected
+from .intermediate_topics import running
 from .topic_patterns import awaits_topics, check_patterns, reading
 
 _TASKS_MAX = 2**20
@@ -185,7 +185,7 @@ class Topology(Hinting):
                 raise TopologyError("topology", "at least one source", "none", next_step)
             self._own.check_stores()
             check_patterns(self._own)
-            graph = connected(self._own)
+            graph = running(self._own)
             self._settled = _Settled(self._own, graph, _in_order(_parts(graph)), awaits_topics(nodes))
         return self._settled
 

@@ -80,13 +80,16 @@ def test_records_are_sent_to_where_kafka_sends_them(tmp_path):
 WINDOWS = {"time": TimeWindows.of_size(10), "session": SessionWindows.with_inactivity_gap(5)}
 
 
-def windows_sent_here(path, kind, partitions, told):
+def windows_sent_here(path, kind, partitions, told, *, way="to"):
     """As ``sent_here``, of the windows of two records of each key, which are 3 ms apart."""
     builder = StreamsBuilder()
     windowed = builder.stream("in", Consumed(TEXT, TEXT)).group_by_key().windowed_by(WINDOWS[kind])
     stream = windowed.reduce(lambda one, other: other).to_stream()
     partitioner = None if told[0][1] == "none" else as_told
-    stream.to("out", partitioner=partitioner, partitions=partitions)
+    if way == "repartition":
+        stream.repartition(partitioner=partitioner, partitions=partitions).to("out")
+    else:
+        stream.to("out", partitioner=partitioner, partitions=partitions)
     warehouse = Warehouse(path)
     records = [(10 * n + later, key, answer) for n, (key, answer) in enumerate(told) for later in (0, 3)]
     plant(warehouse, "in", [Landed(0, key.encode(), answer.encode(), t) for t, key, answer in records], partitions=1)
@@ -98,16 +101,19 @@ def windows_sent_here(path, kind, partitions, told):
     return [",".join(found.get(number, ["dropped"])) for number in range(len(told))]
 
 
+@pytest.mark.parametrize("way", ["to", "repartition"])
 @pytest.mark.parametrize("has_partitioner", [True, False])
 @pytest.mark.parametrize("kind", WINDOWS)
-def test_windowed_keys_are_sent_to_where_kafka_sends_them(tmp_path, kind, has_partitioner):
+def test_windowed_keys_are_sent_to_where_kafka_sends_them(tmp_path, kind, has_partitioner, way):
+    """A repartition without a partitioner has none in Kafka, either: it goes by the serialized key."""
     generator, partitions = random.Random(slice_number()), 4
     answers = ["-", "-", "0", "1,3", ""] if has_partitioner else ["none"]
     told = [(f"key {generator.randrange(10**9)}", generator.choice(answers)) for _ in range(60)]
     behind = 10 if kind == "time" else 3
-    cases = [(partitions, *one, kind, 10 * number, 10 * number + behind) for number, one in enumerate(told)]
+    asked = [(key, "-" if (way, answer) == ("repartition", "none") else answer) for key, answer in told]
+    cases = [(partitions, *one, kind, 10 * number, 10 * number + behind) for number, one in enumerate(asked)]
 
-    assert windows_sent_here(tmp_path, kind, partitions, told) == by_kafka(cases)
+    assert windows_sent_here(tmp_path, kind, partitions, told, way=way) == by_kafka(cases)
 
 
 @pytest.mark.parametrize("answer", ["3", "-1", "0,3"])

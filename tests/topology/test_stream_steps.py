@@ -114,7 +114,6 @@ def test_a_step_that_cannot_work_is_refused(call, want):
 @pytest.mark.parametrize(
     ("call", "purpose"),
     [
-        (lambda: windowed().repartition(), "repartition by"),
         (lambda: windowed().to_table(), "make a table of"),
         (lambda: windowed().deduplicate_by_key(5), "deduplicate by"),
         (lambda: windowed().deduplicate("value", 5), "deduplicate"),

@@ -260,7 +260,7 @@ class KStream(Hinting):
         partitioner: Partitioner | None = None,
     ) -> "KStream":
         """The same records through a repartition table of ``partitions`` partitions, as many as the input has if not
-        given. TopologyError for a windowed key and for fewer than 1 partition.
+        given. A windowed key goes by its bytes, window and all. TopologyError for fewer than 1 partition.
 
         ``partitioner``: a pure function of (topic, key, value, number of partitions), Kafka's StreamPartitioner. It
         gives the partition of a record, from 0, several in a set, or None for that of the key. A record with an empty
@@ -274,7 +274,6 @@ class KStream(Hinting):
             tea: 2 at 61000
         """
         name = self.graph.next_name("KSTREAM-REPARTITION-") if name is None else check_name(name)
-        plain_key(self.shape, self.node.name, "repartition by")
         check_partitions(name, partitioner, partitions)
         table = repartitioned(self.graph, self.node, name, partitions=partitions)
         return KStream(self.graph, partition_by(self.graph, table, partitioner))
