@@ -36,7 +36,7 @@ from tests.growth.growth_tapes import STEP_MS, ColumnDriver, Records, hot, hot_t
 
 pytestmark = pytest.mark.slow
 
-FEW, TIMES, BOUND, RUNS = 20_000, 8, 24, 3
+FEW, TIMES, BOUND, RUNS = 10_000, 8, 24, 3
 FOREVER = 10**12
 LONG, STRING = Serde.long(), Serde.string()
 LONGS = Consumed(STRING, LONG)

@@ -32,8 +32,21 @@ class Folds {
         }
         List<Object> values = values((String) aggregate);
         if (sign == '+') values.add(value);
-        else values.remove(value);
+        else values.stream().filter(kept -> taken(function, kept).equals(taken(function, value))).findFirst()
+            .ifPresent(values::remove);
         return values.stream().map(v -> (v instanceof Long ? "L" : "S") + v + END).collect(Collectors.joining());
+    }
+
+    /** What the fold takes of a value: values that agree in it cannot be told apart. */
+    static Object taken(String function, Object value) {
+        switch (Functions.argument(function)) {
+            case "min":
+            case "max": return Functions.num(value);
+            case "any_even": return Functions.test("value_even", null, value);
+            case "least":
+            case "top2": return List.of(Functions.num(value), Functions.str(value));
+        }
+        return Functions.str(value);
     }
 
     static List<Object> values(String bag) {
