@@ -12,6 +12,7 @@ from ...state.buffers import is_valid, only_chunk
 from ...state.records.batches import NO_OFFSET, Batch, Values
 from ...state.records.keys import Keys
 from ...state.serdes import Serde
+from ...state.serdes.confluent_head import VALUE_HEADER, with_header_ids
 from ...state.times import NO_TIMESTAMP_MS
 from ..graph.graph import Node
 from ..tape.task_input import Input, integers
@@ -31,12 +32,21 @@ class Decoder:
         self._shared.append((serde, Keys(serde)))
         return self._shared[-1][1]
 
+    @staticmethod
+    def _values(source: Node, table: pa.Table) -> pa.Array:
+        """Values behind the ids of their schemas, which landed records may have in a header."""
+        values = only_chunk(table, "value")
+        is_landed = source.landed_topic is not None and "headers" in table.column_names
+        if not (is_landed and source.shape.value.codec.has_schema_id):
+            return values
+        return with_header_ids(values, only_chunk(table, "headers"), VALUE_HEADER)
+
     def decode(self, source: Node, table: pa.Table, rows: np.ndarray) -> tuple[Batch, np.ndarray, dict[int, str]]:
         """All records of one source, which of them cannot be read, and why."""
         keys = self.keys_of(source.shape.key)
         codes = keys.intern_records(only_chunk(table, "key"))
         bad_codes = keys.undecodable()
-        decoded = source.shape.value.decode(only_chunk(table, "value"))
+        decoded = source.shape.value.decode(self._values(source, table))
         old = old_of(table, source.shape.value)
         bad = keys.is_undecodable(codes) | decoded.bad
         reasons = {

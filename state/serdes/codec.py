@@ -64,6 +64,11 @@ class Codec(ABC):
         return False
 
     @property
+    def has_schema_id(self) -> bool:
+        """Whether the bytes begin with the id of their schema, which a header may hold instead."""
+        return False
+
+    @property
     def is_canonical(self) -> bool:
         """Whether a value has one form in bytes only, so that equal keys have equal bytes."""
         return True

@@ -1,4 +1,5 @@
-"""Confluent's wire format: the byte 0, a schema id as 4 bytes, big-endian, then the value.
+"""Confluent's wire format: the byte 0, a schema id as 4 bytes, big-endian, then the value. Newer serializers put a head
+into a header instead: the byte 1 and the schema's GUID of 16 bytes.
 
 Owns the head of the bytes, and the serde of JSON and Protocol Buffers behind one. Rule: a record is bad when its bytes
 do not begin with 0, or when its id is none of those that are read. Behind the id of Protocol Buffers is where the
@@ -9,6 +10,7 @@ byte 0.
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +20,8 @@ from ..buffers import binary_view, is_valid
 from ..errors import ConfigError
 from .codec import Codec, Decoded
 
-HEAD_BYTES = 5
+HEAD_BYTES, GUID_HEAD_BYTES = 5, 17
+VALUE_HEADER = "__value_schema_id"
 ID_MAX = _LENGTH_MAX = 2**31 - 1
 
 
@@ -118,6 +121,52 @@ def _varint(number: int) -> bytes:
         found.append(number & 127 | 128)
         number >>= 7
     return bytes([*found, number])
+
+
+def with_header_ids(binary: pa.BinaryArray, headers: pa.ListArray, name: str) -> pa.BinaryArray:
+    """Rows with what the last header ``name`` of each holds in front of them, as a head; a header that holds none is
+    there alone, and so is bad. A null row stays null (DualSchemaIdDeserializer).
+    """
+    names, contents = headers.flatten().flatten()
+    is_named = pc.fill_null(pc.equal(names, name), False).to_numpy(zero_copy_only=False)
+    if not is_named.any():
+        return binary
+    last = np.full(len(binary), -1, np.int64)
+    last[pc.list_parent_indices(headers).to_numpy()[is_named]] = np.flatnonzero(is_named)
+    ids = contents.cast(pa.binary()).take(pa.array(last, mask=last < 0))
+    length, binary = pc.binary_length(ids), binary.cast(pa.binary())
+    is_head = pc.or_(
+        pc.and_(pc.starts_with(ids, b"\0"), pc.equal(length, HEAD_BYTES)),
+        pc.and_(pc.starts_with(ids, b"\1"), pc.equal(length, GUID_HEAD_BYTES)),
+    )
+    whole = pc.binary_join_element_wise(ids, binary, pa.scalar(b"", pa.binary()))
+    alone = pc.binary_slice(ids, 0, HEAD_BYTES - 1)
+    found = pc.coalesce(pc.if_else(is_head, whole, alone), binary)
+    return pc.if_else(pc.is_valid(binary), found, pa.scalar(None, pa.binary()))
+
+
+def guid_of(one: object) -> str | None:
+    """A GUID as a registry writes it; None for what is none."""
+    try:
+        return str(UUID(one)) if isinstance(one, str) else None
+    except ValueError:
+        return None
+
+
+def head_of(one: int | str) -> bytes:
+    """What is in front of a value whose schema has this id, or this GUID."""
+    return b"\1" + UUID(one).bytes if isinstance(one, str) else b"\0" + one.to_bytes(4, "big")
+
+
+def guids(data: np.ndarray, offsets: np.ndarray, has_none: np.ndarray) -> list[tuple[str, np.ndarray]]:
+    """Each GUID that rows begin with, and which; ``has_none``: rows without an id."""
+    begins = offsets[:-1]
+    rows = np.flatnonzero(has_none & (np.diff(offsets) >= GUID_HEAD_BYTES))
+    rows = rows[data[begins[rows]] == 1]
+    if not len(rows):
+        return []
+    found, which = np.unique(data[begins[rows][:, None] + np.arange(1, GUID_HEAD_BYTES)], axis=0, return_inverse=True)
+    return [(str(UUID(bytes=guid.tobytes())), rows[which.ravel() == number]) for number, guid in enumerate(found)]
 
 
 def heads(data: np.ndarray, offsets: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, dict[int, str]]:

@@ -206,8 +206,8 @@ class Serde(metaclass=_Hinting):
     def confluent_avro(
         schema: object,
         *,
-        ids: Mapping[_Id, object] | None = None,
-        write_id: _Id | None = None,
+        ids: Mapping[Any, object] | None = None,
+        write_id: _Id | str | None = None,
         references: tuple[object, ...] = (),
     ) -> "Serde":
         """Avro as Confluent's KafkaAvroSerializer writes it: the byte 0, the writer's schema id, the record.
@@ -215,7 +215,9 @@ class Serde(metaclass=_Hinting):
         ``schema``: the reader's; ``ids``: the schemas that a topic's records were written with, by id, or those that
         were kept (``kept_schemas`` in state/serdes/avro/kept_schemas.py). ``write_id``: the id of ``schema`` itself, if
         it is not among them; ``references``: schemas whose names ``schema`` uses. Records of another id are dead
-        letters. ConfigError for an id that is none, and where there is no id to write with.
+        letters. Of a value the id may be in the header ``__value_schema_id``, as Confluent's HeaderSchemaIdSerializer
+        puts a GUID there: ``ids`` has GUIDs as texts. ConfigError for an id that is none, and where there is none to
+        write with.
 
             Serde.confluent_avro(Path("order.avsc"), ids={7: Path("order-1.avsc"), 12: Path("order.avsc")})
         """

@@ -1,8 +1,8 @@
 """Avro in Confluent's wire format: the writer's schema is named by an id in each record.
 
 Owns the head of the bytes: the byte 0, the id as 4 bytes, big-endian, then Avro's encoding (KafkaAvroSerializer). Rule:
-every id of a topic is read with its own schema to the reader's. A record is bad when the schema of its id is not given,
-or when its bytes do not begin with 0.
+every id of a topic, or GUID behind a byte 1, is read with its own schema to the reader's. A record is bad when the
+schema of its id is not given, or when its bytes begin otherwise.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ import pyarrow as pa
 from ...buffers import binary_view, is_valid
 from ...errors import ConfigError
 from ..codec import Decoded
-from ..confluent_head import HEAD_BYTES, heads, is_id
+from ..confluent_head import GUID_HEAD_BYTES, HEAD_BYTES, guid_of, guids, head_of, heads, is_id
 from .avro_codec import AvroCodec, ReaderColumns, fingerprint, program, reading, schema_text
 from .decoding import decode
 from .encoding import encode
@@ -25,11 +25,13 @@ _PLACE = "Serde.confluent_avro"
 
 @dataclass(frozen=True, slots=True)
 class ConfluentAvroCodec(ReaderColumns):
-    """``reader``: normal text; ``writers``: (id, normal text) by rising id; ``write_id``: of the reader's schema."""
+    """``reader``: normal text; ``writers``: (id, normal text) by rising id, GUIDs behind; ``write_id``: of the reader's
+    schema.
+    """
 
     reader: str
-    writers: tuple[tuple[int, str], ...]
-    write_id: int
+    writers: tuple[tuple[int | str, str], ...]
+    write_id: int | str
 
     @property
     def plain(self) -> AvroCodec:
@@ -42,20 +44,28 @@ class ConfluentAvroCodec(ReaderColumns):
         known = fingerprint(repr(self.writers))
         return f"confluent_{self.plain.name[:-1]}, id {self.write_id}, {len(self.writers)} schemas {known})"
 
+    @property
+    def has_schema_id(self) -> bool:
+        return True
+
     def decode(self, binary: pa.BinaryArray) -> Decoded:
         view, valid = binary_view(binary), is_valid(binary)
         ids, reasons = heads(view.data, view.offsets, valid)
         known, parts, rows = dict(self.writers), [], []
-        for one in np.unique(ids[ids >= 0]).tolist():
-            mine = np.flatnonzero(ids == one)
+        groups: list[tuple[int | str, np.ndarray, int]] = [
+            (one, np.flatnonzero(ids == one), HEAD_BYTES) for one in np.unique(ids[ids >= 0]).tolist()
+        ]
+        for guid, mine in guids(view.data, view.offsets, valid & (ids < 0)):
+            groups.append((guid, mine, GUID_HEAD_BYTES))
+            for row in mine.tolist():
+                del reasons[row]
+        for one, mine, behind in groups:
             if one not in known:
                 reasons |= dict.fromkeys(mine.tolist(), f"expected an id of {_some(known)}, got {one}")
                 continue
             some = binary if len(mine) == len(binary) else binary.take(pa.array(mine))
             made = program(known[one], self.reader)
-            found = decode(
-                binary_view(some), np.ones(len(mine), np.bool_), HEAD_BYTES, made, reading(self.reader).layout
-            )
+            found = decode(binary_view(some), np.ones(len(mine), np.bool_), behind, made, reading(self.reader).layout)
             reasons |= {int(mine[row]): f"schema {one}: {why}" for row, why in found.reasons.items()}
             parts.append(found.values)
             rows.append(mine)
@@ -65,7 +75,7 @@ class ConfluentAvroCodec(ReaderColumns):
 
     def encode(self, values: pa.Array) -> pa.BinaryArray:
         made = reading(self.reader)
-        return encode(values, b"\0" + self.write_id.to_bytes(4, "big"), made.writing, made.layout)
+        return encode(values, head_of(self.write_id), made.writing, made.layout)
 
     def sizes(self, values: pa.Array) -> np.ndarray:
         return np.diff(binary_view(self.encode(values)).offsets)
@@ -78,29 +88,40 @@ class ConfluentAvroCodec(ReaderColumns):
 
 
 def confluent_avro(
-    schema: object, ids: Mapping[int, object], write_id: int | None, references: tuple[object, ...]
+    schema: object, ids: Mapping[Any, object], write_id: int | str | None, references: tuple[object, ...]
 ) -> ConfluentAvroCodec:
     """Raises ConfigError for no schema, an id that is none, and for no id to write with."""
     reader = schema_text(schema, references)
-    writers = {}
-    for one, text in ids.items():
-        if not is_id(one):
-            raise ConfigError(_PLACE, "ids that a registry gives, from 0 to 2147483647", repr(one), "correct the id")
-        writers[one] = schema_text(text, references)
+    writers = {_id(one): schema_text(text, references) for one, text in ids.items()}
     if write_id is None:
         own = [one for one, text in writers.items() if text == reader]
         if not own:
             got, next_step = f"{_some(writers)}, whose schemas are others", "give write_id=, or the id of the schema"
             raise ConfigError(_PLACE, "the id that the schema itself is written with", got, next_step)
-        write_id = max(own)
+        write_id = max(own, key=lambda one: (isinstance(one, int), one))
+    write_id = _id(write_id)
     if writers.setdefault(write_id, reader) != reader:
         got, next_step = f"write_id={write_id}, which is another schema", "give the schema's own id"
         raise ConfigError(_PLACE, "the id of the schema itself", got, next_step)
-    return ConfluentAvroCodec(reader, tuple(sorted(writers.items())), write_id)
+    return ConfluentAvroCodec(reader, tuple((one, writers[one]) for one in sorted(writers, key=_rank)), write_id)
 
 
-def _some(ids: Mapping[int, str]) -> str:
-    return ", ".join(map(str, sorted(ids)))
+def _id(one: Any) -> int | str:
+    """An id, or a GUID as its header has it."""
+    found: int | str | None = one if is_id(one) else guid_of(one)
+    if found is None:
+        expected = "ids that a registry gives, from 0 to 2147483647, or GUIDs"
+        raise ConfigError(_PLACE, expected, repr(one), "correct the id")
+    return found
+
+
+def _rank(one: int | str) -> tuple[bool, Any]:
+    """GUIDs are behind ids."""
+    return isinstance(one, str), one
+
+
+def _some(ids: Mapping[int | str, str]) -> str:
+    return ", ".join(map(str, sorted(ids, key=_rank)))
 
 
 def _in_order(parts: list[pa.Array], rows: list[np.ndarray], count: int, kind: pa.DataType) -> pa.Array:

@@ -6,6 +6,9 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
+from confluent_kafka.schema_registry import header_schema_id_serializer
+from confluent_kafka.schema_registry.serde import SchemaId
+from confluent_kafka.serialization import MessageField, SerializationContext
 
 from kstreams_replay.jobs.code_changes.code_snapshot import code_snapshot
 from kstreams_replay.jobs.execution.store_files import global_contents
@@ -60,7 +63,10 @@ def test_an_unknown_id_and_bytes_without_a_head_are_bad_and_harm_no_other():
 NOT_TAKEN: dict[str, tuple[dict[str, Any], str]] = {
     "no id to write with": ({"ids": {7: OLD}}, "expected the id that the schema itself is written with, got 7"),
     "an id of another schema": ({"ids": {7: OLD}, "write_id": 7}, "got write_id=7, which is another schema"),
-    "an id below zero": ({"ids": {-1: NEW}}, "expected ids that a registry gives, from 0 to 2147483647, got -1"),
+    "an id below zero": (
+        {"ids": {-1: NEW}},
+        "expected ids that a registry gives, from 0 to 2147483647, or GUIDs, got -1",
+    ),
     "text": ({"ids": {"7": NEW}}, "got '7'"),
 }
 
@@ -160,3 +166,69 @@ def test_a_key_is_found_in_the_store_of_an_increment_before_whichever_id_wrote_i
 
     assert cut == whole
     assert [row["value"]["n"] for row in cut["outputs/counted"]] == [1, 2, 3]
+
+
+# --- the id in a header
+
+
+GUID = "89791762-2336-4186-9674-299b90a802e2"
+OF_GUID = b"\1" + bytes.fromhex(GUID.replace("-", ""))
+ID_HEADER = "__value_schema_id"
+
+
+def read_by_headers() -> Topology:
+    builder = StreamsBuilder()
+    serde = Serde.confluent_avro(NEW, ids={GUID: OLD, 300: NEW})
+    orders = builder.stream("orders", Consumed(Serde.string(), serde))
+    orders.to("read")
+    orders.select_key("item").group_by_key().aggregate(n=fold.sum("amount")).to_stream().to("counted")
+    return builder.build()
+
+
+IN_HEADERS = [
+    (b"\x06tea", ((ID_HEADER, OF_GUID),)),
+    (TEA_OF_300, ()),
+    (b"\x06tea\x06", ((ID_HEADER, OF_GUID), ("other", b"x"), (ID_HEADER, b"\0\0\0\x01\x2c"))),  # the last one holds
+    (None, ((ID_HEADER, OF_GUID),)),
+    (OF_GUID + b"\x06tea", ()),
+    (b"\x06tea", ()),
+    (b"\x06tea", ((ID_HEADER, b"\1" + bytes(16)),)),
+    (b"\x06tea", ((ID_HEADER, b"\1\2"),)),
+    (b"\x06tea", (("__key_schema_id", OF_GUID),)),
+]
+
+
+@pytest.mark.parametrize("max_records", [None, 1])
+def test_the_id_of_a_value_may_be_in_a_header(tmp_path, max_records):
+    warehouse, topology = Warehouse(tmp_path), read_by_headers()
+    records = [Landed(0, b"k", value, at, headers) for at, (value, headers) in enumerate(IN_HEADERS)]
+    plant(warehouse, "orders", records, partitions=1)
+
+    list(replay(warehouse, topology, pipeline="p", runner=LocalRunner(), idle="proceed", max_records=max_records))
+
+    found = tables_of(warehouse, "p", topology)
+    one, five, three = ({"item": "tea", "amount": amount} for amount in (1, 5, 3))
+    assert [row["value"] for row in found["outputs/read"]] == [one, five, three, None, one]
+    assert [row["value"]["n"] for row in found["outputs/counted"]] == [1, 6, 9, 10]
+    assert [row["reason"] for row in found["dead_letter"]] == [
+        "value: expected the byte 0 and an id of 4 bytes, got 4 bytes",
+        "value: expected an id of 300, 89791762-2336-4186-9674-299b90a802e2, got 00000000-0000-0000-0000-000000000000",
+        "value: expected the byte 0 and an id of 4 bytes, got 2 bytes",
+        "value: expected the byte 0 and an id of 4 bytes, got 4 bytes",
+    ]
+
+
+def test_confluents_own_serializer_puts_what_is_read_here_into_the_header():
+    headers: list[tuple[str, bytes]] = []
+    context = SerializationContext("orders", MessageField.VALUE, headers)
+    value = header_schema_id_serializer(b"\x06tea", context, SchemaId("AVRO", guid=GUID))
+    [(name, content)] = headers
+    builder = StreamsBuilder()
+    serde = Serde.confluent_avro(OLD, ids={GUID: OLD})
+    builder.stream("orders", Consumed(Serde.string(), serde)).to("read")
+    driver = TopologyTestDriver(builder.build())
+
+    driver.pipe_bytes("orders", b"k", value, 0, headers=[(name, content)])
+
+    assert [one.value for one in driver.read_outputs("read")] == [{"item": "tea"}]
+    assert serde.encode(serde.from_python([{"item": "tea"}])).to_pylist() == [content + value]
