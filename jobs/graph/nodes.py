@@ -19,7 +19,7 @@ from .kafka_processors import PROCESSOR, SINK, SOURCE, KafkaNode, kafka_processo
 from .observations import Observation
 from .wording import Wording
 
-LONG_BYTES = 8
+LONG_BYTES, NUMBER_BYTES = 8, 4
 
 Partitioner = Callable[[str, Any, Any, int], int | Collection[int] | None]
 """Of (topic, key, value, number of partitions): a partition, several, none at all (an empty set), or None for where the
@@ -296,6 +296,14 @@ class PartitionedTimeWindowsNode(PartitionedNode):
 
     def hashed(self, keys: pa.BinaryArray) -> pa.BinaryArray:
         return _without_end(keys)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PartitionedChangelogKeysNode(PartitionedNode):
+    """As ``PartitionedNode``, of keys of a window store's changelog: Kafka's serde writes them without the number."""
+
+    def hashed(self, keys: pa.BinaryArray) -> pa.BinaryArray:
+        return pc.binary_slice(keys, 0, -NUMBER_BYTES)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

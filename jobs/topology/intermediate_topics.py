@@ -19,6 +19,7 @@ from ..functions.expressions import Shape
 from ..graph.graph import Graph, Node
 from ..graph.nodes import (
     LONG_BYTES,
+    PartitionedChangelogKeysNode,
     PartitionedNode,
     PartitionedTimeWindowsNode,
     RepartitionNode,
@@ -135,9 +136,6 @@ def _check(topic: str, source: Node, sink: Node, *, is_read: bool) -> None:
     if is_read and (sink.shape.window is not None or sink.shape.key.codec.is_windowed):
         next_step = 'use select_key("record_key") before to()'
         raise TopologyError(place, "plain keys in a topic that the topology reads", "windowed ones", next_step)
-    if getattr(sink.shape.key.codec, "changelog", False):
-        next_step = "leave changelog=True out, or give to() no partitions"
-        raise TopologyError(place, "keys as a topic has them", "keys of a window store's changelog", next_step)
     if sink.shape != source.shape:
         expected = f"what it is read as, {source.shape.key} and {source.shape.value}, to be written by {sink.name}"
         got = f"{sink.shape.key} and {sink.shape.value}"
@@ -245,6 +243,8 @@ def _table(source: Node, topic: str, sinks: list[Node]) -> RepartitionNode:
     if partitioner is None:
         window_bytes = codec.window_bytes if window is None else 2 * LONG_BYTES
         return WindowedRepartitionNode(**vars(table), window_bytes=window_bytes) if window_bytes else table
+    if window is None and getattr(codec, "changelog", False):
+        return PartitionedChangelogKeysNode(**vars(table), partitioner=partitioner)
     if window in (None, "session"):
         return PartitionedNode(**vars(table), partitioner=partitioner)
     return PartitionedTimeWindowsNode(**vars(table), partitioner=partitioner)

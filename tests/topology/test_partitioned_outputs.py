@@ -191,17 +191,28 @@ def test_tombstones_of_sessions_keep_their_window(tmp_path):
     ]
 
 
-def test_keys_of_a_windowed_serde_are_in_the_partition_of_their_key_alone(tmp_path):
-    serde = Serde.time_windowed(TEXT, 10)
+@pytest.mark.parametrize("number", [b"", b"\0\0\0\5"])
+@pytest.mark.parametrize(
+    ("partitioner", "want"),
+    [
+        (None, [1, 1, 1]),  # murmur2 of "a" modulo 3
+        (lambda topic, key, value, partitions: None, [2, 1, 0]),  # of "a" and the start, by Kafka
+    ],
+)
+def test_keys_of_a_windowed_serde_are_where_kafkas_serde_puts_them(tmp_path, partitioner, want, number):
+    """Kafka's serde of a changelog writes to an output what the other one writes."""
+    serde = Serde.time_windowed(TEXT, 10, changelog=bool(number))
     builder = StreamsBuilder()
-    builder.stream("in", Consumed(serde, TEXT)).to("out", partitions=3)
+    builder.stream("in", Consumed(serde, TEXT)).to("out", partitions=3, partitioner=partitioner)
     warehouse = Warehouse(tmp_path)
-    keys = [b"a" + start.to_bytes(8, "big") for start in (0, 10, 20)]
+    keys = [b"a" + start.to_bytes(8, "big") + number for start in (0, 10, 20)]
     plant(warehouse, "in", [Landed(0, key, b"x", n) for n, key in enumerate(keys)], partitions=1)
 
     list(replay(warehouse, builder.build(), pipeline="p", runner=LocalRunner(), idle="proceed"))
 
-    assert read_table(warehouse, "p", "outputs/out")["partition"].to_pylist() == [1, 1, 1]  # murmur2 of "a" modulo 3
+    rows = sorted(read_table(warehouse, "p", "outputs/out").to_pylist(), key=lambda row: row["record_time_ms"])
+    assert [row["partition"] for row in rows] == want
+    assert [row["key"]["window_start_ms"] for row in rows] == [0, 10, 20]
 
 
 # --- refused -----------------------------------------------------------------------------------------------------
