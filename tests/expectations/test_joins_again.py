@@ -105,6 +105,23 @@ def test_a_foreign_key_join_below_a_step_is_not_checked(judged):
 
 
 @pytest.mark.guarantee("G16")
+@pytest.mark.parametrize("is_left", [False, True], ids=["inner", "left"])
+def test_an_empty_value_of_the_right_table_is_joined_as_null_as_by_kafka(judged, is_left):
+    """
+    Kafka's SubscriptionResponseWrapperSerde reads a value of no bytes as null.
+    """
+    builder = StreamsBuilder()
+    orders, customers = builder.table("orders", TEXTS), builder.table("customers", TEXTS)
+    join = orders.left_join if is_left else orders.join
+    join(customers, "left || '@' || coalesce(right, '-')", foreign_key="value").to_stream().to("billed")
+    tapes = {"orders": tape(("o", "ann", 1), ("p", "bob", 9)), "customers": tape(("ann", "", 2), ("bob", "x", 9))}
+
+    got = judged(builder.build(), "G16", **tapes)
+
+    assert [(each.answer, each.witnesses) for each in got] == [("true", [])]
+
+
+@pytest.mark.guarantee("G16")
 def test_a_record_that_cannot_be_decoded_is_no_value_of_its_key(judged):
     """
     Bob's newest record is no text; both orders of his keep the previous name.
