@@ -48,15 +48,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Where several processes will run tests, all kernels are compiled before, once and side by side; and what Spark
-    loads is kept where it will be started.
+    """Where several processes will run tests, all kernels are compiled before, once and side by side. (Spark's classes
+    are not kept, too: that takes 46 CPU seconds, and spares each of a few starts three.)
     """
     asked = session.config.option
     if getattr(asked, "numprocesses", None) and not asked.collectonly:
         command = [sys.executable, "-m", "kstreams_replay.orchestration.cli.main", "warm-up"]
-        root = session.config.rootpath
-        if "not jvm" in asked.markexpr or subprocess.run([*command, "--spark"], cwd=root, check=False).returncode:
-            subprocess.run(command, cwd=root, check=True)  # without Java only the tests that need it fail
+        subprocess.run(command, cwd=session.config.rootpath, check=True)
 
 
 def pytest_collection(session: pytest.Session) -> None:

@@ -2,6 +2,7 @@
 
 Rule: a slice is chosen by the number of commits, so ten commits in a row play everything. A slice has something of
 every stratum (an operator, a way to die, a place), so that no run leaves a kind out. $REPLAY_SLICE chooses another.
+Of other tests that take long, each file's are cut into SLOW_SLICES.
 """
 
 import os
@@ -16,6 +17,7 @@ import pytest
 Item = TypeVar("Item")
 
 SLICES = 10
+SLOW_SLICES = 3
 SLICE_VARIABLE = "REPLAY_SLICE"
 TIER_VARIABLE = "REPLAY_TIER"
 TIERS = ("default", "nightly")
@@ -94,7 +96,8 @@ def rotated(
 
 def of_this_slice(items: list[pytest.Item]) -> set[pytest.Item]:
     """Without what other slices play: tests of a file marked ``rotated_by_file``, where the mark may say how many runs
-    play them all; in other files parameters of a test marked ``rotated``.
+    play them all; in other files parameters of a test marked ``rotated``, and tests that are slow or need Java, unless
+    marked ``every_run``.
     """
     turning: list[pytest.Item] = []
     by_file: dict[int, list[pytest.Item]] = defaultdict(list)
@@ -104,8 +107,14 @@ def of_this_slice(items: list[pytest.Item]) -> set[pytest.Item]:
             by_file[mark.args[0] if mark.args else SLICES].append(item)
         elif item.get_closest_marker("rotated"):
             turning.append(item)
+        elif _takes_long(item) and not item.get_closest_marker("every_run"):
+            by_file[SLOW_SLICES].append(item)
     played = {*items}.difference(turning, *by_file.values()) | {*rotated(turning, _function_and_named_values)}
     return played.union(*(rotated(tests, lambda item: item.path, slices) for slices, tests in by_file.items()))
+
+
+def _takes_long(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(name) for name in ("slow", "jvm"))
 
 
 def _function_and_named_values(item: pytest.Item) -> tuple[str, ...]:

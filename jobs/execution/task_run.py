@@ -30,7 +30,7 @@ from ..tape.stream_time import StreamTimeAdvance, TimeSignal
 from ..tape.task_input import Input
 from ..tape.task_tape import CausalOrder, TaskTape
 from ..task.dataflow import dataflows
-from ..task.kernel_calls import call_kernels
+from ..task.kernel_calls import call_kernels, call_ordering_kernels
 from ..task.pure_functions import asked_twice, difference
 from ..task.task import Result, Task, empty_input
 from ..task.time_extraction import extractions
@@ -357,4 +357,9 @@ def compile_kernels(topology: Topology, tell: Tell) -> tuple[int, int]:
 
     Raises MachineError when the compiler ends and some are not cached.
     """
-    return KernelTiers().warm_up(lambda: call_kernels(topology), tell)
+
+    def call_all() -> None:
+        call_kernels(topology)
+        call_ordering_kernels()
+
+    return KernelTiers().warm_up(call_all, tell)

@@ -57,7 +57,11 @@ def _aggregates(orders: KStream) -> None:
     for name, window in windows.items():
         table = by_key.windowed_by(window).aggregate(**_folds())
         table.to(name)
-        table.suppress(Suppressed.until_window_closes(name=f"{name}-final")).to(f"{name}-final")
+        final = table.suppress(Suppressed.until_window_closes(name=f"{name}-final"))
+        final.to(f"{name}-final")
+        table.filter("count > 1").left_join(final, _pair, returns=_STRING).to(f"{name}-both")
+        counts = by_key.windowed_by(window).count()
+        counts.suppress(Suppressed.until_window_closes(name=f"{name}-counts")).to(f"{name}-counts")
         by_key.windowed_by(window).emit_strategy("on_window_close").count().to(f"{name}-closed")
     orders.group_by("page").windowed_by(windows["tumbling"]).distinct().to("distinct")
     sessions = orders.map_values("page").group_by_key().windowed_by(windows["sessions"])
@@ -69,7 +73,7 @@ def _folds() -> dict[str, Any]:
         "count": fold.count(), "sum": fold.sum("ms"), "mean": fold.mean("price"), "least": fold.min("ms"),
         "most": fold.max("price"), "first": fold.first("page"), "last": fold.last("page"),
         "early": fold.min_by("page", by="record_time_ms"), "all": fold.collect("ms"),
-        "apart": fold.stddev_pop("ms"),
+        "apart": fold.stddev_pop("ms"), "own": fold.of(0, "aggregate + ms", merge="aggregate + other"),
     }  # fmt: skip
 
 
@@ -97,21 +101,25 @@ def _tables(payments: KStream, items: KTable) -> None:
     items.group_by("value", "record_key", name="listing").aggregate(
         items=fold.count(), mean=fold.mean("LENGTH(value)"), materialized=Materialized.as_("folded-by-name")
     ).to("folded-by-name")
-    sizes.suppress(Suppressed.until_time_limit("30s", name="calm-items")).to("calm-items")
+    calm = sizes.suppress(Suppressed.until_time_limit("30s", name="calm-items"))
+    calm.to("calm-items")
+    calm.join(sizes, _pair, returns=_STRING).to("calm-and-newest")
     early = BufferConfig.max_records(1_000)
     newest.suppress(Suppressed.until_time_limit("30s", name="calm", buffer=early)).to("calm")
+    small = BufferConfig.max_bytes(1_000)
+    newest.suppress(Suppressed.until_time_limit("30s", name="small", buffer=small)).to("small")
 
 
 def _pair(left: object, right: object) -> str:
     return f"{left}+{right}"
 
 
-def _longest(key: str, value: str, longest: str) -> str:
-    return max(value, longest, key=len)
+def _longest(key: str, value: str | None, longest: str) -> str:
+    return _longest_of_two(value, longest)
 
 
-def _longest_of_two(one: str, other: str) -> str:
-    return max(one, other, key=len)
+def _longest_of_two(one: str | None, other: str | None) -> str:
+    return max(one or "", other or "", key=len)
 
 
 class _Count(Processor):

@@ -100,6 +100,7 @@ def test_a_buffer_that_does_not_count_bytes_emits_the_same(scenario: Scenario):
     assert why is None, f"{scenario.name}\n{why}"
 
 
+@pytest.mark.every_run
 @pytest.mark.parametrize("chunk_records", [7, 1])
 def test_where_a_batch_is_cut_into_chunks_changes_no_scenario(chunk_records):
     got = {scenario.name: why for scenario, why in zip(SLICE, reports(SLICE, chunk_records=chunk_records), strict=True)}

@@ -22,6 +22,7 @@ print("\\n".join(failures) or f"{len(SLICE)} passed")
 """
 
 
+@pytest.mark.every_run
 @pytest.mark.slow
 def test_goldens_of_every_operator_pass_without_compiled_kernels():
     """

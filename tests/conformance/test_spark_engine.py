@@ -13,6 +13,7 @@ PARTS = 4
 """One after the other on one session, so that each is a short test."""
 
 
+@pytest.mark.every_run
 @pytest.mark.parametrize("part", range(PARTS))
 def test_on_spark_a_scenario_does_what_kafka_streams_did(spark, part):
     """

@@ -27,6 +27,7 @@ def test_random_cuts_are_the_same_for_the_same_seed_and_take_every_record():
     assert len({tuple(sizes) for sizes in got}) > 10
 
 
+@pytest.mark.every_run
 @pytest.mark.slow
 def test_cut_between_all_records_the_examples_do_what_kafka_streams_did():
     mine = rotated([scenario for scenario in SCENARIOS if scenario.family == "examples"])
@@ -40,6 +41,7 @@ def test_cut_between_all_records_the_examples_do_what_kafka_streams_did():
     assert got == {}
 
 
+@pytest.mark.every_run
 @pytest.mark.slow
 def test_what_once_differed_does_not_through_tables():
     mine = rotated(FOUND)

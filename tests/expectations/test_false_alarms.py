@@ -31,6 +31,7 @@ def told(found: Judged) -> list[tuple[object, ...]]:
     ]
 
 
+@pytest.mark.every_run
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_cut_anywhere_a_scenario_does_what_kafka_streams_did_and_breaks_no_guarantee(part):

@@ -30,6 +30,7 @@ def test_kafka_describes_the_topologies_as_the_file_says():
     assert got == PRINTED.read_text()
 
 
+@pytest.mark.every_run
 def test_random_topologies_are_described_as_kafka_describes_them():
     """
     Names, stores, sub-topologies, and what is refused.

@@ -13,7 +13,9 @@ from numba import types
 
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.replay.pipeline_run import replay
-from kstreams_replay.jobs.task.kernel_calls import call_kernels
+from kstreams_replay.jobs.task.kernel_calls import call_kernels, call_ordering_kernels
+from kstreams_replay.orchestration.cli import every_operator
+from kstreams_replay.state.compilation import kernel_compilation
 from kstreams_replay.state.compilation.kernel_compilation import Kernel, inner_kernel, interpreted, kernel
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.topologies import PARTITIONS, everything, tape
@@ -54,6 +56,40 @@ MAKE_ARRAYS = {
 """Kernels that make arrays, once a call: what they do for every record is in another."""
 
 
+NEED_RECORDS = {
+    "kstreams_replay.jobs.functions.folds.folding_kernel.combine",
+    "kstreams_replay.jobs.functions.folds.folding_kernel.prefer",
+    "kstreams_replay.jobs.kernels.earlier_changes.is_same",
+    "kstreams_replay.jobs.kernels.slot_lifecycle.remove",
+    "kstreams_replay.jobs.operators.aggregate_parts.slots_by_key_kernel.first_from",
+    "kstreams_replay.jobs.operators.aggregate_parts.slots_by_key_kernel.unlink",
+    "kstreams_replay.jobs.operators.aggregates.session_windows_kernel.enter",
+    "kstreams_replay.jobs.operators.aggregates.session_windows_kernel.has_closed",
+    "kstreams_replay.jobs.operators.aggregates.session_windows_kernel.show",
+    "kstreams_replay.jobs.operators.joins.complete_history_join_kernel.meet_versions",
+    "kstreams_replay.jobs.operators.suppress.suppress_order_kernel.room_to_sort",
+    "kstreams_replay.jobs.operators.table_aggregates.table_aggregate_kernel.settle_group",
+    "kstreams_replay.jobs.operators.tables.versioned_store_kernel.lookup",
+    "kstreams_replay.jobs.operators.tables.versioned_store_kernel.take_back",
+    "kstreams_replay.state.records.key_interning._word",
+    "kstreams_replay.state.records.key_interning.compare_serialized",
+    "kstreams_replay.state.records.key_interning.compare_serialized_sessions",
+    "kstreams_replay.state.records.key_interning.first_uses",
+    "kstreams_replay.state.records.key_interning.lookup",
+    "kstreams_replay.state.records.key_interning.rebuild",
+    "kstreams_replay.state.records.murmur2.murmur2",
+    "kstreams_replay.state.serdes.avro.decode_kernel.decode_rows",
+    "kstreams_replay.state.serdes.avro.decode_kernel.gather_rows",
+    "kstreams_replay.state.serdes.avro.encode_kernel.encode_rows",
+    "kstreams_replay.state.stores.skip_lists.last_above",
+    "kstreams_replay.state.stores.slot_index.home",
+    "kstreams_replay.state.stores.timed_records._copy",
+    "kstreams_replay.state.stores.timed_records.named",
+    "kstreams_replay.state.stores.timed_records.wider",
+}
+"""Kernels that a topology over no records does not call: they are of one record, of a serde or of a table that grows."""
+
+
 def kernels() -> dict[str, Kernel]:
     """By module and name, each where it is written."""
     return {
@@ -79,6 +115,16 @@ def test_after_compile_kernels_a_replay_of_many_increments_compiles_nothing_more
 
     assert len(reports) > 1
     assert {name: count for name, count in signatures().items() if count != before[name]} == {}
+
+
+def test_warming_up_without_a_topology_calls_every_kernel_but_those_that_need_records(monkeypatch):
+    monkeypatch.setattr(kernel_compilation, "called", {})
+    with interpreted():
+        call_kernels(every_operator.topology())
+        call_ordering_kernels()
+
+    from_python = {name for name, kernel in kernels().items() if not kernel.is_inner}
+    assert from_python - {kernel.name for kernel in kernel_compilation.called} == NEED_RECORDS
 
 
 def test_a_loop_over_records_counts_no_references():

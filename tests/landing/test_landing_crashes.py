@@ -33,6 +33,7 @@ LANDINGS = 6
 RULES = {"max_bad_share": 1}
 
 
+@pytest.mark.every_run
 @pytest.mark.parametrize("seed", rotated(SEEDS))
 def test_whenever_it_dies_every_row_lands_once(warehouse, tmp_path, monkeypatch, seed):
     dice, folder = random.Random(seed), Folder(tmp_path / "in", random.Random(seed + 1_000))

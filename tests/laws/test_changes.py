@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -15,8 +15,9 @@ from kstreams_replay.state.errors import ConfigError
 from kstreams_replay.state.tables import compaction
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.pipelines import merging
-from tests.laws.restated import CHANGED, OUTPUTS, forked, run
+from tests.laws.restated import CHANGED, OUTPUTS, copy_of, forked, run
 from tests.laws.topologies import PARTITIONS, tape
+from tests.once_a_run import once_a_run
 from tests.planted import plant
 
 pytestmark = pytest.mark.rotated_by_file
@@ -41,17 +42,21 @@ def applied(seen: Counter[str], changes: list[dict]) -> Counter[str]:
     return +result
 
 
-@pytest.fixture(scope="module", params=[compaction.EVERY, 2], ids=["files as they were written", "files merged"])
-def restated(request, tmp_path_factory) -> Iterator[Warehouse]:
+@pytest.fixture(params=[compaction.EVERY, 2], ids=["files as they were written", "files merged"])
+def restated(request) -> Warehouse:
     """Pipeline p: 6 increments; a branch from 3 promoted as 7; two more; set back to 8 as 10; one more; back to 5,
-    which was restated long ago, as 12; two more.
+    which was restated long ago, as 12; two more. Made once a test run, and only read.
     """
-    with merging(request.param):
-        yield often_restated(tmp_path_factory)
+
+    def make(folder: Path) -> None:
+        with merging(request.param):
+            often_restated(folder / "warehouse")
+
+    return Warehouse(str(once_a_run(f"often-restated-{request.param}", make) / "warehouse"))
 
 
-def often_restated(tmp_path_factory) -> Warehouse:
-    warehouse = forked(tmp_path_factory.mktemp("restated"))
+def often_restated(folder: Path) -> None:
+    warehouse = forked(folder)
     promote(warehouse, "b")
     plant(warehouse, "clicks", tape(2, 20), partitions=PARTITIONS)
     assert run(warehouse, "p", CHANGED) == [8, 9]
@@ -59,7 +64,6 @@ def often_restated(tmp_path_factory) -> Warehouse:
     assert run(warehouse, "p", CHANGED) == [11]
     restore(warehouse, "p", 5)
     assert run(warehouse, "p", CHANGED, max_records=20) == [13, 14]
-    return warehouse
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
@@ -96,17 +100,18 @@ def test_a_retraction_is_the_very_row_that_was_inserted(restated):
     assert [change | {"change": "insert"} for change in retracted] == inserted
 
 
-def test_a_branch_goes_on_with_the_changes_of_its_parent(restated):
+def test_a_branch_goes_on_with_the_changes_of_its_parent(restated, tmp_path):
     """
     Who has seen p up to 6 follows a branch that was forked at 9: p's promote, then what the branch made.
     """
-    fork(restated, "p", 9, "late")
-    run(restated, "late", CHANGED)
-    last = done_row(restated, "late").increment
+    warehouse = copy_of(Path(restated.root), tmp_path)
+    fork(warehouse, "p", 9, "late")
+    run(warehouse, "late", CHANGED)
+    last = done_row(warehouse, "late").increment
 
     for after in (2, 6, 8, 9):
-        changes = read_changes(restated, "late", "counts", after=after).to_pylist()
-        assert applied(truth(restated, "p", "counts", after), changes) == truth(restated, "late", "counts", last)
+        changes = read_changes(warehouse, "late", "counts", after=after).to_pylist()
+        assert applied(truth(warehouse, "p", "counts", after), changes) == truth(warehouse, "late", "counts", last)
 
 
 def test_who_has_seen_everything_has_nothing_to_apply_and_a_number_below_nothing_is_refused(restated):

@@ -41,6 +41,7 @@ def undisturbed_run(seed: int) -> None:
     undisturbed(scenario.pipeline, scenario.tape)
 
 
+@pytest.mark.every_run
 @pytest.mark.parametrize("seed", [seed for number in rotated(ROUNDS) for seed in seeds_of_round(number)])
 @pytest.mark.usefixtures("undisturbed_run")
 def test_a_run_that_dies_where_the_seed_says_leaves_the_tables_of_one_that_never_died(seed):

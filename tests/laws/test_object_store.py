@@ -55,6 +55,7 @@ def gateway(tmp_path_factory):
         yield started
 
 
+@pytest.mark.every_run
 @pytest.mark.parametrize("seed", rotated(SHORT_DEATHS[:10]))
 def test_a_run_that_dies_anywhere_on_an_object_store_leaves_no_trace(store, seed):
     outcome = crash.outcome_of(seed, store)
@@ -63,6 +64,7 @@ def test_a_run_that_dies_anywhere_on_an_object_store_leaves_no_trace(store, seed
     assert outcome.deaths
 
 
+@pytest.mark.every_run
 @pytest.mark.parametrize("seed", rotated(SHORT_ROUNDS[:10]))
 def test_of_two_runners_on_an_object_store_one_wins(store, seed):
     outcome = races.outcome_of(seed, store)

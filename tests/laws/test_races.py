@@ -18,6 +18,7 @@ ROUNDS = range(1, 31)
 """Every tenth is run by two processes of the command line."""
 
 
+@pytest.mark.every_run
 @pytest.mark.parametrize("seed", rotated(ROUNDS, stratum_of))
 def test_of_two_runners_one_wins_and_the_tables_are_whole(seed):
     outcome = outcome_of(seed)

@@ -19,6 +19,7 @@ from tests.topology.streams import LONG, LONGS, STRING, stream
 MINE = SLICE if is_nightly() else SLICE[::2]
 
 
+@pytest.mark.every_run
 def test_every_operator_does_record_by_record_what_kafka_streams_did(monkeypatch):
     """
     Each record goes depth first through all nodes, in batches of one row: nothing but the speed may differ.
