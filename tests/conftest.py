@@ -57,6 +57,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         subprocess.run(command, cwd=session.config.rootpath, check=True)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Who asks for no slow test does not import those of the slow folders."""
+    is_left_out = "not slow" in config.option.markexpr and collection_path.name in SLOW_FOLDERS
+    return True if is_left_out and collection_path.is_dir() else None
+
+
 def pytest_collection(session: pytest.Session) -> None:
     """Nothing that is made while tests are found goes before they end, so nobody looks for it."""
     gc.disable()

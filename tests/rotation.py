@@ -95,9 +95,9 @@ def rotated(
 
 
 def of_this_slice(items: list[pytest.Item]) -> set[pytest.Item]:
-    """Without what other slices play: tests of a file marked ``rotated_by_file``, where the mark may say how many runs
-    play them all; in other files parameters of a test marked ``rotated``, and tests that are slow or need Java, unless
-    marked ``every_run``.
+    """Without what other slices play. Of a file marked ``rotated_by_file`` these are tests, and the mark may say how
+    many runs play them all; of a test marked ``rotated``, parameters. Of other files they are tests that are slow or
+    need Java, unless marked ``every_run``.
     """
     turning: list[pytest.Item] = []
     by_file: dict[int, list[pytest.Item]] = defaultdict(list)

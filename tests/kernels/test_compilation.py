@@ -87,7 +87,7 @@ NEED_RECORDS = {
     "kstreams_replay.state.stores.timed_records.named",
     "kstreams_replay.state.stores.timed_records.wider",
 }
-"""Kernels that a topology over no records does not call: they are of one record, of a serde or of a table that grows."""
+"""Kernels that a topology does not call over no records: of one record, of a serde, of a table that has to grow."""
 
 
 def kernels() -> dict[str, Kernel]:
