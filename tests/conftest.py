@@ -23,7 +23,7 @@ from tests.once_a_run import run_folder
 from tests.quick_java import QUICK_JAVA
 from tests.quick_python import keep_bytecode
 from tests.ratchet import CpuSeconds, Durations
-from tests.rotation import SLICE_VARIABLE, SLICES, is_nightly, of_this_slice, slice_number, tier
+from tests.rotation import SLICE_VARIABLE, SLICES, is_nightly, of_this_slice, slice_number, takes_long, tier
 from tests.slow_tests import SLOW_FOLDERS, SLOW_TESTS
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Where several processes will run tests, all kernels are compiled before, once and side by side. (Spark's classes
-    are not kept, too: that takes 46 CPU seconds, and spares each of a few starts three.)
+    """Where several processes will run tests, all kernels are compiled before, once and side by side. Spark's
+    classes are not kept: that takes 46 CPU seconds and saves three at each start, of which there are a few.
     """
     asked = session.config.option
     if getattr(asked, "numprocesses", None) and not asked.collectonly:
@@ -58,7 +58,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Who asks for no slow test does not import those of the slow folders."""
+    """A run without slow tests does not import those of the slow folders."""
     is_left_out = "not slow" in config.option.markexpr and collection_path.name in SLOW_FOLDERS
     return True if is_left_out and collection_path.is_dir() else None
 
@@ -107,7 +107,7 @@ def _when(item: pytest.Item) -> int:
     """Groups first, then single long tests, then the many short ones, which fill both processes to the end."""
     if item.get_closest_marker("xdist_group"):
         return 0
-    return 1 if item.get_closest_marker("jvm") or item.get_closest_marker("slow") else 2
+    return 1 if takes_long(item) else 2
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

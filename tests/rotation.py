@@ -107,13 +107,14 @@ def of_this_slice(items: list[pytest.Item]) -> set[pytest.Item]:
             by_file[mark.args[0] if mark.args else SLICES].append(item)
         elif item.get_closest_marker("rotated"):
             turning.append(item)
-        elif _takes_long(item) and not item.get_closest_marker("every_run"):
+        elif takes_long(item) and not item.get_closest_marker("every_run"):
             by_file[SLOW_SLICES].append(item)
     played = {*items}.difference(turning, *by_file.values()) | {*rotated(turning, _function_and_named_values)}
     return played.union(*(rotated(tests, lambda item: item.path, slices) for slices, tests in by_file.items()))
 
 
-def _takes_long(item: pytest.Item) -> bool:
+def takes_long(item: pytest.Item) -> bool:
+    """Whether `.ci/run fast` leaves it out."""
     return any(item.get_closest_marker(name) for name in ("slow", "jvm"))
 
 

@@ -59,7 +59,7 @@ def _aggregates(orders: KStream) -> None:
         table.to(name)
         final = table.suppress(Suppressed.until_window_closes(name=f"{name}-final"))
         final.to(f"{name}-final")
-        table.filter("count > 1").left_join(final, _pair, returns=_STRING).to(f"{name}-both")
+        table.left_join(final, _pair, returns=_STRING).to(f"{name}-both")
         counts = by_key.windowed_by(window).count()
         counts.suppress(Suppressed.until_window_closes(name=f"{name}-counts")).to(f"{name}-counts")
         by_key.windowed_by(window).emit_strategy("on_window_close").count().to(f"{name}-closed")
@@ -101,9 +101,7 @@ def _tables(payments: KStream, items: KTable) -> None:
     items.group_by("value", "record_key", name="listing").aggregate(
         items=fold.count(), mean=fold.mean("LENGTH(value)"), materialized=Materialized.as_("folded-by-name")
     ).to("folded-by-name")
-    calm = sizes.suppress(Suppressed.until_time_limit("30s", name="calm-items"))
-    calm.to("calm-items")
-    calm.join(sizes, _pair, returns=_STRING).to("calm-and-newest")
+    sizes.suppress(Suppressed.until_time_limit("30s", name="calm-items")).to("calm-items")
     early = BufferConfig.max_records(1_000)
     newest.suppress(Suppressed.until_time_limit("30s", name="calm", buffer=early)).to("calm")
     small = BufferConfig.max_bytes(1_000)
@@ -114,12 +112,12 @@ def _pair(left: object, right: object) -> str:
     return f"{left}+{right}"
 
 
-def _longest(key: str, value: str | None, longest: str) -> str:
-    return _longest_of_two(value, longest)
+def _longest(key: str, value: str, longest: str) -> str:
+    return max(value, longest, key=len)
 
 
-def _longest_of_two(one: str | None, other: str | None) -> str:
-    return max(one or "", other or "", key=len)
+def _longest_of_two(one: str, other: str) -> str:
+    return max(one, other, key=len)
 
 
 class _Count(Processor):

@@ -2,8 +2,9 @@
 do.
 
 Rule: our own CPU time of eight times as many records is below 24 times as much: linear growth, with a logarithm and
-colder caches, is 8 to 16, quadratic growth 64. The least of three runs counts. What is written is counted. Neither the
-clock on the wall nor the system's time: to give a process its pages took 0.05 to 0.5 s of one and the same run.
+colder caches, is 8 to 16, quadratic growth 64. The least of three runs counts, since to give a process its pages took
+0.05 to 0.5 s of one and the same run. User time alone would not have that, but the system divides CPU time into user
+and system time by samples, and of a run of a few milliseconds it gave 0. What is written is counted.
 """
 
 import gc

@@ -113,6 +113,7 @@ def by_kafka(cases: list[Case]) -> list[str]:
     return [line for line in said.stdout.splitlines() if line.startswith(("true;", "false;"))]
 
 
+@pytest.mark.every_run
 def test_tasks_are_assigned_as_by_kafkas_own_assignors():
     generator = random.Random(slice_number())
     cases = [case(generator) for _ in range(CASES)]
@@ -124,6 +125,7 @@ def test_tasks_are_assigned_as_by_kafkas_own_assignors():
     assert sum(found.settings.placement == STICKY for found in cases) > CASES // 4
 
 
+@pytest.mark.every_run
 def test_kafkas_min_traffic_decides_nothing_where_all_is_in_one_rack_as_a_warehouse_is():
     generator = random.Random(slice_number())
     cases = [found for found in (case(generator) for _ in range(100)) if found.settings.placement == HIGH_AVAILABILITY]

@@ -59,6 +59,7 @@ def sent_here(path, partitions, told):
     return [",".join(found.get(time, ["dropped"])) for time in range(len(told))]
 
 
+@pytest.mark.every_run
 def test_records_are_sent_to_where_kafka_sends_them(tmp_path):
     generator = random.Random(slice_number())
     cases = []
@@ -101,6 +102,7 @@ def windows_sent_here(path, kind, partitions, told, *, way="to"):
     return [",".join(found.get(number, ["dropped"])) for number in range(len(told))]
 
 
+@pytest.mark.every_run
 @pytest.mark.parametrize("way", ["to", "repartition"])
 @pytest.mark.parametrize("has_partitioner", [True, False])
 @pytest.mark.parametrize("kind", WINDOWS)

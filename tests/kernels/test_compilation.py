@@ -87,7 +87,7 @@ NEED_RECORDS = {
     "kstreams_replay.state.stores.timed_records.named",
     "kstreams_replay.state.stores.timed_records.wider",
 }
-"""Kernels that a topology does not call over no records: of one record, of a serde, of a table that has to grow."""
+"""Kernels that only records call: those for a single record, those of a serde, and those for a table that grows."""
 
 
 def kernels() -> dict[str, Kernel]:

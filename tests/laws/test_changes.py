@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -43,16 +44,13 @@ def applied(seen: Counter[str], changes: list[dict]) -> Counter[str]:
 
 
 @pytest.fixture(params=[compaction.EVERY, 2], ids=["files as they were written", "files merged"])
-def restated(request) -> Warehouse:
+def restated(request) -> Iterator[Warehouse]:
     """Pipeline p: 6 increments; a branch from 3 promoted as 7; two more; set back to 8 as 10; one more; back to 5,
     which was restated long ago, as 12; two more. Made once a test run, and only read.
     """
-
-    def make(folder: Path) -> None:
-        with merging(request.param):
-            often_restated(folder / "warehouse")
-
-    return Warehouse(str(once_a_run(f"often-restated-{request.param}", make) / "warehouse"))
+    with merging(request.param):
+        made = once_a_run(f"often-restated-{request.param}", lambda folder: often_restated(folder / "warehouse"))
+        yield Warehouse(str(made / "warehouse"))
 
 
 def often_restated(folder: Path) -> None:

@@ -1,11 +1,14 @@
 """Groups whose members come, go and die keep the laws of incremental rebalancing (tests/laws/placement.py)."""
 
+import pytest
+
 from tests.laws.placement import history
 from tests.rotation import is_nightly, slice_number
 
 HISTORIES = 2_000 if is_nightly() else 100
 
 
+@pytest.mark.every_run
 def test_no_history_breaks_a_law_and_every_group_settles_with_even_loads():
     first = 1 + slice_number() * HISTORIES
     for seed in range(first, first + HISTORIES):
