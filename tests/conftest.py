@@ -42,6 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
     run_folder()
     keep_bytecode(config.rootpath / ".pytest_cache" / "bytecode")
     os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(QUICK_JAVA))  # of every Spark that a test starts
+    os.environ.setdefault("HYPOTHESIS_NO_PLUGINS", "1")  # selenium brings one whose start takes half a second
     config.pluginmanager.register(CpuSeconds(), "cpu-seconds")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Durations(limited=not is_nightly()), "durations")
@@ -58,9 +59,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """A run without slow tests does not import those of the slow folders."""
-    is_left_out = "not slow" in config.option.markexpr and collection_path.name in SLOW_FOLDERS
-    return True if is_left_out and collection_path.is_dir() else None
+    """A run without slow tests does not import those of the slow folders, nor one without a browser Dagster for it."""
+    left_out = {"not slow": SLOW_FOLDERS, "not browser": ("browser",)}
+    names = {name for marks, folders in left_out.items() if marks in config.option.markexpr for name in folders}
+    return True if collection_path.name in names and collection_path.is_dir() else None
 
 
 def pytest_collection(session: pytest.Session) -> None:
@@ -70,7 +72,6 @@ def pytest_collection(session: pytest.Session) -> None:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """From here on the collector looks at what tests make, and no more at thousands of tests and modules."""
-    gc.collect()
     gc.freeze()
     gc.enable()
 

@@ -1,13 +1,18 @@
 """What random scenarios are made of, and how a failing one is made small; Kafka Streams is not asked."""
 
+import functools
 from collections import Counter
+from typing import Any
 
 from tests.conformance.translation import OPERATORS
 from tests.jvm import random_processors as processors
 from tests.jvm.random_scenarios import scenarios
 from tests.jvm.shrinking import shrunk
 
-LINES = [scenarios(seed, 1)[0] for seed in range(1_000)]
+
+@functools.cache
+def lines() -> list[dict[str, Any]]:
+    return [scenarios(seed, 1)[0] for seed in range(1_000)]
 
 
 def test_a_seed_always_makes_the_same_scenarios():
@@ -16,14 +21,14 @@ def test_a_seed_always_makes_the_same_scenarios():
 
 
 def test_every_operator_of_the_language_is_drawn():
-    drawn = Counter(node["op"] for line in LINES for node in line["topology"]["nodes"])
+    drawn = Counter(node["op"] for line in lines() for node in line["topology"]["nodes"])
 
     assert drawn.keys() == OPERATORS.keys()
     assert min(drawn.values()) > 10
 
 
 def test_every_kind_of_window_join_store_and_emission_is_drawn():
-    nodes = [node for line in LINES for node in line["topology"]["nodes"]]
+    nodes = [node for line in lines() for node in line["topology"]["nodes"]]
 
     kinds = Counter((node["op"], node["type"]) for node in nodes if "type" in node)
     choices = ("emit", "retention", "versioned", "materialized", "full", "grace", "max_bytes")
@@ -35,14 +40,14 @@ def test_every_kind_of_window_join_store_and_emission_is_drawn():
 
 
 def test_every_store_of_processors_is_drawn_shared_and_alone_and_streams_of_several_topics():
-    nodes = [node for line in LINES for node in line["topology"]["nodes"]]
+    nodes = [node for line in lines() for node in line["topology"]["nodes"]]
     stores = Counter(node["kind"] for node in nodes if node["op"] == "state_store")
     uses = Counter(node["processor"].partition(":")[0] for node in nodes if "processor" in node)
-    read = [[node["stores"] for node in line["topology"]["nodes"] if "stores" in node] for line in LINES]
+    read = [[node["stores"] for node in line["topology"]["nodes"] if "stores" in node] for line in lines()]
     owners = {"state_store": "own", "global_store": "global"}
     of = Counter(
         owners.get(node["op"], "table")
-        for line, names in zip(LINES, read, strict=True)
+        for line, names in zip(lines(), read, strict=True)
         for node in line["topology"]["nodes"]
         if node["id"] in names
     )
@@ -58,7 +63,7 @@ def test_every_store_of_processors_is_drawn_shared_and_alone_and_streams_of_seve
 
 def test_tapes_have_ties_late_records_nulls_and_jumps():
     found = Counter()
-    for records in (line["records"] for line in LINES):
+    for records in (line["records"] for line in lines()):
         times = [record["ts"] for record in records]
         found["tie"] += len(set(times)) < len(times)
         found["late"] += times != sorted(times)

@@ -130,21 +130,29 @@ def a_group_a_write(monkeypatch):
     monkeypatch.setattr(parquet_writer, "_GROUP_ROWS", 1)
 
 
+def users(numbers):
+    return [b"user-%d" % n for n in numbers]
+
+
 def kinds(chunks):
     return [pa.types.is_dictionary(chunk.schema.field("key").type) for chunk in chunks]
 
 
 @pytest.mark.usefixtures("a_group_a_write")
 @pytest.mark.parametrize(
-    ("keys", "rows_a_group", "is_dictionary"),
+    ("make_keys", "rows_a_group", "is_dictionary"),
     [
-        ([b"user-%d" % n for n in random.Random(1).choices(range(100_000), k=8 * MANY)], 8 * MANY, True),  # 1.4 MB
-        ([b"user-%d" % n for n in range(2 * MANY)], 2 * MANY, False),
-        ([b"user-%d" % (n % 1_000) for n in range(2 * MANY)], MANY // 2, False),
-        ([None] * MANY, MANY, True),
+        (lambda: users(random.Random(1).choices(range(100_000), k=8 * MANY)), 8 * MANY, True),  # 1.4 MB
+        (lambda: users(range(2 * MANY)), 2 * MANY, False),
+        (lambda: users(n % 1_000 for n in range(2 * MANY)), MANY // 2, False),
+        (lambda: [None] * MANY, MANY, True),
     ],
+    ids=["some come again", "all are different", "small row groups", "null"],
 )
-def test_keys_are_a_dictionary_where_many_come_again_in_a_large_row_group(tmp_path, keys, rows_a_group, is_dictionary):
+def test_keys_are_a_dictionary_where_many_come_again_in_a_large_row_group(
+    tmp_path, make_keys, rows_a_group, is_dictionary
+):
+    keys = make_keys()
     part = key_file(tmp_path, keys, rows_a_group=rows_a_group)
 
     plain, words = list(part.chunks(MANY)), list(part.chunks(MANY, dictionary_keys=True))
