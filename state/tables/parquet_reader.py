@@ -9,7 +9,7 @@ have no seal or no checksums (of Spark's landing, of versions before) are read a
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from shlex import quote
 from typing import Any
 
@@ -51,7 +51,7 @@ class DataFile:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
-        return asdict(self)
+        return {**vars(self), "bounds": dict(self.bounds)}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> "DataFile":
