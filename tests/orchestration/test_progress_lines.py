@@ -82,7 +82,7 @@ def test_a_thread_looks_until_the_lines_are_closed(monkeypatch):
         before = set(threading.enumerate())
         lines.doing("starting Spark")
         assert said.wait(60)
-        (watch,) = set(threading.enumerate()) - before
+        (watch,) = [new for new in set(threading.enumerate()) - before if new.name == "replay-progress"]
         lines.close()
         watch.join(60)
         assert not watch.is_alive()
