@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-CHECKOUT = Path(__file__).parents[1]
+CHECKOUT = Path(__file__).resolve().parents[1]  # resolved, since the package names this folder by a link
 RECORDS = 5_000
 """Of a `replay run`."""
 
@@ -60,14 +60,23 @@ def ten_rows() -> None:
     assert len(driver.read_outputs("totals")) == 10
 
 
-def timed(command: list[str], **environment: str) -> dict[str, float]:
-    """Of a command in a process of its own."""
+def run_python(arguments: list[str], **environment: str) -> str:
+    """Standard output of Python with ``arguments``, in the checkout. Raises RuntimeError, with its errors, when it
+    fails.
+    """
     path = os.pathsep.join([str(CHECKOUT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    variables = {**os.environ, "PYTHONPATH": path, **environment}
+    command = [sys.executable, *arguments]
+    said = subprocess.run(command, cwd=CHECKOUT, env=variables, capture_output=True, text=True, check=False)
+    if said.returncode != 0:
+        raise RuntimeError(f"python {' '.join(arguments)}: exit code {said.returncode}\n{said.stderr[-2_000:]}")
+    return said.stdout
+
+
+def timed(arguments: list[str], **environment: str) -> dict[str, float]:
+    """Of a Python in a process of its own."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    subprocess.run(
-        [sys.executable, *command],
-        cwd=CHECKOUT, env={**os.environ, "PYTHONPATH": path, **environment}, capture_output=True, check=True,
-    )  # fmt: skip
+    run_python(arguments, **environment)
     ended, after = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return {"seconds": ended - began, "cpu": cpu}

@@ -14,7 +14,6 @@ import json
 import os
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -25,7 +24,6 @@ from typing import Any
 
 from . import first_results
 
-CHECKOUT = Path(__file__).parents[1]
 TARGETS = {"driver": 0.8, "kernels": 60.0}
 SLOWEST = 12
 """So many kernels are named."""
@@ -102,7 +100,7 @@ def compile_all() -> dict[str, Any]:
 
     listener, began, cpu = Compilations(), time.perf_counter(), time.process_time()
     with event.install_listener("numba:compile", listener):
-        goldens = sorted((CHECKOUT / "tests/conformance/goldens").glob("*.jsonl*"))
+        goldens = sorted((first_results.CHECKOUT / "tests/conformance/goldens").glob("*.jsonl*"))
         failed = [each for path in goldens for each in reports(list(read_scenarios(path))) if each is not None]
         _through_tables()
     return {
@@ -135,17 +133,9 @@ CHILDREN: dict[str, Callable[[], dict[str, Any]]] = {"driver": drive, "kernels":
 
 def child(name: str, **environment: str) -> dict[str, Any]:
     """What a child has found, in a process of its own."""
-    said = subprocess.run(
-        [sys.executable, "-m", "kstreams_replay.benchmarks.start_up", "--child", name],
-        cwd=CHECKOUT, env=_environment(**environment), stdout=subprocess.PIPE, check=True, text=True,
-    )  # fmt: skip
-    found: dict[str, Any] = json.loads(said.stdout.splitlines()[-1])
+    said = first_results.run_python(["-m", "kstreams_replay.benchmarks.start_up", "--child", name], **environment)
+    found: dict[str, Any] = json.loads(said.splitlines()[-1])
     return found
-
-
-def _environment(**environment: str) -> dict[str, str]:
-    path = os.pathsep.join([str(CHECKOUT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    return {**os.environ, "PYTHONPATH": path, **environment}
 
 
 # --- parts -------------------------------------------------------------------------------------------------------
@@ -191,19 +181,9 @@ def _first_commit(warehouse: Any, pipeline: str, options: list[str]) -> dict[str
     """Seconds until the first done row, and of that the increment itself; all until the process has ended."""
     from kstreams_replay.state.tables.ledger import Ledger
 
-    command = [
-        sys.executable,
-        "-m",
-        "kstreams_replay.orchestration.cli.main",
-        "run",
-        "kstreams_replay.benchmarks.start_up:topology",
-        *options,
-    ]
+    command = ["-m", "kstreams_replay.orchestration.cli.main", "run", "kstreams_replay.benchmarks.start_up:topology"]
     began_ms, began = time.time() * 1_000, time.perf_counter()
-    subprocess.run(
-        [*command, "--warehouse", warehouse.root, "--pipeline", pipeline],
-        cwd=CHECKOUT, env=_environment(), capture_output=True, check=True,
-    )  # fmt: skip
+    first_results.run_python([*command, *options, "--warehouse", warehouse.root, "--pipeline", pipeline])
     ended = time.perf_counter() - began
     done = Ledger(warehouse.pipeline(pipeline).ledger).last_done()
     assert done is not None, "an increment was committed"

@@ -6,6 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from kstreams_replay.benchmarks.first_results import run_python
 from kstreams_replay.benchmarks.start_up import child, topology
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.replay.pipeline_run import replay
@@ -34,6 +37,12 @@ def test_numba_switched_off_by_its_own_variable_gives_the_same():
     loaded = set(child("driver", NUMBA_DISABLE_JIT="1", REPLAY_KERNELS="compiled")["loaded"])
 
     assert "numba" not in loaded
+
+
+def test_what_is_measured_runs_in_the_checkout_and_says_why_it_failed():
+    assert run_python(["-c", "import examples.flights, os; print(os.getcwd())"]).strip() == str(ROOT)
+    with pytest.raises(RuntimeError, match=r"python -c raise SystemExit\('no rows'\): exit code 1\nno rows"):
+        run_python(["-c", "raise SystemExit('no rows')"])
 
 
 def plant_clicks(warehouse: Warehouse) -> None:
