@@ -1,5 +1,6 @@
 """Kafka Streams itself, for tests that ask it: its jars and small Java programs."""
 
+import hashlib
 import os
 import subprocess
 import tempfile
@@ -8,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kstreams_replay.jobs.execution.spark_session import resolve
+from tests.once_a_run import once_a_run
 from tests.quick_java import QUICK_JAVA
 
 VERSION = "4.3.0"
@@ -19,10 +21,17 @@ TEST_UTILS = f"org.apache.kafka:kafka-streams-test-utils:{VERSION}"
 def compiled(
     *programs: Path, packages: tuple[str, ...] = (STREAMS,), java_options: tuple[str, ...] = QUICK_JAVA
 ) -> Iterator[list[str]]:
-    """Compile Java files; gives the command that runs the first of them. State stores go where the classes are."""
-    with tempfile.TemporaryDirectory() as scratch:
-        class_path = os.pathsep.join(map(str, [scratch, *resolve(packages)]))
-        _said(["javac", "-encoding", "UTF-8", "-nowarn", "-cp", class_path, "-d", scratch, *map(str, programs)])
+    """Compile Java files, once a test run; gives the command that runs the first of them."""
+    jars = list(map(str, resolve(packages)))
+    javac = ["javac", *(f"-J{option}" for option in QUICK_JAVA), "-encoding", "UTF-8", "-nowarn"]
+
+    def compile_into(folder: Path) -> None:
+        _said([*javac, "-cp", os.pathsep.join(jars), "-d", str(folder), *map(str, programs)])
+
+    asked = [jars, *(program.read_text(encoding="utf-8") for program in programs)]
+    classes = once_a_run(f"classes-{hashlib.sha256(repr(asked).encode()).hexdigest()[:16]}", compile_into)
+    with tempfile.TemporaryDirectory() as scratch:  # of state stores
+        class_path = os.pathsep.join([str(classes), *jars])
         options = ["-Dfile.encoding=UTF-8", f"-Djava.io.tmpdir={scratch}", "-cp", class_path]
         yield ["java", *java_options, *options, programs[0].stem]
 
