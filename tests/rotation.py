@@ -17,7 +17,7 @@ import pytest
 Item = TypeVar("Item")
 
 SLICES = 10
-SLOW_SLICES = 3
+SLOW_SLICES = 5
 SLICE_VARIABLE = "REPLAY_SLICE"
 TIER_VARIABLE = "REPLAY_TIER"
 TIERS = ("default", "nightly")

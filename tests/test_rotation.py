@@ -75,7 +75,7 @@ class Item:
 
 
 @pytest.mark.parametrize("number", range(SLICES))
-def test_a_slice_has_what_the_marks_say_a_third_of_a_files_slow_tests_and_all_the_rest(monkeypatch, number):
+def test_a_slice_has_what_the_marks_say_a_fifth_of_a_files_slow_tests_and_all_the_rest(monkeypatch, number):
     monkeypatch.setenv(TIER_VARIABLE, "default")
     monkeypatch.setenv(SLICE_VARIABLE, str(number))
     named, by_file, by_half = pytest.mark.rotated("kind"), pytest.mark.rotated_by_file, pytest.mark.rotated_by_file(2)
@@ -86,8 +86,8 @@ def test_a_slice_has_what_the_marks_say_a_third_of_a_files_slow_tests_and_all_th
         *(Item("of_a_file", (by_file, named), {"kind": kind}, Path("b.py")) for kind in "abcdefgh"),
         *(Item(f"of_another_file_{test}", (by_half,), path=Path("c.py")) for test in range(6)),
         *(Item("usual", (), {"seed": seed}) for seed in range(4)),
-        *(Item(f"long_{test}", (pytest.mark.slow,), path=Path("d.py")) for test in range(6)),
-        *(Item(f"of_java_{test}", (pytest.mark.jvm,), path=Path("e.py")) for test in range(6)),
+        *(Item(f"long_{test}", (pytest.mark.slow,), path=Path("d.py")) for test in range(10)),
+        *(Item(f"of_java_{test}", (pytest.mark.jvm,), path=Path("e.py")) for test in range(10)),
         *(Item(f"long_{test}", (pytest.mark.slow, pytest.mark.every_run), path=Path("f.py")) for test in range(6)),
         Item("long", (pytest.mark.slow,), path=Path("g.py")),
     ]
