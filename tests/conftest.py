@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 GROUPS = {"broker": "spark", "spark": "spark", "oracle": "oracle"}
 """Fixtures that start a program of their own, and which run in one process; what the broker has goes to Spark, too."""
 
+LEFT_OUT = {"not slow": SLOW_FOLDERS, "not browser": ("browser",)}
+"""Folders all of whose tests the words of ``-m`` leave out."""
+
 
 # --- which tests there are -----------------------------------------------------------------------------------
 
@@ -59,10 +62,11 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """A run without slow tests does not import those of the slow folders, nor one without a browser Dagster for it."""
-    left_out = {"not slow": SLOW_FOLDERS, "not browser": ("browser",)}
-    names = {name for marks, folders in left_out.items() if marks in config.option.markexpr for name in folders}
-    return True if collection_path.name in names and collection_path.is_dir() else None
+    """A run whose marks leave out all tests of a folder does not import them."""
+    is_left_out = any(
+        marks in config.option.markexpr and collection_path.name in folders for marks, folders in LEFT_OUT.items()
+    )
+    return True if is_left_out and collection_path.is_dir() else None
 
 
 def pytest_collection(session: pytest.Session) -> None:

@@ -1,7 +1,7 @@
 """Slices of landed tables: what an increment reads of one partition of one topic, in offset order."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,8 @@ class Slice:
     end: int
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"files": [file.to_dict() for file in self.files]}
+        files = [file.to_dict() for file in self.files]
+        return {"path": self.path, "files": files, "begin": self.begin, "end": self.end}
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "Slice":
