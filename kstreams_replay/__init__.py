@@ -1,11 +1,13 @@
 """Kafka Streams' semantics, replayed over Delta tables: what a topology, a notebook or a project needs.
 
-Owns the one name that is installed. The packages in it are links to the folders beside it, which import one another
-relative to themselves, so a project may have packages called ``jobs`` or ``state`` of its own. Rule: importing this
-loads nothing; a name is loaded when it is asked for, and brings only what it needs (a topology neither Spark nor
-Dagster).
+Owns the one name that is installed. Its packages import one another relative to themselves, so a project may have
+packages called ``jobs`` or ``state`` of its own. In a checkout they are the folders beside this one. Python imports
+them from there, so stack traces name the paths that git knows. The links in this folder are for tools that read files.
+Rule: importing this loads nothing; a name is loaded when it is asked for, and brings only what it needs (a
+topology neither Spark nor Dagster).
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -94,6 +96,10 @@ if TYPE_CHECKING:
     from .orchestration.settings.translator import ReplayTranslator as ReplayTranslator
     from .state.errors import ReplayError as ReplayError
     from .state.tables.warehouse import Warehouse as Warehouse
+
+_STATE = os.path.join(__path__[0], "state")
+if os.path.islink(_STATE) or not os.path.isdir(_STATE):  # a checkout
+    __path__.insert(0, os.path.dirname(os.path.abspath(__path__[0])))
 
 _MODULES: dict[str, str] = {
     "AggregationWithHeaders": ".jobs.functions.processor_api",

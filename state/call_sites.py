@@ -8,7 +8,11 @@ import os
 import sys
 from types import FrameType, TracebackType
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_PACKAGE = tuple(
+    os.path.join(_ROOT, part) + os.sep for part in ("state", "jobs", "expectations", "orchestration", "kstreams_replay")
+)
+"""Folders of this package, which in a checkout has others beside them."""
 
 
 def call_site() -> str | None:
@@ -34,7 +38,7 @@ def call_site_of(traceback: TracebackType | None) -> str | None:
 def _is_the_users(frame: FrameType) -> bool:
     """Neither of this package nor made by the standard library on the way (``__init__`` of a dataclass, an import)."""
     file = frame.f_code.co_filename
-    return not file.startswith((_PACKAGE, "<string>", "<frozen ")) and not file.endswith("functools.py")
+    return not file.startswith((*_PACKAGE, "<string>", "<frozen ")) and not file.endswith("functools.py")
 
 
 def _said(frame: FrameType, line: int) -> str:

@@ -33,14 +33,18 @@ def _listed() -> list[str]:
     return sorted(set(listed.stdout.splitlines()))
 
 
-def copy_checkout(folder: Path) -> None:
-    """All files and links, as they are now."""
+def copy_checkout(folder: Path, *, has_links: bool = True) -> None:
+    """All files and links, as they are now. ``has_links``: False makes of a link a file that has its target as text, as
+    git does where a system has no links.
+    """
     for path in files():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes((ROOT / path).read_bytes())
     for path in _listed():
-        if (ROOT / path).is_symlink():
+        if (ROOT / path).is_symlink() and has_links:
             (folder / path).symlink_to((ROOT / path).readlink())
+        elif (ROOT / path).is_symlink():
+            (folder / path).write_text(str((ROOT / path).readlink()))
 
 
 @cache

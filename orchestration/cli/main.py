@@ -45,10 +45,12 @@ from contextlib import contextmanager
 import click
 
 from ...state.error_page import see
+from ...state.errors import ConfigError
 from ...state.failures import failure_of, stop_below
 from .command import Invocation
 from .exit_codes import ExitCode, exit_code_of
 
+BENCHMARKS = "kstreams_replay.benchmarks"
 COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Replay": {
         "land": (".commands.land", "land what is new in a topic, from files or from Kafka"),
@@ -74,7 +76,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "metrics": (".commands.quality", "print the numbers of a pipeline as OpenMetrics text"),
         "fsck": (".commands.fsck", "read everything, and say what is damaged and how to repair it"),
         "check-topology": (".commands.check_topology", "say whether a changed topology can continue with the state"),
-        "bench": ("kstreams_replay.benchmarks.bench", "measure this project and its peers on the same rows"),
+        "bench": (f"{BENCHMARKS}.bench", "measure this project and its peers on the same rows"),
     },
     "Go back": {
         "fork": (".commands.branches", "begin a branch with what a pipeline was, without copying it"),
@@ -102,7 +104,13 @@ class _Commands(click.Group):
         found = next((section[cmd_name] for section in COMMANDS.values() if cmd_name in section), None)
         if found is None:
             return None
-        module = importlib.import_module(found[0], __package__)
+        try:
+            module = importlib.import_module(found[0], __package__)
+        except ModuleNotFoundError as error:
+            if error.name != BENCHMARKS:
+                raise
+            expected, next_step = "a checkout, which has the benchmarks", "run it there, as benchmarks/README.md says"
+            raise ConfigError(cmd_name, expected, "an installed package", next_step) from error
         command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
 

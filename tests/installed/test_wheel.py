@@ -68,7 +68,7 @@ print(report.outputs, jobs.__name__, state.CITIES, kstreams_replay.jobs.__name__
 def installed(tmp_path_factory):
     """The folder of a virtual environment with the wheel, and beside it, by path alone, what the wheel depends on."""
     folder = tmp_path_factory.mktemp("installed")
-    copy_checkout(folder / "source")
+    copy_checkout(folder / "source", has_links=False)
     pip = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check"]
     subprocess.run([*pip, "wheel", "--no-deps", "-w", str(folder), str(folder / "source")], check=True)
     (wheel,) = folder.glob("*.whl")
@@ -93,7 +93,7 @@ def few_records(project: Path) -> dict[str, str]:
     return {"REPLAY_CACHE": str(project / "cache"), "REPLAY_KERNELS": "interpreted"}
 
 
-def run(installed: Path, project: Path, *command: str) -> str:
+def run(installed: Path, project: Path, *command: str, exit_code: int = 0) -> str:
     """What a command of the environment prints, run in the project."""
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYSPARK_PYTHON")}
     program, *arguments = command
@@ -105,23 +105,50 @@ def run(installed: Path, project: Path, *command: str) -> str:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert done.returncode == exit_code, done.stdout + done.stderr
+    return done.stdout or done.stderr
 
 
-def test_the_wheel_has_one_top_level_package_and_every_module(installed):
+def test_a_checkout_without_links_gives_a_wheel_of_one_package_with_every_module(installed):
     (wheel,) = installed.glob("*.whl")
-    names = zipfile.ZipFile(wheel).namelist()
-    folders = ("benchmarks/", "expectations/", "jobs/", "orchestration/", "state/")
+    names = [name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name]
+    folders = ("expectations/", "jobs/", "orchestration/", "state/")
     modules = {f"kstreams_replay/{path}" for path in files() if path.startswith(folders) and path.endswith(".py")}
 
-    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"kstreams_replay"}
-    assert sorted(modules - set(names)) == []
-    assert {"kstreams_replay/py.typed", "kstreams_replay/state/README.md"} <= set(names)
-    assert {name for name in names if name.endswith(".xml")} == {
+    assert {name for name in names if name.endswith(".py")} == {"kstreams_replay/__init__.py", *modules}
+    assert {name for name in names if not name.endswith(".py")} == {
+        "kstreams_replay/py.typed",
+        "kstreams_replay/expectations/suites/data_docs.css",
+        "kstreams_replay/expectations/suites/index.html.j2",
+        "kstreams_replay/expectations/suites/page_banner.html.j2",
+        "kstreams_replay/expectations/suites/page_head.html.j2",
         "kstreams_replay/jobs/execution/ivysettings.xml",
         "kstreams_replay/jobs/execution/log4j2.xml",
+        "kstreams_replay/orchestration/quality/report.html.j2",
+        "kstreams_replay/state/when-something-is-wrong.md",
     }
+
+
+def test_a_tree_that_lacks_a_package_is_not_built(tmp_path):
+    copy_checkout(tmp_path, has_links=False)
+    (tmp_path / "jobs" / "__init__.py").unlink()
+
+    built = subprocess.run(
+        [sys.executable, "setup.py", "--name"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+
+    assert built.returncode != 0
+    assert "expected a whole checkout, got one without jobs/__init__.py" in built.stderr
+
+
+def test_what_is_installed_says_where_the_benchmarks_are(installed, project):
+    said = run(installed, project, "replay", "bench", exit_code=2)
+
+    assert "replay: bench: expected a checkout, which has the benchmarks, got an installed package" in said
+
+
+def test_an_installed_command_explains_an_error_from_the_page_in_the_wheel(installed, project):
+    assert "An argument or a setting is wrong" in run(installed, project, "replay", "errors", "ConfigError")
 
 
 def test_the_command_loads_a_topology_that_has_a_jobs_package_of_its_own(installed, project):
