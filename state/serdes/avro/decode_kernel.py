@@ -5,89 +5,173 @@ holds is never read as another's. Numbers are as Java's BinaryDecoder reads them
 its at most five bytes say.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from ...compilation.kernel_compilation import inner_kernel, kernel
+from .program import (
+    AS_IT_IS,
+    BOOLEAN,
+    BYTES,
+    CUT,
+    DATE,
+    DECIMAL,
+    DEEP,
+    DOUBLE,
+    END,
+    FAIL,
+    FIRST_REASON,
+    FIXED,
+    FLOAT,
+    INT,
+    ITEMS,
+    JUMP,
+    LAST_VALUE,
+    LONG,
+    LONG_NUMBER,
+    NEGATIVE_LENGTH,
+    NEXT,
+    NO_BOOLEAN,
+    NO_BRANCH,
+    NO_DIGITS,
+    NO_SYMBOL,
+    NO_TEXT,
+    NO_TIME,
+    PUSH,
+    RETURN,
+    TIME_MICROS,
+    TIME_MILLIS,
+    TIMESTAMP_MILLIS,
+    TO_DOUBLE,
+    TO_FLOAT,
+    TRAILING,
+    UINT,
+    UNION,
+    UNREAD_SYMBOL,
+    WIDE_DECIMAL,
+)
 
 HAS_NO_ROOM = -1
-"""A row needs more cells in a slot than there are; ``scratch[0]`` is the slot."""
+"""A row needs more cells in a slot than there are; the slot is in the registers."""
 
 _SEVEN, _ONE, _INT = np.uint64(0x7F), np.uint64(1), np.uint64(0xFFFFFFFF)
 _SIGN = np.int64(-0x8000000000000000)
 _FIRST_DAY, _LAST_DAY = -719162, 2932896
 """0001-01-01 and 9999-12-31."""
 _DAY_MILLIS, _DAY_MICROS = 86400000, 86400000000
+_INT_BYTES, _LONG_BYTES = 5, 10
+"""Most bytes of a number."""
+_TEXT = 1
+"""``a`` of BYTES."""
+_LENGTH_BEFORE = -1
+"""Size of bytes that have their length before them."""
+_ITEMS_MAX = 2147483639
+"""What Java's collections hold."""
+
+
+class Instructions(NamedTuple):
+    """``code`` int64 (instructions, 4), ``tables`` int64: those of a Program."""
+
+    code: NDArray[np.int64]
+    tables: NDArray[np.int64]
+
+
+class Registers(NamedTuple):
+    """Where one value is on its way: ``numbers`` int64 (2,), the same bits as ``doubles``; ``word`` uint32 (1,), the
+    same bits as ``single``.
+    """
+
+    numbers: NDArray[np.int64]
+    doubles: NDArray[np.float64]
+    word: NDArray[np.uint32]
+    single: NDArray[np.float32]
+
+
+class Slots(NamedTuple):
+    """Cells of all slots, int64: slot s has ``counts[s]`` of at most ``room[s]``, from ``bases[s]`` on. ``kept``: the
+    counts before the row that is read.
+    """
+
+    cells: NDArray[np.int64]
+    bases: NDArray[np.int64]
+    room: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    kept: NDArray[np.int64]
 
 
 @inner_kernel
-def _varint(data, at, end, longest, scratch):  # type: ignore[no-untyped-def]
-    """Place behind a number of at most ``longest`` bytes, or minus the fault; the number is ``scratch[0]``."""
+def _varint(data, at, end, longest, registers):  # type: ignore[no-untyped-def]
+    """Place behind a number of at most ``longest`` bytes, or minus the fault; the number is in the registers."""
     value = np.uint64(0)
     for i in range(longest):
         if at + i >= end:
-            return -1
+            return -CUT
         byte = np.uint64(data[at + i])
         value |= (byte & _SEVEN) << np.uint64(7 * i)
         if byte <= _SEVEN:
-            if longest == 5:
+            if longest == _INT_BYTES:  # an int is the lower 32 bits, as Java takes it
                 value &= _INT
             half = np.int64(value >> _ONE)
-            scratch[0] = -half - 1 if value & _ONE else half
+            registers.numbers[0] = -half - 1 if value & _ONE else half
             return at + i + 1
-    return -2
+    return -LONG_NUMBER
 
 
 @inner_kernel
-def _little_endian(data, at, end, size, scratch):  # type: ignore[no-untyped-def]
-    """Place behind ``size`` bytes, whose bits are ``scratch[0]``."""
+def _little_endian(data, at, end, size, registers):  # type: ignore[no-untyped-def]
+    """Place behind ``size`` bytes, whose bits are in the registers, or minus the fault."""
     if at + size > end:
-        return -1
+        return -CUT
     value = np.int64(0)
     for i in range(size):
         value |= np.int64(data[at + i]) << np.int64(8 * i)
-    scratch[0] = value
+    registers.numbers[0] = value
     return at + size
 
 
 @inner_kernel
-def _time(at, value, conversion, scratch):  # type: ignore[no-untyped-def]
-    """``at``, or minus the fault; ``scratch[0]``: days of a date, microseconds of others."""
-    if conversion == 3:
-        return at if _FIRST_DAY <= value <= _LAST_DAY else -11
-    scale = 1000 if conversion == 4 or conversion == 6 else 1
+def _time(at, value, conversion, registers):  # type: ignore[no-untyped-def]
+    """``at``, or minus the fault; in the registers are days of a date, microseconds of others."""
+    if conversion == DATE:
+        return at if _FIRST_DAY <= value <= _LAST_DAY else -NO_TIME
+    scale = 1000 if conversion == TIME_MILLIS or conversion == TIMESTAMP_MILLIS else 1
     day = _DAY_MILLIS if scale == 1000 else _DAY_MICROS
-    least, most = (0, day) if conversion <= 5 else (_FIRST_DAY * day, (_LAST_DAY + 1) * day)
+    least, most = (0, day) if conversion <= TIME_MICROS else (_FIRST_DAY * day, (_LAST_DAY + 1) * day)
     if value < least or value >= most:
-        return -11
-    scratch[0] = value * scale
+        return -NO_TIME
+    registers.numbers[0] = value * scale
     return at
 
 
 @inner_kernel
-def _number(data, at, end, operation, conversion, scratch, doubles, word, single):  # type: ignore[no-untyped-def]
-    """Place behind a number, which is ``scratch[0]``; of a float or a double its bits as a double."""
-    if operation <= 2:  # int, long
-        at = _varint(data, at, end, 5 if operation == 1 else 10, scratch)
-        value = scratch[0]
-        if at >= 0 and conversion == 1:
-            doubles[0] = value
-        elif at >= 0 and conversion == 2:
-            single[0] = value
-            doubles[0] = single[0]
-        elif at >= 0 and conversion > 2:
-            return _time(at, value, conversion, scratch)
+def _number(data, at, end, operation, conversion, registers):  # type: ignore[no-untyped-def]
+    """Place behind a number, which is in the registers (a float as a double), or minus the fault."""
+    if operation == INT or operation == LONG:
+        at = _varint(data, at, end, _INT_BYTES if operation == INT else _LONG_BYTES, registers)
+        value = registers.numbers[0]
+        if at < 0 or conversion == AS_IT_IS:
+            return at
+        if conversion == TO_DOUBLE:
+            registers.doubles[0] = value
+        elif conversion == TO_FLOAT:
+            registers.single[0] = value
+            registers.doubles[0] = registers.single[0]
+        else:
+            return _time(at, value, conversion, registers)
         return at
-    if operation == 3:
-        at = _little_endian(data, at, end, 4, scratch)
+    if operation == FLOAT:
+        at = _little_endian(data, at, end, 4, registers)
         if at >= 0:
-            word[0] = scratch[0]
-            doubles[0] = single[0]
+            registers.word[0] = registers.numbers[0]
+            registers.doubles[0] = registers.single[0]
         return at
-    if operation == 4:
-        return _little_endian(data, at, end, 8, scratch)
-    at = _little_endian(data, at, end, 1 if operation == 5 else 4, scratch)
-    if at >= 0 and operation == 5 and scratch[0] > 1:
-        return -7
+    if operation == DOUBLE:
+        return _little_endian(data, at, end, 8, registers)
+    at = _little_endian(data, at, end, 1 if operation == BOOLEAN else 4, registers)
+    if at >= 0 and operation == BOOLEAN and registers.numbers[0] > 1:
+        return -NO_BOOLEAN
     return at
 
 
@@ -115,172 +199,173 @@ def _is_text(data, at, end):  # type: ignore[no-untyped-def]
 
 
 @inner_kernel
-def _bytes(data, at, end, size, is_text, scratch):  # type: ignore[no-untyped-def]
-    """Place behind ``size`` bytes, or behind as many as a length says; ``scratch``: begin and number of them."""
-    if size < 0:
-        at = _varint(data, at, end, 10, scratch)
+def _bytes(data, at, end, size, is_text, registers):  # type: ignore[no-untyped-def]
+    """Place behind ``size`` bytes, or behind as many as a length says, or minus the fault; begin and number of them are
+    in the registers.
+    """
+    if size == _LENGTH_BEFORE:
+        at = _varint(data, at, end, _LONG_BYTES, registers)
         if at < 0:
             return at
-        size = scratch[0]
+        size = registers.numbers[0]
         if size < 0:
-            return -3
+            return -NEGATIVE_LENGTH
     if size > end - at:
-        return -1
+        return -CUT
     if is_text and not _is_text(data, at, at + size):
-        return -10
-    scratch[0], scratch[1] = at, size
+        return -NO_TEXT
+    registers.numbers[0], registers.numbers[1] = at, size
     return at + size
 
 
 @inner_kernel
-def _decimal(data, at, end, size, limits, tables, scratch):  # type: ignore[no-untyped-def]
-    """Place behind a decimal; ``scratch``: upper and lower half of its unscaled number."""
-    behind = _bytes(data, at, end, size, False, scratch)
+def _decimal(data, at, end, size, limits, tables, registers):  # type: ignore[no-untyped-def]
+    """Place behind a decimal, or minus the fault; upper and lower half of its unscaled number are in the registers."""
+    behind = _bytes(data, at, end, size, False, registers)
     if behind < 0:
         return behind
-    begin, size = scratch[0], scratch[1]
+    begin, size = registers.numbers[0], registers.numbers[1]
     if size == 0:
-        return -13
+        return -NO_DIGITS
     fill = np.int64(-1) if data[begin] >= 0x80 else np.int64(0)
     upper, lower = fill, fill
     for i in range(size):
         byte, top = np.int64(data[begin + i]), upper >> np.int64(55)
-        if top != 0 and top != -1:
-            return -8
+        if top != 0 and top != -1:  # one more byte would push digits out of 128 bits
+            return -WIDE_DECIMAL
         upper = (upper << np.int64(8)) | ((lower >> np.int64(56)) & np.int64(0xFF))
         lower = (lower << np.int64(8)) | byte
+    # The halves of a number compare as unsigned ones, which flipping the sign makes of signed ones.
     most, most_low = tables[limits], tables[limits + 1] ^ _SIGN
     least, least_low = tables[limits + 2], tables[limits + 3] ^ _SIGN
     unsigned = lower ^ _SIGN
     if upper > most or (upper == most and unsigned > most_low):
-        return -8
+        return -WIDE_DECIMAL
     if upper < least or (upper == least and unsigned < least_low):
-        return -8
-    scratch[0], scratch[1] = upper, lower
+        return -WIDE_DECIMAL
+    registers.numbers[0], registers.numbers[1] = upper, lower
     return behind
 
 
 @inner_kernel
-def _value(data, at, end, operation, a, b, tables, checks_text, scratch, doubles, word, single):  # type: ignore[no-untyped-def]
-    """Place behind one value, which is in ``scratch``, or minus the fault."""
-    if operation <= 5 or operation == 10:
-        return _number(data, at, end, operation, a, scratch, doubles, word, single)
-    if operation == 6:
-        return _bytes(data, at, end, -1, checks_text and a == 1, scratch)
-    if operation == 7:
-        return _bytes(data, at, end, a, False, scratch)
-    if operation == 8:
-        return _decimal(data, at, end, a, b, tables, scratch)
-    at = _varint(data, at, end, 5, scratch)
+def _value(data, at, end, operation, a, b, tables, checks_text, registers):  # type: ignore[no-untyped-def]
+    """Place behind one value, which is in the registers, or minus the fault."""
+    if operation <= BOOLEAN or operation == UINT:
+        return _number(data, at, end, operation, a, registers)
+    if operation == BYTES:
+        return _bytes(data, at, end, _LENGTH_BEFORE, checks_text and a == _TEXT, registers)
+    if operation == FIXED:
+        return _bytes(data, at, end, a, False, registers)
+    if operation == DECIMAL:
+        return _decimal(data, at, end, a, b, tables, registers)
+    at = _varint(data, at, end, _INT_BYTES, registers)  # an enum
     if at < 0:
         return at
-    if scratch[0] < 0 or scratch[0] >= b:
-        return -5
-    scratch[0] = tables[a + scratch[0]]
-    return at if scratch[0] >= 0 else -6
+    if registers.numbers[0] < 0 or registers.numbers[0] >= b:
+        return -NO_SYMBOL
+    registers.numbers[0] = tables[a + registers.numbers[0]]
+    return at if registers.numbers[0] >= 0 else -UNREAD_SYMBOL
 
 
 @inner_kernel
-def _block(data, at, end, scratch):  # type: ignore[no-untyped-def]
-    """Place behind the head of a block of items; their number is ``scratch[0]``."""
-    at = _varint(data, at, end, 10, scratch)
-    if at >= 0 and scratch[0] < 0:  # then the block's size in bytes follows
-        count = -scratch[0]
-        at = _varint(data, at, end, 10, scratch)
-        scratch[0] = count
-        if count < 0:
-            return -3
-    if at >= 0 and scratch[0] > 2147483639:  # what Java's collections hold
-        return -3
+def _block(data, at, end, registers):  # type: ignore[no-untyped-def]
+    """Place behind the head of a block of items, or minus the fault; their number is in the registers."""
+    at = _varint(data, at, end, _LONG_BYTES, registers)
+    if at >= 0 and registers.numbers[0] < 0:  # then the block's size in bytes follows
+        count = -registers.numbers[0]
+        at = _varint(data, at, end, _LONG_BYTES, registers)
+        registers.numbers[0] = count
+        if count < 0:  # -2**63 has no positive number
+            return -NEGATIVE_LENGTH
+    if at >= 0 and registers.numbers[0] > _ITEMS_MAX:
+        return -NEGATIVE_LENGTH
     return at
 
 
 @inner_kernel
-def _items(data, at, end, place, depth, slot, behind, bases, counts, stack, scratch):  # type: ignore[no-untyped-def]
-    """(place in the bytes, place in the program, depth) where items begin; how many there are is ``scratch[0]``, and is
-    counted in their cell.
+def _items(data, at, end, place, depth, slot, behind, slots, stack, registers):  # type: ignore[no-untyped-def]
+    """(place in the bytes or minus the fault, place in the program, depth) where items begin; how many there are is in
+    the registers, and is counted in their cell. The stack has two numbers a level: items that are left, and their cell.
     """
     if depth + 2 > len(stack):
-        return -12, place, depth
-    at = _block(data, at, end, scratch)
+        return -DEEP, place, depth
+    at = _block(data, at, end, registers)
     if at >= 0:
-        stack[depth] = scratch[0]
-        stack[depth + 1] = -1 if slot < 0 else bases[slot] + counts[slot]
-        if scratch[0] > 0:
+        stack[depth] = registers.numbers[0]
+        stack[depth + 1] = -1 if slot < 0 else slots.bases[slot] + slots.counts[slot]
+        if registers.numbers[0] > 0:
             return at, place, depth + 2
     return at, behind, depth
 
 
 @inner_kernel
-def _next(data, at, end, place, depth, first, cells, stack, scratch):  # type: ignore[no-untyped-def]
+def _next(data, at, end, place, depth, first, slots, stack, registers):  # type: ignore[no-untyped-def]
     """As ``_items``, where an item ends."""
     stack[depth - 2] -= 1
     if stack[depth - 2] > 0:
         return at, first, depth
-    at = _block(data, at, end, scratch)
-    if at >= 0 and scratch[0] > 0:
-        stack[depth - 2] = scratch[0]
+    at = _block(data, at, end, registers)
+    if at >= 0 and registers.numbers[0] > 0:
+        stack[depth - 2] = registers.numbers[0]
         if stack[depth - 1] >= 0:
-            cells[stack[depth - 1]] += scratch[0]
+            slots.cells[stack[depth - 1]] += registers.numbers[0]
         return at, first, depth
     return at, place, depth - 2
 
 
 @inner_kernel
-def _jump(data, at, end, place, depth, operation, a, b, tables, stack, scratch):  # type: ignore[no-untyped-def]
+def _jump(data, at, end, place, depth, operation, a, b, tables, stack, registers):  # type: ignore[no-untyped-def]
     """As ``_items``, of a union, a jump, a call and a return."""
-    if operation == 11:
-        at = _varint(data, at, end, 5, scratch)
-        if at >= 0 and (scratch[0] < 0 or scratch[0] >= b):
-            return -4, place, depth
-        return at, tables[a + scratch[0]] if at >= 0 else place, depth
-    if operation == 12:
+    if operation == UNION:
+        at = _varint(data, at, end, _INT_BYTES, registers)
+        if at >= 0 and (registers.numbers[0] < 0 or registers.numbers[0] >= b):
+            return -NO_BRANCH, place, depth
+        return at, tables[a + registers.numbers[0]] if at >= 0 else place, depth
+    if operation == JUMP:
         return at, a, depth
-    if operation == 17:
+    if operation == RETURN:
         return at, stack[depth - 1], depth - 1
-    if depth + 1 > len(stack):
-        return -12, place, depth
+    if depth + 1 > len(stack):  # a call
+        return -DEEP, place, depth
     stack[depth] = place
     return at, a, depth + 1
 
 
 @inner_kernel
-def _row(  # type: ignore[no-untyped-def]
-    data, at, end, place, program, tables, cells, bases, room, counts, stack, checks_text, scratch, doubles, word,
-    single,
-):  # fmt: skip
+def _row(data, at, end, place, instructions, slots, stack, checks_text, registers):  # type: ignore[no-untyped-def]
     """0 when a row was read, HAS_NO_ROOM, or the fault of its bytes."""
+    code, tables = instructions.code, instructions.tables
     depth = 0
     while True:
-        operation, slot, a, b = program[place, 0], program[place, 1], program[place, 2], program[place, 3]
+        operation, slot, a, b = code[place, 0], code[place, 1], code[place, 2], code[place, 3]
         place += 1
         width = 0
-        if 1 <= operation <= 10:
-            at = _value(data, at, end, operation, a, b, tables, checks_text, scratch, doubles, word, single)
-            width = 2 if 6 <= operation <= 8 else 1
-        elif operation == 13:  # push
-            scratch[0] = a
+        if INT <= operation <= LAST_VALUE:
+            at = _value(data, at, end, operation, a, b, tables, checks_text, registers)
+            width = 2 if BYTES <= operation <= DECIMAL else 1
+        elif operation == PUSH:
+            registers.numbers[0] = a
             width = 1
-        elif operation == 14:
-            at, place, depth = _items(data, at, end, place, depth, slot, a, bases, counts, stack, scratch)
+        elif operation == ITEMS:
+            at, place, depth = _items(data, at, end, place, depth, slot, a, slots, stack, registers)
             width = 1
-        elif operation == 15:
-            at, place, depth = _next(data, at, end, place, depth, a, cells, stack, scratch)
-        elif operation == 18:  # fail
-            return 100 + a
-        elif operation == 0:
-            return 0 if at == end else 9
+        elif operation == NEXT:
+            at, place, depth = _next(data, at, end, place, depth, a, slots, stack, registers)
+        elif operation == FAIL:
+            return FIRST_REASON + a
+        elif operation == END:
+            return 0 if at == end else TRAILING
         else:
-            at, place, depth = _jump(data, at, end, place, depth, operation, a, b, tables, stack, scratch)
+            at, place, depth = _jump(data, at, end, place, depth, operation, a, b, tables, stack, registers)
         if at < 0:
             return -at
         if slot >= 0:
             for part in range(width):
-                if counts[slot + part] >= room[slot + part]:
-                    scratch[0] = slot + part
-                    return -1
-                cells[bases[slot + part] + counts[slot + part]] = scratch[part]
-                counts[slot + part] += 1
+                if slots.counts[slot + part] >= slots.room[slot + part]:
+                    registers.numbers[0] = slot + part
+                    return HAS_NO_ROOM
+                slots.cells[slots.bases[slot + part] + slots.counts[slot + part]] = registers.numbers[part]
+                slots.counts[slot + part] += 1
 
 
 @inner_kernel
@@ -291,48 +376,28 @@ def _copy(of, to):  # type: ignore[no-untyped-def]
 
 @kernel
 def decode_rows(  # type: ignore[no-untyped-def]
-    data,
-    begins,
-    ends,
-    is_wanted,
-    first,
-    blank,
-    program,
-    tables,
-    cells,
-    bases,
-    room,
-    counts,
-    kept,
-    stack,
-    checks_text,
-    scratch,
-    doubles,
-    word,
-    single,
-    faults,
+    data, begins, ends, is_wanted, first, blank, instructions, slots, stack, checks_text, registers, faults
 ):
-    """Read the rows from ``first`` on, of which those that are not wanted are blank. Gives the number of rows, or the
-    row for which there was no room.
+    """Read the rows of ``data`` from ``first`` on, of which those that are not wanted are blank. Gives the number of
+    rows, or the row for which there was no room, whose slot is in the registers.
+
+    Arrays: ``data`` uint8 (bytes,); ``begins``, ``ends``, ``faults`` int64 and ``is_wanted`` bool, each (rows,);
+    ``stack`` int64. ``blank``: the program's place for a row that is null or bad. ``instructions``, ``slots``,
+    ``registers``: fields of Instructions, Slots, Registers.
     """
+    instructions, slots, registers = Instructions(*instructions), Slots(*slots), Registers(*registers)
     for row in range(first, len(begins)):
-        _copy(counts, kept)
-        found = 0
+        _copy(slots.counts, slots.kept)
+        fault = 0
         if is_wanted[row]:
-            found = _row(
-                data, begins[row], ends[row], 0, program, tables, cells, bases, room, counts, stack, checks_text,
-                scratch, doubles, word, single,
-            )  # fmt: skip
-            if found > 0:
-                faults[row] = found
-                _copy(kept, counts)
-        if found >= 0 and (found > 0 or not is_wanted[row]):
-            found = _row(
-                data, 0, 0, blank, program, tables, cells, bases, room, counts, stack, checks_text, scratch, doubles,
-                word, single,
-            )  # fmt: skip
-        if found < 0:
-            _copy(kept, counts)
+            fault = _row(data, begins[row], ends[row], 0, instructions, slots, stack, checks_text, registers)
+            if fault > 0:  # what the row gave so far is taken back
+                faults[row] = fault
+                _copy(slots.kept, slots.counts)
+        if fault >= 0 and (fault > 0 or not is_wanted[row]):
+            fault = _row(data, 0, 0, blank, instructions, slots, stack, checks_text, registers)
+        if fault == HAS_NO_ROOM:
+            _copy(slots.kept, slots.counts)
             faults[row] = 0
             return row
     return len(begins)

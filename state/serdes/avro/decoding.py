@@ -6,9 +6,9 @@ import pyarrow as pa
 from ...buffers import BinaryView, binary_array, fixed_array, masked
 from ..codec import Decoded
 from . import layout as columns
-from .decode_kernel import decode_rows, gather_rows
+from .decode_kernel import Instructions, Registers, Slots, decode_rows, gather_rows
 from .layout import Column, Layout
-from .program import FIRST_REASON, Program
+from .program import FAIL, FIRST_REASON, Program
 
 _STACK = 1000
 _ITEMS_A_ROW = 2
@@ -60,23 +60,25 @@ def _run(
     rows = len(is_wanted)
     cells, faults = Cells(layout, rows, view.data, program), np.zeros(rows, np.int64)
     begins, ends = view.offsets[:-1] + skipped, view.offsets[1:].copy()
-    scratch, word = np.zeros(2, np.int64), np.zeros(1, np.uint32)
+    numbers, word = np.zeros(2, np.int64), np.zeros(1, np.uint32)
+    registers = Registers(numbers, numbers.view(np.float64), word, word.view(np.float32))
+    instructions = Instructions(program.code, program.tables)
     kept, stack, first = np.zeros(layout.slots, np.int64), np.zeros(_STACK, np.int64), 0
     while True:
+        slots = Slots(cells.cells, cells.bases, cells.room, cells.counts, kept)
         first = decode_rows(
-            view.data, begins, ends, is_wanted, first, program.blank, program.code, program.tables, cells.cells,
-            cells.bases, cells.room, cells.counts, kept, stack, checks_text, scratch, scratch.view(np.float64), word,
-            word.view(np.float32), faults,
+            view.data, begins, ends, is_wanted, first, program.blank, tuple(instructions), tuple(slots), stack,
+            checks_text, tuple(registers), faults,
         )  # fmt: skip
         if first == rows:
             return cells, faults
-        cells.widen(int(scratch[0]))
+        cells.widen(int(numbers[0]))
 
 
 def unreadable(program: Program) -> str | None:
     """Why no value at all can be read: the reason with which the program begins, or None."""
     first = program.code[0]
-    return program.reason(FIRST_REASON + int(first[2])) if first[0] == 18 else None
+    return program.reason(FIRST_REASON + int(first[2])) if first[0] == FAIL else None
 
 
 def _array(column: Column, cells: Cells) -> pa.Array:

@@ -6,6 +6,8 @@ Owns no memory. Rule: an array is one block with its number of items before it, 
 import numpy as np
 
 from ...compilation.kernel_compilation import inner_kernel, kernel
+from .decode_kernel import Instructions, Registers
+from .program import BOOLEAN, BYTES, DECIMAL, DOUBLE, END, FIXED, FLOAT, ITEMS, JUMP, NEXT, PUSH, UINT, UNION
 
 _SEVEN, _MORE = np.uint64(0x7F), np.uint64(0x80)
 
@@ -57,21 +59,21 @@ def _decimal(out, at, upper, lower, size):  # type: ignore[no-untyped-def]
 
 
 @inner_kernel
-def _value(out, at, operation, a, text, value, second, doubles, word, single):  # type: ignore[no-untyped-def]
-    """Place behind one value; ``doubles[0]`` is ``value`` where it has the bits of one."""
-    if operation == 3:
-        single[0] = doubles[0]
-        return _little_endian(out, at, np.int64(word[0]), 4)
-    if operation == 4:
+def _value(out, at, operation, a, text, value, second, registers):  # type: ignore[no-untyped-def]
+    """Place behind one value; the registers have it as a double, too, where it has the bits of one."""
+    if operation == FLOAT:
+        registers.single[0] = registers.doubles[0]
+        return _little_endian(out, at, np.int64(registers.word[0]), 4)
+    if operation == DOUBLE:
         return _little_endian(out, at, value, 8)
-    if operation == 5:
+    if operation == BOOLEAN:
         return _little_endian(out, at, value, 1)
-    if operation == 10:
+    if operation == UINT:
         return _little_endian(out, at, value, 4)
-    if operation == 8:
+    if operation == DECIMAL:
         return _decimal(out, at, value, second, a)
-    if operation == 6 or operation == 7:
-        if operation == 6:
+    if operation == BYTES or operation == FIXED:
+        if operation == BYTES:
             at = _varint(out, at, second)
         for i in range(second):
             out[at + i] = text[value + i]
@@ -80,20 +82,19 @@ def _value(out, at, operation, a, text, value, second, doubles, word, single):  
 
 
 @inner_kernel
-def _row(  # type: ignore[no-untyped-def]
-    at, place, program, tables, text, cells, bases, cursors, stack, scratch, doubles, word, single, out
-):
+def _row(at, place, instructions, text, cells, bases, cursors, stack, registers, out):  # type: ignore[no-untyped-def]
     """Place behind a row, whose cells are passed by."""
+    code, tables = instructions.code, instructions.tables
     depth = 0
     while True:
-        operation, slot, a = program[place, 0], program[place, 1], program[place, 2]
+        operation, slot, a = code[place, 0], code[place, 1], code[place, 2]
         place += 1
-        if operation == 0:
+        if operation == END:
             return at
-        if operation == 12:  # jump
+        if operation == JUMP:
             place = a
             continue
-        if operation == 15:  # next
+        if operation == NEXT:
             stack[depth - 1] -= 1
             if stack[depth - 1] > 0:
                 place = a
@@ -103,16 +104,16 @@ def _row(  # type: ignore[no-untyped-def]
             continue
         value, second = cells[bases[slot] + cursors[slot]], np.int64(0)
         cursors[slot] += 1
-        if operation == 13:  # a cell of what was not taken
+        if operation == PUSH:  # a cell of what was not taken
             continue
-        if 6 <= operation <= 8:
+        if BYTES <= operation <= DECIMAL:
             second = cells[bases[slot + 1] + cursors[slot + 1]]
             cursors[slot + 1] += 1
-        scratch[0] = value
-        if operation == 11:  # union
+        registers.numbers[0] = value
+        if operation == UNION:
             at = _varint(out, at, value)
             place = tables[a + value]
-        elif operation == 14:  # items
+        elif operation == ITEMS:
             at = _varint(out, at, value)
             stack[depth] = value
             if value > 0:
@@ -120,25 +121,26 @@ def _row(  # type: ignore[no-untyped-def]
             else:
                 place = a
         else:
-            at = _value(out, at, operation, a, text, value, second, doubles, word, single)
+            at = _value(out, at, operation, a, text, value, second, registers)
 
 
 @kernel
 def encode_rows(  # type: ignore[no-untyped-def]
-    is_wanted, head, blank, program, tables, text, cells, bases, cursors, stack, scratch, doubles, word, single, out,
-    ends,
-):  # fmt: skip
+    is_wanted, head, blank, instructions, text, cells, bases, cursors, stack, registers, out, ends
+):
     """Write every wanted row to ``out``, each behind the bytes ``head``; where a row ends is in ``ends``. The cells of
     a row that is not wanted are passed by.
+
+    Arrays: ``is_wanted`` bool and ``ends`` int64 (rows,); ``head``, ``text``, ``out`` uint8; ``cells``, ``bases``,
+    ``cursors``, ``stack`` int64. ``blank``: the program's place for a row that is not wanted. ``instructions``,
+    ``registers``: fields of Instructions, Registers.
     """
+    instructions, registers = Instructions(*instructions), Registers(*registers)
     at = 0
     for row in range(len(is_wanted)):
         if is_wanted[row]:
             for i in range(len(head)):
                 out[at + i] = head[i]
             at += len(head)
-        at = _row(
-            at, 0 if is_wanted[row] else blank, program, tables, text, cells, bases, cursors, stack, scratch, doubles,
-            word, single, out,
-        )  # fmt: skip
+        at = _row(at, 0 if is_wanted[row] else blank, instructions, text, cells, bases, cursors, stack, registers, out)
         ends[row] = at
