@@ -1,9 +1,9 @@
 """Landing from a directory of files: the source of a laptop, of tests, and of history that Kafka no longer has.
 
-Owns the offsets of their records. Rule: the order of records is (landing, file name, place in the file); offsets follow
-it without a gap in each partition. Files are read twice. The first time checks every row, counts and takes digests
-before anything is planned, so that a wrong mapping leaves nothing behind. The second time writes, into exactly the
-planned offsets. A file that changed in between makes another plan necessary.
+Owns the offsets of their records. Rule: the order of records is (landing, file name in natural order, place in the
+file); offsets follow it without a gap in each partition. Files are read twice. The first time checks every row, counts
+and takes digests before anything is planned, so that a wrong mapping leaves nothing behind. The second time writes,
+into exactly the planned offsets. A file that changed in between makes another plan necessary.
 
 The work is cut into tasks of consecutive slices; Spark runs them, and the driver commits their files as one increment.
 """
@@ -26,6 +26,7 @@ from ...state.tables.warehouse import LANDED_SCHEMA, Warehouse
 from .bad_rows import commit_dead_letters, dead_letters, refuse_too_many
 from .file_source import FileSource
 from .files.counting import Counted
+from .files.file_order import find_disorder
 from .files.known_files import (
     FoundFile,
     KnownFiles,
@@ -40,7 +41,7 @@ from .files.spark_tasks import run_tasks
 from .files.streams import FileSlice, is_as_planned
 from .files.verified_files import read_verified, write_verified
 from .first_record import FirstRecord, first_record
-from .landing_rules import DEAD_LETTER, LandingRules, RowRules
+from .landing_rules import DEAD_LETTER, STOP, LandingRules, RowRules
 
 FILE_BYTES = 128 << 20
 """About the size in memory of what goes into the files of one flush."""
@@ -76,7 +77,8 @@ class FileLander:
         """
         plans, verified_files = planned(), self.warehouse.verified_files(self.topic)
         for _ in range(_ATTEMPTS):
-            found, others = find_files(self.source, self.topic)
+            listing = find_files(self.source, self.topic)
+            found, others = listing.files, listing.unmatched
             source = self.source.with_format_of(file.name for file in found)
             changes = self._mapping_changes(source, last)
             is_new_pattern = last is None or self._has_other_pattern(last)
@@ -95,8 +97,15 @@ class FileLander:
             rows = RowRules(self.rules.on_bad_row == DEAD_LETTER, self.rules.latest_ms(clock_ms))
             counted = Counted.of(self.spark, self.warehouse, source, rows, new)
             if counted is not None:
+                disorder = find_disorder([(file.found.name, file.spans) for file in counted.files])
+                if disorder is not None and self.rules.on_disorder == STOP:
+                    disorder.refuse(self.topic, source.path)
                 plan = self._plan(source, rows, last, plans, known, counted, changes)
                 _tell(known, warn)
+                if (hidden := listing.sentence(self.topic)) is not None:
+                    warn(hidden)
+                if disorder is not None:
+                    warn(disorder.sentence(self.topic))
                 return plan
         raise LandingError(
             f"topic {self.topic}, directory {self.source.path}",
@@ -178,7 +187,7 @@ class FileLander:
 
     def _present(self, source: FileSource, row: LedgerRow[LandingPlanRow]) -> dict[str, FoundFile]:
         """The planned files as they lie there now, with the content that was planned."""
-        found = {file.name: file for file in find_files(source, self.topic)[0]}
+        found = {file.name: file for file in find_files(source, self.topic).files}
         planned = KnownFiles(source, self.topic, [replace(row, content=replace(row.content, folder=None))])
         for file in row.content.files:
             if file["name"] not in found:

@@ -12,7 +12,7 @@ from ...state.errors import ConfigError
 from ...state.times import duration_ms, instant_ms
 
 DAY_MS = 86_400_000
-STOP, DEAD_LETTER = "stop", "dead_letter"
+STOP, DEAD_LETTER, WARN = "stop", "dead_letter", "warn"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,8 @@ class LandingRules:
 
     ``on_bad_row``: a row of a file that does not fit the mapping is a ``"dead_letter"``, kept in the table
     `landed_dead_letter/<topic>`, or lets the landing ``"stop"``, which then has committed nothing.
+    ``on_disorder``: times go back further from one file to the next than within any file, so the natural order of the
+    names is probably not that of the log. The landing does ``"warn"``, or it ``"stop"``s and has committed nothing.
     ``max_bad_share``: the landing stops, too, where more than this share of a file's rows do not fit (0.01: 1 %).
     ``max_future``: a record whose time is later than the machine's clock by more is a dead letter ("1d"); None: none
     is, as in Kafka. ``plausible_since``: a day (ISO 8601); the landing warns of records before it, and of those later
@@ -33,6 +35,7 @@ class LandingRules:
     """
 
     on_bad_row: str = DEAD_LETTER
+    on_disorder: str = WARN
     max_bad_share: float = 0.01
     max_future: str | int | None = None
     plausible_since: str = "1980-01-01"
@@ -44,6 +47,7 @@ class LandingRules:
     def __post_init__(self) -> None:
         known = self.on_bad_row in (STOP, DEAD_LETTER)
         _refuse("on_bad_row", self.on_bad_row, known, f'"{STOP}" or "{DEAD_LETTER}"')
+        _refuse("on_disorder", self.on_disorder, self.on_disorder in (STOP, WARN), f'"{STOP}" or "{WARN}"')
         _refuse("max_bad_share", self.max_bad_share, 0 <= self.max_bad_share <= 1, "a share from 0 to 1")
         if self.max_future is not None:
             duration_ms(self.max_future, "max_future")

@@ -83,7 +83,7 @@ def lag_of(pipeline: Pipeline) -> Lag:
 def _new_files(pipeline: Pipeline, topic: str, source: FileSource) -> list[FoundFile]:
     """Files that the next landing would take."""
     warehouse = pipeline.warehouse
-    found, _ = find_files(source, topic)
+    found = find_files(source, topic).files
     known = KnownFiles(
         source, topic, kept_plans(pipeline.landing_ledger(topic)),
         allow_same_content=pipeline.landing.allow_same_content, verified=read_verified(warehouse.verified_files(topic)),

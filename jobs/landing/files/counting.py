@@ -18,6 +18,7 @@ from ....state.tables.warehouse import Warehouse
 from ..file_source import FileSource
 from ..landing_rules import RowRules
 from . import streams
+from .file_order import Spans, TimeSpan, joined_spans, spans_of
 from .known_files import FoundFile, file_entry
 from .reading import Reading
 from .records import read_slice, slices_of
@@ -40,6 +41,7 @@ class CountedFile:
     first_bad: tuple[int, str, str]
     seen: frozenset[str]
     columns: tuple[str, ...]
+    spans: Spans
 
     def entry(self) -> dict[str, Any]:
         """As a plan keeps it."""
@@ -118,6 +120,7 @@ def _counted_file(file: FoundFile, slices: Sequence[Mapping[str, Any]]) -> Count
         first_bad=next((tuple(piece["first_bad"]) for piece in slices if piece["first_bad"]), (0, "", "")),
         seen=frozenset(name for piece in slices for name in piece["seen"]),
         columns=next((tuple(piece["columns"]) for piece in slices if piece["columns"]), ()),
+        spans=joined_spans({p: TimeSpan(*span) for p, *span in piece["spans"]} for piece in slices),
     )
 
 
@@ -136,9 +139,12 @@ class _Count:
             if not is_as_planned(self.source, piece):
                 return {"changed": piece.name}
             reading = Reading(self.source, piece, self.rules, takes_digests=True, keeps=_FIRST_BAD)
+            spans: Spans = {}
             for records in read_slice(reading):
                 counts += np.bincount(records.partition, minlength=self.source.partitions)
-            found.append({"name": piece.name, **reading.summary()})
+                spans = joined_spans([spans, spans_of(records.time_ms, records.partition)])
+            times = [[p, span.least_ms, span.largest_ms, span.back_ms] for p, span in spans.items()]
+            found.append({"name": piece.name, "spans": times, **reading.summary()})
             if not is_as_planned(self.source, piece):
                 return {"changed": piece.name}
         by_partition = {str(p): int(count) for p, count in enumerate(counts) if count}

@@ -19,7 +19,9 @@ from ....state.tables.ledger import LedgerRow
 from ....state.tables.ledger_rows import LandingPlanRow
 from ....state.tables.object_stores import open_filesystem
 from ..file_source import FileSource
+from .file_order import natural_order
 from .streams import digest_like
+from .table_folders import refuse_tables
 from .verified_files import Verified
 
 
@@ -64,21 +66,49 @@ def folder_of(source: FileSource) -> str:
     return os.path.abspath(root) if isinstance(filesystem, fs.LocalFileSystem) else source.path
 
 
-def find_files(source: FileSource, topic: str) -> tuple[list[FoundFile], list[str]]:
-    """Files that match the pattern, by name, and names of those that do not. LandingError for no directory."""
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The files of a directory. ``files``: those that match the pattern, in natural order of their names
+    (file_order.py). ``unmatched``: names of those that do not. ``hidden``: names of files that are left out, since a
+    part of their path begins with ``.`` or ``_``.
+    """
+
+    files: list[FoundFile]
+    unmatched: list[str]
+    hidden: list[str]
+
+    def sentence(self, topic: str) -> str | None:
+        """What is said of hidden files; None where there are none."""
+        if not self.hidden:
+            return None
+        count = "1 file is" if len(self.hidden) == 1 else f"{len(self.hidden):,} files are"
+        first = next(part for part in self.hidden[0].split("/") if part.startswith((".", "_")))
+        return (
+            f"{topic}: {count} left out, as names that begin with . or _ are ({self.hidden[0]}); "
+            f"if {first} is a folder of records, name it as the directory (--files)"
+        )
+
+
+def find_files(source: FileSource, topic: str) -> Listing:
+    """The files of the source's directory. LandingError for no directory, and for the folder of a table."""
     filesystem, root = open_filesystem(source.path)
     if filesystem.get_file_info(root).type != fs.FileType.Directory:
         raise LandingError(f"topic {topic}", "a directory of files", source.path, "correct the path")
-    found, others = [], []
-    for entry in filesystem.get_file_info(fs.FileSelector(root, recursive=True)):
+    found, unmatched, hidden = [], [], []
+    entries = filesystem.get_file_info(fs.FileSelector(root, recursive=True))
+    for entry in entries:
         name = entry.path[len(root) :].lstrip("/")
-        if entry.type != fs.FileType.File or any(part.startswith((".", "_")) for part in name.split("/")):
+        if entry.type != fs.FileType.File:
             continue
-        if fnmatch(name if "/" in source.pattern else entry.base_name, source.pattern):
+        if any(part.startswith((".", "_")) for part in name.split("/")):
+            hidden.append(name)
+        elif fnmatch(name if "/" in source.pattern else entry.base_name, source.pattern):
             found.append(FoundFile(name, entry.size, entry.mtime_ns))
         else:
-            others.append(name)
-    return sorted(found, key=lambda file: file.name), sorted(others)
+            unmatched.append(name)
+    refuse_tables(source.path, topic, filesystem, root, entries, [file.name for file in found])
+    found.sort(key=lambda file: natural_order(file.name))
+    return Listing(found, sorted(unmatched, key=natural_order), sorted(hidden, key=natural_order))
 
 
 class KnownFiles:

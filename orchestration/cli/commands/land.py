@@ -12,7 +12,7 @@ from ....jobs.landing.file_source import FORMATS, SERDE_TYPES, TIMESTAMP_UNITS, 
 from ....jobs.landing.files.known_files import find_files
 from ....jobs.landing.first_record import FirstRecord
 from ....jobs.landing.landing import FileSource, KafkaSource, LandingReport, LandingRules, land_files, land_kafka
-from ....jobs.landing.landing_rules import DEAD_LETTER, STOP
+from ....jobs.landing.landing_rules import DEAD_LETTER, STOP, WARN
 from ....jobs.landing.recorded_time import record_idle, record_tick
 from ....jobs.landing.serde_mapping import Serdes, refuse_undecodable, with_serdes
 from ....state.errors import ConfigError
@@ -61,6 +61,7 @@ class LandOptions:
     on_gap: str
     max_records: int | None
     on_bad_row: str
+    on_disorder: str
     max_bad_share: float
     max_future: str | None
     plausible_since: str
@@ -73,6 +74,7 @@ class LandOptions:
         """How the landing handles bad or unusual input."""
         return LandingRules(
             on_bad_row=self.on_bad_row,
+            on_disorder=self.on_disorder,
             max_bad_share=self.max_bad_share,
             max_future=self.max_future,
             plausible_since=self.plausible_since,
@@ -95,7 +97,7 @@ class LandOptions:
 )
 @option("--tick", is_flag=True, help="record what the clock says: schedules by wall-clock time are called")
 @options.detailed_exit_code
-@option("--files", metavar="DIR", help="a directory of files", section=FILES)
+@option("--files", metavar="DIR", help="a directory of files, read in natural order of their names", section=FILES)
 @option("--format", type=click.Choice(FORMATS), help="of the files (default: as their extension says)", section=FILES)
 @option("--timestamp", metavar="COLUMN", help="column of the record time", section=FILES)
 @option("--timestamp-unit", type=click.Choice(TIMESTAMP_UNITS), default="ms", section=FILES, help="default ms")
@@ -128,6 +130,13 @@ class LandOptions:
     default=DEAD_LETTER,
     section=RULES,
     help="a row of a file that does not fit stops the landing, or is kept in landed_dead_letter/TOPIC (default)",
+)
+@option(
+    "--on-disorder",
+    type=click.Choice([STOP, WARN]),
+    default=WARN,
+    section=RULES,
+    help="when times go back further from one file to the next than within a file: stop, or warn (default)",
 )
 @option(
     "--max-bad-share",
@@ -179,7 +188,7 @@ def _landed(
     rules, serdes = asked.rules(), None
     if isinstance(source, FileSource) and asked.topology is not None:
         serdes = _serdes(asked.topology, asked.topic, warehouse.topics())
-        known = source.with_format_of(file.name for file in find_files(source, asked.topic)[0])
+        known = source.with_format_of(file.name for file in find_files(source, asked.topic).files)
         source = with_serdes(known, asked.topic, serdes)
 
     def show(first: FirstRecord) -> None:

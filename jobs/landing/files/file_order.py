@@ -1,0 +1,127 @@
+"""In which order the files of a directory are read, and whether the times in them say that this order is wrong.
+
+Owns the order of names and the comparison of times at the borders of files. Rule: names are in natural order, numbers
+by their value: ``dump-2`` before ``dump-10``, ``hour=9/a`` before ``hour=10/a``. The order of files becomes the order
+of the log. Where the times of a partition go back further at the border of two files than they do within any file, the
+order of the files is probably not that of the log.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ....state.errors import LandingError
+
+NameKey = tuple[tuple[int, int, str], ...]
+
+_NUMBERS = re.compile(r"(\d+)")
+
+
+def natural_order(name: str) -> NameKey:
+    """By which names are sorted: runs of digits are numbers and come before text."""
+    parts = (part for part in _NUMBERS.split(name) if part)
+    return (*((0, int(part), part) if part.isdecimal() else (1, 0, part) for part in parts),)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSpan:
+    """Times of consecutive records of one partition, in ms: the least and the largest, and by how much a time is below
+    a larger one before it, at most.
+    """
+
+    least_ms: int
+    largest_ms: int
+    back_ms: int
+
+    def before(self, later: "TimeSpan") -> "TimeSpan":
+        """Of both, where ``later`` follows."""
+        back_ms = max(self.back_ms, later.back_ms, self.largest_ms - later.least_ms)
+        return TimeSpan(min(self.least_ms, later.least_ms), max(self.largest_ms, later.largest_ms), back_ms)
+
+
+Spans = dict[int, TimeSpan]
+"""By partition."""
+
+
+def spans_of(time_ms: np.ndarray, partition: np.ndarray) -> Spans:
+    """Of records in their order; arrays of equal length."""
+    numbers = np.unique(partition).tolist()
+    alone = len(numbers) == 1
+    return {number: _span(time_ms if alone else time_ms[partition == number]) for number in numbers}
+
+
+def _span(time_ms: np.ndarray) -> TimeSpan:
+    back_ms = int((np.maximum.accumulate(time_ms) - time_ms).max())
+    return TimeSpan(int(time_ms.min()), int(time_ms.max()), back_ms)
+
+
+def joined_spans(parts: Iterable[Spans]) -> Spans:
+    """Of consecutive parts, in order."""
+    joined: Spans = {}
+    for part in parts:
+        for number, span in part.items():
+            joined[number] = joined[number].before(span) if number in joined else span
+    return joined
+
+
+@dataclass(frozen=True, slots=True)
+class Disorder:
+    """The border at which times go back furthest: after ``earlier``, in ``later``, by ``back_ms``, where they go back
+    by at most ``within_ms`` within a file of that partition.
+    """
+
+    earlier: str
+    later: str
+    partition: int
+    back_ms: int
+    within_ms: int
+
+    def sentence(self, topic: str) -> str:
+        """The warning to a user."""
+        return (
+            f"{topic}: times go back by {_length(self.back_ms)} from {self.earlier} to {self.later} (partition "
+            f"{self.partition}), and within a file by {_length(self.within_ms)} at most; is the natural order of the "
+            "names, in which files are read, that of the log? Windows drop what comes late"
+        )
+
+    def refuse(self, topic: str, folder: str) -> None:
+        """Raises LandingError."""
+        raise LandingError(
+            f"topic {topic}, directory {folder}",
+            "files whose times continue from one to the next",
+            f"times that go back by {_length(self.back_ms)} from {self.earlier} to {self.later}",
+            "name the files so that their natural order is that of the log, or land them all the same "
+            "(--on-disorder warn)",
+        )
+
+
+def find_disorder(files: Sequence[tuple[str, Spans]]) -> Disorder | None:
+    """The worst border of files that are (name, spans), in their order; None where no border is worse than a file."""
+    within: dict[int, int] = {}
+    for _, spans in files:
+        for number, span in spans.items():
+            within[number] = max(within.get(number, 0), span.back_ms)
+    worst: Disorder | None = None
+    before: dict[int, tuple[str, int]] = {}
+    for name, spans in files:
+        for number, span in spans.items():
+            earlier, largest_ms = before.get(number, (name, span.least_ms))
+            back_ms = largest_ms - span.least_ms
+            if back_ms > within[number] and (worst is None or back_ms > worst.back_ms):
+                worst = Disorder(earlier, name, number, back_ms, within[number])
+            if number not in before or span.largest_ms > largest_ms:
+                before[number] = name, span.largest_ms
+    return worst
+
+
+def _length(duration_ms: int) -> str:
+    """As in "9 h 5 min"."""
+    seconds, ms = divmod(duration_ms, 1000)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    parts = [(days, "d"), (hours, "h"), (minutes, "min"), (seconds, "s"), (ms, "ms")]
+    shown = [f"{number:,} {unit}" for number, unit in parts if number]
+    return " ".join(shown[:2]) or "0 ms"

@@ -1,0 +1,70 @@
+"""Folders that are tables of a lake format, and no heap of files.
+
+Owns the marks by which they are known. Rule: the rows of a table are what its own log says. Its folder also has files
+that are no row of it any more (overwritten, deleted, merged into larger ones), and rows that a deletion vector takes
+away. Read as files, such rows would come back or come twice, without a word.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from pyarrow import fs
+
+from ....state.errors import LandingError
+
+_FORMATS = {"_delta_log": "a Delta table", ".hoodie": "a Hudi table"}
+"""By the folder that only such a table has."""
+_ICEBERG = "an Iceberg table"
+_LEVELS = 8
+"""So many folders above the directory may be the table's, of which the directory is a partition."""
+
+
+def refuse_tables(
+    path: str,
+    topic: str,
+    filesystem: fs.FileSystem,
+    root: str,
+    entries: Sequence[fs.FileInfo],
+    names: Iterable[str],
+) -> None:
+    """Raises LandingError when one of the files ``names``, which the directory ``root`` has, is in a table's folder.
+
+    ``path``: the directory as the user gave it; ``entries``: all that is in it.
+    """
+    tables = dict(filter(None, map(_table_of, entries)))
+    for name in names:
+        folders = f"{root}/{name}".split("/")
+        for depth in range(len(folders) - 1, 0, -1):
+            folder = "/".join(folders[:depth])
+            if len(folder) < len(root):
+                break
+            if folder in tables:
+                _refuse(path, topic, folder, *tables[folder])
+    folder = root
+    for _ in range(_LEVELS):
+        folder = folder.rpartition("/")[0]
+        if not folder:
+            return
+        marks = filesystem.get_file_info([f"{folder}/{name}" for name in _FORMATS])
+        metadata = filesystem.get_file_info(fs.FileSelector(f"{folder}/metadata", allow_not_found=True))
+        for table in filter(None, map(_table_of, [*marks, *metadata])):
+            _refuse(path, topic, table[0], *table[1])
+
+
+def _table_of(entry: fs.FileInfo) -> tuple[str, tuple[str, str]] | None:
+    """(folder, (what it is, by what it is known)) if the entry is the mark of a table."""
+    folder, _, name = entry.path.rpartition("/")
+    if entry.type == fs.FileType.Directory and name in _FORMATS:
+        return folder, (_FORMATS[name], f"{name}/")
+    if entry.type == fs.FileType.File and name.endswith(".metadata.json") and folder.endswith("/metadata"):
+        return folder.removesuffix("/metadata"), (_ICEBERG, f"metadata/{name}")
+    return None
+
+
+def _refuse(path: str, topic: str, table: str, what: str, mark: str) -> None:
+    raise LandingError(
+        f"topic {topic}, directory {path}",
+        "files that are no table's",
+        f"files of {what}, {table}, which has {mark}",
+        "write the table's current rows to a folder of their own with an engine that knows the format, and land that: "
+        "the table's files also have rows that were deleted or overwritten",
+    )

@@ -1,0 +1,91 @@
+"""The order of files is the order of the log: names in natural order, and a word where the times contradict it."""
+
+import json
+
+import pytest
+
+from kstreams_replay.state.errors import LandingError
+from tests.landing.file_folders import land, write
+from tests.landing.landed_rows import landed, values
+
+HOUR = 3_600_000
+T0 = 1_767_258_000_000
+"""2026-01-01T09:00:00Z."""
+
+
+def lines(*times_ms: int, **fields: int) -> str:
+    return "".join(json.dumps({"t": time_ms, **fields}) + "\n" for time_ms in times_ms)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["dump-1.jsonl", "dump-2.jsonl", "dump-10.jsonl"],
+        ["dt=2026-01-01/hour=9/a.jsonl", "dt=2026-01-01/hour=10/a.jsonl", "dt=2026-01-02/hour=1/a.jsonl"],
+        ["clicks/0/0.jsonl", "clicks/0/90.jsonl", "clicks/0/1000.jsonl"],
+        ["a1b.jsonl", "a1c.jsonl", "a01d.jsonl", "b.jsonl"],  # equal numbers, then text
+    ],
+)
+def test_numbers_in_names_count_by_their_value(warehouse, tmp_path, names):
+    directory = write(tmp_path / "in", {name: f'{{"t":1,"v":"{name}"}}\n' for name in reversed(names)})
+
+    land(warehouse, directory, value="v")
+
+    want = sorted(names, key=lambda name: ["a01d", "a1b", "a1c", "b"].index(name[:-6])) if "b.jsonl" in names else names
+    assert values(warehouse) == [name.encode() for name in want]
+
+
+def test_times_that_go_back_further_between_files_than_within_one_are_told_with_both_names(warehouse, tmp_path):
+    within = lines(T0 + 9 * HOUR, T0 + 9 * HOUR - 60_000, T0 + 10 * HOUR)
+    directory = write(tmp_path / "in", {"a.jsonl": within, "b.jsonl": lines(T0, T0 + 1_000)})
+
+    report = land(warehouse, directory)
+
+    assert report.warnings[0].startswith(
+        "t: times go back by 10 h from a.jsonl to b.jsonl (partition 0), and within a file by 1 min at most"
+    )
+    assert report.records == 5
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"a.jsonl": lines(T0, T0 + 5), "b.jsonl": lines(T0 + 5, T0 + 9)},  # equal times
+        {"a.jsonl": lines(T0 + HOUR, T0), "b.jsonl": lines(T0 + 1, T0 + 2)},  # no further than within a
+        {"a.jsonl": lines(T0 + HOUR)},
+    ],
+)
+def test_nothing_is_told_where_times_go_back_no_further_than_within_a_file(warehouse, tmp_path, files):
+    assert land(warehouse, write(tmp_path / "in", files)).warnings == ()
+
+
+def test_times_are_compared_within_a_partition(warehouse, tmp_path):
+    files = {"p0.jsonl": lines(T0, T0 + HOUR, p=0), "p1.jsonl": lines(T0, T0 + HOUR, p=1)}
+
+    assert land(warehouse, write(tmp_path / "in", files), partition="p", partitions=2).warnings == ()
+
+
+def test_asked_to_stop_at_disorder_a_landing_has_landed_nothing(warehouse, tmp_path):
+    directory = write(tmp_path / "in", {"a.jsonl": lines(T0 + HOUR), "b.jsonl": lines(T0)})
+
+    with pytest.raises(
+        LandingError, match=r"expected files whose times continue .*go back by 1 h from a.jsonl to b.jsonl"
+    ):
+        land(warehouse, directory, rules={"on_disorder": "stop"})
+
+    assert warehouse.topics() == []
+
+
+def test_files_that_are_left_out_for_their_names_are_counted(warehouse, tmp_path):
+    files = {"_audit/0.jsonl": lines(1), "_audit/1.jsonl": lines(2), "_SUCCESS": "", "a.jsonl": lines(3)}
+    directory = write(tmp_path / "in", files)
+
+    report = land(warehouse, directory)
+    topic = land(warehouse, directory / "_audit", topic="_audit")
+
+    assert report.warnings[0] == (
+        "t: 3 files are left out, as names that begin with . or _ are (_SUCCESS); if _SUCCESS is a folder of records, "
+        "name it as the directory (--files)"
+    )
+    assert (report.records, topic.records) == (1, 2)
+    assert landed(warehouse, "_audit", "timestamp") == [(1,), (2,)]
