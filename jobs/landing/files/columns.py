@@ -6,6 +6,7 @@ Owns conversions, column by column, without any file. Rule: all or nothing. A co
 
 import json
 import math
+import re
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,24 @@ SERDES["boolean"] = Serde.boolean
 
 
 @dataclass(frozen=True, slots=True)
+class JsonNumber:
+    """A number of JSON text with a fraction or an exponent, with the text's digits: none is lost in a float."""
+
+    text: str
+
+    def __float__(self) -> float:
+        return float(self.text)
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def json_value(text: str | bytes) -> Any:
+    """A JSON value in Python's types, with JsonNumber for what is no integer. ValueError for text that is no JSON."""
+    return json.loads(text, parse_float=JsonNumber)
+
+
+@dataclass(frozen=True, slots=True)
 class BadValue:
     """Row ``row`` of a block does not fit: what was expected, what was got."""
 
@@ -47,21 +66,73 @@ class BadValuesError(Exception):
         self.values = values
 
 
+def listed(values: Sequence[Any] | pa.Array) -> Sequence[Any]:
+    """Values of an Arrow column as Python's, times and durations of all units as milliseconds, dates as days, so that
+    no year is beyond Python's. BadValuesError with the rows that have a value within which Python cannot hold.
+    """
+    if not isinstance(values, pa.Array):
+        return values
+    numbers = _temporal_numbers(values)
+    if numbers is not None:
+        return numbers
+    try:
+        return values.to_pylist()  # type: ignore[no-any-return]
+    except (OverflowError, ValueError, pa.ArrowException):
+        return _one_by_one(values)
+
+
+def _one_by_one(values: pa.Array) -> list[Any]:
+    """Values of a nested type, of which some have times within that are beyond Python's years."""
+    found, bad = [], []
+    for row in range(len(values)):
+        try:
+            found += values.slice(row, 1).to_pylist()
+        except (OverflowError, ValueError, pa.ArrowException) as error:
+            bad.append(BadValue(row, "dates and times of the years 1 to 9999 in lists and structs", str(error)[:200]))
+    assert bad, "a column was refused of which every value is taken"
+    raise BadValuesError(bad)
+
+
+def _temporal_numbers(values: pa.Array) -> list[int | None] | None:
+    """None for a column of other types."""
+    kind = values.type
+    if pa.types.is_date32(kind):
+        return values.cast(pa.int32()).to_pylist()  # type: ignore[no-any-return]
+    if pa.types.is_date64(kind):
+        return _divided(values, 86_400_000)
+    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time(kind):
+        times, divisor = _TO_MS[kind.unit]
+        return _divided(values, divisor, times)
+    return None
+
+
+def _divided(values: pa.Array, divisor: int, times: int = 1) -> list[int | None]:
+    """Numbers below ``values``, multiplied and divided, rounded down."""
+    whole = values.view(pa.int32() if values.type.bit_width == 32 else pa.int64()).to_pylist()
+    return [None if number is None else number * times // divisor for number in whole]
+
+
 def times_ms(values: Sequence[Any] | pa.Array, unit: str) -> np.ndarray:
     """Record times as int64 milliseconds. An Arrow array of timestamps or dates ignores ``unit``."""
-    if isinstance(values, pa.Array) and values.null_count == 0:
-        if pa.types.is_timestamp(values.type):
-            floored = pc.floor_temporal(values, unit="millisecond")
-            return np.asarray(floored.cast(pa.timestamp("ms", values.type.tz)).cast(pa.int64()))
-        if pa.types.is_integer(values.type) and unit in ("ms", "us", "ns"):
+    if isinstance(values, pa.Array):
+        kind = values.type
+        if pa.types.is_timestamp(kind):
+            if values.null_count == 0 and kind.unit != "s":
+                return np.asarray(values.view(pa.int64())) // _TO_MS[kind.unit][1]
+            unit, values = "ms", _temporal_numbers(values)
+        elif pa.types.is_date64(kind):
+            unit, values = "ms", _divided(values, 1)
+        elif pa.types.is_date32(kind):
+            unit, values = "ms", [None if day is None else day * 86_400_000 for day in listed(values)]
+        elif pa.types.is_signed_integer(kind) and values.null_count == 0 and unit in ("ms", "us", "ns"):
             return np.asarray(values.cast(pa.int64())) // _TO_MS[unit][1]
-    listed = values.to_pylist() if isinstance(values, pa.Array) else values
-    kinds = set(map(type, listed))
+    given = listed(values)
+    kinds = set(map(type, given))
     if unit in ("ms", "us", "ns") and kinds == {int}:
-        return _as_int64(listed) // _TO_MS[unit][1]
-    if unit in ("ms", "us", "ns") and kinds == {str} and (numbers := _whole_numbers(listed)) is not None:
+        return _as_int64(given) // _TO_MS[unit][1]
+    if unit in ("ms", "us", "ns") and kinds == {str} and (numbers := _whole_numbers(given)) is not None:
         return np.asarray(numbers) // _TO_MS[unit][1]
-    return _as_int64(_each(listed, f"a timestamp ({unit})", lambda value: _time_ms(value, unit)))
+    return _as_int64(_each(given, f"a timestamp ({unit})", lambda value: _time_ms(value, unit)))
 
 
 def time_text(time_ms: int) -> str:
@@ -140,11 +211,16 @@ def typed(texts: Sequence[str | None], kind: str) -> Sequence[Any]:
 
 
 def json_text(value: Any) -> str:
-    """Compact JSON; times as milliseconds, dates as days, bytes as base64, decimals as text, NaN as null."""
+    """Compact JSON; times as milliseconds, dates as days, bytes as base64, decimals as text, NaN as null. A JsonNumber
+    is written as it was read.
+    """
+    if type(value) is JsonNumber:
+        return value.text
     try:
-        return _STRICT.encode(value)
+        text = _STRICT.encode(value)
     except ValueError:
-        return _STRICT.encode(_without_nan(value))
+        text = _STRICT.encode(_without_nan(value))
+    return text if _NUMBER not in text else _NUMBERS.sub(r"\1", text)
 
 
 def _whole_numbers(texts: Sequence[str | None]) -> pa.Array | None:
@@ -181,7 +257,7 @@ def _time_ms(value: Any, unit: str) -> int:
         return _date_days(value) * 86_400_000
     if unit == "iso":
         return _datetime_ms(datetime.fromisoformat(value))
-    if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
+    if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal | JsonNumber):
         raise TypeError(value)
     times, divisor = _TO_MS[unit]
     if isinstance(value, str) and value.isascii() and value.lstrip("-").isdigit():
@@ -206,7 +282,15 @@ def _plain(text: str) -> str:
 
 
 def _whole(value: Any) -> int:
-    return _in_range(int(_plain(value)) if isinstance(value, str) else value, 64)
+    """An integer, also one that a float, a decimal or a JsonNumber holds (42.0)."""
+    if isinstance(value, str):
+        return _in_range(int(_plain(value)), 64)
+    if isinstance(value, float | Decimal | JsonNumber):
+        number = Decimal(value.text) if isinstance(value, JsonNumber) else Decimal(value)
+        if number != number.to_integral_value():
+            raise ValueError(value)
+        return _in_range(int(number), 64)
+    return _in_range(value, 64)
 
 
 def _in_range(number: Any, bits: int) -> int:
@@ -218,7 +302,7 @@ def _in_range(number: Any, bits: int) -> int:
 
 
 def _double(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
+    if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal | JsonNumber):
         raise TypeError(value)
     return float(_plain(value) if isinstance(value, str) else value)
 
@@ -236,7 +320,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "long": _whole,
     "double": _double,
     "boolean": _boolean,
-    "json": json.loads,
+    "json": json_value,
 }
 
 
@@ -245,6 +329,8 @@ def _bytes(value: Any) -> bytes | None:
         return None
     if isinstance(value, bytes):
         return value
+    if isinstance(value, Decimal):  # an id of 38 digits is 42, not "42"; NaN is null
+        return f"{value:f}".encode() if value.is_finite() else None
     return value.encode() if isinstance(value, str) else json_text(value).encode()
 
 
@@ -261,8 +347,14 @@ def _json_default(value: Any) -> Any:
         return b64encode(value).decode()
     if isinstance(value, Decimal):
         return str(value)
+    if isinstance(value, JsonNumber):
+        return f"{_NUMBER}{value.text}"
     raise TypeError(f"no JSON for {type(value).__name__}")
 
+
+_NUMBER = "\udfff"
+"""Before a JsonNumber while it is a string; no text has it, since half a surrogate pair cannot be written."""
+_NUMBERS = re.compile(f'"{_NUMBER}([^"]*)"')
 
 _STRICT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_json_default)
 

@@ -1,20 +1,22 @@
 """Rows of a slice of a file as blocks of columns, in the order in which they are there.
 
 Owns reading: JSON lines by byte range, Parquet by row group, CSV whole. Rule: every row is in exactly one block or
-among the bad rows of the ``Reading``. Only blank lines are no rows. A line belongs to the slice in which it begins, so
+among the bad rows of the ``Reading``. Only blank lines are no rows. A byte order mark before the first line is no part
+of it. A line belongs to the slice in which it begins, so
 slices that touch neither lose nor repeat one. A CSV file without errors is read in blocks at full speed; from the block
 of its first error on row by row.
 """
 
+import codecs
 import csv
 import io
-import json
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
 from ..bad_rows import BadRow
 from .blocks import BLOCK_BYTES, BLOCK_ROWS, Block, check_columns
+from .columns import json_value
 from .csv_rows import csv_reader, csv_rows, csv_text
 from .reading import Reading, parquet_batches
 from .streams import FileSlice, opened, parquet_file
@@ -37,7 +39,7 @@ def _json_blocks(reading: Reading) -> Iterator[Block]:
         for places, lines in _line_blocks(stream, piece):
             reading.rows += len(lines)
             try:
-                rows = [json.loads(line) for line in lines]
+                rows = [json_value(line) for line in lines]
             except (ValueError, RecursionError):
                 rows = []
             if len(rows) < len(lines) or any(type(row) is not dict for row in rows):
@@ -57,7 +59,7 @@ def _json_rows(
     for place, line in zip(places, lines, strict=True):
         got = repr(line[:80])
         try:
-            row = json.loads(line)
+            row = json_value(line)
         except (ValueError, RecursionError) as error:
             row, got = None, f"{got} ({error})"
         if isinstance(row, dict):
@@ -82,9 +84,10 @@ def _line_blocks(stream: io.BufferedReader, piece: FileSlice) -> Iterator[tuple[
     for line in stream:
         if piece.end is not None and place >= piece.end:
             break
-        if line.strip():
+        begin = len(codecs.BOM_UTF8) if place == 0 and line.startswith(codecs.BOM_UTF8) else 0
+        if line[begin:].strip():
             places.append(place)
-            lines.append(line.removesuffix(b"\n").removesuffix(b"\r"))
+            lines.append(line[begin:].removesuffix(b"\n").removesuffix(b"\r"))
             size += len(line)
         place += len(line)
         if len(lines) >= BLOCK_ROWS or size >= BLOCK_BYTES:

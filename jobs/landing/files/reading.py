@@ -16,7 +16,7 @@ from ..bad_rows import BadRow
 from ..file_source import FileSource
 from ..landing_rules import RowRules
 from .blocks import BLOCK_BYTES, BLOCK_ROWS
-from .columns import json_text
+from .columns import BadValuesError, json_text, listed
 from .csv_rows import csv_rows
 from .streams import FileSlice, PartDigests, opened, parquet_file
 
@@ -104,8 +104,16 @@ def _parquet_rows(source: FileSource, piece: FileSlice, wanted: set[int]) -> Ite
     with parquet_file(source, piece.name) as file:
         for first, batch in parquet_batches(file, piece, file.schema_arrow.names):
             for row in sorted(wanted & set(range(first, first + batch.num_rows))):
-                [fields] = batch.slice(row - first, 1).to_pylist()
+                fields = {name: _readable(batch.column(name).slice(row - first, 1)) for name in batch.schema.names}
                 yield row, json_text(fields).encode(errors="backslashreplace")
+
+
+def _readable(cell: pa.Array) -> Any:
+    """A value that JSON can hold; Arrow's own text of one that Python cannot."""
+    try:
+        return listed(cell)[0]
+    except BadValuesError:
+        return str(cell)
 
 
 def parquet_batches(

@@ -22,6 +22,7 @@ from .columns import (
     bytes_of,
     encoded,
     json_objects,
+    listed,
     partition_numbers,
     time_text,
     times_ms,
@@ -92,7 +93,7 @@ def _records(reading: Reading, block: Block) -> FileRecords:
     time_ms = times_ms(block.columns[source.timestamp], source.timestamp_unit)
     _refuse_later(time_ms, reading.rules.latest_ms)
     if source.partition is not None:
-        partition = partition_numbers(_listed(block.columns[source.partition]), source.partitions)
+        partition = partition_numbers(listed(block.columns[source.partition]), source.partitions)
     elif source.partitions == 1:
         partition = np.zeros(rows, np.int32)  # without Numba, which takes longer to load than a first landing
     else:
@@ -112,20 +113,16 @@ def _value(source: FileSource, block: Block) -> pa.Array:
     if isinstance(source.value, str):
         return _as_bytes(block.columns[source.value], source.value_type)
     names = list(block.columns) if source.value is None else list(source.value)
-    columns = [_listed(block.columns[name]) for name in names]
+    columns = [listed(block.columns[name]) for name in names]
     return json_objects(names, [typed(c, source.types.get(n, "string")) for n, c in zip(names, columns, strict=True)])
 
 
 def _as_bytes(values: Sequence[Any] | pa.Array, kind: str | None) -> pa.Array:
     if kind is not None:
-        return encoded(_listed(values), kind)
+        return encoded(listed(values), kind)
     if isinstance(values, pa.Array):
         if pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()
         if pa.types.is_string(values.type) or pa.types.is_binary(values.type) or pa.types.is_large_string(values.type):
             return values.cast(pa.binary())
-    return bytes_of(_listed(values))
-
-
-def _listed(values: Sequence[Any] | pa.Array) -> Sequence[Any]:
-    return values.to_pylist() if isinstance(values, pa.Array) else values
+    return bytes_of(listed(values))

@@ -133,7 +133,9 @@ def parquet_file(source: FileSource, name: str, digests: PartDigests | None = No
     filesystem, root = open_filesystem(source.path)
     with filesystem.open_input_file(f"{root}/{name}") as file:
         try:
-            yield pq.ParquetFile(file if digests is None else _digested(file, digests))
+            # Of a timestamp in 96 bits, which Spark writes, microseconds have room for all its years; nanoseconds wrap.
+            whole = file if digests is None else _digested(file, digests)
+            yield pq.ParquetFile(whole, coerce_int96_timestamp_unit="us")
         except (pa.ArrowInvalid, OSError) as error:
             raise LandingError(
                 f"{source.path}/{name}", "a Parquet file", str(error).splitlines()[0], "remove or rewrite the file"

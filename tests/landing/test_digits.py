@@ -1,0 +1,127 @@
+"""Between a file and a record no digit is lost, no year wraps, and one cell decides about its own row alone."""
+
+import struct
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from kstreams_replay.jobs.landing.bad_rows import landed_dead_letters
+from tests.landing.file_folders import land, write
+from tests.landing.landed_rows import landed, values
+
+DIGITS = "1234567.123456789012345678"
+
+
+@pytest.mark.parametrize("number", [DIGITS, "1.10", "1e400", "-0.0", "1E5", "0.1000000000000000055511151231257827"])
+def test_a_number_of_json_keeps_its_text(warehouse, tmp_path, number):
+    line = f'{{"t":1,"k":{number},"after":{{"n":{number},"list":[{number},"{number}"]}}}}\n'
+    directory = write(tmp_path / "in", {"a.jsonl": line})
+
+    land(warehouse, directory, key="k", value="after")
+
+    want = f'{{"n":{number},"list":[{number},"{number}"]}}'
+    assert landed(warehouse, "t", "key", "value") == [(number.encode(), want.encode())]
+
+
+def test_a_number_in_a_csv_cell_of_json_keeps_its_text(warehouse, tmp_path):
+    directory = write(tmp_path / "in", {"a.csv": f't,n,list\n1,{DIGITS},"[1.10,2]"\n'})
+
+    land(warehouse, directory, types="n decimal(38,18), list array<double>")
+
+    assert values(warehouse) == [f'{{"t":"1","n":{DIGITS},"list":[1.10,2]}}'.encode()]
+
+
+def test_a_fraction_of_a_json_number_is_a_time_and_a_double(warehouse, tmp_path):
+    directory = write(tmp_path / "in", {"a.jsonl": '{"t":1767258000.25,"v":2.5}\n'})
+
+    land(warehouse, directory, timestamp_unit="s", value="v", value_type="double")
+
+    assert landed(warehouse, "t", "timestamp", "value") == [(1_767_258_000_250, struct.pack(">d", 2.5))]
+
+
+@pytest.mark.parametrize(
+    ("column", "mapping", "want"),
+    [
+        (pa.array([Decimal(42)], pa.decimal128(38, 0)), {}, b"42"),
+        (pa.array([Decimal("1.50")], pa.decimal128(10, 2)), {}, b"1.50"),
+        (pa.array([Decimal(42)], pa.decimal128(38, 0)), {"key_type": "string"}, b"42"),
+        (pa.array([Decimal(42)], pa.decimal128(38, 0)), {"key_type": "long"}, struct.pack(">q", 42)),
+        (pa.array([42.0]), {"key_type": "long"}, struct.pack(">q", 42)),
+        (pa.array([42.0]), {"key_type": "int"}, struct.pack(">i", 42)),
+    ],
+)
+def test_a_number_that_is_a_key_is_written_as_the_serde_reads_it(warehouse, tmp_path, column, mapping, want):
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.table({"t": [1], "k": column}), tmp_path / "in" / "a.parquet")
+
+    land(warehouse, tmp_path / "in", key="k", value="t", **mapping)
+
+    assert landed(warehouse, "t", "key") == [(want,)]
+
+
+def test_sparks_timestamps_of_96_bits_keep_every_year(warehouse, tmp_path):
+    """
+    As nanoseconds in 64 bits, 9999-12-31 would be 1816-03-29.
+    """
+    (tmp_path / "in").mkdir()
+    years = pa.array([253_402_214_400_000_000, -62_135_596_800_000_000, 1_767_258_000_000_000], pa.timestamp("us"))
+    pq.write_table(
+        pa.table({"t": [1, 2, 3], "at": years}), tmp_path / "in" / "a.parquet", use_deprecated_int96_timestamps=True
+    )
+
+    land(warehouse, tmp_path / "in", value=["at"])
+
+    assert values(warehouse) == [b'{"at":253402214400000}', b'{"at":-62135596800000}', b'{"at":1767258000000}']
+
+
+@pytest.mark.parametrize(
+    ("column", "want"),
+    [
+        (pa.array([10_000_000, 20_454], pa.int32()).cast(pa.date32()), ["10000000", "20454"]),
+        (pa.array([9 * 10**15, 1], pa.timestamp("s")), ["9000000000000000000", "1000"]),
+        (pa.array([2**62, -1], pa.timestamp("us")), [str(2**62 // 1000), "-1"]),
+        (pa.array([2**62, -1], pa.duration("us")), [str(2**62 // 1000), "-1"]),
+        (pa.array([2**64 - 1, 0], pa.uint64()), [str(2**64 - 1), "0"]),
+    ],
+)
+def test_a_value_beyond_pythons_years_is_its_number(warehouse, tmp_path, column, want):
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.table({"t": [1, 2], "v": column}), tmp_path / "in" / "a.parquet")
+
+    land(warehouse, tmp_path / "in", value=["v"])
+
+    assert values(warehouse) == [f'{{"v":{number}}}'.encode() for number in want]
+
+
+def test_a_cell_that_python_cannot_hold_is_a_bad_row_and_its_neighbours_land(warehouse, tmp_path):
+    (tmp_path / "in").mkdir()
+    days = pa.array([20_454, 10_000_000, None], pa.int32()).cast(pa.date32())
+    nested = pa.StructArray.from_arrays([days], names=["day"])
+    pq.write_table(pa.table({"t": [1, 2, 3], "v": nested}), tmp_path / "in" / "a.parquet")
+
+    land(warehouse, tmp_path / "in", value=["v"], rules={"max_bad_share": 1.0})
+
+    assert values(warehouse) == [b'{"v":{"day":20454}}', b'{"v":{"day":null}}']
+    [letter] = landed_dead_letters(warehouse, "t").to_pylist()
+    assert (letter["file"], letter["line"]) == ("a.parquet", 2)
+    assert letter["reason"].startswith("expected dates and times of the years 1 to 9999 in lists and structs, got")
+
+
+def test_a_record_time_of_no_64_bits_is_a_bad_row(warehouse, tmp_path):
+    directory = write(tmp_path / "in", {"a.jsonl": f'{{"t":1767258000,"v":"a"}}\n{{"t":{2**60},"v":"b"}}\n'})
+
+    land(warehouse, directory, timestamp_unit="s", value="v", rules={"max_bad_share": 1.0})
+
+    assert landed(warehouse, "t", "timestamp", "value") == [(1_767_258_000_000, b"a")]
+
+
+def test_a_byte_order_mark_before_json_lines_is_cut(warehouse, tmp_path):
+    directory = write(
+        tmp_path / "in", {"a.jsonl": b'\xef\xbb\xbf{"t":1}\n{"t":2}\n', "b.jsonl": b'\xef\xbb\xbf{"t":3}\n'}
+    )
+
+    land(warehouse, directory)
+
+    assert values(warehouse) == [b'{"t":1}', b'{"t":2}', b'{"t":3}']
