@@ -14,6 +14,11 @@ NO_TIMESTAMP_MS = -1
 END_OF_TIME_MS = 253_402_300_799_999
 """9999-12-31T23:59:59.999Z: what the end of history is advanced to. Windows that end later stay open."""
 
+LATEST_MS = 2**53 - 1
+"""The latest time of a record that lands from a file, in the year 287396. Windows, graces and gaps are added to times,
+and times are multiplied by the number of a task's queues. A time of more bits would overflow.
+"""
+
 UNBOUNDED = 2**63 - 1
 """No time is later, no offset, increment or limit is higher (Java's Long.MAX_VALUE)."""
 

@@ -125,3 +125,17 @@ def test_a_byte_order_mark_before_json_lines_is_cut(warehouse, tmp_path):
     land(warehouse, directory)
 
     assert values(warehouse) == [b'{"t":1}', b'{"t":2}', b'{"t":3}']
+
+
+def test_a_record_time_that_no_window_can_hold_is_a_bad_row(warehouse, tmp_path):
+    """
+    A window's end is its start and its size: at Long.MAX the sum is below zero, and compiled kernels wrote elsewhere.
+    """
+    directory = write(tmp_path / "in", {"a.jsonl": f'{{"t":{2**53 - 1}}}\n{{"t":{2**53}}}\n{{"t":{2**63 - 1}}}\n'})
+
+    land(warehouse, directory, rules={"max_bad_share": 1.0})
+
+    assert landed(warehouse, "t", "timestamp") == [(9_007_199_254_740_991,)]
+    letters = landed_dead_letters(warehouse, "t").to_pylist()
+    assert [letter["line"] for letter in letters] == [2, 3]
+    assert letters[1]["reason"] == "expected a time up to 287396-10-12T08:59:00.991Z, got 292278994-08-17T07:12:55.807Z"

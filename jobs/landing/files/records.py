@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ....state.records.murmur2 import murmur2_partitions
+from ....state.times import LATEST_MS
 from ..bad_rows import BadRow
 from ..file_source import FileSource
 from . import streams
@@ -91,7 +92,8 @@ def _records(reading: Reading, block: Block) -> FileRecords:
     source, rows = reading.source, len(block.places)
     key = pa.nulls(rows, pa.binary()) if source.key is None else _as_bytes(block.columns[source.key], source.key_type)
     time_ms = times_ms(block.columns[source.timestamp], source.timestamp_unit)
-    _refuse_later(time_ms, reading.rules.latest_ms)
+    latest_ms = reading.rules.latest_ms
+    _refuse_later(time_ms, LATEST_MS if latest_ms is None else min(latest_ms, LATEST_MS))
     if source.partition is not None:
         partition = partition_numbers(listed(block.columns[source.partition]), source.partitions)
     elif source.partitions == 1:
@@ -101,8 +103,8 @@ def _records(reading: Reading, block: Block) -> FileRecords:
     return FileRecords(key, _value(source, block), time_ms, partition)
 
 
-def _refuse_later(time_ms: np.ndarray, latest_ms: int | None) -> None:
-    if latest_ms is not None and len(later := np.flatnonzero(time_ms > latest_ms)):
+def _refuse_later(time_ms: np.ndarray, latest_ms: int) -> None:
+    if len(later := np.flatnonzero(time_ms > latest_ms)):
         expected = f"a time up to {time_text(latest_ms)}"
         raise BadValuesError([BadValue(row, expected, time_text(int(time_ms[row]))) for row in later.tolist()])
 
