@@ -149,8 +149,8 @@ def by_number(builder: StreamsBuilder):
             "cogroup: expected keys of Serde.string() on both sides, got Serde.long(); select keys of one type",
         ),
         (
-            lambda g, b: g.cogroup(keep).aggregate(str, returns=LONG, name="here"),
-            "here: expected an initial value of Serde.long(), got '' (str); correct the initializer",
+            lambda g, b: g.cogroup(keep).aggregate(lambda key: 0, returns=LONG, name="here"),
+            "here: expected a callable of no parameters, got a lambda of (key); correct its parameters",
         ),
         (
             lambda g, b: g.cogroup(keep).windowed_by(5),

@@ -238,8 +238,8 @@ def test_a_reducer_is_called_with_the_aggregate_first():
             "here: expected a callable of (key, value, aggregate), got 5; give a Python function",
         ),
         (
-            lambda g: g.aggregate(initializer=str, adder=keep, subtractor=keep, returns=LONG, name="here"),
-            "here: expected an initial value of Serde.long(), got '' (str); correct the initializer",
+            lambda g: g.aggregate(initializer=dict.popitem, adder=keep, subtractor=keep, returns=LONG, name="here"),
+            "here: expected a callable of no parameters, got popitem(self, /); correct its parameters",
         ),
     ],
 )

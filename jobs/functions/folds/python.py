@@ -23,6 +23,21 @@ Aggregator = Callable[[Any, Any, Any], Any]
 """(key, value, aggregate) -> aggregate; for sessions a merger (key, one aggregate, other aggregate) -> aggregate."""
 
 
+def initial_misfit(initializer: Callable[[], Any] | None, returns: Serde) -> str:
+    """What the next step of an aggregate that failed says of the initializer: what it gives, if that is not of
+    ``returns``; else nothing.
+    """
+    try:
+        initial = None if initializer is None else initializer()
+    except Exception:
+        return "the initializer, "
+    try:
+        returns.from_python([initial])
+    except ConfigError:
+        return f"the initializer, which gives {initial!r}, "
+    return ""
+
+
 _UNCHANGEABLE = frozenset((int, str, float, bool, bytes, type(None)))
 
 
@@ -130,7 +145,10 @@ class PythonState(FoldState):
             adds = [argument for flags, argument in zip(flags_of[at:], argument_of[at:], strict=True) if flags & ADD]
             key = rows[adds[0]][0] if adds else None
             got = f"{type(error).__name__}: {error} on key {key!r}"
-            raise TaskFailed(self.place, "an aggregate", got, "correct the aggregator or the merger") from error
+            initial = initial_misfit(fold.initializer, fold.returns)
+            raise TaskFailed(
+                self.place, "an aggregate", got, f"correct {initial}the aggregator or the merger"
+            ) from error
         return null
 
     def typed(self, values: list[Any], valid: np.ndarray | None = None) -> pa.Array:
@@ -142,7 +160,8 @@ class PythonState(FoldState):
         try:
             return self.fold.returns.from_python(values)
         except ConfigError as error:
-            next_step = "correct the aggregator, or the serde in returns"
+            initial = initial_misfit(self.fold.initializer, self.fold.returns)
+            next_step = f"correct {initial}the aggregator, or the serde in returns"
             raise TaskFailed(self.place, f"an aggregate of {self.fold.returns}", error.got, next_step) from error
 
     def show(self, batch: Batch, rows: list[tuple[Any, Any]]) -> None:

@@ -18,6 +18,7 @@ from ....state.records.batches import Batch
 from ....state.stores.table_slots import TableSlots
 from ....state.stores.value_heap import NO_REFERENCE
 from ...functions.expressions import Shape, python_keys
+from ...functions.folds.python import initial_misfit
 from ..tables.table_steps import old_values
 from . import table_aggregate_kernel
 from .table_aggregate_node import TableAggregateNode
@@ -140,13 +141,16 @@ class PythonTotals(Totals):
             return node.adder(key, added, aggregate)
         except Exception as error:
             got = f"{type(error).__name__}: {error} on key {key!r}"
-            raise TaskFailed(node.name, "an aggregate", got, "correct the adder or the subtractor") from error
+            initial = initial_misfit(node.initializer, self.returns)
+            next_step = f"correct {initial}the adder or the subtractor"
+            raise TaskFailed(node.name, "an aggregate", got, next_step) from error
 
     def _typed(self, values: list[Any]) -> pa.Array:
         try:
             return self.returns.from_python(values)
         except ConfigError as error:
-            next_step = "correct the callables, or the serde in returns"
+            initial = initial_misfit(self.node.initializer, self.returns)
+            next_step = f"correct {initial}the callables, or the serde in returns"
             raise TaskFailed(self.node.name, f"an aggregate of {self.returns}", error.got, next_step) from error
 
     def load(self, at: np.ndarray, values: pa.Array) -> None:
