@@ -180,6 +180,16 @@ class KeyValueStore(ABC):
     def reverse_range(self, first: Any = None, last: Any = None) -> Iterator[tuple[Any, Any]]:
         """As ``range``, from the last on."""
 
+    @abstractmethod
+    def prefix_scan(self, prefix: Any, serde: Serde) -> Iterator[tuple[Any, Any]]:
+        """(key, value) of the keys whose bytes begin with those of ``prefix``, which ``serde`` writes: a key that is
+        text, for example, by its first letters. Later puts do not show.
+        """
+
+    def approximate_num_entries(self) -> int:
+        """How many keys have a value; exactly so many here."""
+        return len(self)
+
     def all(self) -> Iterator[tuple[Any, Any]]:
         """Every (key, value)."""
         return self.range()
@@ -254,6 +264,10 @@ class ProcessingContext(ABC):
     @abstractmethod
     def record_metadata(self) -> RecordMetadata | None:
         """None in ``init``, in a punctuation, and for a record that a punctuation made."""
+
+    def commit(self) -> None:
+        """Ask for a commit, as a hint. It changes no row: an increment is committed as a whole, whoever asks."""
+        return
 
     @abstractmethod
     def task_id(self) -> str:

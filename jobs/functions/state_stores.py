@@ -21,7 +21,7 @@ TIMESTAMPED_WITH_HEADERS, TIMESTAMPED_WINDOW_WITH_HEADERS, SESSION_WITH_HEADERS 
 )
 WINDOWS = (WINDOW, TIMESTAMPED_WINDOW, TIMESTAMPED_WINDOW_WITH_HEADERS)
 SESSIONS = (SESSION, SESSION_WITH_HEADERS)
-_KEY_VALUE = "key-value"
+KEY_VALUE = "key-value"
 _SEGMENT_MS = 60_000
 """A persistent store drops whole segments, of half the retention, but not below this."""
 
@@ -138,22 +138,22 @@ class Stores:
     @staticmethod
     def in_memory_key_value_store(name: str) -> StoreSupplier:
         """Keys in the order of their bytes."""
-        return StoreSupplier(name, _KEY_VALUE, is_persistent=False)
+        return StoreSupplier(name, KEY_VALUE, is_persistent=False)
 
     @staticmethod
     def persistent_key_value_store(name: str) -> StoreSupplier:
         """Keys in the order of their bytes, as of the in-memory one."""
-        return StoreSupplier(name, _KEY_VALUE, is_persistent=True, keeps_times=False, keeps_headers=False)
+        return StoreSupplier(name, KEY_VALUE, is_persistent=True, keeps_times=False, keeps_headers=False)
 
     @staticmethod
     def persistent_timestamped_key_value_store(name: str) -> StoreSupplier:
         """For values with their times."""
-        return StoreSupplier(name, _KEY_VALUE, is_persistent=True, keeps_headers=False)
+        return StoreSupplier(name, KEY_VALUE, is_persistent=True, keeps_headers=False)
 
     @staticmethod
     def persistent_timestamped_key_value_store_with_headers(name: str) -> StoreSupplier:
         """For values with their times and headers; values with times alone need another supplier (KIP-1271)."""
-        return StoreSupplier(name, _KEY_VALUE, is_persistent=True, keeps_times=False)
+        return StoreSupplier(name, KEY_VALUE, is_persistent=True, keeps_times=False)
 
     @staticmethod
     def in_memory_window_store(
@@ -247,14 +247,14 @@ class Stores:
     @staticmethod
     def key_value_store_builder(supplier: StoreSupplier, key: Serde, value: Serde) -> KeyValues:
         """``KeyValues(name, key, value)``."""
-        _check(supplier, "key_value_store_builder", _KEY_VALUE)
+        _check(supplier, "key_value_store_builder", KEY_VALUE)
         return KeyValues(supplier.name, key, value)
 
     @staticmethod
     def timestamped_key_value_store_builder(supplier: StoreSupplier, key: Serde, value: Serde) -> StoreBuilder:
         """A key-value store of ``ValueAndTimestamp``, as those of tables."""
         call = "timestamped_key_value_store_builder"
-        _check(supplier, call, _KEY_VALUE)
+        _check(supplier, call, KEY_VALUE)
         _check_times(supplier, call, "persistent_timestamped_key_value_store")
         return StoreBuilder(supplier.name, key, value, TIMESTAMPED, supplier.is_persistent)
 
@@ -264,7 +264,7 @@ class Stores:
     ) -> StoreBuilder:
         """A key-value store of ``ValueTimestampHeaders``."""
         call = "timestamped_key_value_store_with_headers_builder"
-        _check(supplier, call, _KEY_VALUE)
+        _check(supplier, call, KEY_VALUE)
         _check_headers(supplier, call, "persistent_timestamped_key_value_store_with_headers")
         return StoreBuilder(supplier.name, key, value, TIMESTAMPED_WITH_HEADERS, supplier.is_persistent)
 
@@ -319,7 +319,7 @@ def _retention_ms(name: str, kind: str, retention: Duration) -> int:
 
 
 _EXAMPLES = {
-    _KEY_VALUE: "in_memory_key_value_store(...)",
+    KEY_VALUE: "in_memory_key_value_store(...)",
     WINDOW: "in_memory_window_store(...)",
     SESSION: 'in_memory_session_store("visits", "1d")',
     VERSIONED: 'persistent_versioned_key_value_store("prices", "1d")',

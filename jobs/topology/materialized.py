@@ -9,9 +9,10 @@ from ...state.times import Duration, duration_ms
 from ..functions.call_arguments import CallOptions, checked_class
 from ..functions.call_names import Hinting
 from ..functions.expressions import Shape
+from ..functions.state_stores import KEY_VALUE, SESSION, VERSIONED, WINDOW, StoreSupplier
 from ..graph.graph import StoreSpec
 from ..graph.name_rules import check_name
-from ..graph.windows import Windows
+from ..graph.windows import SessionWindows, Windows
 
 
 @checked_class
@@ -31,6 +32,8 @@ class Materialized(CallOptions, Hinting):
     retention: Duration | None = None
     history_retention: Duration | None = None
     segment_interval: Duration | None = None
+    kind: str | None = None
+    """Of the supplier that it was made from ("key-value", "window", "session", "versioned key-value")."""
 
     def __post_init__(self) -> None:
         if self.store not in ("persistent", "in_memory"):
@@ -48,8 +51,12 @@ class Materialized(CallOptions, Hinting):
                 raise ConfigError("Materialized segment_interval", "1 ms or more", f"{interval_ms} ms", "correct it")
 
     @classmethod
-    def as_(cls, name: str, *, store: str = "persistent", retention: Duration | None = None) -> "Materialized":
-        """A store called ``name``.
+    def as_(
+        cls, name: str | StoreSupplier, *, store: str = "persistent", retention: Duration | None = None
+    ) -> "Materialized":
+        """A store called ``name``, or one of a supplier (``Stores.in_memory_window_store(…)``), which says its name,
+        its kind and its retention. ConfigError for options beside a supplier, and for one whose store would give
+        values back without their times, or several of a key.
 
         Source: ``Materialized.as``.
 
@@ -58,7 +65,27 @@ class Materialized(CallOptions, Hinting):
             bob: 1 at 2000
             ann: 2 at 61000
         """
-        return cls(name, store, retention)
+        if not isinstance(name, StoreSupplier):
+            return cls(name, store, retention)
+        if store != "persistent" or retention is not None:
+            got = f"store={store!r}, retention={retention!r} beside it"
+            raise ConfigError("Materialized.as_", "a supplier alone, which says both", got, "leave them out")
+        return cls._of(name)
+
+    @classmethod
+    def _of(cls, supplier: StoreSupplier) -> "Materialized":
+        kind, store = supplier.kind, "persistent" if supplier.is_persistent else "in_memory"
+        if kind in (KEY_VALUE, WINDOW) and not supplier.keeps_times:
+            got = "a persistent one that does not: Kafka gives every value the time -1"
+            next_step = f"use Stores.persistent_timestamped_{kind.replace('-', '_')}_store(...)"
+            raise ConfigError("Materialized.as_", "a supplier of a store that keeps times", got, next_step)
+        if supplier.retain_duplicates:
+            next_step = "leave retain_duplicates out"
+            raise ConfigError("Materialized.as_", "one value of a key and window", "retained duplicates", next_step)
+        if kind == VERSIONED:
+            return cls(supplier.name, store, history_retention=supplier.retention_ms, kind=kind)
+        retention = None if kind == KEY_VALUE else supplier.retention_ms
+        return cls(supplier.name, store, retention, kind=kind)
 
     @classmethod
     def versioned(
@@ -109,16 +136,23 @@ class Materialized(CallOptions, Hinting):
         return retention_ms
 
 
-def check_materialized(materialized: object, place: str) -> None:
-    """Raises TopologyError for anything but a Materialized or None."""
+def check_materialized(materialized: object, place: str, windows: Windows | None = None) -> None:
+    """Raises TopologyError for anything but a Materialized or None, and for the supplier of another store than
+    aggregates of ``windows`` have, or than tables and aggregates without windows.
+    """
     if materialized is not None and not isinstance(materialized, Materialized):
         next_step = 'use for example Materialized.as_("store")'
         raise TopologyError(place, "materialized= to be a Materialized", repr(materialized), next_step)
+    kind = None if materialized is None else materialized.kind
+    wanted = KEY_VALUE if windows is None else (SESSION if isinstance(windows, SessionWindows) else WINDOW)
+    if kind not in (None, wanted, VERSIONED):
+        got, next_step = f"that of a {kind} store", 'name the store alone: Materialized.as_("store")'
+        raise TopologyError(place, f"the supplier of a {wanted} store", got, next_step)
 
 
-def given_materialized(materialized: object, place: str) -> Materialized:
-    """What a call was given, or what holds unless it says otherwise. TopologyError for anything else."""
-    check_materialized(materialized, place)
+def given_materialized(materialized: object, place: str, windows: Windows | None = None) -> Materialized:
+    """What a call was given, or what holds unless it says otherwise. TopologyError as ``check_materialized``."""
+    check_materialized(materialized, place, windows)
     return materialized if isinstance(materialized, Materialized) else Materialized()
 
 

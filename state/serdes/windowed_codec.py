@@ -34,6 +34,10 @@ class Windowed(NamedTuple):
     window_start_ms: int
     window_end_ms: int
 
+    def __str__(self) -> str:
+        """As Kafka's ``toString``: "[ann@0/60000]"."""
+        return f"[{self.key}@{self.window_start_ms}/{self.window_end_ms}]"
+
 
 @dataclass(frozen=True, slots=True)
 class WindowedCodec(Codec):

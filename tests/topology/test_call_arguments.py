@@ -198,7 +198,10 @@ def test_sql_that_is_too_deep_is_told_so():
             "Repartitioned has no 'numberOfPartitions'; write as_(name).with_nu",
         ),
         (lambda: Joined.as_("j").withGracePeriod, "Joined has no 'withGracePeriod'; Kafka's withGracePeriod is with_"),
-        (lambda: Suppressed.until_time_limit(5).with_name, "Suppressed has no 'with_name'; write name=… in the call"),
+        (
+            lambda: Suppressed.until_time_limit(5).withName,
+            "Suppressed has no 'withName'; Kafka's withName is with_name",
+        ),
         (lambda: stream().flat_map_value, "KStream has no 'flat_map_value'; did you mean flat_map_values?"),
         (
             lambda: stream().transformValues,

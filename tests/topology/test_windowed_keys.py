@@ -194,3 +194,7 @@ def test_a_topic_that_the_topology_reads_again_has_plain_keys():
 
     with pytest.raises(TopologyError, match="expected plain keys in a topic that the topology reads, got windowed"):
         builder.build()
+
+
+def test_a_windowed_key_as_text_is_that_of_kafka():
+    assert f"{Windowed('1', 0, 60_000)}" == "[1@0/60000]"

@@ -16,6 +16,7 @@ from ....state.buffers import only_chunk
 from ....state.errors import ConfigError, TaskFailed
 from ....state.records.batches import Batch
 from ....state.records.keys import Keys
+from ....state.serdes import Serde
 from ....state.times import Duration
 from ...functions.processor_api import (
     NOT_GIVEN,
@@ -126,6 +127,9 @@ class ReadOnlyStore(KeyValueStore):
 
     def reverse_range(self, first: Any = None, last: Any = None) -> Iterator[tuple[Any, Any]]:
         return self._store.reverse_range(first, last)
+
+    def prefix_scan(self, prefix: Any, serde: Serde) -> Iterator[tuple[Any, Any]]:
+        return self._store.prefix_scan(prefix, serde)
 
     def __len__(self) -> int:
         return len(self._store)

@@ -10,9 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from ....state.serdes import Serde
 from ...functions.processor_api import KeyValues, KeyValueStore
 from ..base.operator import Counters, StoreContents
-from .value_coders import KeyCoder, coder_of
+from .value_coders import KeyCoder, coder_of, prefix_bytes
 
 _BLOCK = 1_024
 
@@ -146,6 +147,10 @@ class Store(SerializedRows, KeyValueStore):
 
     def reverse_range(self, first: Any = None, last: Any = None) -> Iterator[tuple[Any, Any]]:
         return self._shown_rows(self._between(first, last)[::-1])
+
+    def prefix_scan(self, prefix: Any, serde: Serde) -> Iterator[tuple[Any, Any]]:
+        begin = prefix_bytes(prefix, serde, self.place)
+        return self._shown_rows([key for key in self._order.between(begin, None) if key.startswith(begin)])
 
     def __len__(self) -> int:
         return len(self._rows)

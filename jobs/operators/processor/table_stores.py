@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from ....state.errors import ConfigError
 from ....state.records.batches import Batch, Chunk, Values
+from ....state.serdes import Serde
 from ....state.stores.key_values import NO_REFERENCE
 from ...functions.expressions import Shape
 from ...functions.processor_api import KeyValueStore, ValueAndTimestamp
@@ -21,7 +22,7 @@ from ..base.operator import Links, Operator, TableView
 from ..tables.key_value_view import StoreView
 from ..tables.materialized_table import StoredTable
 from ..tables.table_store import PlainStore
-from .value_coders import KeyCoder
+from .value_coders import KeyCoder, prefix_bytes
 
 _FEW = 32
 """So many new keys are put in order one by one, more of them by sorting all."""
@@ -64,6 +65,10 @@ class TableValues(KeyValueStore):
 
     def reverse_range(self, first: Any = None, last: Any = None) -> Iterator[tuple[Any, Any]]:
         return self._rows(self._between(first, last)[::-1])
+
+    def prefix_scan(self, prefix: Any, serde: Serde) -> Iterator[tuple[Any, Any]]:
+        begin = prefix_bytes(prefix, serde, self.place)
+        return self._rows([found for found in self._between(None, None) if found[0].startswith(begin)])
 
     def __len__(self) -> int:
         self.view.settle()

@@ -80,6 +80,15 @@ class KeyCoder(Coder):
         return super().encode(value)
 
 
+def prefix_bytes(prefix: Any, serde: Serde, place: str) -> bytes:
+    """What keys begin with that ``prefix_scan`` looks for. Raises ConfigError for no prefix, and for one that ``serde``
+    does not write.
+    """
+    if not isinstance(serde, Serde):
+        raise ConfigError(place, "the serde of the prefix", repr(serde), "write prefix_scan(prefix, Serde.string())")
+    return KeyCoder(serde, place).encode(prefix)
+
+
 class TimestampedCoder(Coder):
     """Values with their times: eight bytes of the time, then those of the value (ValueAndTimestampSerializer)."""
 

@@ -101,7 +101,8 @@ class CogroupedKStream(Hinting):
             ann: 1 at 1500
             bob: 1 at 90000
         """
-        materialized, windows = given_materialized(materialized, name or "cogroup"), self._windows
+        windows = self._windows
+        materialized = given_materialized(materialized, name or "cogroup", windows)
         first, _ = self._members[0]
         graph = first.graph
         store = materialized.name or graph.next_name(f"{_PREFIX}STATE-STORE-")

@@ -128,7 +128,7 @@ class KGroupedStream(Hinting):
             cart: 1 at 2000
             pay: 1 at 70000
         """
-        check_materialized(materialized, name or "count")
+        check_materialized(materialized, name or "count", self.windows)
         if isinstance(materialized, Materialized) and materialized.name is None and self.windows is None:
             self.graph.next_name("KSTREAM-AGGREGATE-STATE-STORE-")  # a number that Kafka takes and never uses
         return self._aggregate({"": count()}, materialized, name, "AGGREGATE")
@@ -307,7 +307,7 @@ class KGroupedStream(Hinting):
         self, folds: dict[str, Fold], materialized: Materialized | Named | None, name: str | None, prefix: str
     ) -> KTable:
         graph, windows = self.graph, self.windows
-        materialized = given_materialized(materialized, name or prefix.lower())
+        materialized = given_materialized(materialized, name or prefix.lower(), windows)
         store = materialized.name or graph.next_name(f"KSTREAM-{prefix}-STATE-STORE-")
         name = graph.name(name, f"KSTREAM-{prefix}-")
         aggregation = Aggregation(folds, self.shape, name)

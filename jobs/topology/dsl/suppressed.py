@@ -187,6 +187,17 @@ class Suppressed(Hinting):
             raise ConfigError("until_time_limit wait", "0 ms or more", f"{wait_ms} ms", "correct the duration")
         return cls("time-limit", wait_ms, _chosen(buffer, max_records, max_bytes, EMIT_EARLY), name)
 
+    def with_name(self, name: str) -> "Suppressed":
+        """The same, the processor with this name.
+
+        Source: ``Suppressed.withName``.
+
+            >>> show(prices.suppress(Suppressed.until_time_limit("30s").with_name("wait")))
+            tea: 3.0 at 60000
+            mug: 8.0 at 500
+        """
+        return replace(self, name=name)
+
 
 def _chosen(
     buffer: BufferConfig | None, max_records: int | None, max_bytes: int | None, when_full: str
