@@ -21,7 +21,7 @@ from ..functions.expressions import Call, Expression, Shape
 from ..functions.timestamp_extractors import TimestampExtractor
 from .kafka_processors import KafkaNode, kafka_processor
 from .late_records import TakesLateRecords
-from .name_rules import check_name, check_table_name
+from .name_rules import check_name, check_node_name, check_table_name
 from .observations import Observation, RunsAgain, Wait
 from .reach import NO_REACH, UNBOUNDED_REACH, Reach
 from .store_rows import StoreRows, table_rows
@@ -268,10 +268,13 @@ class Node(TakesLateRecords, TouchesTopics, RunsAgain):
 
 
 class Graph:
-    """Nodes by name; grows while the DSL is used, read-only afterwards. ``semantics``: "kafka" or "kip"."""
+    """Nodes by name; grows while the DSL is used, read-only afterwards. ``semantics``: "kafka" or "kip".
+    ``names_are_free``: its nodes have names of the Processor API, which are any text.
+    """
 
-    def __init__(self, semantics: str = "kafka") -> None:
+    def __init__(self, semantics: str = "kafka", *, names_are_free: bool = False) -> None:
         self.semantics = semantics
+        self.check_name = check_node_name if names_are_free else check_name
         self.nodes: dict[str, Node] = {}
         self.tables: dict[str, TableTraits] = {}
         """Of the nodes that are tables; changed by Kafka's rules until the topology is built."""
@@ -330,7 +333,7 @@ class Graph:
 
     def add(self, node: Node) -> Node:
         """Raises TopologyError for a name, a source topic or an output that is taken already."""
-        check_name(node.name)
+        self.check_name(node.name)
         if node.name in self.nodes:
             raise TopologyError("topology", "names that differ", f"{node.name!r} twice", "rename one of them")
         for other in self.nodes.values():

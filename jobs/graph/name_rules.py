@@ -1,5 +1,6 @@
 """Names that a user gives to nodes and stores: they become names of topics and tables (Kafka's Named.validate)."""
 
+import hashlib
 import re
 from typing import Any
 
@@ -28,6 +29,26 @@ def check_name(name: str) -> str:
         expected = "1 to 249 ASCII letters, digits, dots, underscores and hyphens, and not . or .."
         raise TopologyError("name", expected, repr(name), "choose another name")
     return name
+
+
+def check_node_name(name: str) -> str:
+    """``name`` of a node of the Processor API, where Kafka takes any text. Raises TopologyError for none, for one with
+    a colon, which nodes of ours have in their names, and for what cannot be printed.
+    """
+    if not isinstance(name, str) or not name.isprintable() or not name or ":" in name:
+        expected, next_step = "text that can be printed, without a colon", "choose another name"
+        raise TopologyError("name", expected, repr(name), next_step)
+    return name
+
+
+def table_name_of(node: str) -> str:
+    """A legal name for what the node of that name keeps: the name itself if it is one, else what is legal of it and
+    eight digits that tell it from others.
+    """
+    if _LEGAL.fullmatch(node):
+        return node
+    digits = hashlib.sha256(node.encode()).hexdigest()[:8]
+    return f"{re.sub(r'[^a-zA-Z0-9._]+', '-', node)[:200].strip('-')}-{digits}"
 
 
 def check_topic(call: str, topic: Any, of_several: str) -> str:

@@ -9,7 +9,6 @@ from ..functions.expressions import Call, Expression, Shape, Struct
 from ..functions.timestamp_extractors import TimestampExtractor
 from ..graph.graph import Graph, Node
 from ..graph.kafka_processors import SINK, SOURCE, KafkaNode, kafka_processor
-from ..graph.name_rules import check_name
 from ..graph.nodes import PartitionedSinkNode, Partitioner, SinkNode, SourceNode
 from ..graph.observations import Observation
 from ..graph.wording import Wording
@@ -227,7 +226,9 @@ def add_source(graph: Graph, name: str, topics: tuple[str, ...], shape: Shape, e
     if len(topics) == 1:
         return graph.add(SourceNode(name=name, inputs=(), shape=shape, topic=topics[0], extractor=extractor))
     sources = [
-        OneOfSeveralNode(name=f"{check_name(name)}:{topic}", inputs=(), shape=shape, topic=topic, extractor=extractor)
+        OneOfSeveralNode(
+            name=f"{graph.check_name(name)}:{topic}", inputs=(), shape=shape, topic=topic, extractor=extractor
+        )
         for topic in topics
     ]
     if name not in graph.nodes:
@@ -278,7 +279,12 @@ def add_pattern(graph: Graph, name: str, pattern: re.Pattern[str], shape: Shape,
     ``Topology.reading``.
     """
     node = TopicPatternNode(
-        name=check_name(name), inputs=(), shape=shape, regex=pattern.pattern, flags=pattern.flags, extractor=extractor
+        name=graph.check_name(name),
+        inputs=(),
+        shape=shape,
+        regex=pattern.pattern,
+        flags=pattern.flags,
+        extractor=extractor,
     )
     return graph.add(node)
 

@@ -15,7 +15,7 @@ from ..functions.parameters import NOTHING, form_of
 from ..functions.processor_api import KeyValues
 from ..functions.timestamp_extractors import bind_extractor
 from ..graph.graph import Graph, Node
-from ..graph.name_rules import check_table_name, check_topic
+from ..graph.name_rules import check_table_name, check_topic, table_name_of
 from ..graph.nodes import Partitioner, sink_node
 from ..graph.repartition import check_partitions
 from ..operators.processor.given_stores import add_global_store, read_global_store, share
@@ -92,7 +92,8 @@ def add_processor(
             raise TopologyError(name, f"{option}= to be a serde", repr(serde), "use for example Serde.string()")
     parent = _parent(graph, f"processor {name!r}", name, parents)
     shape = Shape(returns_key or parent.shape.key, returns or parent.shape.value)
-    node = ProcessNode(name=name, inputs=(parent.name,), shape=shape, supplier=supplier, store=f"{name}-stores")
+    store = f"{table_name_of(name)}-stores"
+    node = ProcessNode(name=name, inputs=(parent.name,), shape=shape, supplier=supplier, store=store)
     _add(graph, parent, node)
 
 

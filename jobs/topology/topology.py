@@ -81,7 +81,7 @@ class Topology(Hinting):
     """
 
     def __init__(self, graph: Graph | None = None) -> None:
-        self._own = Graph() if graph is None else graph
+        self._own = Graph(names_are_free=True) if graph is None else graph
         self._stores: dict[str, KeyValues] = {}
         self._settled: _Settled | None = None
         self._state_schemas: dict[str, pa.Schema] = {}

@@ -179,8 +179,8 @@ def test_a_topology_without_a_source_cannot_be_used():
 
 def test_a_refusal_leaves_the_topology_as_it_was():
     topology, other = begun(), begun()
-    with pytest.raises(TopologyError, match="1 to 249 ASCII letters"):
-        topology.add_sink("not legal", "out", "read", "loud")
+    with pytest.raises(TopologyError, match="text that can be printed, without a colon"):
+        topology.add_sink("not:legal", "out", "read", "loud")
 
     assert list(topology.graph.nodes) == list(other.graph.nodes)
 
@@ -196,3 +196,43 @@ def test_what_a_builder_made_is_not_added_to():
 def test_kafkas_names_are_recognised():
     with pytest.raises(AttributeError, match="Kafka's addSource is add_source here"):
         Topology().addSource("read", "words")
+
+
+def spaced() -> Topology:
+    """Nodes with the names of a real application, which are any text in Kafka's Topology."""
+    topology = Topology().add_source("Desired State Events", WORDS, "words")
+    topology.add_processor("Count them (all)", Count, "Desired State Events").add_state_store(SEEN, "Count them (all)")
+    return topology.add_sink("Desired State/Zürich", "counts", "Count them (all)")
+
+
+def test_names_of_the_processor_api_are_any_text_and_those_of_tables_stay_legal(tmp_path):
+    assert spaced().describe() == (
+        "Topologies:\n"
+        "   Sub-topology: 0\n"
+        "    Source: Desired State Events (topics: [words])\n"
+        "      --> Count them (all)\n"
+        "    Processor: Count them (all) (stores: [seen])\n"
+        "      --> Desired State/Zürich\n"
+        "      <-- Desired State Events\n"
+        "    Sink: Desired State/Zürich (topic: counts)\n"
+        "      <-- Count them (all)\n\n"
+    )
+    assert list(spaced().stores()) == ["Count-them-all-5d44d5a8-stores"]
+    warehouse = Warehouse(tmp_path)
+    plant(warehouse, "words", [Landed(0, b"k", b"a", 0), Landed(0, b"k", b"b", 1)], partitions=1)
+
+    for _ in replay(warehouse, spaced(), pipeline="p", runner=LocalRunner(), max_records=1):
+        pass
+
+    assert [row["value"] for row in read_changelog(warehouse, "p", "counts").to_pylist()] == ["a1", "b2"]
+
+
+@pytest.mark.parametrize("name", ["", "a:b", "a\nb", 5, None])
+def test_a_name_that_is_no_text_or_has_a_colon_is_refused(name):
+    with pytest.raises(TopologyError, match=r"name: expected text that can be printed, without a colon, got"):
+        Topology().add_source(name, WORDS, "words")
+
+
+def test_names_of_the_dsl_stay_those_that_kafka_takes_there():
+    with pytest.raises(TopologyError, match="name: expected 1 to 249 ASCII letters"):
+        StreamsBuilder().stream("words", WORDS, name="all words")
