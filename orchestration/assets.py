@@ -293,7 +293,9 @@ def refusals_spec(pipeline: Pipeline, name: str) -> dg.AssetSpec:
 
 
 def _settings(node: Node) -> str:
-    """What decides in a store's operator: its windows."""
+    """What decides in a store's operator: its windows; of an output, that its records name their topics."""
+    if node.written_topic is not None and getattr(node, "has_topics", False):
+        return " Each record names its topic, in the column `topic`."
     windows = node.windows_of_rows
     return "" if windows is None else f" Operator `{node.name}`, {windows_in_words(windows)}."
 

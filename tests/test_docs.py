@@ -184,7 +184,7 @@ def test_every_reason_of_a_drop_stands_on_the_page_of_tables():
         ("## Landed topic", warehouse.LANDED_SCHEMA),
         ("## Landed dead letters", warehouse.LANDED_DEAD_LETTER_SCHEMA),
         ("## Recorded time", warehouse.RECORDED_TIME_SCHEMA),
-        ("## Output", warehouse.output_schema(pa.null(), pa.null(), windowed=True)),
+        ("## Output", warehouse.output_schema(pa.null(), pa.null(), windowed=True, has_topics=True)),
         ("## Repartition", REPARTITION_SCHEMA),
         ("## Dropped", warehouse.DROPPED_SCHEMA),
         ("## Dead letters", warehouse.DEAD_LETTER_SCHEMA),

@@ -26,7 +26,7 @@ from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow, behind
 from ...state.tables.names import OUTPUTS, TableName, TaskId
 from ...state.tables.parquet_writer import TaskFile
 from ...state.tables.schema_evolution import other_types
-from ...state.tables.warehouse import WINDOW, Warehouse
+from ...state.tables.warehouse import WINDOW, Warehouse, output_identity
 from ..history.committed_tables import read_table
 from ..replay.unfinished import drop_command
 from .branches import Branch
@@ -291,7 +291,7 @@ def _refuse_rows(warehouse: Warehouse, branch: Branch, table: str, range_: Range
             f"some of increment {since['increment'][0].as_py()}, which has read later records",
             "drop this backfill and run it again",
         )  # fmt: skip
-    identity = ["partition", "key", *(name for name in WINDOW if name in there.column_names)]
+    identity = ["partition", *output_identity(there.column_names)]
     kept = _frame(there.filter(pc.invert(in_range)), [*identity, "offset", TIME])
     taken = _frame(there.filter(in_range), [*identity, "offset"])
     touched = pl.concat([_frame(brought, identity), taken.select(identity)]).unique()

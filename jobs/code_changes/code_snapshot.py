@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...state.tables.names import TableName
-from ...state.tables.warehouse import output_schema
+from ...state.tables.warehouse import output_identity, output_schema
 from ..functions.expressions import Call, Expression
 from ..functions.folds.fold import Fold
 from ..functions.processor_api import KeyValues
@@ -75,8 +75,8 @@ def _sub_topology(topology: Topology, sub: SubTopology) -> dict[str, Any]:
 
 def _output(graph: Graph, sink: SinkNode) -> dict[str, Any]:
     key, value = sink.shape.key.arrow_type, sink.shape.value.arrow_type
-    schema = output_schema(key, value, windowed=sink.shape.window is not None)
-    names = [name for name in ("key", "window_start_ms", "window_end_ms", "value") if name in schema.names]
+    schema = output_schema(key, value, windowed=sink.shape.window is not None, has_topics=sink.has_topics)
+    names = [*output_identity(schema.names), "value"]
     return {"schema": {name: type_record(schema.field(name).type) for name in names}, "steps": nodes_above(graph, sink)}
 
 

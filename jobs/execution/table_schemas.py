@@ -25,8 +25,9 @@ def _schema(topology: Topology, table: str) -> pa.Schema:
         return DEAD_LETTER_SCHEMA
     if kind == OUTPUTS:
         sink = next(node for node in topology.sinks() if node.topic == name)
+        shape, windowed = sink.shape, sink.shape.window is not None
         return output_schema(
-            sink.shape.key.arrow_type, sink.shape.value.arrow_type, windowed=sink.shape.window is not None
+            shape.key.arrow_type, shape.value.arrow_type, windowed=windowed, has_topics=sink.has_topics
         )
     if kind == STATE:
         return topology.state_schema(name)

@@ -307,6 +307,13 @@ class Call:
         raise AssertionError("a column was refused of which every value is taken")
 
 
+@dataclass(frozen=True, eq=False)
+class ContextCall(Call):
+    """A Python callable of (key, value, context), with a RecordContext: jobs/operators/base/record_contexts.py calls it
+    where contexts are known.
+    """
+
+
 def python_keys(shape: Shape, batch: Batch) -> list[Any]:
     """Keys as Python values; Windowed ones of a windowed stream."""
     keys = shape.key.to_python(batch.keys.typed(batch.key))

@@ -16,6 +16,7 @@ Form = tuple[str, ...]
 NOTHING: Form = ()
 KEY_VALUE: Form = ("key", "value")
 VALUE: Form = ("value",)
+KEY_VALUE_CONTEXT: Form = ("key", "value", "context")
 LEFT_RIGHT: Form = ("left", "right")
 KEY_LEFT_RIGHT: Form = ("key", "left", "right")
 REDUCER: Form = ("aggregate", "value")

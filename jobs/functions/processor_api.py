@@ -92,6 +92,19 @@ class RecordMetadata(NamedTuple):
     offset: int
 
 
+class RecordContext(NamedTuple):
+    """What ``to(lambda key, value, context: …)`` is told of a record: the topic, partition and offset of the one that
+    the task took and that caused it (None, -1 and -1 of a record that a punctuation made), and its own time in ms and
+    headers. Source: ``RecordContext``.
+    """
+
+    topic: str | None
+    partition: int
+    offset: int
+    timestamp_ms: int
+    headers: Headers = ()
+
+
 class ValueAndTimestamp(NamedTuple):
     """A value and its time in ms, as a timestamped store has them."""
 

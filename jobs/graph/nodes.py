@@ -69,6 +69,13 @@ class SinkNode(Node):
 
     topic: str
 
+    has_topics = False
+    """Each of its rows has a topic of its own, in a column."""
+
+    def may_name(self, topic: str) -> bool:
+        """Whether a record of it may have the topic."""
+        return False
+
     @property
     def written_topic(self) -> str:
         return self.topic

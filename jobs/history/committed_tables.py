@@ -18,8 +18,8 @@ from ...state.tables.branch_files import refuse_older_ledger, table_files, table
 from ...state.tables.data_files import DataFile, open_table, read_rows
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import DoneRow
-from ...state.tables.names import TableName
-from ...state.tables.warehouse import WINDOW, WINDOW_KEY, Warehouse
+from ...state.tables.names import OUTPUTS, TableName
+from ...state.tables.warehouse import WINDOW_KEY, Warehouse, output_identity
 from ...state.times import UNBOUNDED
 
 
@@ -52,7 +52,7 @@ def read_newest(
     if within is not None:
         times = rows["record_time_ms"]
         rows = rows.filter(pc.and_(pc.greater_equal(times, within[0]), pc.less(times, within[1])))
-    identity = ["key", *(name for name in WINDOW if name in rows.column_names)]
+    identity = output_identity(rows.column_names)
     frame = pl.from_arrow(rows.select([*identity, "partition", "offset", "increment", "record_time_ms"]))
     assert isinstance(frame, pl.DataFrame)
     newest = (
@@ -87,12 +87,17 @@ def read_table(
     last: int | None = None,
     after: int = 0,
 ) -> pa.Table:
-    """Rows of a table by its name in the ledger ("outputs/x", "state/y", "repartition/z", "dropped", "dead_letter").
+    """Rows of a table by its name in the ledger ("outputs/x", "state/y", "repartition/z", "dropped", "dead_letter"), or
+    of a topic that records have named, as if it were an output ("outputs/x").
 
     Order: increment, partition, offset. ``after``: only rows of later increments. ``increment``, ``last`` and errors:
     as ``read_changelog``.
     """
-    return rows_of(warehouse, pipeline, _done_row_with(warehouse, pipeline, table, increment), table, last, after)
+    done, topic = _done_row_with(warehouse, pipeline, table, increment), TableName(table).name
+    if table in table_names(done):
+        return rows_of(warehouse, pipeline, done, table, last, after)
+    rows = _rows_of_topic(warehouse, pipeline, done, topic, after)
+    return rows if last is None else rows.slice(max(len(rows) - last, 0))
 
 
 def rows_of(
@@ -114,6 +119,8 @@ def rows_of(
 def count_rows(warehouse: Warehouse, pipeline: str, table: str, *, increment: int | None = None) -> int:
     """Rows of a table, counted from its log alone. Table and errors: as ``read_table``."""
     done = _done_row_with(warehouse, pipeline, table, increment)
+    if table not in table_names(done):
+        return len(_rows_of_topic(warehouse, pipeline, done, TableName(table).name))
     return sum(file.records for file in table_files(warehouse, pipeline, done, table))
 
 
@@ -137,12 +144,38 @@ def done_row(
 
 
 def _done_row_with(warehouse: Warehouse, pipeline: str, table: str, increment: int | None) -> DoneRow:
-    """The done row of ``increment``, which must name ``table``."""
+    """The done row of ``increment``, which must name ``table``, or an output of topics that records name, of which it
+    is one.
+    """
     done = done_row(warehouse, pipeline, increment, of=[table]).content
     names = table_names(done)
-    if table not in names:
-        raise ConfigError(f"pipeline {pipeline!r}", f"one of {', '.join(names)}", repr(table), "name one of them")
-    return done
+    if table in names or (TableName(table).kind == OUTPUTS and _outputs_of_topics(warehouse, pipeline, done)):
+        return done
+    raise ConfigError(f"pipeline {pipeline!r}", f"one of {', '.join(names)}", repr(table), "name one of them")
+
+
+def _outputs_of_topics(warehouse: Warehouse, pipeline: str, done: DoneRow) -> list[str]:
+    """Outputs whose rows have topics of their own."""
+    found = []
+    for table in table_names(done):
+        if TableName(table).kind == OUTPUTS:
+            path, version, _ = table_parts(warehouse, pipeline, done, table)[-1]
+            opened = open_table(path, version=version, storage_options=warehouse.storage_options)
+            if opened is not None and "topic" in pa.schema(opened.schema().to_arrow()).names:
+                found.append(table)
+    return found
+
+
+def _rows_of_topic(warehouse: Warehouse, pipeline: str, done: DoneRow, topic: str, after: int = 0) -> pa.Table:
+    """Rows under the name ``topic`` of the output that has some. Raises ConfigError when none has."""
+    outputs = _outputs_of_topics(warehouse, pipeline, done)
+    for table in outputs:
+        rows = rows_of(warehouse, pipeline, done, table, after=after)
+        rows = rows.filter(pc.equal(rows["topic"], topic))
+        if len(rows):
+            return rows
+    expected = f"one of {', '.join(table_names(done))}, or a topic that records of {' or '.join(outputs)} name"
+    raise ConfigError(f"pipeline {pipeline!r}", expected, repr(TableName.output(topic)), "name one of them")
 
 
 def _newest_files(files: Sequence[DataFile], last: int | None) -> Sequence[DataFile]:

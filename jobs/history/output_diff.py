@@ -14,7 +14,7 @@ import pyarrow as pa
 from ...state.errors import ConfigError
 from ...state.tables.branch_files import table_names
 from ...state.tables.names import OUTPUTS, TableName
-from ...state.tables.warehouse import WINDOW, Warehouse
+from ...state.tables.warehouse import WINDOW, Warehouse, output_identity
 from .committed_tables import count_rows, done_row, read_newest
 
 TIME = "record_time_ms"
@@ -64,7 +64,7 @@ def diff_output(
         read_newest(warehouse, a, output, increment=increment_a, within=within),
         read_newest(warehouse, b, output, increment=increment_b, within=within),
     )
-    identity = ["key", *(name for name in WINDOW if name in tables[0].column_names)]
+    identity = output_identity(tables[0].column_names)
     kinds = [
         [(name, str(t.schema.field(name).type)) for name in ("key", *WINDOW) if name in t.column_names] for t in tables
     ]

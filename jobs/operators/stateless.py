@@ -21,6 +21,7 @@ from ..functions.expressions import Call, Expression, Struct, python_keys
 from .base.failed_records import FailedRecords
 from .base.forward_order import joined_batch, merge_in_forward_order
 from .base.operator import MultiOperator, Operator, OperatorContext
+from .base.record_contexts import names_of_topics
 from .stateless_nodes import (
     FilterNode,
     FlatMapNode,
@@ -95,7 +96,7 @@ class TopicByRecord(Operator):
         self.node = node
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
-        names, failed = self.node.extractor.evaluate(batch).to_pylist(), FailedRecords(self.context, batch, chunk)
+        names, failed = names_of_topics(self.node.extractor, batch, chunk), FailedRecords(self.context, batch, chunk)
         for row, name in enumerate(names):
             if name not in self.node.topics:
                 next_step = "correct the extractor, or name the topic in topics="

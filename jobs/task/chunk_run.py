@@ -68,11 +68,10 @@ class ChunkRun:
             if node.is_source:
                 continue
             inputs = self._inputs(node)
+            batch = self._process(node, inputs)
             if isinstance(node, SinkNode):
-                (batch,) = inputs
                 self._write(node, batch)
             else:
-                batch = self._process(node, inputs)
                 self._forward(node.name, batch)
             if self.observer is not None:
                 self.observer.saw(node, inputs, batch, self.chunk)
@@ -156,7 +155,8 @@ class ChunkRun:
 
     def _write(self, node: SinkNode, batch: Batch) -> None:
         self.chunk.applied[batch.cause] = True
-        self.outputs[node.topic] = output_table(batch, self.chunk)
+        operator = self.operators.get(node.name)
+        self.outputs[node.topic] = output_table(batch, self.chunk, None if operator is None else operator.topics)
 
     def _send(self, node: RepartitionNode, batch: Batch) -> None:
         kept = batch if node.keeps_null_keys else batch.where(batch.key >= 0)

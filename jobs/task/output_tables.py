@@ -16,9 +16,9 @@ from ..graph.nodes import RepartitionNode, SourceNode
 from ..tape.task_input import LANDED_TIME
 
 
-def output_table(batch: Batch, chunk: Chunk) -> pa.Table:
-    """Records for a sink: cause, cause_offset, key (as ``Keys.as_dictionary``), [window bounds], value, record_time_ms,
-    stream_time_ms, headers.
+def output_table(batch: Batch, chunk: Chunk, topics: list[str] | None = None) -> pa.Table:
+    """Records for a sink: cause, cause_offset, [topic, of ``topics``], key (as ``Keys.as_dictionary``), [window
+    bounds], value, record_time_ms, stream_time_ms, headers.
     """
     stream_time = chunk.stream_time_ms[batch.cause] if batch.stream_time_ms is None else batch.stream_time_ms
     window = {}
@@ -28,6 +28,7 @@ def output_table(batch: Batch, chunk: Chunk) -> pa.Table:
         {
             "cause": batch.cause,
             "cause_offset": chunk.offset[batch.cause],
+            **({} if topics is None else {"topic": pa.array(topics, pa.string())}),
             "key": batch.keys.as_dictionary(batch.key),
             **window,
             "value": batch.value.all(),

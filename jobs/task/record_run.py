@@ -189,7 +189,7 @@ class RecordRun(ChunkRun):
     def _hand_on(self) -> None:
         """What goes to outputs and to other tasks."""
         for sink in self.dataflow.sub_topology.sinks:
-            self._write(sink, self._all(Edge(sink.inputs[0], sink.name, 0)))
+            self._write(sink, self._process(sink, [self._all(Edge(sink.inputs[0], sink.name, 0))]))
         for node in self.dataflow.sub_topology.repartitions:
             for slot, above in enumerate(node.inputs):
                 if above in self.nobody:

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from ...state.errors import ConfigError
 from ..functions.expressions import Shape
+from ..graph.nodes import SinkNode
 from ..topology.topology import SubTopology, Topology
 from .driver_records import DeadLetter, DroppedRecord, OutputRecord
 
@@ -15,7 +16,9 @@ class DriverOutputs:
     """``dropped`` and ``dead_letters``: all of them so far."""
 
     def __init__(self, topology: Topology) -> None:
-        self._shapes = {sink.topic: sink.shape for sink in topology.sinks()}
+        self._sinks = {sink.topic: sink for sink in topology.sinks()}
+        self._shapes = {topic: sink.shape for topic, sink in self._sinks.items()}
+        """Of outputs, and of topics that records have named."""
         self._queues: dict[str, deque[OutputRecord]] = {topic: deque() for topic in self._shapes}
         self._began: dict[str, int] = {}
         """Of every output that was written to, the arrival that caused its first record."""
@@ -23,28 +26,33 @@ class DriverOutputs:
         self.dead_letters: list[DeadLetter] = []
 
     def check(self, topic: str) -> None:
-        """Raises ConfigError for what is no output."""
-        if topic not in self._queues:
+        """Raises ConfigError for what is no output, and no topic that a record may name."""
+        if topic not in self._queues and not self._naming(topic):
             raise ConfigError("read_output", f"one of {sorted(self._queues)}", repr(topic), "read an output of to()")
+
+    def _naming(self, topic: str) -> list[SinkNode]:
+        """Sinks whose records may name ``topic``."""
+        return [sink for sink in self._sinks.values() if sink.may_name(topic)]
 
     def shape(self, topic: str) -> Shape:
         """Of the output's records. Raises ConfigError for what is no output."""
         self.check(topic)
-        return self._shapes[topic]
+        return self._shapes[topic] if topic in self._shapes else self._naming(topic)[0].shape
 
     def size(self, topic: str) -> int:
         """How many records of the output were not read yet."""
-        return len(self._queues[topic])
+        return len(self._queues.get(topic, ()))
 
     def next(self, topic: str) -> OutputRecord | None:
         """The next record of the output, or None; it counts as read."""
-        queue = self._queues[topic]
+        queue = self._queues.get(topic)
         return queue.popleft() if queue else None
 
     def take(self, topic: str) -> list[OutputRecord]:
         """All records of the output that were not read yet, in order; they count as read."""
-        records = list(self._queues[topic])
-        self._queues[topic].clear()
+        queue = self._queues.get(topic, deque())
+        records = list(queue)
+        queue.clear()
         return records
 
     def produced(self) -> set[str]:
@@ -53,9 +61,8 @@ class DriverOutputs:
 
     def collect(self, sub: SubTopology, arrival: np.ndarray, outputs: dict[str, pa.Table]) -> None:
         """Rows that a chunk of ``sub`` wrote; ``arrival``: of the chunk's rows."""
-        shapes = {sink.topic: sink.shape for sink in sub.sinks}
-        for topic, table in outputs.items():
-            shape = shapes[topic]
+        for output, table in outputs.items():
+            shape = self._shapes[output]
             keys = shape.key.to_python(table["key"].cast(shape.key.arrow_type).combine_chunks())
             values = shape.value.to_python(table["value"].combine_chunks())
             windows: list[tuple[int, int] | None] = [None] * len(keys)
@@ -68,9 +75,12 @@ class DriverOutputs:
                 tuple((header["key"], header["value"]) for header in found or ())
                 for found in table["headers"].to_pylist()
             ]
-            self._queues[topic].extend(map(OutputRecord, keys, values, times, windows, arrivals, headers))
-            if arrivals:
-                self._began[topic] = min(self._began.get(topic, arrivals[0]), *arrivals)
+            records = map(OutputRecord, keys, values, times, windows, arrivals, headers)
+            topics = table["topic"].to_pylist() if self._sinks[output].has_topics else [output] * len(keys)
+            for topic, record in zip(topics, records, strict=True):
+                self._shapes.setdefault(topic, shape)
+                self._queues.setdefault(topic, deque()).append(record)
+                self._began[topic] = min(self._began.get(topic, record.arrival), record.arrival)
 
     def book(self, arrival: np.ndarray, dropped: pa.Table, dead_letters: pa.Table) -> None:
         """Refusals of a chunk; ``arrival``: of the chunk's rows."""

@@ -22,6 +22,7 @@ from ..operators.processor.given_stores import add_global_store, read_global_sto
 from ..operators.processor.process_node import ProcessNode
 from ..operators.stateless_nodes import ParentsNode, add_pattern
 from ..operators.stateless_nodes import add_source as add_topics
+from . import topic_choice
 
 
 def add_source(graph: Graph, name: str, consumed: Any, topics: tuple[Any, ...]) -> None:
@@ -100,17 +101,32 @@ def add_processor(
 def add_sink(
     graph: Graph,
     name: str,
-    topic: str,
+    topic: Any,
     parents: tuple[str, ...],
+    topics: Any,
     partitioner: Partitioner | None,
     partitions: int | None,
 ) -> None:
     """TopologyError as ``add_processor``, and for what ``to`` refuses."""
     _check_new(graph, name)
-    check_topic(f"sink {name!r}", topic, "give each topic a sink")
-    check_table_name("output", topic)
+    chooses = topic_choice.names_topics(topic, topics)
+    if not chooses:
+        check_topic(f"sink {name!r}", topic, "give each topic a sink")
+        check_table_name("output", topic)
     parent = _parent(graph, f"sink {name!r}", name, parents)
     check_partitions(f"sink {name!r}", partitioner, partitions)
+    if chooses:
+        topic_choice.to_one_of(
+            graph,
+            parent,
+            topic,
+            topics,
+            name=name,
+            partitioner=partitioner,
+            partitions=partitions,
+            add=lambda node: _add(graph, parent, node),
+        )
+        return
     node = {"name": name, "inputs": (parent.name,), "shape": parent.shape, "topic": topic}
     _add(graph, parent, sink_node(partitioner, partitions, **node))
 

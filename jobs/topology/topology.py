@@ -19,6 +19,7 @@ from ..graph.graph import Graph, Node
 from ..graph.name_rules import check_name
 from ..graph.nodes import GlobalTableNode, Partitioner, RepartitionNode, SinkNode, SourceNode
 from ..operators.aggregates.aggregate_nodes import AggregateNode
+from ..operators.dynamic_topics_node import with_own_topics
 from ..operators.suppress.suppress_node import SuppressNode
 from . import processor_topology
 from .describe import describe, settings
@@ -116,13 +117,16 @@ class Topology(Hinting):
     def add_sink(
         self,
         name: str,
-        topic: str,
+        topic: Any,
         *parents: str,
+        topics: Collection[str] | re.Pattern[str] | None = None,
         partitioner: Partitioner | None = None,
         partitions: int | None = None,
     ) -> "Topology":
-        """What the parents forward is written to the output ``topic``. ``partitioner``, ``partitions``: of ``to``."""
-        processor_topology.add_sink(self._open(), name, topic, parents, partitioner, partitions)
+        """What the parents forward is written to the output ``topic``, or to topics that ``topic``, a step, names.
+        ``topics``, ``partitioner``, ``partitions``: of ``to``.
+        """
+        processor_topology.add_sink(self._open(), name, topic, parents, topics, partitioner, partitions)
         return self
 
     def add_state_store(self, store: KeyValues, *processors: str) -> "Topology":
@@ -185,7 +189,7 @@ class Topology(Hinting):
                 raise TopologyError("topology", "at least one source", "none", next_step)
             self._own.check_stores()
             check_patterns(self._own)
-            graph = running(self._own)
+            graph = running(with_own_topics(self._own))
             self._settled = _Settled(self._own, graph, _in_order(_parts(graph)), awaits_topics(nodes))
         return self._settled
 

@@ -18,7 +18,7 @@ Owns paths and columns, never rows. Rule: all times are BIGINT milliseconds; nob
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -135,10 +135,12 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _TAKEN = frozenset({LANDED, LANDED_DEAD_LETTER, "landing", "branches"})
 
 
-def output_schema(key: pa.DataType, value: pa.DataType, *, windowed: bool) -> pa.Schema:
+def output_schema(key: pa.DataType, value: pa.DataType, *, windowed: bool, has_topics: bool = False) -> pa.Schema:
     """Schema of an output's changelog. A null value is a tombstone; `cause_offset` is the task's input record;
-    `arrival`: of the landed record that caused it, where the replay follows arrivals.
+    `arrival`: of the landed record that caused it, where the replay follows arrivals. ``has_topics``: each record names
+    its topic.
     """
+    topic = [("topic", pa.string())] if has_topics else []
     window = [("window_start_ms", pa.int64()), ("window_end_ms", pa.int64())] if windowed else []
     return pa.schema(
         [
@@ -146,6 +148,7 @@ def output_schema(key: pa.DataType, value: pa.DataType, *, windowed: bool) -> pa
             ("offset", pa.int64()),
             ("increment", pa.int64()),
             ("cause_offset", pa.int64()),
+            *topic,
             ("key", key),
             *window,
             ("value", value),
@@ -155,6 +158,11 @@ def output_schema(key: pa.DataType, value: pa.DataType, *, windowed: bool) -> pa
             ("arrival", pa.int64()),
         ]
     )
+
+
+def output_identity(columns: Collection[str]) -> list[str]:
+    """Those of an output's ``columns`` that say what a record is the newest of: topic, key and window."""
+    return [name for name in ("topic", *WINDOW_KEY) if name in columns]
 
 
 @dataclass(frozen=True)

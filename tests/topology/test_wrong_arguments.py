@@ -62,18 +62,18 @@ def added(key, value, aggregate):
             lambda: StreamsBuilder().global_table(["a"], LONGS),
             "global_table() topic: expected {}, got ['a']; give each topic a call of its own",
         ),
-        (lambda: stream().to(by_topic), "to() topic: expected {}, got <function by_topic at "),
+        (lambda: stream().to(5), "to() topic: expected {}, got 5; give the pattern of topics that are written"),
         (lambda: stream().to("a b"), "to() topic: expected {}, got 'a b'; correct it"),
-        (lambda: table().to(by_topic), "to() topic: expected {}, got <function by_topic at "),
+        (lambda: table().to(["a"]), "to() topic: expected {}, got ['a']; give the pattern of topics"),
     ],
 )
 def test_a_topic_is_one_name(call, got):
     assert refused(call).startswith(got.format(TOPIC))
 
 
-def test_who_gives_a_function_for_the_topic_is_told_to_name_the_outputs():
-    assert refused(lambda: stream().to(by_topic)).endswith(
-        "; name the outputs that it chooses from: to(step, topics=['large', 'small'])"
+def test_a_function_that_names_the_topic_takes_a_key_and_value_perhaps_a_context():
+    assert refused(lambda: stream().to(lambda: "out")).startswith(
+        "KSTREAM-SINK-0000000001: expected a callable of (key, value) or of (value) or of (key, value, context), got "
     )
 
 

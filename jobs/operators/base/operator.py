@@ -75,6 +75,9 @@ class Operator(ABC):
     addressed: np.ndarray | None = None
     """Of every row of what was forwarded last, the name of the child that alone gets it, None for all; None: all do."""
 
+    topics: list[str] | None = None
+    """Of every row of what was written last, the topic that it names; None: it is that of the sink."""
+
     def __init__(self, context: OperatorContext) -> None:
         self.context = context
 

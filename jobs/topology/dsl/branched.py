@@ -4,20 +4,18 @@ Kafka has one node that forwards to the matching child; here every branch is a f
 which is the same records in the same order.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ....state.errors import TopologyError
-from ....state.serdes import Serde
 from ...functions.call_arguments import checked_class
 from ...functions.call_names import Hinting
 from ...functions.parameters import form_of
 from ...graph.graph import Node
-from ...graph.name_rules import check_name, check_table_name, check_topic
-from ...graph.nodes import Partitioner
-from ...operators.stateless_nodes import FilterNode, TopicByRecordNode, routed_sink
-from .step_arguments import Step, ValueStep, bind_condition, bind_step
+from ...graph.name_rules import check_name
+from ...operators.stateless_nodes import FilterNode
+from .step_arguments import Step, bind_condition
 
 if TYPE_CHECKING:
     from .kstream import KStream
@@ -173,36 +171,3 @@ def _given(branched: Branched | None, name: str | None) -> Branched:
     if name is not None:
         raise TopologyError("branch", "one name", f"name={name!r} beside a Branched", "name it in the Branched")
     return branched
-
-
-def to_one_of(
-    stream: "KStream",
-    extractor: ValueStep,
-    topics: Any,
-    name: str,
-    partitioner: Partitioner | None,
-    partitions: int | None,
-) -> None:
-    """Each record to the output, one of ``topics``, that ``extractor`` names; all have the same ``partitioner`` and
-    number of ``partitions``.
-    """
-    if isinstance(topics, str) or not isinstance(topics, Collection) or not topics:
-        expected, next_step = "topics= to be the names of the outputs that there are", "name them: topics=['a', 'b']"
-        raise TopologyError(name, expected, repr(topics), next_step)
-    names = tuple(dict.fromkeys(check_topic("to()", one, "give names of topics") for one in topics))
-    for one in names:
-        check_table_name("output", one)
-    returns = Serde.string() if callable(extractor) else None
-    step = bind_step(extractor, stream.shape, returns, name, may_take_value=True)
-    if step.result.arrow_type != Serde.string().arrow_type:
-        raise TopologyError(name, "a step that gives text, the name of a topic", f"{step.result}", "correct the step")
-    said = extractor if isinstance(extractor, str) else getattr(extractor, "__name__", type(extractor).__name__)
-    node = TopicByRecordNode(
-        name=name, inputs=(stream.node.name,), shape=stream.shape, extractor=step, topics=names, said=said
-    )
-    stream.graph.add(node)
-    for one in names:
-        fields = {"name": node.sink_name(one), "inputs": (name,), "shape": stream.shape, "topic": one}
-        sink = routed_sink(partitioner, partitions, **fields)
-        stream.graph.nodes[sink.name] = sink  # by a name that no user can give
-        stream.graph.note_call(sink.name)

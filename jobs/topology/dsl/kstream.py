@@ -3,6 +3,7 @@
 Rule: every call checks itself and raises TopologyError or ConfigError at once; nothing runs.
 """
 
+import re
 from collections.abc import Collection, Mapping
 
 import polars as pl
@@ -26,6 +27,7 @@ from ...operators.stateless_nodes import (
     SelectKeyNode,
 )
 from ...operators.tables.table_nodes import TableNode
+from .. import topic_choice
 from ..call_options import Grouped, Named, Produced, Repartitioned
 from ..materialized import Materialized, given_materialized
 from . import branched, processing, stream_joins
@@ -341,7 +343,7 @@ class KStream(Hinting):
         self,
         topic: ValueStep,
         *options: Produced,
-        topics: Collection[str] | None = None,
+        topics: Collection[str] | re.Pattern[str] | None = None,
         partitioner: Partitioner | None = None,
         partitions: int | None = None,
         name: str | None = None,
@@ -349,10 +351,15 @@ class KStream(Hinting):
         """Write to the output ``topic``. TopologyError for ``dropped`` and ``dead_letter``: every pipeline has them.
 
         With ``topics``, the outputs that there are, ``topic`` chooses one of them for each record: a step that gives
-        text, or a callable of (key, value) or of (value), Kafka's TopicNameExtractor. Another name, or none, ends
-        the run with TaskFailed, or is for the processing exception handler. A topic that several ``to()`` write has
-        the records of all, in the order in which they were sent; TopologyError where these are in several
-        sub-topologies, or have other serdes.
+        text, or a callable of (key, value), of (value) or of (key, value, context) with a ``RecordContext``, Kafka's
+        TopicNameExtractor. Another name, or none, ends the run with TaskFailed, or is for the processing exception
+        handler. A topic that several ``to()`` write has the records of all, in the order in which they were sent;
+        TopologyError where these are in several sub-topologies, or have other serdes.
+
+        With a callable or an expression alone, the data names the topics, of which nobody need know: their records
+        are rows of one output, called ``name``, with the topic in a column, and are read by either name. ``topics``, a
+        pattern, says what whole names may be (text is a step with a pattern alone). What is no name of a topic, or the
+        name of one that the topology reads or writes, ends the run as above.
 
         Rows of an output have the partition of the task that wrote them. With a ``partitioner``, as ``repartition``
         takes it, or a number of ``partitions`` they have partitions of the topic, and their order is that of Kafka's
@@ -364,17 +371,29 @@ class KStream(Hinting):
             >>> output("mug")
             bob: {'item': 'mug', 'amount': 1} at 2000
 
+            >>> orders.to(lambda key, value: f"orders-of-{key}", name="by-customer")
+            >>> output("orders-of-bob")
+            bob: {'item': 'mug', 'amount': 1} at 2000
+
             >>> orders.filter("amount > 1").to("large")
             >>> output("large")
             ann: {'item': 'tea', 'amount': 5} at 1000
             ann: {'item': 'tea', 'amount': 2} at 61000
         """
         check_partitions("to()", partitioner, partitions)
-        if topics is not None:
-            name = self.graph.name(name, "KSTREAM-SINK-")
-            branched.to_one_of(self, topic, topics, name, partitioner, partitions)
+        if topic_choice.names_topics(topic, topics):
+            topic_choice.to_one_of(
+                self.graph,
+                self.node,
+                topic,
+                topics,
+                name=self.graph.name(name, "KSTREAM-SINK-"),
+                partitioner=partitioner,
+                partitions=partitions,
+                add=self.graph.add,
+            )
             return
-        topic = check_topic("to()", topic, "name the outputs that it chooses from: to(step, topics=['large', 'small'])")
+        topic = check_topic("to()", topic, "give the pattern of topics that are written: to(step, topics=…)")
         check_table_name("output", topic)
         name = self.graph.name(name, "KSTREAM-SINK-")
         node = {"name": name, "inputs": (self.node.name,), "shape": self.shape, "topic": topic}
