@@ -154,6 +154,10 @@ class RecordRun(ChunkRun):
         """What a view is fed when its node runs: it has seen everything already."""
         return self.nobody[self.dataflow.graph.nodes[name].inputs[0] if when == TableView.INPUT else name]
 
+    def show(self, name: str, batch: Batch) -> None:
+        """Of the table of the node ``name``, what was put by nobody's record: to all who look into it."""
+        self._show(name, batch, TableView.PUT)
+
     def _show(self, name: str, batch: Batch, when: str) -> None:
         for view, nothing in self._seen_by.get((name, when), ()):
             view.feed(nothing | {(name, when): batch})

@@ -219,7 +219,7 @@ class Task:
         ``unfinished`` then has what came before.
         """
         input_ = records if isinstance(records, Input) else Input.of(records.combine_chunks())
-        batches, chunk, takes, reasons = self._take(input_)
+        batches, chunk, takes, reasons = self.take(input_)
         self._handle(chunk, partial(raw_record, input_))
         chunk_run = self._chunk_run(chunk)
         if self.looks_twice:
@@ -239,7 +239,7 @@ class Task:
         if not self.is_by_record:
             return ChunkRun(*running)
         if not self._nobody:
-            batches, nothing, _, _ = self._take(empty_input(self))
+            batches, nothing, _, _ = self.take(empty_input(self))
             self._nobody = batches_of_nobody(self.dataflow, self.operators, nothing, batches)
         return RecordRun(*running, nobody=self._nobody)
 
@@ -248,7 +248,7 @@ class Task:
         forward, by repartition topic and export. Raises as ``process``.
         """
         nothing = empty_input(self)
-        batches, _, _, reasons = self._take(nothing)
+        batches, _, _, reasons = self.take(nothing)
         self.tape_time_ms = max(self.tape_time_ms, step.tape_time_ms)
         if step.tick_ms is None:
             self.stream_time_ms = max(self.stream_time_ms, step.time_ms)
@@ -309,7 +309,7 @@ class Task:
             raise chunk.failure
         return result
 
-    def _take(self, input_: Input) -> tuple[dict[str, Batch], Chunk, np.ndarray, dict[int, dict[int, str]]]:
+    def take(self, input_: Input) -> tuple[dict[str, Batch], Chunk, np.ndarray, dict[int, dict[int, str]]]:
         """Decoded records by source, the chunk, which rows are records taken, and why others cannot be read."""
         n, topics = len(input_), len(self.sub_topology.sources)
         time_ms = input_.spread("timestamp", NO_TIMESTAMP_MS)

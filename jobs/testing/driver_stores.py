@@ -25,16 +25,12 @@ from ..operators.tables.key_value_view import OBSERVED
 from ..task.decoding import Decoder
 from ..task.task import Task
 from ..topology.topology import Topology
-from .state_stores import (
-    ReadOnlyKeyValueStore,
-    ReadOnlySessionStore,
-    ReadOnlyWindowStore,
-    Shown,
-    VersionedKeyValueStore,
-)
+from .state_stores import Shown
+from .store_edits import StoreEdit
 from .store_view import StoreView, VersionedStoreView
+from .written_stores import DriverKeyValueStore, DriverSessionStore, DriverVersionedStore, DriverWindowStore
 
-StateStore = ReadOnlyKeyValueStore | ReadOnlyWindowStore | ReadOnlySessionStore | VersionedKeyValueStore
+StateStore = DriverKeyValueStore | DriverWindowStore | DriverSessionStore | DriverVersionedStore
 
 _KEY_VALUE, _WINDOW, _SESSION, _VERSIONED = "key-value", "window", "session", "versioned key-value"
 _READ_BY = {
@@ -107,7 +103,7 @@ class GlobalStores:
 
 
 class StoreReader(Hinting):
-    """The part of a test driver that reads stores."""
+    """The part of a test driver that reads and writes stores."""
 
     topology: Topology
     _globals: GlobalStores
@@ -119,6 +115,10 @@ class StoreReader(Hinting):
     @abstractmethod
     def _check_open(self) -> None:
         """Raises ConfigError once the driver is closed."""
+
+    @abstractmethod
+    def _edit(self, edit: StoreEdit) -> None:
+        """Put into a store, behind what was piped."""
 
     @property
     @abstractmethod
@@ -135,67 +135,67 @@ class StoreReader(Hinting):
         with tiers.running():
             return self._version_view(name) or StoreView(self._contents(name))
 
-    def get_key_value_store(self, name: str) -> ReadOnlyKeyValueStore:
+    def get_key_value_store(self, name: str) -> DriverKeyValueStore:
         """Values by key of a table, an aggregate without windows, a processor's or a global store, without their times
         (Kafka's getKeyValueStore). Raises ConfigError for another store's name.
         Example: ``driver.get_key_value_store("counts").get("ann")``.
         """
         self._check(name, _KEY_VALUE)
-        return ReadOnlyKeyValueStore(name, partial(self._now, name))
+        return DriverKeyValueStore(name, partial(self._now, name), edit=self._edit)
 
-    def get_timestamped_key_value_store(self, name: str) -> ReadOnlyKeyValueStore:
+    def get_timestamped_key_value_store(self, name: str) -> DriverKeyValueStore:
         """As ``get_key_value_store``, with ``ValueAndTimestamp`` values. Raises ConfigError also for a store that knows
         no times, such as a processor's key-value store.
         """
         self._check(name, _KEY_VALUE, needs_times=True)
-        return ReadOnlyKeyValueStore(name, partial(self._now, name), ValueAndTimestamp)
+        return DriverKeyValueStore(name, partial(self._now, name), ValueAndTimestamp, edit=self._edit)
 
-    def get_timestamped_key_value_store_with_headers(self, name: str) -> ReadOnlyKeyValueStore:
+    def get_timestamped_key_value_store_with_headers(self, name: str) -> DriverKeyValueStore:
         """As ``get_key_value_store``, with ``ValueTimestampHeaders`` values. Raises ConfigError also for a store that
         keeps no headers, such as a table's.
         """
         self._check(name, _KEY_VALUE, needs_times=True, needs_headers=True)
-        return ReadOnlyKeyValueStore(name, partial(self._now, name), ValueTimestampHeaders)
+        return DriverKeyValueStore(name, partial(self._now, name), ValueTimestampHeaders, edit=self._edit)
 
-    def get_window_store(self, name: str) -> ReadOnlyWindowStore:
+    def get_window_store(self, name: str) -> DriverWindowStore:
         """Values by key and window of a windowed aggregate (Kafka's getWindowStore). Raises ConfigError for another
         store's name. Example: ``driver.get_window_store("hourly").fetch("ann", 0, 3_600_000)``.
         """
         self._check(name, _WINDOW)
-        return ReadOnlyWindowStore(name, partial(self._now, name))
+        return DriverWindowStore(name, partial(self._now, name), edit=self._edit)
 
-    def get_timestamped_window_store(self, name: str) -> ReadOnlyWindowStore:
+    def get_timestamped_window_store(self, name: str) -> DriverWindowStore:
         """As ``get_window_store``, with ``ValueAndTimestamp`` values."""
         self._check(name, _WINDOW, needs_times=True)
-        return ReadOnlyWindowStore(name, partial(self._now, name), ValueAndTimestamp)
+        return DriverWindowStore(name, partial(self._now, name), ValueAndTimestamp, edit=self._edit)
 
-    def get_timestamped_window_store_with_headers(self, name: str) -> ReadOnlyWindowStore:
+    def get_timestamped_window_store_with_headers(self, name: str) -> DriverWindowStore:
         """As ``get_window_store``, with ``ValueTimestampHeaders`` values. Raises ConfigError also for a store that
         keeps no headers, such as an aggregate's.
         """
         self._check(name, _WINDOW, needs_times=True, needs_headers=True)
-        return ReadOnlyWindowStore(name, partial(self._now, name), ValueTimestampHeaders)
+        return DriverWindowStore(name, partial(self._now, name), ValueTimestampHeaders, edit=self._edit)
 
-    def get_session_store(self, name: str) -> ReadOnlySessionStore:
+    def get_session_store(self, name: str) -> DriverSessionStore:
         """Aggregates by key and session (Kafka's getSessionStore). Raises ConfigError for another store's name.
         Example: ``driver.get_session_store("visits").find_sessions("ann", 0, 60_000)``.
         """
         self._check(name, _SESSION)
-        return ReadOnlySessionStore(name, partial(self._now, name))
+        return DriverSessionStore(name, partial(self._now, name), edit=self._edit)
 
-    def get_session_store_with_headers(self, name: str) -> ReadOnlySessionStore:
+    def get_session_store_with_headers(self, name: str) -> DriverSessionStore:
         """As ``get_session_store``, with ``AggregationWithHeaders`` values. Raises ConfigError also for a store that
         keeps no headers, such as an aggregate's.
         """
         self._check(name, _SESSION, needs_headers=True)
-        return ReadOnlySessionStore(name, partial(self._now, name), AggregationWithHeaders)
+        return DriverSessionStore(name, partial(self._now, name), AggregationWithHeaders, edit=self._edit)
 
-    def get_versioned_key_value_store(self, name: str) -> VersionedKeyValueStore:
+    def get_versioned_key_value_store(self, name: str) -> DriverVersionedStore:
         """Versions by key and time (Kafka's getVersionedKeyValueStore). Raises ConfigError for another store's name.
         Example: ``driver.get_versioned_key_value_store("prices").get("tea", as_of=1_000)``.
         """
         self._check(name, _VERSIONED)
-        return VersionedKeyValueStore(name, partial(self._versions, name))
+        return DriverVersionedStore(name, partial(self._versions, name), edit=self._edit)
 
     def get_all_state_stores(self) -> dict[str, StateStore]:
         """Every store that one of the methods above reads, by name, with times and headers where it knows them.
@@ -206,13 +206,13 @@ class StoreReader(Hinting):
         found: dict[str, StateStore] = {}
         for name, kind in kinds.items():
             if kind.name == _KEY_VALUE:
-                found[name] = ReadOnlyKeyValueStore(name, partial(self._now, name), kind.shown)
+                found[name] = DriverKeyValueStore(name, partial(self._now, name), kind.shown, edit=self._edit)
             elif kind.name == _WINDOW:
-                found[name] = ReadOnlyWindowStore(name, partial(self._now, name), kind.shown)
+                found[name] = DriverWindowStore(name, partial(self._now, name), kind.shown, edit=self._edit)
             elif kind.name == _SESSION:
-                found[name] = ReadOnlySessionStore(name, partial(self._now, name), kind.shown)
+                found[name] = DriverSessionStore(name, partial(self._now, name), kind.shown, edit=self._edit)
             elif kind.name == _VERSIONED:
-                found[name] = VersionedKeyValueStore(name, partial(self._versions, name))
+                found[name] = DriverVersionedStore(name, partial(self._versions, name), edit=self._edit)
         return found
 
     # --- finding ---------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from ..task.task import Result, Task, empty_input
 from ..topology.topology import SubTopology, Topology
 from .driver_records import Tape, without_time
 from .driver_time import DrivenTime, Waiting
+from .store_edits import StoreEdit, make
 
 Landed = Mapping[str, tuple[pa.Table, np.ndarray]]
 """By topic: rows of records, and the arrival of each."""
@@ -28,7 +29,7 @@ Landed = Mapping[str, tuple[pa.Table, np.ndarray]]
 
 @dataclass(frozen=True)
 class Batch:
-    """What is played at once: ``landed`` records, or one recorded time.
+    """What is played at once: ``landed`` records, one recorded time, or one edit of a store.
 
     ``recorded``: topic (None: a tick of the wall clock), time in ms and arrival. ``causes``: kept from run to run.
     """
@@ -36,6 +37,8 @@ class Batch:
     landed: Landed
     recorded: tuple[str | None, int, int] | None = None
     causes: CausalOrder = field(default_factory=CausalOrder)
+    edit: StoreEdit | None = None
+    """What a test puts into a store, with no record."""
 
 
 @dataclass
@@ -77,6 +80,9 @@ class DrivenTasks:
     def play(self, batch: Batch) -> Played:
         """Every task in turn. To play the batch again the tasks must be as they were before it."""
         self._batch, self._played, self._orders, self._sent = batch, Played(), [], 0
+        if batch.edit is not None:
+            make(batch.edit, self.tasks)
+            return self._played
         for topic, (rows, arrival) in batch.landed.items():
             self._land(topic, rows, arrival)
         if batch.recorded is not None:

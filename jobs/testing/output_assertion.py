@@ -114,6 +114,9 @@ def _piped(driver: TopologyTestDriver) -> dict[str, list[tuple[pa.Table, np.ndar
     """
     parts: dict[str, list[tuple[pa.Table, np.ndarray]]] = defaultdict(list)
     for batch in driver.batches():
+        if batch.edit is not None:
+            got, next_step = f"a {batch.edit.method} of the store {batch.edit.store!r}", "let records write the store"
+            raise ConfigError("explanation", "records alone", got, next_step)
         if batch.recorded is not None:
             got = "advance_wall_clock_time" if batch.recorded[0] is None else "advance_stream_time"
             next_step = "land the records, and ask replay explain"

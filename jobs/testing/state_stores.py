@@ -3,7 +3,7 @@ ReadOnlySessionStore and VersionedKeyValueStore.
 
 Rule: a store shows what is in it when it is asked, after all that was piped. Keys are in the order of their serialized
 bytes (unsigned); windows by start and then key, sessions by end, key and start, as Kafka's in-memory stores have them.
-Bounds are inclusive; a key bound of None is none. Nothing can be written: a store of a replay is written by records.
+Bounds are inclusive; a key bound of None is none. What a test may write has jobs/testing/written_stores.py.
 """
 
 from collections.abc import Callable

@@ -27,6 +27,7 @@ from .driver_records import NO_OFFSET_GIVEN, AutoTime, DeadLetter, DroppedRecord
 from .driver_stores import GlobalStores, StoreReader
 from .driver_tasks import Batch, DrivenTasks, Played
 from .driver_topics import TestInputTopic, TestOutputTopic
+from .store_edits import StoreEdit
 
 
 class TopologyTestDriver(StoreReader):
@@ -317,12 +318,17 @@ class TopologyTestDriver(StoreReader):
         """All that was run so far, in order: records with their arrivals, and recorded times."""
         return list(self._log)
 
+    def _edit(self, edit: StoreEdit) -> None:
+        self._check_open()
+        self.run()
+        self._play(Batch({}, edit=edit))
+
     def _play(self, batch: Batch) -> None:
         try:
             played = self._played(batch)
         except TaskFailed as error:
             batch, played = self._before_failure(batch, error)
-        self._log.append(batch if self._plays_again else Batch(batch.landed, batch.recorded))
+        self._log.append(batch if self._plays_again else Batch(batch.landed, batch.recorded, edit=batch.edit))
         self._keep(batch, played)
         self._failure = played.failure
         if self._failure is not None:

@@ -238,15 +238,15 @@ def test_all_state_stores_are_those_that_can_be_read_by_key():
     found = TopologyTestDriver(stored()).get_all_state_stores()
 
     assert {name: type(store).__name__ for name, store in found.items()} == {
-        "counts": "ReadOnlyKeyValueStore",
-        "hourly": "ReadOnlyWindowStore",
-        "visits": "ReadOnlySessionStore",
-        "prices": "VersionedKeyValueStore",
-        "items": "ReadOnlyKeyValueStore",
-        "seen": "ReadOnlyKeyValueStore",
-        "newest": "ReadOnlyKeyValueStore",
-        "everything": "ReadOnlyKeyValueStore",
-        "nobody-joins": "ReadOnlyKeyValueStore",
+        "counts": "DriverKeyValueStore",
+        "hourly": "DriverWindowStore",
+        "visits": "DriverSessionStore",
+        "prices": "DriverVersionedStore",
+        "items": "DriverKeyValueStore",
+        "seen": "DriverKeyValueStore",
+        "newest": "DriverKeyValueStore",
+        "everything": "DriverKeyValueStore",
+        "nobody-joins": "DriverKeyValueStore",
     }
 
 
