@@ -215,10 +215,13 @@ class Serde(metaclass=_Hinting):
         ``schema``: the reader's; ``ids``: the schemas that a topic's records were written with, by id, or those that
         were kept (``kept_schemas`` in state/serdes/avro/kept_schemas.py). ``write_id``: the id of ``schema`` itself, if
         it is not among them; ``references``: schemas whose names ``schema`` uses. Records of another id are dead
-        letters. Of a value the id may be in the header ``__value_schema_id``, as Confluent's HeaderSchemaIdSerializer
-        puts a GUID there: ``ids`` has GUIDs as texts. ConfigError for an id that is none, and where there is none to
-        write with.
+        letters. Records of a union, a list of schemas, that has no id itself are written with the ids of their own
+        schemas, as those of several classes (RecordNameStrategy). Of a value the id may be in the header
+        ``__value_schema_id``, as Confluent's HeaderSchemaIdSerializer puts a GUID there: ``ids`` has GUIDs as texts.
+        ConfigError for an id that is none, and where there is none to write with.
 
+            paid, refunded = Path("paid.avsc"), Path("refunded.avsc")
+            Serde.confluent_avro([paid, refunded], ids={7: paid, 12: refunded})
             Serde.confluent_avro(Path("order.avsc"), ids={7: Path("order-1.avsc"), 12: Path("order.avsc")})
         """
         from .avro import confluent_avro

@@ -14,13 +14,15 @@ import pyarrow as pa
 
 from ...buffers import binary_view, is_valid
 from ...errors import ConfigError
-from ..codec import Decoded
+from ..codec import Codec, Decoded
 from ..confluent_head import GUID_HEAD_BYTES, HEAD_BYTES, guid_of, guids, head_of, heads, is_id
 from .avro_codec import AvroCodec, ReaderColumns, fingerprint, program, reading, schema_text
 from .decoding import decode
 from .encoding import encode
 
 _PLACE = "Serde.confluent_avro"
+_NO_ID = -1
+"""Of a union that is only read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,8 @@ class ConfluentAvroCodec(ReaderColumns):
     def name(self) -> str:
         """The digest covers the ids that are known: with one more a dead letter becomes a record."""
         known = fingerprint(repr(self.writers))
-        return f"confluent_{self.plain.name[:-1]}, id {self.write_id}, {len(self.writers)} schemas {known})"
+        written = "" if self.write_id == _NO_ID else f", id {self.write_id}"
+        return f"confluent_{self.plain.name[:-1]}{written}, {len(self.writers)} schemas {known})"
 
     @property
     def has_schema_id(self) -> bool:
@@ -89,10 +92,17 @@ class ConfluentAvroCodec(ReaderColumns):
 
 def confluent_avro(
     schema: object, ids: Mapping[Any, object], write_id: int | str | None, references: tuple[object, ...]
-) -> ConfluentAvroCodec:
-    """Raises ConfigError for no schema, an id that is none, and for no id to write with."""
+) -> Codec:
+    """Raises ConfigError for no schema, an id that is none, and for no id to write with. Records of a union that has no
+    id itself are written with their own.
+    """
+    from .records_codec import records_of, with_own_ids  # it reads as the codec here does
+
     reader = schema_text(schema, references)
     writers = {_id(one): schema_text(text, references) for one, text in ids.items()}
+    records = records_of(reader) if write_id is None and reader not in writers.values() else []
+    if len(records) > 1:
+        return with_own_ids(ConfluentAvroCodec(reader, _by_rank(writers), _NO_ID), records)
     if write_id is None:
         own = [one for one, text in writers.items() if text == reader]
         if not own:
@@ -103,7 +113,11 @@ def confluent_avro(
     if writers.setdefault(write_id, reader) != reader:
         got, next_step = f"write_id={write_id}, which is another schema", "give the schema's own id"
         raise ConfigError(_PLACE, "the id of the schema itself", got, next_step)
-    return ConfluentAvroCodec(reader, tuple((one, writers[one]) for one in sorted(writers, key=_rank)), write_id)
+    return ConfluentAvroCodec(reader, _by_rank(writers), write_id)
+
+
+def _by_rank(writers: dict[int | str, str]) -> tuple[tuple[int | str, str], ...]:
+    return tuple((one, writers[one]) for one in sorted(writers, key=_rank))
 
 
 def _id(one: Any) -> int | str:

@@ -140,7 +140,9 @@ def text_of(schema: object) -> str:
         except OSError as error:
             got = f"{schema} ({error.strerror})"
             raise ConfigError(_PLACE, "a file with a schema", got, "correct the path") from error
-    if isinstance(schema, dict | list):
+    if isinstance(schema, list):
+        return json.dumps([json.loads(text_of(one)) if isinstance(one, Path) else one for one in schema])
+    if isinstance(schema, dict):
         return json.dumps(schema)
     if isinstance(schema, str):
         text = schema.strip()

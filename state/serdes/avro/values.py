@@ -7,7 +7,8 @@ Owns the rule of what is taken:
 - timestamps: datetime.datetime, of a timestamp with its zone, of a local timestamp without
 - map: dict with str keys; record: dict, in which a field with a default may be missing; duration: dict of months, days
   and millis
-- of a union of several types: the first that takes the value. A callable is given a dict of all branches
+- of a union of several types: the first that takes the value; of several records the only one that does, and where more
+  do, a dict of the one by its name. A callable is given a dict of all branches
 """
 
 import datetime
@@ -99,12 +100,20 @@ def _branch(value: Any, schema: Union, path: str) -> Any:
     if isinstance(value, dict) and set(value) <= set(names) and sum(one is not None for one in value.values()) == 1:
         name = next(name for name, one in value.items() if one is not None)
         return {name: _stored(value[name], branches[names.index(name)], f"{path}.{name}")}
+    found: dict[str, Any] = {}
     for name, one in zip(names, branches, strict=True):
         try:
-            return {name: _stored(value, one, path)}
+            stored = _stored(value, one, path)
         except _Refused:
             continue
-    raise _Refused(path, f"one of {', '.join(names)}", value)
+        if not isinstance(one, Record):
+            return found or {name: stored}
+        found[name] = stored
+    if len(found) > 1:
+        _refuse(path, f"{' or '.join(found)} by its name, as {{{next(iter(found))!r}: …}}, since it may be each", value)
+    if not found:
+        _refuse(path, f"one of {', '.join(names)}", value)
+    return found
 
 
 def _leaf(value: Any, schema: Primitive | Fixed, path: str) -> Any:
