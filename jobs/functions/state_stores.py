@@ -67,6 +67,19 @@ class StoreBuilder(KeyValues):
         return max(self.retention_ms // 2, _SEGMENT_MS)
 
 
+def store_instead_of(given: Any) -> str:
+    """The next step where a store is given that is none of these: a supplier without serdes, or a class of the user's,
+    whose content no increment would hand to the next.
+    """
+    if isinstance(given, StoreSupplier):
+        kind = given.kind.replace("-", "_").replace(" ", "_")
+        return f"give it serdes: Stores.{kind}_store_builder(supplier, key serde, value serde)"
+    return (
+        "use KeyValues(name, key serde, value serde) or a builder of Stores, which every increment hands to the next; "
+        "what a store of your own does beside that, do in the processor, around the one that context.store(name) gives"
+    )
+
+
 class WindowStore(ABC):
     """Values by key and the start of their window. Times in ms, bounds included on both sides. A put at or below
     (largest start put - retention) is refused, a persistent store's when its whole segment is; older values are gone.

@@ -10,6 +10,7 @@ from ..functions.expressions import Shape
 from ..graph.nodes import SinkNode
 from ..topology.topology import SubTopology, Topology
 from .driver_records import DeadLetter, DroppedRecord, OutputRecord
+from .internal_topics import InternalTopics
 
 
 class DriverOutputs:
@@ -20,6 +21,7 @@ class DriverOutputs:
         self._shapes = {topic: sink.shape for topic, sink in self._sinks.items()}
         """Of outputs, and of topics that records have named."""
         self._queues: dict[str, deque[OutputRecord]] = {topic: deque() for topic in self._shapes}
+        self._internal = InternalTopics(topology, self._sinks)
         self._began: dict[str, int] = {}
         """Of every output that was written to, the arrival that caused its first record."""
         self.dropped: list[DroppedRecord] = []
@@ -27,8 +29,8 @@ class DriverOutputs:
 
     def check(self, topic: str) -> None:
         """Raises ConfigError for what is no output, and no topic that a record may name."""
-        if topic not in self._queues and not self._naming(topic):
-            raise ConfigError("read_output", f"one of {sorted(self._queues)}", repr(topic), "read an output of to()")
+        if topic not in self._queues and topic not in self._internal.shapes and not self._naming(topic):
+            raise ConfigError("read_output", f"one of {sorted(self._shapes)}", repr(topic), "read an output of to()")
 
     def _naming(self, topic: str) -> list[SinkNode]:
         """Sinks whose records may name ``topic``."""
@@ -37,20 +39,45 @@ class DriverOutputs:
     def shape(self, topic: str) -> Shape:
         """Of the output's records. Raises ConfigError for what is no output."""
         self.check(topic)
-        return self._shapes[topic] if topic in self._shapes else self._naming(topic)[0].shape
+        known = self._internal.shapes | self._shapes
+        return known[topic] if topic in known else self._naming(topic)[0].shape
+
+    def is_changelog(self, topic: str) -> bool:
+        """Whether it is that of a store, and no output."""
+        return topic not in self._shapes and topic in self._internal.changelogs
+
+    def send(self, arrival: np.ndarray, tables: dict[str, pa.Table]) -> None:
+        """Rows that a chunk sent to repartition topics; ``arrival``: of the chunk's rows."""
+        self._internal.send(arrival, tables)
+
+    def log(self, records: list[tuple[str, OutputRecord]]) -> None:
+        """(changelog, record) of what stores were given."""
+        for topic, record in records:
+            if self.is_changelog(topic):
+                self._queues_of(topic).append(record)
+
+    def _queues_of(self, topic: str) -> deque[OutputRecord]:
+        """The queue of any topic, with what was sent to it."""
+        queue = self._queues.get(topic)
+        if queue is None:
+            if topic not in self._internal.shapes:
+                return deque()
+            queue = self._queues[topic] = deque()
+        queue.extend(self._internal.taken(topic))
+        return queue
 
     def size(self, topic: str) -> int:
         """How many records of the output were not read yet."""
-        return len(self._queues.get(topic, ()))
+        return len(self._queues_of(topic))
 
     def next(self, topic: str) -> OutputRecord | None:
         """The next record of the output, or None; it counts as read."""
-        queue = self._queues.get(topic)
+        queue = self._queues_of(topic)
         return queue.popleft() if queue else None
 
     def take(self, topic: str) -> list[OutputRecord]:
         """All records of the output that were not read yet, in order; they count as read."""
-        queue = self._queues.get(topic, deque())
+        queue = self._queues_of(topic)
         records = list(queue)
         queue.clear()
         return records
@@ -94,6 +121,8 @@ class DriverOutputs:
 
     def forget_after(self, arrival: int) -> None:
         """Other branches and the sub-topologies before ran on to the end of the batch; that did not happen."""
+        for topic in self._internal.shapes:
+            self._queues_of(topic)
         for topic, records in self._queues.items():
             self._queues[topic] = deque(record for record in records if record.arrival <= arrival)
         self._began = {topic: first for topic, first in self._began.items() if first <= arrival}

@@ -19,7 +19,8 @@ from ..tape.stream_time import StreamTimeAdvance
 from ..tape.task_input import Input
 from ..task.task import Result, Task, empty_input
 from ..topology.topology import SubTopology, Topology
-from .driver_records import Tape, without_time
+from .changelogs import ChangeLog
+from .driver_records import OutputRecord, Tape, without_time
 from .driver_time import DrivenTime, Waiting
 from .store_edits import StoreEdit, make
 
@@ -52,6 +53,10 @@ class Played:
     outputs: list[tuple[SubTopology, np.ndarray, dict[str, pa.Table]]] = field(default_factory=list)
     refused: list[tuple[np.ndarray, pa.Table, pa.Table]] = field(default_factory=list)
     taken: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=list)
+    repartitions: list[tuple[np.ndarray, dict[str, pa.Table]]] = field(default_factory=list)
+    """(arrival of a chunk's rows, records by topic)."""
+    logged: list[tuple[str, OutputRecord]] = field(default_factory=list)
+    """(changelog, record) of what stores were given, if that is noted."""
     failure: TaskFailed | None = None
     """Of the record that ended the run, with its ``arrival``."""
     is_settled: bool = True
@@ -59,9 +64,11 @@ class Played:
 
 
 class DrivenTasks:
-    """``counts_bytes``, ``chunk_records``: as of TopologyTestDriver."""
+    """``counts_bytes``, ``chunk_records``: as of TopologyTestDriver. ``notes_puts``: what stores are given is noted."""
 
-    def __init__(self, topology: Topology, *, counts_bytes: bool, chunk_records: int | None) -> None:
+    def __init__(
+        self, topology: Topology, *, counts_bytes: bool, chunk_records: int | None, notes_puts: bool = False
+    ) -> None:
         self.topology = topology
         self.tasks = [Task(topology, sub, counts_bytes=counts_bytes) for sub in topology.sub_topologies]
         self._tapes = {(task.sub_topology.id, source): Tape() for task in self.tasks for source in task.source_names}
@@ -73,6 +80,7 @@ class DrivenTasks:
         """Rows sent in this batch."""
         self._failed = LANDED
         """Number of the row on which a task failed."""
+        self._logs = {task.sub_topology.id: ChangeLog(task) for task in self.tasks} if notes_puts else {}
         for task in self.tasks:
             task.resume({}, {})
             task.chunk_records = chunk_records or task.chunk_records
@@ -82,6 +90,8 @@ class DrivenTasks:
         self._batch, self._played, self._orders, self._sent = batch, Played(), [], 0
         if batch.edit is not None:
             make(batch.edit, self.tasks)
+            for log in self._logs.values():
+                self._played.logged += log.take(np.zeros(0, np.int64))
             return self._played
         for topic, (rows, arrival) in batch.landed.items():
             self._land(topic, rows, arrival)
@@ -182,6 +192,9 @@ class DrivenTasks:
                 played.failure = failed
                 self._failed = int(number[failed.cause_row])
         played.outputs.append((task.sub_topology, arrival, result.outputs))
+        played.repartitions.append((arrival, result.repartitions))
+        if (log := self._logs.get(task.sub_topology.id)) is not None:
+            played.logged += log.take(arrival)
         self._exchange(task, arrival, number, result)
         played.refused.append((arrival, result.dropped, result.dead_letters))
         if isinstance(chunk, Input):

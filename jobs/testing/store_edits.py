@@ -52,7 +52,7 @@ def _into_own(edit: StoreEdit, operator: Process) -> None:
     arguments = list(edit.arguments)
     if edit.method == "put" and arguments[1] is not None:
         arguments[1] = _with_more(arguments[1], kind)
-    getattr(operator.own_stores[edit.store], edit.method)(*arguments)
+    getattr(operator.stores[edit.store], edit.method)(*arguments)
 
 
 def _with_more(value: Any, kind: str) -> Any:

@@ -59,6 +59,7 @@ class TopologyTestDriver(StoreReader):
         self.topology = topology
         self._wall_clock_ms, self._ticks = time_ms(initial_wall_clock_time, "initial_wall_clock_time"), False
         self._options: dict[str, Any] = {"counts_bytes": counts_bytes, "chunk_records": chunk_records}
+        self._options["notes_puts"] = False
         with tiers.running():
             self._driven = DrivenTasks(topology, **self._options)
         self._log: list[Batch] = []
@@ -241,26 +242,40 @@ class TopologyTestDriver(StoreReader):
         return self._out.dead_letters
 
     def read_output(self, topic: str) -> OutputRecord | None:
-        """Next record of the output, or None."""
-        self._out.check(topic)
-        self.run()
+        """Next record of the output, or None. ``topic`` may also be a repartition topic ("by-page-repartition") or the
+        changelog of a store ("counts-changelog"), without the application's id that Kafka puts before them.
+        """
+        self._read(topic)
         return self._out.next(topic)
 
     def read_outputs(self, topic: str) -> list[OutputRecord]:
         """All records of the output that were not read yet, in order."""
-        self._out.check(topic)
-        self.run()
+        self._read(topic)
         return self._out.take(topic)
 
     def queue_size(self, topic: str) -> int:
         """Records of the output that were not read yet."""
-        self._out.check(topic)
-        self.run()
+        self._read(topic)
         return self._out.size(topic)
+
+    def _read(self, topic: str) -> None:
+        """Process what was piped, so that all records of ``topic`` are there. ConfigError for what cannot be read.
+
+        Changelogs are noted from when one is asked for; what was before is run again, with its functions.
+        """
+        self._out.check(topic)
+        if not self._options["notes_puts"] and self._out.is_changelog(topic):
+            self._options["notes_puts"] = True
+            with tiers.running():
+                self._driven = DrivenTasks(self.topology, **self._options)
+                for before in self._log:
+                    before.causes.again()
+                    self._out.log(self._driven.play(before).logged)
+        self.run()
 
     def produced_topic_names(self) -> set[str]:
         """Outputs that a record was written to so far, read or not (Kafka names repartition topics and changelogs,
-        too, of which nothing can be read here).
+        too, which are read by their names here).
         """
         self.run()
         return self._out.produced()
@@ -392,6 +407,9 @@ class TopologyTestDriver(StoreReader):
     def _keep(self, batch: Batch, played: Played) -> None:
         for sub, arrival, outputs in played.outputs:
             self._out.collect(sub, arrival, outputs)
+        for arrival, tables in played.repartitions:
+            self._out.send(arrival, tables)
+        self._out.log(played.logged)
         for arrival, dropped, dead_letters in played.refused:
             self._out.book(arrival, dropped, dead_letters)
         self._globals.add(batch.landed)

@@ -14,6 +14,7 @@ from ...state.serdes import Serde
 from ..functions.call_arguments import checked_class
 from ..functions.call_names import Hinting
 from ..functions.processor_api import KeyValues
+from ..functions.state_stores import store_instead_of
 from ..graph import copartitioning
 from ..graph.graph import Graph, Node
 from ..graph.name_rules import check_name
@@ -132,8 +133,7 @@ class Topology(Hinting):
     def add_state_store(self, store: KeyValues, *processors: str) -> "Topology":
         """A store, connected with these processors. TopologyError for another one of that name."""
         if not isinstance(store, KeyValues):
-            next_step = "use KeyValues(name, key serde, value serde)"
-            raise TopologyError("add_state_store", "a KeyValues", repr(store), next_step)
+            raise TopologyError("add_state_store", "a KeyValues", repr(store), store_instead_of(store))
         if self._stores.setdefault(check_name(store.name), store) != store:
             got, next_step = "a different one that is added already", "rename one of them"
             raise TopologyError(f"store {store.name!r}", "stores of different names", got, next_step)

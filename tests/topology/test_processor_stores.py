@@ -3,6 +3,7 @@
 import pytest
 
 from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor
+from kstreams_replay.jobs.functions.state_stores import Stores
 from kstreams_replay.jobs.topology import Materialized, StreamsBuilder, TimeWindows, Topology
 from tests.topology.streams import LONG, LONGS, STRING, refused, stream, table
 
@@ -82,10 +83,14 @@ def test_a_store_that_nobody_names_is_nowhere():
     [
         (lambda b: b.add_state_store(KeyValues("seen", STRING, STRING)), "a state store with the name seen that is"),
         (lambda b: table("t", b, materialized=Materialized.as_("seen")), "two, one of which add_state_store() adds"),
-        (lambda b: b.add_state_store("seen"), "expected a KeyValues, got 'seen'"),
+        (lambda b: b.add_state_store("seen"), "expected a KeyValues, got 'seen'; use KeyValues(name, key serde, val"),
+        (
+            lambda b: b.add_state_store(Stores.persistent_versioned_key_value_store("s", "1d")),
+            "; give it serdes: Stores.versioned_key_value_store_builder(supplier, key serde, value serde)",
+        ),
         (lambda b: stream("a", b).process(Silent, [KeyValues("seen", LONG, LONG)]), "with other types"),
     ],
-    ids=["other types", "a table", "a mere name", "a processor's of other types"],
+    ids=["other types", "a table", "a mere name", "a supplier", "a processor's of other types"],
 )
 def test_the_name_of_an_added_store_is_taken(add, why):
     builder = StreamsBuilder().add_state_store(SEEN)

@@ -12,7 +12,7 @@ from ....state.errors import TopologyError
 from ...functions.expressions import Shape
 from ...functions.parameters import NOTHING, form_of
 from ...functions.processor_api import KeyValues
-from ...functions.state_stores import TIMESTAMPED
+from ...functions.state_stores import TIMESTAMPED, store_instead_of
 from ...graph.graph import Graph, Node
 from ...graph.name_rules import check_name
 from .process_node import GlobalStoreNode, ProcessNode, full_stores
@@ -173,8 +173,8 @@ def _listed(stores: Any, place: str) -> tuple[KeyValues | str, ...]:
     found: dict[str, KeyValues | str] = {}
     for store in stores:
         if not isinstance(store, str | KeyValues):
-            next_step = "use KeyValues(name, key serde, value serde)"
-            raise TopologyError(place, "a KeyValues or the name of a store", repr(store), next_step)
+            expected, next_step = "a KeyValues or the name of a store", store_instead_of(store)
+            raise TopologyError(place, expected, repr(store), next_step)
         name = check_name(store if isinstance(store, str) else store.name)
         if name in found:
             raise TopologyError(place, "stores of different names", f"{name!r} twice", "rename one of them")

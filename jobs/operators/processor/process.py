@@ -116,6 +116,11 @@ class Process(SharingOperator):
         self.addressed = outbox.addressed()
         return outbox.batch(batch) if self.links is None else self._nobody
 
+    @property
+    def now(self) -> tuple[int, int]:
+        """The row of the chunk because of which the processor runs, and the time in ms of what it processes."""
+        return self._writer.cause, self.processor_context.time_ms
+
     def _come_to(self, chunk: Chunk, cause: int) -> None:
         """What is processed next is because of that row of the chunk."""
         self.reach(int(chunk.stream_time_ms[cause]))
@@ -278,6 +283,11 @@ class _Context(ProcessingContext):
     def enter(self, record: Record | None, metadata: RecordMetadata | None, now_ms: int = NO_TIMESTAMP_MS) -> None:
         """A record is processed next; None: a punctuation, at the stream time or wall-clock time ``now_ms``."""
         self._record, self._metadata, self._can_forward, self._due_ms = record, metadata, True, now_ms
+
+    @property
+    def time_ms(self) -> int:
+        """Of the record that is processed; in a punctuation that at which it is due."""
+        return self._due_ms if self._record is None else self._record.timestamp_ms
 
     def leave(self) -> None:
         self._record, self._metadata, self._can_forward = None, None, False

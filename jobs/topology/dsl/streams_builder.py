@@ -12,6 +12,7 @@ from ...functions.call_names import Hinting
 from ...functions.exception_handlers import exception_handlers
 from ...functions.expressions import Shape
 from ...functions.processor_api import KeyValues
+from ...functions.state_stores import store_instead_of
 from ...functions.timestamp_extractors import BuiltInExtractor, Extractor, TimestampExtractor, bind_extractor
 from ...graph.graph import Graph, Node
 from ...graph.name_rules import check_topic
@@ -308,8 +309,7 @@ class StreamsBuilder(Hinting):
             ann: 7 at 61000
         """
         if not isinstance(store, KeyValues):
-            next_step = "use KeyValues(name, key serde, value serde)"
-            raise TopologyError("add_state_store()", "a KeyValues", repr(store), next_step)
+            raise TopologyError("add_state_store()", "a KeyValues", repr(store), store_instead_of(store))
         add_store(self._graph, store)
         return self
 

@@ -1,0 +1,133 @@
+"""What the stores of a test driver's tasks were given, record by record: their changelog topics in Kafka Streams.
+
+Rule: each put is a record with the key, the value (None: it is deleted) and the time that Kafka's changelog has: that
+of the value where the store keeps times, else of the record that is processed (ChangeLoggingKeyValueBytesStore).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...state.records.batches import Batch, Chunk
+from ...state.serdes import Serde
+from ..functions.expressions import Shape, python_keys
+from ..functions.processor_api import KeyValues, KeyValueStore, ValueAndTimestamp, ValueTimestampHeaders
+from ..functions.state_stores import TIMESTAMPED, TIMESTAMPED_WITH_HEADERS
+from ..graph.graph import Graph, Node
+from ..operators.processor.process import Process
+from ..task.task import Task
+from ..topology.topology import Topology
+from .driver_records import OutputRecord
+
+CHANGELOG = "-changelog"
+_KEY_VALUE_KINDS = ("", TIMESTAMPED, TIMESTAMPED_WITH_HEADERS)
+
+
+def changelogs_of(topology: Topology) -> dict[str, Shape]:
+    """Names of the changelogs that can be read, and what is in them: of tables and aggregates that do not emit on close
+    alone, and of key-value stores of processors.
+    """
+    found: dict[str, Shape] = {}
+    for sub in topology.sub_topologies:
+        for node in sub.nodes:
+            if _is_logged(topology.graph, node):
+                found[f"{topology.graph.store_of(node)}{CHANGELOG}"] = node.shape
+            found |= {f"{store}{CHANGELOG}": shape for store, shape in _of_processor(topology.graph, node).items()}
+    return found
+
+
+def _is_logged(graph: Graph, node: Node) -> bool:
+    is_plain = not (node.is_global or node.holds_back or node.waits_for_close)
+    return node.is_table and is_plain and graph.store_of(node) is not None
+
+
+def _of_processor(graph: Graph, node: Node) -> dict[str, Shape]:
+    if node.is_global:
+        return {}
+    found: dict[str, Shape] = {}
+    for spec in getattr(node, "stores", ()):
+        if isinstance(spec, str):
+            above = graph.parent(node).shape
+            found[spec] = Shape(above.key, above.value)
+        elif isinstance(spec, KeyValues) and spec.settings.get("kind", "") in _KEY_VALUE_KINDS:
+            found[spec.name] = Shape(spec.key, spec.value)
+    return found
+
+
+class ChangeLog:
+    """Looks on while ``task`` runs, and notes what is put."""
+
+    def __init__(self, task: Task) -> None:
+        self.graph = task.graph
+        self._noted: list[tuple[str, int, OutputRecord]] = []
+        """Store, row of the chunk that caused it, and the record without its arrival."""
+        task.observer = self
+        for operator in task.operators.values():
+            if isinstance(operator, Process):
+                for name, store in operator.stores.items():
+                    if isinstance(store, KeyValueStore):
+                        operator.stores[name] = _LoggedStore(store, self._noting(name, operator))
+
+    def saw(self, node: Node, inputs: Sequence[Batch], forwarded: Batch, chunk: Chunk) -> None:
+        """As jobs/task/chunk_run.py has it."""
+        store = self.graph.store_of(node)
+        if store is None or not len(forwarded) or not _is_logged(self.graph, node):
+            return
+        keys, values = python_keys(node.shape, forwarded), node.shape.value.to_python(forwarded.value.all())
+        causes, valid, times = forwarded.cause.tolist(), forwarded.valid.tolist(), forwarded.time_ms.tolist()
+        rows = zip(causes, keys, values, valid, times, strict=True)
+        for cause, key, value, is_there, time_ms in rows:
+            window = None if node.shape.window is None else (key.window_start_ms, key.window_end_ms)
+            plain = key if window is None else key.key
+            self._noted.append((store, cause, OutputRecord(plain, value if is_there else None, time_ms, window, -1)))
+
+    def _noting(self, name: str, operator: Process) -> Callable[[Any, Any], None]:
+        def note(key: Any, value: Any) -> None:
+            cause, time_ms = operator.now
+            headers: Any = ()
+            if isinstance(value, ValueTimestampHeaders):
+                value, time_ms, headers = value
+            elif isinstance(value, ValueAndTimestamp):
+                value, time_ms = value
+            self._noted.append((name, cause, OutputRecord(key, value, time_ms, None, -1, headers)))
+
+        return note
+
+    def take(self, arrival: np.ndarray) -> Iterator[tuple[str, OutputRecord]]:
+        """(changelog, record) of what was noted since; ``arrival``: of the chunk's rows. Nothing is noted then."""
+        noted, self._noted = self._noted, []
+        noted.sort(key=lambda one: one[1])
+        for store, cause, record in noted:
+            yield f"{store}{CHANGELOG}", record._replace(arrival=int(arrival[cause]) if cause < len(arrival) else -1)
+
+
+class _LoggedStore(KeyValueStore):
+    """``store``, of whose puts ``note`` is told key and value."""
+
+    def __init__(self, store: KeyValueStore, note: Callable[[Any, Any], None]) -> None:
+        self._store, self._note = store, note
+
+    def get(self, key: Any) -> Any:
+        return self._store.get(key)
+
+    def put(self, key: Any, value: Any) -> None:
+        self._store.put(key, value)
+        self._note(key, value)
+
+    def delete(self, key: Any) -> Any:
+        found = self._store.delete(key)
+        self._note(key, None)
+        return found
+
+    def range(self, first: Any = None, last: Any = None) -> Any:
+        return self._store.range(first, last)
+
+    def reverse_range(self, first: Any = None, last: Any = None) -> Any:
+        return self._store.reverse_range(first, last)
+
+    def prefix_scan(self, prefix: Any, serde: Serde) -> Any:
+        return self._store.prefix_scan(prefix, serde)
+
+    def __len__(self) -> int:
+        return len(self._store)
