@@ -288,5 +288,6 @@ def _typed(serde: Serde, results: list[Any], context: OperatorContext) -> pa.Arr
     try:
         return serde.from_python(results)
     except ConfigError as error:
-        next_step = "correct the callable, or the serdes in returns_key and returns"
+        more = error.next_step.partition("; ")[2]
+        next_step = f"correct the callable, or the serdes in returns_key and returns{more and '; '}{more}"
         raise TaskFailed(context.node, f"results of {serde}", error.got, next_step) from error

@@ -41,7 +41,7 @@ class InternalTopics:
         if not parts:
             return []
         self._sent[topic] = []
-        shape, found = self._nodes[topic].shape, []
+        shape, found = self._nodes[topic].shape, list[OutputRecord]()
         for arrival, table in parts:
             rows = table.combine_chunks()
             keys = shape.key.to_python(shape.key.decode(rows["key"].combine_chunks()).values)

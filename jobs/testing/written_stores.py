@@ -9,6 +9,7 @@ from typing import Any
 
 from ...state.times import Instant, time_ms
 from ..functions.expressions import Windowed
+from ..functions.session_and_versioned_stores import VersionedRecord
 from ..operators.base.operator import StoreContents
 from .state_stores import (
     ReadOnlyKeyValueStore,
@@ -16,7 +17,6 @@ from .state_stores import (
     ReadOnlyWindowStore,
     Shown,
     VersionedKeyValueStore,
-    VersionedRecord,
 )
 from .store_edits import StoreEdit
 from .store_view import VersionedStoreView

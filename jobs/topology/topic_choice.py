@@ -48,7 +48,7 @@ def to_one_of(
     name: str,
     partitioner: Partitioner | None,
     partitions: int | None,
-    add: Callable[[Node], None],
+    add: Callable[[Node], Any],
 ) -> None:
     """Each record that ``above`` forwards to the output, one of ``topics``, that ``extractor`` names; all have the same
     ``partitioner`` and number of ``partitions``. Topics of a pattern, and those of None, which are any, are rows of one

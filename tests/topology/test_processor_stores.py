@@ -85,12 +85,16 @@ def test_a_store_that_nobody_names_is_nowhere():
         (lambda b: table("t", b, materialized=Materialized.as_("seen")), "two, one of which add_state_store() adds"),
         (lambda b: b.add_state_store("seen"), "expected a KeyValues, got 'seen'; use KeyValues(name, key serde, val"),
         (
+            lambda b: b.add_state_store(Silent()),
+            "or a builder of Stores, which every increment hands to the next; what a store of your own does beside",
+        ),
+        (
             lambda b: b.add_state_store(Stores.persistent_versioned_key_value_store("s", "1d")),
             "; give it serdes: Stores.versioned_key_value_store_builder(supplier, key serde, value serde)",
         ),
         (lambda b: stream("a", b).process(Silent, [KeyValues("seen", LONG, LONG)]), "with other types"),
     ],
-    ids=["other types", "a table", "a mere name", "a supplier", "a processor's of other types"],
+    ids=["other types", "a table", "a mere name", "a class of one's own", "a supplier", "a processor's of other types"],
 )
 def test_the_name_of_an_added_store_is_taken(add, why):
     builder = StreamsBuilder().add_state_store(SEEN)

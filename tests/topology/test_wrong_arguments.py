@@ -152,7 +152,7 @@ def test_a_retention_is_a_duration():
     [
         ("abc", "expected stores= to be a list of stores, got 'abc'; write stores=['abc']"),
         (5, "expected stores= to be a list of stores, got 5; write for example stores=['seen']"),
-        ([5], "expected a KeyValues or the name of a store, got 5; use KeyValues(name, key serde, value serde) or "),
+        ([5], "expected a KeyValues or the name of a store, got 5; use KeyValues(name, key serde, value serde)"),
         (["s", KeyValues("s", STRING, LONG)], "expected stores of different names, got 's' twice; rename one of them"),
     ],
 )

@@ -9,12 +9,14 @@ from ...functions.processor_api import RecordContext
 from .failed_records import headers_of
 
 
-def names_of_topics(extractor: Expression | Call, batch: Batch, chunk: Chunk) -> list[str | None]:
-    """What ``extractor`` names for each record. Raises TaskFailed that names the first record on which it fails."""
+def names_of_topics(extractor: Expression | Call, batch: Batch, chunk: Chunk) -> list[Any]:
+    """What ``extractor`` names for each record, text or None. Raises TaskFailed that names the first record on which it
+    fails.
+    """
     if isinstance(extractor, ContextCall):
         called = _with_contexts(extractor.function, record_contexts(batch, chunk))
         extractor = Call(called, extractor.shape, extractor.result, extractor.place)
-    found: list[str | None] = extractor.evaluate(batch).to_pylist()
+    found: list[Any] = extractor.evaluate(batch).to_pylist()
     return found
 
 

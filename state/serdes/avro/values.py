@@ -22,6 +22,7 @@ from ..codec import refuse_value
 from ..fixed_width import number
 from .schema import MISSING, Array, Enum, Fixed, Map, Primitive, Record, Schema, Union, short_name
 
+_SEVERAL = "give a value of that type; records of several types are those of Serde.avro([one, other])"
 _EXACT = Context(prec=80)
 _EPOCH = datetime.datetime(1970, 1, 1)
 
@@ -38,7 +39,9 @@ def from_python(values: list[Any], schema: Schema, kind: pa.DataType, place: str
             rows.append(None if value is None else _stored(value, schema, ""))
         except _Refused as error:
             path, expected, got = error.args
-            refuse_value(f"{place}, row {row}{path and f', field {path}'}", expected, got)
+            is_other_record = isinstance(schema, Record) and isinstance(value, dict) and not path
+            next_step = _SEVERAL if is_other_record else "give a value of that type"
+            refuse_value(f"{place}, row {row}{path and f', field {path}'}", expected, got, next_step)
     return pa.array(rows, kind)
 
 

@@ -102,7 +102,7 @@ def test_what_is_too_old_is_refused_and_booked_and_the_driver_shows_the_rest():
     assert prices.get("a") == VersionedRecord("now", 50, None)
     assert prices.get("a", 49) == prices.get("a", 40) == VersionedRecord("edge", 40, 50)
     assert prices.get("a", 39) is None
-    assert type(driver.get_all_state_stores()["prices"]).__name__ == "VersionedKeyValueStore"
+    assert type(driver.get_all_state_stores()["prices"]).__name__ == "DriverVersionedStore"
     assert [(one.reason, one.arrival) for one in driver.dropped] == [("expired-in-store", n) for n in (1, 2, 2)]
 
 
