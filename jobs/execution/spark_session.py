@@ -1,7 +1,8 @@
 """The Spark session and the JVM packages it needs.
 
-Owns every setting of Spark. Rule: one session a process, opened here and nowhere else; a machine that cannot run it is
-a MachineError with the next step, never a stack trace.
+Owns every setting of Spark. Rule: one session a process, opened here and nowhere else: of threads that ask at once one
+starts it, and the others wait. A start that fails leaves nothing behind, so the next call starts again. A machine that
+cannot run it is a MachineError with the next step, never a stack trace.
 
     REPLAY_SPARK_MASTER         default ``local[n]``, n = all cores
     REPLAY_SPARK_DRIVER_MEMORY  default ``2g``
@@ -18,8 +19,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
+from threading import Lock
 
 import pyspark
 from py4j.protocol import Py4JError
@@ -63,6 +66,7 @@ PROVIDED_BY_SPARK = (
 """Organisations whose jars come with PySpark; fetching them once more costs half a minute."""
 
 _LOG = logging.getLogger(__name__)
+_STARTING = Lock()
 _DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 
 
@@ -73,16 +77,29 @@ def open_spark(
     extra: Mapping[str, str] | None = None,
     say: Callable[[str], None] = lambda step: None,
 ) -> SparkSession:
-    """The session of this process, started on the first call.
+    """The session of this process, started on the first call. Threads that call at once get the same one.
 
     ``master``: Spark's, such as "local[2]"; None: $REPLAY_SPARK_MASTER, or all cores of this machine. ``app_name``: as
     Spark's pages show it. ``extra``: settings, which win over ours. ``say``: gets a line when something slow begins.
 
     Raises MachineError: no Java or one below 17, a package that cannot be resolved, a session of somebody else.
     """
+    with _STARTING:
+        return _checked_session(_running() or _started(master, app_name, extra, say))
+
+
+def _running() -> SparkSession | None:
+    """The session of this process, whichever thread opened it: Spark itself knows one active session a thread."""
     active = SparkSession.getActiveSession()
     if active is not None:
-        return _checked_session(active)
+        return active
+    opened = SparkSession._instantiatedSession
+    return None if opened is None or opened._sc._jsc is None else opened
+
+
+def _started(
+    master: str | None, app_name: str, extra: Mapping[str, str] | None, say: Callable[[str], None]
+) -> SparkSession:
     check_java()
     say("resolving Spark's packages")
     jars = resolve(PACKAGES, provided=PROVIDED_BY_SPARK)
@@ -99,15 +116,35 @@ def open_spark(
     try:
         if SparkContext._gateway is None:  # else a session of before was stopped, and its JVM lives
             start_context(settings)
-        session = SparkSession.builder.config(map={**settings}).getOrCreate()
-    except (PySparkRuntimeError, Py4JError) as error:
+        return SparkSession.builder.config(map={**settings}).getOrCreate()
+    except BaseException as error:
+        _leave_nothing()
+        if not isinstance(error, PySparkRuntimeError | Py4JError | OSError):
+            raise
         raise MachineError(
             f"Spark at {master}",
             "a session",
             _reason(error),
             "check the master; --traceback shows what the JVM printed",
         ) from error
-    return _checked_session(session)
+
+
+def _leave_nothing() -> None:
+    """End a JVM whose session failed to start, and let PySpark forget it: it would ask this JVM for ever."""
+    gateway, context = SparkContext._gateway, SparkContext._active_spark_context
+    with suppress(Exception):  # half of a context may not even have what its own stop() asks for
+        if context is not None:
+            context.stop()
+    SparkSession._instantiatedSession = None
+    SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
+    if gateway is None:
+        return
+    with suppress(Exception):  # of a JVM that is dead
+        gateway.shutdown()
+    process = getattr(gateway, "proc", None)
+    if process is not None:
+        process.kill()
+        process.wait()
 
 
 def check_java() -> int:

@@ -61,7 +61,7 @@ def test_where_no_spark_starts_the_error_has_its_last_line(tmp_path, monkeypatch
 
 @pytest.mark.jvm
 def test_a_session_starts_with_the_archive_when_there_is_one(spark, monkeypatch, tmp_path):
-    monkeypatch.setattr("kstreams_replay.jobs.execution.spark_session.SparkSession.getActiveSession", lambda: None)
+    monkeypatch.setattr("kstreams_replay.jobs.execution.spark_session._running", lambda: None)
     archive = tmp_path / "spark.jsa"
     monkeypatch.setattr("kstreams_replay.jobs.execution.spark_session.archive_of", lambda *asked: archive)
     started = []

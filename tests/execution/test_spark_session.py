@@ -3,6 +3,7 @@
 import os
 import socket
 import stat
+import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyspark
 import pytest
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 
 from kstreams_replay.jobs.execution.spark_session import (
     JAVA_LOWEST,
@@ -24,6 +26,7 @@ from kstreams_replay.jobs.execution.spark_session import (
 from kstreams_replay.jobs.execution.spark_worker_daemon import PromptReader, prompt
 from kstreams_replay.state.errors import MachineError
 from kstreams_replay.state.tables.commit import transaction_version
+from tests.source_tree import ROOT
 
 
 def fake_java(directory: Path, says: str) -> None:
@@ -172,18 +175,97 @@ def test_spark_writes_delta_that_the_driver_reads_without_spark(spark, tmp_path)
     assert transaction_version(path, "test") == 1
 
 
-def test_a_cluster_that_does_not_take_us_is_told_in_javas_own_words(monkeypatch):
+@pytest.fixture
+def no_session(monkeypatch):
+    """A process without a session, on a machine that has Java and all packages."""
+    module = "kstreams_replay.jobs.execution.spark_session"
+    monkeypatch.setattr(f"{module}.SparkSession.getActiveSession", lambda: None)
+    monkeypatch.setattr(f"{module}.SparkSession._instantiatedSession", None)
+    for name in ("_gateway", "_jvm", "_active_spark_context"):
+        monkeypatch.setattr(f"{module}.SparkContext.{name}", None)
+    monkeypatch.setattr(f"{module}.check_java", lambda: 21)
+    monkeypatch.setattr(f"{module}.resolve", lambda coordinates, provided: [])
+
+
+def in_a_new_process(code: str) -> list[str]:
+    """Lines that it prints."""
+    code = f"from kstreams_replay.jobs.execution.spark_session import open_spark\n{code}"
+    said = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert said.returncode == 0, said.stderr
+    return said.stdout.splitlines()
+
+
+@pytest.mark.jvm
+def test_threads_that_open_at_once_get_the_one_session():
+    said = in_a_new_process("""
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+all_there = Barrier(3)
+
+def opened(number):
+    all_there.wait()
+    session = open_spark("local[1]")
+    return id(session), session.range(number).count()
+
+with ThreadPoolExecutor(3) as threads:
+    found = list(threads.map(opened, (1, 2, 3)))
+print(len({session for session, _ in found}), [count for _, count in found])
+""")
+
+    assert said == ["1 [1, 2, 3]"]
+
+
+@pytest.mark.jvm
+def test_a_process_whose_jvm_died_while_spark_started_starts_it_again():
+    said = in_a_new_process("""
+from kstreams_replay.state.errors import MachineError
+from pyspark import SparkContext
+begun, started = SparkContext._do_init, []
+
+def dies_once(context, *given):
+    if not started:
+        started.append(context._gateway.proc)
+        context._gateway.proc.kill()
+    return begun(context, *given)
+
+SparkContext._do_init = dies_once
+try:
+    open_spark("local[1]")
+except MachineError as error:
+    print(error.place, "/", started[0].poll() is not None)
+print(open_spark("local[1]").range(3).count())
+""")
+
+    assert said == ["Spark at local[1] / True", "3"]
+
+
+def test_a_start_that_failed_leaves_no_jvm_and_no_half_context(monkeypatch, no_session):
+    ended = []
+    process = SimpleNamespace(kill=lambda: ended.append("killed"), wait=lambda: ended.append("waited for"))
+    gateway = SimpleNamespace(shutdown=lambda: ended.append("shut down"), proc=process)
+    context = SimpleNamespace(stop=lambda: ended.append("stopped"))
+
+    def half(settings):
+        SparkContext._gateway, SparkContext._active_spark_context = gateway, context
+        raise AttributeError("'SparkContext' object has no attribute 'master'")
+
+    monkeypatch.setattr("kstreams_replay.jobs.execution.spark_session.start_context", half)
+
+    with pytest.raises(AttributeError, match="master"):
+        open_spark("local[1]")
+
+    assert ended == ["stopped", "shut down", "killed", "waited for"]
+    assert (SparkContext._gateway, SparkContext._active_spark_context) == (None, None)
+
+
+def test_a_cluster_that_does_not_take_us_is_told_in_javas_own_words(monkeypatch, no_session):
     said = "An error occurred while calling None.x.\n: java.lang.IllegalStateException: Spark context stopped\n\tat x"
 
     def refuse(settings):
         assert settings["spark.master"] == "spark://127.0.0.1:1"
         raise Py4JError(said)
 
-    monkeypatch.setattr("kstreams_replay.jobs.execution.spark_session.SparkSession.getActiveSession", lambda: None)
-    monkeypatch.setattr("kstreams_replay.jobs.execution.spark_session.check_java", lambda: 21)
-    monkeypatch.setattr("kstreams_replay.jobs.execution.spark_session.resolve", lambda coordinates, provided: [])
     monkeypatch.setattr("kstreams_replay.jobs.execution.spark_session.start_context", refuse)
-    monkeypatch.setattr("kstreams_replay.jobs.execution.spark_session.SparkContext._gateway", None)
 
     with pytest.raises(MachineError) as raised:
         open_spark("spark://127.0.0.1:1")
