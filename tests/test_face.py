@@ -34,6 +34,38 @@ def test_a_topology_comes_without_spark_delta_and_dagster():
     assert loaded.isdisjoint({"pyspark", "deltalake", "dagster", "great_expectations"})
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from kstreams_replay import TopologyTestDriver, assert_outputs",
+        "import kstreams_replay.jobs.testing.pytest_plugin",
+    ],
+)
+def test_what_tests_of_a_topology_import_comes_without_spark_and_delta(code):
+    assert loaded_by(code).isdisjoint({"pyspark", "deltalake", "dagster", "great_expectations"})
+
+
+def test_who_lands_and_replays_in_this_process_does_without_spark():
+    code = (
+        "from kstreams_replay import LocalRunner, FileSource, KafkaSource, land_files, land_kafka, land_records, replay"
+    )
+
+    assert loaded_by(code).isdisjoint({"pyspark", "py4j"})
+
+
+def test_a_test_that_passes_loads_no_tables_and_no_spark():
+    code = """
+from kstreams_replay import Consumed, Serde, StreamsBuilder, TopologyTestDriver, assert_outputs
+builder = StreamsBuilder()
+builder.stream("in", Consumed(Serde.string(), Serde.string())).to("out")
+driver = TopologyTestDriver(builder.build())
+driver.pipe_input("in", "k", "v", timestamp_ms=0)
+assert_outputs(driver, "out", [("k", "v")])
+"""
+
+    assert loaded_by(code).isdisjoint({"pyspark", "deltalake", "dagster", "great_expectations"})
+
+
 @pytest.mark.parametrize("name", kstreams_replay.__all__)
 def test_every_name_of_the_face_is_there(name):
     assert getattr(kstreams_replay, name) is not None

@@ -10,11 +10,10 @@ The work is cut into tasks of consecutive slices; Spark runs them, and the drive
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
 from ...state.errors import LandingError
 from ...state.tables.commit import commit_files
@@ -43,6 +42,9 @@ from .files.verified_files import read_verified, write_verified
 from .first_record import FirstRecord, first_record
 from .landing_rules import DEAD_LETTER, STOP, LandingRules, RowRules
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 FILE_BYTES = 128 << 20
 """About the size in memory of what goes into the files of one flush."""
 _ATTEMPTS = 3
@@ -54,7 +56,7 @@ class FileLander:
     with the first new record before anything is planned.
     """
 
-    spark: SparkSession | None
+    spark: "SparkSession | None"
     warehouse: Warehouse
     topic: str
     source: FileSource

@@ -26,36 +26,13 @@ from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from ...state.tables.warehouse import LANDED_SCHEMA, Warehouse
 from .files.columns import time_text
 from .kafka_offsets import TopicState, topic_state
+from .kafka_source import KafkaSource
 from .landing_rules import LandingRules, RowRules
 
 ROWS_PER_FILE = 5_000_000
 _HEADERS = "array<struct<key: string, value: binary>>"
 _OFFSET_ONLY = pa.schema([LANDED_SCHEMA.field("offset")])
 _TIMESTAMP_TYPES = {-1: "NoTimestampType", 0: "CreateTime", 1: "LogAppendTime"}
-
-
-@dataclass(frozen=True, slots=True)
-class KafkaSource:
-    """A topic of a broker.
-
-    ``bootstrap_servers``: "host:port", several with commas. ``topic``: its name there; None: that of the landed topic.
-    ``options``: client settings as Kafka names them (``security.protocol``, …); they are never written down.
-    ``on_gap``: what to do when the broker deleted offsets that come next: ``"refuse"`` raises RetentionGap, ``"skip"``
-    continues behind them and records them in the ledger. A first landing begins at the earliest offset there is.
-    """
-
-    bootstrap_servers: str
-    topic: str | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
-    on_gap: str = "refuse"
-
-    def __post_init__(self) -> None:
-        if self.on_gap not in ("refuse", "skip"):
-            raise ConfigError("KafkaSource on_gap", '"refuse" or "skip"', repr(self.on_gap), "correct the argument")
-
-    def client_settings(self) -> dict[str, str]:
-        """Settings of a Kafka client, with the servers."""
-        return {**self.options, "bootstrap.servers": self.bootstrap_servers}
 
 
 @dataclass(frozen=True)

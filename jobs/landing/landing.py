@@ -12,10 +12,9 @@ A topic's first landing is always written, even without records, so that its par
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
 from ...state.errors import CommitLost, LandingError, LedgerConflict
 from ...state.tables.branch_files import refuse_older_landing_ledger
@@ -30,12 +29,15 @@ from .file_source import FileSource
 from .files.known_files import PlanOutdated
 from .first_record import FirstRecord
 from .from_files import FileLander
-from .from_kafka import KafkaLander, KafkaSource
 from .from_records import RecordLander
 from .given_up_plans import give_up, is_given_up, kept_plans, landing_app_id
+from .kafka_source import KafkaSource
 from .landing_rules import DAY_MS, LandingRules
 from .plausible_times import Implausible, find_implausible
 from .recorded_time import finish_recording
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 __all__ = [
     "FileSource",
@@ -112,7 +114,7 @@ class Lander(Protocol):
 
 
 def land_files(
-    spark: SparkSession | None,
+    spark: "SparkSession | None",
     warehouse: Warehouse,
     topic: str,
     source: FileSource,
@@ -134,7 +136,7 @@ def land_files(
 
 
 def land_kafka(
-    spark: SparkSession,
+    spark: "SparkSession",
     warehouse: Warehouse,
     topic: str,
     source: KafkaSource,
@@ -151,6 +153,8 @@ def land_kafka(
     LandingError when the broker does not answer, or its topic is another one; LedgerConflict when another runner lands
     the same increment.
     """
+    from .from_kafka import KafkaLander  # takes seconds: it is Spark's
+
     lander = KafkaLander(spark, warehouse, topic, source, max_records, rules or LandingRules())
     return _land(warehouse, topic, lander, lander.rules, clock_ms or now_ms)
 

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from ...state.errors import ConfigError, ReplayError
-from ..explain.records_at_hand import explain_arrival
 from ..functions.expressions import Windowed
 from .driver_records import OutputRecord, TestRecord
 from .test_driver import TopologyTestDriver
@@ -100,6 +99,8 @@ def _difference(table: tuple[str, list[str], list[str]]) -> list[str]:
 
 
 def _explanation(driver: TopologyTestDriver, arrival: int) -> list[str]:
+    from ..explain.records_at_hand import explain_arrival  # tables and landing, which a test that passes does without
+
     try:
         place, sentences = explain_arrival(driver.topology, _piped(driver), arrival)
     except ReplayError as error:

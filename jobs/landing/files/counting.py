@@ -6,10 +6,9 @@ landed, and a file that changes meanwhile is counted again.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pyspark.sql import SparkSession
 
 from ....state.errors import LandingError
 from ....state.tables.ledger import LedgerRow
@@ -24,6 +23,9 @@ from .reading import Reading
 from .records import read_slice, slices_of
 from .spark_tasks import run_tasks
 from .streams import FileSlice, is_as_planned, whole_digest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _FIRST_BAD = 1
 """Bad rows of a slice that are looked up for the error, should they be too many."""
@@ -59,7 +61,7 @@ class Counted:
     @classmethod
     def of(
         cls,
-        spark: SparkSession | None,
+        spark: "SparkSession | None",
         warehouse: Warehouse,
         source: FileSource,
         rules: RowRules,

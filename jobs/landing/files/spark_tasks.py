@@ -6,17 +6,19 @@ raised.
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
 from ....state.errors import LandingError
 from ....state.tables.object_stores import remember_options
 from ....state.tables.warehouse import Warehouse
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
-def run_tasks(spark: SparkSession | None, warehouse: Warehouse, tasks: Sequence[Callable[[], Any]]) -> list[Any]:
+
+def run_tasks(spark: "SparkSession | None", warehouse: Warehouse, tasks: Sequence[Callable[[], Any]]) -> list[Any]:
     """Results of ``tasks`` in their order; the first LandingError in that order is raised. An executor reaches the
     store of ``warehouse`` with the options that this process has.
     """

@@ -1,0 +1,30 @@
+"""A topic of a Kafka broker, as a user names it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ...state.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSource:
+    """A topic of a broker.
+
+    ``bootstrap_servers``: "host:port", several with commas. ``topic``: its name there; None: that of the landed topic.
+    ``options``: client settings as Kafka names them (``security.protocol``, …); they are never written down.
+    ``on_gap``: what to do when the broker deleted offsets that come next: ``"refuse"`` raises RetentionGap, ``"skip"``
+    continues behind them and records them in the ledger. A first landing begins at the earliest offset there is.
+    """
+
+    bootstrap_servers: str
+    topic: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    on_gap: str = "refuse"
+
+    def __post_init__(self) -> None:
+        if self.on_gap not in ("refuse", "skip"):
+            raise ConfigError("KafkaSource on_gap", '"refuse" or "skip"', repr(self.on_gap), "correct the argument")
+
+    def client_settings(self) -> dict[str, str]:
+        """Settings of a Kafka client, with the servers."""
+        return {**self.options, "bootstrap.servers": self.bootstrap_servers}
