@@ -7,7 +7,7 @@ only files that can hold what it looks for. What cannot be read raises; the verd
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 from polars.io.plugins import register_io_source
@@ -18,7 +18,7 @@ from ..state.tables.branch_files import landed_files, refuse_older_ledger, table
 from ..state.tables.data_files import DataFile, read_files, table_version
 from ..state.tables.ledger import LandingLedger, Ledger
 from ..state.tables.ledger_rows import DoneRow, PlanRow
-from ..state.tables.names import TableName
+from ..state.tables.names import OUTPUTS, TableName
 from ..state.tables.parquet_reader import open_file, refuse_missing
 from ..state.tables.warehouse import PipelineTables, Warehouse
 from ..state.times import END_OF_TIME_MS
@@ -85,6 +85,18 @@ class Scope:
             return "the increment migrated rows that another topology made, by its settings"
         if mine is not None and by not in (None, mine):
             return f"another topology ({by}) ran the increment, whose settings may be others"
+        return ""
+
+    def made_by_other_steps(self, table: str) -> str:
+        """Why the current steps and functions do not say what is in ``table`` as of the increment; "" where they do."""
+        now = self.facts.steps.get(table)
+        if now is None:
+            return ""
+        for row in self.ledger.done_rows(self.ledger.oldest_kept(), self.increment):
+            if row.content.code is not None and _steps(row.content.code, table) not in (None, list(now)):
+                return (
+                    f"increment {row.increment} ran with other steps or functions above {table} than the current ones"
+                )
         return ""
 
     def version(self, table: str) -> int:
@@ -233,6 +245,15 @@ def open_scope(
         number = "" if increment == 0 else f" {increment}"
         raise LedgerError(tables.ledger, f"a done increment{number}", "none", "run the replay first")
     return Scope(warehouse, tables, facts, ledger, increment, planned.content, done.content, again)
+
+
+def _steps(code: Mapping[str, Any], table: str) -> list[str] | None:
+    """Texts of steps above a table in a record of the code; None where it knows no such table."""
+    name = TableName(table)
+    if name.kind == OUTPUTS:
+        return cast("list[str] | None", code["outputs"].get(name.name, {}).get("steps"))
+    store = code["stores"].get(name.name)
+    return None if store is None else store["settings"].get("steps", [])
 
 
 def witness_rows(rows: pl.DataFrame) -> list[dict[str, Any]]:

@@ -4,7 +4,8 @@ Owns the words between the topology (which this package never sees) and the chec
 where the evidence lies; whoever owns the topology fills them in.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
 from ..state.promises import Promise
@@ -63,6 +64,8 @@ class ReplayFacts:
     promises: tuple[Promised, ...] = ()
     topology: str | None = None
     """Its fingerprint, as plans have it; None: not known."""
+    steps: Mapping[str, Sequence[str]] = field(default_factory=dict, compare=False)
+    """By table ("outputs/x", "state/y"), the texts of all steps and functions above it, as the ledger keeps them."""
 
     def promised(self, kind: type[P]) -> list[tuple[Promised, P]]:
         """Promises of one kind, each with who gives it."""

@@ -34,6 +34,8 @@ class Guarantee:
     test file that breaks it on purpose. ``severity``: whether an increment that breaks it is wrong, or to be looked at.
     ``questions``: the tables of a topology that it speaks of. ``by_settings``: it judges rows by what the topology says
     of them (a gap, a wait, which output is final), so it says nothing of an increment that another topology ran.
+    ``by_steps``: it computes values by the topology's steps and functions, so it says nothing of tables that others
+    filled.
     """
 
     id: str
@@ -49,6 +51,7 @@ class Guarantee:
     cost: str = ""
     severity: Literal["error", "warning"] = "error"
     by_settings: bool = True
+    by_steps: bool = False
     questions: Callable[[ReplayFacts], Iterable[About]] = field(default=lambda _: (), repr=False, compare=False)
 
 
@@ -63,6 +66,8 @@ class Question:
     def judge(self, scope: Scope) -> Audit | Unchecked:
         """The audit of one increment; nothing where its rows were made by other settings than it judges by."""
         otherwise = scope.made_otherwise if self.guarantee.by_settings else ""
+        if not otherwise and self.guarantee.by_steps:
+            otherwise = scope.made_by_other_steps(self.table)
         return Unchecked(otherwise) if otherwise else self.audit(scope)
 
     def judged_by(self, audit: Audit) -> Guarantee:

@@ -10,6 +10,7 @@ from typing import Literal, cast
 from ..expectations.facts import FinalOutput, Promised, ReplayFacts, Source, SubTopology
 from ..expectations.guarantees import Question, questions_of
 from ..jobs.branches.second_run import SecondRun
+from ..jobs.code_changes.code_snapshot import steps_by_table
 from ..jobs.graph.graph import Graph, Node
 from ..jobs.graph.nodes import RepartitionNode, SinkNode
 from ..jobs.topology import SubTopology as Part
@@ -24,6 +25,7 @@ def replay_facts(topology: Topology) -> ReplayFacts:
     """Facts of the whole topology."""
     return ReplayFacts(
         topology=topology.fingerprint,
+        steps=steps_by_table(topology),
         sub_topologies=tuple(_sub_topology(part) for part in topology.sub_topologies),
         final_outputs=tuple(
             final

@@ -145,5 +145,6 @@ G15 = Guarantee(
     kafka="KStreamKTableJoin, RocksDBVersionedStore",
     evidence="rows of the output against both inputs, joined again",
     cost="the increment's records whole, and the table's input whole",
+    by_steps=True,
     questions=_questions,
 )

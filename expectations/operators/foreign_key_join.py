@@ -117,5 +117,6 @@ G16 = Guarantee(
     kafka="SubscriptionSendProcessorSupplier, ResponseJoinProcessorSupplier",
     evidence="newest rows of the output against the newest records of both inputs, joined again",
     cost="keys of both inputs and the output whole; at most 10,000 left keys, a sample whose seed is kept, are joined",
+    by_steps=True,
     questions=_questions,
 )

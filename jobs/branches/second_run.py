@@ -25,6 +25,7 @@ from ...state.tables.names import OUTPUTS, REPARTITION, TableName, TaskId
 from ...state.tables.parquet_writer import stored_as
 from ...state.tables.warehouse import Warehouse
 from ...state.times import NO_TIMESTAMP_MS
+from ..code_changes.code_of_increment import other_code
 from ..execution.table_schemas import table_schema
 from ..execution.task_description import TaskDescription, TaskReport
 from ..execution.task_run import TaskRun
@@ -86,6 +87,8 @@ class SecondRun:
         topology = self.topology.reading(planned.content.cut_to)
         if any(node.reach(topology.graph).gives_times for node in topology.graph.nodes.values()):
             return "processors may act on the world, and are not run again"
+        if other := other_code(done.content, topology):
+            return f"other code ran the increment ({other})"
         chosen = _Tasks(topology, planned.content, self.nodes, self.rows_max, f"{self.pipeline}/{increment}")
         if not any(map(chosen.has, self.nodes)):
             return self._too_many

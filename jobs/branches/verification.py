@@ -22,6 +22,7 @@ from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import DoneRow, PlanRow
 from ...state.tables.names import DEAD_LETTER, DROPPED, STATE, TableName
 from ...state.tables.warehouse import Warehouse
+from ..code_changes.code_of_increment import other_code
 from ..history.committed_tables import done_row, rows_of
 from ..history.store_reader import store_in, store_of
 from ..replay.landed_times import LandedTimes
@@ -152,7 +153,8 @@ def verifiable(warehouse: Warehouse, topology: Topology, pipeline: str) -> list[
     before = ""
     for row in in_force(ledger.done_rows()):
         own = row.content
-        if own.topology != _fingerprint(topology, own.cut_to) or own.restates is not None or own.forked is not None:
+        is_other = own.topology != _fingerprint(topology, own.cut_to) or other_code(own, topology.reading(own.cut_to))
+        if is_other or own.restates is not None or own.forked is not None:
             before = ""
             continue
         is_next, before = before == own.topology, own.topology
@@ -181,11 +183,13 @@ def _range(
     for row in wanted:
         planned, _ = ledger.rows_of(row.increment)
         assert planned is not None, f"increment {row.increment} was planned"
-        own = planned.content.topology
-        if own != _fingerprint(topology, planned.content.cut_to) or row.content.restates is not None:
+        own, cut = planned.content.topology, planned.content.cut_to
+        other = other_code(row.content, topology.reading(cut)) if own == _fingerprint(topology, cut) else "the topology"
+        if other or row.content.restates is not None:
+            what = f"was changed ({other})" if other else "was changed"
             raise ConfigError(
                 f"pipeline {pipeline!r}, increment {row.increment}", "the topology that is given",
-                "another one: the code was changed, or something was restored",
+                f"another one: the code {what}, or something was restored",
                 "verify a range that one code ran, with that code",
             )  # fmt: skip
         plans.append(planned.content)

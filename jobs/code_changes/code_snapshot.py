@@ -46,6 +46,13 @@ def code_snapshot(topology: Topology) -> dict[str, Any]:
     }
 
 
+def steps_by_table(topology: Topology) -> dict[str, list[str]]:
+    """Texts of all steps and functions above each output and store, by table ("outputs/x", "state/y")."""
+    code = code_snapshot(topology)
+    stores = {TableName.state(name): store["settings"].get("steps", []) for name, store in code["stores"].items()}
+    return stores | {TableName.output(name): output["steps"] for name, output in code["outputs"].items()}
+
+
 def type_record(kind: pa.DataType) -> Any:
     """A type as JSON: text, {"struct": {name: type}} or {"list": type}."""
     if pa.types.is_struct(kind):

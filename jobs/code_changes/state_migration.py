@@ -106,7 +106,7 @@ def take_over(
     if before is None:
         _refuse_unrecorded(pipeline, previous, topology)
         return CodeChange(previous, now)
-    if all(before[name] == part for name, part in _plain(now).items()) and _is_same(before, now):
+    if is_recorded_as(before, now):
         return CodeChange(previous, before)
     verdict = verdict_on(previous, topology, wanted)
     if not verdict.goes_on:
@@ -223,10 +223,7 @@ def _refuse_unrecorded(pipeline: str, previous: DoneRow, topology: Topology) -> 
         )
 
 
-def _plain(record: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: part for name, part in record.items() if name != "stores"}
-
-
-def _is_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+def is_recorded_as(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether ``before``, a record of the code from the ledger, is of the code whose snapshot is ``now``."""
     stores = {name: {k: v for k, v in store.items() if k != "known"} for name, store in before["stores"].items()}
-    return bool(stores == now["stores"])
+    return all((before | {"stores": stores}).get(name) == part for name, part in now.items())

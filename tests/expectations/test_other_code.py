@@ -11,17 +11,19 @@ from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import (
     BufferConfig,
     Materialized,
+    Serde,
     StreamsBuilder,
     Suppressed,
     TimeWindows,
     Topology,
 )
-from kstreams_replay.orchestration.facts import replay_facts
+from kstreams_replay.orchestration.facts import replay_facts, second_run
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.expectations.pipelines import CLICKS, TEXTS, VIEWS
+from tests.expectations.pipelines import CLICKS, TEXTS, VIEWS, tape
 from tests.planted import plant
 
 NAME = "p"
+PRICED = "left || '@' || coalesce(right, '-')"
 
 
 def finals(grace_ms: int, *, beside: str | None = None, also: str | None = None) -> Topology:
@@ -124,3 +126,81 @@ def test_what_nobody_could_judge_is_recorded_as_not_checked(warehouse, ran):
 
     got = {row["guarantee"]: row["verdict"] for row in newest_results(warehouse, NAME)}
     assert (got["G2"], got["G8"]) == ("not checked", "passed")
+
+
+# --- other functions in the same topology ------------------------------------------------------------------------
+
+
+def changed(add: Callable[[object, str, int], int], final: str = "value") -> Topology:
+    """Final sums, whose windows no output has as they leave."""
+    builder = StreamsBuilder()
+    windows = builder.stream("clicks", TEXTS).group_by_key().windowed_by(TimeWindows.of_size(20, grace=5))
+    sums = windows.aggregate(lambda: 0, add, returns=Serde.long(), materialized=Materialized.as_("sums"))
+    sums.suppress(Suppressed.until_window_closes(name="final")).to_stream().map_values(final).to("finals")
+    return builder.build()
+
+
+def add_one(key: object, value: str, aggregate: int) -> int:
+    return aggregate + 1
+
+
+def add_two(key: object, value: str, aggregate: int) -> int:
+    return aggregate + 2
+
+
+@pytest.fixture
+def judged_again(tmp_path, warehouse) -> Callable[[Topology, Topology], dict[int, Verdict]]:
+    """Five records by one topology, then five by another, which judges both increments and may run them again."""
+
+    def judge(before: Topology, now: Topology) -> dict[int, Verdict]:
+        for each in (before, now):
+            runner = LocalRunner(str(tmp_path / "cache"))
+            list(replay(warehouse, each, pipeline=NAME, runner=runner, max_records=5, increments=1))
+        again, facts = second_run(warehouse, NAME, now), replay_facts(now)
+        found = [
+            verdict
+            for number in (1, 2)
+            for verdict in check_increment(warehouse, NAME, facts, number, engine="plain", again=again)
+        ]
+        return {each.increment: each for each in found if each.guarantee == "G5"}
+
+    return judge
+
+
+def test_an_increment_that_other_functions_ran_is_not_run_again_by_those_of_now(judged_again):
+    before, now = changed(add_one), changed(add_two)
+
+    got = judged_again(before, now)
+
+    assert before.fingerprint == now.fingerprint
+    assert (got[1].answer, got[2].answer) == ("unchecked", "true")
+    assert "other code ran the increment (store 'sums': functions was" in got[1].reason
+
+
+def test_an_increment_that_other_expressions_ran_is_not_run_again_by_those_of_now(judged_again):
+    got = judged_again(changed(add_one), changed(add_one, "value + 1"))
+
+    assert (got[1].answer, got[2].answer) == ("unchecked", "true")
+    assert "other code ran the increment (output 'finals': steps was" in got[1].reason
+
+
+def test_joined_values_are_not_computed_by_another_joiner_than_theirs(tmp_path, warehouse):
+    plant(warehouse, "prices", tape(("ann", "3", 0)), partitions=1)
+
+    def priced(joiner: str) -> Topology:
+        builder = StreamsBuilder()
+        prices = builder.table("prices", TEXTS, materialized=Materialized.versioned("prices", 1000))
+        builder.stream("clicks", TEXTS).left_join(prices, joiner).to("priced")
+        return builder.build()
+
+    verdicts = []
+    for joiner in (PRICED, PRICED.replace("@", "#")):
+        runner = LocalRunner(str(tmp_path / "cache"))
+        settings = {"pipeline": NAME, "max_records": 5, "increments": 1, "idle": "proceed"}
+        list(replay(warehouse, priced(joiner), runner=runner, **settings))
+        facts = replay_facts(priced(PRICED.replace("@", "#")))
+        verdicts += check_increment(warehouse, NAME, facts, engine="plain")
+
+    got = [each for each in verdicts if each.guarantee == "G15"]
+    said = "increment 1 ran with other steps or functions above outputs/priced than the current ones"
+    assert {(each.answer, each.reason) for each in got} == {("unchecked", said)}

@@ -1,0 +1,33 @@
+"""Whether an increment was run by the code of today, which whoever runs it again must know.
+
+Rule: a run of other code proves nothing of what was committed. A topology's fingerprint does not change with Python
+functions, so the record of the code is compared, which the ledger keeps with every increment.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+from ...state.tables.ledger_rows import DoneRow
+from ..topology.topology import Topology
+from .code_snapshot import code_snapshot
+from .state_migration import is_recorded_as, verdict_on
+
+
+def other_code(done: DoneRow, topology: Topology) -> str:
+    """What the code that ran an increment had otherwise than ``topology``, in a sentence; "" where they are the same,
+    or where the increment has no record of its code. ``topology``: with the topics that its patterns matched then.
+    """
+    if done.code is None:
+        return ""
+    now = _code(topology)
+    if is_recorded_as(done.code, now):
+        return ""
+    for change in verdict_on(done, topology).changes:
+        return change.sentence()
+    return f"it ran with {done.code['made_with']}, and texts of functions are not comparable with {now['made_with']}"
+
+
+@lru_cache(maxsize=2)
+def _code(topology: Topology) -> dict[str, Any]:
+    """The record of a topology, which is asked for once an increment."""
+    return code_snapshot(topology)
