@@ -18,6 +18,7 @@ from ...state.tables.names import STATE, TableName, TaskId
 from ...state.tables.warehouse import Warehouse
 from ...state.wall_clock import now_ms
 from ..code_changes.code_snapshot import code_snapshot
+from ..code_changes.compatibility import Verdict
 from ..code_changes.state_migration import take_over
 from ..execution.task_description import Runner
 from ..history.committed_tables import done_row
@@ -88,12 +89,13 @@ def backfill(
 @dataclass(frozen=True)
 class _Beginning:
     """``start``: in the landed log; ``row``: of the parent, with whose state it begins, None for none. ``missing``: the
-    latest time that is not read, by group.
+    latest time that is not read, by group. ``because``: what keeps it from beginning later, in words; "" for nothing.
     """
 
     start: Start
     row: LedgerRow[DoneRow] | None
     missing: dict[Group, int]
+    because: str = ""
 
 
 @dataclass
@@ -177,31 +179,45 @@ class _Run:
 
     def _first(self) -> _Beginning:
         if self.horizon.unbounded:
-            return self._forked(self.ledger.done_rows())
+            return self._forked(self.ledger.done_rows(), "")
         return self._from_log({group: self.horizon.start(group, self.range.from_ms) for group in self.log.groups})
 
-    def _from_log(self, times: dict[Group, int | None]) -> _Beginning:
+    def _from_log(self, times: dict[Group, int | None], because: str = "") -> _Beginning:
         lost = self.log.missing_from_start()
         missing = {group: self.log.reached(group, time) for group, time in times.items() if time is not None}
         missing |= {group: lost[group] for group, time in times.items() if time is None and group in lost}
-        return _Beginning(Start(times), None, missing)
+        return _Beginning(Start(times), None, missing, because)
 
-    def _forked(self, rows: list[LedgerRow[DoneRow]]) -> _Beginning:
-        """With the state of the last of ``rows`` that is early enough, and that the topology can continue from."""
+    def _forked(self, rows: list[LedgerRow[DoneRow]], because: str) -> _Beginning:
+        """With the state of the last of ``rows`` that is early enough, and that the topology can continue from.
+        ``because``: why no later one.
+        """
         graph_start = Start({group: self.horizon.start(group, self.range.from_ms) for group in self.log.groups})
         range_start = Start(dict.fromkeys(self.log.groups, self.range.from_ms))
         for row in reversed(in_force(rows)):
             try:
-                is_same = take_over(self.pipeline, row, self.topology).verdict is None
-            except CodeChanged:
+                verdict = take_over(self.pipeline, row, self.topology).verdict
+            except CodeChanged as error:
+                because = f"the state of increment {row.increment} cannot be continued: {error.got}"
                 continue
             if self._is_vacuumed(row.increment):
+                because = f"increment {row.increment} and those before it were vacuumed"
                 break
-            cut, _ = self.log.cut(range_start if is_same else graph_start)
+            cut, _ = self.log.cut(range_start if verdict is None else graph_start)
             if row.content.code is not None and row.increment > 0 and _is_before(row.content, cut):
-                missing = {} if is_same else self.log.reached_by(row.content.cut_to)
-                return _Beginning(range_start, row, missing)
-        return self._from_log(dict.fromkeys(self.log.groups))
+                missing = {} if verdict is None else self.log.reached_by(row.content.cut_to)
+                return _Beginning(range_start, row, missing, because)
+            if verdict is not None:
+                because = because or self._changed(verdict)
+        return self._from_log(dict.fromkeys(self.log.groups), because)
+
+    def _changed(self, verdict: Verdict) -> str:
+        """What lets a change of the code reach back further than the state of the pipeline."""
+        stores, first = self.topology.stores(), verdict.changes[0]
+        names = [stores[each.store].name for each in verdict.changes if each.store in stores]
+        who = f"{names[0]} ({first.place}: {first.what})" if names else f"{first.place} ({first.what})"
+        reach = self.horizon.longest_ms
+        return f"the change of {who} needs records from {self.range.from_ms - reach} ms on, which later state has read"
 
     def _is_vacuumed(self, increment: int) -> bool:
         try:
@@ -214,7 +230,9 @@ class _Run:
         """Raises LandingError where there is nothing earlier."""
         first = found[0]
         if beginning.row is not None:
-            return self._forked(self.ledger.done_rows(highest=beginning.row.increment - 1))
+            records = f"records from {first.has_ms - first.reach_ms} ms on" if first.has_ms >= 0 else "earlier records"
+            because = f"{first.node}, task {first.task}, needs {records}"
+            return self._forked(self.ledger.done_rows(highest=beginning.row.increment - 1), because)
         times = dict(beginning.start.times)
         for group in {each.group for each in found}:
             now = times[group]
@@ -337,13 +355,12 @@ class _Run:
     def _words(self, beginning: _Beginning) -> str:
         if beginning.row is not None:
             kept = ", ".join(self.horizon.unbounded[:3]) + (", …" if len(self.horizon.unbounded) > 3 else "")
-            return f"increment {beginning.row.increment} of {self.pipeline}, since these keep what is old: {kept}"
+            words = f"increment {beginning.row.increment} of {self.pipeline}, since these keep what is old: {kept}"
+            return f"{words}; {beginning.because}" if beginning.because else words
         times = [time for time in beginning.start.times.values() if time is not None]
-        return (
-            f"the landed log at {min(times)} ms"
-            if times and len(times) == len(beginning.start.times)
-            else "the first record"
-        )
+        if times and len(times) == len(beginning.start.times):
+            return f"the landed log at {min(times)} ms"
+        return f"the first record, since {beginning.because}" if beginning.because else "the first record"
 
     def _reads_from(self, beginning: _Beginning) -> dict[str, dict[str, int]]:
         """Offsets from which on the parent's code decided what the range has."""

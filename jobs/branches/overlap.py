@@ -51,7 +51,7 @@ def _is_same(topology: Topology, sink: SinkNode, done: DoneRow, now: Mapping[str
     if code is None or done.kind is not None or code["made_with"] != now["made_with"]:
         return False
     above = {topology.graph.store_of(node) for node in nodes_upstream(topology.graph, sink)}
-    stores = [name for name in above if name is not None]
+    stores = above & {*topology.stores()}  # a global table has a store and no task that keeps it
     return code["outputs"].get(sink.topic) == now["outputs"][sink.topic] and all(
         _settings(code["stores"].get(name)) == _settings(now["stores"][name]) for name in stores
     )

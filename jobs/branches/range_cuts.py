@@ -99,10 +99,15 @@ class RangeCuts:
         return max((self.latest_before(queue, time_ms) for queue in self._of(group)), default=NO_TIMESTAMP_MS)
 
     def slowest(self, group: Group, time_ms: int) -> int | None:
-        """The lowest time that any partition of a group with records before the cut of a time has reached; None: none
-        of them has any.
+        """The lowest time that any task of a group with records before the cut of a time has reached by what it reads
+        of landed topics, of which the latest counts; None: none of them has any.
         """
-        times = [self.latest_before(queue, time_ms) for queue in self._read_by_tasks(group)]
+        times = [
+            max(self.latest_before((source, str(p)), time_ms) for source in topics)
+            for sub in self.topology.sub_topologies
+            for p in range(self.partitions.get(str(sub.id), 0))
+            if (topics := self._landed_of(sub, group, p))
+        ]
         return min((time for time in times if time != NO_TIMESTAMP_MS), default=None)
 
     def reached_by(self, cut: Cut) -> dict[Group, int]:
@@ -211,8 +216,10 @@ class RangeCuts:
     def _of(self, group: Group) -> list[tuple[str, str]]:
         return [queue for queue, number in self.group_of.items() if number == group]
 
-    def _read_by_tasks(self, group: Group) -> list[tuple[str, str]]:
-        return [queue for queue in self._of(group) if self.topology.readers_of(queue[0])]
+    def _landed_of(self, sub: SubTopology, group: Group, partition: int) -> list[str]:
+        """Landed topics of which a task reads a partition of the group."""
+        topics = [source.landed_topic for source in sub.sources if source.landed_topic is not None]
+        return [topic for topic in topics if self.group_of.get((topic, str(partition))) == group]
 
     @cached_property
     def _first_landings(self) -> dict[str, LedgerRow[LandingDoneRow]]:

@@ -1,6 +1,7 @@
 """Backfills of hand-made logs: where they begin, what they keep, what they refuse."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,15 @@ from kstreams_replay.jobs.functions.processor_api import Processor
 from kstreams_replay.jobs.history.committed_tables import done_row, read_changelog
 from kstreams_replay.jobs.history.output_diff import diff_output
 from kstreams_replay.jobs.replay.pipeline_run import replay
-from kstreams_replay.jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, Topology
+from kstreams_replay.jobs.topology import (
+    Consumed,
+    Materialized,
+    Serde,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    Topology,
+)
 from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.state.errors import BackfillDiffers, ConfigError, LedgerError
 from kstreams_replay.state.tables.warehouse import Warehouse
@@ -190,3 +199,82 @@ def test_a_topology_whose_processor_may_move_times_has_no_ranges(tmp_path):
 
     with pytest.raises(ConfigError, match="got the processor later, which may forward any time; fork the pipeline"):
         backfill(warehouse, topology, pipeline="p", name="b", from_ms=2_000, to_ms=2_500, runner=LocalRunner())
+
+
+# --- beside tables whose topics are done -----------------------------------------------------------------------
+
+
+def added(key: object, value: str, aggregate: int) -> int:
+    return aggregate + int(value)
+
+
+def capped(key: object, value: str, aggregate: int) -> int:
+    return aggregate + min(int(value), 1)
+
+
+def paid(aggregator: Callable[[object, str, int], int], *, is_global: bool = False) -> Topology:
+    """Payments by the hour of users, whose table has had its last record before the first payment."""
+    builder, text = StreamsBuilder(), Consumed(Serde.string(), Serde.string())
+    payments = builder.stream("payments", text)
+    if is_global:
+        users = builder.global_table("users", text, materialized=Materialized.as_("users-store"))
+        joined = payments.join(
+            users, lambda left, right: left, selector="record_key", returns=Serde.string(), name="join"
+        )
+    else:
+        table = builder.table("users", text, materialized=Materialized.as_("users-store"))
+        joined = payments.join(table, lambda left, right: left, returns=Serde.string(), name="join")
+    windows = joined.group_by_key().windowed_by(TimeWindows.of_size("1h", grace="5m"))
+    sums = windows.aggregate(lambda: 0, aggregator, returns=Serde.long(), materialized=Materialized.as_("hours"))
+    sums.suppress(Suppressed.until_window_closes(name="final")).to("totals")
+    return builder.build()
+
+
+def payments_run(tmp_path: Path, topology: Topology) -> Warehouse:
+    """A payment of 2 every hour of five days, each day an increment."""
+    found, days = Warehouse(str(tmp_path / "payments")), range(5)
+    plant(found, "users", [Landed(0, b"ann", b"u", MONDAY - 1)], partitions=1)
+    times = [MONDAY + (24 * day + hour) * HOUR + 1_000 for day in days for hour in range(24)]
+    plant(found, "payments", [Landed(0, b"ann", b"2", time_ms) for time_ms in times], partitions=1)
+    list(replay(found, topology, pipeline="p", runner=LocalRunner(), max_records=24, idle="proceed"))
+    return found
+
+
+def thursday(warehouse: Warehouse, topology: Topology) -> Backfill:
+    range_ = {"from_ms": MONDAY + 72 * HOUR, "to_ms": MONDAY + 96 * HOUR}
+    return backfill(warehouse, topology, pipeline="p", name="b", runner=LocalRunner(), **range_)
+
+
+def test_changed_windows_below_a_table_begin_with_the_state_of_the_last_increment_that_is_early_enough(tmp_path):
+    """
+    Increment 2 has read Tuesday's last but one payment; 25 hours lie between it and Thursday.
+    """
+    found = thursday(payments_run(tmp_path, paid(added)), paid(capped))
+
+    assert found.begins.startswith("increment 2 of p, since these keep what is old: KTABLE-SOURCE-0000000002, join; ")
+    assert "the change of KSTREAM-AGGREGATE-" in found.begins
+    assert "(store 'hours': functions) needs records from " in found.begins
+    assert (found.warmed_up, found.compared) == (25, [])
+    rows = read_changelog(Warehouse(str(tmp_path / "payments")), "b", "totals").to_pylist()
+    assert [row["value"] for row in rows] == 24 * [1]
+
+
+def test_code_that_no_state_is_for_begins_with_the_first_record_and_is_named(tmp_path):
+    warehouse = payments_run(tmp_path, paid(added))
+    builder, text = StreamsBuilder(), Consumed(Serde.string(), Serde.string())
+    table = builder.table("users", text, materialized=Materialized.as_("users-store"))
+    joined = builder.stream("payments", text).join(table, lambda left, right: left, returns=Serde.string(), name="join")
+    windows = joined.group_by_key().windowed_by(TimeWindows.of_size("1h", grace="5m"))
+    windows.count(Materialized.as_("hours")).suppress(Suppressed.until_window_closes(name="final")).to("totals")
+
+    found = thursday(warehouse, builder.build())
+
+    assert found.begins.startswith(
+        "the first record, since the state of increment 1 cannot be continued: store 'hours': fold"
+    )
+
+
+def test_a_backfill_beside_a_global_table_is_compared(tmp_path):
+    found = thursday(payments_run(tmp_path, paid(added, is_global=True)), paid(added, is_global=True))
+
+    assert found.compared == ["totals"]
