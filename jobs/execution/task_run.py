@@ -102,6 +102,8 @@ class TaskRun:
     piece_paths: dict[str, dict[str, str]] = field(default_factory=dict)
     signals: list[tuple[str, TimeSignal]] = field(default_factory=list)
     is_observed: ClassVar[bool] = False
+    is_over: bool = False
+    """Nobody wants to know what comes after the records so far."""
 
     def __post_init__(self) -> None:
         d = self.description
@@ -129,6 +131,8 @@ class TaskRun:
             begun = None  # it holds the rows of all stores
         self.watch.lap("resume")
         for chunk, places in tape.chunks(task.chunk_records):
+            if self.is_over:
+                break
             self.watch.lap("read")
             if isinstance(chunk, StreamTimeAdvance):
                 self._advance(task, chunk, places)

@@ -1,11 +1,12 @@
-"""What became of one landed record: its increment is replayed, and explained node by node.
+"""What became of one record, landed or repartitioned: its increment is replayed, and explained node by node.
 
 Rule: the tapes are the same as when the increment ran, so the answer is what happened, offsets included. It reaches
 back as far as the landed topic and the versions of the state tables do. Steps with effects of their own (peek, foreach,
-processors) have them again.
+processors) have them again. Who asks what became of it, and not for all that every operator did, gets it from what was
+committed, where that decides it, else from a run that ends behind the record.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
@@ -21,6 +22,7 @@ from ...state.tables.data_files import DataFile, read_files, read_rows
 from ...state.tables.names import TableName
 from ...state.tables.warehouse import WINDOW, Warehouse
 from ...state.times import UNBOUNDED
+from ..code_changes.code_of_increment import other_code
 from ..execution.table_schemas import table_schema
 from ..graph.nodes import SinkNode
 from ..graph.observations import Wait
@@ -30,6 +32,7 @@ from ..replay.plan import Plan
 from ..tape.landed_topic import Landed
 from ..task.decoding import Decoder
 from ..topology.topology import Topology
+from .committed_answer import cause_of, committed_steps
 from .committed_rows import difference
 from .observations import Left, NodeObservation, Position, Taken
 from .observed_run import ObservedRun
@@ -37,8 +40,10 @@ from .readable_values import readable
 from .rerun import rerun
 from .sentences import SentenceWriter
 
-Later = Callable[[Wait, int], str]
-"""What became of something that waits (in a task's partition) after its increment."""
+Later = Callable[[Wait, int, Mapping[str, int]], str]
+"""What became of something that waits (in a task's partition) after its increment, or, where the run ended with the
+record, from the given offsets of outputs on.
+"""
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,8 @@ class Explanation:
     steps: list[Step]
     left: list[Left]
     difference: str | None = None
+    was_run: bool = True
+    """False: what was committed decided it, and nothing was run again."""
 
 
 def explain(
@@ -75,17 +82,26 @@ def explain(
     *,
     order: str = "time",
     say_time: Callable[[int], str] = str,
+    whole: bool = True,
 ) -> Explanation:
-    """What every operator did with the landed record ``record`` ("topic:partition:offset") and why.
+    """What every operator did with ``record`` ("topic:partition:offset") and why.
 
-    ``order``: as the pipeline was replayed. ``say_time``: how sentences say a time. Raises ConfigError for a topic,
-    partition or offset that is not there and for another topology than that of the increment; LedgerError for a record
-    that no increment has read.
+    ``record``: a landed one, or one of a repartition topic, by the place that `dropped` has. Of the latter the steps
+    are those of its own task, and of the tasks below where no other record of the same cause came to them. ``order``:
+    as the pipeline was replayed. ``say_time``: how sentences say a time. ``whole``: False to end with the record, and
+    to run nothing where committed tables say what became of it. Raises ConfigError for a topic, partition or offset
+    that is not there and for another topology than that of the increment; LedgerError for a record that no increment
+    has read.
     """
     place = parse_place(record) if isinstance(record, str) else record
     history = History(warehouse, pipeline, topology)
-    landed = _landed(history, topology, place)
-    increment = _increment(history, landed, place)
+    repartitioned = {node.topic for sub in topology.sub_topologies for node in sub.repartitions}
+    landed = cause = None
+    if place[0] in repartitioned:
+        increment, cause = cause_of(history, place)
+    else:
+        landed = _landed(history, topology, place)
+        increment = _increment(history, landed, place)
     row = history.plan(increment)
     if row is None:
         next_step = "ask the pipeline that it was forked from"
@@ -99,16 +115,60 @@ def explain(
             "name the topology as it was then",
         )
     writer = SentenceWriter(topology, say_time)
-    global_steps = _global_steps(topology, landed, place)
-    if not topology.readers_of(place[0]):
-        return Explanation(place, increment, global_steps, [])
+    if landed is not None and not topology.readers_of(place[0]):
+        return Explanation(place, increment, _global_steps(topology, landed, place), [])
+    if not whole:
+        committed = committed_steps(history, topology, increment, place, order, writer)
+        if committed is not None:
+            steps = [Step(*each) for each in committed]
+            return Explanation(place, increment, steps, [], was_run=False)
     before = history.ledger.rows_of(increment - 1).done
     plan = Plan(increment, row.content, is_rerun=True)
-    runs = rerun(warehouse, pipeline, topology, plan, before, place, order)
-    later = partial(_later, history, topology, increment)
-    steps = [step for run in runs for taken in run.taken for step in _steps(run, taken, writer, later)]
-    differs = difference(history, topology, increment, runs)
+    runs = rerun(warehouse, pipeline, topology, plan, before, place, order, cause=cause, stops=not whole)
+    kept = [(run, taken) for run in runs for taken in run.taken]
+    if cause is not None:
+        kept = _from(place, kept)
+    later = partial(_later, history, topology, increment, whole=whole)
+    steps = [step for run, taken in kept for step in _steps(run, taken, writer, later, whole=whole)]
+    done = history.ledger.rows_of(increment).done
+    other = "" if done is None else other_code(done.content, topology)
+    if other:
+        differs = f"Other code ran increment {increment} ({other}). What follows is what the code of now makes of it"
+    else:
+        differs = difference(history, topology, increment, runs)
     return Explanation(place, increment, steps, [left for run in runs for left in run.left], differs)
+
+
+def _from(place: Position, kept: list[tuple[ObservedRun, Taken]]) -> list[tuple[ObservedRun, Taken]]:
+    """Of rows that go back to one landed record, in order of the tasks, those that go back to the repartitioned one at
+    ``place``. Where others of its cause were sent to the same task, too, the rows there are not told apart, and left
+    out.
+    """
+    found: list[tuple[ObservedRun, Taken]] = []
+    mine, others = set[tuple[str, int]](), set[tuple[str, int]]()
+    for run, taken in kept:
+        own, (topic, partition, _) = run.description.partition, taken.place
+        sent = {(each.name, own if each.partition is None else each.partition) for each in taken.sent}
+        if taken.place == place or (topic, partition) in mine - others:
+            found.append((run, taken))
+            mine |= sent
+        else:
+            others |= sent
+    return found
+
+
+def deciding_steps(steps: list[Step]) -> list[Step]:
+    """Of the steps of an explanation those that say what became of the record: it was refused or could not be read, a
+    store took it, an output or a repartition topic has it, or the last step that it came to has left it out.
+    """
+    found = []
+    for number, step in enumerate(steps):
+        following = steps[number + 1] if number + 1 < len(steps) else None
+        is_last = following is None or (following.task, following.place) != (step.task, step.place)
+        seen = step.observation
+        if seen is None or is_last or seen.refusals or seen.changes or seen.node.waits(seen) or seen.node.written_topic:
+            found.append(step)
+    return found
 
 
 def parse_place(text: str) -> Position:
@@ -129,7 +189,8 @@ def _landed(history: History, topology: Topology, place: Position) -> Landed:
     topic, partition, offset = place
     name = f"record {say_place(place)}"
     if topic not in topology.source_topics():
-        known = ", ".join(topology.source_topics())
+        repartitioned = (node.topic for sub in topology.sub_topologies for node in sub.repartitions)
+        known = ", ".join([*topology.source_topics(), *repartitioned])
         raise ConfigError(name, f"one of the topics {known}", repr(topic), "name a topic that the topology reads")
     landed = Landed.of(history.warehouse, topic)
     if str(partition) not in landed.ends:
@@ -178,20 +239,20 @@ def _global_steps(topology: Topology, landed: Landed, place: Position) -> list[S
     return steps
 
 
-def _steps(run: ObservedRun, taken: Taken, writer: SentenceWriter, later: Later) -> list[Step]:
-    """Steps of one row of a task's tape."""
+def _steps(run: ObservedRun, taken: Taken, writer: SentenceWriter, later: Later, *, whole: bool) -> list[Step]:
+    """Steps of one row of a task's tape. ``whole``: the run went on to the end of the task."""
     task, place = taken.task, taken.place
     steps = [
         *(Step(task, place, row["node"], [f"dead letter: {row['reason']}"]) for row in taken.dead_letters),
         *(Step(task, place, row["node"], [writer.refusal(row)]) for row in taken.refusals),
     ]
-    left, still = {left.wait: writer.left(left) for left in run.left}, run.still()
+    left, still = {left.wait: writer.left(left) for left in run.left}, run.still() if whole else []
     for observation in taken.observations:
         for wait in observation.node.waits(observation):
             if wait in left:
                 observation.outcomes[wait] = left[wait]
-            elif wait in still:
-                observation.outcomes[wait] = later(wait, place[1])
+            elif wait in still or not whole:
+                observation.outcomes[wait] = later(wait, place[1], taken.next_offsets)
             else:
                 observation.outcomes[wait] = "later records took it back, or it left without a result"
         steps.append(Step(task, place, observation.node.name, writer.sentences_of(observation, taken), observation))
@@ -202,9 +263,21 @@ def _steps(run: ObservedRun, taken: Taken, writer: SentenceWriter, later: Later)
     return steps
 
 
-def _later(history: History, topology: Topology, increment: int, wait: Wait, partition: int) -> str:
-    """Where a result that waited at the end of ``increment`` is in the outputs, if it left since."""
-    said = f"still waits at the end of increment {increment}"
+def _later(
+    history: History,
+    topology: Topology,
+    increment: int,
+    wait: Wait,
+    partition: int,
+    next_offsets: Mapping[str, int],
+    *,
+    whole: bool,
+) -> str:
+    """Where a result that waited at the end of ``increment`` is in the outputs, if it left since; and not ``whole``:
+    that waited when outputs had come to ``next_offsets``.
+    """
+    said = f"still waits at the end of increment {increment}; " if whole else ""
+    first_increment = increment + 1 if whole else increment
     done = history.at().row.content
     for sink in topology.sinks():
         if not _keeps_keys(topology, sink, wait.node):
@@ -214,24 +287,25 @@ def _later(history: History, topology: Topology, increment: int, wait: Wait, par
             files = read_files(
                 part.path,
                 version=part.version,
-                within=("increment", increment + 1, UNBOUNDED),
+                within=("increment", first_increment, UNBOUNDED),
                 storage_options=history.warehouse.storage_options,
             )
             files = [file for file in files if file.partition == partition and _may_have(file, wait)]
             schema = table_schema(topology, TableName.output(sink.topic))
             rows = read_rows(part.path, files, pa.schema([schema.field(name) for name in names]))
             codes = sink.shape.key.encode(only_chunk(rows, "key"))
-            found = pc.and_(
-                pc.equal(codes, pa.scalar(wait.key_bytes, codes.type)), pc.greater(rows["increment"], increment)
-            )
+            after = pc.greater_equal(rows["increment"], first_increment)
+            if not whole:
+                after = pc.and_(
+                    after, pc.greater_equal(rows["offset"], next_offsets.get(TableName.output(sink.topic), 0))
+                )
+            found = pc.and_(pc.equal(codes, pa.scalar(wait.key_bytes, codes.type)), after)
             for name, bound in zip(WINDOW, wait.window or (), strict=False):
                 found = pc.and_(found, pc.equal(rows[name], bound))
             left = rows.filter(found).sort_by("offset").slice(0, 1).to_pylist()
             for row in left:
-                return (
-                    f"{said}; left in increment {row['increment']} as outputs/{sink.topic} {partition}:{row['offset']}"
-                )
-    return said
+                return f"{said}left in increment {row['increment']} as outputs/{sink.topic} {partition}:{row['offset']}"
+    return said.removesuffix("; ") or "no output has had it since under its key, or it left as part of something else"
 
 
 def _keeps_keys(topology: Topology, sink: SinkNode, suppress: str) -> bool:

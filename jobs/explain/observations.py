@@ -118,7 +118,8 @@ class Taken:
     """One row of a task's tape that goes back to the record: what every node did with it, in order of the nodes.
 
     ``refusals``: by no node of ``observations``, so by its source. ``landed_ms``: the time that it landed
-    with, where an extractor gave it another.
+    with, where an extractor gave it another. ``next_offsets``: of the tables that the task writes, behind what the row
+    wrote.
     """
 
     task: str
@@ -129,6 +130,7 @@ class Taken:
     refusals: list[dict[str, Any]]
     sent: list[Sent]
     landed_ms: int | None = None
+    next_offsets: dict[str, int] = field(default_factory=dict)
 
 
 def is_in(wait: Wait, store: pa.Table, node: Node) -> bool:

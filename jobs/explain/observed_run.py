@@ -38,7 +38,8 @@ Find = Callable[[Task, Input, CausalOrder], np.ndarray]
 
 class ObservedRun(TaskRun):
     """What waits in a node after a row of the record, and leaves because of a later row of the same task and increment,
-    is among ``left``. ``folder``: for rows on their way to other tasks.
+    is among ``left``. ``folder``: for rows on their way to other tasks. ``stops``: it ends with the chunk in which the
+    record is, so nothing is known of what comes later.
     """
 
     is_observed = True
@@ -49,9 +50,11 @@ class ObservedRun(TaskRun):
         description: TaskDescription,
         folder: str,
         find: Find,
+        *,
+        stops: bool = False,
     ) -> None:
         super().__init__(topology, description, None)
-        self.exchange, self._find = folder, find
+        self.exchange, self._find, self._stops = folder, find, stops
         self.task: Task | None = None
         self.taken: list[Taken] = []
         self.left: list[Left] = []
@@ -88,14 +91,23 @@ class ObservedRun(TaskRun):
         return True
 
     def _take(self, task: Task, chunk: Input, places: CausalOrder) -> None:
-        self.task, task.observer = task, self
-        for begin, end, is_found in _runs(self._find(task, chunk, places)):
+        if self.is_over:
+            return
+        self.task = task
+        mask = self._find(task, chunk, places)
+        last = int(np.flatnonzero(mask)[-1]) if mask.any() else len(mask)
+        for begin, end, is_found in _runs(mask):
+            if self._stops and begin > last:
+                self.is_over = True
+                return
             part, part_places = _cut(chunk, places, begin, end)
+            task.observer = self if is_found or any(self._watched.values()) else None
             if is_found:
                 self._observe(task, part, part_places)
             else:
                 super()._take(task, part, part_places)
                 self._leaving.clear()
+        self.is_over = self._stops and bool(mask.any())
 
     # --- rows of the record ----------------------------------------------------------------------------------
 
@@ -134,6 +146,7 @@ class ObservedRun(TaskRun):
         self._is_record = True
         self._write(result, places)
         self._is_record = False
+        self.taken[-1].next_offsets = dict(self.next_offsets)
 
     def _compare(
         self, observations: list[NodeObservation], store: str, before: pa.Table, shown: Rows, operator: StatefulOperator

@@ -3,6 +3,8 @@
 Owns the choice. Rule: the task that read the record runs, then those that read what it sent, each with all tasks that
 send to it, since a tape is only right when it is whole. No other task runs, and none runs twice. But by arrival all
 tasks run, as often as it takes, where what a task sends may change the order of records that others took before it ran.
+Who does not ask what came of it later stops the task that read the record right behind it: places rise along a tape, so
+all that other tasks take before what it sent is there.
 """
 
 from tempfile import TemporaryDirectory
@@ -28,6 +30,9 @@ from .observed_run import ObservedRun
 IDENTITY = PLACE_COLUMNS[:4]
 """Columns of a place that are equal in all that one landed record causes."""
 
+Identity = tuple[int, ...]
+"""Their values."""
+
 
 def rerun(
     warehouse: Warehouse,
@@ -37,12 +42,17 @@ def rerun(
     before: LedgerRow[DoneRow] | None,
     place: Position,
     order: str,
+    *,
+    cause: Identity | None = None,
+    stops: bool = False,
 ) -> list[ObservedRun]:
     """Runs of the tasks that the record got to, in the order in which they ran. ``before``: the done row that the
-    increment continued from.
+    increment continued from. ``cause``: of a record of a repartition topic, the landed record that caused it, with all
+    of whose rows the runs are. ``stops``: nobody asks what came of it later.
     """
     with TemporaryDirectory() as folder:
-        chosen = _Chosen(topology, place, folder, runs_all=order == "arrival" and is_known_late(topology))
+        runs_all = order == "arrival" and is_known_late(topology)
+        chosen = _Chosen(topology, place, folder, order, cause, runs_all=runs_all, stops=stops and order == "time")
         while True:
             Pipeline(warehouse, topology, pipeline, chosen, order, lambda step: None).compute_again(plan, before)
             if not chosen.asks_for_more():
@@ -52,10 +62,21 @@ def rerun(
 class _Chosen:
     """A Runner of the tasks that matter."""
 
-    def __init__(self, topology: Topology, place: Position, folder: str, *, runs_all: bool) -> None:
-        self.topology, self.place, self.folder, self.runs_all = topology, place, folder, runs_all
+    def __init__(
+        self,
+        topology: Topology,
+        place: Position,
+        folder: str,
+        order: str,
+        cause: Identity | None,
+        *,
+        runs_all: bool,
+        stops: bool,
+    ) -> None:
+        self.topology, self.place, self.folder, self.runs_all, self._stops = topology, place, folder, runs_all, stops
         self.runs: dict[str, tuple[ObservedRun, TaskReport]] = {}
-        self._identity: tuple[int, ...] | None = None
+        self._cause = self._identity = cause
+        self._is_by_time = order == "time"
         self._reached: set[tuple[str, int]] = set()
         """Sources (topics and imports) that the record got to, each with the partition of the task."""
         self._whole = {sub.id for sub in topology.sub_topologies} if runs_all else set()
@@ -84,19 +105,38 @@ class _Chosen:
     def _run(self, description: TaskDescription, is_reached: bool) -> TaskReport:
         if self.runs_all or description.id not in self.runs:
             find = self._find if is_reached else _nothing
-            run = ObservedRun(self.topology, description, self.folder, find)
+            stops = self._stops and is_reached and self._takes_landed_alone(description.sub_topology)
+            run = ObservedRun(self.topology, description, self.folder, find, stops=stops)
             self.runs[description.id] = run, run.run()
             for sent in (sent for taken in run.taken for sent in taken.sent):
                 self._reached.add((sent.name, description.partition if sent.partition is None else sent.partition))
         return self.runs[description.id][1]
 
     def _is_reached(self, sub: SubTopology, partition: int) -> bool:
-        topic, own, _ = self.place
         sources = [source.topic for source in sub.sources]
-        if own == partition and topic in sources:
+        if self._is_first(sub) and (self._own is None or self._own == partition):
             return True
         names = [*sources, *(imported.name for imported in dataflows(self.topology)[sub.id].imports)]
         return any((name, partition) in self._reached for name in names)
+
+    @property
+    def _own(self) -> int | None:
+        """The partition of the task that read the landed record; None: it is not known."""
+        if self._cause is None:
+            return self.place[1]
+        return self._cause[2] if self._is_by_time else None
+
+    def _is_first(self, sub: SubTopology) -> bool:
+        """Whether a task of it may have read the landed record."""
+        if self._cause is None:
+            return self.place[0] in [source.topic for source in sub.sources]
+        has_landed = any(source.landed_topic is not None for source in sub.sources)
+        return sub.id == self._cause[1] if self._is_by_time else has_landed
+
+    def _takes_landed_alone(self, number: int) -> bool:
+        """Whether places rise along its tapes: what repartitioned records cause has the places of their causes."""
+        sub, imports = self.topology.sub_topology(number), dataflows(self.topology)[number].imports
+        return not imports and all(source.landed_topic is not None for source in sub.sources)
 
     def _find(self, task: Task, chunk: Input, places: CausalOrder) -> np.ndarray:
         """Rows that go back to the record, which is looked for by its offset first."""

@@ -15,7 +15,7 @@ from kstreams_replay.jobs.topology import (
 )
 from kstreams_replay.state.errors import ConfigError, LedgerError
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.explain.explained import Tape, by, explained, landed, played, run, said, stream
+from tests.explain.explained import STRING, Tape, by, explained, landed, played, run, said, stream
 from tests.planted import Landed, plant
 
 # --- windows and suppress ------------------------------------------------------------------------------------
@@ -315,3 +315,68 @@ def test_telling_writes_nothing(tmp_path):
     explain(warehouse, "p", counts(), "in:0:1")
 
     assert sorted(path for path in tmp_path.rglob("*")) == before
+
+
+# --- the answer alone ------------------------------------------------------------------------------------------
+
+
+def test_an_answer_runs_the_task_no_further_than_the_record(tmp_path):
+    called: list[str] = []
+
+    def noted(key: str, value: str) -> str:
+        called.append(value)
+        return value
+
+    builder = StreamsBuilder()
+    counts = stream(builder).map_values(noted, returns=STRING).group_by_key().count(Materialized.as_("counts"))
+    counts.to_stream().to("out")
+    topology = builder.build()
+    warehouse = played(tmp_path, topology, {"in": [("k", str(number), number) for number in range(6)]})
+    called.clear()
+
+    answer = explain(warehouse, "p", topology, "in:0:2", whole=False)
+
+    assert set(called) == {"0", "1", "2"}
+    assert by("SinkNode", said(answer)) == ["writes outputs/out offset 2: 'k' = 3, time 2"]
+    explain(warehouse, "p", topology, "in:0:2")
+    assert set(called) == {str(number) for number in range(6)}
+
+
+def test_an_answer_of_what_waited_names_the_output_of_the_same_increment(tmp_path):
+    builder = StreamsBuilder()
+    counts = stream(builder).group_by_key().windowed_by(TimeWindows.of_size(10, grace=0)).count()
+    counts.suppress(Suppressed.until_window_closes(name="final")).to_stream().to("out")
+    topology = builder.build()
+    warehouse = played(tmp_path, topology, {"in": [("a", "x", 1), ("b", "x", 2), ("b", "x", 11), ("b", "x", 30)]})
+
+    answer = explain(warehouse, "p", topology, "in:0:1", whole=False)
+
+    (waits,) = by("SuppressNode", said(answer))
+    assert waits.endswith("waits until stream time 10 (now 2); left in increment 1 as outputs/out 0:1")
+
+
+def test_a_record_that_other_functions_read_is_explained_by_those_of_now_which_is_said(tmp_path):
+    def made(words: str) -> Topology:
+        builder = StreamsBuilder()
+        stream(builder).map_values(words).to("out")
+        return builder.build()
+
+    warehouse = played(tmp_path, made("value || '!'"), {"in": [("k", "v", 0)]})
+
+    found = explain(warehouse, "p", made("value || '?'"), "in:0:0")
+
+    assert found.difference is not None
+    assert found.difference.startswith("Other code ran increment 1 (output 'out': steps was")
+
+
+def test_a_record_of_a_repartition_topic_is_followed_from_there(tmp_path):
+    builder = StreamsBuilder()
+    stream(builder).group_by("value").count(Materialized.as_("counts")).to_stream().to("out")
+    topology = builder.build()
+    warehouse = played(tmp_path, topology, {"in": [("a", "x", 1), ("b", "y", 2), ("c", "x", 3)]})
+
+    for whole in (True, False):
+        found = explain(warehouse, "p", topology, "counts-repartition:0:2", whole=whole)
+        assert {step.place for step in found.steps} == {("counts-repartition", 0, 2)}
+        assert by("SinkNode", said(found)) == ["writes outputs/out offset 2: 'x' = 2, time 3"]
+        assert found.difference is None

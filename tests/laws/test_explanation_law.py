@@ -131,3 +131,49 @@ def waits_that_left_wrongly(warehouse: Warehouse, explained: list[Explanation]) 
             if (row["key"], row["cause_offset"]) != (left.row.key, offset):
                 wrong.append(f"{left} is not {row}")
     return wrong
+
+
+def refused_or_sent(explained: Explanation) -> list[tuple[str, str, str]]:
+    """What an answer has of a record: refusals and dead letters, and what outputs have."""
+    return sorted(
+        (step.task, step.node, sentence)
+        for step in explained.steps
+        for sentence in step.sentences
+        if sentence.startswith(("refused", "dead letter", "writes"))
+    )
+
+
+@pytest.mark.rotated
+@pytest.mark.parametrize(("name", "order"), [("everything", "time"), ("joined", "time"), ("joined", "arrival")])
+def test_the_answer_says_of_every_record_what_the_whole_explanation_says(tmp_path, name, order):
+    """
+    From committed tables, or by a run that ends with the record.
+    """
+    (topology, tapes, partitions), warehouse = case(name), Warehouse(tmp_path)
+    pipeline(warehouse, topology, tapes, partitions, order)
+
+    differ = []
+    for whole in explanations(warehouse, topology, tapes, order):
+        answer = explain(warehouse, "p", topology, whole.place, order=order, whole=False)
+        if refused_or_sent(answer) != refused_or_sent(whole) or answer.difference is not None:
+            differ.append((answer.place, refused_or_sent(answer), refused_or_sent(whole), answer.difference))
+
+    assert differ == []
+
+
+@pytest.mark.rotated
+@pytest.mark.parametrize(("name", "order"), [("everything", "time"), ("everything", "arrival")])
+@pytest.mark.parametrize("whole", [True, False])
+def test_every_drop_of_a_repartitioned_record_is_explained_by_its_place(tmp_path, name, order, whole):
+    (topology, tapes, partitions), warehouse = case(name), Warehouse(tmp_path)
+    pipeline(warehouse, topology, tapes, partitions, order)
+    topics = {node.topic for sub in topology.sub_topologies for node in sub.repartitions}
+    rows = [row for row in read_table(warehouse, "p", "dropped").to_pylist() if row["topic"] in topics]
+
+    for place in {(row["topic"], row["partition"], row["offset"]) for row in rows}:
+        explained = explain(warehouse, "p", topology, place, order=order, whole=whole)
+        here = [step for step in explained.steps if step.place == place]
+        refused = sum(sentence.startswith("refused") for step in here for sentence in step.sentences)
+        assert refused == sum((row["topic"], row["partition"], row["offset"]) == place for row in rows)
+        assert explained.difference is None
+    assert rows

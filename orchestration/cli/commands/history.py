@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from ....jobs.explain.explanation import Step, say_place
+from ....jobs.explain.explanation import Step, deciding_steps, say_place
 from ....jobs.explain.explanation import explain as explain_record
 from ....jobs.history.history import AsOf, History
 from ....jobs.history.inspection import all_counters, counters_of, inspect_store, read_positions, task_positions
@@ -24,6 +24,9 @@ from ..command import argument, command, option
 
 WIDTH_MAX, SAID_MIN = 120, 60
 """Of a line of `explain`, and of the sentence in it however long the names of the nodes are."""
+
+SENTENCES_MAX = 3
+"""Of a node in the answer of `explain`: a record that moves stream time on may let thousands of results go."""
 
 
 @command()
@@ -75,28 +78,37 @@ def inspect(
 
 
 @command()
-@option("--record", required=True, metavar="TOPIC:PARTITION:OFFSET", help="the landed record")
+@option(
+    "--record", required=True, metavar="TOPIC:PARTITION:OFFSET",
+    help="the record, landed or of a repartition topic, by its place in `dropped`",
+)  # fmt: skip
 @options.topology_option(options.TOPOLOGY, required=True)
 @options.warehouse
 @options.pipeline
+@option("--all", "whole", is_flag=True, help="what every operator did, and what came of it to the increment's end")
 @option("--order", type=click.Choice(["time", "arrival"]), default="time", help="as the pipeline was replayed")
 @options.raw
-def explain(record: str, topology: str, warehouse: str, pipeline: str, order: str, raw: bool) -> int:
-    """Say what every operator did with a record, and why."""
+def explain(record: str, topology: str, warehouse: str, pipeline: str, whole: bool, order: str, raw: bool) -> int:
+    """Say what became of a record and why; with --all, what every operator did with it."""
     with closing(progress_on(sys.stderr)) as progress:
-        progress.doing("running the record's increment again")
+        progress.doing("looking for what became of the record")
         loaded, said = load_topology(topology, warehouse), str if raw else utc
-        explanation = explain_record(Warehouse(warehouse), pipeline, loaded, record, order=order, say_time=said)
+        explanation = explain_record(
+            Warehouse(warehouse), pipeline, loaded, record, order=order, say_time=said, whole=whole
+        )
     print(f"{say_place(explanation.place)} was read by increment {explanation.increment}")
     if explanation.difference is not None:
         print("\n".join(["", *wrap(explanation.difference, WIDTH_MAX)]))
-    for line in _lines(explanation.steps):
-        print(line)
+    if whole:
+        lines = _lines(explanation.steps, None)
+    else:
+        lines = [*_lines(deciding_steps(explanation.steps), SENTENCES_MAX), "", "--all says what every operator did"]
+    print("\n".join(lines))
     return 0
 
 
-def _lines(steps: list[Step]) -> list[str]:
-    """A heading a row of a task, then its sentences, aligned behind the names of the nodes."""
+def _lines(steps: list[Step], most: int | None) -> list[str]:
+    """A heading a row of a task, then its sentences, aligned behind the names of the nodes; of a node ``most``."""
     width = max((len(step.node) for step in steps), default=0)
     lines: list[str] = []
     before = None
@@ -104,7 +116,10 @@ def _lines(steps: list[Step]) -> list[str]:
         if (step.task, step.place) != before:
             before = step.task, step.place
             lines += ["", f"task {step.task} takes {say_place(step.place)}"]
-        said = [line for sentence in step.sentences for line in wrap(sentence, max(SAID_MIN, WIDTH_MAX - width - 4))]
+        sentences = step.sentences[:most]
+        if len(sentences) < len(step.sentences):
+            sentences.append(f"and {len(step.sentences) - len(sentences):,} more")
+        said = [line for sentence in sentences for line in wrap(sentence, max(SAID_MIN, WIDTH_MAX - width - 4))]
         lines += [f"  {name:<{width}}  {line}" for name, line in zip_longest([step.node], said, fillvalue="")]
     return lines
 

@@ -1,6 +1,7 @@
 """The commands that ask history, in process: what they print, and with which exit code."""
 
 from tests.orchestration.cli.test_main import SHOP, place, run
+from tests.source_tree import text_of
 
 __all__ = ["run"]
 
@@ -58,8 +59,42 @@ def test_inspect_without_a_store_shows_positions(run, replayed):
     )
 
 
+ANSWER = """\
+open-pages-repartition:0:4 was read by increment 1
+
+task 1_0 takes open-pages-repartition:0:4
+  KSTREAM-AGGREGATE-0000000005  refused (expired-window) by the window from 90 to 120: its window has closed; stream
+                                time is 200, the limit 10 ms before it is 190, the record is 99 ms late
+
+--all says what every operator did
+"""
+
+
+def test_explain_answers_what_became_of_a_repartitioned_record_without_a_run(run, replayed, monkeypatch):
+    monkeypatch.setattr("kstreams_replay.jobs.explain.explanation.rerun", None)  # a call would fail
+
+    record = "open-pages-repartition:0:4"
+    code, out, _ = run("explain", "--record", record, *place(replayed), "--topology", SHOP, "--raw")
+
+    assert (code, out) == (0, ANSWER)
+
+
+def test_the_document_shows_the_answer():
+    shown = text_of("docs/asking.md")
+
+    assert "\n".join(f"    {line}".rstrip() for line in ANSWER.splitlines()) in shown
+
+
+def test_explain_refuses_a_repartitioned_record_that_is_not_there(run, replayed):
+    record = "open-pages-repartition:0:99"
+    code, out, err = run("explain", "--record", record, *place(replayed), "--topology", SHOP)
+
+    assert (code, out) == (2, "")
+    assert err.startswith(f"replay: record {record}: expected a record of repartition/open-pages-repartition, got none")
+
+
 def test_explain_prints_a_line_a_sentence_beside_the_nodes_of_each_task(run, replayed):
-    code, out, _ = run("explain", "--record", "clicks:0:4", *place(replayed), "--topology", SHOP, "--raw")
+    code, out, _ = run("explain", "--record", "clicks:0:4", *place(replayed), "--topology", SHOP, "--raw", "--all")
 
     assert code == 0
     assert (
