@@ -8,9 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..buffers import is_valid
-from .codec import Codec, Decoded, check_values
+from .codec import Codec, Decoded, Read, Write, check_values
 
 _TRUE, _FALSE = b"\x01", b"\x00"
+_VALUES = {_TRUE: True, _FALSE: False}
+_BYTES = {(value, bool): written for written, value in _VALUES.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +37,9 @@ class BooleanCodec(Codec):
     def from_python(self, values: list[Any]) -> pa.Array:
         check_values(values, bool | np.bool_, f"Serde.{self.name}", "a bool")
         return pa.array([None if value is None else bool(value) for value in values], pa.bool_())
+
+    def value_writer(self) -> Write:
+        return lambda value: _BYTES[value is True, type(value)]
+
+    def value_reader(self) -> Read:
+        return _VALUES.__getitem__

@@ -3,7 +3,9 @@
 Rule: a null row is a tombstone and stays null; a row that cannot be decoded is null, flagged, and has a sentence.
 """
 
+import struct
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import UnionType
 from typing import Any, NoReturn
@@ -12,6 +14,17 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import ConfigError
+
+Write = Callable[[Any], bytes]
+Read = Callable[[bytes], Any]
+
+
+class LeftToColumns(ValueError):
+    """A single value, or bytes of one, that the quick functions of a codec leave to its column functions."""
+
+
+LEFT_TO_COLUMNS = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError, struct.error)
+"""What quick functions raise for a value, or bytes, that they do not take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +105,18 @@ class Codec(ABC):
     @abstractmethod
     def from_python(self, values: list[Any]) -> pa.Array:
         """Column of Python values; ConfigError names the first row that is not of the format's type."""
+
+    def value_writer(self) -> Write | None:
+        """What gives the bytes of one Python value as ``from_python`` and ``encode`` do, and raises one of
+        LEFT_TO_COLUMNS for a value that is not exactly of the expected types. None: the codec has no such function.
+        """
+        return None
+
+    def value_reader(self) -> Read | None:
+        """What gives the Python value of bytes as ``decode`` and ``to_python`` do, and raises one of LEFT_TO_COLUMNS
+        for bytes that the codec would not write. None: the codec has no such function.
+        """
+        return None
 
 
 def check_values(values: list[Any], kinds: type | UnionType, place: str, expected: str) -> None:

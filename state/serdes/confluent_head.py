@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from ..buffers import binary_view, is_valid
 from ..errors import ConfigError
-from .codec import Codec, Decoded
+from .codec import Codec, Decoded, LeftToColumns, Read, Write
 
 HEAD_BYTES, GUID_HEAD_BYTES = 5, 17
 VALUE_HEADER = "__value_schema_id"
@@ -85,6 +85,30 @@ class ConfluentCodec(Codec):
 
     def from_python(self, values: list[Any]) -> pa.Array:
         return self.plain.from_python(values)
+
+    def value_writer(self) -> Write | None:
+        return behind_head(head_of(self.write_id) + self.places[0], self.plain.value_writer())
+
+    def value_reader(self) -> Read | None:
+        return from_behind_head(head_of(self.write_id) + self.places[0], self.plain.value_reader())
+
+
+def behind_head(head: bytes, write: Write | None) -> Write | None:
+    """What writes a value behind ``head``."""
+    return None if write is None else lambda value: head + write(value)
+
+
+def from_behind_head(head: bytes, read: Read | None) -> Read | None:
+    """What reads values that begin with ``head``, and leaves all others to the column functions."""
+    if read is None:
+        return None
+
+    def read_value(data: bytes) -> Any:
+        if not data.startswith(head):
+            raise LeftToColumns
+        return read(data[len(head) :])
+
+    return read_value
 
 
 def _from(binary: pa.BinaryArray, first: int) -> pa.BinaryArray:

@@ -5,6 +5,7 @@ reinterpretation of the data buffer.
 """
 
 import math
+import struct
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..buffers import BinaryView, binary_array, binary_view, fixed_array, fixed_view, is_valid
-from .codec import Codec, Decoded, refuse_value
+from .codec import Codec, Decoded, LeftToColumns, Read, Write, refuse_value
 
 _ARROW = {
     "byte": pa.int8(),
@@ -31,6 +32,7 @@ _BIG_ENDIAN: dict[str, np.dtype] = {
     "float": np.dtype(">f4"),
     "double": np.dtype(">f8"),
 }
+_FORMATS = {"short": ">h", "int": ">i", "long": ">q", "float": ">f", "double": ">d"}
 _BITS = {"byte": 8, "short": 16, "int": 32, "long": 64}
 _NO_FLOAT = 2.0**128 - 2.0**103
 """From here on the nearest float is infinite."""
@@ -76,6 +78,20 @@ class FixedWidth(Codec):
 
     def from_python(self, values: list[Any]) -> pa.Array:
         return numbers_from_python(values, self.kind, f"Serde.{self.name}")
+
+    def value_writer(self) -> Write:
+        pack, kind = struct.Struct(_FORMATS[self.kind]).pack, float if self.kind in ("float", "double") else int
+
+        def write(value: Any) -> bytes:
+            if type(value) is not kind or value != value:
+                raise LeftToColumns
+            return pack(value)
+
+        return write
+
+    def value_reader(self) -> Read:
+        unpack = struct.Struct(_FORMATS[self.kind]).unpack
+        return lambda data: unpack(data)[0]
 
 
 def big_endian_values(view: BinaryView, good: np.ndarray, dtype: np.dtype) -> np.ndarray:

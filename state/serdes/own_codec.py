@@ -14,10 +14,11 @@ import pyarrow as pa
 
 from ..buffers import is_valid
 from ..errors import ConfigError
-from .codec import Codec, Decoded, refuse_value
+from .codec import Codec, Decoded, LeftToColumns, Read, Write, refuse_value
 from .function_text import function_text
 from .json_text import schema_text
 from .json_text.python_values import values_from_python, values_to_python
+from .json_text.single_texts import converter
 from .text import byte_lengths
 
 _NEXT_STEP = "correct the functions of the serde, or its type"
@@ -150,6 +151,33 @@ class OwnCodec(Codec):
 
     def from_python(self, values: list[Any]) -> pa.Array:
         return values_from_python(values, self.declared, f"Serde.{self.name}")
+
+    def value_writer(self) -> Write | None:
+        encode, convert = self.encode_one, converter(self.declared)
+
+        def write(value: Any) -> bytes:
+            given = convert(value)
+            try:
+                found = encode(given)
+            except Exception as error:
+                raise LeftToColumns from error
+            if not isinstance(found, bytes):
+                raise LeftToColumns
+            return found
+
+        return None if self.arrow else write
+
+    def value_reader(self) -> Read | None:
+        decode, convert = self.decode_one, converter(self.declared)
+
+        def read(data: bytes) -> Any:
+            try:
+                found = decode(data)
+            except Exception as error:
+                raise LeftToColumns from error
+            return None if found is None else convert(found)
+
+        return None if self.arrow else read
 
 
 def _said(error: Exception) -> str:

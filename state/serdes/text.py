@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..buffers import binary_view, is_valid
-from .codec import Codec, Decoded, check_values, refuse_value
+from .codec import Codec, Decoded, LeftToColumns, Read, Write, check_values, refuse_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,12 @@ class StringCodec(Codec):
     def from_python(self, values: list[Any]) -> pa.Array:
         return strings_from_python(values, f"Serde.{self.name}")
 
+    def value_writer(self) -> Write:
+        return str.encode
+
+    def value_reader(self) -> Read:
+        return bytes.decode
+
 
 @dataclass(frozen=True, slots=True)
 class BytesCodec(Codec):
@@ -51,6 +57,18 @@ class BytesCodec(Codec):
     def from_python(self, values: list[Any]) -> pa.Array:
         check_values(values, bytes, f"Serde.{self.name}", "bytes")
         return pa.array(values, pa.binary())
+
+    def value_writer(self) -> Write:
+        return _as_it_is
+
+    def value_reader(self) -> Read:
+        return _as_it_is
+
+
+def _as_it_is(value: Any) -> bytes:
+    if type(value) is not bytes:
+        raise LeftToColumns
+    return value
 
 
 def decode_strings(binary: pa.BinaryArray) -> Decoded:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from ..buffers import binary_view, fixed_array, fixed_view, is_valid
 from ..errors import ConfigError
-from .codec import Codec, Decoded, refuse_value
+from .codec import Codec, Decoded, LeftToColumns, Read, Write, refuse_value
 from .fixed_width import FixedWidth, big_endian_values
 from .text import byte_lengths, decode_strings, strings_from_python, without
 
@@ -69,6 +69,26 @@ class VariantCodec(Codec):
         longs = [None if value is None or isinstance(value, str) else int(value) for value in values]
         valid = np.array([value is not None for value in values], np.bool_)
         return _variants(pa.array(longs, pa.int64()), strings, valid)
+
+    def value_writer(self) -> Write:
+        def write(value: Any) -> bytes:
+            if type(value) is str and not value.startswith("\0"):
+                return value.encode()
+            if type(value) is not int or abs(value) >= _LIMIT:
+                raise LeftToColumns
+            return value.to_bytes(8, "big", signed=True)
+
+        return write
+
+    def value_reader(self) -> Read:
+        def read(data: bytes) -> int | str:
+            if data[:1] not in (b"\0", b"\xff"):
+                return data.decode()
+            if len(data) != 8:
+                raise LeftToColumns
+            return int.from_bytes(data, "big", signed=True)
+
+        return read
 
     def _checked_parts(self, values: pa.Array) -> tuple[pa.Array, pa.Array, np.ndarray]:
         """(longs, strings, valid) of a column that this serde can carry; else ConfigError with the first such row."""

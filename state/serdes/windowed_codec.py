@@ -7,6 +7,7 @@ end and the start. What no Java Window can be is bad: a start below 0, a session
 bytes, Kafka's null.
 """
 
+import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 
 from ..buffers import binary_view, fixed_array, fixed_view, is_valid
 from ..errors import ConfigError
-from .codec import Codec, Decoded, refuse_value
+from .codec import Codec, Decoded, LeftToColumns, Read, Write, refuse_value
 from .fixed_width import FixedWidth, big_endian_values
 
 if TYPE_CHECKING:
@@ -142,6 +143,44 @@ class WindowedCodec(Codec):
         columns += [pa.array([value and value[place] for value in values], pa.int64()) for place in (1, 2)]
         mask = pa.array([value is None for value in values], pa.bool_())
         return pa.StructArray.from_arrays(columns, fields=list(self.arrow_type), mask=mask)
+
+    def value_writer(self) -> Write | None:
+        write_key, size_ms = self.inner.codec.value_writer(), self.size_ms
+        if write_key is None:
+            return None
+        pack_start, pack_both = struct.Struct(">q").pack, struct.Struct(">qq").pack
+        behind = bytes(_NUMBER_BYTES) if self.changelog else b""
+
+        def write(value: Any) -> bytes:
+            key, start, end = value
+            if type(value) not in (Windowed, tuple) or type(start) is not int or type(end) is not int or key is None:
+                raise LeftToColumns
+            if start < 0 or end < start or (size_ms is not None and end != start + size_ms):
+                raise LeftToColumns
+            return write_key(key) + (pack_both(end, start) if size_ms is None else pack_start(start) + behind)
+
+        return write
+
+    def value_reader(self) -> Read | None:
+        read_key, size_ms, behind = self.inner.codec.value_reader(), self.size_ms, self.window_bytes
+        if read_key is None:
+            return None
+        unpack_start, unpack_both = struct.Struct(">q").unpack_from, struct.Struct(">qq").unpack_from
+
+        def read(data: bytes) -> Windowed:
+            at = len(data) - behind
+            if at < 0:
+                raise LeftToColumns
+            if size_ms is None:
+                end, start = unpack_both(data, at)
+            else:
+                (start,) = unpack_start(data, at)
+                end = start + size_ms
+            if start < 0 or not start <= end <= _LONG_MAX:
+                raise LeftToColumns
+            return Windowed(read_key(data[:at]), start, end)
+
+        return read
 
 
 def _number_at(binary: pa.BinaryArray, from_end: int, good: np.ndarray) -> np.ndarray:

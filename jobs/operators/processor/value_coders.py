@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ....state.errors import ConfigError
 from ....state.serdes import Serde
+from ....state.serdes.single_values import SingleValues
 from ....state.tables.warehouse import HEADERS
 from ...functions.processor_api import (
     AggregationWithHeaders,
@@ -27,31 +28,23 @@ from ...functions.state_stores import (
 )
 
 _Tuples = tuple[type[tuple[Any, ...]], ...]
-_REMEMBERED = 65_536
-_FROZEN = (str, int, bytes)
-"""Types whose values never change, and are equal only when their bytes are."""
 
 
 class Coder:
-    """Single values of ``serde``, and the bytes of those that occurred."""
+    """Single values of ``serde``. What is decoded is the caller's own: to change it changes nothing here."""
 
     with_more: ClassVar[_Tuples] = ()
     """Tuples whose first item is a value, with what its kind keeps beside it."""
 
     def __init__(self, serde: Serde, place: str = "") -> None:
         self.serde, self.place = serde, place
-        self._bytes: dict[tuple[type, Any], bytes] = {}
+        self._values = SingleValues(serde)
 
     def encode(self, value: Any) -> bytes:
         """Raises ConfigError for a value that is not of the serde's type."""
-        if type(value) not in _FROZEN:
-            return self._encoded(value)
-        found = self._bytes.get((type(value), value))
-        if found is None:
-            if len(self._bytes) >= _REMEMBERED:
-                self._bytes.clear()
-            found = self._bytes[type(value), value] = self._encoded(value)
-        return found
+        data = self._values.encode(value)
+        assert data is not None, "stores and their callers keep null away from coders"
+        return data
 
     def encode_put(self, value: Any) -> bytes | None:
         """None for what deletes: no value, or nothing beside its time or headers."""
@@ -59,15 +52,11 @@ class Coder:
         return None if deletes else self.encode(value)
 
     def decode(self, data: bytes) -> Any:
-        return self.serde.to_python(self.serde.decode(pa.array([data], pa.binary())).values)[0]
+        return self._values.decode(data)
 
     def columns(self, data: Sequence[bytes]) -> dict[str, pa.Array]:
         """The values of ``data`` as a store shows them."""
         return {"value": self.serde.decode(pa.array(data, pa.binary())).values}
-
-    def _encoded(self, value: Any) -> bytes:
-        data: bytes = self.serde.encode(self.serde.from_python([value]))[0].as_py()
-        return data
 
 
 class KeyCoder(Coder):

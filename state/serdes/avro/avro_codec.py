@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from ...buffers import binary_view, is_valid
 from ...errors import ConfigError
-from ..codec import Codec, Decoded, maps_as_dicts
+from ..codec import Codec, Decoded, Read, Write, maps_as_dicts
+from . import single_values
 from .decoding import decode, unreadable
 from .encoding import encode, writing_program
 from .layout import Layout, layout
@@ -115,3 +116,10 @@ class AvroCodec(ReaderColumns):
 
     def from_python(self, values: list[Any]) -> pa.Array:
         return from_python(values, reading(self.reader).schema, self.arrow_type, "Serde.avro")
+
+    def value_writer(self) -> Write:
+        return single_values.value_writer(reading(self.reader).schema)
+
+    def value_reader(self) -> Read | None:
+        is_own = self.writer is None or self.writer == self.reader
+        return single_values.value_reader(reading(self.reader).schema) if is_own else None

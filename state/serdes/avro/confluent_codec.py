@@ -14,8 +14,18 @@ import pyarrow as pa
 
 from ...buffers import binary_view, is_valid
 from ...errors import ConfigError
-from ..codec import Codec, Decoded
-from ..confluent_head import GUID_HEAD_BYTES, HEAD_BYTES, guid_of, guids, head_of, heads, is_id
+from ..codec import Codec, Decoded, Read, Write
+from ..confluent_head import (
+    GUID_HEAD_BYTES,
+    HEAD_BYTES,
+    behind_head,
+    from_behind_head,
+    guid_of,
+    guids,
+    head_of,
+    heads,
+    is_id,
+)
 from .avro_codec import AvroCodec, ReaderColumns, fingerprint, program, reading, schema_text
 from .decoding import decode
 from .encoding import encode
@@ -88,6 +98,12 @@ class ConfluentAvroCodec(ReaderColumns):
 
     def from_python(self, values: list[Any]) -> pa.Array:
         return self.plain.from_python(values)
+
+    def value_writer(self) -> Write | None:
+        return behind_head(head_of(self.write_id), self.plain.value_writer())
+
+    def value_reader(self) -> Read | None:
+        return from_behind_head(head_of(self.write_id), self.plain.value_reader())
 
 
 def confluent_avro(

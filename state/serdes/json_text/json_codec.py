@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..codec import Codec, Decoded
+from ..codec import Codec, Decoded, Read, Write
 from ..text import byte_lengths
+from . import single_texts
 from .json_reader import read_json
 from .json_schema import schema_text
 from .json_writer import encode_json
@@ -55,3 +56,9 @@ class JsonCodec(Codec):
 
     def from_python(self, values: list[Any]) -> pa.Array:
         return values_from_python(values, self.schema, "Serde.json")
+
+    def value_writer(self) -> Write:
+        return single_texts.value_writer(self.schema)
+
+    def value_reader(self) -> Read:
+        return single_texts.value_reader(self.schema)

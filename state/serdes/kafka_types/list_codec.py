@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from ...buffers import binary_array, binary_view, is_valid
 from ...compilation.kernel_compilation import kernel
-from ..codec import Codec, Decoded, refuse_value
+from ..codec import Codec, Decoded, LeftToColumns, Read, Write, refuse_value
 from ..fixed_width import FixedWidth
 from ..gathering import gather
 from .uuid_codec import UuidCodec
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _SIZES = {"short": 2, "int": 4, "long": 8, "float": 4, "double": 8}
 _BAD = -1
+_NULL_ENTRY = b"\xff\xff\xff\xff"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,75 @@ class ListCodec(Codec):
         offsets = np.concatenate([[0], np.cumsum([0 if value is None else len(value) for value in values])])
         mask = pa.array([value is None for value in values], pa.bool_())
         return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), entries, self.arrow_type, mask=mask)
+
+    def value_writer(self) -> Write | None:
+        write_entry, size = self.inner.codec.value_writer(), self._entry_size
+        if write_entry is None:
+            return None
+
+        def write(value: Any) -> bytes:
+            if type(value) is not list and type(value) is not tuple:
+                raise LeftToColumns
+            entries = [None if one is None else write_entry(one) for one in value]
+            count = len(entries).to_bytes(4, "big")
+            if size < 0:
+                sized = (_NULL_ENTRY if one is None else len(one).to_bytes(4, "big") + one for one in entries)
+                return b"\1" + count + b"".join(sized)
+            nulls = [place.to_bytes(4, "big") for place, one in enumerate(entries) if one is None]
+            there = (one for one in entries if one is not None)
+            return b"".join((b"\0", len(nulls).to_bytes(4, "big"), *nulls, count, *there))
+
+        return write
+
+    def value_reader(self) -> Read | None:
+        read_entry, size = self.inner.codec.value_reader(), self._entry_size
+        if read_entry is None:
+            return None
+
+        def read(data: bytes) -> list[Any]:
+            places = _places_with_sizes(data) if size < 0 else _places_of_size(data, size)
+            return [None if end < 0 else read_entry(data[begin:end]) for begin, end in places]
+
+        return read
+
+
+def _places_with_sizes(data: bytes) -> list[tuple[int, int]]:
+    """Where each entry begins and ends, (0, -1) for null, of bytes that the codec has written."""
+    count = int.from_bytes(data[1:5], "big")
+    if data[0] != 1 or len(data) < 5 + 4 * count:
+        raise LeftToColumns
+    at, found = 5, []
+    for _ in range(count):
+        written = data[at : at + 4]
+        at += 4
+        if written == _NULL_ENTRY:
+            found.append((0, -1))
+        else:
+            size = int.from_bytes(written, "big")
+            found.append((at, at + size))
+            at += size
+    if at != len(data):
+        raise LeftToColumns
+    return found
+
+
+def _places_of_size(data: bytes, size: int) -> list[tuple[int, int]]:
+    """As ``_places_with_sizes``, of entries of ``size`` bytes."""
+    count_at = 5 + 4 * int.from_bytes(data[1:5], "big")
+    count = int.from_bytes(data[count_at : count_at + 4], "big")
+    if data[0] != 0 or len(data) < count_at + 4 or count > len(data):
+        raise LeftToColumns
+    nulls = [int.from_bytes(data[at : at + 4], "big") for at in range(5, count_at, 4)]
+    at, found, is_null = count_at + 4, [], set(nulls)
+    for place in range(count):
+        if place in is_null:
+            found.append((0, -1))
+        else:
+            found.append((at, at + size))
+            at += size
+    if at != len(data) or len(is_null) != len(nulls) or any(place >= len(found) for place in nulls):
+        raise LeftToColumns
+    return found
 
 
 @kernel

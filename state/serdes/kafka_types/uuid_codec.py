@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..codec import Codec, Decoded, check_values
+from ..codec import Codec, Decoded, LeftToColumns, Read, Write, check_values
 from ..text import byte_lengths, decode_strings, without
 
 _WHOLE = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
@@ -66,6 +66,25 @@ class UuidCodec(Codec):
     def from_python(self, values: list[Any]) -> pa.Array:
         check_values(values, uuid.UUID, f"Serde.{self.name}", "a uuid.UUID")
         return pa.array([None if value is None else str(value) for value in values], pa.string())
+
+    def value_writer(self) -> Write:
+        def write(value: Any) -> bytes:
+            if type(value) is not uuid.UUID:
+                raise LeftToColumns
+            return str(value).encode()
+
+        return write
+
+    def value_reader(self) -> Read:
+        is_whole = re.compile(_WHOLE[1:-1]).fullmatch
+
+        def read(data: bytes) -> uuid.UUID:
+            text = data.decode()
+            if is_whole(text) is None:
+                raise LeftToColumns
+            return uuid.UUID(text)
+
+        return read
 
 
 def _read(text: str) -> str | None:

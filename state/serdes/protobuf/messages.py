@@ -6,6 +6,7 @@ decimal of 20 digits. An enum is the name of its value, or the number of one tha
 """
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -180,3 +181,19 @@ def _number_of(enum: EnumDescriptor) -> Callable[[Any, Any], int]:
         raise ValueError(f"expected one of {', '.join(enum.values_by_name)}, got {name!r}")
 
     return number
+
+
+def python_values(kind: pa.DataType) -> Read:
+    """What makes of a value as Arrow takes it the one that a column of ``kind`` gives back, a map as a dict."""
+    if pa.types.is_struct(kind):
+        fields = [(one.name, python_values(one.type)) for one in kind]
+        return lambda value: None if value is None else {name: convert(value[name]) for name, convert in fields}
+    if pa.types.is_map(kind):
+        key, item = python_values(kind.key_type), python_values(kind.item_type)
+        return lambda value: {key(name): item(one) for name, one in value}
+    if pa.types.is_list(kind):
+        convert = python_values(kind.value_type)
+        return lambda value: [convert(one) for one in value]
+    if pa.types.is_decimal(kind):
+        return lambda value: None if value is None else Decimal(value)
+    return lambda value: value

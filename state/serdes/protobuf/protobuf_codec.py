@@ -21,8 +21,8 @@ from google.protobuf.message_factory import GetMessageClass
 
 from ...buffers import binary_view
 from ...errors import ConfigError
-from ..codec import Codec, Decoded, maps_as_dicts, refuse_value
-from .messages import Fields, fields_of
+from ..codec import Codec, Decoded, LeftToColumns, Read, Write, maps_as_dicts, refuse_value
+from .messages import Fields, fields_of, python_values
 
 _PLACE = "Serde.protobuf"
 
@@ -182,3 +182,32 @@ class ProtobufCodec(Codec):
         except (TypeError, ValueError, AttributeError, EncodeError) as error:
             got = str(error).splitlines()[0]
             raise ConfigError(f"{_PLACE}, row {row}", f"values of {self.message}", got, "correct the value") from error
+
+    def value_writer(self) -> Write:
+        made = reading(self.files, self.message)
+        make, names = made.message, {one.name for one in made.fields.fields}
+
+        def write(value: Any) -> bytes:
+            if type(value) is not dict or not names.issuperset(value):
+                raise LeftToColumns
+            message = make()
+            made.fields.write(message, value)
+            try:
+                return bytes(message.SerializeToString(deterministic=True))
+            except EncodeError as error:
+                raise LeftToColumns from error
+
+        return write
+
+    def value_reader(self) -> Read:
+        made = reading(self.files, self.message)
+        parse, convert = made.message.FromString, python_values(made.fields.arrow_type)
+
+        def read(data: bytes) -> Any:
+            try:
+                message = parse(data)
+            except DecodeError as error:
+                raise LeftToColumns from error
+            return convert(made.fields.read(message))
+
+        return read
