@@ -17,6 +17,7 @@ from ...state.buffers import only_chunk
 from ...state.records.keys import canonical_bytes
 from ...state.runs.local_copies import RunWriter, StateFile, open_run
 from ...state.runs.sorted_runs import RowForm, Run, every_row, merged, rows_of, run_of, to_merge
+from ...state.runs.stored_rows import StoredRows
 from ...state.serdes import Serde
 from ...state.times import NO_TIMESTAMP_MS
 from ..graph.graph import Graph, Node
@@ -62,6 +63,10 @@ class StoreRows:
             rows = rows_of(self.runs, self.form, hashes)
         rows = rows.filter(pa.array(~self.operator.forgets(rows, counters)))
         return rows.select(self.operator.rows_schema().names)
+
+    def stored(self) -> StoredRows:
+        """Rows that are found when they are asked for."""
+        return StoredRows(self.runs, self.form)
 
     def with_changes(
         self, changes: pa.Table, table: str, counters: "Counters"

@@ -179,7 +179,8 @@ class TaskRun:
             for table in self.sub.globals
             if not self._is_known(table)
         }
-        tiers.take(sum(map(len, [*rows.values(), *imported.values(), *contents.values()])))
+        tables = [*rows.values(), *imported.values(), *contents.values()]
+        tiers.take(sum(len(table) for table in tables if isinstance(table, pa.Table)))
 
         def resumed(begun: Task) -> Task:
             begun.resume(

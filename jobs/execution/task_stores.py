@@ -2,8 +2,8 @@
 
 Owns which rows are loaded, and the files of changed rows. Rule: a task loads the rows whose keys the tape has, and
 those whose timer fires up to the largest time that it can reach. It loads all rows where that is cheaper, or where an
-operator may need any. An increment writes one file a store, into which the newest runs are merged that are not much
-longer.
+operator may need any. The stores of a processor look up their rows themselves (state/runs/stored_rows.py). An increment
+writes one file a store, into which the newest runs are merged that are not much longer.
 """
 
 from collections.abc import Mapping
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from ...state.records.keys import canonical_bytes
 from ...state.runs.local_copies import StateFile, forget_others
 from ...state.runs.sorted_runs import key_hashes
+from ...state.runs.stored_rows import StoredRows
 from ...state.serdes import Serde
 from ...state.tables.data_files import DataFile
 from ...state.tables.names import TableName
@@ -81,9 +82,10 @@ class TaskState:
 
     def load(
         self, tape: TaskTape, records: int, before: Mapping[str, Any], imported: Mapping[str, ImportedStore]
-    ) -> tuple[dict[str, pa.Table], dict[str, pa.Table]]:
-        """Live rows that ``records`` of ``tape`` need, by store, and what ``imported`` stores showed when the increment
-        before was done, by node. ``before``: the task's entry of the last done row.
+    ) -> tuple[dict[str, pa.Table | StoredRows], dict[str, pa.Table]]:
+        """Live rows that ``records`` of ``tape`` need, by store, or stored rows where the operator finds them, and what
+        ``imported`` stores showed when the increment before was done, by node. ``before``: the task's entry of the last
+        done row.
         """
         counters = before.get("clocks", {})
         others = {node: self._earlier(store) for node, store in imported.items()}
@@ -91,8 +93,10 @@ class TaskState:
         few = max(ALL_BELOW_ROWS, ALL_BELOW_SHARE * records)
         is_large = max([*lengths.values(), *(len(rows) for rows in others.values())], default=0) > few
         hashes = self._touched(tape, before) if is_large else None
-        rows = {
-            store: rows.load(counters.get(store, {}), hashes if lengths.get(store, 0) > few else None)
+        rows: dict[str, pa.Table | StoredRows] = {
+            store: rows.stored()
+            if self.task.stores[store].finds_rows
+            else rows.load(counters.get(store, {}), hashes if lengths.get(store, 0) > few else None)
             for store, rows in self._stored.items()
         }
         shown = {}
@@ -103,7 +107,8 @@ class TaskState:
         return rows, shown
 
     def _is_looked_up(self, store: str) -> bool:
-        return not self.task.stores[store].needs_all and store not in self._any_row
+        operator = self.task.stores[store]
+        return not (operator.needs_all or operator.finds_rows) and store not in self._any_row
 
     def _earlier(self, imported: ImportedStore) -> StoreRows:
         """Rows of a store that an earlier part of the sub-topology keeps."""

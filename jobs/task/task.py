@@ -7,7 +7,7 @@ records taken so far. Pure: chunks of Arrow columns in, Arrow tables out; where 
 affair.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from ...state.compilation.kernel_compilation import interpreted
 from ...state.records.batches import Batch, Chunk
+from ...state.runs.stored_rows import StoredRows
 from ...state.times import NO_TIMESTAMP_MS
 from ..graph.graph import Node, TableTraits
 from ..graph.nodes import RepartitionNode
@@ -178,7 +179,7 @@ class Task:
 
     def resume(
         self,
-        rows: dict[str, pa.Table],
+        rows: Mapping[str, pa.Table | StoredRows],
         counters: dict[str, Counters],
         *,
         imported: dict[str, pa.Table] | None = None,
@@ -193,8 +194,12 @@ class Task:
         shown = dict(imported or {})
         wanted = {name for view in self.views if view.is_replica for name, _ in view.wants}
         for store, operator in self.stores.items():
-            table = rows.get(store)
-            operator.resume(operator.rows_schema().empty_table() if table is None else table, counters.get(store, {}))
+            found = rows.get(store)
+            if isinstance(found, StoredRows):
+                operator.resume_with(found, counters.get(store, {}))
+            else:
+                nothing = operator.rows_schema().empty_table()
+                operator.resume(nothing if found is None else found, counters.get(store, {}))
             node = self.sub_topology.stores[store].name
             if node in wanted:
                 shown[node] = operator.contents()

@@ -18,6 +18,7 @@ from ....state.buffers import only_chunk
 from ....state.records.batches import Batch, Chunk
 from ....state.records.keys import Keys
 from ....state.runs.sorted_runs import NEVER
+from ....state.runs.stored_rows import StoredRows
 from ....state.serdes import Serde
 from ....state.tables.warehouse import WINDOW_KEY
 from ...functions.expressions import Shape
@@ -204,6 +205,9 @@ class StatefulOperator(Operator):
     needs_all = False
     """Any row may be asked for, by whatever record."""
 
+    finds_rows = False
+    """It looks up single rows by their keys when it needs them: a task calls ``resume_with``."""
+
     def found_by(self, rows: pa.Table) -> pa.Array:
         """The serialized key of the records that find each of the durable ``rows``."""
         return self.context.shape.key.encode(only_chunk(rows, "key"))
@@ -219,6 +223,10 @@ class StatefulOperator(Operator):
         """Continue with the live ``rows``, as ``rows_schema`` describes them, and the ``counters`` of the previous
         increment.
         """
+
+    def resume_with(self, stored: StoredRows, counters: Counters) -> None:
+        """As ``resume``, with rows that are found when they are asked for."""
+        self.resume(stored.every.select(self.rows_schema().names), counters)
 
     def begin(self) -> None:
         """All stores and views have been resumed; the first record comes next."""

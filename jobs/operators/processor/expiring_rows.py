@@ -6,13 +6,19 @@ what is in a segment that ended before, which is then not seen all the same.
 """
 
 from abc import abstractmethod
-from heapq import heapify, heappop, heappush
-from typing import NamedTuple
+from functools import cached_property
+from heapq import heappop, heappush
+from typing import ClassVar, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from ....state.buffers import binary_view
 from ...functions.state_stores import StoreBuilder
 from ..base.operator import Counters
+from .placed_rows import PlacedRows
+from .rows_of_store import RowsOfStore
 from .stores import SerializedRows
 from .value_coders import KeyCoder, coder_of
 
@@ -35,22 +41,28 @@ class ExpiringRows(SerializedRows):
     """
 
     def __init__(self, spec: StoreBuilder, keeper: str) -> None:
-        super().__init__()
+        super().__init__(spec.name)
         self.spec, self.keeper, self.place = spec, keeper, f"{keeper}, store {spec.name!r}"
-        self._key, self._value = KeyCoder(spec.key, self.place), coder_of(spec, self.place)
+        self._key, self._coder = KeyCoder(spec.key, self.place), coder_of(spec, self.place)
         self._time_ms = -1
         self._oldest: list[tuple[int, bytes]] = []
-        """A heap of (time, name of a row), for what expires; of rows that are gone already, too."""
+        """A heap of (time, name of a row) of rows that were put, for what expires; of those that are gone, too."""
         self.refused: list[Refused] = []
         """Since somebody took them."""
 
-    @abstractmethod
+    time_at: ClassVar[int]
+    """Where the time by which a row expires begins in its name, counted from the end."""
+
     def _time_of(self, name: bytes) -> int:
-        """By which a row expires."""
+        return int.from_bytes(name[self.time_at :][:8], "big")
 
     @abstractmethod
-    def _name_at(self, place: bytes) -> bytes:
-        """The name of the row at ``place``."""
+    def _place(self, name: bytes) -> bytes:
+        """Bytes by which rows are in order in memory."""
+
+    @abstractmethod
+    def _places(self, names: pa.BinaryArray) -> pa.BinaryArray:
+        """As ``_place``, of all ``names``."""
 
     def _is_refused(self, time_ms: int) -> bool:
         limit_ms = self._time_ms - self.spec.retention_ms
@@ -59,36 +71,86 @@ class ExpiringRows(SerializedRows):
         segment_ms = self.spec.segment_ms
         return time_ms // segment_ms < (limit_ms // segment_ms if limit_ms >= 0 else 0)
 
-    def _add(self, name: bytes) -> None:
-        super()._add(name)
-        heappush(self._oldest, (self._time_of(name), name))
+    def _put(self, name: bytes, value: bytes | None) -> None:
+        if value is not None and self._seen.get(name) is None:
+            heappush(self._oldest, (self._time_of(name), name))
+        super()._put(name, value)
 
     def _expire(self) -> None:
         limit_ms = self._time_ms - self.spec.retention_ms
         while self._oldest and self._oldest[0][0] <= limit_ms:
-            _, name = heappop(self._oldest)
-            if name in self._rows:
-                self._remove(name)
+            self._delete(heappop(self._oldest)[1])
+        if self._stored:
+            for name in self._stored_times.take_until(limit_ms):
+                self._delete(name)
 
-    def _in_order(self) -> list[bytes]:
-        """Names of all rows."""
-        return [self._name_at(place) for place in self._order.between(None, None)]
+    def _delete(self, name: bytes) -> None:
+        """The row, where it is not deleted already."""
+        if self._value(name) is not None:
+            self._put(name, None)
 
-    def _names_around(self, from_ms: int, to_ms: int | None = None) -> list[bytes]:
-        """In order, the names of all rows with times in ``[from_ms, to_ms]`` (None: no bound), and of some around."""
+    @cached_property
+    def _stored_times(self) -> "_StoredTimes":
+        names, _ = self._stored.columns()
+        return _StoredTimes(names, big_endian_at(names, self.time_at))
+
+    @cached_property
+    def _by_place(self) -> PlacedRows:
+        names, values = self._stored.columns()
+        if not self.spec.is_persistent:
+            return self._followed(PlacedRows(names, values, self._places(names), self._place))
+        segments = big_endian_at(names, self.time_at) // self.spec.segment_ms
+        places = pc.binary_join_element_wise(big_endian(segments), names, pa.scalar(b"", pa.binary()))
+        return self._followed(PlacedRows(names, values, places, self._place_in_segment))
+
+    def _place_in_segment(self, name: bytes) -> bytes:
+        return (self._time_of(name) // self.spec.segment_ms).to_bytes(8, "big") + name
+
+    def _in_order(self) -> list[tuple[bytes, bytes]]:
+        """(name, value) of all rows."""
+        return self._by_place.between(None, None, self._seen)
+
+    def _rows_around(self, from_ms: int, to_ms: int | None = None) -> list[tuple[bytes, bytes]]:
+        """In order, the rows with times in ``[from_ms, to_ms]`` (None: no bound), and some around them."""
         unit = self.spec.segment_ms if self.spec.is_persistent else 1
-        first = min(max(from_ms, 0), _LATEST) // unit
-        last = None if to_ms is None else min(max(to_ms + 1, 0), _LATEST) // unit + 1
-        bounds = (None if time is None else time.to_bytes(8, "big") for time in (first, last))
-        return [self._name_at(place) for place in self._order.between(*bounds)]
+        first = (min(max(from_ms, 0), _LATEST) // unit).to_bytes(8, "big")
+        last = None if to_ms is None else (min(max(to_ms + 1, 0), _LATEST) // unit + 1).to_bytes(8, "big")
+        return self._by_place.between(first, last, self._seen)
 
     # --- state -----------------------------------------------------------------------------------------------
 
-    def load(self, rows: pa.Table, counters: Counters) -> None:
-        super().load(rows, counters)
-        self._oldest = [(self._time_of(name), name) for name in self._rows]
-        heapify(self._oldest)
+    def load(self, stored: RowsOfStore, counters: Counters) -> None:
+        super().load(stored, counters)
         self._time_ms = counters.get(f"{self.spec.name}_time_ms", -1)
 
     def counters(self) -> Counters:
         return {f"{self.spec.name}_time_ms": self._time_ms}
+
+
+class _StoredTimes:
+    """Stored rows by the time at which they expire, of which no name is read before."""
+
+    def __init__(self, names: pa.BinaryArray, times: np.ndarray) -> None:
+        order = np.argsort(times, kind="stable")
+        self._names, self._order, self._times, self._taken = names, order, times[order], 0
+
+    def take_until(self, time_ms: int) -> list[bytes]:
+        """Names of the rows with times up to ``time_ms`` that were not taken before."""
+        if self._taken == len(self._times) or self._times[self._taken] > time_ms:
+            return []
+        first, self._taken = self._taken, int(np.searchsorted(self._times, time_ms, "right"))
+        found: list[bytes] = self._names.take(pa.array(self._order[first : self._taken])).to_pylist()
+        return found
+
+
+def big_endian_at(texts: pa.BinaryArray, place: int) -> np.ndarray:
+    """The numbers of eight bytes that begin at ``place`` of each of ``texts``; below 0 it is counted from the end."""
+    view = binary_view(texts)
+    begins = (view.offsets[1:] if place < 0 else view.offsets[:-1]) + place
+    return view.data[begins[:, None] + np.arange(8)].view(">i8").ravel().astype(np.int64)
+
+
+def big_endian(numbers: np.ndarray) -> pa.BinaryArray:
+    """Eight bytes of every number."""
+    data = pa.py_buffer(np.ascontiguousarray(numbers.astype(">i8")))
+    return pa.Array.from_buffers(pa.binary(8), len(numbers), [None, data]).cast(pa.binary())

@@ -18,6 +18,7 @@ from ....state.errors import ConfigError, ReplayError, TaskFailed
 from ....state.records.batches import NO_OFFSET, Batch, Chunk, Drops, Values
 from ....state.records.drop_reasons import DropReason
 from ....state.records.keys import Keys
+from ....state.runs.stored_rows import StoredRows, in_memory
 from ....state.times import NO_TIMESTAMP_MS, Duration, duration_ms
 from ...functions.processor_api import (
     NOT_GIVEN,
@@ -38,6 +39,7 @@ from .opened_stores import Expiring, stores_of
 from .outbox import Outbox, SendingOutbox
 from .process_node import ROWS, ProcessNode
 from .punctuation import WALL_CLOCK, Punctuations, Schedule, Ticks
+from .rows_of_store import RowsOfStore
 from .table_stores import TableValues, Writer
 
 _Row = tuple[str, bytes, bytes | None]
@@ -48,7 +50,7 @@ class Process(SharingOperator):
     """``keys`` codes the keys of what is forwarded. A failure of the processor ends the run, with the record's key."""
 
     row_key = ROWS.row_key
-    needs_all = True
+    finds_rows = True
 
     def __init__(self, context: OperatorContext, node: ProcessNode) -> None:
         super().__init__(context)
@@ -213,9 +215,11 @@ class Process(SharingOperator):
     # --- state -----------------------------------------------------------------------------------------------
 
     def resume(self, rows: pa.Table, counters: Counters) -> None:
-        names = np.asarray(rows["store"].to_pylist(), object)
+        self.resume_with(in_memory(rows, self.row_key, self.found_by), counters)
+
+    def resume_with(self, stored: StoredRows, counters: Counters) -> None:
         for name, store in self._kept().items():
-            store.load(rows.take(pa.array(np.flatnonzero(names == name))), counters)
+            store.load(RowsOfStore(name, stored), counters)
         for replica in self.replicas.values():
             replica.is_known = replica.node.replica_counter in counters
         self.stream_time_ms = counters.get("stream_time_ms", NO_TIMESTAMP_MS)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ....state.errors import ConfigError
 from ....state.times import FOREVER
@@ -14,8 +15,9 @@ from ...functions.expressions import Windowed
 from ...functions.processor_api import NOT_GIVEN
 from ...functions.session_and_versioned_stores import SessionStore
 from ..base.operator import StoreContents
-from .expiring_rows import ExpiringRows, Refused
+from .expiring_rows import ExpiringRows, Refused, big_endian, big_endian_at
 
+_LATEST = 2**63 - 1
 _BOUNDS = 16
 """Bytes of an end and a start."""
 
@@ -23,11 +25,13 @@ _BOUNDS = 16
 class Sessions(ExpiringRows, SessionStore):
     """``keeper``: the processor that keeps its rows, named by key, end and start."""
 
+    time_at = -_BOUNDS
+
     # --- write -----------------------------------------------------------------------------------------------
 
     def put(self, session_key: Windowed, aggregate: Any) -> None:
         name = self._named(session_key)
-        coded = self._value.encode_put(aggregate)
+        coded = self._coder.encode_put(aggregate)
         end_ms = session_key.window_end_ms
         self._time_ms = max(self._time_ms, end_ms)
         limit_ms = self._time_ms - self.spec.retention_ms
@@ -44,29 +48,21 @@ class Sessions(ExpiringRows, SessionStore):
         self._put(name, None)
         self._expire()
 
-    def _time_of(self, name: bytes) -> int:
-        return _parts(name)[2]
-
     def _place(self, name: bytes) -> bytes:
-        """Bytes by which rows are in order: in memory by end, key and start, the latest first; on disk by segment and
-        name.
-        """
+        """By end, key and start, the latest start first."""
         key, start_ms, _ = _parts(name)
-        end = name[-_BOUNDS:-8]
-        if self.spec.is_persistent:
-            return (int.from_bytes(end, "big") // self.spec.segment_ms).to_bytes(8, "big") + name
-        return end + key + (FOREVER - start_ms).to_bytes(8, "big")
+        return name[-_BOUNDS:-8] + key + (FOREVER - start_ms).to_bytes(8, "big")
 
-    def _name_at(self, place: bytes) -> bytes:
-        if self.spec.is_persistent:
-            return place[8:]
-        return _name(place[8:-8], FOREVER - int.from_bytes(place[-8:], "big"), int.from_bytes(place[:8], "big"))
+    def _places(self, names: pa.BinaryArray) -> pa.BinaryArray:
+        ends, keys = pc.binary_slice(names, -_BOUNDS, -8), pc.binary_slice(names, 0, -_BOUNDS)
+        starts = big_endian(FOREVER - big_endian_at(names, -8))
+        return pc.binary_join_element_wise(ends, keys, starts, pa.scalar(b"", pa.binary()))
 
     # --- read ------------------------------------------------------------------------------------------------
 
     def fetch_session(self, key: Any, session_start_ms: int, session_end_ms: int) -> Any:
-        found = self._rows.get(_name(self._key.encode(key), session_start_ms, session_end_ms))
-        return None if found is None else self._value.decode(found)
+        found = self._value(_name(self._key.encode(key), session_start_ms, session_end_ms))
+        return None if found is None else self._coder.decode(found)
 
     def fetch(self, key: Any, last: Any = NOT_GIVEN) -> Iterator[tuple[Windowed, Any]]:
         return self._shown(self._of(key, last))
@@ -74,7 +70,7 @@ class Sessions(ExpiringRows, SessionStore):
     def backward_fetch(self, key: Any, last: Any = NOT_GIVEN) -> Iterator[tuple[Windowed, Any]]:
         return self._shown(self._of(key, last)[::-1])
 
-    def _of(self, key: Any, last: Any) -> list[bytes]:
+    def _of(self, key: Any, last: Any) -> list[tuple[bytes, bytes]]:
         if last is NOT_GIVEN:
             self._key.encode(key)
         return self._between(key, key if last is NOT_GIVEN else last, 0, FOREVER)
@@ -85,7 +81,7 @@ class Sessions(ExpiringRows, SessionStore):
     def backward_find_sessions(self, *bounds: Any) -> Iterator[tuple[Windowed, Any]]:
         return self._shown(self._found(bounds)[::-1])
 
-    def _found(self, bounds: tuple[Any, ...]) -> list[bytes]:
+    def _found(self, bounds: tuple[Any, ...]) -> list[tuple[bytes, bytes]]:
         if len(bounds) not in (2, 3, 4):
             expected = "a key, or two, the earliest end and the latest start; or the earliest and the latest end"
             raise ConfigError(self.place, expected, f"{len(bounds)} arguments", "correct the call")
@@ -97,25 +93,36 @@ class Sessions(ExpiringRows, SessionStore):
                     "use Stores.in_memory_session_store",
                 )
                 raise ConfigError(self.place, "sessions of all keys of an in-memory store", got, next_step)
-            return [name for name in self._names_around(first, second) if first <= _parts(name)[2] <= second]
+            return [row for row in self._rows_around(first, second) if first <= _parts(row[0])[2] <= second]
         if len(keys) == 1:
             self._key.encode(keys[0])
         return self._between(keys[0], keys[-1], first, second)
 
-    def _between(self, first: Any, last: Any, earliest_end_ms: int, latest_start_ms: int) -> list[bytes]:
+    def _between(self, first: Any, last: Any, earliest_end_ms: int, latest_start_ms: int) -> list[tuple[bytes, bytes]]:
         low, high = (None if bound is None else self._key.encode(bound) for bound in (first, last))
+        if low is not None and low == high:
+            return self._of_key(low, earliest_end_ms, latest_start_ms)
         found = []
-        for name in self._names_around(earliest_end_ms):
+        for name, value in self._rows_around(earliest_end_ms):
             key, start_ms, end_ms = _parts(name)
             is_key = (low is None or key >= low) and (high is None or key <= high)
             if is_key and end_ms >= earliest_end_ms and start_ms <= latest_start_ms:
-                found.append(name)
+                found.append((name, value))
         return found
 
-    def _shown(self, names: Iterable[bytes]) -> Iterator[tuple[Windowed, Any]]:
-        rows = [(*_parts(name), self._rows[name]) for name in names]
+    def _of_key(self, key: bytes, earliest_end_ms: int, latest_start_ms: int) -> list[tuple[bytes, bytes]]:
+        """As ``_between`` of one key. Between its rows may be those of longer keys that begin as it does."""
+        earliest_end_ms = min(max(earliest_end_ms, 0), _LATEST)
+        rows = self._by_name.between(_name(key, 0, earliest_end_ms), _name(key, _LATEST, _LATEST), self._seen)
+        size, place = len(key) + _BOUNDS, self._place_in_segment if self.spec.is_persistent else self._place
+        found = [row for row in rows if len(row[0]) == size and _parts(row[0])[1] <= latest_start_ms]
+        return sorted(found, key=lambda row: place(row[0]))
+
+    def _shown(self, rows: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[Windowed, Any]]:
+        parted = ((*_parts(name), value) for name, value in rows)
         return (
-            (Windowed(self._key.decode(key), start, end), self._value.decode(value)) for key, start, end, value in rows
+            (Windowed(self._key.decode(key), start, end), self._coder.decode(value))
+            for key, start, end, value in parted
         )
 
     def _named(self, session_key: Any) -> bytes:
@@ -131,13 +138,13 @@ class Sessions(ExpiringRows, SessionStore):
 
     def contents(self) -> StoreContents:
         """What it shows."""
-        rows = [(*_parts(name), self._rows[name]) for name in self._in_order()]
+        rows = [(*_parts(name), value) for name, value in self._in_order()]
         keys, starts, ends, values = zip(*rows, strict=True) if rows else ((), (), (), ())
         columns = {
             "key": self.spec.key.decode(pa.array(keys, pa.binary())).values,
             "window_start_ms": pa.array(starts, pa.int64()),
             "window_end_ms": pa.array(ends, pa.int64()),
-            **self._value.columns(values),
+            **self._coder.columns(values),
         }
         return StoreContents(self.spec.key, self.spec.value, pa.table(columns), "session")
 

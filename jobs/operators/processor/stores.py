@@ -1,11 +1,12 @@
 """Key-value stores of Python processors (KeyValueStore of Kafka Streams, in memory).
 
-Owns serialized keys and values. Rule: keys are ordered by their unsigned bytes; what is put is serialized at once, so
-that changing an object afterwards changes nothing.
+Owns serialized keys and values. Rule: keys are ordered by their unsigned bytes; what is put is serialized at once, and
+what is read is decoded for each caller, so that changing an object afterwards changes nothing. A stored row is looked
+up when somebody asks for it; only who goes through a range reads all stored rows, as columns.
 """
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -13,95 +14,56 @@ import pyarrow as pa
 from ....state.serdes import Serde
 from ...functions.processor_api import KeyValues, KeyValueStore
 from ..base.operator import Counters, StoreContents
-from .value_coders import KeyCoder, coder_of, prefix_bytes
-
-_BLOCK = 1_024
-
-
-class OrderedKeys:
-    """Keys in order, in blocks of at most ``_BLOCK``, so that a key that comes or goes moves few others."""
-
-    def __init__(self, keys: list[bytes]) -> None:
-        """``keys``: in order, each once."""
-        half = _BLOCK // 2
-        self._blocks = [keys[first : first + half] for first in range(0, len(keys), half)] or [[]]
-        self._lasts = [block[-1] if block else b"" for block in self._blocks]
-        """Of each block; what is after the last of them goes to the last block."""
-
-    def add(self, key: bytes) -> None:
-        """A key that is not there."""
-        number = self._number(key)
-        block = self._blocks[number]
-        block.insert(bisect_left(block, key), key)
-        if len(block) > _BLOCK:
-            self._blocks[number : number + 1] = [block[: _BLOCK // 2], block[_BLOCK // 2 :]]
-            self._lasts.insert(number, b"")
-            self._lasts[number] = self._blocks[number][-1]
-            number += 1
-        self._lasts[number] = self._blocks[number][-1]
-
-    def remove(self, key: bytes) -> None:
-        """A key that is there."""
-        number = self._number(key)
-        block = self._blocks[number]
-        del block[bisect_left(block, key)]
-        if block:
-            self._lasts[number] = block[-1]
-        elif len(self._blocks) > 1:
-            del self._blocks[number], self._lasts[number]
-
-    def between(self, first: bytes | None, last: bytes | None) -> list[bytes]:
-        """Keys from ``first`` to ``last``, both included; None is no bound."""
-        begin = 0 if first is None else self._number(first)
-        end = len(self._blocks) - 1 if last is None else self._number(last)
-        found = []
-        for number in range(begin, end + 1):
-            block = self._blocks[number]
-            low = bisect_left(block, first) if first is not None and number == begin else 0
-            high = bisect_right(block, last) if last is not None and number == end else len(block)
-            found += block[low:high]
-        return found
-
-    def _number(self, key: bytes) -> int:
-        """Of the block where a key is or would be."""
-        return min(bisect_left(self._lasts, key), len(self._blocks) - 1)
+from .placed_rows import PlacedRows
+from .rows_of_store import RowsOfStore
+from .value_coders import KeyCoder, after_prefix, coder_of, prefix_bytes
 
 
 class SerializedRows:
-    """Rows as bytes by name, in order of their places, and which of them changed since they were loaded."""
+    """Rows of ``store`` as bytes by name, those that are stored and over them what was looked up and what changed."""
 
-    def __init__(self) -> None:
-        self._rows: dict[bytes, bytes] = {}
-        self._order = OrderedKeys([])
-        """Places of all rows."""
-        self._durable: set[bytes] = set()
+    def __init__(self, store: str) -> None:
+        self._stored = RowsOfStore(store)
+        self._seen: dict[bytes, bytes | None] = {}
+        """Rows that were looked up or changed; None where there is none."""
         self._changed: set[bytes] = set()
+        self._orders: list[PlacedRows] = []
+        """Those that somebody has asked for, which see all changes."""
 
-    def _place(self, name: bytes) -> bytes:
-        """Bytes by which rows are in order."""
-        return name
+    def _value(self, name: bytes) -> bytes | None:
+        try:
+            return self._seen[name]
+        except KeyError:
+            found = self._seen[name] = self._stored.find(name)
+            return found
 
     def _put(self, name: bytes, value: bytes | None) -> None:
         self._changed.add(name)
-        if value is None:
-            if name in self._rows:
-                self._remove(name)
-            return
-        if name not in self._rows:
-            self._add(name)
-        self._rows[name] = value
+        self._seen[name] = value
+        for order in self._orders:
+            order.note(name, is_there=value is not None)
 
-    def _add(self, name: bytes) -> None:
-        self._order.add(self._place(name))
+    @cached_property
+    def _by_name(self) -> PlacedRows:
+        names, values = self._stored.columns()
+        return self._followed(PlacedRows(names, values, names, _name_as_it_is))
 
-    def _remove(self, name: bytes) -> None:
-        del self._rows[name]
-        self._order.remove(self._place(name))
+    def _followed(self, order: PlacedRows) -> PlacedRows:
+        """``order``, which from now on sees changes."""
+        order.begin((name, self._seen[name]) for name in self._changed)
+        self._orders.append(order)
+        return order
 
-    def load(self, rows: pa.Table, counters: Counters) -> None:
-        """Take back what ``alive`` and ``counters`` gave."""
-        self._rows = dict(zip(rows["key"].to_pylist(), rows["value"].to_pylist(), strict=True))
-        self._order, self._durable = OrderedKeys(sorted(map(self._place, self._rows))), set(self._rows)
+    def expect(self, names: pa.BinaryArray) -> None:
+        """Look up rows at once that are likely to be asked for one by one."""
+        if self._stored:
+            unseen = [name for name in names.to_pylist() if name not in self._seen]
+            found = self._stored.find_all(unseen)
+            self._seen.update((name, found.get(name)) for name in unseen)
+
+    def load(self, stored: RowsOfStore, counters: Counters) -> None:
+        """Continue with what ``alive`` and ``counters`` gave. Called once, before anything else."""
+        self._stored = stored
 
     def counters(self) -> Counters:
         """What ``load`` needs beside the rows."""
@@ -109,36 +71,42 @@ class SerializedRows:
 
     def alive(self, *, only_changed: bool) -> list[tuple[bytes, bytes]]:
         """(name, serialized value), in order of the names; those that changed since ``load``, or all."""
-        names = self._changed & self._rows.keys() if only_changed else self._rows.keys()
-        return [(name, self._rows[name]) for name in sorted(names)]
+        if not only_changed:
+            return self._by_name.between(None, None, self._seen)
+        return [(name, value) for name in sorted(self._changed) if (value := self._seen[name]) is not None]
 
     def clear(self) -> None:
         """Delete all rows."""
-        for name in list(self._rows):
+        for name, _ in self.alive(only_changed=False):
             self._put(name, None)
 
     def gone(self) -> list[bytes]:
         """Names of rows that were there at ``load`` and are not any more, in order."""
-        return sorted(self._durable - self._rows.keys())
+        deleted = [name for name in self._changed if self._seen[name] is None]
+        return sorted(self._stored.find_all(deleted).keys() & set(deleted))
+
+
+def _name_as_it_is(name: bytes) -> bytes:
+    return name
 
 
 class Store(SerializedRows, KeyValueStore):
     """``place``: named in errors."""
 
     def __init__(self, spec: KeyValues, place: str) -> None:
-        super().__init__()
+        super().__init__(spec.name)
         self.name, self.place = spec.name, f"{place}, store {spec.name!r}"
-        self._key, self._value = KeyCoder(spec.key, self.place), coder_of(spec, self.place)
+        self._key, self._coder = KeyCoder(spec.key, self.place), coder_of(spec, self.place)
 
     def get(self, key: Any) -> Any:
-        return self._shown(self._rows.get(self._key.encode(key)))
+        return self._shown(self._value(self._key.encode(key)))
 
     def put(self, key: Any, value: Any) -> None:
-        self._put(self._key.encode(key), self._value.encode_put(value))
+        self._put(self._key.encode(key), self._coder.encode_put(value))
 
     def delete(self, key: Any) -> Any:
         data = self._key.encode(key)
-        before = self._shown(self._rows.get(data))
+        before = self._shown(self._value(data))
         self._put(data, None)
         return before
 
@@ -150,23 +118,25 @@ class Store(SerializedRows, KeyValueStore):
 
     def prefix_scan(self, prefix: Any, serde: Serde) -> Iterator[tuple[Any, Any]]:
         begin = prefix_bytes(prefix, serde, self.place)
-        return self._shown_rows([key for key in self._order.between(begin, None) if key.startswith(begin)])
+        rows = self._by_name.between(begin, after_prefix(begin), self._seen)
+        return self._shown_rows([(key, value) for key, value in rows if key.startswith(begin)])
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._by_name)
 
     def contents(self) -> StoreContents:
         """What it shows, with the times and headers of its values if its kind keeps them."""
-        keys, values = zip(*self.alive(only_changed=False), strict=True) if self._rows else ((), ())
+        rows = self.alive(only_changed=False)
+        keys, values = zip(*rows, strict=True) if rows else ((), ())
         key = self._key.serde.decode(pa.array(keys, pa.binary())).values
-        return StoreContents(self._key.serde, self._value.serde, pa.table({"key": key, **self._value.columns(values)}))
+        return StoreContents(self._key.serde, self._coder.serde, pa.table({"key": key, **self._coder.columns(values)}))
 
-    def _between(self, first: Any, last: Any) -> list[bytes]:
-        return self._order.between(*(None if bound is None else self._key.encode(bound) for bound in (first, last)))
+    def _between(self, first: Any, last: Any) -> list[tuple[bytes, bytes]]:
+        low, high = (None if bound is None else self._key.encode(bound) for bound in (first, last))
+        return self._by_name.between(low, high, self._seen)
 
     def _shown(self, value: bytes | None) -> Any:
-        return None if value is None else self._value.decode(value)
+        return None if value is None else self._coder.decode(value)
 
-    def _shown_rows(self, keys: list[bytes]) -> Iterator[tuple[Any, Any]]:
-        rows = [(key, self._rows[key]) for key in keys]
-        return ((self._key.decode(key), self._value.decode(value)) for key, value in rows)
+    def _shown_rows(self, rows: list[tuple[bytes, bytes]]) -> Iterator[tuple[Any, Any]]:
+        return ((self._key.decode(key), self._coder.decode(value)) for key, value in rows)

@@ -78,6 +78,12 @@ def prefix_bytes(prefix: Any, serde: Serde, place: str) -> bytes:
     return KeyCoder(serde, place).encode(prefix)
 
 
+def after_prefix(prefix: bytes) -> bytes | None:
+    """The first bytes behind all that begin with ``prefix``; None where there are none (Bytes.increment)."""
+    whole = prefix.rstrip(b"\xff")
+    return whole[:-1] + bytes([whole[-1] + 1]) if whole else None
+
+
 class TimestampedCoder(Coder):
     """Values with their times: eight bytes of the time, then those of the value (ValueAndTimestampSerializer)."""
 

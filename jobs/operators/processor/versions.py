@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ....state.buffers import binary_view, only_chunk
 from ....state.errors import ConfigError
 from ....state.records.keys import Keys
 from ....state.stores.versions import LATEST
@@ -20,10 +21,16 @@ from ...graph.store_rows import version_schema
 from ..base.operator import Counters, StoreContents, StoreVersions
 from ..tables import versioned_store_kernel
 from ..tables.versioned_store import VersionedTableStore
-from .expiring_rows import Refused
+from .expiring_rows import Refused, big_endian_at
+from .rows_of_store import RowsOfStore
 from .value_coders import Coder, KeyCoder
 
 _NO_KEY = b""
+_END = 8
+"""Bytes of a version's end, before the value."""
+_SUFFIX = 9
+"""Bytes of a start and a mark, behind the key."""
+_BYTES_MAX = 2**31 - 1
 
 
 class VersionedValues(VersionedKeyValueStore):
@@ -34,9 +41,6 @@ class VersionedValues(VersionedKeyValueStore):
         self._key, self._value = KeyCoder(spec.key, self.place), Coder(spec.value, self.place)
         self._shape = Shape(spec.key, spec.value)
         self._store = self._made()
-        self._durable: dict[bytes, bytes] = {}
-        self._coded: dict[bytes, bytes] | None = None
-        """All rows as bytes, until the next put."""
         self.refused: list[Refused] = []
         """Since somebody took them."""
 
@@ -61,7 +65,6 @@ class VersionedValues(VersionedKeyValueStore):
             rows, False, versions.retention_ms, versions.columns(), versioned_store_kernel.NO_JOURNAL, answers, old
         )
         versions.tidy()
-        self._coded = None
         if answers[0] == versioned_store_kernel.NOT_PUT:
             limit_ms = observed_ms - versions.retention_ms
             self.refused.append(Refused(timestamp_ms, timestamp_ms, observed_ms, limit_ms))
@@ -81,20 +84,17 @@ class VersionedValues(VersionedKeyValueStore):
 
     # --- state -----------------------------------------------------------------------------------------------
 
-    def load(self, rows: pa.Table, counters: Counters) -> None:
-        """Take back what ``alive`` and ``counters`` gave."""
-        self._coded = None
-        self._durable = dict(zip(rows["key"].to_pylist(), rows["value"].to_pylist(), strict=True))
-        names, values = list(self._durable), list(self._durable.values())
-        ends = [int.from_bytes(value[:8], "big") for value in values]
-        keys = self.spec.key.decode(pa.array([name[:-9] for name in names], pa.binary())).values
-        coded = pa.array([value[9:] if value[8] else None for value in values], pa.binary())
+    def load(self, stored: RowsOfStore, counters: Counters) -> None:
+        """Continue with what ``alive`` and ``counters`` gave. All rows are taken, as columns."""
+        names, coded = stored.columns()
+        ends, is_mark, has_value = big_endian_at(coded, 0), _byte_at(names, -1), _byte_at(coded, _END)
+        values = pc.binary_slice(coded, _END + 1, _BYTES_MAX)
         columns = [
-            keys,
-            pa.array([int.from_bytes(name[-9:-1], "big") for name in names], pa.int64()),
-            pa.array([None if end == LATEST else end for end in ends], pa.int64()),
-            self.spec.value.decode(coded).values,
-            pa.array([bool(name[-1]) for name in names], pa.bool_()),
+            self.spec.key.decode(pc.binary_slice(names, 0, -_SUFFIX)).values,
+            big_endian_at(names, -_SUFFIX),
+            pa.array(ends, mask=ends == LATEST),
+            self.spec.value.decode(pc.if_else(pa.array(has_value), values, pa.scalar(None, pa.binary()))).values,
+            pa.array(is_mark),
         ]
         self._store = self._made()
         table = pa.table(columns, schema=version_schema(self._shape))
@@ -105,30 +105,28 @@ class VersionedValues(VersionedKeyValueStore):
 
     def alive(self, *, only_changed: bool) -> list[tuple[bytes, bytes]]:
         """(name, serialized version), in order of the names; those that changed since ``load``, or all."""
-        rows = self._rows().items()
-        return sorted((name, row) for name, row in rows if not only_changed or self._durable.get(name) != row)
+        rows = self._changes(is_gone=False) if only_changed else self._store.rows()
+        values = self.spec.value.encode(only_chunk(rows, "value")).to_pylist()
+        ends = ((LATEST if end is None else end).to_bytes(8, "big") for end in rows["valid_to_ms"].to_pylist())
+        coded = (end + (b"\0" if value is None else b"\1" + value) for end, value in zip(ends, values, strict=True))
+        return sorted(zip(self._names(rows), coded, strict=True))
 
     def gone(self) -> list[bytes]:
-        """Names of rows that were there at ``load`` and are not any more."""
-        return sorted(self._durable.keys() - self._rows().keys())
+        """Names of rows that were there at ``load`` and are not any more, in order."""
+        return sorted(self._names(self._changes(is_gone=True)))
 
-    def _rows(self) -> dict[bytes, bytes]:
-        """By key, start and whether it is a mark: end, whether there is a value, and the value."""
-        if self._coded is not None:
-            return self._coded
-        table = self._store.rows()
-        keys = self.spec.key.encode(table["key"].combine_chunks()).to_pylist()
-        values = self.spec.value.encode(table["value"].combine_chunks()).to_pylist()
-        starts, ends = table["valid_from_ms"].to_pylist(), table["valid_to_ms"].to_pylist()
-        found = {}
-        for key, start, end, value, is_mark in zip(
-            keys, starts, ends, values, table["is_mark"].to_pylist(), strict=True
-        ):
-            name = (key or _NO_KEY) + start.to_bytes(8, "big") + bytes([is_mark])
-            until = (LATEST if end is None else end).to_bytes(8, "big")
-            found[name] = until + (b"\0" if value is None else b"\1" + value)
-        self._coded = found
-        return found
+    def _changes(self, *, is_gone: bool) -> pa.Table:
+        changes = self._store.changes()
+        return changes.filter(pc.equal(changes["deleted"], is_gone))
+
+    def _names(self, rows: pa.Table) -> list[bytes]:
+        """Key, start and whether it is a mark, of every row."""
+        keys = self.spec.key.encode(only_chunk(rows, "key")).to_pylist()
+        starts, marks = rows["valid_from_ms"].to_pylist(), rows["is_mark"].to_pylist()
+        return [
+            (key or _NO_KEY) + start.to_bytes(8, "big") + bytes([is_mark])
+            for key, start, is_mark in zip(keys, starts, marks, strict=True)
+        ]
 
     def contents(self) -> StoreContents:
         """The latest versions, and all."""
@@ -137,3 +135,10 @@ class VersionedValues(VersionedKeyValueStore):
         columns = {"key": latest["key"], "value": latest["value"], "record_time_ms": latest["valid_from_ms"]}
         versions = StoreVersions(rows, self.spec.retention_ms, self._store.versions.observed_ms)
         return StoreContents(self.spec.key, self.spec.value, pa.table(columns), versions=versions)
+
+
+def _byte_at(texts: pa.BinaryArray, place: int) -> np.ndarray:
+    """Whether the byte at ``place`` of each of ``texts`` is not 0; below 0 it is counted from the end."""
+    view = binary_view(texts)
+    begins = view.offsets[1:] if place < 0 else view.offsets[:-1]
+    return view.data[begins + place] != 0

@@ -3,19 +3,22 @@
 Owns serialized keys with their window's start. Rule: a window expires by its start (expiring_rows.py).
 """
 
-from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ....state.errors import ConfigError
 from ...functions.expressions import Windowed
 from ...functions.state_stores import StoreBuilder, WindowStore
 from ..base.operator import Counters, StoreContents
 from .expiring_rows import ExpiringRows, Refused
+from .rows_of_store import RowsOfStore
 
 _SEQUENCES = 0x7FFF_FFFF
+_LATEST = 2**63 - 1
+_NAME_BYTES_MAX = 2**31 - 1
 _SUFFIX = 12
 """Bytes of a start and a sequence number."""
 
@@ -23,11 +26,11 @@ _SUFFIX = 12
 class Windows(ExpiringRows, WindowStore):
     """``keeper``: the processor that keeps its rows, named by key, start and sequence number."""
 
+    time_at = -_SUFFIX
+
     def __init__(self, spec: StoreBuilder, keeper: str) -> None:
         super().__init__(spec, keeper)
         self._sequence = 0
-        self._starts: dict[bytes, list[tuple[int, int]]] = {}
-        """(start, sequence number) of each key, in order."""
 
     # --- write -----------------------------------------------------------------------------------------------
 
@@ -36,7 +39,7 @@ class Windows(ExpiringRows, WindowStore):
         if window_start_ms < 0:
             raise ConfigError(self.place, "a window's start of 0 ms or more", f"{window_start_ms} ms", "correct it")
         keeps, spec = self.spec.retain_duplicates, self.spec
-        coded = self._value.encode_put(value)
+        coded = self._coder.encode_put(value)
         if coded is None and keeps and spec.is_persistent:
             return
         self._time_ms = max(self._time_ms, window_start_ms)
@@ -50,34 +53,16 @@ class Windows(ExpiringRows, WindowStore):
             self._put(_name(data, window_start_ms, self._sequence), coded)
         self._expire()
 
-    def _add(self, name: bytes) -> None:
-        super()._add(name)
-        key, start_ms, sequence = _parts(name)
-        insort(self._starts.setdefault(key, []), (start_ms, sequence))
-
-    def _remove(self, name: bytes) -> None:
-        super()._remove(name)
-        key, start_ms, sequence = _parts(name)
-        starts = self._starts[key]
-        del starts[bisect_left(starts, (start_ms, sequence))]
-        if not starts:
-            del self._starts[key]
-
-    def _time_of(self, name: bytes) -> int:
-        return _parts(name)[1]
-
     def _place(self, name: bytes) -> bytes:
-        key, start_ms, sequence = _parts(name)
-        if self.spec.is_persistent:
-            return (start_ms // self.spec.segment_ms).to_bytes(8, "big") + name
-        suffix = sequence.to_bytes(4, "big") if self.spec.retain_duplicates else b""
-        return start_ms.to_bytes(8, "big") + key + suffix
+        """By start and key, and where a key and start may be there twice by the sequence number."""
+        suffix = name[-4:] if self.spec.retain_duplicates else b""
+        return name[-_SUFFIX:-4] + name[:-_SUFFIX] + suffix
 
-    def _name_at(self, place: bytes) -> bytes:
-        if self.spec.is_persistent:
-            return place[8:]
-        start, rest = place[:8], place[8:]
-        return rest[:-4] + start + rest[-4:] if self.spec.retain_duplicates else rest + start + bytes(4)
+    def _places(self, names: pa.BinaryArray) -> pa.BinaryArray:
+        parts = [pc.binary_slice(names, -_SUFFIX, -4), pc.binary_slice(names, 0, -_SUFFIX)]
+        if self.spec.retain_duplicates:
+            parts.append(pc.binary_slice(names, -4, _NAME_BYTES_MAX))
+        return pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.binary()))
 
     # --- read ------------------------------------------------------------------------------------------------
 
@@ -85,8 +70,8 @@ class Windows(ExpiringRows, WindowStore):
         data = self._key.encode(key)
         if time_ms < 0 or (self.spec.retain_duplicates and not self.spec.is_persistent):
             return None
-        found = self._rows.get(_name(data, time_ms, self._sequence))
-        return None if found is None else self._value.decode(found)
+        found = self._value(_name(data, time_ms, self._sequence))
+        return None if found is None else self._coder.decode(found)
 
     def fetch_range(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[int, Any]]:
         return self._of_key(self._between(key, from_ms, to_ms))
@@ -112,41 +97,40 @@ class Windows(ExpiringRows, WindowStore):
     def backward_all(self) -> Iterator[tuple[Windowed, Any]]:
         return self._windowed(self._in_order()[::-1])
 
-    def _between(self, key: Any, from_ms: int, to_ms: int) -> list[bytes]:
-        data = self._key.encode(key)
-        starts = self._starts.get(data, [])
-        found = starts[bisect_left(starts, (from_ms, 0)) : bisect_right(starts, (to_ms, _SEQUENCES))]
-        return [_name(data, *one) for one in found]
+    def _between(self, key: Any, from_ms: int, to_ms: int) -> list[tuple[bytes, bytes]]:
+        """Of one key. Between them may be rows of longer keys that begin as it does."""
+        data, from_ms, to_ms = self._key.encode(key), max(from_ms, 0), min(to_ms, _LATEST)
+        if to_ms < from_ms:
+            return []
+        rows = self._by_name.between(_name(data, from_ms, 0), _name(data, to_ms, _SEQUENCES), self._seen)
+        size = len(data) + _SUFFIX
+        return [row for row in rows if len(row[0]) == size and from_ms <= _parts(row[0])[1] <= to_ms]
 
-    def _of_keys(self, first: Any, last: Any, from_ms: int, to_ms: int) -> list[bytes]:
+    def _of_keys(self, first: Any, last: Any, from_ms: int, to_ms: int) -> list[tuple[bytes, bytes]]:
         low, high = (None if bound is None else self._key.encode(bound) for bound in (first, last))
         found = []
-        for name in self._names_around(from_ms, to_ms):
+        for name, value in self._rows_around(from_ms, to_ms):
             key, start_ms, _ = _parts(name)
             is_key = (low is None or key >= low) and (high is None or key <= high)
             if is_key and from_ms <= start_ms <= to_ms:
-                found.append(name)
+                found.append((name, value))
         return found
 
-    def _of_key(self, names: Iterable[bytes]) -> Iterator[tuple[int, Any]]:
-        rows = [(_parts(name)[1], self._rows[name]) for name in names]
-        return ((start_ms, self._value.decode(value)) for start_ms, value in rows)
+    def _of_key(self, rows: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[int, Any]]:
+        return ((_parts(name)[1], self._coder.decode(value)) for name, value in rows)
 
-    def _windowed(self, names: Iterable[bytes]) -> Iterator[tuple[Windowed, Any]]:
-        rows = [(*_parts(name), self._rows[name]) for name in names]
+    def _windowed(self, rows: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[Windowed, Any]]:
         size_ms = self.spec.window_size_ms
+        parted = ((*_parts(name), value) for name, value in rows)
         return (
-            (Windowed(self._key.decode(key), start_ms, start_ms + size_ms), self._value.decode(value))
-            for key, start_ms, _, value in rows
+            (Windowed(self._key.decode(key), start_ms, start_ms + size_ms), self._coder.decode(value))
+            for key, start_ms, _, value in parted
         )
 
     # --- state -----------------------------------------------------------------------------------------------
 
-    def load(self, rows: pa.Table, counters: Counters) -> None:
-        super().load(rows, counters)
-        for name in sorted(self._rows):
-            key, start_ms, sequence = _parts(name)
-            insort(self._starts.setdefault(key, []), (start_ms, sequence))
+    def load(self, stored: RowsOfStore, counters: Counters) -> None:
+        super().load(stored, counters)
         self._sequence = counters.get(f"{self.spec.name}_sequence", 0)
 
     def counters(self) -> Counters:
@@ -154,14 +138,15 @@ class Windows(ExpiringRows, WindowStore):
 
     def contents(self) -> StoreContents:
         """What it shows."""
-        names = self._in_order()
+        rows = self._in_order()
+        names = [name for name, _ in rows]
         key, starts = [_parts(name)[0] for name in names], [_parts(name)[1] for name in names]
         ends = [start + self.spec.window_size_ms for start in starts]
         columns = {
             "key": self.spec.key.decode(pa.array(key, pa.binary())).values,
             "window_start_ms": pa.array(starts, pa.int64()),
             "window_end_ms": pa.array(ends, pa.int64()),
-            **self._value.columns([self._rows[name] for name in names]),
+            **self._coder.columns([value for _, value in rows]),
         }
         return StoreContents(self.spec.key, self.spec.value, pa.table(columns), "time")
 

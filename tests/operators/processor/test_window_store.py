@@ -1,6 +1,5 @@
 """Window and timestamped stores of processors beyond what scenarios say: increments, refusals, what a driver shows."""
 
-import pyarrow as pa
 import pytest
 
 from kstreams_replay.jobs.functions.expressions import Windowed
@@ -10,6 +9,7 @@ from kstreams_replay.jobs.operators.processor.window_store import Windows
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import StreamsBuilder
 from kstreams_replay.state.errors import ConfigError, TaskFailed
+from tests.operators.processor.stored import stored_rows
 from tests.topology.streams import LONG, LONGS, STRING
 
 IN_MEMORY, PERSISTENT = Stores.in_memory_window_store, Stores.persistent_window_store
@@ -21,10 +21,8 @@ def windows(open_store=IN_MEMORY, **options) -> Windows:
 
 def saved(store: Windows) -> Windows:
     """The same in a new increment."""
-    names, values = zip(*store.alive(only_changed=False), strict=True)
-    rows = pa.table({"key": pa.array(names, pa.binary()), "value": pa.array(values, pa.binary())})
     again = Windows(store.spec, "here")
-    again.load(rows, store.counters())
+    again.load(stored_rows("w", store.alive(only_changed=False)), store.counters())
     return again
 
 
