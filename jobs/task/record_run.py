@@ -85,6 +85,9 @@ class RecordRun(ChunkRun):
         row_of = np.zeros(len(self.chunk.offset), np.int64)
         for number, batch in enumerate(batches.values()):
             source_of[batch.cause], row_of[batch.cause] = number, np.arange(len(batch))
+        for operator in self._sharing.values():
+            for batch in batches.values():
+                operator.expect(batch)
         try:
             for cause, (source, row) in enumerate(zip(source_of.tolist(), row_of.tolist(), strict=True)):
                 if source >= 0:

@@ -330,6 +330,9 @@ class SharingOperator(StatefulOperator):
     def connect(self, owners: Mapping[str, Operator]) -> None:
         """Use the stores of ``owners``, operators by node. Called once, before ``resume``."""
 
+    def expect(self, batch: Batch) -> None:
+        """Records with the keys of ``batch`` come to the task next, one by one, perhaps to this node."""
+
     @abstractmethod
     def next_due_ms(self, *, is_tick: bool) -> int | None:
         """When its next timer fires: a stream time in ms, or with ``is_tick`` a tick of the wall clock; None: never."""

@@ -40,6 +40,7 @@ from .outbox import Outbox, SendingOutbox
 from .process_node import ROWS, ProcessNode
 from .punctuation import WALL_CLOCK, Punctuations, Schedule, Ticks
 from .rows_of_store import RowsOfStore
+from .stores import Store
 from .table_stores import TableValues, Writer
 
 _Row = tuple[str, bytes, bytes | None]
@@ -89,7 +90,17 @@ class Process(SharingOperator):
             assert isinstance(view, GlobalStoreView), f"{store} is no global store"
             self.replicas[store], self.stores[store] = view, view.shown(self.node.name)
 
+    def expect(self, batch: Batch) -> None:
+        stores = [store for store in self._kept().values() if isinstance(store, Store) and store.has_stored]
+        of_keys = [store for store in stores if store.key == batch.keys.serde]
+        if of_keys and batch.window_start_ms is None:
+            names = batch.keys.take(np.unique(batch.key[batch.key >= 0]))
+            for store in of_keys:
+                store.expect(names)
+
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
+        if self.links is None:
+            self.expect(batch)
         records = records_of(self.context, batch)
         metadata = metadata_of(batch, chunk)
         outbox = self._open(batch, chunk)

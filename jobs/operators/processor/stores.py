@@ -56,10 +56,14 @@ class SerializedRows:
 
     def expect(self, names: pa.BinaryArray) -> None:
         """Look up rows at once that are likely to be asked for one by one."""
-        if self._stored:
-            unseen = [name for name in names.to_pylist() if name not in self._seen]
-            found = self._stored.find_all(unseen)
-            self._seen.update((name, found.get(name)) for name in unseen)
+        unseen = [name for name in names.to_pylist() if name not in self._seen]
+        found = self._stored.find_all(unseen)
+        self._seen.update((name, found.get(name)) for name in unseen)
+
+    @property
+    def has_stored(self) -> bool:
+        """Whether rows are stored, so that to ``expect`` some spares time."""
+        return bool(self._stored)
 
     def load(self, stored: RowsOfStore, counters: Counters) -> None:
         """Continue with what ``alive`` and ``counters`` gave. Called once, before anything else."""
@@ -91,12 +95,17 @@ def _name_as_it_is(name: bytes) -> bytes:
 
 
 class Store(SerializedRows, KeyValueStore):
-    """``place``: named in errors."""
+    """``place``: named in errors. Rows are named by their serialized keys."""
 
     def __init__(self, spec: KeyValues, place: str) -> None:
         super().__init__(spec.name)
         self.name, self.place = spec.name, f"{place}, store {spec.name!r}"
         self._key, self._coder = KeyCoder(spec.key, self.place), coder_of(spec, self.place)
+
+    @property
+    def key(self) -> Serde:
+        """Of its keys."""
+        return self._key.serde
 
     def get(self, key: Any) -> Any:
         return self._shown(self._value(self._key.encode(key)))

@@ -43,9 +43,7 @@ def value_writer(kind: pa.DataType) -> Write:
 def value_reader(kind: pa.DataType) -> Read:
     """The Python value of the bytes of a text."""
     parse_float = Decimal if _has_decimal(kind) else float
-    decode = json.JSONDecoder(
-        object_pairs_hook=_each_once, parse_constant=_refuse, parse_float=parse_float
-    ).raw_decode
+    decode = json.JSONDecoder(object_pairs_hook=_each_once, parse_constant=_refuse, parse_float=parse_float).raw_decode
     read = _reader(kind)
 
     def read_value(data: bytes) -> Any:
