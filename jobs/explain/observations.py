@@ -86,9 +86,10 @@ class NodeObservation(Observation):
 
 def shown_by(operator: StatefulOperator) -> Rows:
     """What a processor's own stores show; nothing of other operators."""
+    inner = ((name, store.contents()) for name, store in operator.inner_stores().items())
     return [
         {"store": name, "window": contents.window, **row}
-        for name, contents in operator.inner_contents().items()
+        for name, contents in inner
         for row in _readable_rows(contents)
     ]
 

@@ -7,7 +7,7 @@ where here an error names the method that reads it).
 from abc import abstractmethod
 from collections.abc import Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +20,13 @@ from ..functions.expressions import Shape
 from ..functions.processor_api import AggregationWithHeaders, ValueAndTimestamp, ValueTimestampHeaders
 from ..graph.graph import Node
 from ..graph.nodes import GlobalTableNode
-from ..operators.base.operator import StoreContents, StoreVersions
+from ..operators.base.operator import InnerStore, StoreContents, StoreVersions
 from ..operators.tables.key_value_view import OBSERVED
 from ..task.decoding import Decoder
 from ..task.task import Task
 from ..topology.topology import Topology
-from .state_stores import Shown
+from .driver_inputs import encoded
+from .state_stores import Looks, Shown
 from .store_edits import StoreEdit
 from .store_view import StoreView, VersionedStoreView
 from .written_stores import DriverKeyValueStore, DriverSessionStore, DriverVersionedStore, DriverWindowStore
@@ -64,6 +65,8 @@ class GlobalStores:
         nodes = topology.graph.nodes.values()
         self.nodes = {node.store: node for node in nodes if isinstance(node, GlobalTableNode)}
         self._rows: dict[str, list[tuple[pa.Table, np.ndarray]]] = {node.topic: [] for node in self.nodes.values()}
+        self._made: dict[str, tuple[Any, int]] = {}
+        """Of global stores: the replica, and of how many parts of the topic it is made."""
 
     def add(self, landed: Mapping[str, tuple[pa.Table, np.ndarray]]) -> None:
         """Rows of topics, and their arrivals."""
@@ -72,26 +75,38 @@ class GlobalStores:
 
     def forget_after(self, arrival: int) -> None:
         """Records of later arrivals did not come."""
+        self._made.clear()
         for topic, parts in self._rows.items():
             self._rows[topic] = [(rows.filter(pa.array(at <= arrival)), at[at <= arrival]) for rows, at in parts]
+
+    def made(self, store: str) -> InnerStore | None:
+        """What the processor of a global store has made of its topic's records; None of a global table."""
+        node = self.nodes[store]
+        if not node.made_by:
+            return None
+        parts = self._rows[node.topic]
+        replica, taken = self._made.get(store) or (node.found_at(node.made_by)(node), 0)
+        for rows, _ in parts[taken:]:
+            batch, is_read = _decoded(node, rows)
+            replica.take(_records(batch.take(np.flatnonzero(is_read))))
+        self._made[store] = replica, len(parts)
+        found: InnerStore = replica.store
+        return found
 
     def contents(self, store: str) -> StoreContents:
         """A record replaces what its key had, whatever its time; null deletes it, a null key is passed over
         (GlobalStateUpdateTask). Of a global store: what its processor makes of all records.
         """
-        node = self.nodes[store]
-        parts = [rows for rows, _ in self._rows[node.topic]]
+        made, node = self.made(store), self.nodes[store]
+        if made is not None:
+            return made.contents()
         key, value = node.shape.key, node.shape.value
         columns = {"key": key.arrow_type, "value": value.arrow_type, "record_time_ms": pa.int64()}
-        nothing = pa.schema(list(columns.items())).empty_table()
+        parts = [rows for rows, _ in self._rows[node.topic]]
         if not parts:
-            return node.found_at(node.made_by)(node, nothing) if node.made_by else StoreContents(key, value, nothing)
-        table = pa.concat_tables(parts, promote_options="default").combine_chunks()
-        batch, bad, _ = Decoder().decode(node, table, np.arange(len(table)))
-        rows = np.flatnonzero(~bad & (batch.time_ms >= 0) & ((batch.key >= 0) | bool(node.made_by)))
-        if node.made_by:
-            made: StoreContents = node.found_at(node.made_by)(node, _records(batch.take(rows)))
-            return made
+            return StoreContents(key, value, pa.schema(list(columns.items())).empty_table())
+        batch, is_read = _decoded(node, pa.concat_tables(parts, promote_options="default"))
+        rows = np.flatnonzero(is_read & (batch.key >= 0))
         last = dict(zip(batch.key[rows].tolist(), rows.tolist(), strict=True))
         kept = np.array([row for row in last.values() if batch.valid[row]], np.int64)
         shown = [
@@ -102,11 +117,20 @@ class GlobalStores:
         return StoreContents(key, value, pa.table(shown, names=list(columns)))
 
 
+def _decoded(node: GlobalTableNode, rows: pa.Table) -> tuple[Batch, np.ndarray]:
+    """Records of a global table's topic, and which of them can be read and have a time."""
+    rows = rows.combine_chunks()
+    batch, bad, _ = Decoder().decode(node, rows, np.arange(len(rows)))
+    return batch, ~bad & (batch.time_ms >= 0)
+
+
 class StoreReader(Hinting):
     """The part of a test driver that reads and writes stores."""
 
     topology: Topology
     _globals: GlobalStores
+    _shown: dict[str, StoreContents]
+    """By store, what was read since records were played last."""
 
     @abstractmethod
     def run(self) -> None:
@@ -141,54 +165,54 @@ class StoreReader(Hinting):
         Example: ``driver.get_key_value_store("counts").get("ann")``.
         """
         self._check(name, _KEY_VALUE)
-        return DriverKeyValueStore(name, partial(self._now, name), edit=self._edit)
+        return DriverKeyValueStore(name, self._looks(name), edit=self._edit)
 
     def get_timestamped_key_value_store(self, name: str) -> DriverKeyValueStore:
         """As ``get_key_value_store``, with ``ValueAndTimestamp`` values. Raises ConfigError also for a store that knows
         no times, such as a processor's key-value store.
         """
         self._check(name, _KEY_VALUE, needs_times=True)
-        return DriverKeyValueStore(name, partial(self._now, name), ValueAndTimestamp, edit=self._edit)
+        return DriverKeyValueStore(name, self._looks(name), ValueAndTimestamp, edit=self._edit)
 
     def get_timestamped_key_value_store_with_headers(self, name: str) -> DriverKeyValueStore:
         """As ``get_key_value_store``, with ``ValueTimestampHeaders`` values. Raises ConfigError also for a store that
         keeps no headers, such as a table's.
         """
         self._check(name, _KEY_VALUE, needs_times=True, needs_headers=True)
-        return DriverKeyValueStore(name, partial(self._now, name), ValueTimestampHeaders, edit=self._edit)
+        return DriverKeyValueStore(name, self._looks(name), ValueTimestampHeaders, edit=self._edit)
 
     def get_window_store(self, name: str) -> DriverWindowStore:
         """Values by key and window of a windowed aggregate (Kafka's getWindowStore). Raises ConfigError for another
         store's name. Example: ``driver.get_window_store("hourly").fetch("ann", 0, 3_600_000)``.
         """
         self._check(name, _WINDOW)
-        return DriverWindowStore(name, partial(self._now, name), edit=self._edit)
+        return DriverWindowStore(name, self._looks(name), edit=self._edit)
 
     def get_timestamped_window_store(self, name: str) -> DriverWindowStore:
         """As ``get_window_store``, with ``ValueAndTimestamp`` values."""
         self._check(name, _WINDOW, needs_times=True)
-        return DriverWindowStore(name, partial(self._now, name), ValueAndTimestamp, edit=self._edit)
+        return DriverWindowStore(name, self._looks(name), ValueAndTimestamp, edit=self._edit)
 
     def get_timestamped_window_store_with_headers(self, name: str) -> DriverWindowStore:
         """As ``get_window_store``, with ``ValueTimestampHeaders`` values. Raises ConfigError also for a store that
         keeps no headers, such as an aggregate's.
         """
         self._check(name, _WINDOW, needs_times=True, needs_headers=True)
-        return DriverWindowStore(name, partial(self._now, name), ValueTimestampHeaders, edit=self._edit)
+        return DriverWindowStore(name, self._looks(name), ValueTimestampHeaders, edit=self._edit)
 
     def get_session_store(self, name: str) -> DriverSessionStore:
         """Aggregates by key and session (Kafka's getSessionStore). Raises ConfigError for another store's name.
         Example: ``driver.get_session_store("visits").find_sessions("ann", 0, 60_000)``.
         """
         self._check(name, _SESSION)
-        return DriverSessionStore(name, partial(self._now, name), edit=self._edit)
+        return DriverSessionStore(name, self._looks(name), edit=self._edit)
 
     def get_session_store_with_headers(self, name: str) -> DriverSessionStore:
         """As ``get_session_store``, with ``AggregationWithHeaders`` values. Raises ConfigError also for a store that
         keeps no headers, such as an aggregate's.
         """
         self._check(name, _SESSION, needs_headers=True)
-        return DriverSessionStore(name, partial(self._now, name), AggregationWithHeaders, edit=self._edit)
+        return DriverSessionStore(name, self._looks(name), AggregationWithHeaders, edit=self._edit)
 
     def get_versioned_key_value_store(self, name: str) -> DriverVersionedStore:
         """Versions by key and time (Kafka's getVersionedKeyValueStore). Raises ConfigError for another store's name.
@@ -206,14 +230,17 @@ class StoreReader(Hinting):
         found: dict[str, StateStore] = {}
         for name, kind in kinds.items():
             if kind.name == _KEY_VALUE:
-                found[name] = DriverKeyValueStore(name, partial(self._now, name), kind.shown, edit=self._edit)
+                found[name] = DriverKeyValueStore(name, self._looks(name), kind.shown, edit=self._edit)
             elif kind.name == _WINDOW:
-                found[name] = DriverWindowStore(name, partial(self._now, name), kind.shown, edit=self._edit)
+                found[name] = DriverWindowStore(name, self._looks(name), kind.shown, edit=self._edit)
             elif kind.name == _SESSION:
-                found[name] = DriverSessionStore(name, partial(self._now, name), kind.shown, edit=self._edit)
+                found[name] = DriverSessionStore(name, self._looks(name), kind.shown, edit=self._edit)
             elif kind.name == _VERSIONED:
                 found[name] = DriverVersionedStore(name, partial(self._versions, name), edit=self._edit)
         return found
+
+    def _looks(self, name: str) -> Looks:
+        return Looks(partial(self._now, name), partial(self._of_key, name))
 
     # --- finding ---------------------------------------------------------------------------------------------
 
@@ -233,15 +260,16 @@ class StoreReader(Hinting):
         raise ConfigError(method, expected, got, f"read it by {reader}({name!r})")
 
     def _names(self) -> list[str]:
-        own = [name for task in self._tasks for name in task.stores if not task.stores[name].inner_contents()]
-        inner = [name for task in self._tasks for one in task.stores.values() for name in one.inner_contents()]
+        own = [name for task in self._tasks for name in task.stores if not task.stores[name].inner_stores()]
+        inner = [name for task in self._tasks for one in task.stores.values() for name in one.inner_stores()]
         return [*own, *inner, *self._globals.nodes]
 
     def _kind(self, name: str) -> _Kind:
         if name in self._globals.nodes:
             return _Kind(_KEY_VALUE, "record_time_ms" in self._contents(name).rows.column_names)
-        inner = self._inner(name)
-        if inner is not None:
+        store = self._inner(name)
+        if store is not None:
+            inner = store.contents_of(b"")
             known = inner.rows.column_names
             if inner.versions is not None:
                 return _Kind(_VERSIONED, knows_times=True)
@@ -255,9 +283,9 @@ class StoreReader(Hinting):
             return _Kind(None)
         return _Kind(_KIND_OF_WINDOW[node.shape.window], knows_times=node.shape.window != "session")
 
-    def _inner(self, name: str) -> StoreContents | None:
-        found = (one.inner_contents().get(name) for task in self._tasks for one in task.stores.values())
-        return next((contents for contents in found if contents is not None), None)
+    def _inner(self, name: str) -> InnerStore | None:
+        stores = (one.inner_stores().get(name) for task in self._tasks for one in task.stores.values())
+        return next((store for store in stores if store is not None), None)
 
     def _now(self, name: str) -> StoreContents:
         self._check_open()
@@ -265,12 +293,29 @@ class StoreReader(Hinting):
         with tiers.running():
             return self._contents(name)
 
+    def _of_key(self, name: str, key: Any) -> StoreContents | None:
+        """What the store shows of one key, where it finds that without its other rows."""
+        self._check_open()
+        self.run()
+        with tiers.running():
+            store = self._globals.made(name) if name in self._globals.nodes else self._inner(name)
+            if store is None:
+                return None
+            (data,) = encoded(store.key, [key])
+            assert data is not None, "nobody asks for a null key"
+            return store.contents_of(data)
+
     def _contents(self, name: str) -> StoreContents:
+        if name not in self._shown:
+            self._shown[name] = self._read(name)
+        return self._shown[name]
+
+    def _read(self, name: str) -> StoreContents:
         if name in self._globals.nodes:
             return self._globals.contents(name)
         inner = self._inner(name)
         if inner is not None:
-            return inner
+            return inner.contents()
         for task in self._tasks:
             if name in task.stores:
                 return _shown(name, task.sub_topology.stores[name], task.stores[name].contents())
@@ -286,8 +331,9 @@ class StoreReader(Hinting):
 
     def _version_view(self, name: str) -> VersionedStoreView | None:
         """None of a store without versions."""
-        inner = self._inner(name)
-        if inner is not None:
+        store = self._inner(name)
+        if store is not None:
+            inner = self._contents(name)
             shape = Shape(inner.key, inner.value)
             return None if inner.versions is None else VersionedStoreView(name, shape, inner.versions)
         task = next((task for task in self._tasks if name in task.stores), None)

@@ -7,6 +7,7 @@ Bounds are inclusive; a key bound of None is none. What a test may write has job
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple, overload
 
 import pyarrow as pa
@@ -47,15 +48,26 @@ _BESIDE: dict[Shown, tuple[str, ...]] = {
 """Columns that are shown with a value."""
 
 
-class _Store(Hinting):
-    """``contents``: what is in the store now. ``shown``: what its values are shown in, None for plain values."""
+class Looks(NamedTuple):
+    """Into a store, as it is now: ``all_rows``; and rows ``of_key``, a Python key, None where all are to be read."""
 
-    def __init__(self, name: str, contents: Callable[[], StoreContents], shown: Shown | None = None) -> None:
-        self.name, self._contents, self._show = name, contents, shown
+    all_rows: Callable[[], StoreContents]
+    of_key: Callable[[Any], StoreContents | None]
+
+
+class _Store(Hinting):
+    """``shown``: what its values are shown in, None for plain values."""
+
+    def __init__(self, name: str, looks: Looks, shown: Shown | None = None) -> None:
+        self.name, self._looks, self._show = name, looks, shown
+        self._read: tuple[StoreContents, dict[bytes, list[int]]] | None = None
+        """What was read last, and the numbers of its rows by serialized key."""
 
     def _rows(self) -> list[_Row]:
         """All rows, by serialized key."""
-        found = self._contents()
+        return self._rows_of(self._looks.all_rows())
+
+    def _rows_of(self, found: StoreContents) -> list[_Row]:
         keys = found.key.to_python(found.rows["key"].combine_chunks())
         values = found.value.to_python(found.rows["value"].combine_chunks())
         if self._show is not None:
@@ -74,11 +86,22 @@ class _Store(Hinting):
     def _of(self, key: Any) -> list[_Row]:
         if key is None:
             raise ConfigError(f"store {self.name!r}", "a key", "None", "ask for a key, or for a range of keys")
-        data = self._bound(key)
-        return [row for row in self._rows() if row.data == data]
+        found = self._looks.of_key(key)
+        return self._rows_of(self._among_all(key) if found is None else found)
+
+    def _among_all(self, key: Any) -> StoreContents:
+        """Rows of one key, by what is known of all rows while these are the same."""
+        found = self._looks.all_rows()
+        if self._read is None or self._read[0] is not found:
+            rows: dict[bytes, list[int]] = {}
+            for row, data in enumerate(found.key.encode(found.rows["key"].combine_chunks()).to_pylist()):
+                rows.setdefault(data or b"", []).append(row)
+            self._read = found, rows
+        (data,) = encoded(found.key, [key])
+        return replace(found, rows=found.rows.take(pa.array(self._read[1].get(data or b"", []), pa.int64())))
 
     def _bound(self, key: Any) -> bytes | None:
-        return encoded(self._contents().key, [key])[0]
+        return encoded(self._looks.all_rows().key, [key])[0]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}[{self.name!r}]"

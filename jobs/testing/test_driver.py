@@ -66,7 +66,7 @@ class TopologyTestDriver(StoreReader):
         """All that was played: it is played again where an order is known late, and to find a record that failed."""
         self._plays_again = is_known_late(topology)
         self._in, self._out = DriverInputs(topology), DriverOutputs(topology)
-        self._globals = GlobalStores(topology)
+        self._globals, self._shown = GlobalStores(topology), {}
         self._time = AutoTime(start_timestamp, auto_advance)
         self._taken: list[tuple[np.ndarray, ...]] = []
         self._failure: TaskFailed | None = None
@@ -339,6 +339,7 @@ class TopologyTestDriver(StoreReader):
         self._play(Batch({}, edit=edit))
 
     def _play(self, batch: Batch) -> None:
+        self._shown.clear()
         try:
             played = self._played(batch)
         except TaskFailed as error:

@@ -10,8 +10,8 @@ from typing import Any
 from ...state.times import Instant, time_ms
 from ..functions.expressions import Windowed
 from ..functions.session_and_versioned_stores import VersionedRecord
-from ..operators.base.operator import StoreContents
 from .state_stores import (
+    Looks,
     ReadOnlyKeyValueStore,
     ReadOnlySessionStore,
     ReadOnlyWindowStore,
@@ -29,10 +29,8 @@ class DriverKeyValueStore(ReadOnlyKeyValueStore):
     and for a value of another type.
     """
 
-    def __init__(
-        self, name: str, contents: Callable[[], StoreContents], shown: Shown | None = None, *, edit: Edits
-    ) -> None:
-        super().__init__(name, contents, shown)
+    def __init__(self, name: str, looks: Looks, shown: Shown | None = None, *, edit: Edits) -> None:
+        super().__init__(name, looks, shown)
         self._edit = edit
 
     def put(self, key: Any, value: Any) -> None:
@@ -61,10 +59,8 @@ class DriverKeyValueStore(ReadOnlyKeyValueStore):
 class DriverWindowStore(ReadOnlyWindowStore):
     """Values by key and window, of a processor's store. ConfigError for a put into that of an aggregate."""
 
-    def __init__(
-        self, name: str, contents: Callable[[], StoreContents], shown: Shown | None = None, *, edit: Edits
-    ) -> None:
-        super().__init__(name, contents, shown)
+    def __init__(self, name: str, looks: Looks, shown: Shown | None = None, *, edit: Edits) -> None:
+        super().__init__(name, looks, shown)
         self._edit = edit
 
     def put(self, key: Any, value: Any, window_start: Instant) -> None:
@@ -75,10 +71,8 @@ class DriverWindowStore(ReadOnlyWindowStore):
 class DriverSessionStore(ReadOnlySessionStore):
     """Aggregates by key and session, of a processor's store. ConfigError for a put into that of an aggregate."""
 
-    def __init__(
-        self, name: str, contents: Callable[[], StoreContents], shown: Shown | None = None, *, edit: Edits
-    ) -> None:
-        super().__init__(name, contents, shown)
+    def __init__(self, name: str, looks: Looks, shown: Shown | None = None, *, edit: Edits) -> None:
+        super().__init__(name, looks, shown)
         self._edit = edit
 
     def put(self, session_key: Windowed, aggregate: Any) -> None:

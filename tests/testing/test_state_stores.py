@@ -22,6 +22,7 @@ from kstreams_replay.state.errors import ConfigError
 from tests.every_store import every_store
 
 STRING, LONG = Serde.string(), Serde.long()
+TAGS = Serde.json("tags array<string>")
 LONGS = Consumed(STRING, LONG)
 
 
@@ -302,3 +303,65 @@ def test_a_store_of_another_kind_says_which_method_reads_it(use, message):
 def test_an_unknown_store_is_refused_with_those_that_there_are():
     with pytest.raises(ConfigError, match=r"get_key_value_store: expected one of \['counts', .*'nobody-joins'\]"):
         TopologyTestDriver(stored()).get_key_value_store("count")
+
+
+KINDS_OF_STORES = ["table", "processor's", "global store", "global table"]
+
+
+def store_with(kind: str, records: int) -> TopologyTestDriver:
+    """A driver whose store "s" has ``records`` rows, of the keys 0, 1, …"""
+
+    class Keep(Processor):
+        def init(self, context):
+            self.store = context.store("s")
+
+        def process(self, record):
+            self.store.put(record.key, record.value)
+
+    builder, of = StreamsBuilder(), Consumed(STRING, TAGS)
+    if kind == "table":
+        builder.table("in", of, materialized=Materialized.as_("s"))
+    elif kind == "global table":
+        builder.global_table("in", of, materialized=Materialized.as_("s"))
+    elif kind == "global store":
+        builder.add_global_store(KeyValues("s", STRING, TAGS), "in", of, Keep)
+    else:
+        builder.stream("in", of).process(Keep, [KeyValues("s", STRING, TAGS)])
+    if "global" in kind:
+        builder.stream("other", of).to("out")
+    driver = TopologyTestDriver(builder.build())
+    for number in range(records):
+        driver.pipe_input("in", str(number), {"tags": [f"t{number}"]}, timestamp_ms=number)
+    return driver
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_STORES)
+def test_get_shows_what_was_piped_last_and_what_a_test_changes_in_it_stays_out_of_the_store(kind):
+    driver = store_with(kind, 3)
+    store = driver.get_key_value_store("s")
+
+    store.get("1")["tags"].append("mine")
+    assert store.get("1") == {"tags": ["t1"]}
+    assert store.get("7") is None
+    driver.pipe_input("in", "1", {"tags": []}, timestamp_ms=9)
+    assert store.get("1") == {"tags": []}
+    driver.pipe_input("in", "1", None, timestamp_ms=9)
+    assert store.get("1") is None
+    assert [key for key, _ in store.all()] == ["0", "2"]
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_STORES)
+def test_get_decodes_the_value_of_one_key(kind, monkeypatch):
+    driver = store_with(kind, 50)
+    store = driver.get_key_value_store("s")
+    store.get("3")
+    decoded = []
+    to_python = Serde.to_python
+    monkeypatch.setattr(
+        type(TAGS), "to_python", lambda serde, values: decoded.append(len(values)) or to_python(serde, values)
+    )
+
+    for number in range(50):
+        assert store.get(str(number)) == {"tags": [f"t{number}"]}
+
+    assert max(decoded) == 1

@@ -247,8 +247,8 @@ class StatefulOperator(Operator):
         """What a reader sees of ``rows``: key, a window's bounds, ``value``, ``record_time_ms``."""
         return self.rows()
 
-    def inner_contents(self) -> "dict[str, StoreContents]":
-        """What a reader sees of stores of other names that it keeps in its rows, by name (a Python processor)."""
+    def inner_stores(self) -> "Mapping[str, InnerStore]":
+        """Stores of other names that it keeps in its rows, by name (a Python processor)."""
         return {}
 
     @abstractmethod
@@ -276,6 +276,23 @@ class StoreContents:
     rows: pa.Table
     window: str | None = None
     versions: StoreVersions | None = None
+
+
+class InnerStore(Protocol):
+    """A store of a Python processor, as readers outside see it."""
+
+    @property
+    def key(self) -> Serde:
+        """Of its keys."""
+        ...
+
+    def contents(self) -> StoreContents:
+        """What it shows."""
+        ...
+
+    def contents_of(self, key: bytes) -> StoreContents:
+        """What it shows of one serialized key; the other rows are not looked at."""
+        ...
 
 
 class RowStore(Protocol):

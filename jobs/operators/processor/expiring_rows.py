@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....state.buffers import binary_view
+from ....state.serdes import Serde
 from ...functions.state_stores import StoreBuilder
-from ..base.operator import Counters
+from ..base.operator import Counters, StoreContents
 from .placed_rows import PlacedRows
 from .rows_of_store import RowsOfStore
 from .stores import SerializedRows
@@ -49,6 +50,29 @@ class ExpiringRows(SerializedRows):
         """A heap of (time, name of a row) of rows that were put, for what expires; of those that are gone, too."""
         self.refused: list[Refused] = []
         """Since somebody took them."""
+
+    @property
+    def key(self) -> Serde:
+        """Of its keys."""
+        return self._key.serde
+
+    def contents(self) -> StoreContents:
+        """What it shows."""
+        return self._contents(self._in_order())
+
+    def contents_of(self, key: bytes) -> StoreContents:
+        """What it shows of one serialized key."""
+        return self._contents(self._rows_of(key, 0, _LATEST))
+
+    @abstractmethod
+    def _rows_of(self, key: bytes, first_ms: int, last_ms: int) -> list[tuple[bytes, bytes]]:
+        """In order, the rows of a serialized key: windows that start in ``[first_ms, last_ms]``, sessions that end at
+        ``first_ms`` or later and start at ``last_ms`` or earlier.
+        """
+
+    @abstractmethod
+    def _contents(self, rows: list[tuple[bytes, bytes]]) -> StoreContents:
+        """Rows as a reader sees them."""
 
     time_at: ClassVar[int]
     """Where the time by which a row expires begins in its name, counted from the end."""

@@ -30,7 +30,7 @@ from ...functions.processor_api import (
 )
 from ...graph.graph import Graph
 from ..base.failed_records import headers_of, records_of
-from ..base.operator import Found, OperatorContext, StoreContents, TableView
+from ..base.operator import Found, OperatorContext, TableView
 from .opened_stores import stores_of
 from .process_node import GlobalStoreNode
 from .stores import Store
@@ -74,8 +74,12 @@ class GlobalStoreView(TableView):
         self._call(self._processor.init, _UpdateContext(self.node, self.replica), "init")
         if not self.is_known and self.node.name in stores:
             self.replica.clear()
-            for record in _records(self.node, stores[self.node.name]):
-                self._take(record)
+            self.take(stores[self.node.name])
+
+    def take(self, rows: pa.Table) -> None:
+        """``rows`` of the topic, in order."""
+        for record in _records(self.node, rows):
+            self._take(record)
 
     def shown(self, place: str) -> "ReadOnlyStore":
         """The store as its reader at ``place`` sees it."""
@@ -97,13 +101,20 @@ def build_view(node: GlobalStoreNode, graph: Graph, keys: Keys) -> GlobalStoreVi
     return GlobalStoreView(node)
 
 
-def contents(node: GlobalStoreNode, rows: pa.Table) -> StoreContents:
-    """What is in the store when its processor has taken ``rows``, in order: key, value, record_time_ms, perhaps
-    headers.
-    """
-    view = GlobalStoreView(node)
-    view.resume({node.name: rows})
-    return view.replica.contents()
+class GlobalReplica:
+    """The global store of ``node``, as its processor makes it of the records of its topic."""
+
+    def __init__(self, node: GlobalStoreNode) -> None:
+        self._view = GlobalStoreView(node)
+        self._view.resume({})
+
+    @property
+    def store(self) -> Store:
+        return self._view.replica
+
+    def take(self, rows: pa.Table) -> None:
+        """``rows`` of the topic, in order: key, value, record_time_ms, perhaps headers."""
+        self._view.take(rows)
 
 
 def _records(node: GlobalStoreNode, rows: pa.Table) -> list[Record]:

@@ -33,7 +33,7 @@ from ...functions.processor_api import (
     RecordMetadata,
 )
 from ..base.failed_records import FailedRecords, records_of
-from ..base.operator import Counters, Operator, OperatorContext, SharingOperator, StoreContents, marked
+from ..base.operator import Counters, InnerStore, Operator, OperatorContext, SharingOperator, marked
 from .global_store import GlobalStoreView
 from .opened_stores import Expiring, stores_of
 from .outbox import Outbox, SendingOutbox
@@ -268,8 +268,8 @@ class Process(SharingOperator):
     def rows(self) -> pa.Table:
         return _table(self._alive(only_changed=False))
 
-    def inner_contents(self) -> dict[str, StoreContents]:
-        return {name: store.contents() for name, store in self.own_stores.items()}
+    def inner_stores(self) -> Mapping[str, InnerStore]:
+        return self.own_stores
 
     def rows_schema(self) -> pa.Schema:
         return ROWS.schema

@@ -106,7 +106,7 @@ class GlobalStoreNode(GlobalTableNode):
     supplier: Callable[[], Any]
     stores: tuple[KeyValues, ...]
 
-    made_by = ".global_store:contents"
+    made_by = ".global_store:GlobalReplica"
     view = ".global_store:build_view"
 
     def taken(self, key: Any, value: Any) -> str:

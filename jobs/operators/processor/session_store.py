@@ -101,7 +101,7 @@ class Sessions(ExpiringRows, SessionStore):
     def _between(self, first: Any, last: Any, earliest_end_ms: int, latest_start_ms: int) -> list[tuple[bytes, bytes]]:
         low, high = (None if bound is None else self._key.encode(bound) for bound in (first, last))
         if low is not None and low == high:
-            return self._of_key(low, earliest_end_ms, latest_start_ms)
+            return self._rows_of(low, earliest_end_ms, latest_start_ms)
         found = []
         for name, value in self._rows_around(earliest_end_ms):
             key, start_ms, end_ms = _parts(name)
@@ -110,12 +110,12 @@ class Sessions(ExpiringRows, SessionStore):
                 found.append((name, value))
         return found
 
-    def _of_key(self, key: bytes, earliest_end_ms: int, latest_start_ms: int) -> list[tuple[bytes, bytes]]:
-        """As ``_between`` of one key. Between its rows may be those of longer keys that begin as it does."""
-        earliest_end_ms = min(max(earliest_end_ms, 0), _LATEST)
-        rows = self._by_name.between(_name(key, 0, earliest_end_ms), _name(key, _LATEST, _LATEST), self._seen)
+    def _rows_of(self, key: bytes, first_ms: int, last_ms: int) -> list[tuple[bytes, bytes]]:
+        """Between them may be rows of longer keys that begin as the key does."""
+        first_ms = min(max(first_ms, 0), _LATEST)
+        rows = self._by_name.between(_name(key, 0, first_ms), _name(key, _LATEST, _LATEST), self._seen)
         size, place = len(key) + _BOUNDS, self._place_in_segment if self.spec.is_persistent else self._place
-        found = [row for row in rows if len(row[0]) == size and _parts(row[0])[1] <= latest_start_ms]
+        found = [row for row in rows if len(row[0]) == size and _parts(row[0])[1] <= last_ms]
         return sorted(found, key=lambda row: place(row[0]))
 
     def _shown(self, rows: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[Windowed, Any]]:
@@ -136,10 +136,9 @@ class Sessions(ExpiringRows, SessionStore):
             )
         return _name(self._key.encode(session_key.key), start_ms, end_ms)
 
-    def contents(self) -> StoreContents:
-        """What it shows."""
-        rows = [(*_parts(name), value) for name, value in self._in_order()]
-        keys, starts, ends, values = zip(*rows, strict=True) if rows else ((), (), (), ())
+    def _contents(self, rows: list[tuple[bytes, bytes]]) -> StoreContents:
+        parted = [(*_parts(name), value) for name, value in rows]
+        keys, starts, ends, values = zip(*parted, strict=True) if parted else ((), (), (), ())
         columns = {
             "key": self.spec.key.decode(pa.array(keys, pa.binary())).values,
             "window_start_ms": pa.array(starts, pa.int64()),

@@ -135,10 +135,16 @@ class Store(SerializedRows, KeyValueStore):
 
     def contents(self) -> StoreContents:
         """What it shows, with the times and headers of its values if its kind keeps them."""
-        rows = self.alive(only_changed=False)
+        return self._contents(self.alive(only_changed=False))
+
+    def contents_of(self, key: bytes) -> StoreContents:
+        value = self._value(key)
+        return self._contents([] if value is None else [(key, value)])
+
+    def _contents(self, rows: list[tuple[bytes, bytes]]) -> StoreContents:
         keys, values = zip(*rows, strict=True) if rows else ((), ())
-        key = self._key.serde.decode(pa.array(keys, pa.binary())).values
-        return StoreContents(self._key.serde, self._coder.serde, pa.table({"key": key, **self._coder.columns(values)}))
+        key = self.key.decode(pa.array(keys, pa.binary())).values
+        return StoreContents(self.key, self._coder.serde, pa.table({"key": key, **self._coder.columns(values)}))
 
     def _between(self, first: Any, last: Any) -> list[tuple[bytes, bytes]]:
         low, high = (None if bound is None else self._key.encode(bound) for bound in (first, last))

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from ....state.buffers import binary_view, only_chunk
 from ....state.errors import ConfigError
 from ....state.records.keys import Keys
+from ....state.serdes import Serde
 from ....state.stores.versions import LATEST
 from ...functions.expressions import Shape
 from ...functions.session_and_versioned_stores import VersionedKeyValueStore, VersionedRecord
@@ -82,6 +83,11 @@ class VersionedValues(VersionedKeyValueStore):
         found = self._store.version(key, as_of_ms)
         return None if found is None else VersionedRecord(*found[:2])
 
+    @property
+    def key(self) -> Serde:
+        """Of its keys."""
+        return self._key.serde
+
     # --- state -----------------------------------------------------------------------------------------------
 
     def load(self, stored: RowsOfStore, counters: Counters) -> None:
@@ -130,7 +136,14 @@ class VersionedValues(VersionedKeyValueStore):
 
     def contents(self) -> StoreContents:
         """The latest versions, and all."""
+        return self._contents(self._store.rows())
+
+    def contents_of(self, key: bytes) -> StoreContents:
+        """As ``contents``, of one serialized key."""
         rows = self._store.rows()
+        return self._contents(rows.filter(pc.equal(self.spec.key.encode(only_chunk(rows, "key")), key)))
+
+    def _contents(self, rows: pa.Table) -> StoreContents:
         latest = rows.filter(pc.is_null(rows["valid_to_ms"]))
         columns = {"key": latest["key"], "value": latest["value"], "record_time_ms": latest["valid_from_ms"]}
         versions = StoreVersions(rows, self.spec.retention_ms, self._store.versions.observed_ms)

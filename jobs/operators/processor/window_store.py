@@ -98,13 +98,16 @@ class Windows(ExpiringRows, WindowStore):
         return self._windowed(self._in_order()[::-1])
 
     def _between(self, key: Any, from_ms: int, to_ms: int) -> list[tuple[bytes, bytes]]:
-        """Of one key. Between them may be rows of longer keys that begin as it does."""
-        data, from_ms, to_ms = self._key.encode(key), max(from_ms, 0), min(to_ms, _LATEST)
-        if to_ms < from_ms:
+        return self._rows_of(self._key.encode(key), from_ms, to_ms)
+
+    def _rows_of(self, key: bytes, first_ms: int, last_ms: int) -> list[tuple[bytes, bytes]]:
+        """Between them may be rows of longer keys that begin as the key does."""
+        first_ms, last_ms = max(first_ms, 0), min(last_ms, _LATEST)
+        if last_ms < first_ms:
             return []
-        rows = self._by_name.between(_name(data, from_ms, 0), _name(data, to_ms, _SEQUENCES), self._seen)
-        size = len(data) + _SUFFIX
-        return [row for row in rows if len(row[0]) == size and from_ms <= _parts(row[0])[1] <= to_ms]
+        rows = self._by_name.between(_name(key, first_ms, 0), _name(key, last_ms, _SEQUENCES), self._seen)
+        size = len(key) + _SUFFIX
+        return [row for row in rows if len(row[0]) == size and first_ms <= _parts(row[0])[1] <= last_ms]
 
     def _of_keys(self, first: Any, last: Any, from_ms: int, to_ms: int) -> list[tuple[bytes, bytes]]:
         low, high = (None if bound is None else self._key.encode(bound) for bound in (first, last))
@@ -136,9 +139,7 @@ class Windows(ExpiringRows, WindowStore):
     def counters(self) -> Counters:
         return super().counters() | {f"{self.spec.name}_sequence": self._sequence}
 
-    def contents(self) -> StoreContents:
-        """What it shows."""
-        rows = self._in_order()
+    def _contents(self, rows: list[tuple[bytes, bytes]]) -> StoreContents:
         names = [name for name, _ in rows]
         key, starts = [_parts(name)[0] for name in names], [_parts(name)[1] for name in names]
         ends = [start + self.spec.window_size_ms for start in starts]
