@@ -34,7 +34,7 @@ from .workloads import WORKLOADS
 
 _SESSIONS_TO_JOIN = ("W1", "W1u", "W2", "W3", "W4")
 PEERS = {
-    "kafka": ("kstreams_replay.benchmarks.peers.kafka", (*_SESSIONS_TO_JOIN, "W5", "W6", "W7")),
+    "kafka": ("kstreams_replay.benchmarks.peers.kafka", (*_SESSIONS_TO_JOIN, "W5", "W6", "W7", "W9")),
     "spark": ("kstreams_replay.benchmarks.peers.spark", ("W1", "W1u", "W2", "W3")),
     "polars": ("kstreams_replay.benchmarks.peers.polars_peer", _SESSIONS_TO_JOIN),
     "duckdb": ("kstreams_replay.benchmarks.peers.duckdb_peer", _SESSIONS_TO_JOIN),
@@ -47,7 +47,7 @@ RUN_ONCE = ("kafka",)
 PACKAGES = ("pyspark", "delta-spark", "deltalake", "polars", "duckdb", "pyarrow", "numpy", "numba")
 
 
-EVERY = "W1,W1u,W2,W3,W4,W5,W6,W7,W8"
+EVERY = "W1,W1u,W2,W3,W4,W5,W6,W7,W8,W9"
 
 
 @command()

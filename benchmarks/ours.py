@@ -32,9 +32,15 @@ PIPELINE = "bench"
 
 
 def replay_once(
-    spark: SparkSession, warehouse: Warehouse, workload: Workload, *, increments: int | None = None
+    spark: SparkSession,
+    warehouse: Warehouse,
+    workload: Workload,
+    *,
+    max_records: int | None = None,
+    increments: int | None = None,
 ) -> list[tuple[float, IncrementReport]]:
-    """From nothing, in a new pipeline: seconds and report of each increment, at most ``increments`` of them.
+    """From nothing, in a new pipeline: seconds and report of each increment of at most ``max_records``, at most
+    ``increments`` of them.
 
     ``idle="proceed"``, since the tables have no record as late as the last of the stream.
     """
@@ -46,7 +52,7 @@ def replay_once(
         workload.build(),
         pipeline=PIPELINE,
         runner=SparkRunner(spark, f"{warehouse.root}/cache"),
-        max_records=SLICE if workload.slices else None,
+        max_records=max_records,
         increments=increments,
         idle="proceed",
     ):
@@ -66,7 +72,7 @@ def written_values(warehouse: Warehouse, workload: Workload) -> list[pl.LazyFram
     return frames
 
 
-def by_slices(reports: list[tuple[float, IncrementReport]]) -> dict[str, float]:
+def by_increments(reports: list[tuple[float, IncrementReport]]) -> dict[str, float]:
     """Mean seconds of an increment, and the medians of the first and the last tenth of them."""
     seconds = [taken for taken, _ in reports]
     tenth = max(1, len(seconds) // 10)
@@ -84,10 +90,13 @@ def measure(options: Namespace) -> None:
     started = time.perf_counter()
     spark = open_spark(f"local[{THREADS}]", extra={"spark.sql.shuffle.partitions": "4"})
     start_up = time.perf_counter() - started
+    max_records = SLICE if workload.slices else None
+    if workload.increments > 1:
+        max_records = options.records // workload.increments + 1  # one more for the records that close windows
     if workload.slices:
-        replay_once(spark, warehouse, workload, increments=1)
+        replay_once(spark, warehouse, workload, max_records=max_records, increments=1)
     for _ in range(1 if workload.slices else options.runs):
-        reports = clock.time(lambda: replay_once(spark, warehouse, workload))
+        reports = clock.time(lambda: replay_once(spark, warehouse, workload, max_records=max_records))
     spark.stop()
     tell(
         options,
@@ -96,7 +105,7 @@ def measure(options: Namespace) -> None:
         configuration=f"local[{THREADS}]",
         rows_out=sum(sum(report.outputs.values()) for _, report in reports),
         checks=added_up(written_values(warehouse, workload)),
-        parts=by_slices(reports) if workload.slices else reports[-1][1].seconds,
+        parts=reports[-1][1].seconds if max_records is None else by_increments(reports),
         start_up_seconds=start_up,
         worker_rss_bytes_max=max(report.rss_bytes_max for _, report in reports),
     )

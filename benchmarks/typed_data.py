@@ -43,6 +43,7 @@ _MAKERS: dict[str, Callable[[int], Iterable[Rows]]] = {
     "clicks": landed_data.clicks,
     "clicks_uniform": lambda records: landed_data.clicks(records, uniform=True),
     "clicks_in_files": landed_data.clicks,
+    "clicks_of_few": lambda records: landed_data.clicks(records, keys=100_000, uniform=True),
     "users": landed_data.users,
     "items": landed_data.items,
 }

@@ -1,4 +1,4 @@
-"""The workloads W1 to W8, as topologies, with the topics that each reads.
+"""The workloads W1 to W9, as topologies, with the topics that each reads.
 
 Owns what is counted, the gaps, windows and graces. Rule: nothing else says them again; peers read them from here.
 """
@@ -8,11 +8,15 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from kstreams_replay.jobs.functions.processor_api import ProcessorContext
 from kstreams_replay.jobs.topology import (
     Consumed,
+    KeyValues,
     KStream,
     KTable,
     Materialized,
+    Processor,
+    Record,
     Serde,
     SessionWindows,
     StreamsBuilder,
@@ -26,6 +30,9 @@ GAP_MS, GRACE_MS, WINDOW_MS, INTERVAL_MS, HISTORY_MS = 30_000, 60_000, 60_000, 1
 """Of sessions; of sessions and windows; of tumbling windows; of deduplication; of the versioned table."""
 
 TOTALS = Serde.json("clicks long, total long")
+USER = Serde.json("clicks long, total long, last array<long>")
+"""What the store of W9 has of each key; ``last``: the last LAST values."""
+LAST = 10
 
 
 @dataclass(frozen=True)
@@ -33,7 +40,7 @@ class Workload:
     """``topics``: what it reads, the one whose records count first. ``outputs``: topics that it writes.
 
     ``exact``: a relational form has the same rows, so that all systems must agree. ``slices``: taken in increments of
-    10,000 records.
+    10,000 records. ``increments``: taken in so many of equal size.
     """
 
     name: str
@@ -43,6 +50,7 @@ class Workload:
     build: Callable[[], Topology]
     exact: bool = False
     slices: bool = False
+    increments: int = 1
 
 
 def _long_topic() -> Consumed:
@@ -144,6 +152,28 @@ def _python_sessions() -> Topology:
     return builder.build()
 
 
+class CountUsers(Processor):
+    """Counts, sums and last values by key, in a store; forwards count and sum."""
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context, self.users = context, context.store("users")
+
+    def process(self, record: Record) -> None:
+        user = self.users.get(record.key) or {"clicks": 0, "total": 0, "last": []}
+        user["clicks"] += 1
+        user["total"] += record.value
+        user["last"] = [*user["last"][1 - LAST :], record.value]
+        self.users.put(record.key, user)
+        self.context.forward(record.with_value({"clicks": user["clicks"], "total": user["total"]}))
+
+
+def _processor() -> Topology:
+    builder = StreamsBuilder()
+    clicks = builder.stream("clicks_of_few", _long_topic())
+    clicks.process(CountUsers, [KeyValues("users", Serde.string(), USER)], returns=TOTALS).to("totals")
+    return builder.build()
+
+
 WORKLOADS = {
     workload.name: workload
     for workload in (
@@ -177,6 +207,10 @@ WORKLOADS = {
         Workload(
             "W8", "W1 in increments of 10,000 records", ("clicks_in_files",), ("sessions",),
             _sessions("clicks_in_files"), exact=True, slices=True,
+        ),
+        Workload(
+            "W9", "a processor with a JSON key-value store, 10^5 keys, in five increments", ("clicks_of_few",),
+            ("totals",), _processor, exact=True, increments=5,
         ),
     )
 }  # fmt: skip

@@ -1,3 +1,4 @@
+import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
@@ -23,6 +24,10 @@ import org.apache.kafka.streams.processor.api.FixedKeyProcessor;
 import org.apache.kafka.streams.processor.api.FixedKeyProcessorContext;
 import org.apache.kafka.streams.processor.api.FixedKeyProcessorSupplier;
 import org.apache.kafka.streams.processor.api.FixedKeyRecord;
+import org.apache.kafka.streams.processor.api.Processor;
+import org.apache.kafka.streams.processor.api.ProcessorContext;
+import org.apache.kafka.streams.processor.api.ProcessorSupplier;
+import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.state.BuiltInDslStoreSuppliers;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.StoreBuilder;
@@ -82,6 +87,8 @@ public class Peer {
             case "W3": deduplicated(clicks()).to(given.get("first_clicks"), Produced.with(STRING, LONG)); return;
             case "W4": joined(clicks()).to(given.get("joined_clicks"), Produced.with(STRING, Pair.SERDE)); return;
             case "W5": tables(); return;
+            case "W9": clicks().process(new CountUsers.Supplier(isInMemory())).to(given.get("totals"),
+                Produced.with(STRING, Pair.SERDE)); return;
             case "W6": sessions(joined(deduplicated(clicks())).mapValues(Pair::sum)); return;
         }
         throw new IllegalArgumentException("no workload " + given.get("workload"));
@@ -177,6 +184,73 @@ public class Peer {
             if (isKnown && Math.abs(timeMs - lastMs) <= intervalMs) return;
             if (timeMs >= streamTimeMs - intervalMs) last.put(record.key(), timeMs);
             context.forward(record);
+        }
+    }
+
+    /** What the store of W9 has of a key, as JSON by Jackson. */
+    public static class User {
+        static final ObjectMapper JSON = new ObjectMapper();
+        public long clicks;
+        public long total;
+        public List<Long> last = new ArrayList<>();
+
+        static Serde<User> serde() {
+            return Serdes.serdeFrom((topic, user) -> user == null ? null : written(user), (topic, bytes) -> read(bytes));
+        }
+
+        static byte[] written(User user) {
+            try {
+                return JSON.writeValueAsBytes(user);
+            } catch (IOException error) {
+                throw new IllegalStateException(error);
+            }
+        }
+
+        static User read(byte[] bytes) {
+            try {
+                return bytes == null ? null : JSON.readValue(bytes, User.class);
+            } catch (IOException error) {
+                throw new IllegalStateException(error);
+            }
+        }
+    }
+
+    /** Counts, sums and last ten values by key, in a store; forwards count and sum. */
+    static class CountUsers implements Processor<String, Long, String, Pair> {
+        static final int LAST = 10;
+        ProcessorContext<String, Pair> context;
+        KeyValueStore<String, User> users;
+
+        record Supplier(boolean isInMemory) implements ProcessorSupplier<String, Long, String, Pair> {
+            @Override
+            public Processor<String, Long, String, Pair> get() {
+                return new CountUsers();
+            }
+
+            @Override
+            public Set<StoreBuilder<?>> stores() {
+                return Set.of(Stores.keyValueStoreBuilder(
+                    isInMemory ? Stores.inMemoryKeyValueStore("users") : Stores.persistentKeyValueStore("users"),
+                    STRING, User.serde()).withCachingEnabled());
+            }
+        }
+
+        @Override
+        public void init(ProcessorContext<String, Pair> context) {
+            this.context = context;
+            this.users = context.getStateStore("users");
+        }
+
+        @Override
+        public void process(Record<String, Long> record) {
+            User user = users.get(record.key());
+            if (user == null) user = new User();
+            user.clicks++;
+            user.total += record.value();
+            user.last.add(record.value());
+            if (user.last.size() > LAST) user.last.remove(0);
+            users.put(record.key(), user);
+            context.forward(record.withValue(new Pair(user.clicks, user.total)));
         }
     }
 

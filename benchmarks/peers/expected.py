@@ -31,6 +31,8 @@ def expected(workload: str, rows: Mapping[str, Sequence[pl.DataFrame]]) -> Answe
         return _windows(_open_rows(stream).with_columns(window=pl.col("ms") // WINDOW_MS))
     if workload == "W4":
         return _joined(pl.concat(stream), pl.concat(tables[0]))
+    if workload == "W9":
+        return _running_totals(stream)
     return None
 
 
@@ -48,6 +50,14 @@ def _session() -> pl.Expr:
 def _windows(rows: pl.DataFrame) -> Answer:
     windows = rows.select("key", "window").n_unique()
     return Answer(windows, {"first": len(rows), "second": int(rows["value"].sum()), "present": windows})
+
+
+def _running_totals(stream: Sequence[pl.DataFrame]) -> Answer:
+    """Of every record the number of its key's records so far, and the sum of their values."""
+    of_key = pl.col("value").cum_count().over("key").alias("clicks"), pl.col("value").cum_sum().over("key")
+    rows = pl.concat([part.sort("offset").select(*of_key) for part in stream])
+    sums = {"first": int(rows["clicks"].sum()), "second": int(rows["value"].sum())}
+    return Answer(len(rows), sums | {"present": len(rows)})
 
 
 def _joined(stream: pl.DataFrame, table: pl.DataFrame) -> Answer:
