@@ -165,54 +165,54 @@ class StoreReader(Hinting):
         Example: ``driver.get_key_value_store("counts").get("ann")``.
         """
         self._check(name, _KEY_VALUE)
-        return DriverKeyValueStore(name, self._looks(name), edit=self._edit)
+        return DriverKeyValueStore(name, self._looks_into(name), edit=self._edit)
 
     def get_timestamped_key_value_store(self, name: str) -> DriverKeyValueStore:
         """As ``get_key_value_store``, with ``ValueAndTimestamp`` values. Raises ConfigError also for a store that knows
         no times, such as a processor's key-value store.
         """
         self._check(name, _KEY_VALUE, needs_times=True)
-        return DriverKeyValueStore(name, self._looks(name), ValueAndTimestamp, edit=self._edit)
+        return DriverKeyValueStore(name, self._looks_into(name), ValueAndTimestamp, edit=self._edit)
 
     def get_timestamped_key_value_store_with_headers(self, name: str) -> DriverKeyValueStore:
         """As ``get_key_value_store``, with ``ValueTimestampHeaders`` values. Raises ConfigError also for a store that
         keeps no headers, such as a table's.
         """
         self._check(name, _KEY_VALUE, needs_times=True, needs_headers=True)
-        return DriverKeyValueStore(name, self._looks(name), ValueTimestampHeaders, edit=self._edit)
+        return DriverKeyValueStore(name, self._looks_into(name), ValueTimestampHeaders, edit=self._edit)
 
     def get_window_store(self, name: str) -> DriverWindowStore:
         """Values by key and window of a windowed aggregate (Kafka's getWindowStore). Raises ConfigError for another
         store's name. Example: ``driver.get_window_store("hourly").fetch("ann", 0, 3_600_000)``.
         """
         self._check(name, _WINDOW)
-        return DriverWindowStore(name, self._looks(name), edit=self._edit)
+        return DriverWindowStore(name, self._looks_into(name), edit=self._edit)
 
     def get_timestamped_window_store(self, name: str) -> DriverWindowStore:
         """As ``get_window_store``, with ``ValueAndTimestamp`` values."""
         self._check(name, _WINDOW, needs_times=True)
-        return DriverWindowStore(name, self._looks(name), ValueAndTimestamp, edit=self._edit)
+        return DriverWindowStore(name, self._looks_into(name), ValueAndTimestamp, edit=self._edit)
 
     def get_timestamped_window_store_with_headers(self, name: str) -> DriverWindowStore:
         """As ``get_window_store``, with ``ValueTimestampHeaders`` values. Raises ConfigError also for a store that
         keeps no headers, such as an aggregate's.
         """
         self._check(name, _WINDOW, needs_times=True, needs_headers=True)
-        return DriverWindowStore(name, self._looks(name), ValueTimestampHeaders, edit=self._edit)
+        return DriverWindowStore(name, self._looks_into(name), ValueTimestampHeaders, edit=self._edit)
 
     def get_session_store(self, name: str) -> DriverSessionStore:
         """Aggregates by key and session (Kafka's getSessionStore). Raises ConfigError for another store's name.
         Example: ``driver.get_session_store("visits").find_sessions("ann", 0, 60_000)``.
         """
         self._check(name, _SESSION)
-        return DriverSessionStore(name, self._looks(name), edit=self._edit)
+        return DriverSessionStore(name, self._looks_into(name), edit=self._edit)
 
     def get_session_store_with_headers(self, name: str) -> DriverSessionStore:
         """As ``get_session_store``, with ``AggregationWithHeaders`` values. Raises ConfigError also for a store that
         keeps no headers, such as an aggregate's.
         """
         self._check(name, _SESSION, needs_headers=True)
-        return DriverSessionStore(name, self._looks(name), AggregationWithHeaders, edit=self._edit)
+        return DriverSessionStore(name, self._looks_into(name), AggregationWithHeaders, edit=self._edit)
 
     def get_versioned_key_value_store(self, name: str) -> DriverVersionedStore:
         """Versions by key and time (Kafka's getVersionedKeyValueStore). Raises ConfigError for another store's name.
@@ -230,16 +230,16 @@ class StoreReader(Hinting):
         found: dict[str, StateStore] = {}
         for name, kind in kinds.items():
             if kind.name == _KEY_VALUE:
-                found[name] = DriverKeyValueStore(name, self._looks(name), kind.shown, edit=self._edit)
+                found[name] = DriverKeyValueStore(name, self._looks_into(name), kind.shown, edit=self._edit)
             elif kind.name == _WINDOW:
-                found[name] = DriverWindowStore(name, self._looks(name), kind.shown, edit=self._edit)
+                found[name] = DriverWindowStore(name, self._looks_into(name), kind.shown, edit=self._edit)
             elif kind.name == _SESSION:
-                found[name] = DriverSessionStore(name, self._looks(name), kind.shown, edit=self._edit)
+                found[name] = DriverSessionStore(name, self._looks_into(name), kind.shown, edit=self._edit)
             elif kind.name == _VERSIONED:
                 found[name] = DriverVersionedStore(name, partial(self._versions, name), edit=self._edit)
         return found
 
-    def _looks(self, name: str) -> Looks:
+    def _looks_into(self, name: str) -> Looks:
         return Looks(partial(self._now, name), partial(self._of_key, name))
 
     # --- finding ---------------------------------------------------------------------------------------------
@@ -307,10 +307,10 @@ class StoreReader(Hinting):
 
     def _contents(self, name: str) -> StoreContents:
         if name not in self._shown:
-            self._shown[name] = self._read(name)
+            self._shown[name] = self._read_contents(name)
         return self._shown[name]
 
-    def _read(self, name: str) -> StoreContents:
+    def _read_contents(self, name: str) -> StoreContents:
         if name in self._globals.nodes:
             return self._globals.contents(name)
         inner = self._inner(name)
