@@ -22,6 +22,7 @@ import pyarrow as pa
 from ...state.errors import ConfigError, TaskFailed, TopologyError
 from ...state.records.batches import Batch
 from ...state.serdes import Serde, computed_type
+from ...state.serdes.handed_over import own_copy
 from ...state.serdes.windowed_codec import Windowed as Windowed
 from ...state.tables.warehouse import WINDOW
 from .row_independence import looks_beyond_the_record
@@ -283,10 +284,11 @@ class Call:
     def evaluate(self, batch: Batch) -> pa.Array:
         """One value a record. Raises TaskFailed that names the first record on which the callable failed."""
         values = self.shape.value.to_python(batch.value.all())
-        results = [None] * len(batch)
+        results, can_change = [None] * len(batch), self.result.codec.can_change
         for row, (key, value) in enumerate(zip(python_keys(self.shape, batch), values, strict=True)):
             try:
-                results[row] = self.function(key, value)
+                result = self.function(key, value)
+                results[row] = own_copy(result) if can_change else result
             except Exception as error:
                 got = f"{type(error).__name__}: {error} on key {key!r}, value {value!r}"
                 raise TaskFailed(self.place, "a result of the callable", got, "correct the callable") from error

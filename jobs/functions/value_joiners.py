@@ -17,6 +17,7 @@ import pyarrow as pa
 from ...state.errors import ConfigError, TaskFailed, TopologyError
 from ...state.records.batches import Batch
 from ...state.serdes import Serde
+from ...state.serdes.handed_over import own_copy
 from .expressions import Expressible, Expression, Shape, bind, fields_of, key_arrays, key_columns, python_keys
 from .parameters import KEY_LEFT_RIGHT, LEFT_RIGHT, form_of
 
@@ -94,9 +95,11 @@ class CallJoiner(Joiner):
         if self.keyed is not None:
             sides.insert(0, python_keys(self.keyed, batch))
         results: list[Any] = []
+        can_change = self.result.codec.can_change
         for each in zip(*sides, strict=True):
             try:
-                results.append(self.function(*each))
+                result = self.function(*each)
+                results.append(own_copy(result) if can_change else result)
             except Exception as error:
                 got = f"{type(error).__name__}: {error} on {' and '.join(map(repr, each))}"
                 raise TaskFailed(self.place, "a result of the joiner", got, "correct the joiner") from error

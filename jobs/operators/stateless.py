@@ -17,6 +17,7 @@ from ...state.errors import ConfigError, TaskFailed
 from ...state.records.batches import Batch, Chunk, Values
 from ...state.records.keys import NULL_CODE, Keys
 from ...state.serdes import Serde
+from ...state.serdes.handed_over import own_copy
 from ..functions.expressions import Call, Expression, Struct, python_keys
 from .base.failed_records import FailedRecords
 from .base.forward_order import joined_batch, merge_in_forward_order
@@ -116,7 +117,7 @@ class FlatMapValues(Operator):
         self.node = node
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
-        rows, values = _flattened(self.node.function, self.context, batch)
+        rows, values = _flattened(self.node.function, self.context, batch, self.node.shape.value)
         chunk.left_out[batch.cause] = True
         return batch.take(rows).with_value(_typed(self.node.shape.value, values, self.context))
 
@@ -129,7 +130,8 @@ class FlatMap(Operator):
         self.node, self.keys = node, Keys(node.shape.key)
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
-        rows, pairs = _flattened(self.node.function, self.context, batch)
+        serdes = self.node.shape.key, self.node.shape.value
+        rows, pairs = _flattened(self.node.function, self.context, batch, *serdes)
         for pair in pairs:
             if not isinstance(pair, tuple | list) or len(pair) != 2:
                 raise TaskFailed(self.context.node, "pairs of key and value", repr(pair), "correct the callable")
@@ -276,12 +278,24 @@ def _called(function: Callable[[Any, Any], Any], context: OperatorContext, batch
 
 
 def _flattened(
-    function: Callable[[Any, Any], Iterable[Any]], context: OperatorContext, batch: Batch
+    function: Callable[[Any, Any], Iterable[Any]], context: OperatorContext, batch: Batch, *serdes: Serde
 ) -> tuple[np.ndarray, list[Any]]:
-    """Everything that ``function`` gives, and the row that it is of."""
-    results = _called(lambda key, value: list(function(key, value)), context, batch)
+    """Everything that ``function`` gives, and the row that it is of. Each counts as it is when the iterable gives it,
+    as Kafka forwards it before it asks for the next. ``serdes``: of a value, or of both parts of a pair.
+    """
+    take = own_copy if any(serde.codec.can_change for serde in serdes) else _same if len(serdes) == 1 else _pair
+    results = _called(lambda key, value: [take(one) for one in function(key, value)], context, batch)
     rows = np.repeat(np.arange(len(batch)), [len(found) for found in results])
     return rows, [one for found in results for one in found]
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _pair(pair: Any) -> Any:
+    """Of parts that cannot change."""
+    return tuple(pair) if type(pair) is list else pair
 
 
 def _typed(serde: Serde, results: list[Any], context: OperatorContext) -> pa.Array:

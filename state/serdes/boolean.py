@@ -1,5 +1,6 @@
 """boolean as Kafka's BooleanSerializer writes it: one byte, 0x01 or 0x00."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ import pyarrow.compute as pc
 
 from ..buffers import is_valid
 from .codec import Codec, Decoded, Read, Write, check_values
+from .handed_over import taking
 
 _TRUE, _FALSE = b"\x01", b"\x00"
 _VALUES = {_TRUE: True, _FALSE: False}
@@ -43,3 +45,6 @@ class BooleanCodec(Codec):
 
     def value_reader(self) -> Read:
         return _VALUES.__getitem__
+
+    def taking(self) -> Callable[[Any], Any]:
+        return taking(self.arrow_type, self._through_a_column)

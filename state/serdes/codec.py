@@ -118,6 +118,20 @@ class Codec(ABC):
         """
         return None
 
+    @property
+    def can_change(self) -> bool:
+        """Whether its Python values can be changed in place."""
+        return bool(pa.types.is_nested(self.arrow_type))
+
+    def taking(self) -> Callable[[Any], Any]:
+        """What takes a single Python value (state/serdes/handed_over.py): a new object, equal to what reading gives
+        after it was written. It raises ConfigError for what is not of the format's type.
+        """
+        return self._through_a_column
+
+    def _through_a_column(self, value: Any) -> Any:
+        return None if value is None else self.to_python(self.from_python([value]))[0]
+
 
 def check_values(values: list[Any], kinds: type | UnionType, place: str, expected: str) -> None:
     """Raise ConfigError for the first of ``values`` that is neither None nor of ``kinds``; ``expected``: in words."""

@@ -7,7 +7,7 @@ message is in its file: the number of indexes and the indexes, as zigzag varints
 byte 0.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -91,6 +91,9 @@ class ConfluentCodec(Codec):
 
     def value_reader(self) -> Read | None:
         return from_behind_head(head_of(self.write_id) + self.places[0], self.plain.value_reader())
+
+    def taking(self) -> Callable[[Any], Any]:
+        return self.plain.taking()
 
 
 def behind_head(head: bytes, write: Write | None) -> Write | None:

@@ -6,6 +6,7 @@ reinterpretation of the data buffer.
 
 import math
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 
 from ..buffers import BinaryView, binary_array, binary_view, fixed_array, fixed_view, is_valid
 from .codec import Codec, Decoded, LeftToColumns, Read, Write, refuse_value
+from .handed_over import taking
 
 _ARROW = {
     "byte": pa.int8(),
@@ -92,6 +94,9 @@ class FixedWidth(Codec):
     def value_reader(self) -> Read:
         unpack = struct.Struct(_FORMATS[self.kind]).unpack
         return lambda data: unpack(data)[0]
+
+    def taking(self) -> Callable[[Any], Any]:
+        return taking(self.arrow_type, self._through_a_column)
 
 
 def big_endian_values(view: BinaryView, good: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -16,6 +16,7 @@ from ..buffers import is_valid
 from ..errors import ConfigError
 from .codec import Codec, Decoded, LeftToColumns, Read, Write, refuse_value
 from .function_text import function_text
+from .handed_over import own_copy, taking
 from .json_text import schema_text
 from .json_text.python_values import values_from_python, values_to_python
 from .json_text.single_texts import converter
@@ -73,7 +74,7 @@ class OwnCodec(Codec):
         reasons: dict[int, str] = {}
         for place, one in enumerate(given.to_pylist()):
             try:
-                found.append(self.decode_one(one))
+                found.append(own_copy(self.decode_one(one)))
             except Exception as error:
                 found.append(None)
                 reasons[place] = _said(error)
@@ -178,6 +179,9 @@ class OwnCodec(Codec):
             return None if found is None else convert(found)
 
         return None if self.arrow else read
+
+    def taking(self) -> Callable[[Any], Any]:
+        return taking(self.declared, self._through_a_column)
 
 
 def _said(error: Exception) -> str:

@@ -3,6 +3,7 @@
 Rule: a string is UTF-8, checked by Arrow for a whole column at once; only when that fails are the bad rows looked for.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 
 from ..buffers import binary_view, is_valid
 from .codec import Codec, Decoded, LeftToColumns, Read, Write, check_values, refuse_value
+from .handed_over import taking
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,9 @@ class StringCodec(Codec):
     def value_reader(self) -> Read:
         return bytes.decode
 
+    def taking(self) -> Callable[[Any], Any]:
+        return taking(self.arrow_type, self._through_a_column)
+
 
 @dataclass(frozen=True, slots=True)
 class BytesCodec(Codec):
@@ -60,6 +65,9 @@ class BytesCodec(Codec):
 
     def value_writer(self) -> Write:
         return _as_it_is
+
+    def taking(self) -> Callable[[Any], Any]:
+        return taking(self.arrow_type, self._through_a_column)
 
     def value_reader(self) -> Read:
         return _as_it_is

@@ -52,6 +52,10 @@ class VariantCodec(Codec):
         longs, strings, valid = self._checked_parts(values)
         return np.where(is_valid(longs), 8, byte_lengths(strings)) * valid
 
+    @property
+    def can_change(self) -> bool:
+        return False
+
     def to_python(self, values: pa.Array) -> list[Any]:
         longs, strings = values.field(0).to_pylist(), values.field(1).to_pylist()
         rows = zip(is_valid(values), longs, strings, strict=True)

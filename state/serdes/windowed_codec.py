@@ -122,6 +122,10 @@ class WindowedCodec(Codec):
     def sizes(self, values: pa.Array) -> np.ndarray:
         return np.diff(binary_view(self.encode(values)).offsets)
 
+    @property
+    def can_change(self) -> bool:
+        return self.inner.codec.can_change
+
     def to_python(self, values: pa.Array) -> list[Any]:
         key, start, end = values.flatten()
         rows = zip(self.inner.to_python(key), fixed_view(start).tolist(), fixed_view(end).tolist(), strict=True)

@@ -1,10 +1,10 @@
 """Folds in Python: a user's aggregator, reducer and merger, driven by the same program as the compiled folds.
 
 Rule: custom code costs speed, never correctness. A function may return None, which deletes the aggregate; since the
-next record then finds no aggregate, such folds run record by record.
+next record then finds no aggregate, such folds run record by record. Functions own what they are given, and what an
+aggregator returns is the aggregate as it is then (state/serdes/handed_over.py).
 """
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +15,7 @@ import pyarrow as pa
 from ....state.errors import ConfigError, TaskFailed
 from ....state.records.batches import Batch
 from ....state.serdes import Serde
+from ....state.serdes.handed_over import HandOver, own_copy
 from ..expressions import Expressible, Expression, Shape, bind, python_keys
 from .fold import Fold, FoldState, Wanted
 from .fold_program import ADD, COPY, EMIT, MERGE, OLD, START, Program
@@ -36,9 +37,6 @@ def initial_misfit(initializer: Callable[[], Any] | None, returns: Serde) -> str
     except ConfigError:
         return f"the initializer, which gives {initial!r}, "
     return ""
-
-
-_UNCHANGEABLE = frozenset((int, str, float, bool, bytes, type(None)))
 
 
 def _no_merger(key: Any, one: Any, other: Any) -> Any:
@@ -74,6 +72,9 @@ class PythonState(FoldState):
     def __init__(self, fold: PythonFold, shape: Shape, of: Expression | None, place: str) -> None:
         self.fold, self.shape, self.of, self.place = fold, shape, of, place
         self.saved_type = fold.returns.arrow_type
+        self._aggregates = HandOver(fold.returns.codec)
+        given = shape.value if of is None else of.result
+        self._record_can_change = shape.key.codec.can_change or given.codec.can_change
         self.state: list[Any] = []
         self._new: list[Any] = []
         self._old: list[Any] = []
@@ -115,7 +116,8 @@ class PythonState(FoldState):
         Raises TaskFailed when a function raises.
         """
         rows, state, fold = self._python_rows(batch), self.state, self.fold
-        aggregator, merger = fold.aggregator, fold.merger
+        aggregator, merger, give, taken = fold.aggregator, fold.merger, self._aggregates.give, self._taken
+        record_can_change = self._record_can_change
         new, old = self._new.append, self._old.append
         flags_of, slot_of, argument_of = (column.tolist() for column in program)
         before, null, at = None, -1, -1
@@ -124,16 +126,18 @@ class PythonState(FoldState):
             for at, flags in enumerate(flags_of):
                 slot = slot_of[at]
                 if flags & START:
-                    state[slot] = fold.initializer()
+                    state[slot] = own_copy(fold.initializer())
                 if flags & COPY:
                     state[slot] = state[argument_of[at]]
                 if flags & OLD:
                     before = state[slot]
                 if flags & MERGE:
-                    state[slot] = merger(rows[next(merging)][0], _own(state[slot]), _own(state[argument_of[at]]))
+                    key = rows[next(merging)][0]
+                    key = own_copy(key) if record_can_change else key
+                    state[slot] = own_copy(merger(key, give(state[slot]), give(state[argument_of[at]])))
                 if flags & ADD:
-                    key, value = rows[argument_of[at]]
-                    aggregate = state[slot] = aggregator(key, value, _own(state[slot]))
+                    key, value = own_copy(rows[argument_of[at]]) if record_can_change else rows[argument_of[at]]
+                    aggregate = state[slot] = taken(aggregator(key, value, give(state[slot])))
                     if aggregate is None:
                         null = at
                 if flags & EMIT:
@@ -141,6 +145,8 @@ class PythonState(FoldState):
                     old(before if flags & OLD else None)
                 if stops and null >= 0:
                     break
+        except TaskFailed:
+            raise
         except Exception as error:
             adds = [argument for flags, argument in zip(flags_of[at:], argument_of[at:], strict=True) if flags & ADD]
             key = rows[adds[0]][0] if adds else None
@@ -152,21 +158,23 @@ class PythonState(FoldState):
         return null
 
     def typed(self, values: list[Any], valid: np.ndarray | None = None) -> pa.Array:
-        """Column of aggregates, null where not ``valid``. Raises TaskFailed when the functions gave something that
-        ``returns`` cannot carry.
-        """
+        """Column of aggregates, null where not ``valid``."""
         if valid is not None and not valid.all():
             values = [one if is_kept else None for one, is_kept in zip(values, valid.tolist(), strict=True)]
+        return self.fold.returns.from_python(values)
+
+    def _taken(self, aggregate: Any) -> Any:
+        """What an aggregator returned. Raises TaskFailed for what ``returns`` cannot carry."""
         try:
-            return self.fold.returns.from_python(values)
+            return self._aggregates.take(aggregate)
         except ConfigError as error:
             initial = initial_misfit(self.fold.initializer, self.fold.returns)
             next_step = f"correct {initial}the aggregator, or the serde in returns"
             raise TaskFailed(self.place, f"an aggregate of {self.fold.returns}", error.got, next_step) from error
 
     def show(self, batch: Batch, rows: list[tuple[Any, Any]]) -> None:
-        """Key and value of each row of ``batch`` as functions are to see them."""
-        self._rows_of, self._rows = batch, rows
+        """Key and value of each row of ``batch`` as functions are to see them, of any serdes."""
+        self._rows_of, self._rows, self._record_can_change = batch, rows, True
 
     def _python_rows(self, batch: Batch) -> list[tuple[Any, Any]]:
         if self._rows_of is not batch:
@@ -187,18 +195,6 @@ class PythonState(FoldState):
 
     def result(self, saved: pa.Array) -> pa.Array:
         return saved
-
-
-def _own(aggregate: Any) -> Any:
-    """The aggregate for a function that may change it in place, as what Kafka deserializes is the function's own."""
-    kind = type(aggregate)
-    if kind in _UNCHANGEABLE:
-        return aggregate
-    if kind is dict:
-        return {name: one if type(one) in _UNCHANGEABLE else _own(one) for name, one in aggregate.items()}
-    if kind is list:
-        return [one if type(one) in _UNCHANGEABLE else _own(one) for one in aggregate]
-    return copy.deepcopy(aggregate)
 
 
 def _rows_of_merges(program: Program) -> list[int]:

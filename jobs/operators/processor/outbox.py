@@ -1,11 +1,13 @@
 """What a processor forwards in one chunk, on its way to a batch.
 
-Rule: records go in the order in which they were forwarded; those of a punctuation are behind everything else of their
-cause, by the time at which their schedule was due. Schedules of two processors that are due at one time go by the
-processors' names.
+Rule: a record is what it was when it was forwarded (state/serdes/handed_over.py), and one that the serdes cannot carry
+is refused there. Records go in the order in which they were forwarded; those of a punctuation are behind everything
+else of their cause, by the time at which their schedule was due. Schedules of two processors that are due at one time
+go by the processors' names.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,8 @@ from ....state.errors import ConfigError, TaskFailed
 from ....state.records.batches import NO_OFFSET, OF_CAUSE, Batch, Values
 from ....state.records.keys import Keys
 from ....state.serdes import Serde
+from ....state.serdes.handed_over import HandOver
+from ....state.serdes.windowed_codec import Windowed
 from ....state.tables.warehouse import HEADERS
 from ....state.times import UNBOUNDED
 from ...functions.processor_api import Headers
@@ -26,11 +30,23 @@ BEHIND = UNBOUNDED
 _NO_ROW, _NO_CAUSE, _NO_PLACE, _NO_TOPIC = -1, -1, -1, -1
 
 
-class Outbox:
-    """``node``: whose shape the records must have."""
+@dataclass(frozen=True, slots=True)
+class Handing:
+    """How keys and values of ``node``'s shape are taken when they are forwarded."""
 
-    def __init__(self, node: ProcessNode, keys: Keys) -> None:
-        self.node, self.keys = node, keys
+    key: HandOver
+    value: HandOver
+
+    @classmethod
+    def of(cls, node: ProcessNode) -> "Handing":
+        return cls(HandOver(node.shape.key.codec), HandOver(node.shape.value.codec))
+
+
+class Outbox:
+    """``node``: whose shape the records must have; ``handing``: of it."""
+
+    def __init__(self, node: ProcessNode, keys: Keys, handing: Handing) -> None:
+        self.node, self.keys, self.handing = node, keys, handing
         self._places: list[tuple[int, int, int, int]] = []
         self._keys: list[Any] = []
         self._values: list[Any] = []
@@ -49,13 +65,47 @@ class Outbox:
         self._now = _NO_ROW, cause, due_ms, number + 1 if before == cause else 0
 
     def put(self, key: Any, value: Any, time_ms: int, headers: Headers, child: str | None) -> None:
-        """``child``: the name of the only node that gets it; None: all below do."""
+        """``child``: the name of the only node that gets it; None: all below do. Raises TaskFailed for a key, a value
+        or headers that cannot be forwarded.
+        """
+        plain = key if self.node.shape.window is None else self._inner(key)
+        own_key = self._own(self.node.shape.key, self.handing.key, plain, "key", plain)
+        own_value = self._own(self.node.shape.value, self.handing.value, value, "value", plain)
+        own_headers = self._own_headers(headers) if headers else ()
         self._children.append(child)
         self._places.append(self._now)
-        self._keys.append(key)
-        self._values.append(value)
+        self._keys.append(own_key if plain is key else key._replace(key=own_key))
+        self._values.append(own_value)
         self._times.append(time_ms)
-        self._headers.append(headers)
+        self._headers.append(own_headers)
+
+    def _inner(self, key: Any) -> Any:
+        """The key without its window."""
+        if not isinstance(key, Windowed):
+            expected, next_step = (
+                "a forwarded key that is a Windowed, as the stream is windowed",
+                "correct the processor",
+            )
+            raise TaskFailed(self.node.name, expected, repr(key), next_step)
+        return key.key
+
+    def _own(self, serde: Serde, hand_over: HandOver, value: Any, what: str, key: Any) -> Any:
+        try:
+            return hand_over.take(value)
+        except ConfigError as error:
+            expected, got = f"a forwarded {what} of {serde}", f"{error.got} with key {key!r}"
+            next_step = "correct the processor, or the serdes in returns_key and returns"
+            raise TaskFailed(self.node.name, expected, got, next_step) from error
+
+    def _own_headers(self, headers: Any) -> Headers:
+        try:
+            kept = tuple((name, None if content is None else bytes(memoryview(content))) for name, content in headers)
+        except (TypeError, ValueError):
+            kept = ((None, None),)  # type: ignore[assignment]
+        if not all(isinstance(name, str) for name, _ in kept):
+            expected, next_step = "forwarded headers as (name, bytes or None) pairs", "correct the processor"
+            raise TaskFailed(self.node.name, expected, repr(headers), next_step)
+        return kept
 
     def addressed(self) -> np.ndarray | None:
         """Of every record the child that it goes to alone, None where all get it; None when all get all."""
@@ -71,8 +121,8 @@ class Outbox:
             start_ms = np.array([windowed.window_start_ms for windowed in self._keys], np.int64)
             end_ms = np.array([windowed.window_end_ms for windowed in self._keys], np.int64)
             self._keys = [windowed.key for windowed in self._keys]
-        key = self.keys.intern(self.node.shape.key.encode(self._typed(self.node.shape.key, self._keys, "key")))
-        value = self._typed(self.node.shape.value, self._values, "value")
+        key = self.keys.intern(self.node.shape.key.encode(self.node.shape.key.from_python(self._keys)))
+        value = self.node.shape.value.from_python(self._values)
         context = None
         if taken.context is not None or is_due.any():
             sources, offsets = taken.context or (None, None)
@@ -111,26 +161,19 @@ class Outbox:
         rows = [[{"key": key, "value": value} for key, value in headers] or None for headers in self._headers]
         return pa.array(rows, HEADERS)
 
-    def _typed(self, serde: Serde, values: list[Any], what: str) -> pa.Array:
-        try:
-            return serde.from_python(values)
-        except ConfigError:
-            pass  # find whose value it was, and say so
-        for key, value in zip(self._keys, values, strict=True):
-            try:
-                serde.from_python([value])
-            except ConfigError as error:
-                expected, got = f"a forwarded {what} of {serde}", f"{error.got} with key {key!r}"
-                next_step = "correct the processor, or the serdes in returns_key and returns"
-                raise TaskFailed(self.node.name, expected, got, next_step) from error
-        raise AssertionError("a column was refused of which every value is taken")
-
 
 class SendingOutbox(Outbox):
     """Each record continues to ``send`` at once. ``taken``: the batch that is processed, or one of no records."""
 
-    def __init__(self, node: ProcessNode, keys: Keys, taken: Batch, send: Callable[[Batch, str | None], None]) -> None:
-        super().__init__(node, keys)
+    def __init__(
+        self,
+        node: ProcessNode,
+        keys: Keys,
+        handing: Handing,
+        taken: Batch,
+        send: Callable[[Batch, str | None], None],
+    ) -> None:
+        super().__init__(node, keys, handing)
         self._taken, self._send = taken, send
 
     def put(self, key: Any, value: Any, time_ms: int, headers: Headers, child: str | None) -> None:

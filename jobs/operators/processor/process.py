@@ -36,7 +36,7 @@ from ..base.failed_records import FailedRecords, records_of
 from ..base.operator import Counters, InnerStore, Operator, OperatorContext, SharingOperator, marked
 from .global_store import GlobalStoreView
 from .opened_stores import Expiring, stores_of
-from .outbox import Outbox, SendingOutbox
+from .outbox import Handing, Outbox, SendingOutbox
 from .process_node import ROWS, ProcessNode
 from .punctuation import WALL_CLOCK, Punctuations, Schedule, Ticks
 from .rows_of_store import RowsOfStore
@@ -55,7 +55,7 @@ class Process(SharingOperator):
 
     def __init__(self, context: OperatorContext, node: ProcessNode) -> None:
         super().__init__(context)
-        self.node, self.keys = node, Keys(node.shape.key)
+        self.node, self.keys, self.handing = node, Keys(node.shape.key), Handing.of(node)
         self.own_stores = stores_of(node.stores, context.shape.key, context.shape.value, node.name)
         self.stores: dict[str, Any] = dict(self.own_stores)
         """Those of its own, and those that it shares."""
@@ -145,9 +145,9 @@ class Process(SharingOperator):
         """Where what it forwards because of ``batch`` goes."""
         self._writer.chunk, self._writer.links = chunk, self.links
         if self.links is None:
-            outbox = Outbox(self.node, self.keys)
+            outbox = Outbox(self.node, self.keys, self.handing)
         else:
-            outbox = SendingOutbox(self.node, self.keys, batch, self.links.send)
+            outbox = SendingOutbox(self.node, self.keys, self.handing, batch, self.links.send)
         self.processor_context.outbox = outbox
         return outbox
 
@@ -310,6 +310,9 @@ class _Context(ProcessingContext):
     def _send(self, record: Record | FixedKeyRecord, child: str | None) -> None:
         if not self._can_forward:
             raise self._refusal("forward in process or in a punctuation", "forward elsewhere", "forward later")
+        if type(record.timestamp_ms) is not int:
+            next_step = "give milliseconds since 1970, as int(...)"
+            raise self._refusal("a timestamp in ms as an int", repr(record.timestamp_ms), next_step)
         if record.timestamp_ms < 0:
             raise self._refusal("a timestamp of 0 ms or more", f"{record.timestamp_ms} ms", "correct the timestamp")
         children = self._operator.context.children

@@ -19,6 +19,7 @@ from ....state.buffers import is_valid
 from ....state.errors import ConfigError, TaskFailed
 from ....state.records.batches import Batch, Chunk, Values
 from ....state.records.keys import Keys
+from ....state.serdes.handed_over import own_copy
 from ...functions.expressions import Shape, python_keys
 from ...functions.processor_api import Headers, RecordMetadata, ValueTransformerContext
 from ...graph.graph import Graph
@@ -69,7 +70,7 @@ class Transformer:
     def transformed(self, key: Any, value: Any) -> Any:
         """What it makes of ``value``, in the context as it is."""
         try:
-            return self.running.transform(key, value)
+            return own_copy(self.running.transform(key, value))
         except Exception as error:
             got = f"{type(error).__name__}: {error} on key {key!r}"
             next_step = "correct the transformer"
@@ -85,9 +86,10 @@ class Transformer:
         metadata = metadata_of(batch, chunk)
         for row, (key, value, time_ms, headers) in enumerate(records_of(context, batch)):
             self.context.now = time_ms, headers, metadata[row]
+            key_again = key if before is None else own_copy(key)
             new.append(self.transformed(key, value))
             if before is not None:
-                replaced.append(self.transformed(key, before[row]))
+                replaced.append(self.transformed(key_again, before[row]))
         return new, replaced
 
     def typed(self, values: Sequence[Any]) -> pa.Array:

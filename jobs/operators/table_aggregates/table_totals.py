@@ -1,7 +1,8 @@
 """What a grouped table's aggregates are made of: numbers that compiled code adds, or what Python callables make.
 
 Rule: both take changes in order and settle each group as jobs/operators/table_aggregates/table_aggregate_kernel.py
-says. A callable may answer None: the group has no aggregate then, and the next value added begins again.
+says. A callable may answer None: the group has no aggregate then, and the next value added begins again. Callables own
+what they are given, and what they make of a change is the aggregate as it is then (state/serdes/handed_over.py).
 """
 
 from abc import ABC, abstractmethod
@@ -15,6 +16,7 @@ import pyarrow.compute as pc
 from ....state.buffers import fixed_array, is_valid
 from ....state.errors import ConfigError, TaskFailed
 from ....state.records.batches import Batch
+from ....state.serdes.handed_over import HandOver, own_copy
 from ....state.stores.table_slots import TableSlots
 from ....state.stores.value_heap import NO_REFERENCE
 from ...functions.expressions import Shape, python_keys
@@ -106,6 +108,7 @@ class PythonTotals(Totals):
         super().__init__(slots, retention_ms)
         self.node, self.shape, self.returns = node, shape, node.shape.value
         self.aggregates: dict[int, Any] = {}
+        self._aggregates = HandOver(self.returns.codec)
 
     def run(self, at: np.ndarray, batch: Batch) -> Aggregated:
         groups, clock = self.slots.groups(), self.clock
@@ -115,14 +118,14 @@ class PythonTotals(Totals):
         times, new, before = [], [], []
         for slot, key, added, removed, time_ms in rows:
             aggregate = self.aggregates.get(slot)
-            result = self._result(key, added, removed, aggregate)
+            result = self._taken(self._result(key, added, removed, self._aggregates.give(aggregate)))
             time = time_ms if aggregate is None else max(time_ms, int(self.slots.time[slot]))
             if table_aggregate_kernel.settle_group(slot, time, result is not None, self.retention_ms, clock, groups):
                 self.aggregates[slot] = result
             times.append(time)
             new.append(result)
             before.append(aggregate)
-        typed = self._typed(new), self._typed(before)
+        typed = self.returns.from_python(new), self.returns.from_python(before)
         return Aggregated(np.array(times, np.int64), typed[0], is_valid(typed[0]), typed[1], is_valid(typed[1]))
 
     def _result(self, key: Any, added: Any, removed: Any, aggregate: Any) -> Any:
@@ -131,13 +134,13 @@ class PythonTotals(Totals):
         assert node.subtractor is not None
         try:
             if removed is not None and aggregate is not None:
-                aggregate = node.subtractor(key, removed, aggregate)
+                aggregate = node.subtractor(own_copy(key), removed, aggregate)
             if added is None:
                 return aggregate
             if aggregate is None:
                 if node.initializer is None:
                     return added
-                aggregate = node.initializer()
+                aggregate = own_copy(node.initializer())
             return node.adder(key, added, aggregate)
         except Exception as error:
             got = f"{type(error).__name__}: {error} on key {key!r}"
@@ -145,9 +148,9 @@ class PythonTotals(Totals):
             next_step = f"correct {initial}the adder or the subtractor"
             raise TaskFailed(node.name, "an aggregate", got, next_step) from error
 
-    def _typed(self, values: list[Any]) -> pa.Array:
+    def _taken(self, aggregate: Any) -> Any:
         try:
-            return self.returns.from_python(values)
+            return self._aggregates.take(aggregate)
         except ConfigError as error:
             initial = initial_misfit(self.node.initializer, self.returns)
             next_step = f"correct {initial}the callables, or the serde in returns"
@@ -157,4 +160,4 @@ class PythonTotals(Totals):
         self.aggregates |= dict(zip(at.tolist(), self.returns.to_python(values), strict=True))
 
     def save(self, at: np.ndarray) -> pa.Array:
-        return self._typed([self.aggregates.get(slot) for slot in at.tolist()])
+        return self.returns.from_python([self.aggregates.get(slot) for slot in at.tolist()])

@@ -5,7 +5,7 @@ every id of a topic, or GUID behind a byte 1, is read with its own schema to the
 schema of its id is not given, or when its bytes begin otherwise.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,6 +104,9 @@ class ConfluentAvroCodec(ReaderColumns):
 
     def value_reader(self) -> Read | None:
         return from_behind_head(head_of(self.write_id), self.plain.value_reader())
+
+    def taking(self) -> Callable[[Any], Any]:
+        return self.plain.taking()
 
 
 def confluent_avro(

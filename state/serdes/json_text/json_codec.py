@@ -2,6 +2,7 @@
 spelled_types and json_writer.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..codec import Codec, Decoded, Read, Write
+from ..handed_over import taking
 from ..text import byte_lengths
 from . import single_texts
 from .json_reader import read_json
@@ -62,3 +64,6 @@ class JsonCodec(Codec):
 
     def value_reader(self) -> Read:
         return single_texts.value_reader(self.schema)
+
+    def taking(self) -> Callable[[Any], Any]:
+        return taking(self.schema, self._through_a_column)

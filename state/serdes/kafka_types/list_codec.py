@@ -7,6 +7,7 @@ deserializer. A list that is cut off is bad, also where Kafka's would fill its l
 entry is read, which Kafka's refuses.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -141,6 +142,10 @@ class ListCodec(Codec):
             return [None if end < 0 else read_entry(data[begin:end]) for begin, end in places]
 
         return read
+
+    def taking(self) -> Callable[[Any], Any]:
+        take_one = self.inner.codec.taking()
+        return lambda value: [take_one(one) for one in value] if type(value) is list else self._through_a_column(value)
 
 
 def _places_with_sizes(data: bytes) -> list[tuple[int, int]]:
