@@ -85,7 +85,7 @@ class ChunkRun:
         if isinstance(operator, MultiOperator):
             return operator.process_all(tuple(batch.coded_by(operator.context.keys) for batch in inputs), self.chunk)
         if node.is_step:
-            if self.impure is not None and (found := difference(operator, inputs[0], self.chunk)) is not None:
+            if self.impure is not None and (found := difference(operator, node, inputs[0], self.chunk)) is not None:
                 self.impure[node.name] = found
             to_dead_letters = node.name in self.dataflow.graph.dead_lettering
             return process_step(operator, inputs[0], self.chunk, to_dead_letters=to_dead_letters)

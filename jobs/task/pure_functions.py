@@ -2,27 +2,25 @@
 
 Owns the second question to aggregators, reducers, mergers, adders and subtractors, joiners, processors and
 transformers. Rule: under new code the first records of a task are run by two more tasks with the same state, once
-together and once in pieces, and what their nodes forward is compared. A function whose answers differ has chance, a
-clock or a counter in it. This only looks: nothing of it is kept, and the results that count are computed as ever.
-Functions that only look on (peek, foreach) are not called; processors are, as in a run that died and is run again.
+together and once in pieces, each with new processors, as the next increment has them; what their nodes forward is
+compared. A function whose answers differ has chance, a clock or a counter in it, or keeps state outside of its stores,
+which is named. This only looks: nothing of it is kept, and the results that count are computed as ever. Functions that
+only look on (peek, foreach) are not called; processors are, as in a run that died and is run again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
+from ...state.errors import TaskFailed
 from ...state.records.batches import Batch, Chunk
-from ..functions.expressions import Call
-from ..functions.folds.aggregation import Aggregation
-from ..functions.folds.python import PythonFold
-from ..functions.value_joiners import CallJoiner
 from ..graph.graph import Node
+from ..operators.base.operator import Operator, TableView
 from ..tape.task_input import Input
 from ..topology.topology import SubTopology
-from .pure_steps import PIECES, RECORDS, Answer, in_a_sentence, told
+from .held_state import Kept, changed_attributes, functions_of
+from .pure_steps import PIECES, RECORDS, Answer, held_in_a_sentence, in_a_sentence, told
 from .task import Task
 
 
@@ -32,24 +30,50 @@ def asked_twice(sub_topology: SubTopology) -> list[str]:
 
 
 def difference(begun: Callable[[], Task], input_: Input) -> tuple[str, str] | None:
-    """The first node whose answers differ, if its functions are ``asked_twice``, and what differs first, in a sentence.
+    """The first node whose answers differ, if its functions are ``asked_twice`` or it is a step, and what differs
+    first, in a sentence.
 
-    ``begun`` makes a task with the previous state. None: nothing differs, or the difference is in a step
-    (jobs/task/pure_steps.py), or a record fails, which the run itself will report.
+    ``begun`` makes a task with the previous state. None: nothing differs, or a record fails, which the run itself will
+    report.
     """
     rows = min(len(input_), RECORDS)
     cuts = [int(piece[0]) for piece in np.array_split(np.arange(rows), PIECES) if len(piece)]
     try:
         task = begun()
+        nodes = {node.name: node for node in task.sub_topology.nodes if node.is_step or _calls_functions(node)}
+        kept = {name: Kept(functions_of(node)) for name, node in nodes.items()}
         together = _answers(task, input_, [0, rows])
-        apart = _answers(begun(), input_, [*cuts, rows])
+        changed = {name: one.changed() for name, one in kept.items()}
     except Exception:  # the run itself will fail, and say on what
         return None
-    asked = asked_twice(task.sub_topology)
+    try:
+        apart = _answers(begun(), input_, [*cuts, rows])
+    except TaskFailed as error:
+        if error.place not in nodes:
+            return None
+        said = f"it gave results, and then failed with {error.got}"
+        return error.place, said + held_in_a_sentence(changed[error.place] + _attributes(begun, task, error.place))
+    except Exception:
+        return None
     for name in together:
         if together[name] != apart.get(name, []):
-            return (name, in_a_sentence(together[name], apart.get(name, []))) if name in asked else None
+            if name not in nodes:
+                return None
+            held = changed[name] + _attributes(begun, task, name)
+            return name, in_a_sentence(together[name], apart.get(name, []), held)
     return None
+
+
+def _attributes(begun: Callable[[], Task], ran: Task, name: str) -> list[str]:
+    """Attributes of the objects that run in the node, where they are otherwise than those of a new task."""
+    fresh = {what: one for each in _parts(begun(), name) for what, one in each.running().items()}
+    before = {what: one for each in _parts(ran, name) for what, one in each.running().items()}
+    return [found for what, one in before.items() for found in changed_attributes(what, one, fresh[what])]
+
+
+def _parts(task: Task, name: str) -> list[Operator | TableView]:
+    operator = task.operators.get(name)
+    return [] if operator is None else [operator, *operator.context.views]
 
 
 class _Listener:
@@ -69,17 +93,13 @@ def _answers(task: Task, input_: Input, cuts: Sequence[int]) -> Mapping[str, lis
     listener = _Listener()
     task.observer = listener
     for begin, end in pairwise(cuts):
+        if begin:
+            for name in task.operators:
+                for part in _parts(task, name):
+                    part.renew()
         task.process(input_.part(begin, end))
     return listener.answers
 
 
 def _calls_functions(node: Node) -> bool:
-    return not node.keeps_records and any(_is_function(getattr(node, field.name)) for field in fields(node))
-
-
-def _is_function(value: Any) -> bool:
-    if isinstance(value, Aggregation):
-        return any(isinstance(fold, PythonFold) for fold in value.folds.values())
-    if isinstance(value, tuple):
-        return any(map(_is_function, value))
-    return isinstance(value, Call | CallJoiner) or callable(value)
+    return not node.keeps_records and bool(functions_of(node))

@@ -11,7 +11,9 @@ import numpy as np
 
 from ...state.errors import ReplayError
 from ...state.records.batches import Batch, Chunk
+from ..graph.graph import Node
 from ..operators.base.operator import Operator
+from .held_state import Kept, functions_of
 
 RECORDS = 1_000
 """So many are looked at, of each task's first chunk."""
@@ -22,23 +24,42 @@ Answer = tuple[str, str, str, str]
 """Place of the record that caused it, key, value and time of what was forwarded, as text, in which NaN equals NaN."""
 
 
-def difference(operator: Operator, batch: Batch, chunk: Chunk) -> str | None:
+def difference(operator: Operator, node: Node, batch: Batch, chunk: Chunk) -> str | None:
     """What differs first, in a sentence; None: nothing. A step that fails is not looked at."""
     rows = np.arange(min(len(batch), RECORDS))
+    kept = Kept(functions_of(node))
     try:
         together = _answers(operator, batch, chunk, rows)
+        changed = kept.changed()
         apart = [answer for piece in np.array_split(rows, PIECES) for answer in _answers(operator, batch, chunk, piece)]
     except ReplayError:
         return None
-    return None if together == apart else in_a_sentence(together, apart)
+    return None if together == apart else in_a_sentence(together, apart, changed)
 
 
-def in_a_sentence(together: Sequence[Answer], apart: Sequence[Answer]) -> str:
-    """The first answer that differs; where one has more of them, the last one that there is."""
-    pairs = zip(together, apart, strict=False)
-    one, other = next((pair for pair in pairs if pair[0] != pair[1]), (*(together or apart)[-1:],) * 2)
-    where = slice(1, None if one[1:3] == other[1:3] else 3)
-    return f"of the record {one[0]}, it gave {', '.join(one[where])}, and then {', '.join(other[where])}"
+def in_a_sentence(together: Sequence[Answer], apart: Sequence[Answer], changed: Sequence[str] = ()) -> str:
+    """The first answer that differs; where one has more of them, the first of these. ``changed``: what the function
+    holds that changed meanwhile, as subjects of a sentence.
+    """
+    at = next((at for at, pair in enumerate(zip(together, apart, strict=False)) if pair[0] != pair[1]), None)
+    at = min(len(together), len(apart)) if at is None else at
+    one, other = (answers[at] if at < len(answers) else None for answers in (together, apart))
+    where = slice(1, 3 if one is None or other is None or one[1:3] != other[1:3] else None)
+    record = (one or other or ("",))[0]
+    said = f"of the record {record}, it gave {_said(one, where)}, and then {_said(other, where)}"
+    return said + held_in_a_sentence(changed)
+
+
+def held_in_a_sentence(changed: Sequence[str]) -> str:
+    """What to do about state outside of stores, behind a sentence that says what it did."""
+    if not changed:
+        return ""
+    verb, them = ("change", "them") if len(changed) > 1 else ("changes", "it")
+    return f"; {' and '.join(changed)} {verb} while records are processed; keep {them} in a store"
+
+
+def _said(answer: Answer | None, where: slice) -> str:
+    return "nothing else" if answer is None else ", ".join(answer[where])
 
 
 def told(forwarded: Batch, chunk: Chunk) -> list[Answer]:

@@ -2,12 +2,19 @@
 
 import itertools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from kstreams_replay.jobs.execution.task_run import LocalRunner
-from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor, Record, ValueTransformerWithKey
+from kstreams_replay.jobs.functions.processor_api import (
+    FixedKeyProcessor,
+    KeyValues,
+    Processor,
+    PunctuationType,
+    Record,
+    ValueTransformerWithKey,
+)
 from kstreams_replay.jobs.history.committed_tables import read_table
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import (
@@ -154,9 +161,9 @@ def land(warehouse: Warehouse) -> None:
         plant(warehouse, topic, tape, partitions=1)
 
 
-def warnings_in_increments(warehouse: Warehouse, topology: Topology) -> list[list[str]]:
+def warnings_in_increments(warehouse: Warehouse, topology: Topology, increments: int = 2) -> list[list[str]]:
     reports = replay(
-        warehouse, topology, pipeline="p", runner=LocalRunner(), max_records=6, idle="proceed", increments=2
+        warehouse, topology, pipeline="p", runner=LocalRunner(), max_records=6, idle="proceed", increments=increments
     )
     return [warnings_of([report]) for report in reports]
 
@@ -197,7 +204,8 @@ def test_the_sentence_names_the_first_row_that_differs(tmp_path):
 
     assert warning == (
         "step KSTREAM-AGGREGATE-0000000001 does not answer alike twice: of the record numbers-0, offset 0, "
-        "it gave key 'k', value 1, and then key 'k', value 7; functions must be pure"
+        "it gave key 'k', value 1, and then key 'k', value 7; the variable 'calls' changes while records are "
+        "processed; keep it in a store; functions must be pure"
     )
 
 
@@ -216,3 +224,188 @@ def test_who_is_asked_twice_changes_nothing_and_who_only_looks_on_is_called_once
     assert sorted(seen) == sorted([*range(1, 10), *(-number for number in range(1, 10))])
     rows = read_table(warehouse, "p", "outputs/out").sort_by("offset").to_pylist()
     assert [row["value"] for row in rows] == list(itertools.accumulate(range(1, 10)))
+
+
+# --- state beside the stores -------------------------------------------------------------------------------------
+
+
+class First(Processor):
+    """Forwards each value once, with what it remembers in an attribute."""
+
+    def init(self, context) -> None:
+        super().init(context)
+        self.seen: set[int] = set()
+
+    def process(self, record) -> None:
+        if record.value % 3 not in self.seen:
+            self.seen.add(record.value % 3)
+            self.context.forward(record)
+
+
+class FirstOfKey(FixedKeyProcessor):
+    """The same, keeping keys."""
+
+    def init(self, context) -> None:
+        super().init(context)
+        self.number = 0
+
+    def process(self, record) -> None:
+        self.number += 1
+        self.context.forward(record.with_value(self.number))
+
+
+class Rates(Processor):
+    """Fails on a value for which an earlier record has left no attribute."""
+
+    def init(self, context) -> None:
+        super().init(context)
+        self.first: dict[str, int] = {}
+
+    def process(self, record) -> None:
+        if record.value == 1:
+            self.first[record.key] = record.value
+        self.context.forward(record.with_value(self.first[record.key]))
+
+
+class Shared(Processor):
+    """With an attribute of the class."""
+
+    seen: ClassVar[list[int]] = []
+
+    def process(self, record) -> None:
+        self.seen.append(record.value)
+        self.context.forward(record.with_value(len(self.seen)))
+
+
+class Numbered(ValueTransformerWithKey):
+    def init(self, context) -> None:
+        super().init(context)
+        self.number = 0
+
+    def transform(self, key, value) -> Any:
+        self.number += 1
+        return self.number
+
+
+class Counts:
+    """A callable with an attribute, and a method that is one."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def __call__(self, key: Any, value: Any, total: int) -> int:
+        self.number += 1
+        return self.number
+
+    def method(self, key: Any, value: Any, total: int) -> int:
+        return self(key, value, total)
+
+
+class Keeping(Processor):
+    """Of a global store: puts how many records it has seen."""
+
+    def init(self, context) -> None:
+        super().init(context)
+        self.records, self.store = 0, context.store("rates")
+
+    def process(self, record) -> None:
+        self.records += 1
+        self.store.put(record.key, self.records)
+
+
+class Reading(Processor):
+    """Forwards what the global store has."""
+
+    def process(self, record) -> None:
+        self.context.forward(record.with_value(self.context.store("rates").get(record.key) or 0))
+
+
+ALL_SEEN: list[int] = []
+
+
+def remember(key: Any, value: int, total: int) -> int:
+    ALL_SEEN.append(value)
+    return len(ALL_SEEN)
+
+
+def aggregated(stream, aggregator) -> Any:
+    return stream.group_by_key().aggregate(lambda: 0, aggregator, returns=LONG).to_stream()
+
+
+def with_global_store(builder: StreamsBuilder) -> Any:
+    builder.add_global_store(KeyValues("rates", STRING, LONG), "others", Consumed(STRING, LONG), Keeping)
+    return numbers(builder).process(Reading, returns_key=STRING, returns=LONG)
+
+
+def processed(supplier, stores=()) -> Callable[[StreamsBuilder], Any]:
+    return lambda builder: numbers(builder).process(supplier, list(stores), returns_key=STRING, returns=LONG)
+
+
+HOLDING: dict[str, tuple[Callable[[StreamsBuilder], Any], str]] = {
+    "processor": (processed(First), "the processor's attribute 'seen'"),
+    "processor with a store": (
+        processed(First, [KeyValues("unused", STRING, LONG)]), "the processor's attribute 'seen'",
+    ),
+    "processor that fails": (processed(Rates), "the processor's attribute 'first'"),
+    "class attribute": (processed(Shared), "the attribute 'seen' of the class Shared"),
+    "fixed-key processor": (
+        lambda builder: numbers(builder).process_values(FirstOfKey, returns=LONG), "the processor's attribute 'number'",
+    ),
+    "transformer": (
+        lambda builder: builder.table("numbers", Consumed(STRING, LONG))
+        .transform_values(Numbered, returns=LONG, materialized=Materialized.as_("t"))
+        .to_stream(),
+        "the transformer's attribute 'number'",
+    ),
+    "callable object": (
+        lambda builder: aggregated(numbers(builder), Counts()), "the attribute 'number' of Counts",
+    ),
+    "bound method": (
+        lambda builder: aggregated(numbers(builder), Counts().method), "the attribute 'number' of Counts",
+    ),
+    "global variable": (lambda builder: aggregated(numbers(builder), remember), "the global variable 'ALL_SEEN'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", HOLDING)
+def test_state_beside_the_stores_is_named(tmp_path, case):
+    build, what = HOLDING[case]
+    warehouse, builder = Warehouse(tmp_path), StreamsBuilder()
+    land(warehouse)
+    build(builder).to("out")
+
+    (said,) = warnings_in_increments(warehouse, builder.build(), increments=1)
+
+    (warning,) = [one for one in said if "twice" in one]
+    assert f"; {what} changes while records are processed; keep it in a store; functions must be pure" in warning
+
+
+class Cached(First):
+    """Attributes that change and decide nothing: the same values are in the store."""
+
+    def init(self, context) -> None:
+        super().init(context)
+        self.store, self.cache, self.calls = context.store("sums"), {}, 0
+        self.context.schedule(1, PunctuationType.STREAM_TIME, self.tick)
+
+    def process(self, record) -> None:
+        self.calls += 1
+        if record.key not in self.cache:
+            self.cache[record.key] = self.store.get(record.key) or 0
+        self.cache[record.key] += record.value
+        self.store.put(record.key, self.cache[record.key])
+        self.context.forward(record.with_value(self.cache[record.key]))
+
+    def tick(self, now_ms: int) -> None:
+        self.calls += 1
+        self.context.forward("tick", self.store.get("k"))
+
+
+def test_attributes_that_decide_nothing_are_not_told_of(tmp_path):
+    warehouse, builder = Warehouse(tmp_path), StreamsBuilder()
+    land(warehouse)
+    processed(Cached, [KeyValues("sums", STRING, LONG)])(builder).to("out")
+
+    warnings = itertools.chain(*warnings_in_increments(warehouse, builder.build()))
+
+    assert [warning for warning in warnings if "twice" in warning] == []

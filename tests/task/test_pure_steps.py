@@ -40,7 +40,8 @@ def test_a_counter_in_a_step_is_told_of_at_the_first_increment(tmp_path, is_pure
 
     said = (
         "step number does not answer alike twice: of the record words-0, offset 0, it gave key 'k', value 0, and then "
-        "key 'k', value 2; functions must be pure"
+        "key 'k', value 2; the variable 'numbers' changes while records are processed; keep it in a store; "
+        "functions must be pure"
     )
     assert warnings_of([first]) == ([] if is_pure else [said])
     assert warnings_of([second]) == []  # it is asked once

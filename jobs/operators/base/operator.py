@@ -86,6 +86,15 @@ class Operator(ABC):
         """Numbers of this increment for its report."""
         return {}
 
+    def running(self) -> Mapping[str, object]:
+        """Objects of the user's that run here, each by what a sentence calls it."""
+        return {}
+
+    def renew(self) -> None:  # noqa: B027 (most operators run nothing of the user's)
+        """Make the objects of ``running`` anew, as the next increment does: they find what stores and schedules have,
+        and nothing else.
+        """
+
     @abstractmethod
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         """Process the records of ``batch`` in order; returns what is forwarded, in order of the causing rows. Refused
@@ -150,6 +159,13 @@ class TableView(ABC):
 
     def advance(self, reached_ms: Mapping[str, int]) -> None:  # noqa: B027 (most views have no clock)
         """The chunk had no record, and advanced nodes to the stream times ``reached_ms``. Called before ``settle``."""
+
+    def running(self) -> Mapping[str, object]:
+        """As ``Operator.running``."""
+        return {}
+
+    def renew(self) -> None:  # noqa: B027 (most views run nothing of the user's)
+        """As ``Operator.renew``."""
 
     @abstractmethod
     def resume(self, stores: Mapping[str, pa.Table]) -> None:

@@ -70,8 +70,7 @@ class GlobalStoreView(TableView):
             self._take(self._fed.pop()[1])
 
     def resume(self, stores: Mapping[str, pa.Table]) -> None:
-        self._processor = self.node.supplier()
-        self._call(self._processor.init, _UpdateContext(self.node, self.replica), "init")
+        self.renew()
         if not self.is_known and self.node.name in stores:
             self.replica.clear()
             self.take(stores[self.node.name])
@@ -80,6 +79,13 @@ class GlobalStoreView(TableView):
         """``rows`` of the topic, in order."""
         for record in _records(self.node, rows):
             self._take(record)
+
+    def running(self) -> Mapping[str, object]:
+        return {f"the processor of the global store {self.node.store!r}": self._processor}
+
+    def renew(self) -> None:
+        self._processor = self.node.supplier()
+        self._call(self._processor.init, _UpdateContext(self.node, self.replica), "init")
 
     def shown(self, place: str) -> "ReadOnlyStore":
         """The store as its reader at ``place`` sees it."""

@@ -248,6 +248,15 @@ class Process(SharingOperator):
         self.schedules.resume(self._counters)
         self.ticks.resume(self._counters)
 
+    def running(self) -> Mapping[str, object]:
+        return {"the processor": self.processor}
+
+    def renew(self) -> None:
+        self._counters = self.counters()
+        self.schedules, self.ticks = Punctuations(), Ticks()
+        self.ticks.now_ms = self._counters.get(WALL_CLOCK, NO_TIMESTAMP_MS)
+        self.begin()
+
     def found_by(self, rows: pa.Table) -> pa.Array:
         return only_chunk(rows, "key")
 
@@ -310,7 +319,7 @@ class _Context(ProcessingContext):
     def _send(self, record: Record | FixedKeyRecord, child: str | None) -> None:
         if not self._can_forward:
             raise self._refusal("forward in process or in a punctuation", "forward elsewhere", "forward later")
-        if type(record.timestamp_ms) is not int:
+        if type(record.timestamp_ms) is not int and not isinstance(record.timestamp_ms, np.integer):
             next_step = "give milliseconds since 1970, as int(...)"
             raise self._refusal("a timestamp in ms as an int", repr(record.timestamp_ms), next_step)
         if record.timestamp_ms < 0:

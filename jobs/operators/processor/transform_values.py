@@ -8,7 +8,7 @@ value made of none exists, with the time -1. That transformer knows the time of 
 its headers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -67,6 +67,10 @@ class Transformer:
         self.running = node.supplier()
         self.running.init(self.context)
 
+    def named(self) -> Mapping[str, object]:
+        """As ``Operator.running``."""
+        return {"the transformer": self.running}
+
     def transformed(self, key: Any, value: Any) -> Any:
         """What it makes of ``value``, in the context as it is."""
         try:
@@ -109,6 +113,12 @@ class TransformValues(Operator):
         super().__init__(context)
         self.transformer = Transformer(node)
 
+    def running(self) -> Mapping[str, object]:
+        return self.transformer.named()
+
+    def renew(self) -> None:
+        self.transformer = Transformer(self.transformer.node)
+
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         old = old_values(batch)[0].all() if self.context.wants_old else None
         new, replaced = self.transformer.changes(self.context, batch, chunk, old)
@@ -127,6 +137,12 @@ class StoredTransformValues(StoredTable):
         super().__init__(context, store)
         self.transformer = Transformer(node)
 
+    def running(self) -> Mapping[str, object]:
+        return self.transformer.named()
+
+    def renew(self) -> None:
+        self.transformer = Transformer(self.transformer.node)
+
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         new, _ = self.transformer.changes(self.context, batch, chunk, None)
         values = self.transformer.typed(new)
@@ -139,15 +155,28 @@ def build(node: TransformValuesNode, context: OperatorContext) -> Operator:
     return TransformValues(context, node) if store is None else StoredTransformValues(context, node, store)
 
 
-def build_view(node: TransformValuesNode, graph: Graph, keys: Keys) -> TableView:
+class TransformedView(table_views.StepView):
     """Of a table without a store: a transformer of the reader's own, on what the table above shows."""
-    transformer, shape = Transformer(node), graph.parent(node).shape
 
-    def step(shown: Batch) -> Batch:
-        values = transformer.typed(_looked_up(transformer, shape, shown))
+    def __init__(self, node: TransformValuesNode, graph: Graph, keys: Keys) -> None:
+        super().__init__(self._step, table_views.build_view(graph, node.inputs[0], keys), keys)
+        self.transformer, self.shape_above = Transformer(node), graph.parent(node).shape
+
+    def running(self) -> Mapping[str, object]:
+        return {**super().running(), **self.transformer.named()}
+
+    def renew(self) -> None:
+        super().renew()
+        self.transformer = Transformer(self.transformer.node)
+
+    def _step(self, shown: Batch) -> Batch:
+        values = self.transformer.typed(_looked_up(self.transformer, self.shape_above, shown))
         return replace(shown, value=Values(values), valid=is_valid(values))
 
-    return table_views.StepView(step, table_views.build_view(graph, node.inputs[0], keys), keys)
+
+def build_view(node: TransformValuesNode, graph: Graph, keys: Keys) -> TableView:
+    """The view of a reader of ``node``."""
+    return TransformedView(node, graph, keys)
 
 
 def _looked_up(transformer: Transformer, shape: Shape, shown: Batch) -> list[Any]:

@@ -53,6 +53,12 @@ class StepView(TableView):
     def settle(self) -> None:
         self.above.settle()
 
+    def running(self) -> Mapping[str, object]:
+        return self.above.running()
+
+    def renew(self) -> None:
+        self.above.renew()
+
     def resume(self, stores: Mapping[str, pa.Table]) -> None:
         self.above.resume(stores)
 
