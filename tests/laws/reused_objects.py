@@ -100,9 +100,8 @@ class Reused(Fresh):
         self._owners: list[Any] = []
 
     def begin(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-        computed = copy.deepcopy(arguments)
         self.after(*self._objects.values())
-        return computed
+        return copy.deepcopy(arguments)
 
     def give(self, owner: Any, result: Any, arguments: tuple[Any, ...]) -> Any:
         result = copy.deepcopy(result)
@@ -154,6 +153,10 @@ def added(key: Any, value: Any, total: Any) -> Any:
     if value is None:
         return total
     return {"n": total["n"] + value["n"], "items": [*total["items"], *value["items"]]}
+
+
+def added_with_key(key: Any, value: Any, total: Any) -> Any:
+    return more(key, added(key, value, total))
 
 
 def removed(key: Any, value: Any, total: Any) -> Any:
@@ -322,7 +325,7 @@ def aggregates(wear: Fresh) -> Topology:
     f, builder = wear.function, StreamsBuilder()
     s = builder.stream("in", READ)
     grouped = s.group_by_key()
-    plain = {"initializer": f(nothing), "aggregator": f(added), "returns": VALUE}
+    plain = {"initializer": f(nothing), "aggregator": f(added_with_key), "returns": VALUE}
     merger = f(lambda key, one, other: added(key, other, one))
     grouped.aggregate(**plain).to("aggregate")
     grouped.reduce(f(both)).to("reduce")
@@ -338,7 +341,7 @@ def aggregates(wear: Fresh) -> Topology:
     identity = f(lambda key, value: {"n": value["n"], "items": []})
     grouped.windowed_by(TimeWindows.of_size(20)).distinct(identity, returns=VALUE).to("distinct")
     other = builder.stream("other", READ).group_by_key()
-    cogrouped = grouped.cogroup(f(added)).cogroup(other, f(added))
+    cogrouped = grouped.cogroup(f(added_with_key)).cogroup(other, f(added_with_key))
     cogrouped.aggregate(f(nothing), returns=VALUE).to("cogroup")
     cogrouped.windowed_by(sessions).aggregate(f(nothing), merger, returns=VALUE).to("cogroup_sessions")
     return builder.build()
@@ -358,8 +361,12 @@ def tables(wear: Fresh) -> Topology:
     unstored = t.transform_values(supplier(lambda: Transforming(wear)), returns=VALUE)
     s.join(unstored, f(both), returns=VALUE).to("looked_up")
     t.to_stream(f(less), returns=KEY).to("to_stream")
+
+    def keyed_add(key: Any, value: Any, total: Any) -> Any:
+        return {**added(key, value, total), "n": total["n"] + len(key["id"])}
+
     grouped = t.group_by(f(less), f(more), returns_key=KEY, returns=VALUE)
-    of_table = {"initializer": f(nothing), "adder": f(added), "subtractor": f(removed), "returns": VALUE}
+    of_table = {"initializer": f(nothing), "adder": f(keyed_add), "subtractor": f(removed), "returns": VALUE}
     grouped.aggregate(**of_table).to("aggregate")
     grouped.aggregate(**of_table, materialized=Materialized.versioned("versioned", 1000)).to("versioned")
     grouped.reduce(f(both), f(lambda total, value: removed(None, value, total))).to("reduce")

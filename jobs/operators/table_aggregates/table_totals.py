@@ -134,7 +134,7 @@ class PythonTotals(Totals):
         assert node.subtractor is not None
         try:
             if removed is not None and aggregate is not None:
-                aggregate = node.subtractor(own_copy(key), removed, aggregate)
+                aggregate = own_copy(node.subtractor(own_copy(key), removed, aggregate))
             if added is None:
                 return aggregate
             if aggregate is None:
