@@ -52,7 +52,7 @@ class Kept:
         self._before = {label: _copied(value) for label, value in self._held()}
 
     def changed(self) -> list[str]:
-        """What is not any more what it was, in words."""
+        """What has changed since then, in words."""
         return [label for label, value in self._held() if not _is_same(self._before.get(label, _MISSING), value)]
 
     def _held(self) -> list[tuple[str, Any]]:

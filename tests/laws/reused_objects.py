@@ -1,7 +1,7 @@
 """Every place that takes a user's function, in four topologies, whose functions hand over fresh objects or one object.
 
 Rule: a function is written once, as what it computes. ``Fresh`` calls it so. ``Reused`` gives the same object each
-time, filled anew; before every call it spoils all objects that were handed over earlier, and after it the arguments
+time, with new content; before every call it spoils all objects that were handed over earlier, and after it the arguments
 that were given. Keys and values are JSON objects with a list, so that every part of them can be changed in place.
 """
 
@@ -93,7 +93,7 @@ class Fresh:
 
 
 class Reused(Fresh):
-    """One object of each kind a function, filled anew each time and spoilt after each hand-over."""
+    """One object of each kind a function, refilled each time and spoilt after each hand-over."""
 
     def __init__(self) -> None:
         self._objects: dict[tuple[int, type, int], Any] = {}

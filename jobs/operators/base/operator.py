@@ -91,7 +91,7 @@ class Operator(ABC):
         return {}
 
     def renew(self) -> None:  # noqa: B027 (most operators run nothing of the user's)
-        """Make the objects of ``running`` anew, as the next increment does: they find what stores and schedules have,
+        """Make new objects in place of those of ``running``, as the next increment does: they find what stores and schedules have,
         and nothing else.
         """
 
