@@ -5,8 +5,8 @@ Arrays: ``slots`` has the fields of SlotColumns, of which ``s_flags`` uint8 and 
 """
 
 from ...state.compilation.kernel_compilation import inner_kernel, kernel
-from ...state.stores.slot_index import delete
-from ...state.stores.slots import FREE_TOP, LIVE_COUNT, STORED
+from ...state.stores.slot_index import delete, find, insert
+from ...state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, STORED
 
 
 @inner_kernel
@@ -18,6 +18,28 @@ def is_expired(position, limit, segment):  # type: ignore[no-untyped-def]
         return position <= limit
     # Java divides toward zero; a negative limit is in segment 0 or below, where nothing is expired.
     return limit > 0 and position // segment < limit // segment
+
+
+@kernel
+def find_slot(slots, key, start, end):  # type: ignore[no-untyped-def]
+    """The slot of ``key`` and its window, or -1. ``slots``: indexed ones."""
+    s_key, s_start, s_end, _, _, table, _, _ = slots
+    return find(table, s_key, s_start, s_end, key, start, end)
+
+
+@kernel
+def enter_slot(slots, key, start, end):  # type: ignore[no-untyped-def]
+    """The slot of ``key`` and its window, marked as changed; a free one if there was none. ``slots``: indexed ones."""
+    s_key, s_start, s_end, _, s_flags, table, free, counts = slots
+    slot = find(table, s_key, s_start, s_end, key, start, end)
+    if slot < 0:
+        counts[FREE_TOP] -= 1
+        counts[LIVE_COUNT] += 1
+        slot = free[counts[FREE_TOP]]
+        s_key[slot], s_start[slot], s_end[slot], s_flags[slot] = key, start, end, LIVE
+        insert(table, s_key, s_start, s_end, slot)
+    s_flags[slot] |= CHANGED
+    return slot
 
 
 @kernel

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kstreams_replay import fold
 from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor, Record, ValueAndTimestamp
 from kstreams_replay.jobs.graph.graph import Node
 from kstreams_replay.jobs.task.task import Task
@@ -60,9 +61,10 @@ def put(value: Any) -> Callable[[], Processor]:
             "expected the store of a global table to be read, got a put; write to the topic of the global table",
         ),
         (
-            lambda b: stream("t", b).group_by_key().count(Materialized.as_("s")),
-            ValueAndTimestamp(1, 1),
-            "expected the store of an aggregate to be read, got a put; put into a store of the processor's own",
+            lambda b: stream("t", b).group_by_key().aggregate(fold.mean("value"), Materialized.as_("s")),
+            ValueAndTimestamp(1.0, 1),
+            "expected a put into an aggregate whose folds show all that they keep, got one into that of the fold, "
+            "which keeps more than it shows; delete the key, or give aggregate() an initializer= and an aggregator=",
         ),
         (
             lambda b: b.table("t", LONGS, materialized=Materialized.as_("s")),
@@ -83,6 +85,51 @@ def test_what_cannot_be_put_ends_the_run(made, value, why):
         driver.run()
 
     assert f"here, store 's': {why}" in str(caught.value)
+
+
+FOLDS = {
+    "count": (lambda g: g.count(Materialized.as_("s")), 10, [1, 2, 11, 12, 1]),
+    "named folds": (
+        lambda g: g.aggregate(Materialized.as_("s"), n=fold.count(), most=fold.max("value")),
+        {"n": 10, "most": 100},
+        [{"n": 1, "most": 1}, {"n": 2, "most": 2}, {"n": 11, "most": 100}, {"n": 12, "most": 100}, {"n": 1, "most": 5}],
+    ),
+    "an aggregator": (
+        lambda g: g.aggregate(lambda: 0, lambda k, v, a: a + v, Materialized.as_("s"), returns=LONG),
+        10,
+        [1, 3, 13, 17, 5],
+    ),
+    "an expression": (
+        lambda g: g.aggregate(fold.of(0, "aggregate + value"), Materialized.as_("s")),
+        10,
+        [1, 3, 13, 17, 5],
+    ),
+    "a grouped table": (
+        lambda g: g.aggregate(Materialized.as_("s"), n=fold.count(), all=fold.sum("value")),
+        {"n": 10, "all": 100},
+        [{"n": 1, "all": 1}, {"n": 1, "all": 2}, {"n": 10, "all": 101}, {"n": 10, "all": 102}, {"n": 1, "all": 5}],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOLDS)
+def test_an_aggregate_goes_on_from_what_a_processor_put_and_begins_again_after_a_delete(name):
+    aggregate, given, want = FOLDS[name]
+    builder = StreamsBuilder()
+    if name == "a grouped table":
+        table = builder.table("t", LONGS)
+        grouped = table.group_by("record_key")
+    else:
+        grouped = stream("t", builder).group_by_key()
+    aggregate(grouped).to_stream().to("out")
+    stream("put", builder).process(put(ValueAndTimestamp(given, 7)), ["s"])
+    stream("delete", builder).process(each(lambda store, record: store.delete(record.key)), ["s"])
+    driver = TopologyTestDriver(builder.build())
+    for topic, value in [("t", 1), ("t", 2), ("put", 0), ("t", 3), ("t", 4), ("delete", 0), ("t", 5)]:
+        driver.pipe_input(topic, "a", value, 1)
+    got = [record.value for record in driver.read_outputs("out")]
+
+    assert got == want
 
 
 def test_a_failure_below_names_the_processor_that_failed():

@@ -70,6 +70,10 @@ class ConditionState(FoldState):
             return saved
         return pc.greater(saved, 0) if self.kind == "any" else pc.equal(saved, 0)
 
+    @property
+    def shows_all(self) -> bool:
+        return self.kind == "count_if"
+
 
 @dataclass(frozen=True, eq=False)
 class Answers:

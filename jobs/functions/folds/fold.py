@@ -58,6 +58,11 @@ class FoldState(ABC):
     def result(self, saved: pa.Array) -> pa.Array:
         """The value that a reader sees, of durable aggregates."""
 
+    @property
+    def shows_all(self) -> bool:
+        """Whether a reader sees the aggregate whole, so that a value which a processor puts is an aggregate."""
+        return False
+
 
 class Fold(ABC):
     """Configuration of a fold; checks itself against the shape of the values when the topology is built."""

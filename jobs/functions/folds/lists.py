@@ -80,6 +80,10 @@ class ListState(FoldState):
     def result(self, saved: pa.Array) -> pa.Array:
         return saved
 
+    @property
+    def shows_all(self) -> bool:
+        return True
+
 
 _Values = tuple[list[Any], int]
 

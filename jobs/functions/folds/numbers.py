@@ -149,6 +149,10 @@ class NumberState(FoldState):
     def result(self, saved: pa.Array) -> pa.Array:
         return saved
 
+    @property
+    def shows_all(self) -> bool:
+        return True
+
 
 def numbers(values: np.ndarray, valid: np.ndarray) -> pa.Array:
     """Array of ``values``, null where not ``valid``."""

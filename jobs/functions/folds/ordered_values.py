@@ -62,6 +62,10 @@ class OrderedState(ObjectState):
     def loaded(self, saved: Any) -> Any:
         return saved
 
+    @property
+    def shows_all(self) -> bool:
+        return True
+
     def _sum(self, one: Decimal, other: Decimal) -> Decimal:
         total = _EXACT.add(one, other)
         if total.adjusted() + self.output_type.scale >= _DIGITS:

@@ -196,6 +196,10 @@ class PythonState(FoldState):
     def result(self, saved: pa.Array) -> pa.Array:
         return saved
 
+    @property
+    def shows_all(self) -> bool:
+        return True
+
 
 def _rows_of_merges(program: Program) -> list[int]:
     """Of every MERGE entry the row that is added after it."""

@@ -15,14 +15,15 @@ import pyarrow as pa
 
 from ....state.buffers import is_valid
 from ....state.records.batches import Batch, Chunk, Column, Values
+from ....state.records.keys import Keys
 from ....state.stores.slots import LIVE, LIVE_COUNT, OBSERVED_MS, Slots
 from ....state.times import NO_TIMESTAMP_MS
 from ...functions.folds.aggregation import Aggregation
 from ...functions.folds.fold_program import ADD, EMIT, Program
 from ...functions.folds.python import PythonState
 from ...graph.store_rows import aggregate_schema
-from ...kernels.slot_lifecycle import remove
-from ..base.operator import Counters, Due, OperatorContext, StatefulOperator, marked
+from ...kernels.slot_lifecycle import enter_slot, find_slot, remove
+from ..base.operator import Counters, Due, OperatorContext, StatefulOperator, WritableStore, marked
 from .emit_on_close import FinalResults
 from .kernel_decisions import Decisions, Updates, joined
 from .speculative_batches import DecidingAhead, keeper
@@ -31,7 +32,7 @@ _KEPT_SLOTS = 65_536
 """Below this many rows a store is not swept."""
 
 
-class Aggregate(StatefulOperator):
+class Aggregate(StatefulOperator, WritableStore):
     """What aggregates with and without windows share. ``final``: None when every update is forwarded.
 
     ``inputs``: streams that share the store, each with a stream time of its own (cogroup).
@@ -231,6 +232,29 @@ class Aggregate(StatefulOperator):
     def _remove(self, slot: int) -> None:
         if self.slots.flags[slot] & LIVE:
             remove(self.slots.columns(), slot)
+
+    # --- puts of processors ------------------------------------------------------------------------------------
+
+    @property
+    def store_keys(self) -> Keys:
+        keys: Keys = self.context.keys
+        return keys
+
+    def put_by_processor(self, batch: Batch, chunk: Chunk) -> None:
+        self._settle()
+        self.slots.reserve(1)
+        self.folds.grow(self.slots.capacity)
+        columns, bounds = self.slots.columns(), (batch.window_start_ms, batch.window_end_ms)
+        start, end = (0 if bound is None else int(bound[0]) for bound in bounds)
+        if not batch.valid[0]:
+            slot = find_slot(columns, int(batch.key[0]), start, end)
+            if slot >= 0:
+                self._remove(slot)
+                self._forget(np.array([slot]))
+            return
+        slot = enter_slot(columns, int(batch.key[0]), start, end)
+        self.slots.time[slot] = int(batch.time_ms[0])
+        self.folds.load_shown(np.array([slot]), batch.value.all())
 
     # --- results at the close of windows -----------------------------------------------------------------------
 

@@ -10,17 +10,18 @@ from dataclasses import replace
 from typing import Any
 
 from ....state.records.batches import Batch, Chunk
+from ....state.records.keys import Keys
 from ...functions.expressions import python_keys
 from ...functions.folds.aggregation import Aggregation
 from ...functions.folds.python import PythonFold, PythonState
 from ..aggregate_parts.aggregate import Aggregate
 from ..base.forward_order import joined_batch, merge_in_forward_order
-from ..base.operator import MultiOperator, OperatorContext, StoreOperator
+from ..base.operator import MultiOperator, OperatorContext, StoreOperator, WritableStore
 from .aggregate_nodes import CogroupNode
 from .build import aggregate, settings_of
 
 
-class Cogroup(MultiOperator, StoreOperator):
+class Cogroup(MultiOperator, StoreOperator, WritableStore):
     """``shared``: the aggregate that has the store; its fold takes (number of the stream, value) for a value."""
 
     store: Aggregate
@@ -40,6 +41,13 @@ class Cogroup(MultiOperator, StoreOperator):
         state.show(batch, [records[number][row] for number, row in zip(which, rows, strict=True)])
         self.store.input_of = merged.which if len(self.store.stream_times_ms) > 1 else None
         return self.store.process(batch, chunk)
+
+    @property
+    def store_keys(self) -> Keys:
+        return self.store.store_keys
+
+    def put_by_processor(self, batch: Batch, chunk: Chunk) -> None:
+        self.store.put_by_processor(batch, chunk)
 
     def advance(self, advance_row: Batch, chunk: Chunk) -> Batch | None:
         return self.store.advance(advance_row, chunk)

@@ -344,6 +344,22 @@ class RowStore(Protocol):
         ...
 
 
+class WritableStore(ABC):
+    """An operator with a key-value store into which processors of its task may put."""
+
+    @property
+    @abstractmethod
+    def store_keys(self) -> Keys:
+        """Codes the keys of what is put."""
+
+    @abstractmethod
+    def put_by_processor(self, batch: Batch, chunk: Chunk) -> None:
+        """Put the one row of ``batch`` (not ``valid``: delete its key). Nothing is forwarded because of it.
+
+        Raises ConfigError, without a place, for a value that the store cannot keep.
+        """
+
+
 class Links(NamedTuple):
     """What an operator calls while a task runs record by record (jobs/task/record_run.py)."""
 

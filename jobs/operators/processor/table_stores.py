@@ -1,7 +1,8 @@
 """The store of a table, as a processor sees and writes it (TimestampedKeyValueStore of Kafka Streams).
 
 Rule: it shows what was put before, by whatever record, and gives ``ValueAndTimestamp``. What a processor puts into it
-is in the table's own store at once, for everybody who looks into it; the table's changes do not go down because of it.
+is in the table's own store at once, for everybody who looks into it, and for an aggregate whose store it is; no change
+goes down because of it.
 """
 
 from bisect import bisect_left, bisect_right
@@ -18,10 +19,8 @@ from ....state.serdes import Serde
 from ....state.stores.key_values import NO_REFERENCE
 from ...functions.expressions import Shape
 from ...functions.processor_api import KeyValueStore, ValueAndTimestamp
-from ..base.operator import Links, Operator, TableView
+from ..base.operator import Links, Operator, TableView, WritableStore
 from ..tables.key_value_view import StoreView
-from ..tables.materialized_table import StoredTable
-from ..tables.table_store import PlainStore
 from .value_coders import KeyCoder, prefix_bytes
 
 _FEW = 32
@@ -85,7 +84,10 @@ class TableValues(KeyValueStore):
         batch = self._put_batch(owner, self._key.encode(key), value)
         assert self.writer.chunk is not None
         assert self.writer.links is not None
-        owner.store.put(batch, self.writer.chunk)
+        try:
+            owner.put_by_processor(batch, self.writer.chunk)
+        except ConfigError as error:
+            raise ConfigError(self.place, error.expected, error.got, error.next_step) from error
         self.writer.links.show(self.owner, batch)
 
     def delete(self, key: Any) -> Any:
@@ -93,21 +95,19 @@ class TableValues(KeyValueStore):
         self.put(key, None)
         return found
 
-    def _writable(self) -> StoredTable:
+    def _writable(self) -> WritableStore:
         if self.operator is None:
             next_step = "write to the topic of the global table"
             raise ConfigError(self.place, "the store of a global table to be read", "a put", next_step)
-        if not isinstance(self.operator, StoredTable) or not isinstance(self.operator.store, PlainStore):
-            next_step = "put into a store of the processor's own"
-            raise ConfigError(self.place, "the store of an aggregate to be read", "a put", next_step)
+        assert isinstance(self.operator, WritableStore), f"{self.owner} keeps a key-value store"
         if self.writer.links is None:
             next_step = "put when a record comes, or into a store of the processor's own"
             raise ConfigError(self.place, "puts into a table because of records", "one by a recorded time", next_step)
         return self.operator
 
-    def _put_batch(self, owner: StoredTable, key: bytes, value: ValueAndTimestamp | None) -> Batch:
+    def _put_batch(self, owner: WritableStore, key: bytes, value: ValueAndTimestamp | None) -> Batch:
         """One row as the table itself would put it."""
-        keys = owner.store.table.keys  # type: ignore[attr-defined]  # _writable has seen that it is a PlainStore
+        keys = owner.store_keys
         return Batch(
             cause=np.full(1, self.writer.cause, np.int32),
             key=keys.intern(pa.array([key], pa.binary())),

@@ -13,16 +13,16 @@ from ....state.records.batches import Batch, Chunk, Values
 from ....state.records.keys import Keys
 from ....state.stores.key_values import key_value_schema
 from ....state.stores.slots import STORED
-from ..base.operator import Counters, OperatorContext, StatefulOperator, marked
+from ..base.operator import Counters, OperatorContext, StatefulOperator, WritableStore, marked
 from ..tables.materialized_table import StoredTable
 from ..tables.table_store import TableStore
 from ..tables.versioned_store import VersionedTableStore
-from .table_aggregate_kernel import PLAIN, PRESENT
+from .table_aggregate_kernel import PLAIN, PRESENT, settle_group
 from .table_aggregate_node import TableAggregateNode
 from .table_totals import GroupSlots, NumberTotals, PythonTotals, Totals
 
 
-class TableAggregate(StatefulOperator):
+class TableAggregate(StatefulOperator, WritableStore):
     """In a plain store. Rows: key, value, record_time_ms."""
 
     _column = "value"
@@ -34,6 +34,19 @@ class TableAggregate(StatefulOperator):
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         chunk.applied[batch.cause] = True
         return aggregated(self.totals, batch)
+
+    @property
+    def store_keys(self) -> Keys:
+        keys: Keys = self.context.keys
+        return keys
+
+    def put_by_processor(self, batch: Batch, chunk: Chunk) -> None:
+        at, is_value = self.slots.enter(batch.key, None, None), bool(batch.valid[0])
+        if is_value:
+            self.totals.take(at, batch.value.all())
+        else:
+            self.totals.forget(at)
+        settle_group(int(at[0]), int(batch.time_ms[0]), is_value, PLAIN, self.totals.clock, self.slots.groups())
 
     def resume(self, rows: pa.Table, counters: Counters) -> None:
         at = _enter(self.slots, self.context, rows)

@@ -50,6 +50,10 @@ class FoldTotals(Totals):
         self.folds.grow(self.slots.capacity + 1)
         self.folds.load(at, values)
 
+    def take(self, at: np.ndarray, shown: pa.Array) -> None:
+        self.folds.grow(self.slots.capacity + 1)
+        self.folds.load_shown(at, shown)
+
     def save(self, at: np.ndarray) -> pa.Array:
         return self.folds.save(at)
 

@@ -64,6 +64,13 @@ class Totals(ABC):
     def load(self, at: np.ndarray, values: pa.Array) -> None:
         """Aggregates of the increment before."""
 
+    def take(self, at: np.ndarray, shown: pa.Array) -> None:
+        """Aggregates that a processor put, as a reader sees them. Raises ConfigError where that is not all there is."""
+        self.load(at, shown)
+
+    def forget(self, at: np.ndarray) -> None:  # noqa: B027 (numbers begin again by themselves)
+        """The groups in slots ``at`` have no aggregates any more."""
+
     @abstractmethod
     def save(self, at: np.ndarray) -> pa.Array:
         """Aggregates of the slots ``at``, null where there is none."""
@@ -158,6 +165,10 @@ class PythonTotals(Totals):
 
     def load(self, at: np.ndarray, values: pa.Array) -> None:
         self.aggregates |= dict(zip(at.tolist(), self.returns.to_python(values), strict=True))
+
+    def forget(self, at: np.ndarray) -> None:
+        for slot in at.tolist():
+            self.aggregates[slot] = None
 
     def save(self, at: np.ndarray) -> pa.Array:
         return self.returns.from_python([self.aggregates.get(slot) for slot in at.tolist()])

@@ -8,7 +8,7 @@ import numpy as np
 from ....state.records.batches import Batch, Chunk
 from ....state.records.keys import Keys
 from ...functions.expressions import Shape
-from ..base.operator import OperatorContext, StoreOperator
+from ..base.operator import OperatorContext, StoreOperator, WritableStore
 from .table_store import PlainStore, TableStore
 from .versioned_store import VersionedTableStore
 
@@ -26,7 +26,7 @@ def open_store(context: OperatorContext, shape: Shape, keys: Keys) -> TableStore
     return PlainStore(shape, keys, sends_old=context.wants_old)
 
 
-class StoredTable(StoreOperator):
+class StoredTable(StoreOperator, WritableStore):
     """An operator that puts what it forwards into a table's store."""
 
     store: TableStore
@@ -44,3 +44,11 @@ class StoredTable(StoreOperator):
             taken[drops.row] = False
         chunk.applied[batch.cause[taken]] = True
         return forwarded
+
+    @property
+    def store_keys(self) -> Keys:
+        assert isinstance(self.store, PlainStore), "no processor looks into a versioned table"
+        return self.store.table.keys
+
+    def put_by_processor(self, batch: Batch, chunk: Chunk) -> None:
+        self.store.put(batch, chunk)

@@ -175,6 +175,10 @@ class ExpressionState(FoldState):
     def result(self, saved: pa.Array) -> pa.Array:
         return saved
 
+    @property
+    def shows_all(self) -> bool:
+        return True
+
     def _shown(self, rows: tuple[np.ndarray, np.ndarray]) -> pa.Array:
         words, known = rows
         kinds = self.written.kinds.values()
