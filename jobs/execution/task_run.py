@@ -157,6 +157,9 @@ class TaskRun:
     def _advance(self, task: Task, step: StreamTimeAdvance, places: CausalOrder) -> None:
         result, signals = task.advance(step)
         self.watch.lap("compute")
+        if step.tick_ms is not None:
+            self._signal(signals, places, is_tick=True)
+            signals = {}
         self._write(result, places)
         self._signal(signals, places)
         self.watch.lap("write")
@@ -298,17 +301,17 @@ class TaskRun:
                 self.piece_paths.setdefault(name, {})[str(target)] = file.path
             self.pieces[name, target].write(rows.filter(pa.array(targets == target)))
 
-    def _signal(self, signals: dict[str, int], places: CausalOrder) -> None:
-        """Pass a recorded time on, behind all that it caused here."""
+    def _signal(self, signals: dict[str, int], places: CausalOrder, *, is_tick: bool = False) -> None:
+        """Pass a recorded time on, behind all that it caused here; a tick before that, since it reaches all at once."""
         own = [node.topic for node in self.sub.repartitions if not node.is_ours]
         for name, time_ms in signals.items():
             found = places.of(np.zeros(1, np.int64), deeper=int(name in own))
-            if self.description.order == "arrival":
+            if self.description.order == "arrival" and not is_tick:
                 found["cause_number"] = found["cause_number"] - 1
                 found["cause_depth"] = (LANDED - found["cause_number"]) * ADVANCE_SEQUENCES
             place = tuple(int(found[column][0]) for column in PLACE_COLUMNS)
             writer = self.topology.writer_number(name, self.sub, self.description.partition)
-            self.signals.append((name, TimeSignal(writer, time_ms, place, self.sent)))
+            self.signals.append((name, TimeSignal(writer, time_ms, place, self.sent, is_tick)))
         self.sent += 1
 
     def _partition_times(self) -> dict[str, dict[str, int]]:

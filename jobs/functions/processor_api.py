@@ -251,8 +251,8 @@ class ProcessingContext(ABC):
         of all, then after each due time; ``start_ms``: begin there. Without ticks it is never called.
 
         To be called in ``init``, in the same order every time: that is how a schedule is found again in the next
-        increment. Raises ConfigError elsewhere, for an interval below 1 ms, and by WALL_CLOCK_TIME for a processor that
-        is below a repartition, where no ticks come. Source: ProcessingContext.schedule, StreamTask.
+        increment. Raises ConfigError elsewhere, and for an interval below 1 ms. Source: ProcessingContext.schedule,
+        StreamTask.
         """
 
     @abstractmethod
@@ -269,8 +269,8 @@ class ProcessingContext(ABC):
 
     @abstractmethod
     def current_system_time_ms(self) -> int:
-        """The latest recorded tick of the wall clock. Raises ConfigError before the first: no clock is the same in a
-        replay.
+        """The latest recorded tick of the wall clock; in a test driver with ``initial_wall_clock_time`` at least that.
+        Raises ConfigError before the first: no clock is the same in a replay.
         """
 
     @property

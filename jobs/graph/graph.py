@@ -87,6 +87,8 @@ class Node(TakesLateRecords, TouchesTopics, RunsAgain):
     """Nodes whose stores it uses as its own."""
     is_by_record = False
     """It uses what others put because of the same record, so the task runs record by record."""
+    has_clock = False
+    """It may ask for the wall clock, or schedule something by it."""
 
     @property
     def inner_stores(self) -> tuple[str, ...]:
@@ -366,6 +368,17 @@ class Graph:
     def children(self, name: str) -> list[Node]:
         """Nodes whose input is ``name``, in the order they were added; twice one that has it as two inputs."""
         return [node for node in self.nodes.values() for above in node.inputs if above == name]
+
+    def reaches_clock(self, name: str) -> bool:
+        """Whether a node below ``name``, in whatever sub-topology, may ask for the wall clock."""
+        seen, waiting = {name}, [name]
+        while waiting:
+            below = [child for child in self.children(waiting.pop()) if child.name not in seen]
+            if any(child.has_clock for child in below):
+                return True
+            seen |= {child.name for child in below}
+            waiting += [child.name for child in below]
+        return False
 
     def parent(self, node: Node) -> Node:
         return self.nodes[node.inputs[0]]

@@ -3,7 +3,8 @@
 Rule: what is recorded of a landed partition counts at once for the nodes below it. A source that other tasks write has
 reached what all of them have forwarded, so a fast task cannot make a slow task's records late. A landed source beside
 the one that it reached, of which more is to come, is past the time, since the oldest is taken first. One of which no
-more is known has reached its largest time. One that never had a record holds no other back.
+more is known has reached its largest time. One that never had a record holds no other back. A tick of the wall clock
+counts as soon as the first of those who write has forwarded it.
 """
 
 from collections.abc import Sequence
@@ -38,8 +39,11 @@ class SourceClock:
         queue, tape_time_ms, tick_ms = self.queues[number], NO_TIMESTAMP_MS, None
         if queue.pieces is not None:
             passed = queue.pieces.signals[number_of_advance]
-            of_source = self.signals.setdefault(self.names[queue.source], {})
-            of_source[str(passed.writer)] = max(of_source.get(str(passed.writer), NO_TIMESTAMP_MS), passed.time_ms)
+            if passed.is_tick:
+                tick_ms = passed.time_ms
+            else:
+                of_source = self.signals.setdefault(self.names[queue.source], {})
+                of_source[str(passed.writer)] = max(of_source.get(str(passed.writer), NO_TIMESTAMP_MS), passed.time_ms)
         else:
             recorded = queue.recorded[number_of_advance]
             if recorded.is_tick:

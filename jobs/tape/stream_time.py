@@ -59,3 +59,5 @@ class TimeSignal(NamedTuple):
     time_ms: int
     place: tuple[int, ...]
     send: int
+    is_tick: bool = False
+    """A tick of the wall clock, which comes before all that it caused."""

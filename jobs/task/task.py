@@ -88,6 +88,8 @@ class Task:
         self.impure: dict[str, str] = {}
         self.advances = 0
         """Recorded times taken; they are no records."""
+        self._ticked_ms = NO_TIMESTAMP_MS
+        """The latest tick that was forwarded."""
         self.unfinished: Result | None = None
         """What the chunk caused on which the task failed, right up to the record that filled a buffer."""
         self.dataflow = dataflows(topology)[sub_topology.id]
@@ -110,6 +112,10 @@ class Task:
         """Name under which other tasks write what a source reads (``Dataflow.written``); empty where none does."""
         self.operators: dict[str, Operator] = {}
         self.views: list[TableView] = []
+        written = [(node.topic, node.name) for node in sub_topology.repartitions]
+        written += [(export.name, export.node) for export in self.dataflow.exports if not export.when]
+        self._clocked = tuple(dict.fromkeys(name for name, node in written if self.graph.reaches_clock(node)))
+        """What is written for tasks with a processor, to which ticks of the wall clock are forwarded."""
         self._decoder = Decoder()
         self._keys = {source.name: self._decoder.keys_of(source.shape.key) for source in self.sources}
         with interpreted():  # stores are empty; who wants to know what rows look like loads no kernels for it
@@ -154,7 +160,6 @@ class Task:
             children=tuple(child.name for child in self.graph.children(node.name)),
             shapes_read=tuple(self.graph.nodes[name].shape for name in node.reads),
             task_id=self.task_id,
-            has_ticks=any(source.landed_topic is not None for source in self.sub_topology.sources),
         )
 
     def _amplification(self) -> int:
@@ -249,8 +254,8 @@ class Task:
         return RecordRun(*running, nobody=self._nobody)
 
     def advance(self, step: StreamTimeAdvance) -> tuple[Result, dict[str, int]]:
-        """Stream time, or the wall clock, moves on without a record: a chunk of one row that is none. Also the time to
-        forward, by repartition topic and export. Raises as ``process``.
+        """Stream time, or the wall clock, moves on without a record: a chunk of one row that is none. Also the time (or
+        tick) to forward, by repartition topic and export. Raises as ``process``.
         """
         nothing = empty_input(self)
         batches, _, _, reasons = self.take(nothing)
@@ -265,7 +270,9 @@ class Task:
             ticked.run(batches)
             for view in self.views:
                 view.settle()
-            return self._result(ticked, chunk, nothing, np.zeros(1, np.bool_), reasons), {}
+            signals = dict.fromkeys(self._clocked if step.tick_ms > self._ticked_ms else (), step.tick_ms)
+            self._ticked_ms = max(self._ticked_ms, step.tick_ms)
+            return self._result(ticked, chunk, nothing, np.zeros(1, np.bool_), reasons), signals
         sources: dict[str, SourceProgress] = {}
         for number, reached in step.sources.items():
             name = self.dataflow.node_of(self.source_names[number])

@@ -14,6 +14,7 @@ import pyarrow as pa
 from ...state.compilation.kernel_tiers import tiers
 from ...state.errors import TaskFailed
 from ...state.times import NO_TIMESTAMP_MS
+from ..operators.processor.punctuation import WALL_CLOCK
 from ..tape.causal_order import ADVANCE_SEQUENCES, LANDED, CausalOrder, are_in_order
 from ..tape.stream_time import StreamTimeAdvance
 from ..tape.task_input import Input
@@ -64,10 +65,18 @@ class Played:
 
 
 class DrivenTasks:
-    """``counts_bytes``, ``chunk_records``: as of TopologyTestDriver. ``notes_puts``: what stores are given is noted."""
+    """``counts_bytes``, ``chunk_records``: as of TopologyTestDriver. ``wall_clock_ms``: at which the wall clock starts
+    before any record; None: it starts with the first tick. ``notes_puts``: what stores are given is noted.
+    """
 
     def __init__(
-        self, topology: Topology, *, counts_bytes: bool, chunk_records: int | None, notes_puts: bool = False
+        self,
+        topology: Topology,
+        *,
+        counts_bytes: bool,
+        chunk_records: int | None,
+        wall_clock_ms: int | None,
+        notes_puts: bool = False,
     ) -> None:
         self.topology = topology
         self.tasks = [Task(topology, sub, counts_bytes=counts_bytes) for sub in topology.sub_topologies]
@@ -82,7 +91,8 @@ class DrivenTasks:
         """Number of the row on which a task failed."""
         self._logs = {task.sub_topology.id: ChangeLog(task) for task in self.tasks} if notes_puts else {}
         for task in self.tasks:
-            task.resume({}, {})
+            clocked = () if wall_clock_ms is None else task.sub_topology.stores.items()
+            task.resume({}, {store: {WALL_CLOCK: wall_clock_ms} for store, node in clocked if node.has_clock})
             task.chunk_records = chunk_records or task.chunk_records
 
     def play(self, batch: Batch) -> Played:
@@ -205,7 +215,10 @@ class DrivenTasks:
             times = chunk.spread("timestamp", NO_TIMESTAMP_MS)
             times[skipped] = NO_TIMESTAMP_MS
             played.taken.append((arrival[kept], number[kept], times[kept]))
-        self._time.signal(task, signals, int(LANDED - number[0]) + 1 if signals else 0)
+        if isinstance(chunk, StreamTimeAdvance) and chunk.tick_ms is not None:
+            self._time.pass_tick(signals)
+        else:
+            self._time.signal(task, signals, int(LANDED - number[0]) + 1 if signals else 0)
         return failed is None
 
     def _exchange(self, task: Task, arrival: np.ndarray, number: np.ndarray, result: Result) -> None:

@@ -1,7 +1,8 @@
 """Recorded time in the test driver: the time signalled to each source of each task, and the next source to receive it.
 
 Rule: as in a replay by arrival (jobs/tape/source_progress.py, with one task a sub-topology): the topic's readers
-first. Readers of what those write receive the time when everything that the advance caused upstream has reached them.
+first. Readers of what those write receive the time when everything that the advance caused upstream has reached them,
+and a tick of the wall clock before all that.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,7 +50,7 @@ class DrivenTime:
                     self._waiting.setdefault(task.sub_topology.id, []).append(Waiting(0, number, time_ms))
 
     def tick(self, time_ms: int) -> None:
-        """The wall clock has reached ``time_ms``; each task that reads a topic takes it once."""
+        """The wall clock has reached ``time_ms``; each task that reads a topic takes it once, and passes it on."""
         for task in self._tasks:
             landed = [number for number, one in enumerate(task.sub_topology.sources) if one.landed_topic is not None]
             for number in landed[:1]:
@@ -70,6 +71,13 @@ class DrivenTime:
                     if written_as == name and reached_ms != NO_TIMESTAMP_MS:
                         waiting = Waiting(level, number, reached_ms)
                         self._waiting.setdefault(task.sub_topology.id, []).append(waiting)
+
+    def pass_tick(self, signals: Mapping[str, int]) -> None:
+        """A tick goes to the readers of repartition topics and exports, which take it before what it caused above."""
+        for task in self._tasks:
+            passed = [(number, signals[name]) for number, name in enumerate(task.written_as) if name in signals]
+            for number, time_ms in passed[:1]:
+                self._waiting.setdefault(task.sub_topology.id, []).append(Waiting(0, number, time_ms, is_tick=True))
 
     def next_of(self, task: Task) -> list[Waiting]:
         """What waits for ``task``, in order; it is taken."""

@@ -41,7 +41,8 @@ class TopologyTestDriver(StoreReader):
     ``start_timestamp``, ``auto_advance``: times of records that are piped without one in the short form: the first, and
     how much later every next one is, over all topics. ``counts_bytes``: measure suppress buffers in bytes too.
     ``chunk_records``: run that many at a time; it changes nothing. ``initial_wall_clock_time``: the wall-clock time
-    until ``advance_wall_clock_time`` advances it.
+    until ``advance_wall_clock_time`` advances it, which processors may ask for. Without one it is 0 ms from the first
+    advance on, and not known before, as in a replay before the first tick.
     """
 
     __test__ = False  # no test class for pytest
@@ -54,12 +55,15 @@ class TopologyTestDriver(StoreReader):
         auto_advance: Duration = 0,
         counts_bytes: bool = False,
         chunk_records: int | None = None,
-        initial_wall_clock_time: Instant = 0,
+        initial_wall_clock_time: Instant | None = None,
     ) -> None:
         self.topology = topology
-        self._wall_clock_ms, self._ticks = time_ms(initial_wall_clock_time, "initial_wall_clock_time"), False
+        self._ticks = initial_wall_clock_time is not None
+        """Whether the wall clock has started."""
+        self._wall_clock_ms = time_ms(initial_wall_clock_time or 0, "initial_wall_clock_time")
         self._options: dict[str, Any] = {"counts_bytes": counts_bytes, "chunk_records": chunk_records}
         self._options["notes_puts"] = False
+        self._options["wall_clock_ms"] = self._wall_clock_ms if self._ticks else None
         with tiers.running():
             self._driven = DrivenTasks(topology, **self._options)
         self._log: list[Batch] = []

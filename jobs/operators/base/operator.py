@@ -59,8 +59,6 @@ class OperatorContext:
     """Of those tables."""
     task_id: str = "0_0"
     """Kafka's: sub-topology and partition."""
-    has_ticks: bool = True
-    """Ticks of the wall clock come to the task: they are recorded beside landed topics."""
 
 
 class Operator(ABC):

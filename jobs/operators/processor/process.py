@@ -346,10 +346,6 @@ class _Context(ProcessingContext):
             next_step = "write PunctuationType.STREAM_TIME or PunctuationType.WALL_CLOCK_TIME"
             raise self._refusal("a PunctuationType", repr(kind), next_step)
         is_tick = kind is PunctuationType.WALL_CLOCK_TIME
-        if is_tick and not self._operator.context.has_ticks:
-            expected = "a processor that reads a landed topic without a repartition between, where ticks are recorded"
-            next_step = "schedule it above the repartition, or by STREAM_TIME"
-            raise self._refusal(expected, "a schedule by wall-clock time below a repartition", next_step)
         interval_ms = duration_ms(interval, "interval")
         if interval_ms < 1:
             raise self._refusal("an interval of 1 ms or more", f"{interval_ms} ms", "correct the interval")

@@ -38,6 +38,7 @@ class ProcessNode(Node):
 
     operator = ".process:build"
     changes_keys = True
+    has_clock = True
 
     @property
     def key_step(self) -> Any:

@@ -57,6 +57,33 @@ def test_a_tick_calls_what_is_due_and_is_the_time_of_what_it_forwards():
     assert [(one.key, one.value, one.timestamp_ms) for one in driver.read_outputs("out")] == [("tick", 2, 1_010)]
 
 
+class Asking(Processor):
+    """Forwards the system time, and when ``init`` asked for it."""
+
+    def init(self, context):
+        super().init(context)
+        self.begun_ms = context.current_system_time_ms()
+        context.schedule(10, PunctuationType.WALL_CLOCK_TIME, lambda tick_ms: context.forward("tick", tick_ms))
+
+    def process(self, record):
+        self.context.forward(self.begun_ms, self.context.current_system_time_ms())
+
+
+@pytest.mark.parametrize("advances", [[], [0]])
+def test_the_clock_of_a_driver_that_was_given_one_runs_before_init_as_in_kafka(advances):
+    builder = StreamsBuilder()
+    stream = builder.stream("in", Consumed(TEXT, TEXT)).repartition()
+    stream.process(Asking, returns_key=LONG, returns=LONG).to("out")
+    driver = TopologyTestDriver(builder.build(), initial_wall_clock_time=1_000)
+    for advance in advances:
+        driver.advance_wall_clock_time(advance)
+    driver.pipe_input("in", "a", "x", 5)
+    driver.advance_wall_clock_time(9)
+    driver.pipe_input("in", "a", "x", 5)
+
+    assert [(one.key, one.value) for one in driver.read_outputs("out")] == [(1_000, 1_000), (1_000, 1_009)]
+
+
 def test_the_system_time_is_the_latest_tick_and_refused_before_the_first():
     class Asking(Processor):
         def process(self, record):
@@ -76,14 +103,54 @@ def test_the_system_time_is_the_latest_tick_and_refused_before_the_first():
         early.run()
 
 
-def test_below_a_repartition_a_schedule_by_the_wall_clock_is_refused():
-    builder = StreamsBuilder()
-    stream = builder.stream("in", Consumed(TEXT, TEXT)).select_key("value").repartition()
-    stream.process(Clock, [KeyValues("seen", TEXT, LONG)], returns=LONG).to("out")
-    topology = builder.build()
+class Told(Processor):
+    """Forwards its records, and every 10 ms how many of them it has had since."""
 
-    with pytest.raises(TaskFailed, match="a schedule by wall-clock time below a repartition"):
-        TopologyTestDriver(topology)
+    def init(self, context):
+        super().init(context)
+        self.seen = context.store("seen")
+        context.schedule(10, PunctuationType.WALL_CLOCK_TIME, self.tell)
+
+    def process(self, record):
+        self.seen.put("n", (self.seen.get("n") or 0) + 1)
+        self.context.forward(record)
+
+    def tell(self, tick_ms):
+        self.context.forward("tick", f"{self.seen.get('n') or 0} by {tick_ms}")
+        self.seen.put("n", 0)
+
+
+def below_a_repartition():
+    builder = StreamsBuilder()
+    stream = builder.stream("in", Consumed(TEXT, TEXT)).select_key("value").repartition(partitions=1)
+    stream.process(Told, [KeyValues("seen", TEXT, LONG)], returns=TEXT).to("out")
+    return builder.build()
+
+
+@pytest.mark.parametrize("max_records", [None, 1, 2, 3])
+def test_ticks_of_all_partitions_reach_what_is_below_a_repartition_the_same_wherever_they_are_cut(
+    tmp_path, max_records
+):
+    warehouse, topology = Warehouse(tmp_path), below_a_repartition()
+
+    def land(*records):
+        plant(
+            warehouse, "in", [Landed(p, b"k", value.encode(), time_ms) for p, value, time_ms in records], partitions=2
+        )
+
+    land((0, "early", 1), (1, "early too", 2))
+    record_tick(warehouse, "in", 10)
+    land((0, "a", 11), (1, "b", 12), (1, "c", 13), (0, "d", 14))
+    record_tick(warehouse, "in", 20)
+    land((1, "e", 21), (0, "late", 15))
+    record_tick(warehouse, "in", 25)
+    land((0, "f", 30))
+    record_tick(warehouse, "in", 31)
+    options = {} if max_records is None else {"max_records": max_records}
+    list(replay(warehouse, topology, pipeline="p", runner=LocalRunner(), idle="proceed", **options))
+    got = [row["value"] for row in read_table(warehouse, "p", "outputs/out").to_pylist()]
+
+    assert got == ["early", "early too", "a", "b", "c", "d", "6 by 20", "late", "e", "f", "3 by 31"]
 
 
 @pytest.mark.parametrize("max_records", [None, 1])
