@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 WindowKind = Literal["time", "sliding", "session"]
@@ -18,13 +19,15 @@ WindowKind = Literal["time", "sliding", "session"]
 class Grid(NamedTuple):
     """Where windows may lie. ``time``: ``[start, start + size)`` with a start at a multiple of the advance, counted
     from ``first_ms``; ``sliding``: ``[start, start + size]``; ``session``: ``[start, end]``. ``size_ms`` None: the end
-    is not said (a session), or has no limit (an unlimited window).
+    is not said (a session), or has no limit (an unlimited window). ``bounds_at``: of windows whose length depends on
+    where they lie (days in a time zone), gives starts and ends of those at some times in ms.
     """
 
     kind: WindowKind
     size_ms: int | None = None
     advance_ms: int | None = None
     first_ms: int = 0
+    bounds_at: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

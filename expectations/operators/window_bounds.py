@@ -1,13 +1,15 @@
 """G4: windows lie on the grid that the topology asks for (TimeWindows, SlidingWindows, SessionWindows).
 
 Owns one count. Rule: a time window is ``[start, start + size)`` with a start at a multiple of the advance and not below
-0; a sliding window ``[start, start + difference]``; a session ``[start, end]`` with start <= end. Judged of every row
-that the increment wrote to outputs with windows and to stores of windows, deletions included.
+0; a day of a time zone begins at its time of day and ends when the next begins; a sliding window is
+``[start, start + difference]``; a session ``[start, end]`` with start <= end. Judged of every row that the increment
+wrote to outputs with windows and to stores of windows, deletions included.
 """
 
 from collections.abc import Iterator
 from functools import partial
 
+import numpy as np
 import polars as pl
 
 from ...state.promises import Grid, WindowedRows
@@ -21,11 +23,14 @@ from ..guarantee import About, Guarantee, Rule
 def audit_window_bounds(scope: Scope, promise: WindowedRows) -> Audit:
     """Frame: one row with `rows` (of the increment) and `off_grid` among them."""
     rows = scope.own_rows(promise.table, ["key", *WINDOW])
-    return Audit.of(rows.height, {"off_grid": rows.filter(~_is_on(promise.grid).fill_null(False))})
+    return Audit.of(rows.height, {"off_grid": rows.filter(~_is_on(promise.grid, rows).fill_null(False))})
 
 
-def _is_on(grid: Grid) -> pl.Expr:
+def _is_on(grid: Grid, rows: pl.DataFrame) -> pl.Expr:
     start, end = (pl.col(name) for name in WINDOW)
+    if grid.bounds_at is not None:
+        starts, ends = grid.bounds_at(np.maximum(rows[WINDOW[0]].fill_null(0).to_numpy(), 0))
+        return (start == pl.lit(pl.Series(starts))) & (end == pl.lit(pl.Series(ends)))
     if grid.kind == "session":
         return (start >= 0) & (start <= end)
     if grid.kind == "sliding":
@@ -53,7 +58,7 @@ G4 = Guarantee(
             "expect_windows_on_the_grid",
             "off_grid",
             "A time window starts at a multiple of the advance and is as long as its size, a sliding window as the "
-            "difference; a session does not end before it starts.",
+            "difference; a day of a zone ends where the next begins; a session does not end before it starts.",
         ),
     ),
     kafka="TimeWindows, SlidingWindows, SessionWindows",

@@ -121,7 +121,7 @@ def _settings(topology: Topology, sub: SubTopology, node: Node) -> dict[str, Any
     windows = node.windowed_by
     if windows is not None:
         found["windows"] = type(windows).__name__
-        found |= {field.name: getattr(windows, field.name) for field in fields(windows)}
+        found |= {field.name: getattr(windows, field.name) for field in fields(windows) if field.compare}
     traits = topology.graph.tables.get(node.name)
     if traits is not None and traits.store is not None and topology.graph.store_of(node) == traits.store.name:
         found |= {

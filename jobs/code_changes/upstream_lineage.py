@@ -112,7 +112,9 @@ def _windows(graph: Graph, node: Node, found: Lineage) -> None:
         for name in node.inputs:
             _windows(graph, graph.nodes[name], found)
         return
-    lengths = [f"{one.name} {getattr(windows, one.name)}" for one in fields(windows) if one.name != "grace_ms"]
+    lengths = [
+        f"{one.name} {getattr(windows, one.name)}" for one in fields(windows) if one.compare and one.name != "grace_ms"
+    ]
     found.windows.add(f"{type(windows).__name__} {', '.join(lengths)}")
 
 

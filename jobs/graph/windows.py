@@ -1,14 +1,18 @@
 """Windows, as configuration that checks itself (TimeWindows, SlidingWindows, SessionWindows, UnlimitedWindows,
-JoinWindows; KIP-94, KIP-450). Durations are ints of milliseconds or text such as ``"30s"`` (state/times.py).
+JoinWindows; KIP-94, KIP-450). Durations are ints of milliseconds or text such as ``"30s"`` (state/times.py). Days of a
+time zone are in jobs/graph/day_windows.py, windows of a user's own in jobs/graph/own_windows.py.
 """
 
 from dataclasses import dataclass, replace
+from datetime import time
 
 from ...state.errors import ConfigError
 from ...state.promises import Grid
 from ...state.times import UNBOUNDED, Duration, duration_ms
 from ..functions.call_arguments import checked_class
 from ..functions.call_names import Hinting
+from .day_windows import DayWindows, days_of_zone
+from .own_windows import OwnWindows
 from .reach import UNBOUNDED_REACH, Reach
 
 _DAY_MS = 24 * 3_600_000
@@ -71,6 +75,27 @@ class TimeWindows(Hinting):
             ann [60000, 120000]: 1 at 61000
         """
         return cls.of_size(size)
+
+    @classmethod
+    def of_days(cls, days: int = 1, *, zone: str, start: Duration | time = "00:00", grace: Duration = 0) -> DayWindows:
+        """Windows of days in the time ``zone`` of a place, such as "Europe/Oslo", which begin at the time of day
+        ``start`` there. Where clocks change a day has 23 or 25 hours. With ``days`` 7 weeks from Monday on, else
+        several days are counted from Monday, 1970-01-05.
+
+        Results when windows close: ``suppress(Suppressed.until_window_closes())``. ConfigError for a zone that the
+        machine's tz database does not have. Source: none; in Kafka Streams a class of one's own (the Streams examples'
+        DailyTimeWindows), whose serializer takes every window to be as long as the others.
+
+            >>> days = TimeWindows.of_days(zone="Europe/Oslo", start="18:00", grace="1h")
+            >>> days.retention_ms
+            93600000
+            >>> show(clicks.group_by_key().windowed_by(days).count())
+            ann [0, 61200000]: 1 at 0
+            bob [0, 61200000]: 1 at 1000
+            ann [0, 61200000]: 2 at 2000
+            bob [0, 61200000]: 2 at 70000
+        """
+        return days_of_zone(days, zone, start, grace)
 
     def advance_by(self, advance: Duration) -> "TimeWindows":
         """Hopping windows: one starts every ``advance``.
@@ -385,7 +410,7 @@ def _check_not_negative(place: str, duration: int) -> None:
         raise ConfigError(place, "0 ms or more", f"{duration} ms", "correct the duration")
 
 
-Windows = TimeWindows | SessionWindows | SlidingWindows | UnlimitedWindows
+Windows = TimeWindows | SessionWindows | SlidingWindows | UnlimitedWindows | DayWindows | OwnWindows
 
 
 def grace_of(windows: Windows | None) -> int | None:

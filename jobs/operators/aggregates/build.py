@@ -2,6 +2,8 @@
 
 from ....state.times import UNBOUNDED
 from ...functions.folds.aggregation import Aggregation
+from ...graph.day_windows import DayWindows
+from ...graph.own_windows import OwnWindows
 from ...graph.windows import SessionWindows, SlidingWindows, TimeWindows, Windows
 from ..aggregate_parts.aggregate import Aggregate
 from ..aggregate_parts.window_settings import WindowSettings
@@ -45,8 +47,11 @@ def aggregate(
     if isinstance(windows, SlidingWindows):
         difference_ms, grace_ms = windows.difference_ms, windows.grace_ms
         return SlidingWindowAggregate(context, aggregation, settings, difference_ms=difference_ms, grace_ms=grace_ms)
+    origin_ms, listing = 0, None
     if isinstance(windows, TimeWindows):
-        size_ms, advance_ms, grace_ms, origin_ms = windows.size_ms, windows.advance_ms, windows.grace_ms, 0
+        size_ms, advance_ms, grace_ms = windows.size_ms, windows.advance_ms, windows.grace_ms
+    elif isinstance(windows, DayWindows | OwnWindows):
+        size_ms, advance_ms, grace_ms, listing = windows.size_ms, windows.size_ms, windows.grace_ms, windows.listing()
     else:
         size_ms = advance_ms = UNBOUNDED - windows.start_ms
         grace_ms, origin_ms = 0, windows.start_ms
@@ -58,4 +63,5 @@ def aggregate(
         advance_ms=advance_ms,
         grace_ms=grace_ms,
         origin_ms=origin_ms,
+        listing=listing,
     )

@@ -23,6 +23,7 @@ from ....state.records.keys import Keys
 from ...functions.expressions import Call, Expression, Shape
 from ...functions.folds.aggregation import Aggregation
 from ...functions.folds.numbers import count
+from ...graph.day_windows import DayWindows
 from ...graph.windows import SessionWindows, TimeWindows, Windows
 from ..aggregate_parts.aggregate import Aggregate
 from ..aggregate_parts.window_settings import WindowSettings
@@ -109,7 +110,7 @@ class Distinct(StoreOperator):
 
 
 def _counts(context: OperatorContext, windows: Windows) -> Aggregate:
-    if not isinstance(windows, TimeWindows | SessionWindows):
+    if not isinstance(windows, TimeWindows | DayWindows | SessionWindows):
         got, next_step = type(windows).__name__, "use TimeWindows or SessionWindows"
         raise TopologyError(f"{context.node} windows", "time or session windows", got, next_step)
     retention_ms = windows.retention_ms

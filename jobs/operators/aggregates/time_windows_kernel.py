@@ -2,10 +2,11 @@
 UnlimitedWindows).
 
 Rule: the windows of time t start at max(0, t - size + advance) rounded down to the advance, then every advance while
-start <= t. A window takes the record while ``start + size > stream time - grace`` (strict), stream time including the
-record itself; else that window refuses it. A null key is refused before the clock moves. Null values are taken.
-A window that starts before ``newest start - hidden`` is not shown by the store: it begins again, is forwarded and is
-not stored. That happens only where another stream with a stream time of its own shares the store.
+start <= t; others (days of a time zone, a user's own) are listed for each record. A window takes the record while
+``end > stream time - grace`` (strict), stream time including the record itself; else that window refuses it. A null key
+is refused before the clock moves. Null values are taken. A window that starts before ``newest start - hidden`` is not
+shown by the store: it begins again, is forwarded and is not stored. That happens only where another stream with a
+stream time of its own shares the store, or where listed windows are longer than the store keeps them.
 
 Arrays: ``rows`` has the fields of Rows, ``slots`` of SlotColumns, ``updates`` of WindowUpdates, ``program`` of Program,
 ``refusals`` of Refusals. ``totals`` int64 (4,). ``windows``, ``kept`` and ``asked``: tuples of numbers.
@@ -32,15 +33,18 @@ from ..aggregate_parts.window_columns import Rows, WindowUpdates
 
 
 @kernel
-def aggregate_time_windows(rows, windows, kept, asked, slots, updates, program, refusals, totals):  # type: ignore[no-untyped-def]
+def aggregate_time_windows(rows, windows, listed, kept, asked, slots, updates, program, refusals, totals):  # type: ignore[no-untyped-def]
     """Decide ``rows`` in order. Fields of Rows, SlotColumns, WindowUpdates, Program and Refusals.
 
-    ``windows``: (origin, size, advance, grace); times before the origin are in none. ``kept``: (hidden, retention,
-    length of a persistent store's segment, or 0). ``asked``: (updates are asked for, with old values). ``totals``: as
-    in aggregate_buffers.
+    ``windows``: (origin, size, advance, grace); times before the origin are in none. ``listed``: fields of
+    ListedWindows (``first`` int64, ``starts`` int64, ``ends`` int64), empty where windows are computed. ``kept``:
+    (hidden, retention, length of a persistent store's segment, or 0). ``asked``: (updates are asked for, with old
+    values). ``totals``: as in aggregate_buffers.
     """
     key, time, begin, end_row = Rows(*rows)
     origin, size, advance, grace = windows
+    first, starts, ends = listed
+    is_listed = first.shape[0] > 0
     is_asked, with_old = asked
     updates, program, refusals = WindowUpdates(*updates), Program(*program), Refusals(*refusals)
     s_key, s_start, s_end, s_time, s_flags, table, free, counts = SlotColumns(*slots)
@@ -55,20 +59,26 @@ def aggregate_time_windows(rows, windows, kept, asked, slots, updates, program, 
         observed = max(observed, t)
         close = observed - grace
         first_refusal, taken = n_refusals, False
-        start = origin + max(0, t - origin - size + advance) // advance * advance
-        while start <= t:
-            if start + size <= close:
-                refuse(refusals, n_refusals, row, CLOSED, start, start + size, observed, close, False)
+        at, after = (first[row], first[row + 1]) if is_listed else (0, 0)
+        start = 0 if is_listed else origin + max(0, t - origin - size + advance) // advance * advance
+        while at < after if is_listed else start <= t:
+            if is_listed:
+                start, end = starts[at], ends[at]
+                at += 1
+            else:
+                end = start + size
+            if end <= close:
+                refuse(refusals, n_refusals, row, CLOSED, start, end, observed, close, False)
                 n_refusals += 1
                 start += advance
                 continue
             taken = True
             is_hidden = start < counts[OBSERVED_MS] - kept[0]
-            slot = -1 if is_hidden else find(table, s_key, s_start, s_end, k, start, start + size)
+            slot = -1 if is_hidden else find(table, s_key, s_start, s_end, k, start, end)
             flags = plain
             if slot < 0:
                 slot = free[counts[FREE_TOP] - 1]  # of a hidden window it stays free: nothing finds it
-                s_key[slot], s_start[slot], s_end[slot], s_time[slot] = k, start, start + size, t
+                s_key[slot], s_start[slot], s_end[slot], s_time[slot] = k, start, end, t
                 flags |= START
                 if not is_hidden:
                     counts[FREE_TOP] -= 1
@@ -81,7 +91,7 @@ def aggregate_time_windows(rows, windows, kept, asked, slots, updates, program, 
                 s_flags[slot] |= CHANGED
             elif is_expired(start, counts[OBSERVED_MS] - kept[1], kept[2]):
                 newest = counts[OBSERVED_MS]
-                refuse(refusals, n_refusals, row, UNSTORED, start, start + size, newest, newest - kept[1], False)
+                refuse(refusals, n_refusals, row, UNSTORED, start, end, newest, newest - kept[1], False)
                 n_refusals += 1
             if is_asked:
                 updates.row[n_updates], updates.key[n_updates], updates.start[n_updates] = row, k, start
@@ -100,7 +110,6 @@ def updates_per_record(size: int, advance: int) -> int:
     return -(-size // advance)
 
 
-def allocate(records: int, per_record: int) -> tuple[WindowUpdates, Program, Refusals]:
-    """Room for a call over ``records`` rows."""
-    most = records * per_record
+def allocate(most: int) -> tuple[WindowUpdates, Program, Refusals]:
+    """Room for a call that updates or refuses ``most`` windows."""
     return window_columns.allocate(most, most, most)

@@ -18,7 +18,7 @@ from ..call_options import Named
 from ..materialized import Materialized, given_materialized
 from .ktable import KTable
 from .rekeying import by_key
-from .step_arguments import check_initializer, check_one_builder, check_windows, checked_merger, same_keys
+from .step_arguments import check_initializer, check_one_builder, checked_merger, checked_windows, same_keys
 
 if TYPE_CHECKING:
     from .grouped import KGroupedStream
@@ -75,8 +75,7 @@ class CogroupedKStream(Hinting):
             bob [0, 60000]: 1 at 2000
             ann [60000, 120000]: 2 at 61000
         """
-        check_windows(windows)
-        return CogroupedKStream(self._members, windows)
+        return CogroupedKStream(self._members, checked_windows(windows))
 
     def aggregate(
         self,

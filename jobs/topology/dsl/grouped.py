@@ -14,7 +14,9 @@ from ...functions.folds.fold import Fold
 from ...functions.folds.numbers import count
 from ...functions.folds.python import Aggregator, PythonFold, reducer
 from ...functions.parameters import AGGREGATOR, REDUCER, form_of
+from ...graph.day_windows import DayWindows
 from ...graph.name_rules import check_name
+from ...graph.own_windows import OwnWindows
 from ...graph.table_traits import add_table
 from ...graph.windows import SessionWindows, TimeWindows, UnlimitedWindows, Windows
 from ...operators.aggregates.aggregate_nodes import AggregateNode, DistinctNode
@@ -29,8 +31,8 @@ from .step_arguments import (
     bind_step,
     check_initializer,
     check_merges,
-    check_windows,
     checked_merger,
+    checked_windows,
     functions_of,
     named_fields,
 )
@@ -81,7 +83,7 @@ class KGroupedStream(Hinting):
             ann [0, 60000]: 2 at 2000
             bob [60000, 120000]: 1 at 70000
         """
-        check_windows(windows)
+        windows = checked_windows(windows)
         if self.windows is not None:
             next_step = "begin again from the grouped stream"
             raise TopologyError("windowed_by", "a stream without windows", f"{self.windows}", next_step)
@@ -107,6 +109,10 @@ class KGroupedStream(Hinting):
         if strategy == ON_WINDOW_CLOSE and isinstance(self.windows, UnlimitedWindows):
             next_step = 'use "on_window_update"'
             raise ConfigError("emit_strategy", "windows that close", "unlimited windows", next_step)
+        if strategy == ON_WINDOW_CLOSE and isinstance(self.windows, DayWindows | OwnWindows):
+            expected = "windows of one length, by which Kafka Streams says when each closes"
+            next_step = "use suppress(Suppressed.until_window_closes()), which goes by their ends"
+            raise ConfigError("emit_strategy", expected, f"{self.windows}", next_step)
         return self._with(self.windows, strategy)
 
     def _with(self, windows: Windows, emit: str) -> "KGroupedStream":
@@ -251,7 +257,7 @@ class KGroupedStream(Hinting):
         node_name = self.graph.name(name, "KSTREAM-DISTINCT-")
         if self.windows is None:
             raise TopologyError(node_name, "a windowed stream", "no windows", "use windowed_by() first")
-        if not isinstance(self.windows, TimeWindows | SessionWindows):
+        if not isinstance(self.windows, TimeWindows | DayWindows | SessionWindows):
             got, next_step = type(self.windows).__name__, "use TimeWindows or SessionWindows"
             raise TopologyError(node_name, "time or session windows", got, next_step)
         store = f"{name}-store" if name else self.graph.next_name("KSTREAM-DISTINCT-STATE-STORE-")

@@ -30,8 +30,10 @@ from ...functions.expressions import (
 from ...functions.folds.fold import Fold
 from ...functions.folds.python import Aggregator
 from ...functions.parameters import MERGER, NOTHING, form_of, of_key_and_value
+from ...graph.day_windows import DayWindows
 from ...graph.graph import Graph, Node
 from ...graph.name_rules import is_legal
+from ...graph.own_windows import own_windows
 from ...graph.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
 from ..materialized import Materialized
 
@@ -350,11 +352,19 @@ def check_initializer(initializer: Callable[[], Any], returns: Serde, place: str
         raise TopologyError(place, "an initializer that does not fail", got, "correct the initializer") from error
 
 
-def check_windows(windows: Any) -> None:
-    """Raises TopologyError for anything but windows of records."""
-    if not isinstance(windows, TimeWindows | SessionWindows | SlidingWindows | UnlimitedWindows):
+def checked_windows(windows: Any) -> Windows:
+    """``windows``, of a class of the user's own too. Raises TopologyError for anything but windows of records."""
+    if isinstance(windows, TimeWindows | SessionWindows | SlidingWindows | UnlimitedWindows | DayWindows):
+        return windows
+    own = own_windows(windows)
+    if own is None:
         expected = "TimeWindows, SlidingWindows, SessionWindows or UnlimitedWindows"
-        raise TopologyError("windowed_by", expected, repr(windows), 'use for example TimeWindows.of_size("1h")')
+        next_step = (
+            'use for example TimeWindows.of_size("1h"), of days in a zone TimeWindows.of_days(zone="Europe/Oslo"), '
+            "or an object with windows_for(timestamp_ms), size() and grace_period_ms()"
+        )
+        raise TopologyError("windowed_by", expected, repr(windows), next_step)
+    return own
 
 
 def checked_merger(windows: Windows | None, merger: Any, place: str) -> Aggregator | None:
