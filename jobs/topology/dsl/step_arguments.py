@@ -359,10 +359,10 @@ def checked_windows(windows: Any) -> Windows:
     own = own_windows(windows)
     if own is None:
         expected = "TimeWindows, SlidingWindows, SessionWindows or UnlimitedWindows"
-        next_step = (
-            'use for example TimeWindows.of_size("1h"), of days in a zone TimeWindows.of_days(zone="Europe/Oslo"), '
-            "or an object with windows_for(timestamp_ms), size() and grace_period_ms()"
-        )
+        next_step = 'use for example TimeWindows.of_size("1h")'
+        if not isinstance(windows, int | str | None):
+            next_step += ', TimeWindows.of_days(zone="Europe/Oslo") of days in a time zone'
+            next_step += ", or an object with windows_for(timestamp_ms), size() and grace_period_ms()"
         raise TopologyError("windowed_by", expected, repr(windows), next_step)
     return own
 
