@@ -9,7 +9,6 @@ import inspect
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import Enum
 from typing import Any
 
@@ -20,25 +19,10 @@ from .processor_api import Headers, Record
 PROCESSING, DESERIALIZATION, PRODUCTION = (
     f"{what}.exception.handler" for what in ("processing", "deserialization", "production")
 )
-_ADVICE = {
-    "errors.dead.letter.queue.topic.name": (
-        "there is no such topic here: the tables dropped and dead_letter have the records that failed"
-    ),
-    "topology.optimization": (
-        "a topology runs as it is written: share a repartition by stream.repartition(), and a table's topic is its "
-        "changelog anyway (jobs/SEMANTICS.md, older versions and settings)"
-    ),
-    "statestore.cache.max.bytes": "there are no record caches; suppress() holds updates back, by the records' times",
-}
-"""Of Kafka's settings that change results, what to use here instead."""
-_AS_HERE: dict[str, tuple[Any, ...]] = {
-    "topology.optimization": ("none", "reuse.ktable.source.topics"),
-    "statestore.cache.max.bytes": (0,),
-}
-"""Of those, values with which Kafka Streams gives what is given here."""
 _OLD_NAMES = {f"default.{name}": name for name in (DESERIALIZATION, PRODUCTION)}
 """Names that Kafka 4 still takes."""
-
+HANDLERS = (PROCESSING, DESERIALIZATION, PRODUCTION, *_OLD_NAMES)
+"""Settings that are handlers."""
 
 _log = logging.getLogger(__name__)
 
@@ -127,37 +111,21 @@ class ExceptionHandlers:
     deserialization: Handler | None = None
 
 
-def exception_handlers(config: Mapping[str, Any] | None) -> ExceptionHandlers:
-    """Those that ``config`` has, by Kafka's names: a class or an object of this module, the name of Kafka's class, or a
-    callable of (context, record, exception), also as a class whose ``handle`` is one. Other settings of Kafka Streams
-    are taken where they say what is done here anyway, such as ``topology.optimization`` "none".
+def exception_handlers(config: Mapping[str, Any]) -> ExceptionHandlers:
+    """Those that ``config`` has, by names of HANDLERS: a class or an object of this module, the name of Kafka's class,
+    or a callable of (context, record, exception), also as a class whose ``handle`` is one.
 
-    Raises ConfigError for other names in ``config``, and for what is no handler.
+    Raises ConfigError for what is no handler.
     """
-    if config is not None and not isinstance(config, Mapping):
-        expected, next_step = "a mapping of Kafka's names to values", f'write for example {{"{PROCESSING}": …}}'
-        raise ConfigError("StreamsBuilder config", expected, repr(config), next_step)
     found: dict[str, Handler] = {}
-    for name, value in (config or {}).items():
-        if value in _AS_HERE.get(name, ()):
-            continue
+    for name, value in config.items():
         known = _OLD_NAMES.get(name, name)
-        if known not in (PROCESSING, DESERIALIZATION, PRODUCTION):
-            raise _unknown(name)
         if known not in found or name == known:
             found[known] = _handler(known, value)
     processing = found.get(PROCESSING)
     if isinstance(processing, LogAndFailExceptionHandler):
         processing = None
     return ExceptionHandlers(processing, found.get(DESERIALIZATION))
-
-
-def _unknown(name: Any) -> ConfigError:
-    known = [PROCESSING, DESERIALIZATION, PRODUCTION]
-    near = get_close_matches(str(name), known, n=1, cutoff=0.6)
-    next_step = f"did you mean {near[0]}?" if near else "what else configures an application has no meaning in a replay"
-    next_step = _ADVICE.get(str(name), next_step)
-    return ConfigError("StreamsBuilder config", f"names of {known}", repr(name), next_step)
 
 
 def _handler(name: str, value: Any) -> Handler:

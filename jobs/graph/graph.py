@@ -287,6 +287,8 @@ class Graph:
         self.dead_lettering: set[str] = set()
         """Steps that make dead letters of records on which they fail; it decides nothing about rows that there are."""
         self.handlers = ExceptionHandlers()
+        self.default_store = "persistent"
+        """Kind of the DSL's stores where nothing says another: "persistent" or "in_memory"."""
         """Of the application; they decide nothing about rows that there are, either."""
         self.copartitioned: list[frozenset[str]] = []
         """Sources that must have as many partitions as one another (jobs/graph/copartitioning.py)."""

@@ -1,7 +1,7 @@
 """Name, kind and retention of an operator's store (Materialized; KIP-889 for versioned ones)."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...state.errors import ConfigError, TopologyError
@@ -10,7 +10,7 @@ from ..functions.call_arguments import CallOptions, checked_class
 from ..functions.call_names import Hinting
 from ..functions.expressions import Shape
 from ..functions.state_stores import KEY_VALUE, SESSION, VERSIONED, WINDOW, StoreSupplier
-from ..graph.graph import StoreSpec
+from ..graph.graph import Graph, StoreSpec
 from ..graph.name_rules import check_name
 from ..graph.windows import SessionWindows, Windows
 
@@ -22,13 +22,14 @@ class Materialized(CallOptions, Hinting):
 
     ``name``: of the store; a generated one if not given. ``store``: "persistent" (as Kafka's default RocksDB) or
     "in_memory"; the two count expired records differently (by segments of at least a minute, or to the millisecond).
+    None: what the builder's ``config`` says, else "persistent".
     ``retention``: at least size + grace, or gap + grace. ``history_retention``: of a versioned table, how far back it
     answers as of a time; 0 or more, else ConfigError. ``segment_interval`` more than 0: how Kafka lays out the history
     on disk, which no result shows.
     """
 
     name: str | None = None
-    store: str = "persistent"
+    store: str | None = None
     retention: Duration | None = None
     history_retention: Duration | None = None
     segment_interval: Duration | None = None
@@ -36,7 +37,7 @@ class Materialized(CallOptions, Hinting):
     """Of the supplier that it was made from ("key-value", "window", "session", "versioned key-value")."""
 
     def __post_init__(self) -> None:
-        if self.store not in ("persistent", "in_memory"):
+        if self.store not in (None, "persistent", "in_memory"):
             raise ConfigError("Materialized store", '"persistent" or "in_memory"', repr(self.store), "choose one")
         if self.name is not None:
             check_name(self.name)
@@ -52,7 +53,7 @@ class Materialized(CallOptions, Hinting):
 
     @classmethod
     def as_(
-        cls, name: str | StoreSupplier, *, store: str = "persistent", retention: Duration | None = None
+        cls, name: str | StoreSupplier, *, store: str | None = None, retention: Duration | None = None
     ) -> "Materialized":
         """A store called ``name``, or one of a supplier (``Stores.in_memory_window_store(…)``), which says its name,
         its kind and its retention. ConfigError for options beside a supplier, and for one whose store would give
@@ -67,7 +68,7 @@ class Materialized(CallOptions, Hinting):
         """
         if not isinstance(name, StoreSupplier):
             return cls(name, store, retention)
-        if store != "persistent" or retention is not None:
+        if store is not None or retention is not None:
             got = f"store={store!r}, retention={retention!r} beside it"
             raise ConfigError("Materialized.as_", "a supplier alone, which says both", got, "leave them out")
         return cls._of(name)
@@ -112,13 +113,18 @@ class Materialized(CallOptions, Hinting):
         return None if self.history_retention is None else duration_ms(self.history_retention, "history_retention")
 
     @property
+    def is_persistent(self) -> bool:
+        """Whether the store forgets by segments, as RocksDB's."""
+        return self.store != "in_memory"
+
+    @property
     def is_versioned(self) -> bool:
         """Whether the store keeps every key's history."""
         return self.history_retention is not None
 
     def spec(self, name: str) -> StoreSpec:
         """The key-value store called ``name``."""
-        return StoreSpec(name, self.store == "persistent", self.history_retention_ms)
+        return StoreSpec(name, self.is_persistent, self.history_retention_ms)
 
     def retention_ms(self, windows: Windows, place: str) -> int:
         """The retention in milliseconds: the one given, or that of ``windows``. ConfigError for one shorter than
@@ -150,10 +156,13 @@ def check_materialized(materialized: object, place: str, windows: Windows | None
         raise TopologyError(place, f"the supplier of a {wanted} store", got, next_step)
 
 
-def given_materialized(materialized: object, place: str, windows: Windows | None = None) -> Materialized:
-    """What a call was given, or what holds unless it says otherwise. TopologyError as ``check_materialized``."""
+def given_materialized(materialized: object, place: str, graph: Graph, windows: Windows | None = None) -> Materialized:
+    """What a call was given, or what holds unless it says otherwise, with the kind of store that ``graph`` has by
+    default. TopologyError as ``check_materialized``.
+    """
     check_materialized(materialized, place, windows)
-    return materialized if isinstance(materialized, Materialized) else Materialized()
+    given = materialized if isinstance(materialized, Materialized) else Materialized()
+    return given if given.store is not None or given.is_versioned else replace(given, store=graph.default_store)
 
 
 def check_store(shape: Shape, materialized: Materialized, place: str) -> None:

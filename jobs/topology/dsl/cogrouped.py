@@ -100,10 +100,9 @@ class CogroupedKStream(Hinting):
             ann: 1 at 1500
             bob: 1 at 90000
         """
-        windows = self._windows
-        materialized = given_materialized(materialized, name or "cogroup", windows)
         first, _ = self._members[0]
-        graph = first.graph
+        graph, windows = first.graph, self._windows
+        materialized = given_materialized(materialized, name or "cogroup", graph, windows)
         store = materialized.name or graph.next_name(f"{_PREFIX}STATE-STORE-")
         place = name or "cogroup"
         merger = checked_merger(windows, merger, place)
@@ -122,7 +121,7 @@ class CogroupedKStream(Hinting):
             merger=merger,
             windows=windows,
             retention_ms=0 if windows is None else materialized.retention_ms(windows, place),
-            is_persistent=materialized.store == "persistent",
+            is_persistent=materialized.is_persistent,
             semantics=graph.semantics,
         )
         graph.parts[node.name] = parts

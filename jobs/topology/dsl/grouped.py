@@ -313,7 +313,7 @@ class KGroupedStream(Hinting):
         self, folds: dict[str, Fold], materialized: Materialized | Named | None, name: str | None, prefix: str
     ) -> KTable:
         graph, windows = self.graph, self.windows
-        materialized = given_materialized(materialized, name or prefix.lower(), windows)
+        materialized = given_materialized(materialized, name or prefix.lower(), graph, windows)
         store = materialized.name or graph.next_name(f"KSTREAM-{prefix}-STATE-STORE-")
         name = graph.name(name, f"KSTREAM-{prefix}-")
         aggregation = Aggregation(folds, self.shape, name)
@@ -328,7 +328,7 @@ class KGroupedStream(Hinting):
             aggregation=aggregation,
             windows=windows,
             retention_ms=retention_ms,
-            is_persistent=materialized.store == "persistent",
+            is_persistent=materialized.is_persistent,
             emit=_EMIT[self.emit],
             semantics=graph.semantics,
         )

@@ -225,7 +225,7 @@ class KGroupedTable(Hinting):
     ) -> "KTable":
         """The table of the node that ``make`` makes of what any node is given."""
         graph = self.graph
-        materialized = given_materialized(materialized, name or prefix.lower())
+        materialized = given_materialized(materialized, name or prefix.lower(), self.graph)
         store = materialized.name or graph.next_name("KTABLE-AGGREGATE-STATE-STORE-")
         sink = graph.name(name, "KSTREAM-SINK-", "-sink")
         source = graph.name(name, "KSTREAM-SOURCE-", "-source")

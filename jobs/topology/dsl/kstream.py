@@ -325,7 +325,7 @@ class KStream(Hinting):
         """
         name = self.graph.name(name, "KSTREAM-TOTABLE-")
         plain_key(self.shape, name, "make a table of")
-        materialized = given_materialized(materialized, name)
+        materialized = given_materialized(materialized, name, self.graph)
         store = materialized.name or self.graph.next_name("KSTREAM-TOTABLE-STATE-STORE-")
         above = by_key(self, name)
         spec = materialized.spec(store)

@@ -9,7 +9,6 @@ from ....state.errors import ConfigError, TopologyError
 from ....state.serdes import Serde
 from ...functions.call_arguments import checked_class
 from ...functions.call_names import Hinting
-from ...functions.exception_handlers import exception_handlers
 from ...functions.expressions import Shape
 from ...functions.processor_api import KeyValues
 from ...functions.state_stores import store_instead_of
@@ -23,6 +22,7 @@ from ...operators.processor.given_stores import add_global_store, add_store
 from ...operators.stateless_nodes import add_pattern, add_source
 from ...operators.tables.table_nodes import TableNode
 from ..materialized import Materialized, given_materialized
+from ..streams_config import streams_config
 from ..topology import Topology
 from .kstream import KStream
 from .ktable import GlobalKTable, KTable
@@ -117,8 +117,11 @@ class StreamsBuilder(Hinting):
 
     ``options``, of ``table`` and ``global_table``: a Materialized without its keyword, as Kafka takes it.
 
-    ``config``: exception handlers by Kafka's names (jobs/functions/exception_handlers.py), for example
-    ``StreamsBuilder(config={"processing.exception.handler": LogAndContinueExceptionHandler})``.
+    ``config``: the application's settings by Kafka's names (jobs/topology/streams_config.py says what each does here),
+    for example ``StreamsBuilder(config={"processing.exception.handler": LogAndContinueExceptionHandler})``. Exception
+    handlers, ``default.timestamp.extractor``, ``default.dsl.store``, ``dsl.store.suppliers.class``,
+    ``default.key.serde`` and ``default.value.serde`` are honoured. ConfigError for a setting that asks for other
+    results.
     """
 
     def __init__(self, semantics: str = "kafka", *, config: Mapping[str, Any] | None = None) -> None:
@@ -126,15 +129,20 @@ class StreamsBuilder(Hinting):
             expected = " or ".join(map(repr, SEMANTICS))
             raise ConfigError("StreamsBuilder semantics", expected, repr(semantics), "choose one")
         self._graph = Graph(semantics)
-        self._graph.handlers = exception_handlers(config)
+        self._config = streams_config(config)
+        self._graph.handlers, self._graph.default_store = self._config.handlers, self._config.store
         self._streams: dict[frozenset[str] | re.Pattern[str], tuple[Node, TimestampExtractor]] = {}
 
     def stream(
-        self, topic: str | Collection[str] | re.Pattern[str], consumed: Consumed, *, name: str | None = None
+        self,
+        topic: str | Collection[str] | re.Pattern[str],
+        consumed: Consumed | None = None,
+        *,
+        name: str | None = None,
     ) -> KStream:
         """Records of ``topic``, or of several, or of all landed topics whose whole names match a pattern; they are one
-        source of equal serdes. ``consumed``: serdes and timestamp extractor; ``name``: of the source. Records that
-        cannot be decoded go to the dead letters.
+        source of equal serdes. ``consumed``: serdes and timestamp extractor, None for those of the ``config``;
+        ``name``: of the source. Records that cannot be decoded go to the dead letters.
 
         Topics that are read twice are one source, as in Kafka. TopologyError when the serdes differ, and for a topic
         that is read with others elsewhere. A topic that matches and lands later is read from its first record on.
@@ -154,9 +162,10 @@ class StreamsBuilder(Hinting):
         topics = (topic.pattern,) if isinstance(topic, re.Pattern) else _topics(topic)
         said = topics[0] if len(topics) == 1 else ", ".join(topics)
         place = topic if isinstance(topic, re.Pattern) else frozenset(topics)
-        shape = _consumed(said, consumed)
+        consumed = self._consumed(said, consumed)
+        shape = Shape(consumed.key, consumed.value)
         name = self._graph.name(_name(name, consumed), "KSTREAM-SOURCE-")
-        extractor = bind_extractor(consumed.timestamp_extractor, shape, name)
+        extractor = bind_extractor(self._extractor_of(consumed), shape, name)
         if place not in self._streams and isinstance(topic, re.Pattern):
             self._streams[place] = add_pattern(self._graph, name, topic, shape, extractor), extractor
         elif place not in self._streams:
@@ -175,13 +184,14 @@ class StreamsBuilder(Hinting):
     def table(
         self,
         topic: str,
-        consumed: Consumed,
+        consumed: Consumed | None = None,
         *options: Materialized,
         materialized: Materialized | None = None,
         name: str | None = None,
     ) -> KTable:
         """``topic`` as a table: a record with a null value deletes its key, one with a null key is dropped.
-        ``consumed``: serdes and timestamp extractor; ``name``: of the table's processor.
+        ``consumed``: serdes and timestamp extractor, None for those of the ``config``; ``name``: of the table's
+        processor.
 
         The table has a store when ``materialized`` names one or when something below needs it. TopologyError for a
         topic that is read already.
@@ -194,14 +204,15 @@ class StreamsBuilder(Hinting):
             tea: 3.0 at 60000
         """
         check_topic("table()", topic, "make a table of one topic, or of a merged stream by to_table()")
-        shape = _consumed(topic, consumed)
-        materialized = given_materialized(materialized, f"table of {topic!r}")
+        consumed = self._consumed(topic, consumed)
+        shape = Shape(consumed.key, consumed.value)
+        materialized = given_materialized(materialized, f"table of {topic!r}", self._graph)
         self._check_unread(topic)
         store = materialized.name or self._graph.next_name(f"{topic}-STATE-STORE-")
         name = _name(name, consumed)
         source = self._graph.name(name, "KSTREAM-SOURCE-", "-source")
         name = self._graph.name(name, "KTABLE-SOURCE-")
-        extractor = bind_extractor(consumed.timestamp_extractor, shape, source)
+        extractor = bind_extractor(self._extractor_of(consumed), shape, source)
         self._graph.add(SourceNode(name=source, inputs=(), shape=shape, topic=topic, extractor=extractor))
         node = TableNode(name=name, inputs=(source,), shape=shape, is_table=True)
         spec = materialized.spec(store)
@@ -217,14 +228,14 @@ class StreamsBuilder(Hinting):
     def global_table(
         self,
         topic: str,
-        consumed: Consumed,
+        consumed: Consumed | None = None,
         *options: Materialized,
         materialized: Materialized | None = None,
         name: str | None = None,
     ) -> GlobalKTable:
-        """``topic`` as a table that every task holds whole. ``consumed``: its serdes; ``materialized``: name of its
-        store; ``name``: of its processor. TopologyError for a versioned store, a timestamp extractor, and a topic that
-        is read already.
+        """``topic`` as a table that every task holds whole. ``consumed``: its serdes, None for those of the ``config``;
+        ``materialized``: name of its store; ``name``: of its processor. TopologyError for a versioned store, a
+        timestamp extractor, and a topic that is read already.
 
         Source: ``StreamsBuilder.globalTable`` (KIP-99).
 
@@ -234,8 +245,9 @@ class StreamsBuilder(Hinting):
             bob: {'pay': 8.0} at 2000
             ann: {'pay': 6.0} at 61000
         """
+        consumed = self._consumed(topic, consumed)
         shape = self._global_topic("global_table()", topic, consumed)
-        materialized = given_materialized(materialized, f"global table of {topic!r}")
+        materialized = given_materialized(materialized, f"global table of {topic!r}", self._graph)
         if materialized.is_versioned:
             next_step = "use table(), or a store without versions"
             raise TopologyError(f"global table {topic!r}", "a plain store", "a versioned one", next_step)
@@ -329,12 +341,29 @@ class StreamsBuilder(Hinting):
     def _global_topic(self, call: str, topic: str, consumed: Consumed) -> Shape:
         """Of the records of a topic that every task has all of."""
         check_topic(call, topic, "give each topic a call of its own")
-        shape = _consumed(topic, consumed)
+        consumed = self._consumed(topic, consumed)
+        shape = Shape(consumed.key, consumed.value)
         if consumed.timestamp_extractor is not None:
             got, next_step = "an extractor, which Kafka Streams never asks there", "use table(), or leave it out"
             raise TopologyError(f"global topic {topic!r}", "records at their own times", got, next_step)
         self._check_unread(topic)
         return shape
+
+    def _consumed(self, topic: str, consumed: Consumed | None) -> Consumed:
+        """Of records of the topic. TopologyError for anything but a Consumed, and for none without default serdes."""
+        key, value = self._config.key, self._config.value
+        if consumed is None and key is not None and value is not None:
+            return Consumed(key, value)
+        if not isinstance(consumed, Consumed):
+            next_step = "use for example Consumed(Serde.string(), Serde.long())"
+            raise TopologyError(
+                f"topic {topic!r}", "a Consumed, the serdes of key and value", repr(consumed), next_step
+            )
+        return consumed
+
+    def _extractor_of(self, consumed: Consumed) -> Any:
+        own = consumed.timestamp_extractor
+        return self._config.extractor if own is None else own
 
     def _check_unread(self, topic: str) -> None:
         for node in self._graph.nodes.values():
@@ -359,11 +388,3 @@ def _topics(given: Any) -> tuple[str, ...]:
     if not given:
         raise TopologyError(place, "the names of one topic or more", "none", "name a topic")
     return tuple(dict.fromkeys(check_topic("stream()", one, "give names of topics") for one in given))
-
-
-def _consumed(topic: str, consumed: Consumed) -> Shape:
-    """Of records of the topic. TopologyError for anything but a Consumed."""
-    if not isinstance(consumed, Consumed):
-        next_step = "use for example Consumed(Serde.string(), Serde.long())"
-        raise TopologyError(f"topic {topic!r}", "a Consumed, the serdes of key and value", repr(consumed), next_step)
-    return Shape(consumed.key, consumed.value)
