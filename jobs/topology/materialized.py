@@ -113,18 +113,13 @@ class Materialized(CallOptions, Hinting):
         return None if self.history_retention is None else duration_ms(self.history_retention, "history_retention")
 
     @property
-    def is_persistent(self) -> bool:
-        """Whether the store forgets by segments, as RocksDB's."""
-        return self.store != "in_memory"
-
-    @property
     def is_versioned(self) -> bool:
         """Whether the store keeps every key's history."""
         return self.history_retention is not None
 
     def spec(self, name: str) -> StoreSpec:
         """The key-value store called ``name``."""
-        return StoreSpec(name, self.is_persistent, self.history_retention_ms)
+        return StoreSpec(name, self.store != "in_memory", self.history_retention_ms)
 
     def retention_ms(self, windows: Windows, place: str) -> int:
         """The retention in milliseconds: the one given, or that of ``windows``. ConfigError for one shorter than

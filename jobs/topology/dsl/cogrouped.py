@@ -121,7 +121,7 @@ class CogroupedKStream(Hinting):
             merger=merger,
             windows=windows,
             retention_ms=0 if windows is None else materialized.retention_ms(windows, place),
-            is_persistent=materialized.is_persistent,
+            is_persistent=materialized.store != "in_memory",
             semantics=graph.semantics,
         )
         graph.parts[node.name] = parts

@@ -328,7 +328,7 @@ class KGroupedStream(Hinting):
             aggregation=aggregation,
             windows=windows,
             retention_ms=retention_ms,
-            is_persistent=materialized.is_persistent,
+            is_persistent=materialized.store != "in_memory",
             emit=_EMIT[self.emit],
             semantics=graph.semantics,
         )

@@ -259,7 +259,7 @@ class _Join:
             "after_ms": windows.after_ms,
             "grace_ms": windows.grace_ms,
             "joiner": joiner,
-            "is_persistent": materialized.is_persistent,
+            "is_persistent": materialized.store != "in_memory",
         }
         node = ImmediateStreamJoinNode(**settings) if windows.emits_at_once else StreamJoinNode(**settings)
         if self.kind != "inner" and not windows.emits_at_once:
