@@ -60,7 +60,7 @@ def joined_by_foreign_key(builder):
         ),
         (
             lambda: StreamsBuilder().table("t", Consumed(STRING, LONG), store="x"),
-            "StreamsBuilder.table: expected table(topic, consumed, materialized=, name=), "
+            "StreamsBuilder.table: expected table(topic, consumed=, materialized=, name=), "
             "got an unexpected keyword argument 'store'; correct the arguments",
         ),
         (

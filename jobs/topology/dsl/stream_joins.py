@@ -22,7 +22,7 @@ from ...graph.windows import JoinWindows
 from ...operators.joins.stream_join_node import ImmediateStreamJoinNode, StreamJoinNode
 from ...operators.joins.stream_table_join_nodes import StreamGlobalTableJoinNode, StreamTableJoinNode
 from ..call_options import Named
-from ..materialized import Materialized, given_materialized
+from ..materialized import Materialized
 from .ktable import GlobalKTable, KTable
 from .rekeying import by_key_for_join, followed
 from .step_arguments import (
@@ -86,7 +86,7 @@ def join(
         next_step = 'use JoinWindows.of_time_difference_with_no_grace("5m")'
         with asked.option("windows", windows):
             raise TopologyError(asked.place, "JoinWindows", repr(windows), next_step)
-    return asked.with_stream(other, windows, given_materialized(materialized, asked.place, left.graph))
+    return asked.with_stream(other, windows, materialized or Materialized())
 
 
 def inner(
@@ -259,7 +259,7 @@ class _Join:
             "after_ms": windows.after_ms,
             "grace_ms": windows.grace_ms,
             "joiner": joiner,
-            "is_persistent": materialized.store != "in_memory",
+            "is_persistent": (materialized.store or self.left.graph.default_store) == "persistent",
         }
         node = ImmediateStreamJoinNode(**settings) if windows.emits_at_once else StreamJoinNode(**settings)
         if self.kind != "inner" and not windows.emits_at_once:
