@@ -47,7 +47,7 @@ RULES = [
     ),
     BrokenRule(
         "time windows", "a window takes records while end > stream time - grace",
-        "if start + size <= close:", "if start + size < close:",
+        "if end <= close:", "if end < close:",
     ),
     BrokenRule(
         "session windows", "sessions exactly one gap apart are one",

@@ -1,9 +1,9 @@
 """G4: windows lie on the grid that the topology asks for (TimeWindows, SlidingWindows, SessionWindows).
 
 Owns one count. Rule: a time window is ``[start, start + size)`` with a start at a multiple of the advance and not below
-0; a day of a time zone begins at its time of day and ends when the next begins; a sliding window is
-``[start, start + difference]``; a session ``[start, end]`` with start <= end. Judged of every row that the increment
-wrote to outputs with windows and to stores of windows, deletions included.
+0; a sliding window ``[start, start + difference]``; a session ``[start, end]`` with start <= end. A day of a time zone
+begins at its time of day and ends when the next begins. Judged of every row that the increment wrote to outputs with
+windows and to stores of windows, deletions included.
 """
 
 from collections.abc import Iterator
@@ -58,7 +58,7 @@ G4 = Guarantee(
             "expect_windows_on_the_grid",
             "off_grid",
             "A time window starts at a multiple of the advance and is as long as its size, a sliding window as the "
-            "difference; a day of a zone ends where the next begins; a session does not end before it starts.",
+            "difference; a session does not end before it starts. A day of a zone ends where the next begins.",
         ),
     ),
     kafka="TimeWindows, SlidingWindows, SessionWindows",

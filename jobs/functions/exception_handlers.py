@@ -112,8 +112,8 @@ class ExceptionHandlers:
 
 
 def exception_handlers(config: Mapping[str, Any]) -> ExceptionHandlers:
-    """Those that ``config`` has, by names of HANDLERS: a class or an object of this module, the name of Kafka's class,
-    or a callable of (context, record, exception), also as a class whose ``handle`` is one.
+    """Those that ``config`` has, by names of HANDLERS. Each is a class or an object of this module, the name of Kafka's
+    class, or a callable of (context, record, exception), also as a class whose ``handle`` is one.
 
     Raises ConfigError for what is no handler.
     """

@@ -14,6 +14,7 @@ import pyarrow as pa
 from ...state.compilation.kernel_tiers import tiers
 from ...state.errors import TaskFailed
 from ...state.times import NO_TIMESTAMP_MS
+from ..operators.base.operator import Counters
 from ..operators.processor.punctuation import WALL_CLOCK
 from ..tape.causal_order import ADVANCE_SEQUENCES, LANDED, CausalOrder, are_in_order
 from ..tape.stream_time import StreamTimeAdvance
@@ -91,8 +92,8 @@ class DrivenTasks:
         """Number of the row on which a task failed."""
         self._logs = {task.sub_topology.id: ChangeLog(task) for task in self.tasks} if notes_puts else {}
         for task in self.tasks:
-            clocked = () if wall_clock_ms is None else task.sub_topology.stores.items()
-            task.resume({}, {store: {WALL_CLOCK: wall_clock_ms} for store, node in clocked if node.has_clock})
+            started: Counters = {} if wall_clock_ms is None else {WALL_CLOCK: wall_clock_ms}
+            task.resume({}, {store: started for store, node in task.sub_topology.stores.items() if node.has_clock})
             task.chunk_records = chunk_records or task.chunk_records
 
     def play(self, batch: Batch) -> Played:

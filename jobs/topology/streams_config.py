@@ -46,8 +46,8 @@ DECIDING: dict[str, tuple[tuple[Any, ...], str]] = {
     ),
     "errors.dead.letter.queue.topic.name": (
         (None,),
-        "there is no such topic here: the table dead_letter has the records that cannot be decoded, with their bytes, "
-        "and the table dropped those that a handler left out, each with the reason; leave it out",
+        "leave it out: the table dead_letter has the records that cannot be decoded, and the table dropped those that "
+        "a handler left out, each with the reason",
     ),
     "processing.exception.handler.global.enabled": (
         (False, "false"),
@@ -213,8 +213,8 @@ def _check(name: Any, value: Any) -> None:
     elif name == "max.task.idle.ms":
         if int(value) < 0:
             next_step = (
-                "leave it out: of what has landed the oldest record is taken first in any case; with --idle proceed "
-                "nobody waits for a topic that has no more records, with --order arrival records come as they arrived"
+                "leave it out: the oldest record that has landed is taken first; with --idle proceed nobody waits for "
+                "a topic without more records, with --order arrival they come as they arrived"
             )
             raise ConfigError(place, "0 or more, since it decides the order of records", repr(value), next_step)
     elif name not in HARMLESS and not str(name).startswith(_CLIENTS):

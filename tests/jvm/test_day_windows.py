@@ -1,5 +1,5 @@
-"""Windows of days in a time zone count what a user's own Windows class counts on Kafka Streams itself, over changes of
-summer time, days that a zone skipped, and times of day that clocks skip or show twice.
+"""Windows of days in a time zone count what a user's own Windows class counts on Kafka Streams itself. Tapes lie around
+changes of summer time, days that a zone skipped, and times of day that clocks skip or show twice.
 """
 
 import random

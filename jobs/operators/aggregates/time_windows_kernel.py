@@ -2,7 +2,7 @@
 UnlimitedWindows).
 
 Rule: the windows of time t start at max(0, t - size + advance) rounded down to the advance, then every advance while
-start <= t; others (days of a time zone, a user's own) are listed for each record. A window takes the record while
+start <= t. Others (days of a time zone, a user's own) are listed for each record. A window takes the record while
 ``end > stream time - grace`` (strict), stream time including the record itself; else that window refuses it. A null key
 is refused before the clock moves. Null values are taken. A window that starts before ``newest start - hidden`` is not
 shown by the store: it begins again, is forwarded and is not stored. That happens only where another stream with a

@@ -352,7 +352,8 @@ class WritableStore(ABC):
 
     @abstractmethod
     def put_by_processor(self, batch: Batch, chunk: Chunk) -> None:
-        """Put the one row of ``batch`` (not ``valid``: delete its key). Nothing is forwarded because of it.
+        """Put the one row of ``batch`` (not ``valid``: delete its key), because of a record of ``chunk``. Nothing is
+        forwarded because of it.
 
         Raises ConfigError, without a place, for a value that the store cannot keep.
         """
