@@ -211,7 +211,7 @@ def _check(name: Any, value: Any) -> None:
             expected = " or ".join(map(repr, as_here))
             raise ConfigError(place, f"{expected}, since it decides results", repr(value), next_step)
     elif name == "max.task.idle.ms":
-        if int(value) < 0:
+        if not str(value).isdigit():
             next_step = (
                 "leave it out: the oldest record that has landed is taken first; with --idle proceed nobody waits for "
                 "a topic without more records, with --order arrival they come as they arrived"

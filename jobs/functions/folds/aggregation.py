@@ -114,15 +114,15 @@ class AggregationState:
         """Whether what a reader sees is the whole aggregate."""
         return all(state.shows_all for state in self.states.values())
 
-    def load_shown(self, slots: np.ndarray, shown: pa.Array) -> None:
-        """Take what a processor put, as a reader sees it. Raises ConfigError where a fold keeps more than that."""
+    def saved_of(self, shown: pa.Array) -> pa.Array:
+        """Durable form of what a processor put, as a reader sees it. Raises ConfigError where a fold keeps more."""
         hidden = [name for name, state in self.states.items() if not state.shows_all]
         if hidden:
             what = f"the fold of {', '.join(hidden)}" if hidden != [""] else "the fold"
             expected = "a put into an aggregate whose folds show all that they keep"
             next_step = "delete the key, or give aggregate() an initializer= and an aggregator="
             raise ConfigError("", expected, f"one into that of {what}, which keeps more than it shows", next_step)
-        self.load(slots, shown.cast(self.saved_type) if shown.type != self.saved_type else shown)
+        return shown.cast(self.saved_type) if shown.type != self.saved_type else shown
 
     def _parts(self, array: pa.Array) -> list[pa.Array]:
         return [array] if self.is_single else array.flatten()

@@ -242,19 +242,19 @@ class Aggregate(StatefulOperator, WritableStore):
 
     def put_by_processor(self, batch: Batch, chunk: Chunk) -> None:
         self._settle()
+        is_value, key = bool(batch.valid[0]), int(batch.key[0])
+        aggregate = self.folds.saved_of(batch.value.all()) if is_value else None
         self.slots.reserve(1)
         self.folds.grow(self.slots.capacity)
-        columns, bounds = self.slots.columns(), (batch.window_start_ms, batch.window_end_ms)
-        start, end = (0 if bound is None else int(bound[0]) for bound in bounds)
-        if not batch.valid[0]:
-            slot = find_slot(columns, int(batch.key[0]), start, end)
-            if slot >= 0:
+        with np.errstate(over="ignore"):  # the hash wraps; NumPy would say so when JIT is off
+            slot = (enter_slot if is_value else find_slot)(self.slots.columns(), key, 0, 0)
+        if aggregate is not None:
+            self.slots.time[slot] = int(batch.time_ms[0])
+            self.folds.load(np.array([slot]), aggregate)
+        elif slot >= 0:
+            with np.errstate(over="ignore"):
                 self._remove(slot)
-                self._forget(np.array([slot]))
-            return
-        slot = enter_slot(columns, int(batch.key[0]), start, end)
-        self.slots.time[slot] = int(batch.time_ms[0])
-        self.folds.load_shown(np.array([slot]), batch.value.all())
+            self._forget(np.array([slot]))
 
     # --- results at the close of windows -----------------------------------------------------------------------
 

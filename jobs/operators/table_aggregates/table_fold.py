@@ -51,8 +51,7 @@ class FoldTotals(Totals):
         self.folds.load(at, values)
 
     def take(self, at: np.ndarray, shown: pa.Array) -> None:
-        self.folds.grow(self.slots.capacity + 1)
-        self.folds.load_shown(at, shown)
+        self.load(at, self.folds.saved_of(shown))
 
     def save(self, at: np.ndarray) -> pa.Array:
         return self.folds.save(at)
