@@ -93,9 +93,10 @@ class RecordMetadata(NamedTuple):
 
 
 class RecordContext(NamedTuple):
-    """What ``to(lambda key, value, context: …)`` is told of a record: the topic, partition and offset of the one that
-    the task took and that caused it (None, -1 and -1 of a record that a punctuation made), and its own time in ms and
-    headers. Source: ``RecordContext``.
+    """What ``to(lambda key, value, context: …)`` is given beside a record's key and value.
+
+    ``topic``, ``partition`` and ``offset`` are those of the record that the task took and that caused it: None, -1 and
+    -1 where a punctuation did. ``timestamp_ms`` and ``headers`` are its own. Source: ``RecordContext``.
     """
 
     topic: str | None

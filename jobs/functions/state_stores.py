@@ -77,8 +77,8 @@ def store_instead_of(given: Any) -> str:
     if isinstance(given, str | int | float | None):
         return "use KeyValues(name, key serde, value serde)"
     return (
-        "use KeyValues(name, key serde, value serde) or a builder of Stores, which every increment hands to the next; "
-        "what a store of your own does beside that, do in the processor, around the one that context.store(name) gives"
+        "use KeyValues(name, key serde, value serde) or a builder of Stores, which increments hand on; "
+        "what a store of your own does beside, do in the processor, around context.store(name)"
     )
 
 

@@ -43,7 +43,7 @@ def check_node_name(name: str) -> str:
 
 def table_name_of(node: str) -> str:
     """A legal name for what the node of that name keeps: the name itself if it is one, else what is legal of it and
-    eight digits that tell it from others.
+    eight digits that no other name has.
     """
     if _LEGAL.fullmatch(node):
         return node

@@ -1,7 +1,8 @@
 """What the stores of a test driver's tasks were given, record by record: their changelog topics in Kafka Streams.
 
-Rule: each put is a record with the key, the value (None: it is deleted) and the time that Kafka's changelog has: that
-of the value where the store keeps times, else of the record that is processed (ChangeLoggingKeyValueBytesStore).
+Rule: each put is a record with the key, the value (None: it is deleted) and the time that Kafka's changelog has. That
+is the time of the value where the store keeps times, else of the record that is processed
+(ChangeLoggingKeyValueBytesStore).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -103,7 +104,7 @@ class ChangeLog:
 
 
 class _LoggedStore(KeyValueStore):
-    """``store``, of whose puts ``note`` is told key and value."""
+    """``store``; ``note`` is called with the key and value of each put."""
 
     def __init__(self, store: KeyValueStore, note: Callable[[Any, Any], None]) -> None:
         self._store, self._note = store, note

@@ -1,4 +1,4 @@
-"""``to`` of topics that only the data names, and what an extractor is told of each record (TopicNameExtractor)."""
+"""``to`` of topics that only the data names, and what an extractor is given of each record (TopicNameExtractor)."""
 
 import re
 from pathlib import Path
@@ -147,7 +147,7 @@ def test_a_name_that_a_pattern_of_a_source_matches_is_the_topologys_own():
         driver.read_outputs("shop-b")
 
 
-# --- what an extractor is told -------------------------------------------------------------------------------
+# --- what an extractor is given ------------------------------------------------------------------------------
 
 
 def said(key, value, context):
@@ -156,7 +156,7 @@ def said(key, value, context):
 
 
 @pytest.mark.parametrize("topics", [None, ["in.0.0.7.ab", "in.0.1.3."]])
-def test_an_extractor_is_told_the_place_the_time_and_the_headers(topics):
+def test_an_extractor_is_given_the_place_the_time_and_the_headers(topics):
     driver = TopologyTestDriver(routed(said, topics))
     driver.pipe_input("in", "k", "x", 7, headers=(("a", b""), ("b", None)))
     driver.pipe_input("in", "k", "y", 3)

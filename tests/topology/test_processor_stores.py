@@ -86,7 +86,7 @@ def test_a_store_that_nobody_names_is_nowhere():
         (lambda b: b.add_state_store("seen"), "expected a KeyValues, got 'seen'; use KeyValues(name, key serde, val"),
         (
             lambda b: b.add_state_store(Silent()),
-            "or a builder of Stores, which every increment hands to the next; what a store of your own does beside",
+            "or a builder of Stores, which increments hand on; what a store of your own does beside, do in the pro",
         ),
         (
             lambda b: b.add_state_store(Stores.persistent_versioned_key_value_store("s", "1d")),

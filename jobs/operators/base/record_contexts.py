@@ -1,4 +1,4 @@
-"""What extractors of topics are told of each record beside its key and value (SinkNode, RecordContext)."""
+"""What extractors of topics are given of each record beside its key and value (SinkNode, RecordContext)."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -350,15 +350,15 @@ class KStream(Hinting):
     ) -> None:
         """Write to the output ``topic``. TopologyError for ``dropped`` and ``dead_letter``: every pipeline has them.
 
-        With ``topics``, the outputs that there are, ``topic`` chooses one of them for each record: a step that gives
-        text, or a callable of (key, value), of (value) or of (key, value, context) with a ``RecordContext``, Kafka's
-        TopicNameExtractor. Another name, or none, ends the run with TaskFailed, or is for the processing exception
-        handler. A topic that several ``to()`` write has the records of all, in the order in which they were sent;
-        TopologyError where these are in several sub-topologies, or have other serdes.
+        With ``topics``, the outputs that there are, ``topic`` chooses one of them for each record. It is a step that
+        gives text, or a callable of (key, value), of (value) or of (key, value, context) with a ``RecordContext``,
+        Kafka's TopicNameExtractor. Another name, or none, ends the run with TaskFailed, or is for the processing
+        exception handler. A topic that several ``to()`` write has the records of all, in the order in which they were
+        sent; TopologyError where these are in several sub-topologies, or have other serdes.
 
-        With a callable or an expression alone, the data names the topics, of which nobody need know: their records
-        are rows of one output, called ``name``, with the topic in a column, and are read by either name. ``topics``, a
-        pattern, says what whole names may be (text is a step with a pattern alone). What is no name of a topic, or the
+        With a callable or an expression alone, the data names the topics, of which nobody need know. Their records are
+        rows of one output, called ``name``, with the topic in a column, and are read by either name. ``topics`` may be
+        a pattern that whole names must match; text is a step with a pattern alone. What is no name of a topic, or the
         name of one that the topology reads or writes, ends the run as above.
 
         Rows of an output have the partition of the task that wrote them. With a ``partitioner``, as ``repartition``

@@ -5,7 +5,7 @@ into a small program, and decoding and encoding run programs over whole columns.
 """
 
 from .avro_codec import AvroCodec, schema_text
-from .confluent_codec import confluent_avro
 from .kept_schemas import keep_schemas, kept_schemas
+from .records_codec import confluent_avro
 
 __all__ = ["AvroCodec", "confluent_avro", "keep_schemas", "kept_schemas", "schema_text"]

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ...buffers import binary_view, is_valid
 from ...errors import ConfigError
-from ..codec import Codec, Decoded, Read, Write
+from ..codec import Decoded, Read, Write
 from ..confluent_head import (
     GUID_HEAD_BYTES,
     HEAD_BYTES,
@@ -31,8 +31,10 @@ from .decoding import decode
 from .encoding import encode
 
 _PLACE = "Serde.confluent_avro"
-_NO_ID = -1
+NO_ID = -1
 """Of a union that is only read."""
+Writers = dict[int | str, str]
+"""Schemas that records were written with, by id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class ConfluentAvroCodec(ReaderColumns):
     def name(self) -> str:
         """The digest covers the ids that are known: with one more a dead letter becomes a record."""
         known = fingerprint(repr(self.writers))
-        written = "" if self.write_id == _NO_ID else f", id {self.write_id}"
+        written = "" if self.write_id == NO_ID else f", id {self.write_id}"
         return f"confluent_{self.plain.name[:-1]}{written}, {len(self.writers)} schemas {known})"
 
     @property
@@ -109,37 +111,32 @@ class ConfluentAvroCodec(ReaderColumns):
         return self.plain.taking()
 
 
-def confluent_avro(
-    schema: object, ids: Mapping[Any, object], write_id: int | str | None, references: tuple[object, ...]
-) -> Codec:
-    """Raises ConfigError for no schema, an id that is none, and for no id to write with. Records of a union that has no
-    id itself are written with their own.
-    """
-    from .records_codec import records_of, with_own_ids  # it reads as the codec here does
+def writers_of(ids: Mapping[Any, object], references: tuple[object, ...]) -> Writers:
+    """Normal texts by id. Raises ConfigError for an id that is none, and for no schema."""
+    return {id_of(one): schema_text(text, references) for one, text in ids.items()}
 
-    reader = schema_text(schema, references)
-    writers = {_id(one): schema_text(text, references) for one, text in ids.items()}
-    records = records_of(reader) if write_id is None and reader not in writers.values() else []
-    if len(records) > 1:
-        return with_own_ids(ConfluentAvroCodec(reader, _by_rank(writers), _NO_ID), records)
+
+def of_one_schema(reader: str, writers: Writers, write_id: int | str | None) -> ConfluentAvroCodec:
+    """Raises ConfigError for an id that is none, and for no id to write with."""
     if write_id is None:
         own = [one for one, text in writers.items() if text == reader]
         if not own:
             got, next_step = f"{_some(writers)}, whose schemas are others", "give write_id=, or the id of the schema"
             raise ConfigError(_PLACE, "the id that the schema itself is written with", got, next_step)
         write_id = max(own, key=lambda one: (isinstance(one, int), one))
-    write_id = _id(write_id)
+    write_id = id_of(write_id)
     if writers.setdefault(write_id, reader) != reader:
         got, next_step = f"write_id={write_id}, which is another schema", "give the schema's own id"
         raise ConfigError(_PLACE, "the id of the schema itself", got, next_step)
-    return ConfluentAvroCodec(reader, _by_rank(writers), write_id)
+    return ConfluentAvroCodec(reader, by_rank(writers), write_id)
 
 
-def _by_rank(writers: dict[int | str, str]) -> tuple[tuple[int | str, str], ...]:
+def by_rank(writers: Writers) -> tuple[tuple[int | str, str], ...]:
+    """By rising id, GUIDs behind."""
     return tuple((one, writers[one]) for one in sorted(writers, key=_rank))
 
 
-def _id(one: Any) -> int | str:
+def id_of(one: Any) -> int | str:
     """An id, or a GUID as its header has it."""
     found: int | str | None = one if is_id(one) else guid_of(one)
     if found is None:

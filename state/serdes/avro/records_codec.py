@@ -5,6 +5,7 @@ Rule: in columns such values are those of a union of the types, a struct with a 
 is written, without the number of a union's branch.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +15,10 @@ import pyarrow.compute as pc
 
 from ...buffers import binary_view
 from ...errors import ConfigError
-from ..codec import Decoded
+from ..codec import Codec, Decoded
 from ..confluent_head import head_of
-from .avro_codec import ReaderColumns, reading
-from .confluent_codec import ConfluentAvroCodec
+from .avro_codec import ReaderColumns, reading, schema_text
+from .confluent_codec import NO_ID, ConfluentAvroCodec, by_rank, of_one_schema, writers_of
 from .encoding import encode
 from .schema import Record, Union, normal_text
 
@@ -82,3 +83,16 @@ def with_own_ids(reads: ConfluentAvroCodec, records: list[str]) -> ConfluentReco
             raise ConfigError("Serde.confluent_avro", "an id of each record of the union", got, next_step)
         found.append(max(own, key=lambda one: (isinstance(one, int), one)))
     return ConfluentRecordsCodec(reads, tuple(found))
+
+
+def confluent_avro(
+    schema: object, ids: Mapping[Any, object], write_id: int | str | None, references: tuple[object, ...]
+) -> Codec:
+    """Raises ConfigError for no schema, an id that is none, and for no id to write with. Records of a union that has no
+    id itself are written with their own.
+    """
+    reader, writers = schema_text(schema, references), writers_of(ids, references)
+    records = records_of(reader) if write_id is None and reader not in writers.values() else []
+    if len(records) < 2:
+        return of_one_schema(reader, writers, write_id)
+    return with_own_ids(ConfluentAvroCodec(reader, by_rank(writers), NO_ID), records)
