@@ -99,8 +99,8 @@ class RangeCuts:
         return max((self.latest_before(queue, time_ms) for queue in self._of(group)), default=NO_TIMESTAMP_MS)
 
     def slowest(self, group: Group, time_ms: int) -> int | None:
-        """The lowest time that any task of a group with records before the cut of a time has reached by what it reads
-        of landed topics, of which the latest counts; None: none of them has any.
+        """The lowest time that any task of a group has reached before the cut of a time; None: none of them has any
+        records. Of the landed topics of a task the latest counts.
         """
         times = [
             max(self.latest_before((source, str(p)), time_ms) for source in topics)

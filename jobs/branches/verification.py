@@ -157,7 +157,7 @@ def verifiable(warehouse: Warehouse, topology: Topology, pipeline: str) -> list[
         if is_other or own.restates is not None or own.forked is not None:
             before = ""
             continue
-        is_next, before = before == own.topology, own.topology
+        is_next, before = before == own.topology, own.topology or ""
         if found and is_next and found[-1].stop == row.increment:
             found[-1] = range(found[-1].start, row.increment + 1)
         else:

@@ -226,4 +226,4 @@ def _refuse_unrecorded(pipeline: str, previous: DoneRow, topology: Topology) -> 
 def is_recorded_as(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     """Whether ``before``, a record of the code from the ledger, is of the code whose snapshot is ``now``."""
     stores = {name: {k: v for k, v in store.items() if k != "known"} for name, store in before["stores"].items()}
-    return all((before | {"stores": stores}).get(name) == part for name, part in now.items())
+    return all((stores if name == "stores" else before.get(name)) == part for name, part in now.items())

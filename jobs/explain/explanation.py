@@ -132,16 +132,15 @@ def explain(
     steps = [step for run, taken in kept for step in _steps(run, taken, writer, later, whole=whole)]
     done = history.ledger.rows_of(increment).done
     other = "" if done is None else other_code(done.content, topology)
-    if other:
-        differs = f"Other code ran increment {increment} ({other}). What follows is what the code of now makes of it"
-    else:
+    differs: str | None = f"Other code ran increment {increment} ({other}). What follows is the account of today's code"
+    if not other:
         differs = difference(history, topology, increment, runs)
     return Explanation(place, increment, steps, [left for run in runs for left in run.left], differs)
 
 
 def _from(place: Position, kept: list[tuple[ObservedRun, Taken]]) -> list[tuple[ObservedRun, Taken]]:
     """Of rows that go back to one landed record, in order of the tasks, those that go back to the repartitioned one at
-    ``place``. Where others of its cause were sent to the same task, too, the rows there are not told apart, and left
+    ``place``. Where others of its cause were sent to the same task, nobody knows which rows are whose, so they are left
     out.
     """
     found: list[tuple[ObservedRun, Taken]] = []
@@ -158,8 +157,8 @@ def _from(place: Position, kept: list[tuple[ObservedRun, Taken]]) -> list[tuple[
 
 
 def deciding_steps(steps: list[Step]) -> list[Step]:
-    """Of the steps of an explanation those that say what became of the record: it was refused or could not be read, a
-    store took it, an output or a repartition topic has it, or the last step that it came to has left it out.
+    """Steps that say what became of the record: it was refused or could not be read, a store changed, an output or a
+    repartition topic has it. In each task the last step that it came to is one of them.
     """
     found = []
     for number, step in enumerate(steps):
@@ -240,7 +239,7 @@ def _global_steps(topology: Topology, landed: Landed, place: Position) -> list[S
 
 
 def _steps(run: ObservedRun, taken: Taken, writer: SentenceWriter, later: Later, *, whole: bool) -> list[Step]:
-    """Steps of one row of a task's tape. ``whole``: the run went on to the end of the task."""
+    """Steps of one row of a task's tape. ``whole``: the run had the whole task."""
     task, place = taken.task, taken.place
     steps = [
         *(Step(task, place, row["node"], [f"dead letter: {row['reason']}"]) for row in taken.dead_letters),

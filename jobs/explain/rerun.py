@@ -3,8 +3,8 @@
 Owns the choice. Rule: the task that read the record runs, then those that read what it sent, each with all tasks that
 send to it, since a tape is only right when it is whole. No other task runs, and none runs twice. But by arrival all
 tasks run, as often as it takes, where what a task sends may change the order of records that others took before it ran.
-Who does not ask what came of it later stops the task that read the record right behind it: places rise along a tape, so
-all that other tasks take before what it sent is there.
+Whoever does not ask what came of the record later stops the task that read it right behind it. Places rise along a
+tape, so all is there that other tasks take before what the record sent.
 """
 
 from tempfile import TemporaryDirectory
