@@ -239,7 +239,9 @@ class StatefulOperator(Operator):
         """
 
     def resume_with(self, stored: StoredRows, counters: Counters) -> None:
-        """As ``resume``, with rows that are found when they are asked for."""
+        """As ``resume``, with ``stored``: live rows that are found when they are asked for, in columns of
+        ``rows_schema`` and perhaps more. ``counters``: those of the previous increment.
+        """
         self.resume(stored.every.select(self.rows_schema().names), counters)
 
     def begin(self) -> None:

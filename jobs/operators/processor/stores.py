@@ -20,7 +20,7 @@ from .value_coders import KeyCoder, after_prefix, coder_of, prefix_bytes
 
 
 class SerializedRows:
-    """Rows of ``store`` as bytes by name, those that are stored and over them what was looked up and what changed."""
+    """Rows of ``store`` as bytes by name: the stored ones, and over them those that were looked up or changed."""
 
     def __init__(self, store: str) -> None:
         self._stored = RowsOfStore(store)

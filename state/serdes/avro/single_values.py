@@ -1,6 +1,6 @@
 """Single values of an Avro schema: functions that are made once for a schema and then write or read one value.
 
-Owns the quick way of Avro. Rule: what these functions give is what the programs over columns give. A value that is not
+Owns the quick way of Avro. Rule: they give the same as the programs over columns. A value that is not
 exactly of its type, and bytes that the schema's own writer would not write (blocks with their size, numbers that are
 too long), raise one of LEFT_TO_COLUMNS. Of a union of several types the branch must be named, as readers give it.
 """

@@ -1,7 +1,7 @@
 """Single values of JSON types: functions that are made once for a type and then write, read or convert one value.
 
 Owns the quick way of JSON texts, for values of exactly the types of python_values and for texts as json_writer writes
-them. Rule: what these functions give is what the columns give. A value or text that they do not take raises one of
+them. Rule: they give the same as the columns. A value or text that they do not take raises one of
 LEFT_TO_COLUMNS: a field or a name that is missing, twice or too many, an escape by number, a number in another form.
 """
 

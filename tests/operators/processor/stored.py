@@ -18,8 +18,8 @@ def key_of(rows: pa.Table) -> pa.Array:
 
 
 def stored_rows(store: str, *runs: Sequence[tuple[bytes, bytes | None]]) -> RowsOfStore:
-    """``runs``: (name, value) of the rows that each increment left, the oldest first; None: deleted. Beside each stands
-    a row of another store with the same name.
+    """``runs``: (name, value) of the rows that each increment left, the oldest first; None: deleted. Beside each is a
+    row of another store with the same name.
     """
     return RowsOfStore(store, StoredRows([run_of(_table(store, dict(rows)), FORM) for rows in runs], FORM))
 
