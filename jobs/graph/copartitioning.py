@@ -31,14 +31,17 @@ def partitions_of(graph: Graph, counts: Mapping[str, int]) -> dict[str, int]:
     topic above it. Raises TopologyError when topics that belong together differ.
     """
     found: dict[str, int] = {}
-    for node in graph.nodes.values():
-        topic = node.landed_topic
-        if node.is_source and topic is not None and topic in counts:
-            found[node.name] = counts[topic]
-        elif isinstance(node, RepartitionNode):
-            found[node.name] = node.partitions or max(
-                found.get(above, 1) for name in node.inputs for above in sources_of(graph, name)
-            )
+    for _ in range(len(graph.loops) + 1):  # what goes round a loop may come from every topic of it
+        for node in graph.nodes.values():
+            topic = node.landed_topic
+            if node.is_source and topic is not None and topic in counts:
+                found[node.name] = counts[topic]
+            elif isinstance(node, RepartitionNode):
+                above = (found.get(source, 1) for name in node.inputs for source in sources_of(graph, name))
+                found[node.name] = node.partitions or max([found.get(node.name, 1), *above])
+        for loop in graph.loops.values():
+            same = [name for name in found if graph.nodes[name].topic_of_records == loop.topic]
+            found |= dict.fromkeys(same, max(found[name] for name in same))
     for group in _joined(graph.copartitioned):
         _settle(graph, group, found)
     return {graph.nodes[name].topic_of_records: number for name, number in found.items()}

@@ -43,6 +43,16 @@ class StoreSpec:
         return self.history_retention_ms is not None
 
 
+@dataclass(frozen=True)
+class LoopTopic:
+    """A topic that is written below where it is read (jobs/topology/intermediate_topics.py). ``path``: from the topic
+    through nodes and other topics back to it, for people.
+    """
+
+    topic: str
+    path: str
+
+
 @dataclass
 class TableTraits:
     """What the graph decides about a table, after Kafka's rules, while the DSL is used and when it is built.
@@ -296,6 +306,10 @@ class Graph:
         """The position at which each node was added, if they run in another order (intermediate topics)."""
         self._called_in: dict[str, str] = {}
         """File and line of the user's call by the place that errors name; not pickled (state/call_sites.py)."""
+        self.loops: dict[str, LoopTopic] = {}
+        """By name of the node at which records leave for the topic. It is below all that reads the topic, and begins
+        no sub-topology.
+        """
         self.state_stores: dict[str, Any] = {}
         """Stores that were added beside processors, by name: the first processor that names one keeps its rows."""
         self._number = 0
@@ -395,8 +409,8 @@ class Graph:
         """Connected nodes, cut where a repartition begins; in order of the first of them that was added."""
         group_of: dict[str, int] = {}
         for number, node in enumerate(self.nodes.values()):
-            if node.is_global:
-                continue  # every task has all of it
+            if node.is_global or node.name in self.loops:
+                continue  # every task has all of it; another node reads the topic
             group_of[node.name] = self.ranks.get(node.name, number)
             above = () if node.is_source else node.inputs
             for name in (*above, *node.reads, *node.shares):

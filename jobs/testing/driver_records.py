@@ -163,9 +163,24 @@ class Tape:
 
     def add(self, table: pa.Table, arrival: np.ndarray, number: np.ndarray) -> None:
         """``number`` of rows in the tree of causes."""
+        if not len(table):
+            return
         self.tables.append(table)
         self.arrival.append(arrival)
         self.number.append(number)
+
+    @property
+    def first(self) -> int | None:
+        """Number of the first row; None when there is none."""
+        return int(self.number[0][0]) if self.number else None
+
+    def take_first(self) -> tuple[pa.Table, np.ndarray, np.ndarray]:
+        """The first row alone; there must be one."""
+        lists: tuple[list[Any], ...] = (self.tables, self.arrival, self.number)
+        row = self.tables[0][:1].combine_chunks(), self.arrival[0][:1], self.number[0][:1]
+        for column in lists:
+            column[:1] = [column[0][1:]] if len(column[0]) > 1 else []
+        return row
 
     def take(self) -> tuple[pa.Table | None, np.ndarray, np.ndarray]:
         """All rows, in the order they came; the tape is empty then."""

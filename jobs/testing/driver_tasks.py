@@ -1,7 +1,8 @@
 """All tasks of a test driver: one a sub-topology, partition 0, and what goes from one to another.
 
 Owns the order in which one thread would take what was piped. Rule: a batch is played by every task in turn; whether
-each took its records in the order of causes is known when the last has run (``Played.is_settled``).
+each took its records in the order of causes is known when the last has run (``Played.is_settled``). A topology with a
+loop has no such turns: one record is taken after the other, of whichever task it is, as Kafka's driver does it.
 """
 
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from ...state.times import NO_TIMESTAMP_MS
 from ..operators.base.operator import Counters
 from ..operators.processor.punctuation import WALL_CLOCK
 from ..tape.causal_order import ADVANCE_SEQUENCES, LANDED, CausalOrder, are_in_order
+from ..tape.loop_rounds import LoopRounds
 from ..tape.stream_time import StreamTimeAdvance
 from ..tape.task_input import Input
 from ..task.task import Result, Task, empty_input
@@ -49,7 +51,7 @@ class Played:
     """What a batch caused, task by task.
 
     ``outputs``: (sub-topology, arrival of a chunk's rows, tables by topic); ``refused``: (arrival of a chunk's rows,
-    dropped, dead letters); ``taken``: (arrival, number, time in ms) of records taken from topics.
+    dropped, dead letters); ``taken``: (arrival, place in the order of causes, time in ms) of records taken from topics.
     """
 
     outputs: list[tuple[SubTopology, np.ndarray, dict[str, pa.Table]]] = field(default_factory=list)
@@ -83,7 +85,8 @@ class DrivenTasks:
         self.tasks = [Task(topology, sub, counts_bytes=counts_bytes) for sub in topology.sub_topologies]
         self._tapes = {(task.sub_topology.id, source): Tape() for task in self.tasks for source in task.source_names}
         self._time = DrivenTime(topology, self.tasks)
-        self._batch, self._played = Batch({}), Played()
+        self._batch, self._played, self._causes = Batch({}), Played(), CausalOrder()
+        self._rounds = LoopRounds(topology.loop_topics)
         self._orders: list[tuple[np.ndarray, np.ndarray]] = []
         """(arrival, number) of every task's records, as it took them."""
         self._sent = 0
@@ -97,33 +100,98 @@ class DrivenTasks:
             task.chunk_records = chunk_records or task.chunk_records
 
     def play(self, batch: Batch) -> Played:
-        """Every task in turn. To play the batch again the tasks must be as they were before it."""
+        """Every task in turn. To play the batch again the tasks must be as they were before it.
+
+        Raises TaskFailed for a record that goes round a loop without end.
+        """
         self._batch, self._played, self._orders, self._sent = batch, Played(), [], 0
         if batch.edit is not None:
             make(batch.edit, self.tasks)
             for log in self._logs.values():
                 self._played.logged += log.take(np.zeros(0, np.int64))
             return self._played
+        if self.topology.loop_topics:
+            self._play_one_by_one()
+            return self._played
+        self._causes = batch.causes
         for topic, (rows, arrival) in batch.landed.items():
             self._land(topic, rows, arrival)
-        if batch.recorded is not None:
-            recorded_of, time_ms, _ = batch.recorded
+        self._record_time()
+        for task in self.tasks:
+            self._run_task(task)
+            written, sub = task.dataflow.written, task.sub_topology
+            self._causes.end(name for name in written if self.topology.is_last_writer(name, sub))
+        self._played.is_settled = all(self._is_settled(*order) for order in self._orders)
+        self._number_taken(0)
+        return self._played
+
+    def _record_time(self) -> None:
+        if self._batch.recorded is not None:
+            recorded_of, time_ms, _ = self._batch.recorded
             if recorded_of is None:
                 self._time.tick(time_ms)
             else:
                 self._time.record(recorded_of, time_ms)
-        for task in self.tasks:
-            self._run_task(task)
-            written, sub = task.dataflow.written, task.sub_topology
-            batch.causes.end(name for name in written if self.topology.is_last_writer(name, sub))
-        self._played.is_settled = all(self._is_settled(*order) for order in self._orders)
-        return self._played
+
+    def _number_taken(self, first: int) -> None:
+        """From the entry ``first`` on: numbers of rows become their places."""
+        taken = self._played.taken
+        taken[first:] = [(arrival, self._causes.sequence(number), times) for arrival, number, times in taken[first:]]
+
+    # --- loops -----------------------------------------------------------------------------------------------
+
+    def _play_one_by_one(self) -> None:
+        """Each landed record, and what it causes in whichever task, one record after the other."""
+        landed = [
+            (int(arrival[row]), topic, rows.slice(row, 1), arrival[row : row + 1])
+            for topic, (rows, arrival) in self._batch.landed.items()
+            for row in range(len(rows))
+        ]
+        for _, topic, rows, arrival in sorted(landed, key=lambda each: each[0]):
+            self._land(topic, rows, arrival)
+            self._take_all()
+            if self._played.failure is not None:
+                return
+        self._record_time()
+        self._take_all()
+
+    def _take_all(self) -> None:
+        """Until nothing waits any more; what is sent meanwhile, too."""
+        self._causes, before = CausalOrder(), len(self._played.taken)
+        self._rounds.begin()
+        while self._played.failure is None and (turn := self._next_turn()) is not None:
+            task, source = turn
+            if source is None:
+                self._advance(task, self._time.take_first(task))
+                continue
+            row, arrival, number = self._tapes[task.sub_topology.id, task.source_names[source]].take_first()
+            tables = list(empty_input(task).tables)
+            tables[source] = row
+            tiers.take(1)
+            self._run_chunk(task, Input(np.full(1, source, np.int16), tuple(tables)), arrival, number)
+        self._number_taken(before)
+
+    def _next_turn(self) -> tuple[Task, int | None] | None:
+        """The task that is next, and the number of the source whose first row it takes; None: a recorded time."""
+        turns: list[tuple[int, int, int]] = []
+        for number, task in enumerate(self.tasks):
+            if (level := self._time.first_level(task)) is not None:
+                turns.append((level * ADVANCE_SEQUENCES, -1, number))
+            for source, name in enumerate(task.source_names):
+                if (first := self._tapes[task.sub_topology.id, name].first) is not None:
+                    turns.append((int(self._causes.sequence(np.array([first]))[0]), source, number))
+        if not turns:
+            return None
+        _, source, number = min(turns, key=lambda turn: (turn[0], turn[1] >= 0, turn[2], turn[1]))
+        return self.tasks[number], source if source >= 0 else None
+
+    # --- task after task -------------------------------------------------------------------------------------
 
     def _is_settled(self, arrival: np.ndarray, number: np.ndarray) -> bool:
         if self._played.failure is not None:  # what it would have caused is not known
             before = arrival < self._played.failure.arrival
             arrival, number = arrival[before], number[before]
-        return are_in_order(arrival, self._batch.causes.sequence(number))
+        return are_in_order(arrival, self._causes.sequence(number))
 
     def _land(self, topic: str, rows: pa.Table, arrival: np.ndarray) -> None:
         self._time.pipe(topic, int(rows["timestamp"].to_numpy().max(initial=NO_TIMESTAMP_MS)))
@@ -135,7 +203,7 @@ class DrivenTasks:
 
     def _run_task(self, task: Task) -> None:
         """Everything that waits for one task, in the order of causes."""
-        causes, failure = self._batch.causes, self._played.failure
+        causes, failure = self._causes, self._played.failure
         waiting = [self._waiting(task, *source) for source in zip(task.source_names, task.written_as, strict=True)]
         empty = empty_input(task)
         tables = [empty.tables[n] if table is None else table for n, (table, *_) in enumerate(waiting)]
@@ -173,7 +241,7 @@ class DrivenTasks:
         table, arrival, number = tape.take()
         if table is None or len(self.topology.writers_of(written_as)) < 2:
             return table, arrival, number
-        order = np.lexsort((self._batch.causes.sequence(number), arrival))
+        order = np.lexsort((self._causes.sequence(number), arrival))
         offset = pa.array(tape.next_offset - len(table) + np.arange(len(table)))
         table = table.take(pa.array(order))
         return table.set_column(table.column_names.index("offset"), "offset", offset), arrival[order], number[order]
@@ -227,7 +295,8 @@ class DrivenTasks:
         for name, table in (result.repartitions | result.exports).items():
             cause, send = table["cause"].to_numpy(), table["send"].to_numpy() + self._sent
             time_ms = None if task.dataflow.written[name] else table["timestamp"].to_numpy()
-            numbers = self._batch.causes.add(name, arrival[cause], number[cause], send, time_ms)
+            numbers = self._causes.add(name, arrival[cause], number[cause], send, time_ms)
+            self._rounds.add(name, number[cause], numbers, table)
             for tape in self._readers(name):
                 rows = table.drop_columns(["cause", "send"])
                 if name in result.repartitions:

@@ -83,6 +83,16 @@ class DrivenTime:
         """What waits for ``task``, in order; it is taken."""
         return sorted(self._waiting.pop(task.sub_topology.id, []))
 
+    def first_level(self, task: Task) -> int | None:
+        """Of what waits for ``task`` the lowest level; None when nothing does."""
+        return min((waiting.level for waiting in self._waiting.get(task.sub_topology.id, ())), default=None)
+
+    def take_first(self, task: Task) -> Waiting:
+        """The first that waits for ``task``; there must be one."""
+        waiting = self._waiting[task.sub_topology.id]
+        waiting.remove(first := min(waiting))
+        return first
+
     def step(self, task: Task, waiting: Waiting) -> StreamTimeAdvance:
         """The advance itself, with what all sources of the task have reached by now."""
         signals = task.sub_topology.id, waiting.source

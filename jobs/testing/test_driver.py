@@ -57,7 +57,7 @@ class TopologyTestDriver(StoreReader):
         chunk_records: int | None = None,
         initial_wall_clock_time: Instant | None = None,
     ) -> None:
-        self.topology = topology
+        self.topology = topology = topology.piping_into_loops()
         self._ticks = initial_wall_clock_time is not None
         """Whether the wall clock has started."""
         self._wall_clock_ms = time_ms(initial_wall_clock_time or 0, "initial_wall_clock_time")
@@ -418,7 +418,7 @@ class TopologyTestDriver(StoreReader):
         for arrival, dropped, dead_letters in played.refused:
             self._out.book(arrival, dropped, dead_letters)
         self._globals.add(batch.landed)
-        self._taken += [(arrival, batch.causes.sequence(number), times) for arrival, number, times in played.taken]
+        self._taken += played.taken
 
     def _forget_after(self, arrival: int) -> None:
         """Other branches and the sub-topologies before ran on to the end of the batch; that did not happen."""

@@ -6,17 +6,21 @@ repartition table under the user's name, ordered by cause and with offsets of it
 readers run after all its writers. Its records are an output as well, in their order in the topic. In the table a
 windowed key has its window in its bytes. The topic has the partitions of a repartition table, not of who wrote it. The
 graph that the DSL built stays as it is: it is what Kafka describes.
+
+A *loop*: a topic that is written below where it is read. The graph that runs is cut there: what writes it below leads to
+a node of its own (``Graph.loops``), and not to the one that reads it, so that nodes still have an order. What goes
+round is played until nothing is written any more (jobs/replay/stage_exchange.py, jobs/testing/driver_loops.py).
 """
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from ...state.errors import TopologyError
 from ...state.serdes import Serde
 from ...state.tables.names import TableName
 from ..functions.expressions import Shape
-from ..graph.graph import Graph, Node
+from ..graph.graph import Graph, LoopTopic, Node
 from ..graph.nodes import (
     LONG_BYTES,
     PartitionedChangelogKeysNode,
@@ -34,17 +38,18 @@ Writers = dict[str, list[Node]]
 """Sinks by topic."""
 
 
-def running(graph: Graph) -> Graph:
-    """What runs of the ``graph`` that the DSL built; raises what ``connected`` raises."""
-    return _with_windows_in_keys(connected(graph))
+def running(graph: Graph, *, pipes_into_loops: bool = False) -> Graph:
+    """What runs of the ``graph`` that the DSL built; raises what ``connected`` raises. ``pipes_into_loops``: topics of
+    loops have landed records, too, those of other producers.
+    """
+    return _with_windows_in_keys(connected(graph, pipes_into_loops=pipes_into_loops))
 
 
-def connected(graph: Graph) -> Graph:
+def connected(graph: Graph, *, pipes_into_loops: bool = False) -> Graph:
     """``graph``, or one in which what is written to a topic comes to its partitions, and to who reads it there.
 
-    Raises TopologyError for a loop, for serdes that differ between writer and reader, and for a global table of such
-    a topic. Also for an output that is no such topic and is written by several sub-topologies, or with several
-    serdes.
+    Raises TopologyError for serdes that differ between writer and reader, and for a global table of such a topic. Also
+    for an output that is no such topic and is written by several sub-topologies, or with several serdes.
     """
     writers: Writers = {}
     for node in graph.nodes.values():
@@ -73,12 +78,16 @@ def connected(graph: Graph) -> Graph:
         for sink in writers[topic]:
             _check(topic, source, sink, is_read=source.name in built)
     writers = {topic: writers[topic] for topic in read}
+    ends, loops = _loops(graph, writers)
+    above = {topic: [sink for sink in sinks if sink not in ends.get(topic, ())] for topic, sinks in writers.items()}
     made = copy.copy(graph)
     made.ranks = {name: rank for rank, name in enumerate(graph.nodes)} | graph.ranks
-    made.nodes = {node.name: node for node in _running(_in_order(graph, writers), writers)}
-    for node in made.nodes.values():
-        made.ranks.setdefault(node.name, made.ranks[node.inputs[0]] if node.inputs else 0)
-    _merge_writers(made, read)
+    made.loops = loops
+    nodes = _running(_in_order(graph, above), writers, ends, pipes_into_loops=pipes_into_loops)
+    made.nodes = {node.name: node for node in nodes}
+    for name in made.nodes.keys() - made.ranks.keys():
+        made.ranks[name] = made.ranks[name.rpartition(":")[0]]  # the user's node that it stands beside
+    _merge_writers(made)
     return made
 
 
@@ -143,7 +152,7 @@ def _check(topic: str, source: Node, sink: Node, *, is_read: bool) -> None:
 
 
 def _in_order(graph: Graph, writers: Writers) -> list[Node]:
-    """Nodes, each after those whose records it gets, else as they were added."""
+    """Nodes, each after those whose records it gets, else as they were added. ``writers``: without those of loops."""
     above = {
         node.name: {*node.inputs, *node.reads} | {sink.name for sink in writers.get(node.landed_topic or "", ())}
         for node in graph.nodes.values()
@@ -151,30 +160,51 @@ def _in_order(graph: Graph, writers: Writers) -> list[Node]:
     ordered: dict[str, Node] = {}
     waiting = dict(graph.nodes)
     while waiting:
-        ready = next((node for node in waiting.values() if above[node.name] <= ordered.keys()), None)
-        if ready is None:
-            raise _loop(graph, {name: above[name] & waiting.keys() for name in waiting})
+        ready = next(node for node in waiting.values() if above[node.name] <= ordered.keys())
         ordered[ready.name] = waiting.pop(ready.name)
     return list(ordered.values())
 
 
-def _loop(graph: Graph, waits_for: dict[str, set[str]]) -> TopologyError:
-    """The error that shows one of the loops. ``waits_for``: by node, those above it that are in none or in one."""
-    path: list[str] = [next(iter(waits_for))]
-    while path[-1] not in path[:-1]:
-        path.append(min(waits_for[path[-1]]))
-    loop = [graph.nodes[name] for name in path[path.index(path[-1]) :]][::-1]
-    first = next(number for number, node in enumerate(loop) if node.landed_topic is not None)
-    loop = [*loop[first:-1], *loop[:first]]
-    topic = loop[0].landed_topic
-    said = [node.name if node.landed_topic is None else f"topic {node.landed_topic!r}" for node in loop]
-    got = f"a loop: {' → '.join([*said, said[0]])}"
-    next_step = "write to a topic that is not read above, and land it for the next run"
-    return TopologyError(f"topic {topic!r}", "a topic that is written above where it is read", got, next_step)
+def _loops(graph: Graph, writers: Writers) -> tuple[Writers, dict[str, LoopTopic]]:
+    """Of every topic of a loop the sinks that are below its source; and the loops by their ends' names."""
+    sources = {node.landed_topic: node for node in graph.nodes.values() if node.landed_topic in writers}
+    below: dict[str, list[str]] = {}
+    for node in graph.nodes.values():
+        for name in (*node.inputs, *node.reads):
+            below.setdefault(name, []).append(node.name)
+    for topic, sinks in writers.items():
+        below |= {sink.name: [sources[topic].name] for sink in sinks if topic in sources}
+    ends, loops = Writers(), dict[str, LoopTopic]()
+    for topic, source in sources.items():
+        paths = _paths_down(source.name, below)
+        if topic is not None and (found := [sink for sink in writers[topic] if sink.name in paths]):
+            ends[topic] = found
+            path = [graph.nodes[name] for name in (*paths[found[0].name], source.name)]
+            said = " → ".join(
+                node.name if node.landed_topic is None else f"topic {node.landed_topic!r}" for node in path
+            )
+            loops[_made(source.name, "loop")] = LoopTopic(topic, said)
+    return ends, loops
 
 
-def _running(nodes: list[Node], writers: Writers) -> Iterator[Node]:
-    """What runs in their place: writers for sinks, and for sources a repartition table with an output below."""
+def _paths_down(start: str, below: dict[str, list[str]]) -> dict[str, list[str]]:
+    """The shortest path from ``start`` to every node that is below it, both included."""
+    paths, waiting = {start: [start]}, [start]
+    for name in waiting:
+        for child in below.get(name, ()):
+            if child not in paths:
+                paths[child] = [*paths[name], child]
+                waiting.append(child)
+    return paths
+
+
+def _running(nodes: list[Node], writers: Writers, ends: Writers, *, pipes_into_loops: bool) -> Iterator[Node]:
+    """What runs in their place: writers for sinks, and for sources a repartition table with an output below.
+
+    ``ends``: of the writers those of loops, which lead to a node of their own behind all others. ``pipes_into_loops``:
+    their sources get landed records, too.
+    """
+    loops: list[Node] = []
     for node in nodes:
         topic = node.written_topic or node.landed_topic
         if topic is None or topic not in writers:
@@ -186,11 +216,24 @@ def _running(nodes: list[Node], writers: Writers) -> Iterator[Node]:
                 yield WindowInKeyNode(name=windows, inputs=(node.name,), shape=_plain(node.shape))
         else:
             above = node.name
-            yield _table(node, topic, writers[topic])
+            table, sinks = _table(node, topic, writers[topic]), ends.get(topic, ())
+            others = [sink for sink in writers[topic] if sink not in sinks]
+            if sinks:
+                inputs = tuple(sink.name for sink in sinks)
+                loops.append(replace(table, name=_made(node.name, "loop"), inputs=inputs))
+                table = replace(table, inputs=tuple(sink.name for sink in others))
+            if sinks and pipes_into_loops:
+                landed, above = _made(node.name, "landed"), _made(node.name, "written")
+                yield SourceNode(name=landed, inputs=(), shape=node.shape, topic=topic)
+                yield replace(table, name=above)
+                yield MergeNode(name=node.name, inputs=(landed, above), shape=node.shape)
+            else:
+                yield table
             if node.shape.window is not None:
                 above = _made(node.name, "windows")
                 yield WindowOfKeyNode(name=above, inputs=(node.name,), shape=node.shape)
             yield SinkNode(name=_made(node.name, "output"), inputs=(above,), shape=node.shape, topic=topic)
+    yield from loops
 
 
 def _with_windows_in_keys(graph: Graph) -> Graph:
@@ -250,13 +293,12 @@ def _table(source: Node, topic: str, sinks: list[Node]) -> RepartitionNode:
     return PartitionedTimeWindowsNode(**vars(table), partitioner=partitioner)
 
 
-def _merge_writers(graph: Graph, read: dict[str, Node]) -> None:
+def _merge_writers(graph: Graph) -> None:
     """Several writers of one sub-topology become one, so that what they write is in the order in which it was sent."""
     group_of = {node.name: number for number, group in enumerate(graph.groups()) for node in group}
     nodes: dict[str, Node] = {}
-    sources = {source.name: topic for topic, source in read.items()}
     for name, node in graph.nodes.items():
-        if name in sources:
+        if isinstance(node, RepartitionNode) and len(node.inputs) > 1:
             together: dict[int, list[str]] = {}
             for above in node.inputs:
                 together.setdefault(group_of[above], []).append(above)

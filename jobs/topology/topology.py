@@ -86,6 +86,7 @@ class Topology(Hinting):
         self._own = Graph(names_are_free=True) if graph is None else graph
         self._stores: dict[str, KeyValues] = {}
         self._settled: _Settled | None = None
+        self._pipes_into_loops = False
         self._state_schemas: dict[str, pa.Schema] = {}
         self.dataflows: Any = None
         """How tasks hang together, worked out by the first of them (jobs/task/task.py)."""
@@ -189,7 +190,7 @@ class Topology(Hinting):
                 raise TopologyError("topology", "at least one source", "none", next_step)
             self._own.check_stores()
             check_patterns(self._own)
-            graph = running(with_own_topics(self._own))
+            graph = running(with_own_topics(self._own), pipes_into_loops=self._pipes_into_loops)
             self._settled = _Settled(self._own, graph, _in_order(_parts(graph)), awaits_topics(nodes))
         return self._settled
 
@@ -243,6 +244,20 @@ class Topology(Hinting):
         if not self.has_patterns:
             return self
         return Topology(reading(self._settle().described, topics() if callable(topics) else topics))
+
+    @property
+    def loop_topics(self) -> dict[str, str]:
+        """Topics that it writes below where it reads them, and of each the path from the topic back to it."""
+        return {loop.topic: loop.path for loop in self.graph.loops.values()}
+
+    def piping_into_loops(self) -> "Topology":
+        """The same, in which others may write the topics of loops, too: what the test driver runs."""
+        if not self.loop_topics:
+            return self
+        made = Topology(self._settle().described)
+        made._pipes_into_loops = True
+        made._settled = None
+        return made
 
     def source_topics(self) -> list[str]:
         """Topics to land, global tables' included."""

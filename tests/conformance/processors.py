@@ -43,6 +43,8 @@ class Named(Processor):
         self.store: Any = context.store(self.stores[0]) if self.stores else None
         if self.name == "tick":
             context.schedule(int(self.argument), PunctuationType.STREAM_TIME, self._punctuate)
+        if self.name == "expire":
+            context.schedule(int(self.argument), PunctuationType.STREAM_TIME, self._expire_old)
         if self.name in ("clock", "clocks"):
             context.schedule(int(self.argument), PunctuationType.WALL_CLOCK_TIME, self._punctuate)
         if self.name == "clocks":
@@ -65,6 +67,15 @@ class Named(Processor):
     def _punctuate(self, time_ms: int) -> None:
         self.context.forward(Record("tick", f"{told(self.store.all())}@{time_ms}", time_ms))
         self.store.put("tick", str(time_ms))
+
+    def _expire(self, record: Record, value: str) -> None:
+        self.store.put(record.key, None if record.value is None else str(record.timestamp_ms))
+
+    def _expire_old(self, time_ms: int) -> None:
+        """A tombstone of every key that has not been written for so long."""
+        for key in [key for key, written in self.store.all() if time_ms - int(written) >= int(self.argument)]:
+            self.context.forward(Record(key, None, time_ms))
+            self.store.delete(key)
 
     def _say(self, record: Record, value: str) -> None:
         self.context.forward(record.with_value(value))

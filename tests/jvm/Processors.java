@@ -49,6 +49,10 @@ class Processors implements Processor<Object, Object, Object, Object> {
             Duration every = Duration.ofMillis(Long.parseLong(Functions.argument(function)));
             context.schedule(every, PunctuationType.STREAM_TIME, this::tick);
         }
+        if (Functions.name(function).equals("expire")) {
+            Duration every = Duration.ofMillis(Long.parseLong(Functions.argument(function)));
+            context.schedule(every, PunctuationType.STREAM_TIME, time -> expire(every.toMillis(), time));
+        }
         if (Functions.name(function).startsWith("clock")) {
             Duration every = Duration.ofMillis(Long.parseLong(Functions.argument(function)));
             context.schedule(every, PunctuationType.WALL_CLOCK_TIME, this::tick);
@@ -68,6 +72,21 @@ class Processors implements Processor<Object, Object, Object, Object> {
     void tick(long time) {
         context.forward(new Record("tick", all() + "@" + time, time));
         store.put("tick", Long.toString(time));
+    }
+
+    /** A tombstone of every key that has not been written for so long. */
+    void expire(long after, long time) {
+        List<KeyValue> old = new ArrayList<>();
+        try (KeyValueIterator entries = store.all()) {
+            while (entries.hasNext()) {
+                KeyValue entry = (KeyValue) entries.next();
+                if (time - Long.parseLong((String) entry.value) >= after) old.add(entry);
+            }
+        }
+        for (KeyValue entry : old) {
+            context.forward(new Record(entry.key, null, time));
+            store.delete(entry.key);
+        }
     }
 
     @Override
@@ -187,6 +206,9 @@ class Processors implements Processor<Object, Object, Object, Object> {
             case "bump":
                 store.put(key, given == null ? null : ValueAndTimestamp.make(value + "!", timestamp + 1));
                 say.to(text(store.get(key)), null);
+                return;
+            case "expire":
+                store.put(key, given == null ? null : Long.toString(timestamp));
                 return;
             case "tick":
             case "clock":

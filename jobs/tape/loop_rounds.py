@@ -1,0 +1,48 @@
+"""How often what one landed record caused went round a loop, and where that is too often to be meant.
+
+Rule: a row that is sent to the topic of a loop has gone round once more than the row whose processing sent it. Kafka
+would go on for ever; here more than ROUNDS_MAX are an error.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from ...state.errors import TaskFailed
+
+ROUNDS_MAX = 1_000
+"""A retry counts to ten, a matching of orders ends when one side is used up."""
+
+
+class LoopRounds:
+    """``paths``: of every topic of a loop the path from it back to it (``Topology.loop_topics``)."""
+
+    def __init__(self, paths: Mapping[str, str]) -> None:
+        self._paths, self._rounds = paths, dict[int, int]()
+
+    def begin(self) -> None:
+        """Another landed record."""
+        self._rounds = {}
+
+    def add(self, topic: str, parents: np.ndarray, numbers: np.ndarray, rows: pa.Table) -> None:
+        """``rows`` were sent to ``topic``; ``numbers``, ``parents``: of each and of the row whose processing sent it
+        (below 0: a landed one). Raises TaskFailed for one that has gone round more than ROUNDS_MAX times.
+        """
+        if not self._paths:
+            return
+        for row, (parent, number) in enumerate(zip(parents.tolist(), numbers.tolist(), strict=True)):
+            self._rounds[number] = self._rounds.get(parent, 0) + (topic in self._paths)
+            if self._rounds[number] > ROUNDS_MAX:
+                key = rows["key"][row].as_py()
+                raise endless(topic, self._paths[topic], f"key {key!r} and goes round once more")
+
+
+def endless(topic: str, path: str, got: str) -> TaskFailed:
+    """``got``: the record that still goes round."""
+    return TaskFailed(
+        f"topic {topic!r}",
+        f"records that leave the loop {path} after at most {ROUNDS_MAX} rounds",
+        f"one that has {got}",
+        "end the loop before to(): filter what is done, or count the rounds in the value or in a header",
+    )
