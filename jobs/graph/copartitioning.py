@@ -41,7 +41,7 @@ def partitions_of(graph: Graph, counts: Mapping[str, int]) -> dict[str, int]:
                 found[node.name] = node.partitions or max([found.get(node.name, 1), *above])
         for loop in graph.loops.values():
             same = [name for name in found if graph.nodes[name].topic_of_records == loop.topic]
-            found |= dict.fromkeys(same, max(found[name] for name in same))
+            found |= dict.fromkeys(same, counts.get(loop.topic) or max(found[name] for name in same))
     for group in _joined(graph.copartitioned):
         _settle(graph, group, found)
     return {graph.nodes[name].topic_of_records: number for name, number in found.items()}

@@ -53,6 +53,12 @@ class LoopTopic:
     path: str
 
 
+OthersWrite = dict[str, Expression | Call | None]
+"""By topic that a topology writes and reads and that others write, too: what is true of the landed records that others
+wrote; None: of all that landed.
+"""
+
+
 @dataclass
 class TableTraits:
     """What the graph decides about a table, after Kafka's rules, while the DSL is used and when it is built.
@@ -306,6 +312,9 @@ class Graph:
         """The position at which each node was added, if they run in another order (intermediate topics)."""
         self._called_in: dict[str, str] = {}
         """File and line of the user's call by the place that errors name; not pickled (state/call_sites.py)."""
+        self.others_write: OthersWrite = {}
+        self.others_named: list[tuple[str, ...]] = []
+        """Topics of each source of which this was said."""
         self.loops: dict[str, LoopTopic] = {}
         """By name of the node at which records leave for the topic. It is below all that reads the topic, and begins
         no sub-topology.

@@ -233,7 +233,8 @@ class Pipeline:
 
     def _compute(self, plan: Plan) -> list[TaskReport]:
         """Stage after stage: a sub-topology runs when all that write its repartition tables have run. By arrival again,
-        as long as what a stage sent shows that an earlier one took its records in another order than Kafka.
+        as long as what a stage sent shows that an earlier one took its records in another order than Kafka; and with a
+        loop again, as long as something else is written to its topics than was read of them.
         """
         state, exchange = self._state_files(), Exchange(self.order, self.topology, plan.row.partitions)
         reports = self._run_stages(plan, exchange, state)
@@ -272,14 +273,14 @@ class Pipeline:
     ) -> TaskDescription | None:
         """The task, or None when it has nothing to read."""
         dataflow = dataflows(self.topology)[sub.id]
-        queues, task = list[Queue](), str(TaskId(sub.id, partition))
+        queues = list[Queue]()
         for source in sub.sources:
             if source.landed_topic is not None:
                 queues.append(self._landed_queue(plan, len(queues), landed[source.topic], partition))
             else:
-                queues.append(exchange.queue(len(queues), source.topic, partition, task))
+                queues.append(exchange.queue(len(queues), source.topic, partition, sub))
         for imported in dataflow.imports:
-            queues.append(exchange.queue(len(queues), imported.name, partition, task))
+            queues.append(exchange.queue(len(queues), imported.name, partition, sub))
         number = len(queues)
         for place, table in enumerate(sub.globals):
             queues += [

@@ -345,6 +345,8 @@ class Planner:
                 groups.append(of_sub[sub.id])
             else:
                 groups += [{queue for queue in landed if queue[1] == p} for p in {p for _, p in landed}]
+        circles = (self.topology.circle(sub) for sub in self.topology.sub_topologies)
+        groups += [set().union(*(of_sub[sub.id] for sub in circle)) for circle in circles if circle]
         merged: list[set[tuple[str, str]]] = []
         for group in groups:
             touching = [other for other in merged if other & group]
@@ -379,8 +381,9 @@ def _refuse_landed(warehouse: Warehouse, topology: Topology) -> None:
     for topic in topics:
         if topic in landed:
             next_step = (
-                "to continue with what to() writes, replay in a warehouse where it is not landed, or call it otherwise "
-                "in both places; to read what was landed, write to() a topic of another name"
+                "to continue with what to() writes, replay in a warehouse where it is not landed; where others write it, "
+                "too, say which landed records are theirs, Consumed(others=…); to read what was landed, write to() a "
+                "topic of another name"
             )
             expected = "a topic that either to() writes or a landing, to be read by the topology"
             raise ConfigError(f"topic {topic!r}", expected, "both", next_step)

@@ -2,36 +2,58 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import fs
 
+from ...state.tables.names import TaskId
 from ...state.tables.object_stores import open_filesystem
 from ...state.tables.warehouse import PipelineTables
 from ..execution.task_description import TaskReport, exchange_folder
 from ..tape.causal_order import CausalOrder, are_in_order, is_known_late
 from ..tape.exchange_files import read_exchange_file
 from ..tape.input_queues import Pieces, Queue
+from ..tape.loop_rounds import ROUNDS_MAX, endless
 from ..tape.stream_time import TimeSignal
 from ..task.dataflow import dataflows
 from ..topology.topology import SubTopology, Topology
 
 
+class _Piece(NamedTuple):
+    """A file of rows. ``sub``: the stage that wrote it; ``sender``: the task (``Topology.writer_number``)."""
+
+    sub: int
+    sender: int
+    path: str
+
+
 class Exchange:
-    """``order`` "arrival": every piece's rows are numbered in the tree of causes. ``partitions``: of the plan."""
+    """``order`` "arrival": every piece's rows are numbered in the tree of causes. ``partitions``: of the plan.
+
+    Of the topic of a loop, a stage that runs before those that write it reads what these wrote in the run before; in
+    the first run, nothing. The runs end when what was read is what was written.
+    """
 
     def __init__(self, order: str, topology: Topology, partitions: dict[str, int]) -> None:
         self.order, self.topology, self.partitions = order, topology, partitions
-        self._paths: dict[tuple[str, int], list[tuple[int, str]]] = {}
+        self._pieces: dict[tuple[str, int], list[_Piece]] = {}
         self._signals: dict[str, list[TimeSignal]] = {}
         self._causes = CausalOrder()
         self._numbers: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         """Arrivals and numbers of a piece's rows, by path."""
         self._taken: dict[str, list[tuple[np.ndarray, np.ndarray, np.ndarray]]] = {}
         """Arrivals, numbers and places of the rows that a task reads, by its id, where these may turn out wrong."""
-        self._may_be_wrong = order == "arrival" and is_known_late(topology)
+        self._loops = topology.loop_topics
+        self._may_be_wrong = order == "arrival" and (bool(self._loops) or is_known_late(topology))
+        self._before: dict[tuple[str, int], list[_Piece]] = {}
+        """What the run before wrote to topics of loops."""
+        self._read: dict[tuple[str, int], list[_Piece]] = {}
+        """What was read of topics of loops."""
+        self._ran: set[int] = set()
+        """Stages that have run."""
+        self._runs = 1
 
     def add(self, sub: SubTopology, reports: list[TaskReport]) -> None:
         """Enter the pieces that a stage wrote."""
@@ -40,11 +62,12 @@ class Exchange:
             for name, by_target in report.pieces.items():
                 for target, path in by_target.items():
                     sender = self.topology.writer_number(name, sub, report.partition)
-                    self._paths.setdefault((name, int(target)), []).append((sender, path))
+                    self._pieces.setdefault((name, int(target)), []).append(_Piece(sub.id, sender, path))
                 if self.order == "arrival":
                     self._number(name, list(by_target.values()), is_inlined=written[name])
             for name, signals in report.signals:
                 self._signals.setdefault(name, []).append(TimeSignal(*signals))
+        self._ran.add(sub.id)
         self._causes.end(name for name in written if self.topology.is_last_writer(name, sub))
 
     def _number(self, name: str, paths: list[str], *, is_inlined: bool) -> None:
@@ -57,10 +80,11 @@ class Exchange:
         for path, of_piece, its_numbers in zip(paths, np.split(arrival, cuts), np.split(numbers, cuts), strict=True):
             self._numbers[path] = of_piece, its_numbers
 
-    def queue(self, source: int, name: str, partition: int, task: str) -> Queue:
-        """What was written for one source of ``task``."""
-        written = self._paths.get((name, partition), [])
-        writers, paths = self._writers(name, partition), tuple(path for _, path in written)
+    def queue(self, source: int, name: str, partition: int, sub: SubTopology) -> Queue:
+        """What was written for one source of a task of ``sub``."""
+        written, task = self._written(name, partition), str(TaskId(sub.id, partition))
+        writers = () if name in self._loops else self._writers(name, partition)
+        paths = tuple(piece.path for piece in written)
         numbered = [self._numbers[path] for path in paths if path in self._numbers]
         places = [self._causes.sequence(numbers) for _, numbers in numbered]
         if self._may_be_wrong:
@@ -70,22 +94,41 @@ class Exchange:
             paths,
             tuple(numbers for _, numbers in numbered),
             tuple(places),
-            tuple(sender for sender, _ in written),
+            tuple(piece.sender for piece in written),
             tuple(signals for signals in self._signals.get(name, ()) if signals.writer in writers),
             writers,
         )
-        return Queue(source, None, pieces)
+        return Queue(source, None, pieces, goes_round=self.topology.goes_round(name, sub))
+
+    def _written(self, name: str, partition: int) -> list[_Piece]:
+        """By this run, and by the run before of stages that have not run yet."""
+        place = name, partition
+        written = self._pieces.get(place, [])
+        if name in self._loops:
+            written = [*written, *(piece for piece in self._before.get(place, ()) if piece.sub not in self._ran)]
+            self._read[place] = written
+        return written
 
     @property
     def is_settled(self) -> bool:
-        """Whether every task took its rows in the order of causes, now that all are known."""
+        """Whether every task took its rows in the order of causes, now that all are known, and read of loops all that
+        was written.
+        """
         for taken in self._taken.values():
             if taken:
                 arrival, number, place = (np.concatenate(columns) for columns in zip(*taken, strict=True))
                 order = np.lexsort((place, arrival))
                 if not are_in_order(arrival[order], self._causes.sequence(number[order])):
                     return False
-        return True
+        return self._changed() is None
+
+    def _changed(self) -> tuple[str, int] | None:
+        """A loop's topic and partition of which this run wrote other rows than it read; None when there is none."""
+        for place, read in self._read.items():
+            written = self._pieces.get(place, [])
+            if read != written and _rows_by_sender(read) != _rows_by_sender(written):
+                return place
+        return None
 
     def again(self) -> None:
         """Begin with the first stage once more. The next run uses the records that this one sent in place of those that
@@ -93,9 +136,28 @@ class Exchange:
 
         Raises TaskFailed when that is endless.
         """
-        self._causes.refuse_endless()
-        self._paths, self._signals, self._numbers, self._taken = {}, {}, {}, {}
+        if self._loops and (changed := self._changed()) is not None:
+            self._refuse_endless_loop(*changed)
+        elif not self._loops:
+            self._causes.refuse_endless()
+        kept = {place: pieces for place, pieces in self._pieces.items() if place[0] in self._loops}
+        paths = {piece.path for pieces in kept.values() for piece in pieces}
+        self._before, self._pieces, self._signals, self._taken, self._read = kept, {}, {}, {}, {}
+        self._numbers = {path: numbers for path, numbers in self._numbers.items() if path in paths}
+        self._ran, self._runs = set(), self._runs + 1
         self._causes.again()
+
+    def _refuse_endless_loop(self, topic: str, partition: int) -> None:
+        """Raises TaskFailed when ``topic`` has still got other records after as many runs as rounds may take."""
+        if self._runs <= ROUNDS_MAX * len(self._loops):
+            return
+        pieces = self._pieces.get((topic, partition), [])
+        rows = [row for piece in pieces for row in read_exchange_file(piece.path).to_pylist()]
+        if not rows:
+            self._causes.refuse_endless()
+            return
+        row = max(rows, key=lambda row: (row["cause_depth"], row["cause_time_ms"]))
+        raise endless(topic, self._loops[topic], f"key {row['key']!r} and goes round once more")
 
     def _writers(self, name: str, partition: int) -> tuple[int, ...]:
         """Numbers of the tasks that write what a task of ``partition`` reads as ``name``: of a topic all, and of an
@@ -103,6 +165,14 @@ class Exchange:
         """
         writers = [(sub, p) for sub in self.topology.writers_of(name) for p in range(self.partitions[str(sub.id)])]
         return tuple(self.topology.writer_number(name, *writer) for writer in writers) or (partition,)
+
+
+def _rows_by_sender(pieces: Sequence[_Piece]) -> dict[tuple[int, int], pa.Table]:
+    """What each task wrote, in the order in which it did."""
+    found: dict[tuple[int, int], list[pa.Table]] = {}
+    for piece in pieces:
+        found.setdefault((piece.sub, piece.sender), []).append(read_exchange_file(piece.path))
+    return {sender: pa.concat_tables(tables).combine_chunks() for sender, tables in found.items()}
 
 
 def clear_exchange(tables: PipelineTables, increment: int) -> None:

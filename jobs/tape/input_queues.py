@@ -40,7 +40,9 @@ class Pieces:
     signals: tuple[TimeSignal, ...] = ()
     """Recorded times that the writers forwarded."""
     writers: tuple[int, ...] = ()
-    """Numbers of all tasks that write for the source, whether they ran or not."""
+    """Numbers of all tasks that write for the source, whether they ran or not; none for the topic of a loop, which
+    recorded times do not reach.
+    """
 
     def read(self, order: str, nothing: pa.Table) -> pa.Table:
         """Rows in the order of causes, with PLACE_COLUMNS, what writers forwarded among them. ``nothing``: no rows."""
@@ -78,6 +80,8 @@ class Queue:
     """Recorded times that are taken with the slice, in order."""
     is_global: bool = False
     """Of a global table, which recorded times do not reach."""
+    goes_round: bool = False
+    """What its task sends may come back in it: it is part of a loop."""
     before: SourceProgress = NO_PROGRESS
     """What was recorded of the partition, and what its tape had reached, in the increments before."""
     ticked_ms: int = NO_TIMESTAMP_MS

@@ -3,8 +3,9 @@
 Rule: what is recorded of a landed partition counts at once for the nodes below it. A source that other tasks write has
 reached what all of them have forwarded, so a fast task cannot make a slow task's records late. A landed source beside
 the one that it reached, of which more is to come, is past the time, since the oldest is taken first. One of which no
-more is known has reached its largest time. One that never had a record holds no other back. A tick of the wall clock
-counts as soon as the first of those who write has forwarded it.
+more is known has reached its largest time. One that never had a record holds no other back, nor does what goes round a
+loop: it is caused by what the other sources have. A tick of the wall clock counts as soon as the first of those who
+write has forwarded it.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ import pyarrow as pa
 
 from ...state.times import FOREVER, NO_TIMESTAMP_MS
 from ..kernels.partition_group import NO_MORE
-from .stream_time import SourceProgress, StreamTimeAdvance
+from .stream_time import HOLDS_NOBODY_BACK, SourceProgress, StreamTimeAdvance
 
 if TYPE_CHECKING:
     from .input_queues import Queue
@@ -61,6 +62,8 @@ class SourceClock:
 
     def _passed_on(self, queue: "Queue") -> SourceProgress:
         assert queue.pieces is not None
+        if not queue.pieces.writers:
+            return HOLDS_NOBODY_BACK
         signals = self.signals.get(self.names[queue.source], {})
         time_ms = min((signals.get(str(writer), NO_TIMESTAMP_MS) for writer in queue.pieces.writers), default=-1)
         return SourceProgress(time_ms, time_ms)

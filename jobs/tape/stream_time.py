@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ...state.times import NO_TIMESTAMP_MS
+from ...state.times import FOREVER, NO_TIMESTAMP_MS
 
 
 class SourceProgress(NamedTuple):
@@ -21,6 +21,7 @@ class SourceProgress(NamedTuple):
 
 
 NO_PROGRESS = SourceProgress(NO_TIMESTAMP_MS, NO_TIMESTAMP_MS)
+HOLDS_NOBODY_BACK = SourceProgress(NO_TIMESTAMP_MS, FOREVER)
 
 
 def combine(above: Iterable[SourceProgress]) -> SourceProgress:

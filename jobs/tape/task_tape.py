@@ -4,7 +4,8 @@ Owns the order between a task's inputs and the places of records. Rule: inside a
 is PLACE_COLUMNS: the landed record that caused a row, and how far behind it the row is in the chain of causes. With
 order="time" landed queues are merged as in Kafka's PartitionGroup, by the time of their heads. Repartition rows come by
 the tape time of their cause, and among landed ones of the same time by the numbers of their queues. With
-order="arrival" rows come by the arrival of the landed record, then as one thread would process what it caused.
+order="arrival" rows come by the arrival of the landed record, then as one thread would process what it caused. What
+goes round a loop comes behind all that has its time.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,6 +50,17 @@ class CausalOrder:
 
 NO_ORDER = CausalOrder({})
 """Where nobody asks for them."""
+
+
+@dataclass
+class _Lane:
+    """``queue``, whose ``number`` it is among the tape's, and its rows; of several, ``which`` and ``row`` of each."""
+
+    number: int
+    queue: Queue
+    table: pa.Table
+    which: np.ndarray | None = None
+    row: np.ndarray | None = None
 
 
 @dataclass
@@ -286,30 +298,51 @@ class TaskTape:
     def _by_time(self, tables: list[pa.Table]) -> tuple[np.ndarray, np.ndarray]:
         if all(queue.pieces is not None for queue in self.queues):
             return self._by_cause(tables)
+        lanes = self._lanes(tables)
         times = [
-            integers(table, "timestamp" if queue.slice is not None else "cause_time_ms", -1)
-            for queue, table in zip(self.queues, tables, strict=True)
+            integers(lane.table, "timestamp" if lane.queue.slice is not None else "cause_time_ms", -1) for lane in lanes
         ]
-        beyond = np.array([queue.beyond_ms for queue in self.queues], np.int64)
-        if self.is_mixed and not any(queue.has_advances for queue in self.queues):
+        beyond = np.array([lane.queue.beyond_ms for lane in lanes], np.int64)
+        if any(queue.has_advances for queue in self.queues):
+            heads = [self._heads(number, len(lanes), times[number], lane) for number, lane in enumerate(lanes)]
+            times, beyond = [head[:-1] for head in heads], np.array([head[-1] for head in heads])
+        elif self.is_mixed:
             beyond = np.where(beyond == NO_MORE, beyond, len(times) * beyond + np.arange(len(times)))
             times = [len(times) * column + number for number, column in enumerate(times)]
-        if any(queue.has_advances for queue in self.queues):
-            heads = [self._heads(number, times[number], table) for number, table in enumerate(tables)]
-            times, beyond = [head[:-1] for head in heads], np.array([head[-1] for head in heads])
         which, row, self.heap = merge_queues(times, beyond, self.heap or [])
-        return which, row
+        if lanes[-1].which is None:
+            return which, row
+        queue = np.array([lane.number for lane in lanes], np.int16)[which]
+        goes_round = np.flatnonzero(which == len(lanes) - 1)
+        queue[goes_round], row[goes_round] = lanes[-1].which, lanes[-1].row
+        return queue, row
 
-    def _heads(self, number: int, times: np.ndarray, table: pa.Table) -> np.ndarray:
+    def _lanes(self, tables: list[pa.Table]) -> list["_Lane"]:
+        """Queues as they are merged by time. Those of a loop are one, behind all others of the same time: a record that
+        goes round comes after the one that caused it, whichever queue that was in.
+        """
+        queues = list(zip(range(len(tables)), self.queues, tables, strict=True))
+        lanes = [_Lane(*each) for each in queues if not each[1].goes_round]
+        round_ = [each for each in queues if each[1].goes_round]
+        if not round_:
+            return lanes
+        which, row = self._by_cause([table for _, _, table in round_])
+        names = ["cause_time_ms", "cause_sub"]
+        rows = pa.concat_tables([table.select(names) for _, _, table in round_])
+        rows = rows.take(pa.array(starts_of([table for _, _, table in round_])[which] + row)).combine_chunks()
+        number = np.array([number for number, _, _ in round_], np.int16)[which]
+        return [*lanes, _Lane(round_[0][0], round_[0][1], rows, number, row)]
+
+    def _heads(self, number: int, lanes: int, times: np.ndarray, lane: "_Lane") -> np.ndarray:
         """Of a queue's rows, and of the one behind them, the numbers by which heads are compared."""
-        queue, queues = self.queues[number], len(self.queues)
+        queue, table = lane.queue, lane.table
         if queue.slice is None:
             places = 2 * times - (integers(table, "cause_sub", 0) == BEFORE_ALL)
-            return np.append(in_heap(places, 2 * times, number, queues, is_mixed=self.is_mixed), NO_MORE)
+            return np.append(in_heap(places, 2 * times, number, lanes, is_mixed=self.is_mixed), NO_MORE)
         has_beyond = queue.beyond_ms != NO_MORE
         times = np.append(times, queue.beyond_ms if has_beyond else 0)
         places = doubled(times, np.append(advance_numbers(table) >= 0, queue.beyond_is_advance), queue.lowest)
-        heads = in_heap(places, 2 * times, number, queues, is_mixed=self.is_mixed)
+        heads = in_heap(places, 2 * times, number, lanes, is_mixed=self.is_mixed)
         heads[-1] = heads[-1] if has_beyond else NO_MORE
         return heads
 

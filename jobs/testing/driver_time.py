@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ...state.times import FOREVER, NO_TIMESTAMP_MS
-from ..tape.stream_time import SourceProgress, StreamTimeAdvance
+from ..tape.stream_time import HOLDS_NOBODY_BACK, SourceProgress, StreamTimeAdvance
 from ..task.task import Task
 from ..topology.topology import Topology
 
@@ -62,6 +62,8 @@ class DrivenTime:
         who write for it have forwarded.
         """
         for name, time_ms in signals.items():
+            if name in self._topology.loop_topics:
+                continue  # recorded times do not go round
             passed = self._passed.setdefault(name, {})
             passed[writer.sub_topology.id] = max(time_ms, passed.get(writer.sub_topology.id, NO_TIMESTAMP_MS))
             writers = self._topology.writers_of(name) or [writer.sub_topology]
@@ -104,7 +106,9 @@ class DrivenTime:
             reached_ms = recorded_ms
             if source.landed_topic is not None:
                 reached_ms = self._reached.get(source.landed_topic, FOREVER)
-            if not source.is_global:
+            if task.written_as[number] in self._topology.loop_topics:
+                sources[number] = HOLDS_NOBODY_BACK
+            elif not source.is_global:
                 sources[number] = SourceProgress(recorded_ms, max(recorded_ms, reached_ms))
         tick_ms = waiting.time_ms if waiting.is_tick else None
         return StreamTimeAdvance(waiting.source, sources, waiting.time_ms + 1, tick_ms)

@@ -7,20 +7,22 @@ readers run after all its writers. Its records are an output as well, in their o
 windowed key has its window in its bytes. The topic has the partitions of a repartition table, not of who wrote it. The
 graph that the DSL built stays as it is: it is what Kafka describes.
 
-A *loop*: a topic that is written below where it is read. The graph that runs is cut there: what writes it below leads to
-a node of its own (``Graph.loops``), and not to the one that reads it, so that nodes still have an order. What goes
-round is played until nothing is written any more (jobs/replay/stage_exchange.py, jobs/testing/driver_loops.py).
+A *loop*: a topic that is written below where it is read. The graph that runs is cut there: what writes it below leads
+to a node of its own (``Graph.loops``), and not to the one that reads it, so that nodes still have an order. What goes
+round is played until nothing is written any more (jobs/replay/stage_exchange.py, jobs/testing/driver_tasks.py).
+
+Who reads a topic that *others write, too* (``Consumed(others=)``) gets their landed records merged with the table's.
 """
 
 import copy
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from ...state.errors import TopologyError
 from ...state.serdes import Serde
 from ...state.tables.names import TableName
 from ..functions.expressions import Shape
-from ..graph.graph import Graph, LoopTopic, Node
+from ..graph.graph import Graph, LoopTopic, Node, OthersWrite
 from ..graph.nodes import (
     LONG_BYTES,
     PartitionedChangelogKeysNode,
@@ -32,7 +34,7 @@ from ..graph.nodes import (
     TopicWriterNode,
     WindowedRepartitionNode,
 )
-from ..operators.stateless_nodes import MergeNode, WindowInKeyNode, WindowOfKeyNode
+from ..operators.stateless_nodes import FilterNode, MergeNode, WindowInKeyNode, WindowOfKeyNode
 
 Writers = dict[str, list[Node]]
 """Sinks by topic."""
@@ -63,6 +65,7 @@ def connected(graph: Graph, *, pipes_into_loops: bool = False) -> Graph:
         if topic not in read and any(sink.partitioning is not None for sink in sinks):
             read[topic] = SourceNode(name=_made(sinks[0].name, "topic"), inputs=(), shape=sinks[0].shape, topic=topic)
     built = graph.nodes
+    _check_others(graph, writers)
     graph = _with_sources(graph, read)
     several = {topic: sinks for topic, sinks in writers.items() if topic not in read and len(sinks) > 1}
     if several:
@@ -83,7 +86,8 @@ def connected(graph: Graph, *, pipes_into_loops: bool = False) -> Graph:
     made = copy.copy(graph)
     made.ranks = {name: rank for rank, name in enumerate(graph.nodes)} | graph.ranks
     made.loops = loops
-    nodes = _running(_in_order(graph, above), writers, ends, pipes_into_loops=pipes_into_loops)
+    ordered = _in_order(graph, above)
+    nodes = _running(ordered, writers, ends, graph.others_write, pipes_into_loops=pipes_into_loops)
     made.nodes = {node.name: node for node in nodes}
     for name in made.nodes.keys() - made.ranks.keys():
         made.ranks[name] = made.ranks[name.rpartition(":")[0]]  # the user's node that it stands beside
@@ -125,6 +129,14 @@ def _with_one_sink_each(graph: Graph, several: Writers) -> Graph:
 def _made(name: str, what: str) -> str:
     """Of a node that is beside ``name``: no user's node is called so, since names have no colon."""
     return f"{name}:{what}"
+
+
+def _check_others(graph: Graph, writers: Writers) -> None:
+    """Raises TopologyError where others are said to write a topic, too, and this topology does not."""
+    for topics in graph.others_named:
+        if not any(topic in writers for topic in topics):
+            said, next_step = " and ".join(map(repr, topics)), "leave others= out: all landed records are read"
+            raise TopologyError(f"Consumed of {said}", "no others=", "a topic that only others write", next_step)
 
 
 def _check(topic: str, source: Node, sink: Node, *, is_read: bool) -> None:
@@ -198,11 +210,13 @@ def _paths_down(start: str, below: dict[str, list[str]]) -> dict[str, list[str]]
     return paths
 
 
-def _running(nodes: list[Node], writers: Writers, ends: Writers, *, pipes_into_loops: bool) -> Iterator[Node]:
+def _running(
+    nodes: list[Node], writers: Writers, ends: Writers, others_write: OthersWrite, *, pipes_into_loops: bool
+) -> Iterator[Node]:
     """What runs in their place: writers for sinks, and for sources a repartition table with an output below.
 
-    ``ends``: of the writers those of loops, which lead to a node of their own behind all others. ``pipes_into_loops``:
-    their sources get landed records, too.
+    ``ends``: of the writers those of loops, which lead to a node of their own behind all others. ``others_write``: of
+    the graph; sources of these topics get landed records, too, and with ``pipes_into_loops`` those of all loops.
     """
     loops: list[Node] = []
     for node in nodes:
@@ -222,9 +236,14 @@ def _running(nodes: list[Node], writers: Writers, ends: Writers, *, pipes_into_l
                 inputs = tuple(sink.name for sink in sinks)
                 loops.append(replace(table, name=_made(node.name, "loop"), inputs=inputs))
                 table = replace(table, inputs=tuple(sink.name for sink in others))
-            if sinks and pipes_into_loops:
+            if topic in others_write or (sinks and pipes_into_loops):
                 landed, above = _made(node.name, "landed"), _made(node.name, "written")
                 yield SourceNode(name=landed, inputs=(), shape=node.shape, topic=topic)
+                if (predicate := others_write.get(topic)) is not None:
+                    above_all, landed = landed, _made(node.name, "others")
+                    yield FilterNode(
+                        name=landed, inputs=(above_all,), shape=node.shape, predicate=predicate, keeps=True
+                    )
                 yield replace(table, name=above)
                 yield MergeNode(name=node.name, inputs=(landed, above), shape=node.shape)
             else:

@@ -17,6 +17,7 @@ from ..functions.timestamp_extractors import bind_extractor
 from ..graph.graph import Graph, Node
 from ..graph.name_rules import check_table_name, check_topic, table_name_of
 from ..graph.nodes import Partitioner, sink_node
+from ..graph.other_producers import note_others
 from ..graph.repartition import check_partitions
 from ..operators.processor.given_stores import add_global_store, read_global_store, share
 from ..operators.processor.process_node import ProcessNode
@@ -39,6 +40,7 @@ def add_source(graph: Graph, name: str, consumed: Any, topics: tuple[Any, ...]) 
     if patterns:
         add_pattern(graph, name, patterns[0], shape, extractor)
     else:
+        note_others(graph, topics, getattr(consumed, "others", None), shape, name)
         add_topics(graph, name, topics, shape, extractor)
 
 

@@ -57,6 +57,11 @@ class SubTopology:
         return tuple(node for node in self.nodes if isinstance(node, SourceNode | RepartitionNode))
 
     @property
+    def repartition_sources(self) -> tuple[RepartitionNode, ...]:
+        """Repartition tables that it reads."""
+        return tuple(node for node in self.nodes if isinstance(node, RepartitionNode))
+
+    @property
     def sinks(self) -> tuple[SinkNode, ...]:
         """Nodes that write its outputs."""
         return tuple(node for node in self.nodes if isinstance(node, SinkNode))
@@ -69,6 +74,8 @@ class _Settled(NamedTuple):
     graph: Graph
     sub_topologies: tuple[SubTopology, ...]
     awaits_topics: str | None
+    reached: Mapping[int, frozenset[int]]
+    """By sub-topology, those to which what it sends may come; itself too where it goes round."""
 
 
 @checked_class
@@ -191,7 +198,8 @@ class Topology(Hinting):
             self._own.check_stores()
             check_patterns(self._own)
             graph = running(with_own_topics(self._own), pipes_into_loops=self._pipes_into_loops)
-            self._settled = _Settled(self._own, graph, _in_order(_parts(graph)), awaits_topics(nodes))
+            parts = _in_order(_parts(graph))
+            self._settled = _Settled(self._own, graph, parts, awaits_topics(nodes), _reached(parts))
         return self._settled
 
     @property
@@ -265,8 +273,9 @@ class Topology(Hinting):
         return list(dict.fromkeys(found))
 
     def intermediate_topics(self) -> list[str]:
-        """Topics that it both writes and reads: nobody lands them (jobs/topology/intermediate_topics.py)."""
-        read = {node.landed_topic for node in self._settle().described.nodes.values()}
+        """Topics that it both writes and reads and that nobody lands (jobs/topology/intermediate_topics.py)."""
+        described = self._settle().described
+        read = {node.landed_topic for node in described.nodes.values()} - described.others_write.keys()
         return list(dict.fromkeys(sink.topic for sink in self.sinks() if sink.topic in read))
 
     def sinks(self) -> list[SinkNode]:
@@ -310,6 +319,20 @@ class Topology(Hinting):
         part of a sub-topology hands to a later one.
         """
         return [sub for sub in self.sub_topologies if name in {node.topic for node in sub.repartitions}]
+
+    def goes_round(self, name: str, sub: SubTopology) -> bool:
+        """Whether what ``sub`` sends may come back to it in the repartition table ``name``, or in what an earlier part
+        of it hands over as ``name``.
+        """
+        writers = self.writers_of(name) or [part for part in self.sub_topologies if _is_earlier_part(part, sub)]
+        return any(writer in self.circle(sub) for writer in writers)
+
+    def circle(self, sub: SubTopology) -> list[SubTopology]:
+        """Sub-topologies whose records come to ``sub``, and to which its records come; none where nothing goes round,
+        else itself among them.
+        """
+        reached = self._settle().reached
+        return [other for other in self.sub_topologies if other.id in reached[sub.id] and sub.id in reached[other.id]]
 
     def is_last_writer(self, name: str, sub: SubTopology) -> bool:
         """Whether nothing goes to ``name`` after ``sub``, one of its writers, has run."""
@@ -415,5 +438,30 @@ def _in_order(parts: list[SubTopology]) -> tuple[SubTopology, ...]:
 
 
 def _feeds(one: SubTopology, other: SubTopology) -> bool:
-    earlier = one.kafka_id == other.kafka_id and one.level < other.level
-    return earlier or any(node in one.repartitions for node in other.sources)
+    return _is_earlier_part(one, other) or any(node in one.repartitions for node in other.sources)
+
+
+def _is_earlier_part(one: SubTopology, other: SubTopology) -> bool:
+    return one.kafka_id == other.kafka_id and one.level < other.level
+
+
+def _reached(parts: Collection[SubTopology]) -> dict[int, frozenset[int]]:
+    """By sub-topology those that its records come to, over topics of loops, too."""
+    next_of = {
+        one.id: {
+            other.id
+            for other in parts
+            if _is_earlier_part(one, other)
+            or {node.topic for node in one.repartitions} & {source.topic for source in other.repartition_sources}
+        }
+        for one in parts
+    }
+    reached: dict[int, frozenset[int]] = {}
+    for one in parts:
+        found, waiting = set[int](), [one.id]
+        while waiting:
+            new = next_of[waiting.pop()] - found
+            found |= new
+            waiting += new
+        reached[one.id] = frozenset(found)
+    return reached

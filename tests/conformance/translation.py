@@ -4,7 +4,7 @@ Rule: one function an operator; what is not here raises NotCovered, so that a sc
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -103,6 +103,9 @@ class Translation:
         serdes = {**self.serdes, **self.written}
         values = {serdes.get(topic, functions.STRING) for topic in node["topic"].split("+")}
         consumed = Consumed(functions.STRING, values.pop() if len(values) == 1 else functions.VARIANT)
+        written = {other["topic"] for other in self.topology["nodes"] if other["op"] == "to"}
+        if written & self.serdes.keys() & set(node["topic"].split("+")):
+            consumed = replace(consumed, others=True)
         if "extractor" not in node:
             return consumed
         step = functions.extractor(node["extractor"], Shape(consumed.key, consumed.value))

@@ -16,6 +16,7 @@ from ...functions.timestamp_extractors import BuiltInExtractor, Extractor, Times
 from ...graph.graph import Graph, Node
 from ...graph.name_rules import check_topic
 from ...graph.nodes import GlobalTableNode, SourceNode
+from ...graph.other_producers import Others, note_others
 from ...graph.repartition import keep_null_keys
 from ...graph.table_traits import add_table
 from ...operators.processor.given_stores import add_global_store, add_store
@@ -38,7 +39,10 @@ class Consumed(Hinting):
     ``timestamp_extractor``: a step, a callable, one of Kafka's extractors (which take such a step, too), or None: the
     records' own times. A step sees the record's fields, ``record_key``, ``record_time_ms`` (the time that it landed
     with) and ``partition_time_ms``. A callable gets (record, partition_time_ms) or (record), a ConsumerRecord.
-    ``name``: of the source, as ``name=`` of the call.
+    ``name``: of the source, as ``name=`` of the call. ``others``: of a topic that this topology writes, too (for
+    example in a loop): a step that is true of the landed records that other producers wrote, or True for all that
+    landed. What the topology writes is computed, so its own records must not be read as landed ones as well. None: the
+    topic is not landed, and has what the topology writes.
     Milliseconds since 1970. A record whose time is negative is dropped; one without a time (null) ends the run with
     InvalidTimestamp (Kafka's RecordQueue).
 
@@ -49,6 +53,7 @@ class Consumed(Hinting):
     value: Serde
     timestamp_extractor: Extractor | BuiltInExtractor | type[BuiltInExtractor] | None = None
     name: str | None = None
+    others: Others = None
 
     def __post_init__(self) -> None:
         for what, serde in (("key", self.key), ("value", self.value)):
@@ -171,6 +176,7 @@ class StreamsBuilder(Hinting):
         elif place not in self._streams:
             for one in topics:
                 self._check_unread(one)
+            note_others(self._graph, topics, consumed.others, shape, name)
             self._streams[place] = add_source(self._graph, name, topics, shape, extractor), extractor
         node, known = self._streams[place]
         next_step = "use the same Consumed in both places"
@@ -213,6 +219,7 @@ class StreamsBuilder(Hinting):
         source = self._graph.name(name, "KSTREAM-SOURCE-", "-source")
         name = self._graph.name(name, "KTABLE-SOURCE-")
         extractor = bind_extractor(self._extractor_of(consumed), shape, source)
+        note_others(self._graph, (topic,), consumed.others, shape, source)
         self._graph.add(SourceNode(name=source, inputs=(), shape=shape, topic=topic, extractor=extractor))
         node = TableNode(name=name, inputs=(source,), shape=shape, is_table=True)
         spec = materialized.spec(store)
