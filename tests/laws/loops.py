@@ -1,0 +1,126 @@
+"""Topologies with loops as real applications have them, for tests that play them.
+
+Retries with a counter and a topic of the dead; tombstones that a processor writes into the topic of its table
+(schedule-ktable-ttl); orders that come back when they are validated (ValidationsAggregatorService); and three
+sub-topologies that write to one another (matcher ← feeder ← recovery ← matcher).
+"""
+
+from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor, PunctuationType, Record
+from kstreams_replay.jobs.topology import (
+    Consumed,
+    JoinWindows,
+    Materialized,
+    Serde,
+    StreamsBuilder,
+    Topology,
+)
+
+STRING = Serde.string()
+TEXTS = Consumed(STRING, STRING)
+ATTEMPTS = 3
+TTL_MS = 20
+
+
+def retries() -> Topology:
+    """A value is "attempt:what"; what has an x fails, and one with an X is good at the second attempt."""
+    builder = StreamsBuilder()
+    records = builder.stream(["in", "retry"], TEXTS, name="records")
+    tried = records.map_values(_tried, returns=STRING, name="try")
+    tried.filter("value LIKE 'ok%'", name="good").to("out")
+    failed = tried.filter("value NOT LIKE 'ok%'", name="failed")
+    failed.filter(f"value < '{ATTEMPTS}'", name="again").to("retry", name="to-retry")
+    failed.filter(f"value >= '{ATTEMPTS}'", name="dead").to("dlq")
+    return builder.build()
+
+
+def _tried(key: str, value: str) -> str:
+    attempt, _, what = value.rpartition(":")
+    number = int(attempt or 0) + 1
+    return f"{number}:{what}" if "x" in what or ("X" in what and number < 2) else f"ok {what} at {number}"
+
+
+class TimeToLive(Processor):
+    """A tombstone of every key that nobody has written for TTL_MS of stream time (TTLEmitter)."""
+
+    def init(self, context) -> None:
+        super().init(context)
+        self.written = context.store("written")
+        context.schedule(TTL_MS, PunctuationType.STREAM_TIME, self._expire)
+
+    def process(self, record) -> None:
+        self.written.put(record.key, None if record.value is None else record.timestamp_ms)
+
+    def _expire(self, time_ms: int) -> None:
+        for key in [key for key, at_ms in self.written.all() if at_ms <= time_ms - TTL_MS]:
+            self.context.forward(Record(key, None, time_ms))
+            self.written.delete(key)
+
+
+def time_to_live() -> Topology:
+    """What others write has a value; tombstones are its own."""
+    builder = StreamsBuilder()
+    consumed = Consumed(STRING, STRING, others="value IS NOT NULL")
+    table = builder.table("users", consumed, materialized=Materialized.as_("users"))
+    written = KeyValues("written", STRING, Serde.long())
+    table.to_stream().process(TimeToLive, [written], name="ttl").to("users")
+    builder.stream("clicks", TEXTS).left_join(table, _pair, returns=STRING).to("named")
+    return builder.build()
+
+
+def validations() -> Topology:
+    """An order is "created"; when both services have passed it, it comes back as "validated"."""
+    builder = StreamsBuilder()
+    orders = builder.stream("orders", Consumed(STRING, STRING, others="value LIKE 'created%'"))
+    created = orders.filter("value LIKE 'created%'", name="created")
+    created.map_values("'fraud'", name="fraud").to("validations")
+    created.filter("value LIKE '%small'", name="small").map_values("'size'", name="size").to("validations")
+    passed = builder.stream("validations", TEXTS).group_by_key().count(Materialized.as_("passed"))
+    enough = passed.filter("value % 2 = 0", name="enough").to_stream()
+    back = enough.join(created, _validated, JoinWindows.of_time_difference_and_grace(10, 5), returns=STRING)
+    back.to("orders", name="back")
+    orders.filter("value LIKE 'validated%'", name="validated").to("shipped")
+    return builder.build()
+
+
+def _validated(passed: int, order: str) -> str:
+    return f"validated {order.removeprefix('created ')} ({passed})"
+
+
+class Collects(Processor):
+    """Forwards all that its key has had, and a number."""
+
+    def init(self, context) -> None:
+        super().init(context)
+        self.seen = context.store(self.store)
+
+    def process(self, record) -> None:
+        self.seen.put(record.key, (self.seen.get(record.key) or "") + record.value)
+        self.context.forward(record.with_value(self.seen.get(record.key)))
+
+
+class Matches(Collects):
+    store = "book"
+
+
+class Recovers(Collects):
+    store = "log"
+
+
+def circle() -> Topology:
+    """Orders are fed by the feeder; what the matcher cannot match is recovered, and fed again under another key."""
+    builder = StreamsBuilder()
+    fed = builder.stream("fed", TEXTS)
+    matched = fed.process(Matches, [KeyValues("book", STRING, STRING)], name="matcher")
+    matched.to("matched")
+    lost = matched.filter("length(value) < 6 AND value LIKE '%x%'", name="lost")
+    lost.select_key("value", name="by-value").map_values("left(value, 1)", name="short").to("recovery")
+    recovered = builder.stream("recovery", TEXTS)
+    known = recovered.process(Recovers, [KeyValues("log", STRING, STRING)], name="recoverer")
+    known.filter("length(value) < 4", name="few").to("feeder")
+    orders, feeder = builder.stream("orders", TEXTS), builder.stream("feeder", TEXTS)
+    orders.merge(feeder.select_key("left(record_key, 1)", name="home")).to("fed")
+    return builder.build()
+
+
+def _pair(left: object, right: object) -> str:
+    return f"{left}+{right}"

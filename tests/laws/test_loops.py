@@ -1,0 +1,180 @@
+"""Laws where records go round a loop: cut anywhere, killed anywhere, by time as by arrival. The topologies are those of
+four real applications; there are two partitions, and records that come late.
+"""
+
+import random
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+import pytest
+
+from kstreams_replay.expectations.operators.repartition_by_key import partitions_of
+from kstreams_replay.expectations.verdicts import check_increment
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.history.committed_tables import read_table
+from kstreams_replay.jobs.landing.recorded_time import record_time
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
+from kstreams_replay.jobs.topology import Consumed, StreamsBuilder, Topology
+from kstreams_replay.orchestration.facts import replay_facts, second_run
+from kstreams_replay.state.tables.warehouse import Warehouse
+from tests.laws.loops import TEXTS, circle, retries, time_to_live, validations
+from tests.planted import Landed, plant, tables_of
+
+pytestmark = pytest.mark.rotated_by_file
+
+PARTITIONS, RECORDS = 2, 24
+
+
+class Application(NamedTuple):
+    """``values``: of the records of each topic that is landed; ``outputs`` that have records."""
+
+    topology: Callable[[], Topology]
+    values: dict[str, list[str]]
+    outputs: tuple[str, ...]
+
+
+APPLICATIONS = {
+    "retries": Application(retries, {"in": ["a", "x", "X"]}, ("retry", "out", "dlq")),
+    "time to live": Application(time_to_live, {"users": ["u", "v"], "clicks": ["c"]}, ("users", "named")),
+    "validations": Application(
+        validations, {"orders": ["created small", "created big"]}, ("orders", "validations", "shipped")
+    ),
+    "circle": Application(circle, {"orders": ["x", "y", "xy"]}, ("fed", "matched", "recovery", "feeder")),
+}
+
+
+def tape(values: list[str], seed: int, *, is_late: bool = True, partitions: int = PARTITIONS) -> list[Landed]:
+    dice, now_ms, found = random.Random(seed), 0, []
+    for _ in range(RECORDS):
+        now_ms += dice.randrange(1, 8)
+        key, behind_ms = dice.choice("abcd").encode(), dice.randrange(15) if is_late and dice.random() < 0.3 else 0
+        partition = int(partitions_of(pl.Series([key]), partitions)[0])
+        found.append(Landed(partition, key, dice.choice(values).encode(), max(now_ms - behind_ms, 0)))
+    return found
+
+
+def landed(path: Path, application: Application, seed: int) -> Warehouse:
+    warehouse = Warehouse(path)
+    for number, (topic, values) in enumerate(application.values.items()):
+        plant(warehouse, topic, tape(values, seed + number), partitions=PARTITIONS)
+    return warehouse
+
+
+def run(warehouse: Warehouse, topology: Topology, pipeline: str, limits: Iterable[int | None]) -> None:
+    """One call a limit, the last with the end of history, so that nothing waits."""
+    for limit in limits:
+        idle, runner = "proceed" if limit is None else "wait", LocalRunner()
+        list(replay(warehouse, topology, pipeline=pipeline, runner=runner, max_records=limit, idle=idle))
+
+
+@pytest.mark.parametrize("name", APPLICATIONS)
+@pytest.mark.parametrize(("seed", "max_records"), [(1, 3), (5, 11)])
+def test_increments_of_any_size_leave_the_tables_of_one_big_increment(tmp_path, name, seed, max_records):
+    application = APPLICATIONS[name]
+    warehouse = landed(tmp_path, application, seed)
+
+    run(warehouse, application.topology(), "whole", [None])
+    run(warehouse, application.topology(), "cut", [max_records, None])
+
+    whole = tables_of(warehouse, "whole", application.topology())
+    assert all(len(whole[f"outputs/{output}"]) > 1 for output in application.outputs)
+    assert tables_of(warehouse, "cut", application.topology()) == whole
+
+
+@pytest.mark.parametrize("name", APPLICATIONS)
+def test_where_times_rise_a_replay_by_time_gives_what_the_test_driver_gives(tmp_path, name):
+    application = APPLICATIONS[name]
+    topics = list(application.values)
+    # times of a topic rise, and no two topics have the same
+    records = {
+        topic: [
+            one._replace(timestamp_ms=len(topics) * one.timestamp_ms + number)
+            for one in tape(application.values[topic], 7 + number, is_late=False, partitions=1)
+        ]
+        for number, topic in enumerate(topics)
+    }
+    warehouse, driver = Warehouse(tmp_path), TopologyTestDriver(application.topology())
+    for topic in topics:
+        plant(warehouse, topic, records[topic], partitions=1)
+    in_order = sorted((one.timestamp_ms, topic, one) for topic in topics for one in records[topic])
+    for _, topic, one in in_order:
+        driver.pipe_bytes(topic, one.key, one.value, one.timestamp_ms)
+
+    run(warehouse, application.topology(), "p", [10, None])
+
+    for output in application.outputs:
+        rows = read_table(warehouse, "p", f"outputs/{output}").sort_by("offset").to_pylist()
+        got = [(row["key"], row["value"], row["record_time_ms"]) for row in rows]
+        assert got == [(one.key, one.value, one.timestamp_ms) for one in driver.read_outputs(output)]
+
+
+@pytest.mark.parametrize("name", APPLICATIONS)
+def test_all_guarantees_hold_of_every_increment(tmp_path, name):
+    application = APPLICATIONS[name]
+    warehouse, topology = landed(tmp_path, application, 3), application.topology()
+
+    run(warehouse, topology, "p", [9, None])
+
+    for increment in (1, 2):
+        again = second_run(warehouse, "p", topology)
+        verdicts = check_increment(warehouse, "p", replay_facts(topology), increment, engine="plain", again=again)
+        assert [one for one in verdicts if not one.passed] == []
+
+
+class Died(Exception):
+    pass
+
+
+def test_a_run_that_dies_anywhere_and_is_run_again_leaves_the_tables_of_one_that_did_not(tmp_path):
+    application = APPLICATIONS["circle"]
+    warehouse, topology = landed(tmp_path, application, 2), application.topology()
+    steps: list[str] = []
+    run(warehouse, topology, "whole", [None])
+    list(replay(warehouse, topology, pipeline="steps", runner=LocalRunner(), idle="proceed", on_step=steps.append))
+
+    for deadly in steps:
+
+        def dies(step: str, deadly: str = deadly) -> None:
+            if step == deadly:
+                raise Died
+
+        with pytest.raises(Died):
+            list(replay(warehouse, topology, pipeline=f"at {deadly}".replace("/", "-").replace(" ", "-"),
+                        runner=LocalRunner(), idle="proceed", on_step=dies))  # fmt: skip
+
+    whole = tables_of(warehouse, "whole", topology)
+    for deadly in steps:
+        pipeline = f"at {deadly}".replace("/", "-").replace(" ", "-")
+        run(warehouse, topology, pipeline, [None])
+        assert tables_of(warehouse, pipeline, topology) == whole
+
+
+# --- recorded time -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("max_records", [None, 2])
+def test_a_recorded_time_calls_the_schedule_whose_tombstones_go_round(tmp_path, max_records):
+    """Nobody has written "a" for 20 ms of stream time when 30 ms is recorded, and its tombstone clears the table."""
+    warehouse = Warehouse(tmp_path)
+    plant(warehouse, "users", [Landed(0, b"a", b"u", 5)], partitions=1)
+    plant(warehouse, "clicks", [Landed(0, b"a", b"c", 6), Landed(0, b"a", b"d", 40)], partitions=1)
+    record_time(warehouse, "users", 30)
+
+    run(warehouse, time_to_live(), "p", [max_records, None])
+
+    users = read_table(warehouse, "p", "outputs/users").to_pylist()
+    assert [(row["key"], row["value"], row["record_time_ms"]) for row in users] == [("a", None, 40)]
+    named = read_table(warehouse, "p", "outputs/named").sort_by("offset").to_pylist()
+    assert [(row["value"], row["record_time_ms"]) for row in named] == [("c+u", 6), ("d+u", 40)]
+
+
+# --- without end ---------------------------------------------------------------------------------------------
+
+
+def without_end() -> Topology:
+    builder = StreamsBuilder()
+    builder.stream(["in", "again"], Consumed(TEXTS.key, TEXTS.value)).filter("value <> 'good'", name="bad").to("again")
+    return builder.build()
