@@ -151,13 +151,15 @@ class Exchange:
         """Raises TaskFailed when ``topic`` has still got other records after as many runs as rounds may take."""
         if self._runs <= ROUNDS_MAX * len(self._loops):
             return
-        pieces = self._pieces.get((topic, partition), [])
-        rows = [row for piece in pieces for row in read_exchange_file(piece.path).to_pylist()]
-        if not rows:
-            self._causes.refuse_endless()
-            return
-        row = max(rows, key=lambda row: (row["cause_depth"], row["cause_time_ms"]))
-        raise endless(topic, self._loops[topic], f"key {row['key']!r} and goes round once more")
+        rows = [
+            row
+            for piece in (*self._pieces.get((topic, partition), ()), *self._read[topic, partition])
+            for row in read_exchange_file(piece.path, ["key", "cause_depth", "cause_time_ms"]).to_pylist()
+        ]
+        last = max(rows, key=lambda row: (row["cause_depth"], row["cause_time_ms"]))
+        after = f"{self._runs} runs of the same records"
+        otherwise = ". If it has an end, take fewer records an increment (max_records), which changes no result"
+        raise endless(topic, self._loops[topic], after, last["key"], otherwise)
 
     def _writers(self, name: str, partition: int) -> tuple[int, ...]:
         """Numbers of the tasks that write what a task of ``partition`` reads as ``name``: of a topic all, and of an

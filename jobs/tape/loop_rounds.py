@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ...state.errors import TaskFailed
 
-ROUNDS_MAX = 1_000
+ROUNDS_MAX = 250
 """A retry counts to ten, a matching of orders ends when one side is used up."""
 
 
@@ -34,15 +34,14 @@ class LoopRounds:
         for row, (parent, number) in enumerate(zip(parents.tolist(), numbers.tolist(), strict=True)):
             self._rounds[number] = self._rounds.get(parent, 0) + (topic in self._paths)
             if self._rounds[number] > ROUNDS_MAX:
-                key = rows["key"][row].as_py()
-                raise endless(topic, self._paths[topic], f"key {key!r} and goes round once more")
+                raise endless(topic, self._paths[topic], f"{ROUNDS_MAX} rounds", rows["key"][row].as_py())
 
 
-def endless(topic: str, path: str, got: str) -> TaskFailed:
-    """``got``: the record that still goes round."""
+def endless(topic: str, path: str, after: str, key: bytes | None, otherwise: str = "") -> TaskFailed:
+    """A record of ``key`` still goes round ``after`` so much; ``otherwise``: what else can be done."""
     return TaskFailed(
         f"topic {topic!r}",
-        f"records that leave the loop {path} after at most {ROUNDS_MAX} rounds",
-        f"one that has {got}",
-        "end the loop before to(): filter what is done, or count the rounds in the value or in a header",
+        f"records that leave the loop {path} after a while",
+        f"after {after} one of the key {key!r} that still goes round",
+        "end the loop before to(): filter what is done, or count the rounds in the value or in a header" + otherwise,
     )

@@ -122,5 +122,32 @@ def circle() -> Topology:
     return builder.build()
 
 
+class Repeats(Collects):
+    """At every tick of the wall clock, what a key had last."""
+
+    store = "last"
+
+    def init(self, context) -> None:
+        super().init(context)
+        context.schedule(5, PunctuationType.WALL_CLOCK_TIME, self._repeat)
+
+    def process(self, record) -> None:
+        self.seen.put(record.key, record.value)
+        if record.value == "x!":
+            self._repeat(record.timestamp_ms)
+
+    def _repeat(self, time_ms: int) -> None:
+        for key, value in list(self.seen.all()):
+            self.context.forward(Record(key, f"{value}!", time_ms))
+
+
+def repeated_by_the_clock() -> Topology:
+    """What a tick sends comes back; the first time it is sent once more at once."""
+    builder = StreamsBuilder()
+    records = builder.stream(["in", "again"], TEXTS)
+    records.process(Repeats, [KeyValues("last", STRING, STRING)], name="repeats").to("again")
+    return builder.build()
+
+
 def _pair(left: object, right: object) -> str:
     return f"{left}+{right}"

@@ -6,7 +6,9 @@ What they do to records is Kafka's own answer: tests/scenarios/intermediate_topi
 import pytest
 
 from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.functions.processor_api import Processor
 from kstreams_replay.jobs.graph.nodes import RepartitionNode
+from kstreams_replay.jobs.history.committed_tables import read_table
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import (
@@ -108,28 +110,6 @@ def test_it_is_not_called_as_a_repartition_of_the_topology():
     )
 
 
-def test_a_loop_is_refused_with_its_path():
-    builder = StreamsBuilder()
-    stream("in", builder).to("first")
-    stream("first", builder).filter("value > 1", name="more").to("second", name="to-second")
-    stream("second", builder).map_values("value - 1", name="less").to("first", name="to-first")
-
-    assert refused(builder.build) == (
-        "topic 'first': expected a topic that is written above where it is read, got a loop: topic 'first' → more → "
-        "to-second → topic 'second' → less → to-first → topic 'first'; "
-        "write to a topic that is not read above, and land it for the next run"
-    )
-
-
-def test_who_writes_what_it_reads_is_a_loop():
-    builder = StreamsBuilder()
-    stream("mid", builder).to("mid", name="back")
-
-    assert refused(builder.build).startswith(
-        "topic 'mid': expected a topic that is written above where it is read, got a loop: topic 'mid' → back → "
-    )
-
-
 def test_both_sides_have_the_same_serdes():
     builder = StreamsBuilder()
     stream("in", builder).to("mid", name="write")
@@ -173,9 +153,107 @@ def test_one_that_is_landed_too_is_asked_for(tmp_path):
 
     assert got == (
         "topic 'mid': expected a topic that either to() writes or a landing, to be read by the topology, got both; "
-        "to continue with what to() writes, replay in a warehouse where it is not landed, or call it otherwise in both "
-        "places; to read what was landed, write to() a topic of another name"
+        "to continue with what to() writes, replay in a warehouse where it is not landed; where others write it, too, "
+        "say which landed records are theirs, Consumed(others=…); to read what was landed, write to() a topic of "
+        "another name"
     )
+
+
+# --- loops -----------------------------------------------------------------------------------------------------
+
+
+def around(*, others: bool | str | None = None) -> Topology:
+    builder = StreamsBuilder()
+    stream("in", builder).to("first")
+    first = builder.stream("first", Consumed(STRING, LONG, others=others))
+    first.filter("value > 1", name="more").to("second", name="to-second")
+    stream("second", builder).map_values("value - 1", name="less").to("first", name="to-first")
+    return builder.build()
+
+
+def test_a_topic_may_be_written_below_where_it_is_read():
+    driver = TopologyTestDriver(around())
+
+    driver.pipe_input("in", "a", 3, 5)
+    driver.pipe_input("in", "b", 1, 4)
+
+    assert [(one.key, one.value, one.timestamp_ms) for one in driver.read_outputs("first")] == [
+        ("a", 3, 5),
+        ("a", 2, 5),
+        ("a", 1, 5),
+        ("b", 1, 4),
+    ]
+
+
+def test_a_loop_is_named_with_its_path():
+    path = "topic 'first' → more → to-second → topic 'second' → less → to-first → topic 'first'"
+
+    assert around().loop_topics == {
+        "first": path,
+        "second": "topic 'second' → less → to-first → topic 'first' → more → to-second → topic 'second'",
+    }
+
+
+def test_it_is_landed_where_others_write_it_and_nowhere_else():
+    assert around().source_topics() == ["in"]
+    assert around(others=True).source_topics() == ["in", "first"]
+
+
+def test_what_others_write_is_piped_into_a_loop_and_chosen_by_what_was_said_of_them():
+    piped, chosen = TopologyTestDriver(around()), TopologyTestDriver(around(others="value > 2"))
+    for driver in (piped, chosen):
+        for value in (2, 3):
+            driver.pipe_input("first", "a", value, 5)
+
+    assert [one.value for one in piped.read_outputs("second")] == [2, 3, 2]
+    assert [one.value for one in chosen.read_outputs("second")] == [3, 2]
+
+
+def test_landed_records_of_others_are_read_and_those_of_its_own_are_computed(tmp_path):
+    """The live application's 1 landed, too: of what others wrote it is none."""
+    warehouse = Warehouse(tmp_path)
+    plant(warehouse, "in", [], partitions=2)
+    plant(warehouse, "first", [Landed(0, b"a", n.to_bytes(8, "big"), 5) for n in (3, 1)], partitions=2)
+
+    (report,) = replay(warehouse, around(others="value > 2"), pipeline="p", runner=LocalRunner())
+
+    rows = read_table(warehouse, "p", "outputs/second").to_pylist()
+    assert sorted(row["value"] for row in rows) == [2, 3]
+    assert (report.books.read, report.books.left_out) == (2, 1)
+
+
+@pytest.mark.parametrize(("others", "got"), [(False, "False"), (3, "3")])
+def test_who_is_said_to_be_the_others_is_a_condition(others, got):
+    assert refused(lambda: around(others=others)) == (
+        f"Consumed of 'first': expected others= to be True, an expression, SQL text or a callable of (key, value), got "
+        f"{got}; leave it out where nobody else writes the topic"
+    )
+
+
+def test_others_are_said_of_topics_that_the_topology_writes():
+    builder = StreamsBuilder()
+    builder.stream("in", Consumed(STRING, LONG, others=True)).to("out")
+
+    assert refused(builder.build) == (
+        "Consumed of 'in': expected no others=, got a topic that only others write; leave others= out: all landed "
+        "records are read"
+    )
+
+
+def test_the_processor_api_says_it_too():
+    class Less(Processor):
+        def process(self, record):
+            if record.value > 0:
+                self.context.forward(record.with_value(record.value - 1))
+
+    topology = Topology().add_source("source", Consumed(STRING, LONG, others=True), "t")
+    topology.add_processor("less", Less, "source").add_sink("sink", "t", "less")
+    driver = TopologyTestDriver(topology)
+
+    driver.pipe_input("t", "a", 2, 5)
+
+    assert topology.source_topics() == ["t"]
+    assert [one.value for one in driver.read_outputs("t")] == [1, 0]
 
 
 # --- recorded time and partitions ------------------------------------------------------------------------------
