@@ -44,6 +44,9 @@ class DriverInputs:
         if topic in self.topology.intermediate_topics() and topic not in self._sources:
             got, next_step = f"{topic!r}, which the topology writes itself", "pipe what its records come from"
             raise ConfigError("pipe_input", "a topic that others write", got, next_step)
+        if not self._sources:
+            got = "one that reads no topic, so that there is nothing to do"
+            raise ConfigError("pipe_input", f"a topology that reads {topic!r}", got, "read it in the topology")
         if topic not in self._sources:
             expected = f"a topic of {self.topology.source_topics()}"
             raise ConfigError("pipe_input", expected, repr(topic), "pipe into a source topic")

@@ -85,8 +85,8 @@ class Topology(Hinting):
     calls, makes the Processor, once a task. A topology can be pickled, so tasks run anywhere.
 
     ``Topology().add_source("in", Consumed(key, value), "clicks").add_processor("count", Count, "in")`` and so on; each
-    call returns the topology. Raises TopologyError, as Kafka's TopologyException, where it is called; without a source
-    when it is first used.
+    call returns the topology. Raises TopologyError, as Kafka's TopologyException, where it is called. One without a
+    source has no sub-topologies, and there is nothing to do for it.
     """
 
     def __init__(self, graph: Graph | None = None) -> None:
@@ -97,8 +97,6 @@ class Topology(Hinting):
         self._state_schemas: dict[str, pa.Schema] = {}
         self.dataflows: Any = None
         """How tasks hang together, worked out by the first of them (jobs/task/task.py)."""
-        if graph is not None and not graph.nodes:
-            raise TopologyError("topology", "at least one stream()", "none", "read a topic with builder.stream()")
         if graph is not None:
             self._settle()
 
@@ -192,9 +190,6 @@ class Topology(Hinting):
     def _settle(self) -> _Settled:
         if self._settled is None:
             nodes = self._own.nodes.values()
-            if not any(node.landed_topic or node.topic_pattern for node in nodes):
-                next_step = "read a topic with add_source()"
-                raise TopologyError("topology", "at least one source", "none", next_step)
             self._own.check_stores()
             check_patterns(self._own)
             graph = running(with_own_topics(self._own), pipes_into_loops=self._pipes_into_loops)

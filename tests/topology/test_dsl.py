@@ -3,6 +3,7 @@
 import polars as pl
 import pytest
 
+from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import (
     Consumed,
     KStream,
@@ -297,10 +298,16 @@ def test_a_store_belongs_to_one_operator():
     )
 
 
-def test_a_topology_reads_something():
-    assert message(StreamsBuilder().build) == (
-        "topology: expected at least one stream(), got none; read a topic with builder.stream()"
-    )
+def test_a_topology_of_nothing_is_built_and_has_nothing_to_do():
+    """Kafka describes it so, too: an application whose features are switched off."""
+    topology = StreamsBuilder().build()
+    driver = TopologyTestDriver(topology)
+
+    assert topology.describe() == "Topologies:\n "
+    assert (topology.sub_topologies, topology.source_topics()) == ((), [])
+    assert driver.produced_topic_names() == set()
+    with pytest.raises(ConfigError, match="got one that reads no topic, so that there is nothing to do; read it in"):
+        driver.pipe_input("in", "a", "b")
 
 
 # --- shapes --------------------------------------------------------------------------------------------------

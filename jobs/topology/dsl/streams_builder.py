@@ -333,7 +333,7 @@ class StreamsBuilder(Hinting):
         return self
 
     def build(self) -> Topology:
-        """The topology of all calls so far. TopologyError when there is nothing to run.
+        """The topology of all calls so far; of no calls one that has nothing to do. TopologyError for what cannot run.
 
         Source: ``StreamsBuilder.build``.
 

@@ -91,13 +91,14 @@ def run(**given: Any) -> int:
 
 class Replayed(NamedTuple):
     """``seconds``: that the reports took once the topology was loaded. ``waits``: landed records that were held back;
-    ``results``: that wait in suppress.
+    ``results``: that wait in suppress. ``reads_nothing``: the topology reads no landed topic.
     """
 
     reports: "list[IncrementReport]"
     seconds: float
     waits: "list[WaitingInput]"
     results: "list[WaitingResults]"
+    reads_nothing: bool = False
 
 
 def _refuse_placement_on_one_machine(asked: RunOptions) -> None:
@@ -147,7 +148,7 @@ def _replay(asked: RunOptions, progress: ProgressBar | ProgressLines) -> Replaye
     seconds, idle = time.monotonic() - started, "proceed" if asked.flush_at_end else asked.idle
     if not reports:
         waits = inputs_that_wait(warehouse, topology, pipeline=asked.pipeline, idle=idle)
-        return Replayed([], seconds, waits, [])
+        return Replayed([], seconds, waits, [], reads_nothing=not topology.source_topics())
     results = results_that_wait(warehouse, topology, pipeline=asked.pipeline)
     return Replayed(reports, seconds, reports[-1].waits, results)
 
@@ -201,6 +202,8 @@ def _print_run(asked: RunOptions, replayed: Replayed) -> None:
         print(f"{records:,} records in {increments}, {records / max(replayed.seconds, 1e-9):,.0f} records/s")
     elif replayed.waits:
         print(f"nothing replayed for {asked.pipeline}: what has landed waits")
+    elif replayed.reads_nothing:
+        print(f"nothing to replay for {asked.pipeline}: the topology reads no landed topic")
     else:
         print(f"nothing new to replay for {asked.pipeline}")
     for line in (*sentences_of(replayed.waits), *replayed.results):

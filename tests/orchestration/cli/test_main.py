@@ -95,6 +95,15 @@ def test_nothing_new_is_said_and_is_no_error(run, tmp_path, clicks):
     assert run(*replay, "--detailed-exit-code")[0] == 3
 
 
+def test_a_topology_of_nothing_has_nothing_to_replay(run, tmp_path):
+    file = tmp_path / "off.py"
+    file.write_text("from kstreams_replay import StreamsBuilder\ntopology = StreamsBuilder().build()\n")
+
+    code, out, _ = run("run", f"{file}:topology", "--warehouse", tmp_path / "w", "--pipeline", "off", "--local")
+
+    assert (code, out) == (0, "nothing to replay for off: the topology reads no landed topic\n")
+
+
 def test_a_run_that_can_apply_nothing_exits_with_4_and_one_that_leaves_much_out_with_5(run, tmp_path, clicks):
     """The shop reads values as JSON objects: a file of broken ones, then one that is half broken."""
     land = ["land", "clicks", "--warehouse", tmp_path / "w", "--files", tmp_path / "clicks", "--timestamp", "ms"]
