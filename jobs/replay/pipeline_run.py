@@ -233,8 +233,8 @@ class Pipeline:
 
     def _compute(self, plan: Plan) -> list[TaskReport]:
         """Stage after stage: a sub-topology runs when all that write its repartition tables have run. By arrival again,
-        as long as what a stage sent shows that an earlier one took its records in another order than Kafka; and with a
-        loop again, as long as something else is written to its topics than was read of them.
+        as long as what a stage sent shows that an earlier one took its records in another order than Kafka. With a loop
+        again, too, as long as a run writes other rows to its topics than it read there.
         """
         state, exchange = self._state_files(), Exchange(self.order, self.topology, plan.row.partitions)
         reports = self._run_stages(plan, exchange, state)

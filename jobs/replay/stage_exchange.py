@@ -33,7 +33,7 @@ class Exchange:
     """``order`` "arrival": every piece's rows are numbered in the tree of causes. ``partitions``: of the plan.
 
     Of the topic of a loop, a stage that runs before those that write it reads what these wrote in the run before; in
-    the first run, nothing. The runs end when what was read is what was written.
+    the first run, nothing. The runs end when one has written the rows that it read.
     """
 
     def __init__(self, order: str, topology: Topology, partitions: dict[str, int]) -> None:

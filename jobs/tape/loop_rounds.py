@@ -1,7 +1,7 @@
 """How often what one landed record caused went round a loop, and where that is too often to be meant.
 
 Rule: a row that is sent to the topic of a loop has gone round once more than the row whose processing sent it. Kafka
-would go on for ever; here more than ROUNDS_MAX are an error.
+would never end; here more than ROUNDS_MAX are an error.
 """
 
 from collections.abc import Mapping

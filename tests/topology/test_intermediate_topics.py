@@ -143,8 +143,8 @@ def test_no_global_table_is_made_of_it(written_first):
 
     assert refused(builder.build) == (
         "topic 'mid': expected a global table of a landed topic, got one that the topology writes itself; read it by "
-        "table(), and bring the stream to the table's keys by select_key(…) before join(): what was written before a "
-        "record is then found by it, which Kafka does not promise for a global table"
+        "table(), and bring the stream to the table's keys by select_key(…) before join(). A record then finds all that "
+        "was written before it, which Kafka does not promise for a global table"
     )
 
 
@@ -176,8 +176,8 @@ def test_one_that_is_landed_too_is_asked_for(tmp_path):
 
     assert got == (
         "topic 'mid': expected a topic that either to() writes or a landing, to be read by the topology, got both; "
-        "to continue with what to() writes, replay in a warehouse where it is not landed; where others write it, too, "
-        "say which landed records are theirs, Consumed(others=…); to read what was landed, write to() a topic of "
+        "to continue with what to() writes, replay in a warehouse where it is not landed. Where other producers "
+        "write it, too, name their records by Consumed(others=…). To read all that was landed, write to() a topic of "
         "another name"
     )
 
