@@ -381,9 +381,9 @@ def _refuse_landed(warehouse: Warehouse, topology: Topology) -> None:
     for topic in topics:
         if topic in landed:
             next_step = (
-                "to continue with what to() writes, replay in a warehouse where it is not landed. Where other producers "
-                "write it, too, name their records by Consumed(others=…). To read all that was landed, write to() a "
-                "topic of another name"
+                "to continue with what to() writes, replay in a warehouse where it is not landed. Where other "
+                "producers write it, too, name their records by Consumed(others=…). To read all that was landed, "
+                "write to() a topic of another name"
             )
             expected = "a topic that either to() writes or a landing, to be read by the topology"
             raise ConfigError(f"topic {topic!r}", expected, "both", next_step)

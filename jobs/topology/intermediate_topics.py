@@ -146,8 +146,8 @@ def _check(topic: str, source: Node, sink: Node, *, is_read: bool) -> None:
     place = f"topic {topic!r}"
     if source.is_global:
         next_step = (
-            "read it by table(), and bring the stream to the table's keys by select_key(…) before join(). A record then "
-            "finds all that was written before it, which Kafka does not promise for a global table"
+            "read it by table(), and bring the stream to the table's keys by select_key(…) before join(). A record "
+            "then finds all that was written before it, which Kafka does not promise for a global table"
         )
         raise TopologyError(place, "a global table of a landed topic", "one that the topology writes itself", next_step)
     if source.time_step is not None:

@@ -1,8 +1,8 @@
 """Topologies with loops as real applications have them, for tests that play them.
 
 Retries have a counter and a topic of the dead. A processor writes tombstones into the topic of its table
-(schedule-ktable-ttl). Orders come back when they are validated (ValidationsAggregatorService). Three sub-topologies write
-to one another (matcher ← feeder ← recovery ← matcher).
+(schedule-ktable-ttl). Orders come back when they are validated (ValidationsAggregatorService). Three sub-topologies
+write to one another (matcher ← feeder ← recovery ← matcher).
 """
 
 from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor, PunctuationType, Record

@@ -143,8 +143,8 @@ def test_no_global_table_is_made_of_it(written_first):
 
     assert refused(builder.build) == (
         "topic 'mid': expected a global table of a landed topic, got one that the topology writes itself; read it by "
-        "table(), and bring the stream to the table's keys by select_key(…) before join(). A record then finds all that "
-        "was written before it, which Kafka does not promise for a global table"
+        "table(), and bring the stream to the table's keys by select_key(…) before join(). A record then finds all "
+        "that was written before it, which Kafka does not promise for a global table"
     )
 
 
