@@ -1,10 +1,11 @@
 """Which tasks of an increment run again to explain one landed record.
 
 Owns the choice. Rule: the task that read the record runs, then those that read what it sent, each with all tasks that
-send to it, since a tape is only right when it is whole. No other task runs, and none runs twice. But by arrival all
-tasks run, as often as it takes, where what a task sends may change the order of records that others took before it ran.
-Whoever does not ask what came of the record later stops the task that read it right behind it. Places rise along a
-tape, so all is there that other tasks take before what the record sent.
+send to it, since a tape is only right when it is whole. No other task runs, and none runs twice. But where
+records go round a loop all tasks run, as often as it takes. So they do by arrival where what a task sends may change
+the order of records that others took before it ran. Whoever does not ask what came of the record later stops the task
+that read it right behind it. Places rise along a tape, so all is there that other tasks take before what the record
+sent.
 """
 
 from tempfile import TemporaryDirectory
@@ -51,8 +52,9 @@ def rerun(
     of whose rows the runs are. ``stops``: nobody asks what came of it later.
     """
     with TemporaryDirectory() as folder:
-        runs_all = order == "arrival" and is_known_late(topology)
-        chosen = _Chosen(topology, place, folder, order, cause, runs_all=runs_all, stops=stops and order == "time")
+        runs_all = bool(topology.loop_topics) or (order == "arrival" and is_known_late(topology))
+        stops = stops and order == "time" and not runs_all
+        chosen = _Chosen(topology, place, folder, order, cause, runs_all=runs_all, stops=stops)
         while True:
             Pipeline(warehouse, topology, pipeline, chosen, order, lambda step: None).compute_again(plan, before)
             if not chosen.asks_for_more():
@@ -139,14 +141,19 @@ class _Chosen:
         return not imports and all(source.landed_topic is not None for source in sub.sources)
 
     def _find(self, task: Task, chunk: Input, places: CausalOrder) -> np.ndarray:
-        """Rows that go back to the record, which is looked for by its offset first."""
+        """Rows that go back to the record, which is looked for by its offset first. Where all tasks run again, it is
+        looked for each time, since its position on the tape may be another one.
+        """
+        topic, partition, offset = self.place
+        topics = [source.topic for source in task.sub_topology.sources]
+        is_looked_for = self._cause is None and (self._identity is None or self.runs_all)
+        if is_looked_for and task.partition == partition and topic in topics:
+            is_topic = chunk.source == topics.index(topic)
+            found = np.flatnonzero(is_topic & (chunk.spread("offset", -1) == offset))
+            if len(found):
+                self._identity = tuple(int(places.columns[name][found[0]]) for name in IDENTITY)
         if self._identity is None:
-            topics = [source.topic for source in task.sub_topology.sources]
-            is_topic = chunk.source == topics.index(self.place[0])
-            found = np.flatnonzero(is_topic & (chunk.spread("offset", -1) == self.place[2]))
-            if len(found) == 0:
-                return _nothing(task, chunk, places)
-            self._identity = tuple(int(places.columns[name][found[0]]) for name in IDENTITY)
+            return _nothing(task, chunk, places)
         same = [places.columns[name] == wanted for name, wanted in zip(IDENTITY, self._identity, strict=True)]
         every: np.ndarray = np.logical_and.reduce(same)
         return every

@@ -41,7 +41,7 @@ class DriverInputs:
 
     def source(self, topic: str) -> Node:
         """What reads ``topic``. Raises ConfigError for a topic that the topology does not read, or writes itself."""
-        if topic in self.topology.intermediate_topics() and topic not in self._sources:
+        if topic in self.topology.intermediate_topics():
             got, next_step = f"{topic!r}, which the topology writes itself", "pipe what its records come from"
             raise ConfigError("pipe_input", "a topic that others write", got, next_step)
         if not self._sources:

@@ -269,9 +269,11 @@ class Topology(Hinting):
 
     def intermediate_topics(self) -> list[str]:
         """Topics that it both writes and reads and that nobody lands (jobs/topology/intermediate_topics.py)."""
-        described = self._settle().described
-        read = {node.landed_topic for node in described.nodes.values()} - described.others_write.keys()
-        return list(dict.fromkeys(sink.topic for sink in self.sinks() if sink.topic in read))
+        read, landed = (
+            {node.landed_topic for node in graph.nodes.values()}
+            for graph in (self._settle().described, self._settle().graph)
+        )
+        return list(dict.fromkeys(sink.topic for sink in self.sinks() if sink.topic in read - landed))
 
     def sinks(self) -> list[SinkNode]:
         """Nodes that write its outputs, in the order of the calls."""

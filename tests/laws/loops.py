@@ -5,6 +5,13 @@ Retries have a counter and a topic of the dead. A processor writes tombstones in
 write to one another (matcher ← feeder ← recovery ← matcher).
 """
 
+import random
+from collections.abc import Callable
+from typing import NamedTuple
+
+import polars as pl
+
+from kstreams_replay.expectations.operators.repartition_by_key import partitions_of
 from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor, PunctuationType, Record
 from kstreams_replay.jobs.topology import (
     Consumed,
@@ -14,6 +21,7 @@ from kstreams_replay.jobs.topology import (
     StreamsBuilder,
     Topology,
 )
+from tests.planted import Landed
 
 STRING = Serde.string()
 TEXTS = Consumed(STRING, STRING)
@@ -151,3 +159,38 @@ def repeated_by_the_clock() -> Topology:
 
 def _pair(left: object, right: object) -> str:
     return f"{left}+{right}"
+
+
+# --- their records ---------------------------------------------------------------------------------------------
+
+PARTITIONS, RECORDS = 2, 24
+
+
+class Application(NamedTuple):
+    """``values``: of the records of each topic that is landed; ``outputs`` that have records."""
+
+    topology: Callable[[], Topology]
+    values: dict[str, list[str]]
+    outputs: tuple[str, ...]
+
+
+APPLICATIONS = {
+    "retries": Application(retries, {"in": ["a", "x", "X"]}, ("retry", "out", "dlq")),
+    "time to live": Application(time_to_live, {"users": ["u", "v"], "clicks": ["c"]}, ("users", "named")),
+    "validations": Application(
+        validations, {"orders": ["created small", "created big"]}, ("orders", "validations", "shipped")
+    ),
+    "circle": Application(circle, {"orders": ["x", "y", "xy"]}, ("fed", "matched", "recovery", "feeder")),
+}
+
+
+def tape(
+    values: list[str], seed: int, *, records: int = RECORDS, is_late: bool = True, partitions: int = PARTITIONS
+) -> list[Landed]:
+    dice, now_ms, found = random.Random(seed), 0, []
+    for _ in range(records):
+        now_ms += dice.randrange(1, 8)
+        key, behind_ms = dice.choice("abcd").encode(), dice.randrange(15) if is_late and dice.random() < 0.3 else 0
+        partition = int(partitions_of(pl.Series([key]), partitions)[0])
+        found.append(Landed(partition, key, dice.choice(values).encode(), max(now_ms - behind_ms, 0)))
+    return found

@@ -12,7 +12,7 @@ from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import Topology
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.landing.landed_records import records
-from tests.laws import joined, topologies
+from tests.laws import joined, loops, topologies
 from tests.planted import Landed, plant
 from tests.rotation import is_nightly
 
@@ -82,13 +82,23 @@ def written(warehouse: Warehouse, topology: Topology) -> list[Written]:
 def case(name: str) -> tuple[Topology, dict[str, list[Landed]], int]:
     if name == "everything":
         return topologies.everything(), {"clicks": topologies.tape(3, RECORDS)}, topologies.PARTITIONS
+    if name in loops.APPLICATIONS:
+        chosen = loops.APPLICATIONS[name]
+        tapes = {topic: loops.tape(values, 4, records=RECORDS) for topic, values in chosen.values.items()}
+        return chosen.topology(), tapes, loops.PARTITIONS
     return joined.joined(), joined.tapes(2, RECORDS), joined.PARTITIONS
 
 
 @pytest.mark.rotated
 @pytest.mark.parametrize(
     ("name", "order", "loads_all"),
-    [("everything", "time", False), ("joined", "time", True), ("joined", "arrival", False)],
+    [
+        ("everything", "time", False),
+        ("joined", "time", True),
+        ("joined", "arrival", False),
+        ("circle", "time", True),
+        ("time to live", "arrival", False),
+    ],
 )
 def test_every_row_of_every_output_is_explained_once_by_the_record_that_caused_it(
     tmp_path, monkeypatch, name, order, loads_all

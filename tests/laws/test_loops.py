@@ -2,16 +2,12 @@
 four real applications; there are two partitions, and records that come late.
 """
 
-import random
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
-import polars as pl
 import pyarrow as pa
 import pytest
 
-from kstreams_replay.expectations.operators.repartition_by_key import partitions_of
 from kstreams_replay.expectations.verdicts import check_increment
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.history.committed_tables import read_table
@@ -25,40 +21,10 @@ from kstreams_replay.jobs.topology import StreamsBuilder, Topology
 from kstreams_replay.orchestration.facts import replay_facts, second_run
 from kstreams_replay.state.errors import TaskFailed
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.laws.loops import TEXTS, circle, repeated_by_the_clock, retries, time_to_live, validations
+from tests.laws.loops import APPLICATIONS, PARTITIONS, TEXTS, Application, repeated_by_the_clock, tape, time_to_live
 from tests.planted import Landed, plant, tables_of
 
 pytestmark = pytest.mark.rotated_by_file
-
-PARTITIONS, RECORDS = 2, 24
-
-
-class Application(NamedTuple):
-    """``values``: of the records of each topic that is landed; ``outputs`` that have records."""
-
-    topology: Callable[[], Topology]
-    values: dict[str, list[str]]
-    outputs: tuple[str, ...]
-
-
-APPLICATIONS = {
-    "retries": Application(retries, {"in": ["a", "x", "X"]}, ("retry", "out", "dlq")),
-    "time to live": Application(time_to_live, {"users": ["u", "v"], "clicks": ["c"]}, ("users", "named")),
-    "validations": Application(
-        validations, {"orders": ["created small", "created big"]}, ("orders", "validations", "shipped")
-    ),
-    "circle": Application(circle, {"orders": ["x", "y", "xy"]}, ("fed", "matched", "recovery", "feeder")),
-}
-
-
-def tape(values: list[str], seed: int, *, is_late: bool = True, partitions: int = PARTITIONS) -> list[Landed]:
-    dice, now_ms, found = random.Random(seed), 0, []
-    for _ in range(RECORDS):
-        now_ms += dice.randrange(1, 8)
-        key, behind_ms = dice.choice("abcd").encode(), dice.randrange(15) if is_late and dice.random() < 0.3 else 0
-        partition = int(partitions_of(pl.Series([key]), partitions)[0])
-        found.append(Landed(partition, key, dice.choice(values).encode(), max(now_ms - behind_ms, 0)))
-    return found
 
 
 def landed(path: Path, application: Application, seed: int) -> Warehouse:
