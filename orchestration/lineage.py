@@ -54,7 +54,7 @@ def tables_of(topology: Topology, sub: SubTopology) -> list[Table]:
 
 def _repeated(topology: Topology) -> set[str]:
     """Tables of ours whose records are those of an output."""
-    return {TableName.repartition(topic) for topic in topology.intermediate_topics()}
+    return {TableName.repartition(topic) for topic in topology.written_and_read()}
 
 
 def _above(

@@ -19,7 +19,7 @@ from ...state.tables.names import TaskId
 from ...state.tables.warehouse import WINDOW_KEY, Warehouse
 from ...state.times import NO_TIMESTAMP_MS
 from ..graph.graph import Node
-from ..graph.reach import Reach
+from ..graph.reach import UNBOUNDED_REACH, Reach
 from ..history.committed_tables import read_state
 from ..topology.topology import Topology
 from .range_cuts import Group, RangeCuts
@@ -57,6 +57,11 @@ class Horizon:
     def __post_init__(self) -> None:
         graph = self.topology.graph
         self._reach = {name: node.reach(graph) for name, node in graph.nodes.items()}
+        for sub in self.topology.sub_topologies:
+            circle = [node.name for other in self.topology.circle(sub) for node in other.nodes]
+            if not all(self._reach[name].is_nothing for name in circle):  # what goes round may do so for ever
+                loops = [source for source in sub.repartition_sources if source.topic in self.topology.loop_topics]
+                self._reach |= {source.name: UNBOUNDED_REACH for source in loops}
 
     @property
     def unbounded(self) -> list[str]:

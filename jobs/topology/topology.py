@@ -269,11 +269,13 @@ class Topology(Hinting):
 
     def intermediate_topics(self) -> list[str]:
         """Topics that it both writes and reads and that nobody lands (jobs/topology/intermediate_topics.py)."""
-        read, landed = (
-            {node.landed_topic for node in graph.nodes.values()}
-            for graph in (self._settle().described, self._settle().graph)
-        )
-        return list(dict.fromkeys(sink.topic for sink in self.sinks() if sink.topic in read - landed))
+        landed = {node.landed_topic for node in self._settle().graph.nodes.values()}
+        return [topic for topic in self.written_and_read() if topic not in landed]
+
+    def written_and_read(self) -> list[str]:
+        """Topics that it both writes and reads, whether others write them, too, or not."""
+        read = {node.landed_topic for node in self._settle().described.nodes.values()}
+        return list(dict.fromkeys(sink.topic for sink in self.sinks() if sink.topic in read))
 
     def sinks(self) -> list[SinkNode]:
         """Nodes that write its outputs, in the order of the calls."""
