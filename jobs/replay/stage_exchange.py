@@ -136,10 +136,10 @@ class Exchange:
 
         Raises TaskFailed when that is endless.
         """
-        if self._loops and (changed := self._changed()) is not None:
-            self._refuse_endless_loop(*changed)
-        elif not self._loops:
+        if not self._loops:
             self._causes.refuse_endless()
+        elif self._runs > ROUNDS_MAX * len(self._loops):
+            self._refuse_endless_loop()
         kept = {place: pieces for place, pieces in self._pieces.items() if place[0] in self._loops}
         paths = {piece.path for pieces in kept.values() for piece in pieces}
         self._before, self._pieces, self._signals, self._taken, self._read = kept, {}, {}, {}, {}
@@ -147,10 +147,12 @@ class Exchange:
         self._ran, self._runs = set(), self._runs + 1
         self._causes.again()
 
-    def _refuse_endless_loop(self, topic: str, partition: int) -> None:
-        """Raises TaskFailed when ``topic`` has still got other records after as many runs as rounds may take."""
-        if self._runs <= ROUNDS_MAX * len(self._loops):
+    def _refuse_endless_loop(self) -> None:
+        """Raises TaskFailed: after as many runs as rounds may take, other records are still written to a loop."""
+        if (changed := self._changed()) is None:  # only their order is not settled
+            self._causes.refuse_endless()
             return
+        topic, partition = changed
         rows = [
             row
             for piece in (*self._pieces.get((topic, partition), ()), *self._read[topic, partition])
