@@ -32,7 +32,7 @@ TTL_MS = 20
 def retries() -> Topology:
     """A value is "attempt:what"; what has an x fails, and one with an X is good at the second attempt."""
     builder = StreamsBuilder()
-    records = builder.stream(["in", "retry"], TEXTS, name="records")
+    records = builder.stream(["retry", "in"], TEXTS, name="records")
     tried = records.map_values(_tried, returns=STRING, name="try")
     tried.filter("value LIKE 'ok%'", name="good").to("out")
     failed = tried.filter("value NOT LIKE 'ok%'", name="failed")
@@ -122,7 +122,7 @@ def circle() -> Topology:
     matched.to("matched")
     lost = matched.filter("length(value) < 6 AND value LIKE '%x%'", name="lost")
     lost.select_key("value", name="by-value").map_values("left(value, 1)", name="short").to("recovery")
-    recovered = builder.stream("recovery", TEXTS)
+    recovered = builder.stream("recovery", TEXTS).merge(builder.stream("returns", TEXTS))
     known = recovered.process(Recovers, [KeyValues("log", STRING, STRING)], name="recoverer")
     known.filter("length(value) < 4", name="few").to("feeder")
     orders, feeder = builder.stream("orders", TEXTS), builder.stream("feeder", TEXTS)
@@ -180,7 +180,9 @@ APPLICATIONS = {
     "validations": Application(
         validations, {"orders": ["created small", "created big"]}, ("orders", "validations", "shipped")
     ),
-    "circle": Application(circle, {"orders": ["x", "y", "xy"]}, ("fed", "matched", "recovery", "feeder")),
+    "circle": Application(
+        circle, {"orders": ["x", "y", "xy"], "returns": ["r", "x"]}, ("fed", "matched", "recovery", "feeder")
+    ),
 }
 
 
