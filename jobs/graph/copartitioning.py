@@ -7,7 +7,7 @@ known when it is landed, so ``partitions_of`` is asked then.
 from collections.abc import Mapping
 
 from ...state.errors import TopologyError
-from .graph import Graph
+from .graph import Graph, Node
 from .nodes import RepartitionNode
 
 
@@ -33,34 +33,36 @@ def partitions_of(graph: Graph, counts: Mapping[str, int]) -> dict[str, int]:
     found: dict[str, int] = {}
     for _ in range(len(graph.loops) + 1):  # what goes round a loop may come from every topic of it
         for node in graph.nodes.values():
-            topic = node.landed_topic
-            if node.is_source and topic is not None and topic in counts:
-                found[node.name] = counts[topic]
+            if node.is_source and node.topic_of_records in counts:  # a repartition table, too, if others write it
+                found[node.name] = counts[node.topic_of_records]
             elif isinstance(node, RepartitionNode):
                 above = (found.get(source, 1) for name in node.inputs for source in sources_of(graph, name))
                 found[node.name] = node.partitions or max([found.get(node.name, 1), *above])
         for loop in graph.loops.values():
             same = [name for name in found if graph.nodes[name].topic_of_records == loop.topic]
-            found |= dict.fromkeys(same, counts.get(loop.topic) or max(found[name] for name in same))
-    for group in _joined(graph.copartitioned):
-        _settle(graph, group, found)
-    return {graph.nodes[name].topic_of_records: number for name, number in found.items()}
+            found |= dict.fromkeys(same, max(found[name] for name in same))
+    groups = [frozenset().union(*(sources_of(graph, name) for name in group)) for group in graph.copartitioned]
+    for group in _joined(groups):
+        _settle(graph, group, found, counts)
+    # of a loop's topic the node that reads it counts
+    return {graph.nodes[name].topic_of_records: number for name, number in found.items() if name not in graph.loops}
 
 
-def _settle(graph: Graph, group: frozenset[str], found: dict[str, int]) -> None:
+def _settle(graph: Graph, group: frozenset[str], found: dict[str, int], counts: Mapping[str, int]) -> None:
     """Give the free repartition tables of a group the number of the others."""
     nodes = [node for name, node in graph.nodes.items() if name in group and name in found]
-    fixed = {node.name: found[node.name] for node in nodes if not _is_free(node)}
+    fixed = {node.name: found[node.name] for node in nodes if not _is_free(node, counts)}
     if len(set(fixed.values())) > 1:
-        got = ", ".join(f"{graph.nodes[name].topic_of_records} has {number}" for name, number in sorted(fixed.items()))
+        said = [f"{graph.nodes[name].topic_of_records} has {number}" for name, number in sorted(fixed.items())]
+        got = ", ".join(dict.fromkeys(said))
         next_step = "put repartition() before the join, or land topics of as many partitions"
         raise TopologyError("joined topics", "as many partitions on both sides", got, next_step)
     number = next(iter(fixed.values()), max((found[node.name] for node in nodes), default=1))
-    found.update({node.name: number for node in nodes if _is_free(node)})
+    found.update({node.name: number for node in nodes if _is_free(node, counts)})
 
 
-def _is_free(node: object) -> bool:
-    return isinstance(node, RepartitionNode) and node.partitions is None
+def _is_free(node: Node, counts: Mapping[str, int]) -> bool:
+    return isinstance(node, RepartitionNode) and node.partitions is None and node.topic not in counts
 
 
 def _joined(groups: list[frozenset[str]]) -> list[frozenset[str]]:

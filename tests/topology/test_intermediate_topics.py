@@ -22,7 +22,7 @@ from kstreams_replay.jobs.topology import (
     fold,
 )
 from kstreams_replay.orchestration.lineage import tables_of
-from kstreams_replay.state.errors import ConfigError
+from kstreams_replay.state.errors import ConfigError, TopologyError
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.planted import Landed, plant
 from tests.topology.streams import LONG, LONGS, STRING, refused, stream
@@ -220,6 +220,28 @@ def test_a_loop_is_named_with_its_path():
 def test_it_is_landed_where_others_write_it_and_nowhere_else():
     assert around().source_topics() == ["in"]
     assert around(others=True).source_topics() == ["in", "first"]
+
+
+def test_it_has_as_many_partitions_as_what_goes_round_and_as_landed_where_it_is():
+    assert around().partitions_of({"in": 4}) == {"in": 4, "first": 4, "second": 4}
+    assert around(others=True).partitions_of({"in": 4, "first": 2}) == {"in": 4, "first": 2, "second": 2}
+
+
+@pytest.mark.parametrize("others", [None, True])
+def test_a_topic_of_a_loop_has_the_partitions_of_what_it_is_joined_with(others):
+    builder = StreamsBuilder()
+    table = builder.table("t", LONGS)
+    back = builder.stream("back", Consumed(STRING, LONG, others=others)).join(table, "left + right")
+    back.filter("value < 5").to("back")
+    stream("in", builder).to("back")
+    topology = builder.build()
+
+    assert topology.partitions_of({"in": 2, "t": 3, **({"back": 3} if others else {})})["back"] == 3
+    if others:
+        with pytest.raises(
+            TopologyError, match="expected as many partitions on both sides, got back has 2, back has 2"
+        ):
+            topology.partitions_of({"in": 2, "t": 3, "back": 2})
 
 
 def test_what_others_write_is_piped_into_a_loop_and_chosen_by_what_was_said_of_them():
