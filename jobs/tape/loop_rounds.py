@@ -1,7 +1,7 @@
 """How often what one landed record caused went round a loop, and where that is too often to be meant.
 
-Rule: a row that is sent to the topic of a loop has gone round once more than the row whose processing sent it. Kafka
-would never end; here more than ROUNDS_MAX are an error.
+Rule: a row that is sent to the topic of a loop has gone one topic further than the row whose processing sent it. Kafka
+would never end; here more than ROUNDS_MAX for each topic of a loop are an error.
 """
 
 from collections.abc import Mapping
@@ -20,6 +20,7 @@ class LoopRounds:
 
     def __init__(self, paths: Mapping[str, str]) -> None:
         self._paths, self._rounds = paths, dict[int, int]()
+        """By row, how many topics of loops it has gone through."""
 
     def begin(self) -> None:
         """Another landed record."""
@@ -27,13 +28,13 @@ class LoopRounds:
 
     def add(self, topic: str, parents: np.ndarray, numbers: np.ndarray, rows: pa.Table) -> None:
         """``rows`` were sent to ``topic``; ``numbers``, ``parents``: of each and of the row whose processing sent it
-        (below 0: a landed one). Raises TaskFailed for one that has gone round more than ROUNDS_MAX times.
+        (below 0: a landed one). Raises TaskFailed for one that has gone round too often.
         """
         if not self._paths:
             return
         for row, (parent, number) in enumerate(zip(parents.tolist(), numbers.tolist(), strict=True)):
             self._rounds[number] = self._rounds.get(parent, 0) + (topic in self._paths)
-            if self._rounds[number] > ROUNDS_MAX:
+            if self._rounds[number] > ROUNDS_MAX * len(self._paths):
                 raise endless(topic, self._paths[topic], f"{ROUNDS_MAX} rounds", rows["key"][row].as_py())
 
 

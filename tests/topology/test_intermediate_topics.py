@@ -265,6 +265,20 @@ def test_landed_records_of_others_are_read_and_those_of_its_own_are_computed(tmp
     assert (report.books.read, report.books.left_out) == (2, 1)
 
 
+def test_a_topic_that_is_no_loop_may_have_other_writers_too():
+    builder = StreamsBuilder()
+    stream("in", builder).to("mid")
+    builder.stream("mid", Consumed(STRING, LONG, others="value > 10")).map_values("value * 10").to("out")
+    driver = TopologyTestDriver(builder.build())
+
+    driver.pipe_input("in", "a", 1, 5)
+    driver.pipe_input("mid", "b", 2, 6)
+    driver.pipe_input("mid", "c", 11, 7)
+
+    assert [one.value for one in driver.read_outputs("mid")] == [1]
+    assert [one.value for one in driver.read_outputs("out")] == [10, 110]
+
+
 @pytest.mark.parametrize(("others", "got"), [(False, "False"), (3, "3")])
 def test_who_is_said_to_be_the_others_is_a_condition(others, got):
     assert refused(lambda: around(others=others)) == (
