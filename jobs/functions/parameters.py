@@ -1,12 +1,21 @@
-"""How many parameters a callable of the user's takes, looked at when the topology is built.
+"""How a callable of the user's is called, decided when the topology is built.
 
-Rule: a callable is called with what one of its *forms* names, each a tuple of parameters such as ("key", "value"). It
-is of the first form that fits it; where Python does not know its parameters, as of some built-in functions, it is taken
-as it is.
+Rule: a callable is called with what one of its *forms* names, each a tuple of parameters such as ("key", "value"): the
+form of as many parameters as the callable *requires* by position. A parameter with a default keeps its default, as in
+``lambda value, limit=limit: value > limit``. A callable that requires none, or takes ``*rest``, is of the only form
+that it can be called with. What may be meant in several ways is refused, and so is what nobody runs: ``async def``, and
+a generator where a value is wanted.
+
+This is the only place where a signature is read to decide what a callable is given.
 """
 
+import functools
 import inspect
+import math
+import operator
+import types
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from ...state.errors import TopologyError
@@ -22,37 +31,98 @@ KEY_LEFT_RIGHT: Form = ("key", "left", "right")
 REDUCER: Form = ("aggregate", "value")
 AGGREGATOR: Form = ("key", "value", "aggregate")
 MERGER: Form = ("key", "one", "other")
+PARTITIONER: Form = ("topic", "key", "value", "partitions")
+
+_CONVERSIONS = (str, bytes, bytearray, int, float, complex, list, tuple, set, frozenset, dict)
+"""Classes that convert one value, and give an empty one of none; which of them have a signature depends on Python."""
+
+_GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
+"""Callable objects of one value, which have no signature before Python 3.13."""
 
 
-def form_of(function: Any, place: str, *forms: Form) -> Form:
-    """The first of ``forms`` that ``function`` can be called with. Raises TopologyError for what cannot be called, and
-    for a callable of other parameters.
+RETURN = "return the result; flat_map and flat_map_values take several"
+FORWARD = "call self.context.forward(record) for each result"
+"""What to write instead of a yield."""
+
+
+@dataclass(frozen=True)
+class _Positions:
+    """What a callable takes by position: at least ``required`` and at most ``most``. ``takes_rest``: ``*rest``, too;
+    ``by_keyword``: what it requires by keyword, which no call gives.
+    """
+
+    required: int
+    most: float
+    takes_rest: bool = False
+    by_keyword: tuple[str, ...] = ()
+
+    def may_be(self, form: Form) -> bool:
+        """Whether Python could call it with the form's parameters."""
+        return not self.by_keyword and self.required <= len(form) <= self.most
+
+
+def form_of(function: Any, place: str, *forms: Form, may_yield: bool = False) -> Form:
+    """The one of ``forms`` that ``function`` is called with. ``may_yield``: a generator function is one that gives any
+    number of values.
+
+    Raises TopologyError for what cannot be called, for a callable of other parameters or of several forms, for
+    ``async def``, and for a generator function where that gives nothing.
     """
     if not callable(function):
         raise TopologyError(place, f"a callable of {_said(forms)}", repr(function), "give a Python function")
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):
-        return forms[0]
-    for form in forms:
-        try:
-            signature.bind(*form)
-        except TypeError:
-            continue
-        return form
-    name = getattr(function, "__name__", type(function).__name__)
-    got = f"a lambda of {signature}" if name == "<lambda>" else f"{name}{signature}"
-    raise TopologyError(place, f"a callable of {_said(forms)}", got, "correct its parameters")
+    check_is_run(function, place, may_yield=may_yield)
+    takes = _positions(function)
+    if takes is None:
+        if len(forms) == 1:
+            return forms[0]
+        raise _refused(function, place, forms, f"{_called(function)}, whose parameters Python does not know", forms)
+    same = [form for form in forms if len(form) == takes.required and takes.may_be(form)]
+    if same:
+        return same[0]
+    possible = [form for form in forms if takes.may_be(form)]
+    if len(possible) == 1 and (takes.takes_rest or takes.required == 0):
+        return possible[0]
+    raise _refused(function, place, forms, f"{_written(function)}", possible)
 
 
-def of_key_and_value(function: Any, place: str, *, may_take_value: bool = False) -> Callable[[Any, Any], Any]:
-    """``function`` as one of (key, value). ``may_take_value``: it may be one of the value alone.
+def check_supplier(supplier: Any, place: str, *methods: str) -> None:
+    """Raises TopologyError for a supplier that takes parameters, and for a class of which one of ``methods``, those
+    that are called for a record, is ``async`` or yields.
+    """
+    form_of(supplier, place, NOTHING)
+    cls = supplier.func if isinstance(supplier, functools.partial) else supplier
+    for method in methods if isinstance(cls, type) else ():
+        if callable(body := getattr(cls, method, None)):
+            check_is_run(body, place, instead=FORWARD)
 
-    Raises TopologyError as ``form_of``.
+
+def check_is_run(function: Any, place: str, *, may_yield: bool = False, instead: str = RETURN) -> None:
+    """Raises TopologyError for ``async def``, which nobody awaits, and for a generator function unless it
+    ``may_yield``: its body would not run. ``instead``: what to write instead of a yield.
+    """
+    bodies = (function, type(function).__call__)
+    if any(inspect.iscoroutinefunction(body) or inspect.isasyncgenfunction(body) for body in bodies):
+        got, next_step = f"async def {_called(function)}", "nobody awaits it here: write def"
+        raise TopologyError(place, "a function that runs when it is called", got, next_step)
+    if not may_yield and any(inspect.isgeneratorfunction(body) for body in bodies):
+        got = f"{_called(function)}, which yields"
+        raise TopologyError(place, "a function that runs when it is called", got, f"nobody iterates it here: {instead}")
+
+
+def is_unrun(result: Any) -> bool:
+    """Whether ``result`` of a callable is a body that has not run: a generator or a coroutine."""
+    return isinstance(result, types.GeneratorType | types.CoroutineType | types.AsyncGeneratorType)
+
+
+def of_key_and_value(
+    function: Any, place: str, *, may_take_value: bool = False, may_yield: bool = False
+) -> Callable[[Any, Any], Any]:
+    """``function`` as one of (key, value). ``may_take_value``: it may be one of the value alone; ``may_yield``: as of
+    ``form_of``, whose errors it raises.
     """
     forms = (KEY_VALUE, VALUE) if may_take_value else (KEY_VALUE,)
-    found: Callable[[Any, Any], Any] = function
-    return _of_value(function) if form_of(function, place, *forms) is VALUE else found
+    called: Callable[[Any, Any], Any] = function
+    return _of_value(function) if form_of(function, place, *forms, may_yield=may_yield) is VALUE else called
 
 
 def _of_value(function: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
@@ -63,6 +133,87 @@ def _of_value(function: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
 
     called.__name__ = called.__qualname__ = getattr(function, "__name__", type(function).__name__)
     return called
+
+
+def _positions(function: Any) -> _Positions | None:
+    """None where Python does not know them, as of some functions written in C."""
+    if isinstance(function, functools.partial):
+        if (inner := _positions_by_kind(function.func)) is not None:
+            given = len(function.args)
+            return _Positions(max(inner.required - given, 0), inner.most - given)
+    elif (known := _positions_by_kind(function)) is not None:
+        return known
+    try:
+        signature = _own_signature(function)
+    except (TypeError, ValueError):
+        return None
+    required, most, by_keyword = 0, 0.0, []
+    for each in signature.parameters.values():
+        if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD):
+            most += 1
+            required += each.default is each.empty
+        elif each.kind is each.KEYWORD_ONLY and each.default is each.empty:
+            by_keyword.append(each.name)
+    takes_rest = any(each.kind is each.VAR_POSITIONAL for each in signature.parameters.values())
+    return _Positions(required, math.inf if takes_rest else most, takes_rest, tuple(by_keyword))
+
+
+def _positions_by_kind(function: Any) -> _Positions | None:
+    """Of the kinds of callables that have no signature in some versions of Python."""
+    if isinstance(function, _GETTERS):
+        return _Positions(1, 1)
+    if function in (bool, *_CONVERSIONS) or (isinstance(function, type) and _converts(function)):
+        return _Positions(0, 1)
+    return None
+
+
+def _converts(cls: type) -> bool:
+    """Whether ``cls`` is one of a conversion's, with its parameters."""
+    of_own = (cls.__new__, cls.__init__)
+    return any(issubclass(cls, one) and of_own == (one.__new__, one.__init__) for one in _CONVERSIONS)
+
+
+def _own_signature(function: Any) -> inspect.Signature:
+    """How ``function`` itself is called. Of a decorator's ``def wrapper(*args)`` the signature of what it wraps."""
+    own = inspect.signature(function, follow_wrapped=False)
+    passes_on = any(each.kind is each.VAR_POSITIONAL for each in own.parameters.values())
+    return inspect.signature(function) if passes_on else own
+
+
+def _refused(function: Any, place: str, forms: tuple[Form, ...], got: str, possible: Any) -> TopologyError:
+    """``possible``: the forms with which Python could call it."""
+    next_step = "correct its parameters"
+    if possible:
+        next_step = f"write {' or '.join(_reading(function, form) for form in possible)}"
+    if len(forms) == 1 and possible:
+        next_step = f"a parameter with a default keeps it: {next_step}, with what you mean"
+    return TopologyError(place, f"a callable of {_said(forms)}", got, next_step)
+
+
+def _reading(function: Any, form: Form) -> str:
+    is_code = isinstance(function, type | types.FunctionType | types.BuiltinFunctionType | types.MethodDescriptorType)
+    is_bound = not isinstance(getattr(function, "__self__", None), type(None) | type | types.ModuleType)
+    name = _called(function)
+    name = name if is_code and not is_bound and name.replace(".", "").isidentifier() else "f"
+    arguments = ", ".join(form)
+    return f"lambda {arguments}: {name}({arguments})" if form else f"lambda: {name}()"
+
+
+def _called(function: Any) -> str:
+    """What a user calls it: "str.split", "Adder" of an object, "f" of a lambda."""
+    if isinstance(function, functools.partial):
+        return f"partial({_called(function.func)}, …)"
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    return "a lambda" if name.endswith("<lambda>") else name.rpartition("<locals>.")[2]
+
+
+def _written(function: Any) -> str:
+    try:
+        signature = str(_own_signature(function))
+    except (TypeError, ValueError):
+        signature = ""
+    name = _called(function)
+    return f"{name} of {signature}" if name == "a lambda" else f"{name}{signature}"
 
 
 def _said(forms: tuple[Form, ...]) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...state.errors import TopologyError
-from ..functions.parameters import form_of
+from ..functions.parameters import PARTITIONER, form_of
 from .graph import Graph, Node
 from .nodes import PartitionedNode, Partitioner, RepartitionNode
 
@@ -71,7 +71,7 @@ def check_partitions(place: str, partitioner: Any, partitions: Any) -> None:
     if partitions is not None and (type(partitions) is not int or partitions < 1):
         raise TopologyError(place, "1 partition or more", repr(partitions), "correct the number")
     if partitioner is not None:
-        form_of(partitioner, place, ("topic", "key", "value", "partitions"))
+        form_of(partitioner, place, PARTITIONER)
 
 
 def partition_by(graph: Graph, table: Node, partitioner: Partitioner | None) -> Node:

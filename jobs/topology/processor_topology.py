@@ -11,7 +11,7 @@ from typing import Any
 from ...state.errors import TopologyError
 from ...state.serdes import Serde
 from ..functions.expressions import Shape
-from ..functions.parameters import NOTHING, form_of
+from ..functions.parameters import check_supplier
 from ..functions.processor_api import KeyValues
 from ..functions.timestamp_extractors import bind_extractor
 from ..graph.graph import Graph, Node
@@ -89,7 +89,7 @@ def add_processor(
 ) -> None:
     """TopologyError for a name that is taken, parents that are not there, and parents of different types."""
     _check_new(graph, name)
-    form_of(supplier, name, NOTHING)
+    check_supplier(supplier, name, "init", "process")
     for option, serde in (("returns_key", returns_key), ("returns", returns)):
         if serde is not None and not isinstance(serde, Serde):
             raise TopologyError(name, f"{option}= to be a serde", repr(serde), "use for example Serde.string()")

@@ -1,5 +1,9 @@
 """Parameters of callables: which forms each call takes, and what it says of others."""
 
+import functools
+import json
+import operator
+
 import pytest
 
 from kstreams_replay.jobs.code_changes.step_text import describe_step
@@ -45,15 +49,24 @@ class Adder:
         (two, KEY_VALUE),
         (len, VALUE),
         (str.upper, VALUE),
-        (lambda *all_of_it: None, KEY_VALUE),
-        (lambda value, digits=2: value, KEY_VALUE),
+        (lambda value, digits=2: value, VALUE),
+        (lambda value, *rest: value, VALUE),
+        (lambda value=1: value, VALUE),
         (lambda value, *, digits=2: value, VALUE),
+        (lambda key, value, digits=2: value, KEY_VALUE),
         (Adder(), KEY_VALUE),
         (Adder().of_value, VALUE),
-        (dict, KEY_VALUE),
+        *((conversion, VALUE) for conversion in (str, int, float, bool, bytes, list, tuple, set, dict, frozenset)),
+        *((method, VALUE) for method in (str.strip, str.split, round, json.loads, "of".__add__, operator.neg)),
+        (operator.itemgetter("a"), VALUE),
+        (functools.partial(int, base=16), VALUE),
+        (functools.partial(two, 1), VALUE),
+        (operator.add, KEY_VALUE),
+        (type("Text", (str,), {}), VALUE),
+        (type("Pair", (str,), {"__new__": lambda cls, key, value: value}), KEY_VALUE),
     ],
 )
-def test_a_callable_is_of_the_first_form_that_fits_it(function, form):
+def test_a_callable_is_of_the_form_of_the_parameters_that_it_requires(function, form):
     assert form_of(function, "here", KEY_VALUE, VALUE) == form
 
 
@@ -173,3 +186,113 @@ def test_the_callable_is_told_by_its_name_and_parameters():
 def test_what_cannot_be_called_is_refused():
     with pytest.raises(TopologyError, match="expected a callable of no parameters, got 'x'; give a Python function"):
         stream().process("x")
+
+
+# --- what may be meant in several ways ---------------------------------------------------------------------------
+
+BOTH = "write lambda value: {0}(value) or lambda key, value: {0}(key, value)"
+
+
+def wrapper(*arguments, **options):
+    return two(*arguments, **options)
+
+
+@pytest.mark.parametrize(
+    ("function", "got", "name"),
+    [
+        (lambda *given: given, "a lambda of (*given)", "f"),
+        (lambda one=1, other=2: one, "a lambda of (one=1, other=2)", "f"),
+        (wrapper, "wrapper(*arguments, **options)", "wrapper"),
+        (max, "max, whose parameters Python does not know", "max"),
+        (str.startswith, "str.startswith, whose parameters Python does not know", "str.startswith"),
+        (print, "print(*args, sep=' ', end='\\n', file=None, flush=False)", "print"),
+    ],
+)
+def test_a_callable_that_may_be_meant_in_two_ways_is_refused_with_both(function, got, name):
+    with pytest.raises(TopologyError) as error:
+        form_of(function, "here", VALUE, KEY_VALUE)
+
+    assert (error.value.got, error.value.next_step) == (got, BOTH.format(name))
+
+
+def test_a_decorated_function_is_called_as_its_decorator_is():
+    fixed = functools.wraps(two)(lambda value: two("a", value))
+    passing_on = functools.wraps(two)(lambda *given: two(*given))
+
+    assert form_of(fixed, "here", KEY_VALUE, VALUE) == VALUE
+    assert form_of(passing_on, "here", KEY_VALUE, VALUE) == KEY_VALUE
+
+
+def test_a_parameter_with_a_default_is_not_filled_where_there_is_one_form_only():
+    said = refused(lambda: stream().filter(lambda value, wanted="a": value == wanted))
+
+    assert "expected a callable of (key, value), got a lambda of (value, wanted='a')" in said
+    assert "a parameter with a default keeps it: write lambda key, value: f(key, value)" in said
+
+
+@pytest.mark.parametrize("function", [print, max, wrapper, lambda key, *rest: True, lambda key=1, value=2: True])
+def test_where_there_is_one_form_only_that_it_can_be_called_with_it_is_called_so(function):
+    assert form_of(function, "here", KEY_VALUE) == KEY_VALUE
+
+
+# --- what nobody runs --------------------------------------------------------------------------------------------
+
+
+class Waiting:
+    async def process(self, record): ...
+
+    async def __call__(self, key, value): ...
+
+
+class Yielding:
+    def init(self, context): ...
+
+    def process(self, record):
+        yield record
+
+
+async def waited_for(key, value): ...
+
+
+def yielding(key, value):
+    yield value
+
+
+@pytest.mark.parametrize("function", [waited_for, functools.partial(waited_for), Waiting(), Waiting().__call__])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda function: stream().map_values(function, returns=LONG),
+        lambda function: stream().peek(function),
+        lambda function: stream().flat_map_values(function, returns=LONG),
+        lambda function: stream().group_by_key().reduce(function),
+    ],
+)
+def test_async_def_is_refused_when_the_topology_is_built(function, call):
+    assert "nobody awaits it here: write def" in refused(lambda: call(function))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: stream().map_values(yielding, returns=LONG),
+        lambda: stream().peek(yielding),
+        lambda: stream().filter(yielding),
+        lambda: stream().map(yielding, returns_key=LONG, returns=LONG),
+    ],
+)
+def test_a_generator_is_refused_where_nobody_iterates_it(call):
+    assert "got yielding, which yields; nobody iterates it here: return the result" in refused(call)
+
+
+def test_a_generator_may_give_the_values_of_a_flat_map():
+    stream().flat_map_values(yielding, returns=LONG)
+    stream().flat_map(yielding, returns_key=LONG, returns=LONG)
+
+
+@pytest.mark.parametrize("supplier", [Waiting, Yielding, functools.partial(Yielding)])
+def test_a_class_of_processors_that_wait_or_yield_is_refused_when_the_topology_is_built(supplier):
+    said = refused(lambda: stream().process(supplier))
+
+    assert ".process" in said
+    assert "write def" in said or "call self.context.forward(record) for each result" in said

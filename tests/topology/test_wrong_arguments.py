@@ -194,10 +194,10 @@ def test_a_supplier_gives_a_processor():
     "call",
     [
         lambda: stream().merge(stream("b"), name="here"),
-        lambda: stream().join(stream("b"), max, NO_GRACE, returns=LONG, name="here"),
-        lambda: stream().join(table(), max, returns=LONG, name="here"),
-        lambda: table().join(table("u"), max, returns=LONG, name="here"),
-        lambda: table().join(table("u"), max, returns=LONG, foreign_key="record_key", name="here"),
+        lambda: stream().join(stream("b"), lambda one, other: one, NO_GRACE, returns=LONG, name="here"),
+        lambda: stream().join(table(), lambda one, other: one, returns=LONG, name="here"),
+        lambda: table().join(table("u"), lambda one, other: one, returns=LONG, name="here"),
+        lambda: table().join(table("u"), lambda one, other: one, returns=LONG, foreign_key="record_key", name="here"),
     ],
     ids=["merge", "streams", "stream and table", "tables", "foreign key"],
 )

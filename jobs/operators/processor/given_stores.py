@@ -10,7 +10,7 @@ from typing import Any
 
 from ....state.errors import TopologyError
 from ...functions.expressions import Shape
-from ...functions.parameters import NOTHING, form_of
+from ...functions.parameters import check_supplier
 from ...functions.processor_api import KeyValues
 from ...functions.state_stores import TIMESTAMPED, store_instead_of
 from ...graph.graph import Graph, Node
@@ -82,7 +82,7 @@ def add_global_store(
     if not isinstance(store, KeyValues) or store.settings.get("kind", TIMESTAMPED) != TIMESTAMPED:
         next_step = "use KeyValues(name, key serde, value serde) or Stores.timestamped_key_value_store_builder"
         raise TopologyError(place, "a key-value store, plain or timestamped", repr(store), next_step)
-    form_of(supplier, name, NOTHING)
+    check_supplier(supplier, name, "init", "process")
     owner = _owner(graph, store.name)
     if owner is not None or store.name in graph.state_stores:
         by = "add_state_store()" if owner is None else owner.name

@@ -20,6 +20,7 @@ from ....state.records.drop_reasons import DropReason
 from ....state.records.keys import Keys
 from ....state.runs.stored_rows import StoredRows, in_memory
 from ....state.times import NO_TIMESTAMP_MS, Duration, duration_ms
+from ...functions.parameters import form_of
 from ...functions.processor_api import (
     NOT_GIVEN,
     Cancellable,
@@ -351,6 +352,7 @@ class _Context(ProcessingContext):
             raise self._refusal("an interval of 1 ms or more", f"{interval_ms} ms", "correct the interval")
         if start_ms is not None and start_ms < 0:
             raise self._refusal("a start of 0 ms or more", f"{start_ms} ms", "correct the start")
+        form_of(callback, self._operator.node.name, ("timestamp_ms",))
         if is_tick:
             return self._operator.ticks.add(interval_ms, callback, start_ms, self._operator.ticks.now_ms)
         return self._operator.schedules.add(interval_ms, callback, start_ms, self._operator.stream_time_ms)

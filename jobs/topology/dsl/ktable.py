@@ -12,7 +12,7 @@ from ....state.serdes import Serde
 from ...functions.call_arguments import checked_class
 from ...functions.call_names import Hinting
 from ...functions.expressions import Expressible, Shape
-from ...functions.parameters import NOTHING, form_of
+from ...functions.parameters import check_supplier
 from ...graph.graph import Graph, Node
 from ...graph.nodes import ToStreamNode
 from ...graph.table_traits import add_table, send_old
@@ -167,7 +167,7 @@ class KTable(Hinting):
             ann: 4 at 5000 at 5000
         """
         name = self.graph.name(name, "KTABLE-TRANSFORMVALUES-")
-        form_of(supplier, name, NOTHING)
+        check_supplier(supplier, name, "init", "transform")
         check_serdes(name, returns=returns)
         shape = Shape(self.shape.key, returns or self.shape.value, self.shape.window)
         node = TransformValuesNode(name=name, inputs=(self.node.name,), shape=shape, is_table=True, supplier=supplier)

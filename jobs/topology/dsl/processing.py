@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from ....state.errors import TopologyError
 from ....state.serdes import Serde
 from ...functions.expressions import Shape
-from ...functions.parameters import NOTHING, form_of, of_key_and_value
+from ...functions.parameters import check_supplier, of_key_and_value
 from ...functions.printed import Printed
 from ...functions.processor_api import KeyValues
 from ...operators.processor.given_stores import given_stores
@@ -48,10 +48,14 @@ def flat_map(
 
 
 def flat_mapped(
-    this: "KStream", function: Callable[[Any, Any], Any], returns_key: Serde | None, returns: Serde | None, name: str
+    this: "KStream",
+    function: Callable[[Any, Any], Any],
+    returns_key: Serde | None,
+    returns: Serde | None,
+    name: str,
 ) -> "KStream":
     """A flat map of new keys: ``function`` of (key, value) gives any number of pairs; both serdes must be given."""
-    of_key_and_value(function, name)
+    of_key_and_value(function, name, may_yield=True)
     shape = Shape(*both_serdes(name, returns_key, returns))
     node = FlatMapNode(name=name, inputs=(this.node.name,), shape=shape, function=function, keeps_key=False)
     return followed(this, node, is_rekeyed=True)
@@ -78,7 +82,7 @@ def flat_map_values(
     """
     name = this.graph.name(name, "KSTREAM-FLATMAPVALUES-")
     on_error_of(this.graph, name, this.node, on_error)
-    called = of_key_and_value(function, name, may_take_value=True)
+    called = of_key_and_value(function, name, may_take_value=True, may_yield=True)
     if returns is None:
         raise TopologyError(name, "returns= beside a Python callable", "none", "give the serde of the result")
     check_serdes(name, returns=returns)
@@ -210,7 +214,7 @@ def process_values(
 
 def _processor(this: "KStream", supplier: Callable[[], Any], stores: Any, name: str) -> dict[str, Any]:
     """What nodes of processors have in common."""
-    form_of(supplier, name, NOTHING)
+    check_supplier(supplier, name, "init", "process")
     given = given_stores(this.graph, stores, this.shape, name)
     return {"name": name, "inputs": (this.node.name,), "supplier": supplier, "store": f"{name}-stores", **vars(given)}
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ....state.errors import ConfigError, TopologyError
 from ....state.serdes import Serde
 from ...functions.expressions import Call, Expressible, Expression, Shape
-from ...functions.parameters import form_of
+from ...functions.parameters import PARTITIONER, form_of
 from ...functions.value_joiners import Joiner, JoinerStep, bind_joiner, pair_of
 from ...graph.copartitioning import copartition
 from ...graph.foreign_key_messages import response_shape, subscription_shape
@@ -221,7 +221,7 @@ def _routes(partitioners: Mapping[str, Any], place: str, *, is_by_foreign_key: b
             next_step = "leave it out: tables are joined by key in the partitions in which they are"
             raise TopologyError(place, f"{option}= beside a foreign_key", "one without", next_step)
         if partitioner is not None:
-            form_of(partitioner, f"{place} {option}", ("topic", "key", "value", "partitions"))
+            form_of(partitioner, f"{place} {option}", PARTITIONER)
         found.append(None if partitioner is None else OfKeyAlone(partitioner))
     return _Routes(*found)
 
