@@ -134,6 +134,16 @@ class TaskFailed(ReplayError):
     record: Any = None
     """That record in a test driver (PipedRecord of jobs/testing/driver_records.py)."""
 
+    @classmethod
+    def by(cls, error: Exception, place: str, expected: str, given: str, next_step: str) -> "TaskFailed":
+        """A user's function failed with ``error``. ``given``: what it was called with, as in "on key 'a'". An error of
+        this project keeps its own sentence: it names the call that was wrong.
+        """
+        if isinstance(error, ConfigError):
+            where = error.place if place in error.place else f"{place}, {error.place}"
+            return cls(where, error.expected, f"{error.got}, {given}", error.next_step)
+        return cls(place, expected, f"{type(error).__name__}: {error} {given}", next_step)
+
 
 class BufferFull(TaskFailed):
     """A strict suppress buffer went over its limit (KIP-328, shutDownWhenFull)."""

@@ -25,6 +25,7 @@ from ...state.serdes import Serde, computed_type
 from ...state.serdes.handed_over import own_copy
 from ...state.serdes.windowed_codec import Windowed as Windowed
 from ...state.tables.warehouse import WINDOW
+from .null_comparisons import compares_with_null
 from .row_independence import looks_beyond_the_record
 from .sql_text import DEPTH_MAX, balanced, depth, readings
 
@@ -174,7 +175,7 @@ def bind(expressible: Expressible, shape: Columns, place: str) -> Expression:
     """Check ``expressible`` against ``shape``; ``place`` is named in errors.
 
     Raises TopologyError for text that is no SQL expression, an unknown column, types that do not fit or that no serde
-    has, several columns, and a result that depends on other records.
+    has, several columns, a result that depends on other records, and a comparison with NULL.
     """
     if isinstance(expressible, str) and isinstance(shape, Shape) and shape.is_hashable:
         return _bound_text(expressible, shape, place)
@@ -191,10 +192,18 @@ def _bound(expressible: Expressible, shape: Columns, place: str) -> Expression:
     if looks_beyond_the_record(expression, _columns(expressible, shape)):
         got = f"{expressible!s}, which looks at other records too"
         raise TopologyError(place, "one value for each record, from that record alone", got, "use an aggregation")
+    _check_null(expression, expressible, place)
     column = answer.to_series()
     declared = _declared(expression, shape.columns())
     serde = _serde_of(column, expressible, place) if declared is None else Serde.of_type(declared)
     return Expression(expression, shape, serde, column.name, place)
+
+
+def _check_null(expression: pl.Expr, expressible: Expressible, place: str) -> None:
+    if compares_with_null(expression):
+        got = f"{expressible!s}, which compares with NULL and so is NULL for every record"
+        words = "IS NULL or IS NOT NULL" if isinstance(expressible, str) else ".is_null() or .is_not_null()"
+        raise TopologyError(place, "a comparison that tells records apart", got, f"write {words}")
 
 
 _bound_text = functools.lru_cache(4096)(_bound)
@@ -290,8 +299,10 @@ class Call:
                 result = self.function(key, value)
                 results[row] = own_copy(result) if can_change else result
             except Exception as error:
-                got = f"{type(error).__name__}: {error} on key {key!r}, value {value!r}"
-                raise TaskFailed(self.place, "a result of the callable", got, "correct the callable") from error
+                given = f"on key {key!r}, value {value!r}"
+                raise TaskFailed.by(
+                    error, self.place, "a result of the callable", given, "correct the callable"
+                ) from error
         return self._typed(results, batch)
 
     def _typed(self, results: list[Any], batch: Batch) -> pa.Array:

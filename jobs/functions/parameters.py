@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...state.errors import TopologyError
+from .callable_bodies import FORWARD, check_body, check_returns, name_of
 
 Form = tuple[str, ...]
 
@@ -40,11 +41,6 @@ _GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 """Callable objects of one value, which have no signature before Python 3.13."""
 
 
-RETURN = "return the result; flat_map and flat_map_values take several"
-FORWARD = "call self.context.forward(record) for each result"
-"""What to write instead of a yield."""
-
-
 @dataclass(frozen=True)
 class _Positions:
     """What a callable takes by position: at least ``required`` and at most ``most``. ``takes_rest``: ``*rest``, too;
@@ -61,21 +57,23 @@ class _Positions:
         return not self.by_keyword and self.required <= len(form) <= self.most
 
 
-def form_of(function: Any, place: str, *forms: Form, may_yield: bool = False) -> Form:
+def form_of(function: Any, place: str, *forms: Form, may_yield: bool = False, gives: bool = True) -> Form:
     """The one of ``forms`` that ``function`` is called with. ``may_yield``: a generator function is one that gives any
-    number of values.
+    number of values; ``gives``: its result is used.
 
     Raises TopologyError for what cannot be called, for a callable of other parameters or of several forms, for
-    ``async def``, and for a generator function where that gives nothing.
+    ``async def``, for a generator function where that gives nothing, and for one without a result that ``gives`` one.
     """
     if not callable(function):
         raise TopologyError(place, f"a callable of {_said(forms)}", repr(function), "give a Python function")
-    check_is_run(function, place, may_yield=may_yield)
+    check_body(function, place, may_yield=may_yield)
+    if gives:
+        check_returns(function, place)
     takes = _positions(function)
     if takes is None:
         if len(forms) == 1:
             return forms[0]
-        raise _refused(function, place, forms, f"{_called(function)}, whose parameters Python does not know", forms)
+        raise _refused(function, place, forms, f"{name_of(function)}, whose parameters Python does not know", forms)
     same = [form for form in forms if len(form) == takes.required and takes.may_be(form)]
     if same:
         return same[0]
@@ -93,36 +91,20 @@ def check_supplier(supplier: Any, place: str, *methods: str) -> None:
     cls = supplier.func if isinstance(supplier, functools.partial) else supplier
     for method in methods if isinstance(cls, type) else ():
         if callable(body := getattr(cls, method, None)):
-            check_is_run(body, place, instead=FORWARD)
-
-
-def check_is_run(function: Any, place: str, *, may_yield: bool = False, instead: str = RETURN) -> None:
-    """Raises TopologyError for ``async def``, which nobody awaits, and for a generator function unless it
-    ``may_yield``: its body would not run. ``instead``: what to write instead of a yield.
-    """
-    bodies = (function, type(function).__call__)
-    if any(inspect.iscoroutinefunction(body) or inspect.isasyncgenfunction(body) for body in bodies):
-        got, next_step = f"async def {_called(function)}", "nobody awaits it here: write def"
-        raise TopologyError(place, "a function that runs when it is called", got, next_step)
-    if not may_yield and any(inspect.isgeneratorfunction(body) for body in bodies):
-        got = f"{_called(function)}, which yields"
-        raise TopologyError(place, "a function that runs when it is called", got, f"nobody iterates it here: {instead}")
-
-
-def is_unrun(result: Any) -> bool:
-    """Whether ``result`` of a callable is a body that has not run: a generator or a coroutine."""
-    return isinstance(result, types.GeneratorType | types.CoroutineType | types.AsyncGeneratorType)
+            check_body(body, place, instead=FORWARD)
 
 
 def of_key_and_value(
-    function: Any, place: str, *, may_take_value: bool = False, may_yield: bool = False
+    function: Any, place: str, *, may_take_value: bool = False, may_yield: bool = False, gives: bool = True
 ) -> Callable[[Any, Any], Any]:
-    """``function`` as one of (key, value). ``may_take_value``: it may be one of the value alone; ``may_yield``: as of
-    ``form_of``, whose errors it raises.
+    """``function`` as one of (key, value). ``may_take_value``: it may be one of the value alone; ``may_yield`` and
+    ``gives``: as of ``form_of``, whose errors it raises.
     """
     forms = (KEY_VALUE, VALUE) if may_take_value else (KEY_VALUE,)
     called: Callable[[Any, Any], Any] = function
-    return _of_value(function) if form_of(function, place, *forms, may_yield=may_yield) is VALUE else called
+    return (
+        _of_value(function) if form_of(function, place, *forms, may_yield=may_yield, gives=gives) is VALUE else called
+    )
 
 
 def _of_value(function: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
@@ -193,18 +175,10 @@ def _refused(function: Any, place: str, forms: tuple[Form, ...], got: str, possi
 def _reading(function: Any, form: Form) -> str:
     is_code = isinstance(function, type | types.FunctionType | types.BuiltinFunctionType | types.MethodDescriptorType)
     is_bound = not isinstance(getattr(function, "__self__", None), type(None) | type | types.ModuleType)
-    name = _called(function)
+    name = name_of(function)
     name = name if is_code and not is_bound and name.replace(".", "").isidentifier() else "f"
     arguments = ", ".join(form)
     return f"lambda {arguments}: {name}({arguments})" if form else f"lambda: {name}()"
-
-
-def _called(function: Any) -> str:
-    """What a user calls it: "str.split", "Adder" of an object, "f" of a lambda."""
-    if isinstance(function, functools.partial):
-        return f"partial({_called(function.func)}, …)"
-    name = getattr(function, "__qualname__", type(function).__qualname__)
-    return "a lambda" if name.endswith("<lambda>") else name.rpartition("<locals>.")[2]
 
 
 def _written(function: Any) -> str:
@@ -212,7 +186,7 @@ def _written(function: Any) -> str:
         signature = str(_own_signature(function))
     except (TypeError, ValueError):
         signature = ""
-    name = _called(function)
+    name = name_of(function)
     return f"{name} of {signature}" if name == "a lambda" else f"{name}{signature}"
 
 

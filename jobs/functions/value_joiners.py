@@ -101,8 +101,8 @@ class CallJoiner(Joiner):
                 result = self.function(*each)
                 results.append(own_copy(result) if can_change else result)
             except Exception as error:
-                got = f"{type(error).__name__}: {error} on {' and '.join(map(repr, each))}"
-                raise TaskFailed(self.place, "a result of the joiner", got, "correct the joiner") from error
+                given = f"on {' and '.join(map(repr, each))}"
+                raise TaskFailed.by(error, self.place, "a result of the joiner", given, "correct the joiner") from error
         try:
             return self.result.from_python(results)
         except ConfigError as error:

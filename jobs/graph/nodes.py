@@ -248,8 +248,10 @@ class PartitionedNode(RepartitionNode):
         try:
             found = self.partitioner(self.topic, key, value, partitions)
         except Exception as error:
-            got = f"{type(error).__name__}: {error} on key {key!r}"
-            raise TaskFailed(self.name, "a partitioner that does not fail", got, "correct the partitioner") from error
+            given = f"on key {key!r}"
+            raise TaskFailed.by(
+                error, self.name, "a partitioner that does not fail", given, "correct the partitioner"
+            ) from error
         if found is None:
             return None
         several: Collection[Any] = (found,)

@@ -18,6 +18,7 @@ from ...state.records.batches import Batch, Chunk, Values
 from ...state.records.keys import NULL_CODE, Keys
 from ...state.serdes import Serde
 from ...state.serdes.handed_over import own_copy
+from ..functions.callable_bodies import check_ran, several
 from ..functions.expressions import Call, Expression, Struct, python_keys
 from .base.failed_records import FailedRecords
 from .base.forward_order import joined_batch, merge_in_forward_order
@@ -117,7 +118,7 @@ class FlatMapValues(Operator):
         self.node = node
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
-        rows, values = _flattened(self.node.function, self.context, batch, self.node.shape.value)
+        rows, values = _flattened(self.node.function, self.context, batch, "[value]", self.node.shape.value)
         chunk.left_out[batch.cause] = True
         return batch.take(rows).with_value(_typed(self.node.shape.value, values, self.context))
 
@@ -131,10 +132,10 @@ class FlatMap(Operator):
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         serdes = self.node.shape.key, self.node.shape.value
-        rows, pairs = _flattened(self.node.function, self.context, batch, *serdes)
+        rows, pairs = _flattened(self.node.function, self.context, batch, "[(key, value)]", *serdes)
         for pair in pairs:
             if not isinstance(pair, tuple | list) or len(pair) != 2:
-                raise TaskFailed(self.context.node, "pairs of key and value", repr(pair), "correct the callable")
+                raise TaskFailed(self.context.node, "pairs of key and value", repr(pair), "return [(key, value)]")
         keys = _typed(self.node.shape.key, [key for key, _ in pairs], self.context)
         values = _typed(self.node.shape.value, [value for _, value in pairs], self.context)
         chunk.left_out[batch.cause] = True
@@ -157,17 +158,21 @@ class Peek(Operator):
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         if chunk.handling is None:
-            _called(self.node.function, self.context, batch)
+            self._call(batch)
             return batch
         failed, goes_on = FailedRecords(self.context, batch, chunk), np.ones(len(batch), np.bool_)
         for row in range(len(batch)):  # one by one, since nobody is to see a record twice
             try:
-                _called(self.node.function, self.context, batch.take(np.array([row])))
+                self._call(batch.take(np.array([row])))
             except TaskFailed as error:
                 failed.add(row, error)
                 goes_on[row] = False
         failed.book()
         return batch.where(goes_on)
+
+    def _call(self, batch: Batch) -> None:
+        for result in _called(self.node.function, self.context, batch):
+            check_ran(result, self.context.node)
 
 
 class Merge(MultiOperator):
@@ -272,19 +277,24 @@ def _called(function: Callable[[Any, Any], Any], context: OperatorContext, batch
         try:
             results.append(function(key, value))
         except Exception as error:
-            got = f"{type(error).__name__}: {error} on key {key!r}, value {value!r}"
-            raise TaskFailed(context.node, "a result of the callable", got, "correct the callable") from error
+            given = f"on key {key!r}, value {value!r}"
+            raise TaskFailed.by(
+                error, context.node, "a result of the callable", given, "correct the callable"
+            ) from error
     return results
 
 
 def _flattened(
-    function: Callable[[Any, Any], Iterable[Any]], context: OperatorContext, batch: Batch, *serdes: Serde
+    function: Callable[[Any, Any], Iterable[Any]], context: OperatorContext, batch: Batch, example: str, *serdes: Serde
 ) -> tuple[np.ndarray, list[Any]]:
     """Everything that ``function`` gives, and the row that it is of. Each counts as it is when the iterable gives it,
-    as Kafka forwards it before it asks for the next. ``serdes``: of a value, or of both parts of a pair.
+    as Kafka forwards it before it asks for the next. ``example``: of what it is to return; ``serdes``: of a value, or
+    of both parts of a pair.
     """
     take = own_copy if any(serde.codec.can_change for serde in serdes) else _same if len(serdes) == 1 else _pair
-    results = _called(lambda key, value: [take(one) for one in function(key, value)], context, batch)
+    results = _called(
+        lambda key, value: [take(one) for one in several(function(key, value), context.node, example)], context, batch
+    )
     rows = np.repeat(np.arange(len(batch)), [len(found) for found in results])
     return rows, [one for found in results for one in found]
 

@@ -338,7 +338,7 @@ def test_flat_map_values_keeps_the_key_and_the_window():
             lambda key, value: [(key, 1 // value)],
             "ZeroDivisionError: integer division or modulo by zero on key 'a', value 0",
         ),
-        (lambda key, value: value, "TypeError: 'int' object is not iterable on key 'a', value 0"),
+        (lambda key, value: value, "0 \\(int\\), on key 'a', value 0"),
         (lambda key, value: [key], "'a'"),
         (lambda key, value: [(key, key)], "'a' \\(str\\)"),
     ],
@@ -349,7 +349,7 @@ def test_a_flat_map_that_fails_is_named(function, got):
         "key | value | time_ms\n a | 0 | 2",
     )
 
-    with pytest.raises(TaskFailed, match=f"flat: .*, got {got}, of the record in-0, offset .*; correct the callable"):
+    with pytest.raises(TaskFailed, match=f"flat: .*, got {got}, of the record in-0, offset .*; (correct|return)"):
         played.driver.run()
 
 

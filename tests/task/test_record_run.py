@@ -58,18 +58,19 @@ def put(value: Any) -> Callable[[], Processor]:
         (
             lambda b: b.global_table("t", LONGS, materialized=Materialized.as_("s")),
             ValueAndTimestamp(1, 1),
-            "expected the store of a global table to be read, got a put; write to the topic of the global table",
+            "store of a global table to be read, got a put, on key 'a'; write to the topic of the global table",
         ),
         (
             lambda b: stream("t", b).group_by_key().aggregate(fold.mean("value"), Materialized.as_("s")),
             ValueAndTimestamp(1.0, 1),
             "expected a put into an aggregate whose folds show all that they keep, got one into that of the fold, "
-            "which keeps more than it shows; delete the key, or give aggregate() an initializer= and an aggregator=",
+            "which keeps more than it shows, on key 'a'; delete the key, or give aggregate() an initializer= and an "
+            "aggregator=",
         ),
         (
             lambda b: b.table("t", LONGS, materialized=Materialized.as_("s")),
             7,
-            "expected a ValueAndTimestamp, as it is the store of a table, got 7; write ValueAndTimestamp(value",
+            "a ValueAndTimestamp, as it is the store of a table, got 7, on key 'a'; write ValueAndTimestamp(value",
         ),
     ],
     ids=["global table", "aggregate", "a value without its time"],

@@ -137,8 +137,11 @@ class PythonState(FoldState):
                     state[slot] = own_copy(merger(key, give(state[slot]), give(state[argument_of[at]])))
                 if flags & ADD:
                     key, value = own_copy(rows[argument_of[at]]) if record_can_change else rows[argument_of[at]]
-                    aggregate = state[slot] = taken(aggregator(key, value, give(state[slot])))
+                    earlier = state[slot]
+                    given = give(earlier)
+                    aggregate = state[slot] = taken(aggregator(key, value, given))
                     if aggregate is None:
+                        _check_unchanged(earlier, given, self.place)
                         null = at
                 if flags & EMIT:
                     new(state[slot])
@@ -150,10 +153,13 @@ class PythonState(FoldState):
         except Exception as error:
             adds = [argument for flags, argument in zip(flags_of[at:], argument_of[at:], strict=True) if flags & ADD]
             key = rows[adds[0]][0] if adds else None
-            got = f"{type(error).__name__}: {error} on key {key!r}"
             initial = initial_misfit(fold.initializer, fold.returns)
-            raise TaskFailed(
-                self.place, "an aggregate", got, f"correct {initial}the aggregator or the merger"
+            raise TaskFailed.by(
+                error,
+                self.place,
+                "an aggregate",
+                f"on key {key!r}",
+                f"correct {initial}the aggregator or the merger",
             ) from error
         return null
 
@@ -199,6 +205,15 @@ class PythonState(FoldState):
     @property
     def shows_all(self) -> bool:
         return True
+
+
+def _check_unchanged(earlier: Any, given: Any, place: str) -> None:
+    """Raises ConfigError where a function changed the aggregate that it was given, and then returned None: that deletes
+    the aggregate, and nobody changes what is to be deleted.
+    """
+    if given is not earlier and given != earlier:
+        got, next_step = f"None, and a change of {earlier!r} into {given!r}", "return the aggregate"
+        raise ConfigError(place, "an aggregate, or None to delete it", got, next_step)
 
 
 def _rows_of_merges(program: Program) -> list[int]:

@@ -18,6 +18,7 @@ from ....state.records.batches import Batch
 from ....state.records.keys import Keys
 from ....state.serdes import Serde
 from ....state.times import Duration
+from ...functions.callable_bodies import check_nothing_returned
 from ...functions.processor_api import (
     NOT_GIVEN,
     Cancellable,
@@ -94,12 +95,14 @@ class GlobalStoreView(TableView):
     def _take(self, record: Record) -> None:
         self._call(self._processor.process, record, f"key {record.key!r}")
 
-    def _call(self, function: Callable[[Any], None], argument: Any, given: str) -> None:
+    def _call(self, function: Callable[[Any], Any], argument: Any, given: str) -> None:
         try:
-            function(argument)
+            returned = function(argument)
         except Exception as error:
-            got = f"{type(error).__name__}: {error} on {given}"
-            raise TaskFailed(self.node.name, "a processor that does not fail", got, "correct the processor") from error
+            raise TaskFailed.by(
+                error, self.node.name, "a processor that does not fail", f"on {given}", "correct the processor"
+            ) from error
+        check_nothing_returned(returned, function, self.node.name)
 
 
 def build_view(node: GlobalStoreNode, graph: Graph, keys: Keys) -> GlobalStoreView:

@@ -20,6 +20,7 @@ from ....state.records.drop_reasons import DropReason
 from ....state.records.keys import Keys
 from ....state.runs.stored_rows import StoredRows, in_memory
 from ....state.times import NO_TIMESTAMP_MS, Duration, duration_ms
+from ...functions.callable_bodies import check_nothing_returned
 from ...functions.parameters import form_of
 from ...functions.processor_api import (
     NOT_GIVEN,
@@ -65,7 +66,7 @@ class Process(SharingOperator):
         self._expiring = [store for store in self.stores.values() if isinstance(store, Expiring)]
         self.schedules, self.ticks = Punctuations(), Ticks()
         self.stream_time_ms = NO_TIMESTAMP_MS
-        self.processor_context = (_PlainContext if node.changes_keys else _FixedKeyContext)(self)
+        self.processor_context = (_ProcessorContext if node.changes_keys else _FixedKeyContext)(self)
         self._writer = Writer()
         self._counters: Counters = {}
 
@@ -217,12 +218,15 @@ class Process(SharingOperator):
 
     def _call(self, function: Callable[[Any], Any], argument: Any, given: str) -> None:
         try:
-            function(argument)
+            returned = function(argument)
         except TaskFailed:
             raise  # what it forwarded failed further down, at once
         except Exception as error:
-            got = f"{type(error).__name__}: {error} on {given}"
-            raise TaskFailed(self.node.name, "a processor that does not fail", got, "correct the processor") from error
+            raise TaskFailed.by(
+                error, self.node.name, "a processor that does not fail", f"on {given}", "correct the processor"
+            ) from error
+        if returned is not None:
+            check_nothing_returned(returned, function, self.node.name)
 
     # --- state -----------------------------------------------------------------------------------------------
 
@@ -352,7 +356,7 @@ class _Context(ProcessingContext):
             raise self._refusal("an interval of 1 ms or more", f"{interval_ms} ms", "correct the interval")
         if start_ms is not None and start_ms < 0:
             raise self._refusal("a start of 0 ms or more", f"{start_ms} ms", "correct the start")
-        form_of(callback, self._operator.node.name, ("timestamp_ms",))
+        form_of(callback, self._operator.node.name, ("timestamp_ms",), gives=False)
         if is_tick:
             return self._operator.ticks.add(interval_ms, callback, start_ms, self._operator.ticks.now_ms)
         return self._operator.schedules.add(interval_ms, callback, start_ms, self._operator.stream_time_ms)
@@ -383,7 +387,7 @@ class _Context(ProcessingContext):
         return ConfigError(self._operator.node.name, expected, got, next_step)
 
 
-class _PlainContext(_Context, ProcessorContext):
+class _ProcessorContext(_Context, ProcessorContext):
     """Of a processor that may change keys."""
 
     def forward(

@@ -76,9 +76,10 @@ class Transformer:
         try:
             return own_copy(self.running.transform(key, value))
         except Exception as error:
-            got = f"{type(error).__name__}: {error} on key {key!r}"
-            next_step = "correct the transformer"
-            raise TaskFailed(self.node.name, "a transformer that does not fail", got, next_step) from error
+            given = f"on key {key!r}"
+            raise TaskFailed.by(
+                error, self.node.name, "a transformer that does not fail", given, "correct the transformer"
+            ) from error
 
     def changes(
         self, context: OperatorContext, batch: Batch, chunk: Chunk, old: pa.Array | None

@@ -150,10 +150,9 @@ class PythonTotals(Totals):
                 aggregate = own_copy(node.initializer())
             return node.adder(key, added, aggregate)
         except Exception as error:
-            got = f"{type(error).__name__}: {error} on key {key!r}"
             initial = initial_misfit(node.initializer, self.returns)
             next_step = f"correct {initial}the adder or the subtractor"
-            raise TaskFailed(node.name, "an aggregate", got, next_step) from error
+            raise TaskFailed.by(error, node.name, "an aggregate", f"on key {key!r}", next_step) from error
 
     def _taken(self, aggregate: Any) -> Any:
         try:

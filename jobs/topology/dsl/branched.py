@@ -56,7 +56,7 @@ class Branched(Hinting):
             >>> show(orders.split(name="of-").branch("amount = 1", items).no_default_branch()["of-items"])
             bob: mug at 2000
         """
-        form_of(function, "Branched.with_function", ("stream",))
+        form_of(function, "Branched.with_function", ("stream",), gives=False)
         return cls(name, function=function)
 
     @classmethod
@@ -71,7 +71,7 @@ class Branched(Hinting):
             >>> output("large")
             ann: {'item': 'tea', 'amount': 5} at 1000
         """
-        form_of(consumer, "Branched.with_consumer", ("stream",))
+        form_of(consumer, "Branched.with_consumer", ("stream",), gives=False)
         return cls(name, consumer=consumer)
 
 

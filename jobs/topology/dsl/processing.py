@@ -138,7 +138,7 @@ def print_(this: "KStream", printed: Printed) -> None:
 
 
 def _peeked(this: "KStream", function: Callable[[Any, Any], None], name: str) -> "KStream":
-    of_key_and_value(function, name)
+    of_key_and_value(function, name, gives=False)
     return followed(this, PeekNode(name=name, inputs=(this.node.name,), shape=this.shape, function=function))
 
 

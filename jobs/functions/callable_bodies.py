@@ -1,0 +1,121 @@
+"""What the body of a user's callable can give, looked at when the topology is built, and what it did give.
+
+Rule: what nobody runs is refused, that is ``async def``, and a generator where nobody iterates it. So is a function
+that gives nothing where its result is the point: one that has statements and no ``return``. What can only be seen when
+it is called is refused then: a result where results are forwarded, and text where several results are wanted.
+"""
+
+import ast
+import functools
+import inspect
+import textwrap
+import types
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ...state.errors import ConfigError, TopologyError
+
+RETURN = "return the result; flat_map and flat_map_values take several"
+FORWARD = "call self.context.forward(record) for each result"
+"""What to write instead of a yield."""
+
+_EMPTY = (ast.Pass, ast.Global, ast.Nonlocal)
+
+
+def check_body(function: Any, place: str, *, may_yield: bool = False, instead: str = RETURN) -> None:
+    """Raises TopologyError for ``async def``, which nobody awaits, and for a generator function unless it
+    ``may_yield``: its body would not run. ``instead``: what to write instead of a yield.
+    """
+    bodies = (function, type(function).__call__)
+    if any(inspect.iscoroutinefunction(body) or inspect.isasyncgenfunction(body) for body in bodies):
+        got, next_step = f"async def {name_of(function)}", "nobody awaits it here: write def"
+        raise TopologyError(place, "a function that runs when it is called", got, next_step)
+    if not may_yield and any(inspect.isgeneratorfunction(body) for body in bodies):
+        got = f"{name_of(function)}, which yields"
+        raise TopologyError(place, "a function that runs when it is called", got, f"nobody iterates it here: {instead}")
+
+
+def check_returns(function: Any, place: str) -> None:
+    """Raises TopologyError for a function whose text has no ``return``, though it does something and does not end with
+    a ``raise``. ``return None`` is one: it makes a tombstone, or deletes an aggregate.
+    """
+    inner = function.func if isinstance(function, functools.partial) else function
+    inner = getattr(inner, "__func__", inner)
+    if not isinstance(inner, types.FunctionType) or inner.__name__ == "<lambda>":
+        return
+    if inspect.isgeneratorfunction(inner) or not _forgets_return(inner):
+        return
+    got, next_step = f"{name_of(function)}, which has no return", "return the result; return None where none is meant"
+    raise TopologyError(place, "a function that gives a result", got, next_step)
+
+
+_UNRUN = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
+"""What a body that has not run gives."""
+
+
+def check_ran(result: Any, place: str) -> None:
+    """Raises ConfigError for a generator and a coroutine, given by a callable that is called for its effect."""
+    if isinstance(result, types.CoroutineType):
+        result.close()  # else Python warns later that nobody awaited it
+    if isinstance(result, _UNRUN):
+        got, next_step = f"a {type(result).__name__} that nobody runs", "write def, and no yield"
+        raise ConfigError(place, "a callable that does its work when it is called", got, next_step)
+
+
+def check_nothing_returned(result: Any, function: Any, place: str) -> None:
+    """Raises ConfigError for a ``result`` of a processor's call, to which nothing would happen. A lambda cannot but
+    give what it calls gives; of it only what was meant to be forwarded is refused.
+    """
+    check_ran(result, place)
+    is_lambda = getattr(function, "__name__", "") == "<lambda>"
+    if result is None or (is_lambda and not hasattr(result, "with_value")):
+        return
+    got = f"{name_of(function)} that returns {result!r}"
+    raise ConfigError(place, "a processor that forwards its results", got, "call self.context.forward(record) instead")
+
+
+def several(given: Any, place: str, example: str) -> Iterable[Any]:
+    """What a callable of a flat map gives, to be iterated once, in its order. ``example``: of what it is to return.
+
+    Raises ConfigError for text, bytes and a mapping, of which Python would iterate letters, numbers and keys; for a
+    set, whose order differs from run to run; and for what cannot be iterated.
+    """
+    if isinstance(given, str | bytes | bytearray | Mapping | set | frozenset) or not isinstance(given, Iterable):
+        next_step = f"return {example}"
+        if isinstance(given, set | frozenset):
+            next_step = "a set has another order in every run: return sorted(…) of it"
+        raise ConfigError(place, "a list of results for each record", f"{given!r} ({type(given).__name__})", next_step)
+    return given
+
+
+def name_of(function: Any) -> str:
+    """What a user calls it: "str.split", "Adder" of an object, "a lambda"."""
+    if isinstance(function, functools.partial):
+        return f"partial({name_of(function.func)}, …)"
+    name: str = getattr(function, "__qualname__", type(function).__qualname__)
+    return "a lambda" if name.endswith("<lambda>") else name.rpartition("<locals>.")[2]
+
+
+def _forgets_return(function: types.FunctionType) -> bool:
+    """Of a function without text, as in a console, False."""
+    try:
+        parsed = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError):
+        return False
+    (definition, *others) = parsed.body or [None]
+    if others or not isinstance(definition, ast.FunctionDef):
+        return False
+    statements = [one for one in definition.body if not _is_empty(one)]
+    return bool(statements) and not isinstance(statements[-1], ast.Raise) and not any(map(_may_return, statements))
+
+
+def _is_empty(statement: ast.stmt) -> bool:
+    is_constant = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    return is_constant or isinstance(statement, _EMPTY)
+
+
+def _may_return(node: ast.AST) -> bool:
+    """Whether there is a ``return`` in it that is not one of a function within."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+        return False
+    return isinstance(node, ast.Return) or any(map(_may_return, ast.iter_child_nodes(node)))

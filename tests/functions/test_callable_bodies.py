@@ -1,0 +1,295 @@
+"""What cannot mean anything: results that nobody takes, bodies that nobody runs, results that are forgotten."""
+
+import functools
+
+import polars as pl
+import pytest
+
+from kstreams_replay import (
+    Consumed,
+    FixedKeyProcessor,
+    Processor,
+    PunctuationType,
+    Serde,
+    StreamsBuilder,
+    TopologyTestDriver,
+    fold,
+)
+from kstreams_replay.jobs.functions.callable_bodies import check_returns
+from kstreams_replay.state.errors import ConfigError, ReplayError, TaskFailed, TopologyError
+
+S, L = Serde.string(), Serde.long()
+BAG = Serde.json("items array<long>")
+
+
+def play(build, value="v", serde=S):
+    """What the topology forwards of one record of key k."""
+    builder = StreamsBuilder()
+    build(builder.stream("in", Consumed(S, serde)))
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe_input("in", "k", value, timestamp_ms=5)
+    driver.run()
+    return [(row.key, row.value) for row in driver.read_outputs("out")]
+
+
+def said(build, value="v", serde=S) -> ReplayError:
+    with pytest.raises(ReplayError) as error:
+        play(build, value, serde)
+    return error.value
+
+
+# --- processors forward ----------------------------------------------------------------------------------------------
+
+
+def processor(body, base=Processor):
+    return type("Of", (base,), {"process": body})
+
+
+def returned(self, record):
+    return record
+
+
+def forwarded(self, record):
+    return self.context.forward(record)
+
+
+@pytest.mark.parametrize("on_class", [Processor, FixedKeyProcessor])
+def test_a_processor_that_returns_its_result_is_refused(on_class):
+    call = "process" if on_class is Processor else "process_values"
+    error = said(lambda s: getattr(s, call)(processor(returned, on_class)).to("out"))
+
+    assert type(error) is ConfigError
+    assert error.next_step.startswith("call self.context.forward(record) instead")
+    assert play(lambda s: getattr(s, call)(processor(forwarded, on_class)).to("out")) == [("k", "v")]
+
+
+def test_an_object_whose_process_waits_is_refused_when_it_runs():
+    class Waiting(Processor):
+        async def process(self, record): ...
+
+    error = said(lambda s: s.process(lambda: Waiting()))
+
+    assert "a coroutine that nobody runs; write def, and no yield" in str(error)
+
+
+class Punctual(Processor):
+    callback = None
+
+    def init(self, context):
+        super().init(context)
+        context.schedule(1, PunctuationType.STREAM_TIME, self.callback)
+
+    def process(self, record): ...
+
+
+def test_a_punctuation_that_yields_or_waits_is_refused():
+    class Yielding(Punctual):
+        def callback(self, now):
+            yield now
+
+    assert "Yielding.callback, which yields" in str(said(lambda s: s.process(Yielding)))
+
+
+def test_a_punctuation_may_be_a_lambda_of_a_call_that_returns_something():
+    class Deleting(Punctual):
+        callback = staticmethod(lambda now: now)
+
+    class Returning(Punctual):
+        def callback(self, now):
+            return now
+
+    assert play(lambda s: (s.process(Deleting), s.to("out"))) == [("k", "v")]
+    assert "that returns 5; call self.context.forward(record) instead" in str(said(lambda s: s.process(Returning)))
+
+
+@pytest.mark.parametrize("call", ["peek", "foreach"])
+def test_a_generator_of_peek_is_refused_since_its_body_does_not_run(call):
+    error = said(lambda s: getattr(s, call)(lambda key, value: (one for one in value)))
+
+    assert "a generator that nobody runs" in str(error)
+
+
+def test_what_peek_returns_is_of_no_matter():
+    assert play(lambda s: s.peek(lambda key, value: [value]).to("out")) == [("k", "v")]
+
+
+# --- several results -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("result", "next_step"),
+    [
+        ("abc", "return [value]"),
+        (b"abc", "return [value]"),
+        ({"a": 1}, "return [value]"),
+        (None, "return [value]"),
+        (5, "return [value]"),
+        ({"a"}, "a set has another order in every run: return sorted(…) of it"),
+        (frozenset("a"), "a set has another order in every run: return sorted(…) of it"),
+    ],
+)
+def test_a_flat_map_takes_no_text_and_nothing_without_an_order(result, next_step):
+    error = said(lambda s: s.flat_map_values(lambda value: result, returns=S).to("out"))
+
+    assert isinstance(error, TaskFailed)
+    assert error.got.startswith(f"{result!r} ({type(result).__name__}), on key 'k'")
+    assert error.next_step.startswith(next_step)
+
+
+@pytest.mark.parametrize("result", [["a", "b"], ("a", "b"), iter(["a", "b"]), {"a": 1, "b": 2}.keys(), map(str, "ab")])
+def test_a_flat_map_takes_what_has_an_order(result):
+    assert play(lambda s: s.flat_map_values(lambda value: result, returns=S).to("out")) == [("k", "a"), ("k", "b")]
+
+
+def test_one_pair_is_no_list_of_pairs():
+    error = said(lambda s: s.flat_map(lambda key, value: (key, value), returns_key=S, returns=S))
+
+    assert error.next_step.startswith("return [(key, value)]")
+
+
+# --- results that are forgotten --------------------------------------------------------------------------------------
+
+
+def forgets(key, value, bag):
+    bag["items"].append(value)
+
+
+def forgets_at_the_end(key, value, bag):
+    if value > 5:
+        bag["items"].append(value)
+    else:
+
+        def inner():
+            return bag
+
+        inner()
+
+
+def deletes(key, value, bag):
+    bag["items"].clear()
+    return
+
+
+def raises(key, value, bag):
+    print(key)
+    raise ValueError(value)
+
+
+def returns_within(key, value, bag):
+    for each in bag["items"]:
+        if each == value:
+            return bag
+    return None
+
+
+@pytest.mark.parametrize("function", [forgets, forgets_at_the_end, functools.partial(forgets, 1)])
+def test_a_function_without_return_is_refused_when_the_topology_is_built(function):
+    with pytest.raises(TopologyError, match="has no return; return the result; return None where none is meant"):
+        check_returns(function, "here")
+
+
+@pytest.mark.parametrize("function", [deletes, raises, returns_within, print, lambda bag: bag.clear()])
+def test_a_function_that_may_return_is_taken(function):
+    check_returns(function, "here")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda s: s.group_by_key().aggregate(lambda: {"items": []}, forgets, returns=BAG),
+        lambda s: s.map(print_it, returns_key=S, returns=L),
+        lambda s: s.group_by_key().reduce(print_it),
+        lambda s: s.process(print_nothing),
+    ],
+)
+def test_calls_that_need_a_result_refuse_a_function_without_return(call):
+    assert "which has no return" in str(said(call, 1, L))
+
+
+def print_it(one, other):
+    print(one, other)
+
+
+def print_nothing():
+    print("nothing")
+
+
+def test_calls_for_their_effect_take_a_function_without_return():
+    assert play(lambda s: s.peek(print_it).to("out")) == [("k", "v")]
+
+
+def test_an_aggregate_that_was_changed_and_not_returned_is_refused():
+    """
+    A lambda has no return to look for: a change in place that returns None, as of list.append, is seen when it is made.
+    """
+    error = said(
+        lambda s: s.group_by_key().aggregate(lambda: {"items": []}, lambda k, v, a: a["items"].append(v), returns=BAG),
+        1,
+        L,
+    )
+
+    assert "expected an aggregate, or None to delete it, got None, and a change of {'items': []}" in str(error)
+    assert "return the aggregate" in str(error)
+
+
+def test_none_deletes_an_aggregate_that_nobody_changed():
+    got = play(lambda s: s.group_by_key().aggregate(lambda: "", lambda k, v, a: None, returns=S).to_stream().to("out"))
+
+    assert got == [("k", None)]
+
+
+# --- NULL is compared with nothing -----------------------------------------------------------------------------------
+
+COMPARISONS = [
+    "value = NULL",
+    "value != null",
+    "value <> NULL",
+    "NULL < value",
+    "value >= CAST(NULL AS BIGINT)",
+    "value BETWEEN NULL AND 3",
+    "value NOT IN (1, NULL)",
+    "CASE WHEN value = NULL THEN TRUE ELSE FALSE END",
+    "value > 3 OR NULL = value",
+]
+
+
+@pytest.mark.parametrize("text", COMPARISONS)
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda s, text: s.filter(text),
+        lambda s, text: s.to_table().filter_not(text),
+        lambda s, text: s.split().branch(text),
+        lambda s, text: s.map_values(text),
+        lambda s, text: s.select_key(text),
+        lambda s, text: s.group_by_key().aggregate(n=fold.count_if(text)),
+    ],
+)
+def test_a_comparison_with_null_is_refused_in_every_step(call, text):
+    error = said(lambda s: call(s, text), 1, L)
+
+    assert error.next_step == "write IS NULL or IS NOT NULL"
+
+
+@pytest.mark.filterwarnings("ignore:Comparisons with None")
+@pytest.mark.parametrize("step", [lambda c: c == None, lambda c: c != None, lambda c: pl.lit(None) > c])  # noqa: E711
+def test_a_comparison_of_polars_with_none_is_refused(step):
+    error = said(lambda s: s.filter(step(pl.col("value"))), 1, L)
+
+    assert error.next_step == "write .is_null() or .is_not_null()"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "value IS NOT NULL",
+        "value IS DISTINCT FROM NULL",
+        "COALESCE(value, NULL) = 1",
+        "CASE WHEN value = 1 THEN TRUE ELSE NULL END",
+        "NULLIF(value, 2) = 1",
+        "value IN (1, 2)",
+        "CAST(value AS VARCHAR) <> '= (null)'",
+    ],
+)
+def test_null_beside_a_comparison_is_taken(text):
+    assert play(lambda s: s.filter(text).to("out"), 1, L) == [("k", 1)]
