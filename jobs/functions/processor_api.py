@@ -139,9 +139,7 @@ class PunctuationType(Enum):
 
 @dataclass(frozen=True)
 class KeyValues:
-    """A key-value store of a processor, as ``KStream.process(stores=...)`` takes it. A bare name declares a store
-    with the stream's own key and value types.
-    """
+    """A key-value store of a processor, as ``KStream.process(stores=...)`` takes it."""
 
     name: str
     key: Serde

@@ -308,6 +308,8 @@ class Graph:
         """Of the application; they decide nothing about rows that there are, either."""
         self.copartitioned: list[frozenset[str]] = []
         """Sources that must have as many partitions as one another (jobs/graph/copartitioning.py)."""
+        self.awaited_stores: dict[str, list[str]] = {}
+        """Names of stores that nobody had when a processor named them, by the processor."""
         self.ranks: dict[str, int] = {}
         """The position at which each node was added, if they run in another order (intermediate topics)."""
         self._called_in: dict[str, str] = {}
@@ -416,14 +418,13 @@ class Graph:
 
     def groups(self) -> list[list[Node]]:
         """Connected nodes, cut where a repartition begins; in order of the first of them that was added."""
-        group_of: dict[str, int] = {}
-        for number, node in enumerate(self.nodes.values()):
-            if node.is_global or node.name in self.loops:
-                continue  # every task has all of it; another node reads the topic
-            group_of[node.name] = self.ranks.get(node.name, number)
+        left_out = {node.name for node in self.nodes.values() if node.is_global} | {*self.loops}
+        nodes = [(number, node) for number, node in enumerate(self.nodes.values()) if node.name not in left_out]
+        group_of = {node.name: self.ranks.get(node.name, number) for number, node in nodes}
+        for _, node in nodes:
             above = () if node.is_source else node.inputs
             for name in (*above, *node.reads, *node.shares):
-                if name not in group_of:
+                if name not in group_of:  # a global one, which every task has all of
                     continue
                 joined, into = group_of[name], group_of[node.name]
                 low, high = min(joined, into), max(joined, into)

@@ -81,7 +81,7 @@ class ChunkRun:
         if operator is None:
             return inputs[0]
         for view in operator.context.views:
-            view.feed({(name, when): self._seen(name, when) for name, when in view.wants})
+            self._feed(view)
         if isinstance(operator, MultiOperator):
             return operator.process_all(tuple(batch.coded_by(operator.context.keys) for batch in inputs), self.chunk)
         if node.is_step:
@@ -92,6 +92,9 @@ class ChunkRun:
         if operator.is_repeatable and self.chunk.handling is not None:
             return process_step(operator, inputs[0], self.chunk, to_dead_letters=False)
         return operator.process(inputs[0], self.chunk)
+
+    def _feed(self, view: TableView) -> None:
+        view.feed({(name, when): self._seen(name, when) for name, when in view.wants})
 
     def _seen(self, name: str, when: str) -> Batch:
         if (name, when) in self._viewed:

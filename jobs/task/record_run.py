@@ -34,7 +34,9 @@ def batches_of_nobody(
 ) -> dict[str, Batch]:
     """What each node forwards of ``nothing``, a chunk without records: it has the form of all that it forwards."""
     forms = _Forms()
-    ChunkRun(dataflow, operators, nothing, {}, forms).run(batches)
+    run = _FormsRun(dataflow, operators, nothing, {}, forms)
+    run.run(batches)
+    run.feed_rest(forms.nobody)
     for operator in operators.values():
         for view in operator.context.views:
             view.settle()
@@ -49,6 +51,30 @@ class _Forms:
 
     def saw(self, node: Node, inputs: Sequence[Batch], forwarded: Batch, chunk: Chunk) -> None:
         self.nobody[node.name] = forwarded
+
+
+class _FormsRun(ChunkRun):
+    """A run of no records. A processor may look into a table that was made after it: its view is fed at the end."""
+
+    def __init__(self, *running: Any) -> None:
+        super().__init__(*running)
+        self._rest: list[TableView] = []
+
+    def _feed(self, view: TableView) -> None:
+        if all(_shown_by(self.dataflow, *look) in self._forwarded for look in view.wants):
+            super()._feed(view)
+        else:
+            self._rest.append(view)
+
+    def feed_rest(self, nobody: dict[str, Batch]) -> None:
+        """Views of tables that were made later."""
+        for view in self._rest:
+            view.feed({(name, when): nobody[_shown_by(self.dataflow, name, when)] for name, when in view.wants})
+
+
+def _shown_by(dataflow: Dataflow, name: str, when: str) -> str:
+    """The node whose batch a view of ``name`` sees."""
+    return dataflow.graph.nodes[name].inputs[0] if when == TableView.INPUT else name
 
 
 class RecordRun(ChunkRun):
@@ -155,7 +181,7 @@ class RecordRun(ChunkRun):
 
     def _seen(self, name: str, when: str) -> Batch:
         """What a view is fed when its node runs: it has seen everything already."""
-        return self.nobody[self.dataflow.graph.nodes[name].inputs[0] if when == TableView.INPUT else name]
+        return self.nobody[_shown_by(self.dataflow, name, when)]
 
     def show(self, name: str, batch: Batch) -> None:
         """Of the table of the node ``name``, what was put by nobody's record: to all who look into it."""

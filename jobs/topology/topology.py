@@ -397,7 +397,7 @@ def _levels(graph: Graph, group_of: dict[str, int]) -> dict[str, int]:
     for name, node in graph.nodes.items():
         above: dict[int, int] = {}
         for other in (*node.inputs, *node.reads):
-            for group, level in seen[other].items():
+            for group, level in seen.get(other, {}).items():  # a store made later is in a part that runs at once
                 above[group] = max(above.get(group, 0), level)
         own = group_of.get(name, -1)
         levels[name] = above.get(own, 0)

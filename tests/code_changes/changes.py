@@ -60,7 +60,7 @@ def suppressed(suppress: Suppressed, size: int = 10) -> Build:
 def joined(windows: JoinWindows, how: str = "outer_join") -> Build:
     def build(stream: KStream) -> None:
         other = stream.filter("ms > 3")
-        getattr(stream, how)(other, lambda *both: "", windows, returns=STRING, materialized=NAMED, name="join")
+        getattr(stream, how)(other, lambda one, other: "", windows, returns=STRING, materialized=NAMED, name="join")
 
     return build
 

@@ -206,7 +206,7 @@ def test_a_foreign_key_joins_left_values_cannot_gain_fields_since_their_bytes_ar
         builder = StreamsBuilder()
         left = builder.table("left", Consumed(STRING, Serde.json(schema)), materialized=Materialized.as_("left"))
         right = builder.table("right", Consumed(STRING, STRING), materialized=Materialized.as_("right"))
-        left.join(right, lambda *both: "", foreign_key="item", returns=STRING, name="fk")
+        left.join(right, lambda one, other: "", foreign_key="item", returns=STRING, name="fk")
         return builder.build()
 
     found = verdict(joining("item string"), joining("item string, amount long"))

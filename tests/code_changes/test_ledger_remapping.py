@@ -100,7 +100,7 @@ def test_a_global_tables_partitions_are_queues_behind_the_topics():
         first, *others = (stream(builder, topic) for topic in topics)
         for other in others:
             first = first.merge(other)
-        first.join(items, lambda *both: "", selector="record_key", returns=STRING).to("out")
+        first.join(items, lambda one, other: "", selector="record_key", returns=STRING).to("out")
         return builder.build()
 
     cut = {"a": {"0": 1}, "items": {"0": 1, "1": 1}}

@@ -10,6 +10,7 @@ from kstreams_replay import (
     CONTINUE,
     FAIL,
     ErrorHandlerContext,
+    KeyValues,
     LogAndContinueExceptionHandler,
     LogAndFailExceptionHandler,
     Processor,
@@ -171,7 +172,9 @@ class Careless(Processor):
 
 def careless(handler=LogAndContinueExceptionHandler) -> Topology:
     builder = StreamsBuilder(config={PROCESSING: handler})
-    builder.stream("words", Consumed(STRING, STRING)).process(Careless, ["kept"], name="careless").to("out")
+    builder.stream("words", Consumed(STRING, STRING)).process(
+        Careless, [KeyValues("kept", STRING, STRING)], name="careless"
+    ).to("out")
     return builder.build()
 
 

@@ -58,12 +58,12 @@ def put(value: Any) -> Callable[[], Processor]:
         (
             lambda b: b.global_table("t", LONGS, materialized=Materialized.as_("s")),
             ValueAndTimestamp(1, 1),
-            "store of a global table to be read, got a put, on key 'a'; write to the topic of the global table",
+            "the store of a global table to be read, got a put, on key 'a'; write to the topic of the global table",
         ),
         (
             lambda b: stream("t", b).group_by_key().aggregate(fold.mean("value"), Materialized.as_("s")),
             ValueAndTimestamp(1.0, 1),
-            "expected a put into an aggregate whose folds show all that they keep, got one into that of the fold, "
+            "a put into an aggregate whose folds show all that they keep, got one into that of the fold, "
             "which keeps more than it shows, on key 'a'; delete the key, or give aggregate() an initializer= and an "
             "aggregator=",
         ),
@@ -85,7 +85,7 @@ def test_what_cannot_be_put_ends_the_run(made, value, why):
     with pytest.raises(TaskFailed, match=r"here.* on key 'a'") as caught:
         driver.run()
 
-    assert f"here, store 's': {why}" in str(caught.value)
+    assert f"here, store 's': expected {why}" in str(caught.value)
 
 
 FOLDS = {

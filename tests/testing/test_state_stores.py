@@ -44,7 +44,7 @@ def stored() -> Topology:
     grouped.windowed_by(windows).count(Materialized.as_("hourly", retention=20)).to("hourly")
     sessions = SessionWindows.with_inactivity_gap(5, grace=100)
     grouped.windowed_by(sessions).count(Materialized.as_("visits")).to("visits")
-    stream.process(Counted, [KeyValues("seen", STRING, LONG), "newest"]).to("processed")
+    stream.process(Counted, [KeyValues("seen", STRING, LONG), KeyValues("newest", STRING, LONG)]).to("processed")
     builder.table("prices", LONGS, materialized=Materialized.versioned("prices", 50)).to_stream().to("prices-out")
     builder.table("items", LONGS, materialized=Materialized.as_("items")).to_stream().to("items-out")
     everything = builder.global_table("everything", LONGS, materialized=Materialized.as_("everything"))

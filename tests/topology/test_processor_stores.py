@@ -4,6 +4,7 @@ import pytest
 
 from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor
 from kstreams_replay.jobs.functions.state_stores import Stores
+from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import Materialized, StreamsBuilder, TimeWindows, Topology
 from tests.topology.streams import LONG, LONGS, STRING, refused, stream, table
 
@@ -23,7 +24,7 @@ def test_two_processors_that_name_one_store_share_it(second):
     """
     builder = StreamsBuilder()
     stream("a", builder).process(Silent, [SEEN], name="first")
-    stream("b", builder).process(Silent, ["other", second], name="second")
+    stream("b", builder).process(Silent, [KeyValues("other", STRING, LONG), second], name="second")
 
     topology = builder.build()
 
@@ -37,8 +38,8 @@ def test_two_processors_that_name_one_store_share_it(second):
 
 def test_processors_of_streams_that_share_nothing_are_in_two_sub_topologies():
     builder = StreamsBuilder()
-    stream("a", builder).process(Silent, ["one"])
-    stream("b", builder).process(Silent, ["two"])
+    stream("a", builder).process(Silent, [KeyValues("one", STRING, LONG)])
+    stream("b", builder).process(Silent, [KeyValues("two", STRING, LONG)])
 
     assert len(builder.build().sub_topologies) == 2
 
@@ -73,7 +74,7 @@ def test_a_store_is_added_once_and_named_by_any_processor():
 
 def test_a_store_that_nobody_names_is_nowhere():
     builder = StreamsBuilder().add_state_store(SEEN)
-    stream("a", builder).process(Silent, ["mine"], name="first")
+    stream("a", builder).process(Silent, [KeyValues("own", STRING, LONG)], name="first")
 
     assert "seen" not in builder.build().describe()
 
@@ -102,19 +103,90 @@ def test_the_name_of_an_added_store_is_taken(add, why):
     assert why in refused(lambda: add(builder))
 
 
-def test_a_store_is_added_before_it_is_named():
-    """
-    As with Kafka's StreamsBuilder, whose processors look for it among those that were added before.
-    """
+# --- the order of the calls, and names that nobody has ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda b: b.add_state_store(SEEN),
+        lambda b: stream("b", b).process(Silent, [SEEN], name="second"),
+        lambda b: table("t", b, materialized=Materialized.as_("seen")),
+        lambda b: stream("b", b).group_by_key().count(Materialized.as_("seen")),
+    ],
+    ids=["add_state_store", "a processor's", "a table's", "an aggregate's"],
+)
+def test_a_store_may_be_added_after_a_processor_names_it(made):
     builder = StreamsBuilder()
     stream("a", builder).process(Silent, ["seen"], name="first")
+    made(builder)
 
-    got = refused(lambda: builder.add_state_store(SEEN))
+    topology = builder.build()
 
-    assert got == (
-        "store 'seen': expected stores of different names, got a state store with the name seen that is already "
-        "added, by first; add it before, or rename one of them"
+    assert "Processor: first (stores: [seen])" in topology.describe()
+    assert len(topology.sub_topologies) == 1
+
+
+def test_a_global_store_may_be_added_after_a_processor_names_it():
+    builder = StreamsBuilder()
+    stream("a", builder).process(Silent, ["seen"], name="first")
+    builder.global_table("g", LONGS, materialized=Materialized.as_("seen"))
+
+    (sub,) = builder.build().sub_topologies
+    assert [node.topic for node in sub.globals] == ["g"]
+
+
+class Count(Processor):
+    """Forwards what the table knows of the key."""
+
+    def process(self, record):
+        row = self.context.store("counts").get(record.key)
+        self.context.forward(record.with_value(0 if row is None else row.value))
+
+
+@pytest.mark.parametrize(("is_before", "want"), [(True, [0, 1, 2]), (False, [1, 2, 3])])
+def test_a_processor_sees_a_table_as_it_is_when_its_turn_comes(is_before, want):
+    """
+    Kafka forwards a record to the children in the order of their calls: one before the table does not see it counted.
+    """
+    builder = StreamsBuilder()
+    numbers = stream("a", builder)
+    steps = [
+        lambda: numbers.process(Count, ["counts"]).to("out"),
+        lambda: numbers.group_by_key().count(Materialized.as_("counts")),
+    ]
+    for step in steps if is_before else steps[::-1]:
+        step()
+    driver = TopologyTestDriver(builder.build())
+    for time_ms in range(3):
+        driver.pipe_input("a", "k", 7, time_ms)
+
+    assert [row.value for row in driver.read_outputs("out")] == want
+
+
+@pytest.mark.parametrize("call", ["process", "process_values"])
+def test_a_name_that_nobody_has_is_refused_when_the_topology_is_built(call):
+    builder = StreamsBuilder()
+    builder.table("prices", LONGS, materialized=Materialized.as_("price-store"))
+    getattr(stream("a", builder), call)(Silent, ["prices-store"], name="first")
+
+    assert refused(builder.build).startswith(
+        "first store 'prices-store': expected a store that is added, got StateStore prices-store is not added yet; "
+        "did you mean 'price-store'? For a store of its own write "
+        "KeyValues('prices-store', Serde.string(), Serde.long())"
     )
+
+
+def test_after_a_refusal_the_store_can_be_added():
+    builder = StreamsBuilder()
+    stream("a", builder).process(Silent, ["far", "from"], name="first")
+    assert "StateStore far is not added yet; write KeyValues(" in refused(builder.build)
+
+    builder.add_state_store(KeyValues("far", STRING, LONG))
+    assert "StateStore from is not added yet" in refused(builder.build)
+
+    builder.add_state_store(KeyValues("from", STRING, LONG))
+    assert builder.build().graph.nodes["first"].inner_stores == ("far", "from")
 
 
 # --- stores of tables ----------------------------------------------------------------------------------------
@@ -198,7 +270,7 @@ def test_the_store_of_a_table_is_named_without_types():
 
 def test_a_table_made_later_gets_no_store_of_a_processor():
     builder = StreamsBuilder()
-    stream(builder=builder).process(Silent, ["s"], name="first")
+    stream(builder=builder).process(Silent, [KeyValues("s", STRING, LONG)], name="first")
 
     got = refused(lambda: table("t", builder, materialized=Materialized.as_("s")))
 

@@ -1,11 +1,13 @@
 """Whose stores a processor uses: its own, one that another processor keeps, one that was added, or that of a table.
 
 Rule (InternalTopologyBuilder): one name is one store, and who uses it is in one sub-topology. The first processor
-that names a store which nobody has keeps its rows; whoever names it after that shares it.
+that uses a store which a KeyValues describes keeps its rows; whoever names it after that shares it. A name alone waits
+for its store: the order of the calls does not matter, and ``build`` refuses a name that nobody has.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import Any
 
 from ....state.errors import TopologyError
@@ -15,7 +17,7 @@ from ...functions.processor_api import KeyValues
 from ...functions.state_stores import TIMESTAMPED, store_instead_of
 from ...graph.graph import Graph, Node
 from ...graph.name_rules import check_name
-from .process_node import GlobalStoreNode, ProcessNode, full_stores
+from .process_node import GlobalStoreNode, ProcessNode
 
 
 @dataclass
@@ -24,14 +26,14 @@ class GivenStores:
     and those of which it has ``replicas``.
     """
 
-    stores: tuple[KeyValues | str, ...] = ()
+    stores: tuple[KeyValues, ...] = ()
     shared: dict[str, str] = field(default_factory=dict)
     tables: dict[str, str] = field(default_factory=dict)
     replicas: dict[str, str] = field(default_factory=dict)
 
 
-def given_stores(graph: Graph, stores: Any, shape: Shape, place: str) -> GivenStores:
-    """``stores`` as ``KStream.process`` takes them, of a processor whose input has ``shape``.
+def given_stores(graph: Graph, stores: Any, place: str) -> GivenStores:
+    """``stores`` as ``KStream.process`` takes them. Those that nobody has yet are awaited by ``place``, the processor.
 
     Raises TopologyError for anything but a list of stores of different names, for a store of other types than the one
     of that name, and for one that no processor can use.
@@ -41,8 +43,11 @@ def given_stores(graph: Graph, stores: Any, shape: Shape, place: str) -> GivenSt
         name = store if isinstance(store, str) else store.name
         owner = _owner(graph, name)
         if owner is None:
-            added = _added(graph, store, f"{place} store {name!r}")
-            found.stores = (*found.stores, store if added is None else added)
+            kept = _added(graph, store, f"{place} store {name!r}") or store
+            if isinstance(kept, str):
+                graph.awaited_stores.setdefault(place, []).append(name)
+            else:
+                found.stores = (*found.stores, kept)
         elif isinstance(owner, ProcessNode) and name in owner.inner_stores:
             _check_same(graph, store, owner, f"{place} store {name!r}")
             found.shared[name] = owner.name
@@ -50,6 +55,37 @@ def given_stores(graph: Graph, stores: Any, shape: Shape, place: str) -> GivenSt
             _check_table(graph, store, owner, f"{place} store {name!r}")
             (found.replicas if isinstance(owner, GlobalStoreNode) else found.tables)[name] = owner.name
     return found
+
+
+def find_awaited_stores(graph: Graph) -> None:
+    """Give every processor the stores that it named before they were there. Raises TopologyError for a name that
+    nobody has, as Kafka's TopologyException "StateStore … is not added yet".
+    """
+    awaited, graph.awaited_stores = graph.awaited_stores, {}
+    for name, stores in awaited.items():
+        node: Any = graph.nodes[name]
+        found = given_stores(graph, stores, name)
+        if name in graph.awaited_stores:
+            unknown, graph.awaited_stores = graph.awaited_stores[name][0], awaited
+            raise _unknown(graph, node, unknown)
+        graph.nodes[name] = replace(
+            node,
+            stores=(*node.stores, *found.stores),
+            shared={**node.shared, **found.shared},
+            tables={**node.tables, **found.tables},
+            replicas={**node.replicas, **found.replicas},
+        )
+
+
+def _unknown(graph: Graph, node: Node, name: str) -> TopologyError:
+    shape = graph.parent(node).shape
+    known = [*graph.state_stores, *(store for one in graph.nodes.values() for store in one.inner_stores)]
+    known += [store for one in graph.nodes.values() if not one.inner_stores and (store := graph.store_of(one))]
+    near = get_close_matches(name, known, n=1, cutoff=0.6)
+    next_step = f"did you mean {near[0]!r}? For a store of its own " if near else ""
+    next_step += f"write KeyValues({name!r}, {shape.key}, {shape.value})"
+    place = f"{node.name} store {name!r}"
+    return TopologyError(place, "a store that is added", f"StateStore {name} is not added yet", next_step)
 
 
 def add_store(graph: Graph, store: KeyValues) -> None:
@@ -140,7 +176,7 @@ def _added(graph: Graph, store: KeyValues | str, place: str) -> KeyValues | None
 
 
 def _check_same(graph: Graph, store: KeyValues | str, owner: ProcessNode, place: str) -> None:
-    if not isinstance(store, str) and store not in full_stores(owner.stores, graph.parent(owner).shape):
+    if not isinstance(store, str) and store not in owner.stores:
         got = f"a state store with the name {store.name} that is already added, with other types, by {owner.name}"
         raise TopologyError(place, "stores of different names", got, "rename one of them")
 

@@ -44,7 +44,7 @@ class GlobalStoreView(TableView):
 
     def __init__(self, node: GlobalStoreNode) -> None:
         self.node, self.wants = node, frozenset({(node.name, self.PUT)})
-        (replica,) = stores_of(node.stores, node.shape.key, node.shape.value, node.name).values()
+        (replica,) = stores_of(node.stores, node.name).values()
         assert isinstance(replica, Store), "the calls that make the node take key-value stores alone"
         self.replica = replica
         self.is_known = False

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 from ....state.errors import ConfigError
-from ....state.serdes import Serde
 from ...functions.processor_api import KeyValues
 from ...functions.state_stores import SESSIONS, VERSIONED, WINDOWS, StoreBuilder
 from .session_store import Sessions
@@ -20,11 +19,10 @@ _EXPIRING: dict[str, type[Windows] | type[Sessions] | type[VersionedValues]] = {
 }
 
 
-def stores_of(specs: Iterable[KeyValues | str], key: Serde, value: Serde, place: str) -> dict[str, Store | Expiring]:
-    """Stores by name; a bare name means a key-value store of ``key`` and ``value``. ConfigError for a name twice."""
+def stores_of(specs: Iterable[KeyValues], place: str) -> dict[str, Store | Expiring]:
+    """Stores by name. ConfigError for a name twice."""
     stores: dict[str, Store | Expiring] = {}
-    for spec in specs:
-        full = KeyValues(spec, key, value) if isinstance(spec, str) else spec
+    for full in specs:
         if full.name in stores:
             raise ConfigError(place, "stores of different names", f"{full.name!r} twice", "rename one of them")
         expiring = _EXPIRING.get(full.kind) if isinstance(full, StoreBuilder) else None

@@ -58,7 +58,7 @@ class Process(SharingOperator):
     def __init__(self, context: OperatorContext, node: ProcessNode) -> None:
         super().__init__(context)
         self.node, self.keys, self.handing = node, Keys(node.shape.key), Handing.of(node)
-        self.own_stores = stores_of(node.stores, context.shape.key, context.shape.value, node.name)
+        self.own_stores = stores_of(node.stores, node.name)
         self.stores: dict[str, Any] = dict(self.own_stores)
         """Those of its own, and those that it shares."""
         self.replicas: dict[str, GlobalStoreView] = {}

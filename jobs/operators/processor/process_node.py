@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...functions.expressions import Shape
 from ...functions.processor_api import FixedKeyRecord, KeyValues, Record, fixed_key_record
 from ...graph.graph import Graph, Node
 from ...graph.kafka_processors import KafkaNode, kafka_processor
@@ -23,15 +22,15 @@ ROWS = StoreRows(pa.schema([("store", pa.string()), ("key", pa.binary()), ("valu
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ProcessNode(Node):
-    """A Python processor, record by record (jobs/functions/processor_api.py). ``stores``: those whose rows it keeps; a
-    bare name declares a store with the key and value types of its input. ``shared``: of stores that other processors
-    keep, ``tables``: of those of tables, ``replicas``: of global stores, each the node that keeps it.
+    """A Python processor, record by record (jobs/functions/processor_api.py). ``stores``: those whose rows it keeps.
+    ``shared``: of stores that other processors keep, ``tables``: of those of tables, ``replicas``: of global stores,
+    each the node that keeps it.
     """
 
     supplier: Callable[[], Any]
     store: str
     """Name of the table that keeps the rows of all its stores."""
-    stores: tuple[KeyValues | str, ...] = ()
+    stores: tuple[KeyValues, ...] = ()
     shared: Mapping[str, str] = field(default_factory=dict)
     tables: Mapping[str, str] = field(default_factory=dict)
     replicas: Mapping[str, str] = field(default_factory=dict)
@@ -50,7 +49,7 @@ class ProcessNode(Node):
 
     @property
     def inner_stores(self) -> tuple[str, ...]:
-        return tuple(store if isinstance(store, str) else store.name for store in self.stores)
+        return tuple(store.name for store in self.stores)
 
     @property
     def reads(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -77,10 +76,9 @@ class ProcessNode(Node):
         return ROWS
 
     def store_settings(self, graph: Graph) -> Mapping[str, Any]:
-        own = full_stores(self.stores, graph.parent(self).shape)
         globals_ = [graph.nodes[name] for name in self.replicas.values()]
         replicas = [store for node in globals_ if isinstance(node, GlobalStoreNode) for store in node.stores]
-        return {"stores": {store.name: store for store in (*own, *replicas)}}
+        return {"stores": {store.name: store for store in (*self.stores, *replicas)}}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -124,8 +122,3 @@ class TransformValuesNode(TableStepNode):
 
     operator = ".transform_values:build"
     view = ".transform_values:build_view"
-
-
-def full_stores(stores: Iterable[KeyValues | str], shape: Shape) -> list[KeyValues]:
-    """A bare name means a store of the processor's input types, those of ``shape``."""
-    return [KeyValues(one, shape.key, shape.value) if isinstance(one, str) else one for one in stores]

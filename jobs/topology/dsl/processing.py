@@ -154,9 +154,9 @@ def process(
     """A Python processor, which is called record by record (jobs/functions/processor_api.py).
 
     - ``supplier``: makes the Processor, once a task.
-    - ``stores``: its key-value stores, or their names. A name that a processor, a table or ``add_state_store`` has
-      means that store, which is then shared, and the task runs record by record. A global store can only be read. A
-      new name makes a store of this stream's key and value types.
+    - ``stores``: its stores, each a KeyValues or what Stores builds, or the name of one. A name means the store that a
+      processor, a table or ``add_state_store`` has, before this call or after it; it is then shared, and the task runs
+      record by record. A global store can only be read. ``build`` refuses a name that nobody has.
     - ``returns_key``, ``returns``: serdes of what it forwards, those of its input if not given.
 
     TopologyError for a store of other types than the one of that name, and for the store of a table with windows or
@@ -215,7 +215,7 @@ def process_values(
 def _processor(this: "KStream", supplier: Callable[[], Any], stores: Any, name: str) -> dict[str, Any]:
     """What nodes of processors have in common."""
     check_supplier(supplier, name, "init", "process")
-    given = given_stores(this.graph, stores, this.shape, name)
+    given = given_stores(this.graph, stores, name)
     return {"name": name, "inputs": (this.node.name,), "supplier": supplier, "store": f"{name}-stores", **vars(given)}
 
 

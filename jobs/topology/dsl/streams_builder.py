@@ -19,7 +19,7 @@ from ...graph.nodes import GlobalTableNode, SourceNode
 from ...graph.other_producers import Others, note_others
 from ...graph.repartition import keep_null_keys
 from ...graph.table_traits import add_table
-from ...operators.processor.given_stores import add_global_store, add_store
+from ...operators.processor.given_stores import add_global_store, add_store, find_awaited_stores
 from ...operators.stateless_nodes import add_pattern, add_source
 from ...operators.tables.table_nodes import TableNode
 from ..materialized import Materialized, given_materialized
@@ -333,7 +333,8 @@ class StreamsBuilder(Hinting):
         return self
 
     def build(self) -> Topology:
-        """The topology of all calls so far; of no calls one that has nothing to do. TopologyError for what cannot run.
+        """The topology of all calls so far; of no calls one that has nothing to do. TopologyError for what cannot run,
+        and for a processor that names a store which nobody has.
 
         Source: ``StreamsBuilder.build``.
 
@@ -342,6 +343,7 @@ class StreamsBuilder(Hinting):
             >>> topology.source_topics(), [sink.topic for sink in topology.sinks()]
             (['words'], ['lines'])
         """
+        find_awaited_stores(self._graph)
         keep_null_keys(self._graph)
         return Topology(self._graph)
 

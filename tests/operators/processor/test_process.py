@@ -128,7 +128,7 @@ def test_what_init_may_not_do_is_named(act, message):
 
 def test_two_stores_of_one_name_are_refused():
     with pytest.raises(ConfigError, match="expected stores of different names, got 'a' twice"):
-        Run(each(lambda self, record: None), ["a", KeyValues("a", STRING, LONG)])
+        Run(each(lambda self, record: None), [KeyValues("a", STRING, STRING), KeyValues("a", STRING, LONG)])
 
 
 # --- stores --------------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ def test_a_store_answers_what_was_put_and_ranges_go_by_the_bytes_of_the_keys():
         store.put("a", None)
         answers["left"] = [key for key, _ in store.all()]
 
-    Run(each(act), ["words"]).play(at(1))
+    Run(each(act), [KeyValues("words", STRING, STRING)]).play(at(1))
 
     assert answers == {
         "get": ("A", None),
@@ -200,7 +200,7 @@ def test_puts_during_a_range_do_not_show_in_it():
             store.delete(key)
         self.context.forward("keys", ",".join(key for key, _ in store.all()))
 
-    assert Run(each(act), ["words"]).play(at(1)) == [(0, "keys", "ax", 1)]
+    assert Run(each(act), [KeyValues("words", STRING, STRING)]).play(at(1)) == [(0, "keys", "ax", 1)]
 
 
 def test_what_is_put_is_a_copy():
