@@ -189,7 +189,32 @@ _MODULES: dict[str, str] = {
 }
 """Where each name of the face is."""
 
+_PROCESSOR = "Processor, whose init(context) and process(record) are called, for stream.process(supplier, stores)"
+_TRANSFORMER = (
+    "ValueTransformerWithKey for table.transform_values(supplier); of a stream FixedKeyProcessor and process_values"
+)
+
 _SAID_OTHERWISE = {
+    "AbstractProcessor": _PROCESSOR,
+    "ContextualProcessor": _PROCESSOR,
+    "ContextualFixedKeyProcessor": "FixedKeyProcessor, for stream.process_values(supplier, stores)",
+    "ProcessorSupplier": "any callable without parameters that gives a Processor, such as its class",
+    "Transformer": _PROCESSOR,
+    "ValueTransformer": _TRANSFORMER,
+    "KeyValue": "a tuple (key, value)",
+    "KafkaStreams": "TopologyTestDriver(topology) in a test, or replay(…), the command replay run, over landed topics",
+    "StreamsConfig": "StreamsBuilder(config={…}) for handlers; the rest configures live applications",
+    "StoreBuilder": "KeyValues(name, key serde, value serde), or a builder of Stores",
+    "Serialized": "Grouped, or nothing: serdes are those of the stream",
+    "WindowedSerdes": "Serde.time_windowed(inner, size_ms) or Serde.session_windowed(inner)",
+    "Duration": 'milliseconds or text such as "5m"',
+    "PunctuationCallback": "any callable of the time in ms",
+    "Punctuator": "any callable of the time in ms",
+    "TimestampExtractor": "a callable of (record) or (record, partition_time_ms) in Consumed(timestamp_extractor=…)",
+    "ForeachAction": "any callable of (key, value)",
+    "ValueMapper": "any callable of the value",
+    "ValueJoiner": "any callable of (left, right)",
+    "StreamPartitioner": "any callable of (topic, key, value, partitions)",
     "EmitStrategy": 'emit_strategy("on_window_close") or emit_strategy("on_window_update") of the windowed stream',
     "Serdes": "Serde.string(), Serde.long() and so on",
 }

@@ -112,15 +112,16 @@ def sentences_of(waits: Sequence[WaitingInput]) -> list[str]:
 def _sentence(each: WaitingInput) -> str:
     times = utc(each.first_ms) + ("" if each.first_ms == each.last_ms else f" to {utc(each.last_ms)}")
     return (
-        f"{each.records:,} records of {each.topic}, partition {each.partition}, with times {times}, wait until "
-        f"{each.for_topic}, partition {each.for_partition}, has got past them; it has come to {utc(each.reached_ms)}"
+        f"{each.records:,} records of {each.topic}, partition {each.partition}, with times {times}, wait for topic "
+        f"{each.for_topic}, partition {each.for_partition}, whose records are landed up to {utc(each.reached_ms)}: an "
+        "earlier record may still come there, and would be processed first (Kafka waits likewise, for max.task.idle.ms)"
     )
 
 
 def ways_on(last: WaitingInput) -> str:
     """What can be done about it."""
     return (
-        f"three options: land more of {last.for_topic}; or, if nothing more comes for now, record that it has come so "
-        f'far: replay advance {last.for_topic} --to "{utc(last.last_ms)}"; or replay with --idle proceed, which takes '
-        "the records now, whatever may still come before them"
+        f"what to do: nothing, if more of {last.for_topic} lands later, since the next run takes them; if nothing more "
+        f'comes for now, record that: replay advance {last.for_topic} --to "{utc(last.last_ms)}"; or replay with '
+        "--idle proceed, which takes the records now, whatever may still come before them"
     )

@@ -18,6 +18,8 @@ HINTS = {
     "KStream.process_values": "name its stores in a list, process_values(supplier, ['first', 'second'])",
     "KTable.join": "Kafka's extractor of a foreign key is foreign_key=: join(other, joiner, foreign_key=step)",
     "KTable.left_join": "Kafka's extractor of a foreign key is foreign_key=: left_join(other, joiner, foreign_key=…)",
+    "TopologyTestDriver": "properties configure a live application: leave them out; handlers are given to "
+    "StreamsBuilder(config={…})",
     "fold.count": "it counts records; count_if(step) counts those for which the step is true",
 }
 """What to say of too many arguments."""
@@ -87,6 +89,15 @@ def checked_as(call: str) -> Callable[[Checked], Checked]:
 
     def decorate(function: Checked) -> Checked:
         return checked(function, call)
+
+    return decorate
+
+
+def checked_init(call: str) -> Callable[[Checked], Checked]:
+    """A decorator: as ``checked``, of the ``__init__`` of the class that is called so."""
+
+    def decorate(function: Checked) -> Checked:
+        return checked(function, call, is_method=True)
 
     return decorate
 

@@ -49,10 +49,127 @@ SAID_OTHERWISE = {
 }
 """What Kafka's words, in snake case, are here where it is not the same word."""
 
+_OLD_GRACE = "the grace of the old call was 24 hours less the"
 
-def hint(name: str, known: list[str]) -> str:
-    """What to write instead of ``name`` where names are ``known``; empty when nothing comes near."""
+_OF_UNGROUPED = ("to", "filter", "map_values", "to_stream", "process", "join")
+_AGGREGATE_FIRST = "an aggregate first, such as count(): grouped records go nowhere by themselves"
+_OF_BUILDERS = ("with_logging_disabled", "with_logging_enabled", "with_caching_enabled", "with_caching_disabled")
+
+SAID_OF = {
+    "TimeWindows": {
+        "of": f"TimeWindows.of_size(size, grace=…): {_OLD_GRACE} size, and at least 0",
+        "until": "Materialized.as_(name, retention=…) in the aggregate",
+    },
+    "SlidingWindows": {
+        "of_size": "SlidingWindows.of_time_difference(difference, grace=…)",
+        "with_time_difference_and_grace": "SlidingWindows.of_time_difference(difference, grace=…)",
+    },
+    "SessionWindows": {
+        "with_": f"SessionWindows.with_inactivity_gap(gap, grace=…): {_OLD_GRACE} gap, and at least 0",
+        "of": f"SessionWindows.with_inactivity_gap(gap, grace=…): {_OLD_GRACE} gap, and at least 0",
+        "until": "Materialized.as_(name, retention=…) in the aggregate",
+    },
+    "JoinWindows": {"until": "nothing: a join keeps what its windows and grace need"},
+    "Suppressed": {
+        "BufferConfig": "BufferConfig, a name of its own: from kstreams_replay import BufferConfig",
+        "buffer_config": "BufferConfig, a name of its own: from kstreams_replay import BufferConfig",
+    },
+    "Consumed": {
+        "as_": "Consumed(key serde, value serde, name=…)",
+        "with_": "Consumed(key serde, value serde, timestamp_extractor=…)",
+    },
+    "Produced": {"with_": "nothing: serdes are those of the stream; Produced.as_(name) names the sink"},
+    "Joined": {"with_": "nothing: serdes are those of the streams; Joined.as_(name) names the join"},
+    "StreamJoined": {"with_": "nothing: serdes are those of the streams; StreamJoined.as_(name) names the join"},
+    "Repartitioned": {"with_": "nothing: serdes are those of the stream; Repartitioned.as_(name) names the topic"},
+    "KTable": {
+        "select_key": "group_by(selector) and an aggregate, or to_stream().select_key(selector)",
+        "flat_map": "to_stream().flat_map(function, …)",
+        "map": "to_stream().map(function, …)",
+        "peek": "to_stream().peek(function)",
+        "foreach": "to_stream().foreach(function)",
+        "print": "to_stream().print(Printed.to_sys_out())",
+        "to": "to_stream().to(topic)",
+        "process": "to_stream().process(supplier, stores)",
+        "queryable_store_name": "the name that Materialized.as_(name) gives the store",
+        "windowed_by": "to_stream().group_by_key().windowed_by(windows)",
+    },
+    "KStream": {
+        "to_topic": "to(topic)",
+        "join_by_key": "join(table, joiner)",
+    },
+    "TopologyTestDriver": {
+        "pipe_record": "pipe_input(topic, key, value, timestamp_ms=…)",
+        "create_consumer_record": "pipe_input(topic, key, value, timestamp_ms=…)",
+        "get_state_store": "get_key_value_store(name), get_window_store(name) or get_session_store(name)",
+        "producer": "read_outputs(topic)",
+    },
+    **{
+        grouped: dict.fromkeys(
+            ("to", "filter", "map_values", "to_stream", "process", "join"),
+            "an aggregate first, such as count(): grouped records go nowhere by themselves",
+        )
+        for grouped in ("KGroupedStream", "KGroupedTable", "CogroupedKStream")
+    },
+    "ProcessorContext": {
+        "get_state_store": "context.store(name)",
+        "state_store": "context.store(name)",
+        "timestamp": "record.timestamp_ms of the record that process() was given",
+        "timestamp_ms": "record.timestamp_ms of the record that process() was given",
+        "headers": "record.headers of the record that process() was given",
+        "topic": "context.record_metadata.topic",
+        "partition": "context.record_metadata.partition",
+        "offset": "context.record_metadata.offset",
+        "state_dir": "nothing: what outlives an increment is in a store",
+        "get": "context.store(name)",
+        "commit": "nothing: an increment commits when it is done",
+    },
+    "Record": {
+        "timestamp": "record.timestamp_ms",
+        "with_timestamp_ms": "record.with_timestamp(timestamp_ms)",
+        "topic": "context.record_metadata.topic",
+        "partition": "context.record_metadata.partition",
+        "offset": "context.record_metadata.offset",
+    },
+    "FixedKeyRecord": {
+        "timestamp": "record.timestamp_ms",
+        "with_key": "process(supplier, stores) in the topology: process_values keeps keys",
+    },
+    "ConsumerRecord": {"timestamp": "record.timestamp_ms"},
+    "ValueAndTimestamp": {"timestamp": "its field timestamp_ms"},
+    "KeyValueStore": {
+        "fetch": "get(key), or range(first, last); fetch(key, time) is a window store's",
+        "entries": "all()",
+        "items": "all()",
+        "keys": "all(), which gives (key, value)",
+        "flush": "nothing: an increment commits its stores when it is done",
+        "close": "nothing: the task closes its stores",
+    },
+    "WindowStore": {
+        "get": "fetch(key, window_start_ms)",
+        "range": "fetch(first, last, from_ms, to_ms), or fetch_all(from_ms, to_ms)",
+    },
+    "SessionStore": {
+        "get": "fetch(key), or fetch_session(key, session_start_ms, session_end_ms)",
+        "delete": "remove(Windowed(key, start, end))",
+    },
+    "VersionedKeyValueStore": {"fetch": "get(key, as_of_ms)"},
+    "KeyValues": dict.fromkeys(
+        ("with_logging_disabled", "with_logging_enabled", "with_caching_enabled", "with_caching_disabled"),
+        "nothing: a store's files are its changelog",
+    ),
+}
+"""What a class's own words of Kafka are here: the word means another thing in another class."""
+
+
+def hint(name: str, known: list[str], owner: str = "") -> str:
+    """What to write instead of ``name`` of the class ``owner`` where names are ``known``; empty when nothing comes
+    near.
+    """
     snake = re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
+    for said in (SAID_OF.get(owner, {}).get(name), SAID_OF.get(owner, {}).get(snake)):
+        if said is not None:
+            return f"write {said}"
     if snake != name and snake in known:
         return f"Kafka's {name} is {snake} here"
     if snake in SAID_OTHERWISE:
@@ -63,7 +180,7 @@ def hint(name: str, known: list[str]) -> str:
 
 def refuse(what: str, name: str, known: list[str]) -> AttributeError:
     """The error of ``what``, a class or a module, that has no ``name``."""
-    said = "" if name.startswith("_") else hint(name, known)
+    said = "" if name.startswith("_") else hint(name, known, what)
     return AttributeError(f"{what} has no {name!r}{f'; {said}' if said else ''}")
 
 
@@ -79,6 +196,21 @@ class _Hinting(type):
 
         def __getattr__(cls, name: str) -> Any:
             raise refuse(cls.__name__, name, public(dir(cls)))
+
+
+class HintingObject:
+    """An object whose class has another metaclass, as abstract ones: what users see of the engine while it runs. Errors
+    call it ``called``, the name that users know.
+    """
+
+    __slots__ = ()
+
+    called = ""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise refuse(self.called or type(self).__name__, name, public(dir(type(self))))
 
 
 class Hinting(metaclass=_Hinting):

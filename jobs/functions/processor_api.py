@@ -9,11 +9,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from ...state.errors import ConfigError
 from ...state.serdes import Serde
 from ...state.times import Duration
+from .call_names import HintingObject, public, refuse
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -27,6 +28,11 @@ class Record(NamedTuple):
     value: Any
     timestamp_ms: int
     headers: Headers = ()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise refuse("Record", name, public(dir(type(self))))
 
     def with_key(self, key: Any) -> "Record":
         """The same with another key."""
@@ -65,6 +71,11 @@ class FixedKeyRecord:
         if self.made_by is not _FROM_THE_ENGINE:
             expected, next_step = "a record that process() was given", "take that, with_value() or with_timestamp()"
             raise ConfigError("FixedKeyRecord", expected, "one that is made by hand", next_step)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise refuse("FixedKeyRecord", name, public(dir(type(self))))
 
     def with_value(self, value: Any) -> "FixedKeyRecord":
         """The same with another value."""
@@ -156,9 +167,16 @@ class KeyValues:
         """What else decides the meaning of its rows, by the name that a refusal calls it."""
         return {}
 
+    if not TYPE_CHECKING:
 
-class KeyValueStore(ABC):
+        def __getattr__(self, name: str) -> Any:
+            raise refuse("KeyValues", name, public(dir(type(self))))
+
+
+class KeyValueStore(HintingObject, ABC):
     """Values by key, in the order of the serialized keys (unsigned bytes)."""
+
+    called = "KeyValueStore"
 
     @abstractmethod
     def get(self, key: Any) -> Any:
@@ -231,8 +249,10 @@ def _no_config(got: str) -> ConfigError:
     return ConfigError("processor context", "what every replay repeats", got, next_step)
 
 
-class ProcessingContext(ABC):
+class ProcessingContext(HintingObject, ABC):
     """What all processors see of the engine."""
+
+    called = "ProcessorContext"
 
     @abstractmethod
     def schedule(
@@ -353,7 +373,19 @@ class FixedKeyProcessorContext(ProcessingContext):
         """
 
 
-class FixedKeyProcessor(ABC):
+class _Initialized:
+    """A class of the user's that asks for its context before it has one."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name != "context":
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            what = f"{type(self).__name__} has no context yet"
+            raise AttributeError(f"{what}; call super().init(context) in its init, and ask in init or later")
+
+
+class FixedKeyProcessor(_Initialized, ABC):
     """A processor that keeps keys; ``KStream.process_values`` is given a supplier of it (KIP-820). ``context``: what it
     sees of the engine.
     """
@@ -369,7 +401,7 @@ class FixedKeyProcessor(ABC):
         """Called for every record, null keys and tombstones included."""
 
 
-class Processor(ABC):
+class Processor(_Initialized, ABC):
     """A processor; ``KStream.process`` is given a supplier of it. ``context``: what it sees of the engine."""
 
     context: ProcessorContext
@@ -383,8 +415,10 @@ class Processor(ABC):
         """Called for every record, null keys and tombstones included."""
 
 
-class ValueTransformerContext(ABC):
+class ValueTransformerContext(HintingObject, ABC):
     """The engine, as a transformer sees it: what is transformed now. Nothing can be forwarded."""
+
+    called = "ValueTransformerContext"
 
     @property
     @abstractmethod
@@ -404,7 +438,7 @@ class ValueTransformerContext(ABC):
         """None in ``init``, for a record that a punctuation made, and for a value that is looked up."""
 
 
-class ValueTransformerWithKey(ABC):
+class ValueTransformerWithKey(_Initialized, ABC):
     """A transformer of a table's values; ``KTable.transform_values`` is given a supplier of it. Its attributes do not
     outlive an increment. ``context``: what it sees of the engine.
     """

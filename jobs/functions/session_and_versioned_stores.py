@@ -4,11 +4,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from .call_names import HintingObject
 from .expressions import Windowed
 from .processor_api import NOT_GIVEN
 
 
-class SessionStore(ABC):
+class SessionStore(HintingObject, ABC):
     """Aggregates by key and session, ``Windowed(key, start, end)`` with both bounds within the session. Times in ms.
 
     The store's time is the largest session end that was put. A put of a session that ended ``retention`` before it or
@@ -16,6 +17,8 @@ class SessionStore(ABC):
     stores are in order of end, key and start, the latest first; persistent ones of segment, key, end and start.
     Iterators show the store as of the call.
     """
+
+    called = "SessionStore"
 
     @abstractmethod
     def put(self, session_key: Windowed, aggregate: Any) -> None:
@@ -60,8 +63,10 @@ class VersionedRecord(NamedTuple):
     valid_to_ms: int | None = None
 
 
-class VersionedKeyValueStore(ABC):
+class VersionedKeyValueStore(HintingObject, ABC):
     """The history of values by key, as far as the history retention reaches (KIP-889). Times in ms."""
+
+    called = "VersionedKeyValueStore"
 
     PUT_RETURN_CODE_VALID_TO_UNDEFINED, PUT_RETURN_CODE_NOT_PUT = -1, -(2**63)
 

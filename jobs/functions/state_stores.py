@@ -11,6 +11,7 @@ from typing import Any
 from ...state.errors import ConfigError
 from ...state.serdes import Serde
 from ...state.times import Duration, duration_ms
+from .call_names import HintingObject
 from .expressions import Windowed
 from .processor_api import KeyValues
 
@@ -82,7 +83,7 @@ def store_instead_of(given: Any) -> str:
     )
 
 
-class WindowStore(ABC):
+class WindowStore(HintingObject, ABC):
     """Values by key and the start of their window. Times in ms, bounds included on both sides. A put at or below
     (largest start put - retention) is refused, a persistent store's when its whole segment is; older values are gone.
 
@@ -90,6 +91,8 @@ class WindowStore(ABC):
     show the store as of the call. ``window_start_ms``, ``time_ms``: start of one window; ``from_ms``, ``to_ms``: of
     the earliest and of the latest one.
     """
+
+    called = "WindowStore"
 
     @abstractmethod
     def put(self, key: Any, value: Any, window_start_ms: int) -> None:

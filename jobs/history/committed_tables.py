@@ -139,7 +139,7 @@ def done_row(
         ledger.refuse_vacuumed(increment)
     if row is None:
         number = "" if increment is None else f" {increment}"
-        raise LedgerError(ledger.path, f"a done increment{number}", "none", "run the replay first")
+        raise LedgerError(ledger.path, f"a done increment{number}", "none", warehouse.where_to_look(pipeline))
     return row
 
 

@@ -6,6 +6,7 @@ where here an error names the method that reads it).
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -155,6 +156,7 @@ class StoreReader(Hinting):
         wait in a join).
         """
         self._check_open()
+        self._check_name("store", name)
         self.run()
         with tiers.running():
             return self._version_view(name) or StoreView(self._contents(name))
@@ -249,8 +251,7 @@ class StoreReader(Hinting):
         expected = f"a {'timestamped ' if needs_times else ''}{kind} store"
         if needs_headers:
             method, expected = f"{method}_with_headers", f"{expected} with headers"
-        if name not in self._names():
-            raise ConfigError(method, f"one of {self._names()}", repr(name), "name a store of the topology")
+        self._check_name(method, name)
         found = self._kind(name)
         if found.name == kind and needs_times <= found.knows_times and needs_headers <= found.knows_headers:
             return
@@ -258,6 +259,18 @@ class StoreReader(Hinting):
         if found.name:
             reader = _READ_BY[found.name]
         raise ConfigError(method, expected, got, f"read it by {reader}({name!r})")
+
+    def _check_name(self, method: str, name: str) -> None:
+        """Raises ConfigError for a name that no store has; the stores of a processor are asked for one by one."""
+        names = self._names()
+        if name in names:
+            return
+        tables = (task.stores.get(name) for task in self._tasks)
+        inner = [one for table in tables if table is not None for one in table.inner_contents()]
+        near = inner or get_close_matches(str(name), names, n=1, cutoff=0.6)
+        next_step = f"did you mean {' or '.join(map(repr, near))}?" if near else "name a store of the topology"
+        got = f"{name!r}, which keeps the rows of these stores" if inner else repr(name)
+        raise ConfigError(method, f"one of {names}", got, next_step)
 
     def _names(self) -> list[str]:
         own = [name for task in self._tasks for name in task.stores if not task.stores[name].inner_stores()]

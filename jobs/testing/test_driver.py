@@ -15,10 +15,12 @@ from ...state.compilation.kernel_tiers import tiers
 from ...state.errors import ConfigError, TaskFailed
 from ...state.serdes import Serde
 from ...state.times import NO_TIMESTAMP_MS, Duration, Instant, time_ms
+from ..functions.call_arguments import checked_init
 from ..graph.graph import Node
 from ..tape.causal_order import is_known_late
 from ..task.kernel_calls import call_kernels
 from ..task.task import Task
+from ..topology.dsl.streams_builder import StreamsBuilder
 from ..topology.topology import Topology
 from .driver_failures import find_first, first_records, piped_record
 from .driver_inputs import DriverInputs, encoded
@@ -47,6 +49,7 @@ class TopologyTestDriver(StoreReader):
 
     __test__ = False  # no test class for pytest
 
+    @checked_init("TopologyTestDriver")
     def __init__(
         self,
         topology: Topology,
@@ -57,6 +60,9 @@ class TopologyTestDriver(StoreReader):
         chunk_records: int | None = None,
         initial_wall_clock_time: Instant | None = None,
     ) -> None:
+        if not isinstance(topology, Topology):
+            next_step = "give builder.build()" if isinstance(topology, StreamsBuilder) else "give a built topology"
+            raise ConfigError("TopologyTestDriver", "a Topology", repr(topology), next_step)
         self.topology = topology = topology.piping_into_loops()
         self._ticks = initial_wall_clock_time is not None
         """Whether the wall clock has started."""

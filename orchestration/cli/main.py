@@ -35,6 +35,7 @@ import gc
 import importlib
 import logging
 import os
+import re
 import signal
 import sys
 import threading
@@ -163,8 +164,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             words = f"{type(error).__name__}: {error}; this is a bug, --traceback shows where"
             _say(invocation, f"replay: {words}", error)
             return ExitCode.ERROR
-        _say(invocation, f"replay: {failure} [{see(type(failure))}]", error)
+        _say(invocation, f"replay: {_in_options(str(failure))} [{see(type(failure))}]", error)
         return exit_code_of(failure)
+
+
+def _in_options(said: str) -> str:
+    """What an error says to write in Python, as options of the command."""
+    return re.sub(
+        r"renamed=\{'([^']+)': (?:'([^']+)'|None)\}", lambda wish: f"--renamed {wish[1]}={wish[2] or ''}", said
+    )
 
 
 def _run(arguments: list[str], invocation: Invocation) -> int:

@@ -20,7 +20,7 @@ def openmetrics(warehouse: Warehouse, pipeline: str) -> str:
     increments = increments_in_force(warehouse, pipeline)
     if not increments:
         place = warehouse.pipeline(pipeline).ledger
-        raise LedgerError(place, "a done increment", "none", "run the replay first")
+        raise LedgerError(place, "a done increment", "none", warehouse.where_to_look(pipeline))
     values: dict[tuple[str, tuple[str, ...]], float] = {}
     for planned, done in increments:
         is_last = done is increments[-1][1]

@@ -298,6 +298,24 @@ class Warehouse:
         logs = filesystem.get_file_info([f"{path}/{name}/_delta_log" for name in names])
         return sorted(n for n, log in zip(names, logs, strict=True) if log.type == fs.FileType.Directory)
 
+    def pipelines(self) -> list[str]:
+        """Names of the pipelines that have a ledger, in alphabetical order."""
+        filesystem, path = open_filesystem(self.root)
+        found = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True))
+        names = [entry.base_name for entry in found if entry.type == fs.FileType.Directory]
+        names = [name for name in names if name not in _TAKEN and _NAME.fullmatch(name)]
+        ledgers = [open_filesystem(f"{self.pipeline(name).ledger}/_delta_log")[1] for name in names]
+        logs = filesystem.get_file_info(ledgers)
+        return sorted(n for n, log in zip(names, logs, strict=True) if log.type == fs.FileType.Directory)
+
+    def where_to_look(self, pipeline: str) -> str:
+        """What to do where ``pipeline`` has no increment: a next step that names those that are there."""
+        there = self.pipelines()
+        if pipeline in there:
+            return "run the replay first"
+        others = ", ".join(map(repr, there)) or "none"
+        return f"run the replay first, or correct the name: the pipelines in {self.root} are {others}"
+
 
 def _checked(name: str, kind: str) -> str:
     if _NAME.fullmatch(name) is None or name in (".", ".."):

@@ -22,13 +22,14 @@ from tests.planted import Landed, plant
 pytestmark = pytest.mark.rotated_by_file
 
 ORDERS_WAIT = (
-    "2 records of orders, partition 0, with times 1970-01-01 00:00:00.010 to 1970-01-01 00:00:00.020, wait until "
-    "users, partition 0, has got past them; it has come to 1970-01-01 00:00:00.005"
+    "2 records of orders, partition 0, with times 1970-01-01 00:00:00.010 to 1970-01-01 00:00:00.020, wait for topic "
+    "users, partition 0, whose records are landed up to 1970-01-01 00:00:00.005: an earlier record may still come "
+    "there, and would be processed first (Kafka waits likewise, for max.task.idle.ms)"
 )
 WAYS_ON = (
-    "three options: land more of users; or, if nothing more comes for now, record that it has come so far: "
-    'replay advance users --to "1970-01-01 00:00:00.020"; or replay with --idle proceed, which takes the records now, '
-    "whatever may still come before them"
+    "what to do: nothing, if more of users lands later, since the next run takes them; if nothing more comes for now, "
+    'record that: replay advance users --to "1970-01-01 00:00:00.020"; or replay with --idle proceed, which takes the '
+    "records now, whatever may still come before them"
 )
 
 

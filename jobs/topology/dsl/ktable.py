@@ -251,6 +251,9 @@ class KTable(Hinting):
         graph = self.graph
         node_name = graph.name(name, "KTABLE-SELECT-")
         check_serdes(node_name, returns_key=returns_key)
+        if isinstance(mapper, Mapping):
+            next_step = "select the fields first: table.map_values(fields={…}).group_by(selector)"
+            raise TopologyError(node_name, "one step for the value, or none", repr(mapper), next_step)
         key = bind_step(selector, self.shape, returns_key, node_name, option="returns_key")
         value = (
             whole_value(self.shape, node_name) if mapper is None else bind_step(mapper, self.shape, returns, node_name)

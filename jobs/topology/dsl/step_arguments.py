@@ -4,6 +4,7 @@ Rule: a callable needs ``returns``, the serde of what it gives. A call that take
 name is an option's in ``fields``; what may be either is refused, and nothing that was given is left out in silence.
 """
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -323,6 +324,11 @@ def functions_of(
     twice.
     """
     found = {**by_keyword, "fold": fold}
+    for one in (*given, fold):
+        if inspect.isfunction(one) and (one.__module__ or "").startswith(Fold.__module__.rpartition(".")[0]):
+            name = one.__name__.rstrip("_")
+            got, next_step = f"fold.{name}, which makes one", f"call it: fold.{name}(…)"
+            raise TopologyError(place, "a fold", got, next_step)
     names = ["fold"] if given and isinstance(given[0], Fold) else list(by_keyword)
     expected = f"one fold, or {', '.join(by_keyword)} in this order"
     for number, one in enumerate(given):

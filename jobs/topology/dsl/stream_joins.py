@@ -66,6 +66,11 @@ def join(
         columns = joined_fields(kind, joiner, columns, fields, typed, pair_of(left.shape, other.shape.value))
     asked = _Join(left, kind, joiner, columns, returns, name)
     left.graph.note_call(asked.place)
+    if isinstance(joiner, JoinWindows):
+        next_step = (
+            "windows= is behind the joiner: join(other, joiner, windows), or join(other, windows=…, item='left.item')"
+        )
+        raise TopologyError(asked.place, "a joiner before its windows", f"{joiner!r} as joiner", next_step)
     if joiner is not None and isinstance(windows, str | pl.Expr):
         expected = "one joiner, and JoinWindows to join a stream"
         next_step = "name the fields: join(other, item='left.item', price='right')"

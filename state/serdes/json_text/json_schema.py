@@ -46,6 +46,8 @@ _DECIMAL_DIGITS_MAX = 38
 _TOKEN = re.compile(r"\s*(?:(?P<word>\w+)|`(?P<quoted>(?:[^`]|``)+)`|(?P<mark>[<>,:()]))\s*")
 _TYPES = "string, int, long, double, decimal(p,s), boolean, binary, date, time, timestamp, array<…>, map<string, …>, …"
 _PLACE = "Serde.json"
+_STRUCT = re.compile(r"\s*struct\s*<(.*)>\s*", re.IGNORECASE | re.DOTALL)
+_ODD_NAME = re.compile(r"[$@#./-][\w$@#./-]*")
 _NEXT_STEP = 'write it like "user string, ms long, tags array<string>, place struct<lat double, lon double>"'
 
 
@@ -53,7 +55,8 @@ def parse_schema(text: str) -> pa.DataType:
     """Arrow type of the object, or of a plain value. Raises ConfigError that quotes the place where the text cannot be
     read.
     """
-    return _Parser(text).plain() or _Parser(text).whole()
+    fields = _STRUCT.fullmatch(text)  # as Spark and Arrow write the type of an object
+    return _Parser(text).plain() or _Parser(text if fields is None else fields[1]).whole()
 
 
 def schema_text(arrow_type: pa.DataType) -> str:
@@ -186,4 +189,7 @@ class _Parser:
 
     def refuse(self, expected: str) -> NoReturn:
         rest = self.text[self.at :].strip()
-        raise ConfigError(_PLACE, f"{expected} at {self.at}", repr(rest) if rest else "the end", _NEXT_STEP)
+        next_step = _NEXT_STEP
+        if (odd := _ODD_NAME.match(rest)) is not None:
+            next_step = f"write a name with other marks in backticks: `{odd[0]}`"
+        raise ConfigError(_PLACE, f"{expected} at {self.at}", repr(rest) if rest else "the end", next_step)

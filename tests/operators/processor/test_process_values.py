@@ -107,7 +107,7 @@ def test_an_earlier_record_may_be_forwarded_by_a_schedule():
             lambda context, record: context.forward(Record("b", 1, 1)),
             "a FixedKeyRecord to forward, got Record(",
         ),
-        (lambda context, record: record.with_key("b"), "AttributeError: 'FixedKeyRecord' object has no attribute"),
+        (lambda context, record: record.with_key("b"), "FixedKeyRecord has no 'with_key'; write process("),
         (lambda context, record: context.forward(record.with_timestamp(-1)), "expected a timestamp of 0 ms or more"),
         (
             lambda context, record: context.current_system_time_ms(),
