@@ -102,8 +102,8 @@ def _forgets_return(function: types.FunctionType) -> bool:
         parsed = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError):
         return False
-    (definition, *others) = parsed.body or [None]
-    if others or not isinstance(definition, ast.FunctionDef):
+    definition = parsed.body[0] if len(parsed.body) == 1 else None
+    if not isinstance(definition, ast.FunctionDef):
         return False
     statements = [one for one in definition.body if not _is_empty(one)]
     return bool(statements) and not isinstance(statements[-1], ast.Raise) and not any(map(_may_return, statements))

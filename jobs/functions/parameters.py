@@ -151,8 +151,11 @@ def _positions_by_kind(function: Any) -> _Positions | None:
 
 def _converts(cls: type) -> bool:
     """Whether ``cls`` is one of a conversion's, with its parameters."""
-    of_own = (cls.__new__, cls.__init__)
-    return any(issubclass(cls, one) and of_own == (one.__new__, one.__init__) for one in _CONVERSIONS)
+
+    def made_by(one: type) -> tuple[Any, ...]:
+        return tuple(getattr(one, name) for name in ("__new__", "__init__"))
+
+    return any(issubclass(cls, one) and made_by(cls) == made_by(one) for one in _CONVERSIONS)
 
 
 def _own_signature(function: Any) -> inspect.Signature:

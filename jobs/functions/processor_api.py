@@ -15,6 +15,7 @@ from ...state.errors import ConfigError
 from ...state.serdes import Serde
 from ...state.times import Duration
 from .call_names import HintingObject, public, refuse
+from .store_iterators import StoreIterator, give
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -28,11 +29,6 @@ class Record(NamedTuple):
     value: Any
     timestamp_ms: int
     headers: Headers = ()
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            raise refuse("Record", name, public(dir(type(self))))
 
     def with_key(self, key: Any) -> "Record":
         """The same with another key."""
@@ -49,6 +45,14 @@ class Record(NamedTuple):
     def with_headers(self, headers: Headers) -> "Record":
         """The same with other headers."""
         return self._replace(headers=headers)
+
+
+def _refuse_name(self: Record, name: str) -> Any:
+    raise refuse("Record", name, public(dir(type(self))))
+
+
+if not TYPE_CHECKING:  # to a type checker an unknown name is one
+    Record.__getattr__ = _refuse_name
 
 
 _FROM_THE_ENGINE = object()
@@ -174,9 +178,15 @@ class KeyValues:
 
 
 class KeyValueStore(HintingObject, ABC):
-    """Values by key, in the order of the serialized keys (unsigned bytes)."""
+    """Values by key, in the order of the serialized keys (unsigned bytes). What iterates knows whether it is empty
+    (jobs/functions/store_iterators.py).
+    """
 
     called = "KeyValueStore"
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        give(cls, StoreIterator, ("range", "reverse_range", "all", "reverse_all", "prefix_scan"))
 
     @abstractmethod
     def get(self, key: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from .call_names import HintingObject
 from .expressions import Windowed
 from .processor_api import NOT_GIVEN
+from .store_iterators import StoreIterator, give
 
 
 class SessionStore(HintingObject, ABC):
@@ -19,6 +20,10 @@ class SessionStore(HintingObject, ABC):
     """
 
     called = "SessionStore"
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        give(cls, StoreIterator, ("fetch", "backward_fetch", "find_sessions", "backward_find_sessions"))
 
     @abstractmethod
     def put(self, session_key: Windowed, aggregate: Any) -> None:

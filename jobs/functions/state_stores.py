@@ -3,8 +3,9 @@
 Rule: a builder says what a store is, as plain data; whoever names the store in ``process(stores=...)`` uses it.
 """
 
+import functools
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from ...state.times import Duration, duration_ms
 from .call_names import HintingObject
 from .expressions import Windowed
 from .processor_api import KeyValues
+from .store_iterators import StoreIterator, give
 
 TIMESTAMPED, WINDOW, TIMESTAMPED_WINDOW = "timestamped key-value", "window", "timestamped window"
 SESSION, VERSIONED = "session", "versioned key-value"
@@ -94,15 +96,31 @@ class WindowStore(HintingObject, ABC):
 
     called = "WindowStore"
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        names = ("fetch_range", "fetch_keys", "fetch_all", "all")
+        give(cls, StoreIterator, (*names, *(f"backward_{name}" for name in names)))
+        if "fetch" in vars(cls):
+            cls.fetch = _of_several_bounds(vars(cls)["fetch"])  # type: ignore[method-assign]
+
     @abstractmethod
     def put(self, key: Any, value: Any, window_start_ms: int) -> None:
         """Replace the value, or add one if the store retains duplicates; None deletes it (retaining: does nothing)."""
 
     @abstractmethod
-    def fetch(self, key: Any, time_ms: int) -> Any:
+    def fetch(self, key: Any, time_ms: Any, *bounds: Any) -> Any:
         """The value of the window that starts then, or None. Of a store that retains duplicates, as Kafka's answer:
         None, or the value of the last put into a persistent one if that was of this key and time.
+
+        ``fetch(key, from_ms, to_ms)`` is ``fetch_range``, ``fetch(first, last, from_ms, to_ms)`` is ``fetch_keys``:
+        ``bounds`` are those behind the second argument. ConfigError for more of them.
         """
+
+    def backward_fetch(self, key: Any, *bounds: Any) -> Iterator[Any]:
+        """``backward_fetch_range`` of a ``key`` and the ``bounds`` (from, to), ``backward_fetch_keys`` of two keys."""
+        call = self.backward_fetch_range if len(bounds) == 2 else self.backward_fetch_keys
+        found: Iterator[Any] = call(key, *bounds)
+        return found
 
     @abstractmethod
     def fetch_range(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[int, Any]]:
@@ -140,6 +158,21 @@ class WindowStore(HintingObject, ABC):
     @abstractmethod
     def backward_all(self) -> Iterator[tuple[Windowed, Any]]:
         """As ``all``, from the last on."""
+
+
+def _of_several_bounds(fetch: Callable[..., Any]) -> Callable[..., Any]:
+    """``fetch`` of a key and a time, also as Kafka's of a key and two times, and of two keys and two times."""
+
+    @functools.wraps(fetch)
+    def fetching(self: WindowStore, key: Any, time_ms: Any, *bounds: Any) -> Any:
+        if len(bounds) > 2:
+            expected = "fetch(key, time), fetch(key, from, to) or fetch(first, last, from, to)"
+            raise ConfigError("WindowStore.fetch", expected, f"{2 + len(bounds)} arguments", "correct them")
+        if not bounds:
+            return fetch(self, key, time_ms)
+        return (self.fetch_range if len(bounds) == 1 else self.fetch_keys)(key, time_ms, *bounds)
+
+    return fetching
 
 
 class Stores:

@@ -19,6 +19,7 @@ from ..functions.call_names import Hinting
 from ..functions.expressions import Windowed
 from ..functions.processor_api import AggregationWithHeaders, ValueAndTimestamp, ValueTimestampHeaders
 from ..functions.session_and_versioned_stores import VersionedRecord
+from ..functions.store_iterators import StoreRows, give
 from ..operators.base.operator import StoreContents
 from .driver_inputs import encoded
 from .store_view import VersionedStoreView
@@ -57,6 +58,10 @@ class Looks(NamedTuple):
 
 class _Store(Hinting):
     """``shown``: what its values are shown in, None for plain values."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        give(cls, StoreRows, [name for name in vars(cls) if not name.startswith("_") and name != "get"])
 
     def __init__(self, name: str, looks: Looks, shown: Shown | None = None) -> None:
         self.name, self._looks, self._show = name, looks, shown
@@ -184,6 +189,26 @@ class ReadOnlyWindowStore(_Store):
     def backward_fetch(self, *bounds: Any) -> Any:
         """As ``fetch`` of several windows, from the latest on."""
         return self.fetch(*bounds)[::-1]
+
+    def fetch_range(self, key: Any, from_ms: Instant, to_ms: Instant) -> list[tuple[int, Any]]:
+        """(start, value) of the key's windows that start in ``[from_ms, to_ms]``, as in a processor."""
+        found: list[tuple[int, Any]] = self.fetch(key, from_ms, to_ms)
+        return found
+
+    def backward_fetch_range(self, key: Any, from_ms: Instant, to_ms: Instant) -> list[tuple[int, Any]]:
+        """As ``fetch_range``, from the latest on."""
+        return self.fetch_range(key, from_ms, to_ms)[::-1]
+
+    def fetch_keys(self, first: Any, last: Any, from_ms: Instant, to_ms: Instant) -> list[tuple[Windowed, Any]]:
+        """(windowed key, value) of windows of keys from ``first`` to ``last`` that start in ``[from_ms, to_ms]``."""
+        found: list[tuple[Windowed, Any]] = self.fetch(first, last, from_ms, to_ms)
+        return found
+
+    def backward_fetch_keys(
+        self, first: Any, last: Any, from_ms: Instant, to_ms: Instant
+    ) -> list[tuple[Windowed, Any]]:
+        """As ``fetch_keys``, from the latest on."""
+        return self.fetch_keys(first, last, from_ms, to_ms)[::-1]
 
     def fetch_all(self, time_from: Instant, time_to: Instant) -> list[tuple[Windowed, Any]]:
         """(windowed key, value) of all windows that start in ``[time_from, time_to]``."""

@@ -66,7 +66,7 @@ class Windows(ExpiringRows, WindowStore):
 
     # --- read ------------------------------------------------------------------------------------------------
 
-    def fetch(self, key: Any, time_ms: int) -> Any:
+    def fetch(self, key: Any, time_ms: int) -> Any:  # type: ignore[override]  # the base takes the other forms
         data = self._key.encode(key)
         if time_ms < 0 or (self.spec.retain_duplicates and not self.spec.is_persistent):
             return None
