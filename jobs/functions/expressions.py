@@ -175,7 +175,7 @@ def bind(expressible: Expressible, shape: Columns, place: str) -> Expression:
     """Check ``expressible`` against ``shape``; ``place`` is named in errors.
 
     Raises TopologyError for text that is no SQL expression, an unknown column, types that do not fit or that no serde
-    has, several columns, a result that depends on other records, and a comparison with NULL.
+    has, and several columns. Also for a result that depends on other records, and a comparison with NULL.
     """
     if isinstance(expressible, str) and isinstance(shape, Shape) and shape.is_hashable:
         return _bound_text(expressible, shape, place)
@@ -203,7 +203,7 @@ def _check_null(expression: pl.Expr, expressible: Expressible, place: str) -> No
     if compares_with_null(expression):
         got = f"{expressible!s}, which compares with NULL and so is NULL for every record"
         words = "IS NULL or IS NOT NULL" if isinstance(expressible, str) else ".is_null() or .is_not_null()"
-        raise TopologyError(place, "a comparison that tells records apart", got, f"write {words}")
+        raise TopologyError(place, "a comparison that can be true", got, f"write {words}")
 
 
 _bound_text = functools.lru_cache(4096)(_bound)

@@ -154,7 +154,9 @@ class PunctuationType(Enum):
 
 @dataclass(frozen=True)
 class KeyValues:
-    """A key-value store of a processor, as ``KStream.process(stores=...)`` takes it."""
+    """A key-value store of a processor, as ``KStream.process(stores=...)`` takes it. ``name``: by which processors
+    share it; ``key`` and ``value``: its serdes.
+    """
 
     name: str
     key: Serde

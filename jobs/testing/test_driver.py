@@ -44,7 +44,7 @@ class TopologyTestDriver(StoreReader):
     how much later every next one is, over all topics. ``counts_bytes``: measure suppress buffers in bytes too.
     ``chunk_records``: run that many at a time; it changes nothing. ``initial_wall_clock_time``: the wall-clock time
     until ``advance_wall_clock_time`` advances it, which processors may ask for. Without one it is 0 ms from the first
-    advance on, and not known before, as in a replay before the first tick.
+    advance on, and not known before, as in a replay before the first tick. ConfigError for anything but a Topology.
     """
 
     __test__ = False  # no test class for pytest

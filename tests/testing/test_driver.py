@@ -127,7 +127,7 @@ def test_a_store_of_json_keys_can_be_listed():
         ),
         (
             lambda driver: driver.store("count"),
-            "store: expected one of ['counts'], got 'count'; name a store of the topology",
+            "store: expected one of ['counts'], got 'count'; did you mean 'counts'?",
         ),
         (
             lambda driver: driver.pipe_input("clicks", 5, 1, 0),

@@ -239,6 +239,7 @@ class KTable(Hinting):
         is none.
 
         A row whose new key or value is null is in no group. ``name``: of the step and of the repartition table.
+        TopologyError for a ``mapper`` that is a mapping: select fields by ``map_values`` first.
 
         Source: ``KTable.groupBy``.
 
