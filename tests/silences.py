@@ -239,8 +239,8 @@ SILENCES = [
     _silence(
         "the section of docs/when-something-is-wrong.md that explains an error",
         f"{_CLI}/test_machine_trouble.py::test_a_disk_that_is_full_while_a_task_runs_is_no_bug_either",
-        '_say(invocation, f"replay: {failure} [{see(type(failure))}]", error)',
-        '_say(invocation, f"replay: {failure}", error)',
+        '_say(invocation, f"replay: {_in_options(str(failure))} [{see(type(failure))}]", error)',
+        '_say(invocation, f"replay: {_in_options(str(failure))}", error)',
     ),
     _silence(
         "what Ctrl-C kept", "laws/test_stopped_runs.py::test_a_stopped_run_says_so_and_the_next_one_goes_on",

@@ -61,8 +61,8 @@ def form_of(function: Any, place: str, *forms: Form, may_yield: bool = False, gi
     """The one of ``forms`` that ``function`` is called with. ``may_yield``: a generator function is one that gives any
     number of values; ``gives``: its result is used.
 
-    Raises TopologyError for what cannot be called, and for a callable of other parameters or of several forms; for
-    ``async def``, a generator function that may not yield, and a function without a result that ``gives`` one.
+    Raises TopologyError for what cannot be called, and for a callable of other parameters or of several forms. Also
+    for ``async def``, for a generator function that may not yield, and for a function that gives nothing.
     """
     if not callable(function):
         raise TopologyError(place, f"a callable of {_said(forms)}", repr(function), "give a Python function")
