@@ -85,7 +85,7 @@ class OwnListing:
         if not isinstance(given, Mapping):
             expected = "a mapping of starts to ends in ms"
             raise TaskFailed(self.place, expected, f"{given!r} on time {time_ms}", next_step)
-        found: list[tuple[int, int]] = [(start, getattr(end, "end", end)) for start, end in given.items()]
+        found: list[tuple[Any, Any]] = [(start, getattr(end, "end", end)) for start, end in given.items()]
         for start, end in found:
             if not (isinstance(start, int) and isinstance(end, int) and 0 <= start < end):
                 expected, got = "a start of 0 ms or more before its end", f"{start!r} and {end!r} on time {time_ms}"
