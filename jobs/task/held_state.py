@@ -148,7 +148,7 @@ def _is_same(one: Any, other: Any, depth: int = 0) -> bool:
     if isinstance(one, list | tuple):
         pairs = zip(one, other, strict=False)
         return len(one) == len(other) and all(_is_same(*pair, depth + 1) for pair in pairs)
-    if type(one).__eq__ is not object.__eq__:
+    if "__eq__" in {name for base in type(one).__mro__[:-1] for name in vars(base)}:
         return _is_equal(one, other)
     if hasattr(one, "__dict__"):
         mine, others = _attributes(one), _attributes(other)

@@ -3,9 +3,9 @@
 Owns the second question to aggregators, reducers, mergers, adders and subtractors, joiners, processors and
 transformers. Rule: under new code the first records of a task are run by two more tasks with the same state, once
 together and once in pieces, and what their nodes forward is compared. Each piece has new processors, as the next
-increment has. A function whose answers differ has chance, a clock or a counter in it, or keeps state outside of its stores,
-which is named. This only looks: nothing of it is kept, and the results that count are computed as ever. Functions that
-only look on (peek, foreach) are not called; processors are, as in a run that died and is run again.
+increment has. A function whose answers differ has chance, a clock or a counter in it, or keeps state outside of its
+stores, which is named. This only looks: nothing of it is kept, and the results that count are computed as ever.
+Functions that only look on (peek, foreach) are not called; processors are, as in a run that died and is run again.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -266,7 +266,7 @@ class StoreReader(Hinting):
         if name in names:
             return
         tables = (task.stores.get(name) for task in self._tasks)
-        inner = [one for table in tables if table is not None for one in table.inner_contents()]
+        inner = [one for table in tables if table is not None for one in table.inner_stores()]
         near = inner or get_close_matches(str(name), names, n=1, cutoff=0.6)
         next_step = f"did you mean {' or '.join(map(repr, near))}?" if near else "name a store of the topology"
         got = f"{name!r}, which keeps the rows of these stores" if inner else repr(name)

@@ -89,8 +89,8 @@ class Operator(ABC):
         return {}
 
     def renew(self) -> None:  # noqa: B027 (most operators run nothing of the user's)
-        """Make new objects in place of those of ``running``, as the next increment does: they find what stores and schedules have,
-        and nothing else.
+        """Make new objects in place of those of ``running``, as the next increment does: they find what stores and
+        schedules have, and nothing else.
         """
 
     @abstractmethod
