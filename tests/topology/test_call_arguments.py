@@ -192,7 +192,10 @@ def test_sql_that_is_too_deep_is_told_so():
         (lambda: Suppressed.untilWindowCloses, "Suppressed has no 'untilWindowCloses'; Kafka's untilWindowCloses is"),
         (lambda: BufferConfig.maxRecords, "BufferConfig has no 'maxRecords'; Kafka's maxRecords is max_records here"),
         (lambda: Materialized.withRetention, "Materialized has no 'withRetention'; write as_(name, retention=…)"),
-        (lambda: Produced.with_, "Produced has no 'with_'; write as_(name): serdes are those of the stream or table"),
+        (
+            lambda: Produced.with_,
+            "Produced has no 'with_'; write nothing: serdes are those of the stream; Produced.as_(name) names the",
+        ),
         (
             lambda: Repartitioned.numberOfPartitions,
             "Repartitioned has no 'numberOfPartitions'; write as_(name).with_nu",

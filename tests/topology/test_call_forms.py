@@ -384,7 +384,7 @@ def test_what_may_be_meant_in_two_ways_is_refused_with_both(call, kind):
     error = refused(call, ambiguous[kind])
 
     assert error.next_step.startswith("write lambda ")
-    assert error.next_step.count(": ") == 2  # two readings
+    assert error.next_step.count(": ") in ((2, 3) if call.name == "to" else (2,))  # an extractor may take a context
     assert " or lambda " in error.next_step
 
 

@@ -38,7 +38,7 @@ def test_a_supplier_is_the_same_as_what_it_says(supplier, want):
         retention = materialized.retention
         return (
             materialized.name,
-            materialized.store,
+            materialized.store or "persistent",
             None if retention is None else Materialized("x", retention=retention).retention_ms(WINDOWS, "x"),
             materialized.history_retention_ms,
         )
@@ -106,7 +106,7 @@ SESSIONS = Stores.in_memory_session_store("s", "1d")
         ),
         (
             lambda grouped: Materialized.as_(KEY_VALUES, retention="1d"),
-            "Materialized.as_: expected a supplier alone, which says both, got store='persistent', retention='1d' "
+            "Materialized.as_: expected a supplier alone, which says both, got store=None, retention='1d' "
             "beside it; leave them out",
         ),
     ],

@@ -239,7 +239,7 @@ def test_a_reducer_is_called_with_the_aggregate_first():
         ),
         (
             lambda g: g.aggregate(initializer=dict.popitem, adder=keep, subtractor=keep, returns=LONG, name="here"),
-            "here: expected a callable of no parameters, got popitem(self, /); correct its parameters",
+            "here: expected a callable of no parameters, got dict.popitem(self, /); correct its parameters",
         ),
     ],
 )

@@ -164,19 +164,27 @@ class PythonState(FoldState):
         return null
 
     def typed(self, values: list[Any], valid: np.ndarray | None = None) -> pa.Array:
-        """Column of aggregates, null where not ``valid``."""
+        """Column of aggregates, null where not ``valid``. Raises TaskFailed where one is an initial value that ``returns``
+        cannot carry: what an aggregator returned was taken already.
+        """
         if valid is not None and not valid.all():
             values = [one if is_kept else None for one, is_kept in zip(values, valid.tolist(), strict=True)]
-        return self.fold.returns.from_python(values)
+        try:
+            return self.fold.returns.from_python(values)
+        except ConfigError as error:
+            raise self._misfit(error) from error
 
     def _taken(self, aggregate: Any) -> Any:
         """What an aggregator returned. Raises TaskFailed for what ``returns`` cannot carry."""
         try:
             return self._aggregates.take(aggregate)
         except ConfigError as error:
-            initial = initial_misfit(self.fold.initializer, self.fold.returns)
-            next_step = f"correct {initial}the aggregator, or the serde in returns"
-            raise TaskFailed(self.place, f"an aggregate of {self.fold.returns}", error.got, next_step) from error
+            raise self._misfit(error) from error
+
+    def _misfit(self, error: ConfigError) -> TaskFailed:
+        initial = initial_misfit(self.fold.initializer, self.fold.returns)
+        next_step = f"correct {initial}the aggregator, or the serde in returns"
+        return TaskFailed(self.place, f"an aggregate of {self.fold.returns}", error.got, next_step)
 
     def show(self, batch: Batch, rows: list[tuple[Any, Any]]) -> None:
         """Key and value of each row of ``batch`` as functions are to see them, of any serdes."""

@@ -99,7 +99,11 @@ def test_keys_are_found_by_the_bytes_that_they_begin_with(filled):
     ("prefix", "serde", "want"),
     [
         (None, STRING, "store 'seen': expected a key, got None"),
-        ("a", None, r"store 'seen': expected the serde of the prefix, got None; write prefix_scan\(prefix, Serde.st"),
+        (
+            "a",
+            None,
+            r"store 'seen': expected the serde of the prefix, got None, on key 'a'; write prefix_scan\(",
+        ),
         (5, STRING, "expected"),
     ],
 )

@@ -104,7 +104,7 @@ KINDS: dict[str, tuple[Any, Calls]] = {
 
 
 def opened(spec: Any) -> Any:
-    (store,) = stores_of([spec], STRING, VALUE, "here").values()
+    (store,) = stores_of([spec], "here").values()
     return store
 
 
@@ -188,7 +188,7 @@ def test_what_a_caller_changes_in_place_changes_nothing_in_the_store():
 
 
 def test_a_stored_row_of_another_increment_or_store_is_not_taken_for_it():
-    (one,) = stores_of([KeyValues("s", STRING, STRING)], STRING, STRING, "here").values()
+    (one,) = stores_of([KeyValues("s", STRING, STRING)], "here").values()
     one.load(stored_rows("s", [(b"a", b"old"), (b"b", b"old")], [(b"a", b"new")], [(b"b", None)]), {})
 
     assert [one.get(key) for key in "abc"] == ["new", None, None]

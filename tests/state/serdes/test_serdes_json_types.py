@@ -52,12 +52,15 @@ def test_every_type_of_sparks_ddl_has_a_word_and_its_synonyms():
         ("a map<int, string>", "expected string, which the names in a JSON object are, at 6"),
         ("a map<string>", "expected ',' at 12, got '>'"),
         ("a interval", "expected a type"),
-        ("struct<a int>", "expected a type"),  # an object: its fields alone
     ],
 )
 def test_a_type_that_cannot_be_is_refused_where_it_stands(schema, fault):
     with pytest.raises(ConfigError, match=fault):
         Serde.json(schema)
+
+
+def test_an_object_may_be_written_as_spark_writes_its_type():
+    assert Serde.json("struct<a int, b array<string>>") == Serde.json("a int, b array<string>")
 
 
 # --- what is taken
