@@ -1,7 +1,7 @@
 """Every place that takes a user's function, in four topologies, whose functions hand over fresh objects or one object.
 
 Rule: a function is written once, as what it computes. ``Fresh`` calls it so. ``Reused`` gives the same object each
-time, with new content; before every call it spoils all objects that were handed over earlier, and after it the
+time, with new content. Before every call it spoils all objects that were handed over earlier, and after it the
 arguments that were given. Keys and values are JSON objects with a list, so that every part of them can be changed in
 place.
 """
