@@ -46,10 +46,9 @@ class HandOver:
     def __init__(self, codec: "Codec") -> None:
         self.can_change, self.take = codec.can_change, codec.taking()
         self.give: Take = own_copy if self.can_change else _as_it_is
-
-    def all_given(self, values: list[Any]) -> list[Any]:
-        """``give`` of each; ``values`` themselves where they cannot change."""
-        return list(map(own_copy, values)) if self.can_change else values
+        kind = codec.arrow_type
+        if self.can_change and pa.types.is_struct(kind) and not any(pa.types.is_nested(one.type) for one in kind):
+            self.give = _flat_copy
 
 
 def own_copy(value: Any) -> Any:
@@ -68,6 +67,11 @@ def own_copy(value: Any) -> Any:
         return copy.deepcopy(value)
     except Exception:
         return value
+
+
+def _flat_copy(value: Any) -> Any:
+    """Of a dict whose values cannot change."""
+    return value.copy() if type(value) is dict else own_copy(value)
 
 
 def _as_it_is(value: Any) -> Any:
