@@ -148,12 +148,16 @@ def _is_same(one: Any, other: Any, depth: int = 0) -> bool:
     if isinstance(one, list | tuple):
         pairs = zip(one, other, strict=False)
         return len(one) == len(other) and all(_is_same(*pair, depth + 1) for pair in pairs)
-    if "__eq__" in {name for base in type(one).__mro__[:-1] for name in vars(base)}:
+    if _has_equality(type(one)):
         return _is_equal(one, other)
     if hasattr(one, "__dict__"):
         mine, others = _attributes(one), _attributes(other)
         return set(mine) == set(others) and all(_is_same(mine[name], others[name], depth + 1) for name in mine)
     return " at 0x" in repr(one) or repr(one) == repr(other)
+
+
+def _has_equality(kind: Any) -> bool:
+    return kind.__eq__ is not object.__eq__
 
 
 def _is_equal(one: Any, other: Any) -> bool:

@@ -101,7 +101,7 @@ class Outbox:
         try:
             kept = tuple((name, None if content is None else bytes(memoryview(content))) for name, content in headers)
         except (TypeError, ValueError):
-            kept = ((None, None),)  # type: ignore[assignment]
+            kept = ((None, None),)
         if not all(isinstance(name, str) for name, _ in kept):
             expected, next_step = "forwarded headers as (name, bytes or None) pairs", "correct the processor"
             raise TaskFailed(self.node.name, expected, repr(headers), next_step)
