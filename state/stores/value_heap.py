@@ -53,6 +53,15 @@ class ValueHeap:
             size += len(rows)
         return pa.concat_arrays(found).take(pa.array(places))
 
+    def one(self, reference: int) -> pa.Array:
+        """The value of ``reference`` alone, where it is; null for -1."""
+        if reference >= 0:
+            for piece in self._pieces:
+                if reference < len(piece):
+                    return piece.slice(reference, 1)
+                reference -= len(piece)
+        return pa.nulls(1, self.kind)
+
     @property
     def is_wasteful(self) -> bool:
         """Whether ``keep_only`` would find enough to forget to be worth its while."""

@@ -60,6 +60,8 @@ NEED_RECORDS = {
     "kstreams_replay.jobs.functions.folds.folding_kernel.combine",
     "kstreams_replay.jobs.functions.folds.folding_kernel.prefer",
     "kstreams_replay.jobs.kernels.earlier_changes.is_same",
+    "kstreams_replay.jobs.kernels.slot_lifecycle.enter_slot",
+    "kstreams_replay.jobs.kernels.slot_lifecycle.find_slot",
     "kstreams_replay.jobs.kernels.slot_lifecycle.remove",
     "kstreams_replay.jobs.operators.aggregate_parts.slots_by_key_kernel.first_from",
     "kstreams_replay.jobs.operators.aggregate_parts.slots_by_key_kernel.unlink",

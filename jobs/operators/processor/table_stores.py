@@ -57,7 +57,13 @@ class TableValues(KeyValueStore):
 
     def get(self, key: Any) -> ValueAndTimestamp | None:
         self.view.settle()
-        return self._shown([self.view.keys.lookup(self._key.encode(key))])[0]
+        slots = self._table.slots
+        (at,) = slots.find(np.array([self.view.keys.lookup(self._key.encode(key))], np.int32), None, None).tolist()
+        reference = int(slots.reference[at]) if at >= 0 else NO_REFERENCE
+        if reference == NO_REFERENCE:
+            return None
+        (value,) = self.shape.value.to_python(self._table.heap.one(reference))
+        return ValueAndTimestamp(value, int(slots.time[at]))
 
     def range(self, first: Any = None, last: Any = None) -> Iterator[tuple[Any, Any]]:
         return self._rows(self._between(first, last))

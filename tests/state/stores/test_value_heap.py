@@ -17,6 +17,7 @@ def test_a_reference_names_the_value_that_it_was_given_for(sizes, asked):
     asked = [reference for reference in asked if reference < len(values)]
 
     wanted = [None if reference == NO_REFERENCE else values[reference] for reference in asked]
+    assert [heap.one(reference).to_pylist() for reference in asked] == [[value] for value in wanted]
     assert heap.take(np.array(asked, np.int64)).to_pylist() == wanted
 
     # All at once and more than there are, which puts the pieces together; then one more.
