@@ -2,7 +2,7 @@
 
 Retries have a counter and a topic of the dead. A processor writes tombstones into the topic of its table
 (schedule-ktable-ttl). Orders come back when they are validated (ValidationsAggregatorService). Three sub-topologies
-write to one another (matcher ← feeder ← recovery ← matcher).
+write to one another (matcher ← feeder ← recovery ← matcher). Beside them, joins and a repartition in a loop.
 """
 
 import random
@@ -157,6 +157,23 @@ def repeated_by_the_clock() -> Topology:
     return builder.build()
 
 
+def joins() -> Topology:
+    """A join by foreign key whose results come back as records of the left table, and counts below a repartition that
+    come back as records of the right one.
+    """
+    builder = StreamsBuilder()
+    records = builder.stream(["back", "in"], TEXTS)
+    counts = records.group_by("value").count(Materialized.as_("counts")).to_stream()
+    left = records.to_table(materialized=Materialized.as_("left"))
+    right = builder.table("right", Consumed(STRING, STRING, others=True), materialized=Materialized.as_("right"))
+    joined = left.join(right, _pair, foreign_key="left(value, 1)", returns=STRING).to_stream()
+    joined.to("joined")
+    joined.filter("length(value) < 8").map_values("right(value, 1) || value").to("back")
+    counts.filter("value = 3").map_values("'k'", name="third").to("right")
+    counts.to("counted")
+    return builder.build()
+
+
 def _pair(left: object, right: object) -> str:
     return f"{left}+{right}"
 
@@ -179,6 +196,9 @@ APPLICATIONS = {
     "time to live": Application(time_to_live, {"users": ["u", "v"], "clicks": ["c"]}, ("users", "named")),
     "validations": Application(
         validations, {"orders": ["created small", "created big"]}, ("orders", "validations", "shipped")
+    ),
+    "joins": Application(
+        joins, {"in": ["a", "b", "ab", "k"], "right": ["1", "2", "3"]}, ("joined", "back", "right", "counted")
     ),
     "circle": Application(
         circle, {"orders": ["x", "y", "xy"], "returns": ["r", "x"]}, ("fed", "matched", "recovery", "feeder")
