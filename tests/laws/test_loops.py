@@ -55,8 +55,9 @@ def test_increments_of_any_size_leave_the_tables_of_one_big_increment(tmp_path, 
     assert tables_of(warehouse, "cut", application.topology()) == whole
 
 
-@pytest.mark.parametrize("name", APPLICATIONS)
+@pytest.mark.parametrize("name", sorted(APPLICATIONS.keys() - {"joins"}))
 def test_where_times_rise_a_replay_by_time_gives_what_the_test_driver_gives(tmp_path, name):
+    """Not with joins: of what one record sends to several topics, Kafka leaves open what is read first."""
     application = APPLICATIONS[name]
     topics = list(application.values)
     # times of a topic rise, and no two topics have the same
@@ -92,7 +93,9 @@ def test_all_guarantees_hold_of_every_increment(tmp_path, name):
     for increment in (1, 2):
         again = second_run(warehouse, "p", topology)
         verdicts = check_increment(warehouse, "p", replay_facts(topology), increment, engine="plain", again=again)
-        assert [(one.guarantee, one.table, one.answer) for one in verdicts if one.answer != "true"] == []
+        others = {(one.guarantee, one.answer) for one in verdicts if one.answer != "true"}
+        # no table has the values of a topic that others write, too, which the foreign-key join reads
+        assert others == ({("G16", "unchecked")} if name == "joins" else set())
 
 
 class Died(Exception):
