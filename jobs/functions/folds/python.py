@@ -164,8 +164,8 @@ class PythonState(FoldState):
         return null
 
     def typed(self, values: list[Any], valid: np.ndarray | None = None) -> pa.Array:
-        """Column of aggregates, null where not ``valid``. Raises TaskFailed for an initial value that ``returns`` cannot
-        carry; what an aggregator returned was taken before.
+        """Column of aggregates, null where not ``valid``. Raises TaskFailed for an initial value that ``returns``
+        cannot carry; what an aggregator returned was taken before.
         """
         if valid is not None and not valid.all():
             values = [one if is_kept else None for one, is_kept in zip(values, valid.tolist(), strict=True)]
