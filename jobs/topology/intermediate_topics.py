@@ -1,5 +1,5 @@
 """Topics with partitions of their own: those that a topology both writes and reads (Kafka's intermediate topics), and
-outputs whose ``to()`` says partitions or a partitioner.
+outputs whose ``to()`` says partitions or a partitioner, or that several sub-topologies write.
 
 Owns the graph that runs, where there are some or where windowed keys are repartitioned. Rule: such a topic is a
 repartition table under the user's name, ordered by cause and with offsets of its own, so that cuts change nothing. Its
@@ -50,8 +50,8 @@ def running(graph: Graph, *, pipes_into_loops: bool = False) -> Graph:
 def connected(graph: Graph, *, pipes_into_loops: bool = False) -> Graph:
     """``graph``, or one in which what is written to a topic comes to its partitions, and to who reads it there.
 
-    Raises TopologyError for serdes that differ between writer and reader, and for a global table of such a topic. Also
-    for an output that is no such topic and is written by several sub-topologies, or with several serdes.
+    An output that several sub-topologies write is such a topic, too. Raises TopologyError for serdes that differ between
+    writer and reader or between writers, and for a global table of such a topic.
     """
     writers: Writers = {}
     for node in graph.nodes.values():
@@ -61,8 +61,10 @@ def connected(graph: Graph, *, pipes_into_loops: bool = False) -> Graph:
     for node in graph.nodes.values():
         if node.landed_topic is not None and node.landed_topic in writers:
             read[node.landed_topic] = node
+    group_of = _group_of(graph)
     for topic, sinks in writers.items():
-        if topic not in read and any(sink.partitioning is not None for sink in sinks):
+        is_shared = len({group_of[sink.name] for sink in sinks}) > 1
+        if topic not in read and (is_shared or any(sink.partitioning is not None for sink in sinks)):
             read[topic] = SourceNode(name=_made(sinks[0].name, "topic"), inputs=(), shape=sinks[0].shape, topic=topic)
     built = graph.nodes
     _check_others(graph, writers)
@@ -104,18 +106,19 @@ def _with_sources(graph: Graph, read: dict[str, Node]) -> Graph:
     return graph
 
 
+def _group_of(graph: Graph) -> dict[str, int]:
+    """The number of each node's sub-topology, whatever number Kafka gives it."""
+    return {node.name: number for number, group in enumerate(graph.groups()) for node in group}
+
+
 def _with_one_sink_each(graph: Graph, several: Writers) -> Graph:
     """``graph`` with one sink in the place of those that write the same output."""
-    group_of = {node.name: number for number, group in enumerate(graph.groups()) for node in group}
     made, nodes = copy.copy(graph), dict(graph.nodes)
     made.ranks = {name: rank for rank, name in enumerate(graph.nodes)} | graph.ranks
     for topic, sinks in several.items():
-        first, place = sinks[0], f"output {topic!r}"
-        if len({group_of[sink.name] for sink in sinks}) > 1:
-            got, next_step = "to() of several", "write to outputs of different names, or merge() the streams"
-            raise TopologyError(place, "to() of one sub-topology", got, next_step)
+        first = sinks[0]
         if any(sink.shape != first.shape for sink in sinks):
-            raise TopologyError(place, "records of one key and value serde", "of several", "map them to the same")
+            raise _several_serdes(topic)
         for sink in sinks:
             nodes[sink.name] = TopicWriterNode(name=sink.name, inputs=sink.inputs, shape=sink.shape, topic=topic)
         merge = MergeNode(name=_made(first.name, "merge"), inputs=tuple(sink.name for sink in sinks), shape=first.shape)
@@ -160,10 +163,17 @@ def _check(topic: str, source: Node, sink: Node, *, is_read: bool) -> None:
     if is_read and (sink.shape.window is not None or sink.shape.key.codec.is_windowed):
         next_step = 'use select_key("record_key") before to()'
         raise TopologyError(place, "plain keys in a topic that the topology reads", "windowed ones", next_step)
+    if sink.shape != source.shape and not is_read:
+        raise _several_serdes(topic)
     if sink.shape != source.shape:
         expected = f"what it is read as, {source.shape.key} and {source.shape.value}, to be written by {sink.name}"
         got = f"{sink.shape.key} and {sink.shape.value}"
         raise TopologyError(place, expected, got, "use the same serdes on both sides")
+
+
+def _several_serdes(topic: str) -> TopologyError:
+    expected, next_step = "records of one key and value serde", "map them to the same"
+    return TopologyError(f"output {topic!r}", expected, "of several", next_step)
 
 
 def _in_order(graph: Graph, writers: Writers) -> list[Node]:

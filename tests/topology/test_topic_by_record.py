@@ -8,6 +8,7 @@ from kstreams_replay import (
     LogAndContinueExceptionHandler,
     Serde,
     StreamsBuilder,
+    Topology,
     TopologyTestDriver,
     replay,
 )
@@ -90,19 +91,41 @@ def test_several_to_of_one_topic_come_in_the_order_in_which_they_were_sent():
     assert [record.value for record in driver.read_outputs("out")] == ["x1", "x2", "x", "y1", "y2", "y"]
 
 
-def test_several_to_of_one_topic_are_of_one_sub_topology_and_serde():
+def written_by_two() -> Topology:
     builder = StreamsBuilder()
-    stream = builder.stream("in", WORDS)
-    stream.to("out")
-    builder.stream("other", WORDS).to("out")
-    with pytest.raises(TopologyError, match=r"expected to\(\) of one sub-topology, got to\(\) of several"):
-        builder.build()
+    builder.stream("in", WORDS).to("out")
+    builder.stream("other", WORDS).select_key("value").repartition(name="by-value").to("out")
+    return builder.build()
 
+
+def test_sub_topologies_that_write_one_topic_are_told_apart_by_nobody(tmp_path):
+    tape = [("in", "a", "1"), ("other", "b", "2"), ("other", "c", "3"), ("in", "d", "4")]
+    warehouse = Warehouse(tmp_path)
+    for topic in ("in", "other"):
+        records = [Landed(0, key.encode(), value.encode(), n) for n, (of, key, value) in enumerate(tape) if of == topic]
+        plant(warehouse, topic, records, partitions=1)
+    for pipeline, max_records in (("whole", None), ("cut", 1)):
+        options = {"pipeline": pipeline, "runner": LocalRunner(), "max_records": max_records, "idle": "proceed"}
+        list(replay(warehouse, written_by_two(), **options))
+    whole, cut = (read_table(warehouse, one, "outputs/out").sort_by("offset").to_pylist() for one in ("whole", "cut"))
+    driver = TopologyTestDriver(written_by_two())
+    for time_ms, (topic, key, value) in enumerate(tape):
+        driver.pipe_input(topic, key, value, time_ms)
+    driven = [(one.key, one.value) for one in driver.read_outputs("out")]
+
+    assert driven == [("a", "1"), ("2", "2"), ("3", "3"), ("d", "4")]
+    assert [(row["key"], row["value"]) for row in whole] == driven
+    assert [(row["key"], row["value"]) for row in cut] == driven
+
+
+@pytest.mark.parametrize("other", ["in", "other"], ids=["one sub-topology", "two sub-topologies"])
+def test_several_to_of_one_topic_are_of_one_serde(other):
     builder = StreamsBuilder()
-    stream = builder.stream("in", WORDS)
-    stream.to("out")
-    stream.map_values("LENGTH(value)").to("out")
-    with pytest.raises(TopologyError, match="output 'out': expected records of one key and value serde"):
+    builder.stream("in", WORDS).to("out")
+    builder.stream(other, WORDS).map_values("LENGTH(value)").to("out")
+    with pytest.raises(
+        TopologyError, match="output 'out': expected records of one key and value serde, got of several"
+    ):
         builder.build()
 
 
