@@ -2,7 +2,9 @@
 
 import pytest
 
+from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import (
+    Consumed,
     KTable,
     Materialized,
     SessionWindows,
@@ -10,7 +12,7 @@ from kstreams_replay.jobs.topology import (
     Suppressed,
     TimeWindows,
 )
-from kstreams_replay.state.errors import ConfigError
+from kstreams_replay.state.errors import ConfigError, TaskFailed
 from tests.topology.streams import LONG, LONGS, STRING, refused, stream, table, versioned
 
 KEPT, PLAIN = Materialized.as_("kept"), Materialized()
@@ -204,6 +206,41 @@ def test_a_table_without_windows_is_suppressed_for_a_time():
 
 
 # --- grouping --------------------------------------------------------------------------------------------------
+
+
+def by_value(key, value):
+    return value, key
+
+
+def test_one_function_gives_the_key_and_the_value_of_a_group_as_kafkas_mapper():
+    builder = StreamsBuilder()
+    pairs = builder.table("in", Consumed(STRING, STRING))
+    grouped = pairs.group_by(by_value, returns_key=STRING, returns=STRING)
+    grouped.reduce(lambda one, other: one + other, lambda one, other: one.replace(other, "")).to("out")
+    driver = TopologyTestDriver(builder.build())
+    for key, value in (("a", "x"), ("b", "x"), ("a", "y"), ("b", None)):
+        driver.pipe_input("in", key, value)
+
+    got = [(one.key, one.value) for one in driver.read_outputs("out")]
+
+    assert got == [("x", "a"), ("x", "ab"), ("x", "b"), ("y", "a"), ("x", "")]
+
+
+def test_a_function_that_gives_no_pair_ends_the_run():
+    builder = StreamsBuilder()
+    texts = builder.table("in", Consumed(STRING, STRING))
+    texts.group_by(lambda key, value: value, returns_key=STRING, returns=STRING).count().to("out")
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe_input("in", "a", "xy")
+
+    with pytest.raises(TaskFailed, match="expected a pair of a key and a value, got 'xy'"):
+        driver.run()
+
+
+def test_a_serde_of_values_beside_an_expression_for_the_key_alone_is_refused():
+    assert refused(lambda: table().group_by("value", returns=STRING, name="here")) == (
+        "here: expected a step for the value, whose serde returns= is, got none; give both steps, or leave returns= out"
+    )
 
 
 def test_a_grouped_table_knows_its_types():

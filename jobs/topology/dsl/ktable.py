@@ -30,6 +30,7 @@ from .step_arguments import (
     bind_step,
     check_serdes,
     mapped_fields,
+    steps_of_pair,
     whole_value,
 )
 from .suppressed import Suppressed
@@ -236,10 +237,12 @@ class KTable(Hinting):
         name: str | None = None,
     ) -> "grouped_table.KGroupedTable":
         """Group by the keys that the step ``selector`` gives; ``mapper`` gives the values, those of the table if there
-        is none.
+        is none. With ``returns_key`` and ``returns``, ``selector`` alone may be a callable that gives (key, value), as
+        Kafka's mapper does.
 
         A row whose new key or value is null is in no group. ``name``: of the step and of the repartition table.
-        TopologyError for a ``mapper`` that is a mapping: select fields by ``map_values`` first.
+        TopologyError for a ``mapper`` that is a mapping (select fields by ``map_values`` first), and for ``returns``
+        beside an expression alone.
 
         Source: ``KTable.groupBy``.
 
@@ -255,6 +258,8 @@ class KTable(Hinting):
         if isinstance(mapper, Mapping):
             next_step = "select the fields first: table.map_values(fields={…}).group_by(selector)"
             raise TopologyError(node_name, "one step for the value, or none", repr(mapper), next_step)
+        if mapper is None and returns is not None:
+            selector, mapper = steps_of_pair(selector, node_name)
         key = bind_step(selector, self.shape, returns_key, node_name, option="returns_key")
         value = (
             whole_value(self.shape, node_name) if mapper is None else bind_step(mapper, self.shape, returns, node_name)

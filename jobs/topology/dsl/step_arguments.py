@@ -86,6 +86,30 @@ def _declared(bound: _Bound, returns: Serde | None, place: str, option: str = "r
     return replace(bound, result=returns)
 
 
+def steps_of_pair(function: Any, place: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
+    """The steps for the key and for the value of a callable of (key, value) that gives both, as Kafka's KeyValueMapper.
+
+    Raises TopologyError for anything else. The steps raise TypeError for what is no pair.
+    """
+    if isinstance(function, str | pl.Expr):
+        expected, next_step = "a step for the value, whose serde returns= is", "give both steps, or leave returns= out"
+        raise TopologyError(place, expected, "none", next_step)
+    called = of_key_and_value(function, place)
+
+    def part(number: int) -> Callable[[Any, Any], Any]:
+        def given(key: Any, value: Any) -> Any:
+            pair = called(key, value)
+            if not isinstance(pair, tuple) or len(pair) != 2:
+                msg = f"expected a pair of a key and a value, got {pair!r}"
+                raise TypeError(msg)
+            return pair[number]
+
+        given.__name__ = given.__qualname__ = getattr(function, "__name__", type(function).__name__)
+        return given
+
+    return part(0), part(1)
+
+
 def bind_condition(step: Step, shape: Shape, place: str) -> Expression | Call:
     """A step that gives a boolean."""
     if isinstance(step, str | pl.Expr):
