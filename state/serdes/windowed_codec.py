@@ -39,6 +39,13 @@ class Windowed(NamedTuple):
         """As Kafka's ``toString``: "[ann@0/60000]"."""
         return f"[{self.key}@{self.window_start_ms}/{self.window_end_ms}]"
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """AttributeError, which says what there is: Kafka has ``window().start()``."""
+            known = "key, window_start_ms or window_end_ms"
+            raise AttributeError(f"Windowed has no {name!r}; write {known}")
+
 
 @dataclass(frozen=True, slots=True)
 class WindowedCodec(Codec):

@@ -4,6 +4,9 @@ import subprocess
 from collections import defaultdict
 from pathlib import Path
 
+import copy
+import pickle
+
 import pytest
 
 from kstreams_replay.jobs.execution.task_run import LocalRunner
@@ -198,3 +201,9 @@ def test_a_topic_that_the_topology_reads_again_has_plain_keys():
 
 def test_a_windowed_key_as_text_is_that_of_kafka():
     assert f"{Windowed('1', 0, 60_000)}" == "[1@0/60000]"
+
+
+def test_kafkas_window_of_a_windowed_key_is_said_to_be_its_bounds():
+    with pytest.raises(AttributeError, match="Windowed has no 'window'; write key, window_start_ms or window_end_ms"):
+        Windowed("a", 0, 10).window().start()  # type: ignore[attr-defined]
+    assert pickle.loads(pickle.dumps(Windowed("a", 0, 10))) == copy.deepcopy(Windowed("a", 0, 10))
