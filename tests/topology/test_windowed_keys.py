@@ -1,11 +1,10 @@
 """Windowed keys as input: what Kafka Streams makes of topics that hold them (windowed_keys.txt), however it is cut."""
 
+import copy
+import pickle
 import subprocess
 from collections import defaultdict
 from pathlib import Path
-
-import copy
-import pickle
 
 import pytest
 
