@@ -39,12 +39,15 @@ class Windowed(NamedTuple):
         """As Kafka's ``toString``: "[ann@0/60000]"."""
         return f"[{self.key}@{self.window_start_ms}/{self.window_end_ms}]"
 
-    if not TYPE_CHECKING:
 
-        def __getattr__(self, name: str) -> Any:
-            """AttributeError, which says what there is: Kafka has ``window().start()``."""
-            known = "key, window_start_ms or window_end_ms"
-            raise AttributeError(f"Windowed has no {name!r}; write {known}")
+def _refuse_name(windowed: Windowed, name: str) -> Any:
+    """AttributeError, which says what there is: Kafka has ``window().start()``."""
+    known = "key, window_start_ms or window_end_ms"
+    raise AttributeError(f"Windowed has no {name!r}; write {known}")
+
+
+if not TYPE_CHECKING:  # type checkers find unknown names themselves
+    Windowed.__getattr__ = _refuse_name
 
 
 @dataclass(frozen=True, slots=True)
