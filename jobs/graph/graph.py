@@ -397,10 +397,14 @@ class Graph:
         return [node for node in self.nodes.values() for above in node.inputs if above == name]
 
     def reaches_clock(self, name: str) -> bool:
-        """Whether a node below ``name``, in whatever sub-topology, may ask for the wall clock."""
+        """Whether a node below ``name``, in whatever sub-topology, may ask for the wall clock. What reads a loop's
+        topic is below what is sent to it.
+        """
         seen, waiting = {name}, [name]
         while waiting:
-            below = [child for child in self.children(waiting.pop()) if child.name not in seen]
+            one = waiting.pop()
+            read = [self.nodes[one.rpartition(":")[0]]] if one in self.loops else []
+            below = [child for child in (*self.children(one), *read) if child.name not in seen]
             if any(child.has_clock for child in below):
                 return True
             seen |= {child.name for child in below}

@@ -51,6 +51,10 @@ class Exchange:
         """What the run before wrote to topics of loops."""
         self._read: dict[tuple[str, int], list[_Piece]] = {}
         """What was read of topics of loops."""
+        self._ticks_before: dict[str, list[TimeSignal]] = {}
+        """Ticks of the wall clock that the run before sent to topics of loops."""
+        self._ticks_read: dict[str, list[TimeSignal]] = {}
+        """Ticks that were read of topics of loops."""
         self._ran: set[int] = set()
         """Stages that have run."""
         self._runs = 1
@@ -95,10 +99,20 @@ class Exchange:
             tuple(numbers for _, numbers in numbered),
             tuple(places),
             tuple(piece.sender for piece in written),
-            tuple(signals for signals in self._signals.get(name, ()) if signals.writer in writers),
+            tuple(self._passed(name, writers)),
             writers,
         )
         return Queue(source, None, pieces, goes_round=self.topology.goes_round(name, sub))
+
+    def _passed(self, name: str, writers: tuple[int, ...]) -> list[TimeSignal]:
+        """Times that ``writers`` have forwarded; of the topic of a loop ticks alone, of this run and the one before."""
+        passed = self._signals.get(name, [])
+        if name not in self._loops:
+            return [one for one in passed if one.writer in writers]
+        ticks = [one for one in passed if one.is_tick]
+        ticks += [one for one in self._ticks_before.get(name, ()) if one not in ticks]
+        self._ticks_read[name] = ticks
+        return ticks
 
     def _written(self, name: str, partition: int) -> list[_Piece]:
         """By this run, and by the run before of stages that have not run yet."""
@@ -120,7 +134,15 @@ class Exchange:
                 order = np.lexsort((place, arrival))
                 if not are_in_order(arrival[order], self._causes.sequence(number[order])):
                     return False
-        return self._changed() is None
+        return self._changed() is None and not self._has_other_ticks
+
+    @property
+    def _has_other_ticks(self) -> bool:
+        """Whether this run sent other ticks to the topic of a loop than it read there."""
+        return any(set(read) != set(self._ticks_sent(name)) for name, read in self._ticks_read.items())
+
+    def _ticks_sent(self, name: str) -> list[TimeSignal]:
+        return [one for one in self._signals.get(name, ()) if one.is_tick]
 
     def _changed(self) -> tuple[str, int] | None:
         """A loop's topic and partition of which this run wrote other rows than it read; None when there is none."""
@@ -142,7 +164,9 @@ class Exchange:
             self._refuse_endless_loop()
         kept = {place: pieces for place, pieces in self._pieces.items() if place[0] in self._loops}
         paths = {piece.path for pieces in kept.values() for piece in pieces}
+        self._ticks_before = {name: self._ticks_sent(name) for name in self._loops}
         self._before, self._pieces, self._signals, self._taken, self._read = kept, {}, {}, {}, {}
+        self._ticks_read = {}
         self._numbers = {path: numbers for path, numbers in self._numbers.items() if path in paths}
         self._ran, self._runs = set(), self._runs + 1
         self._causes.again()
