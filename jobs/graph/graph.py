@@ -397,8 +397,8 @@ class Graph:
         return [node for node in self.nodes.values() for above in node.inputs if above == name]
 
     def reaches_clock(self, name: str) -> bool:
-        """Whether a node below ``name``, in whatever sub-topology, may ask for the wall clock. What reads a loop's
-        topic is below what is sent to it.
+        """Whether a node below ``name``, in whatever sub-topology, may ask for the wall clock. The reader of a loop's
+        topic is below those who write it.
         """
         seen, waiting = {name}, [name]
         while waiting:
