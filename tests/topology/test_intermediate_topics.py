@@ -222,6 +222,16 @@ def test_it_is_landed_where_others_write_it_and_nowhere_else():
     assert around(others=True).source_topics() == ["in", "first"]
 
 
+def test_any_call_that_reads_a_topic_says_whose_records_are_landed():
+    builder = StreamsBuilder()
+    builder.stream("orders", Consumed(STRING, LONG)).to("seen")
+    builder.stream("orders", Consumed(STRING, LONG, others=True)).filter("value > 2").map_values("value - 1").to(
+        "orders"
+    )
+
+    assert builder.build().source_topics() == ["orders"]
+
+
 def test_it_has_as_many_partitions_as_what_goes_round_and_as_landed_where_it_is():
     assert around().partitions_of({"in": 4}) == {"in": 4, "first": 4, "second": 4}
     assert around(others=True).partitions_of({"in": 4, "first": 2}) == {"in": 4, "first": 2, "second": 2}

@@ -176,7 +176,6 @@ class StreamsBuilder(Hinting):
         elif place not in self._streams:
             for one in topics:
                 self._check_unread(one)
-            note_others(self._graph, topics, consumed.others, shape, name)
             self._streams[place] = add_source(self._graph, name, topics, shape, extractor), extractor
         node, known = self._streams[place]
         next_step = "use the same Consumed in both places"
@@ -185,6 +184,8 @@ class StreamsBuilder(Hinting):
         if not known.is_as(extractor):
             expected = "the timestamp extractor of the other stream()"
             raise TopologyError(f"topic {said!r}", expected, "another", next_step)
+        if not isinstance(topic, re.Pattern):
+            note_others(self._graph, topics, consumed.others, shape, name)
         return KStream(self._graph, node, name=name)
 
     def table(
