@@ -95,7 +95,9 @@ def explain(
     """
     place = parse_place(record) if isinstance(record, str) else record
     history = History(warehouse, pipeline, topology)
-    repartitioned = {node.topic for sub in topology.sub_topologies for node in sub.repartitions}
+    parts = topology.sub_topologies
+    own_landed = {source.landed_topic for sub in parts for source in sub.sources}  # of a loop, what others write
+    repartitioned = {node.topic for sub in parts for node in sub.repartitions} - own_landed
     landed = cause = None
     if place[0] in repartitioned:
         increment, cause = cause_of(history, place)

@@ -3,9 +3,8 @@
 Owns the choice. Rule: the task that read the record runs, then those that read what it sent, each with all tasks that
 send to it, since a tape is only right when it is whole. No other task runs, and none runs twice. But where
 records go round a loop all tasks run, as often as it takes. So they do by arrival where what a task sends may change
-the order of records that others took before it ran. Whoever does not ask what came of the record later stops the task
-that read it right behind it. Places rise along a tape, so all is there that other tasks take before what the record
-sent.
+the order of records that others took before it ran. Where nobody asks what came of the record later, and no other task
+reads what the task that read it sends, that task ends right behind it.
 """
 
 from tempfile import TemporaryDirectory
@@ -107,7 +106,7 @@ class _Chosen:
     def _run(self, description: TaskDescription, is_reached: bool) -> TaskReport:
         if self.runs_all or description.id not in self.runs:
             find = self._find if is_reached else _nothing
-            stops = self._stops and is_reached and self._takes_landed_alone(description.sub_topology)
+            stops = self._stops and is_reached and self._may_stop(description.sub_topology)
             run = ObservedRun(self.topology, description, self.folder, find, stops=stops)
             self.runs[description.id] = run, run.run()
             for sent in (sent for taken in run.taken for sent in taken.sent):
@@ -135,10 +134,13 @@ class _Chosen:
         has_landed = any(source.landed_topic is not None for source in sub.sources)
         return sub.id == self._cause[1] if self._is_by_time else has_landed
 
-    def _takes_landed_alone(self, number: int) -> bool:
-        """Whether places rise along its tapes: what repartitioned records cause has the places of their causes."""
-        sub, imports = self.topology.sub_topology(number), dataflows(self.topology)[number].imports
-        return not imports and all(source.landed_topic is not None for source in sub.sources)
+    def _may_stop(self, number: int) -> bool:
+        """Whether a task of the sub-topology may end with the record: it reads landed topics alone, along whose tapes
+        places rise, and no other task reads what it sends, which would take the rest in another order.
+        """
+        sub, dataflow = self.topology.sub_topology(number), dataflows(self.topology)[number]
+        reads_landed_alone = not dataflow.imports and all(source.landed_topic is not None for source in sub.sources)
+        return reads_landed_alone and not dataflow.written
 
     def _find(self, task: Task, chunk: Input, places: CausalOrder) -> np.ndarray:
         """Rows that go back to the record, which is looked for by its offset first. Where all tasks run again, it is

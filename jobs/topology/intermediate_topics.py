@@ -50,8 +50,8 @@ def running(graph: Graph, *, pipes_into_loops: bool = False) -> Graph:
 def connected(graph: Graph, *, pipes_into_loops: bool = False) -> Graph:
     """``graph``, or one in which what is written to a topic comes to its partitions, and to who reads it there.
 
-    An output that several sub-topologies write is such a topic, too. Raises TopologyError for serdes that differ between
-    writer and reader or between writers, and for a global table of such a topic.
+    An output that several sub-topologies write is such a topic, too. Raises TopologyError for serdes that differ
+    between writer and reader or between writers, and for a global table of such a topic.
     """
     writers: Writers = {}
     for node in graph.nodes.values():

@@ -81,7 +81,7 @@ def written(warehouse: Warehouse, topology: Topology) -> list[Written]:
 
 def case(name: str) -> tuple[Topology, dict[str, list[Landed]], int]:
     if name == "everything":
-        return topologies.everything(), {"clicks": topologies.tape(3, RECORDS)}, topologies.PARTITIONS
+        return topologies.everything(), {"clicks": topologies.tape(1, RECORDS)}, topologies.PARTITIONS
     if name in loops.APPLICATIONS:
         chosen = loops.APPLICATIONS[name]
         tapes = {topic: loops.tape(values, 4, records=RECORDS) for topic, values in chosen.values.items()}
