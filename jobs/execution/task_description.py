@@ -43,6 +43,8 @@ class TaskDescription:
     """Where it writes its progress; None: nowhere."""
     looks_twice: bool = False
     """Whether it tries if steps answer alike twice (jobs/task/pure_steps.py)."""
+    is_trial: bool = False
+    """Whether it may read what is not written in the end, so that nobody knows yet if a failure is one."""
 
     @property
     def id(self) -> str:
@@ -82,6 +84,8 @@ class TaskReport:
     """Recorded times that it took."""
     impure: dict[str, str] = field(default_factory=dict)
     """Steps that answered otherwise the second time, and about which record."""
+    has_failed: bool = False
+    """Whether something failed in a trial: what was sent up to there is whole, and nothing else."""
 
 
 class Runner(Protocol):

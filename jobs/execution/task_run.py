@@ -7,7 +7,8 @@ is simply run again; nothing here commits. The same function runs in process and
 import resource
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import ClassVar
 
@@ -15,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...state.compilation.kernel_tiers import KernelTiers, Tell, tiers
-from ...state.errors import ReplayError, TaskFailed
+from ...state.errors import MachineError, ReplayError, StorageError, TaskFailed
 from ...state.failures import failure_of
 from ...state.tables.data_files import DataFile, without_partition
 from ...state.tables.names import DEAD_LETTER, DROPPED, TableName
@@ -30,6 +31,7 @@ from ..tape.stream_time import StreamTimeAdvance, TimeSignal
 from ..tape.task_input import Input
 from ..tape.task_tape import CausalOrder, TaskTape
 from ..task.dataflow import dataflows
+from ..task.exception_handling import TrialHandling
 from ..task.kernel_calls import call_kernels, call_ordering_kernels
 from ..task.pure_functions import asked_twice, difference
 from ..task.task import Result, Task, empty_input
@@ -40,6 +42,10 @@ from .store_files import global_contents
 from .table_schemas import table_schema
 from .task_description import TaskDescription, TaskReport, exchange_folder
 from .task_stores import TaskState
+
+
+CUTS = 16
+"""Into so many parts rows are cut to find the one that failed."""
 
 
 class LocalRunner:
@@ -90,9 +96,28 @@ class _Stopwatch:
         self._since = now
 
 
+def _is_of_machine(error: Exception) -> bool:
+    """Whether it says nothing about records."""
+    if isinstance(error, ReplayError):
+        return isinstance(error, (MachineError, StorageError))
+    return failure_of(error, "") is not None
+
+
+class _Failed(Exception):
+    """Something failed in a trial, among so many ``rows`` after the first ``before``."""
+
+    def __init__(self, before: int, rows: int) -> None:
+        self.before, self.rows = before, rows
+
+
 @dataclass
 class TaskRun:
-    """One run of one task; ``run`` once. Nobody sees what it writes until the driver commits it."""
+    """One run of one task; ``run`` once. Nobody sees what it writes until the driver commits it.
+
+    In a trial (``TaskDescription.is_trial``) a record on which something fails where an exception handler could
+    continue is left out. Elsewhere the run ends in front of it, and what came before is whole: the rows among which it
+    is are cut smaller and smaller, since nothing says which of a chunk's rows failed.
+    """
 
     topology: Topology
     description: TaskDescription
@@ -104,27 +129,44 @@ class TaskRun:
     is_observed: ClassVar[bool] = False
     is_over: bool = False
     """Nobody wants to know what comes after the records so far."""
+    has_failed: bool = False
+    """In a trial; what the run would leave in tables is then of no use, and is not written."""
 
     def __post_init__(self) -> None:
         d = self.description
         self.sub: SubTopology = self.topology.sub_topology(d.sub_topology)
         self.tables: PipelineTables = d.warehouse.pipeline(d.pipeline)
-        self.next_offsets: dict[str, int] = dict(d.before.get("next_offsets", {}))
-        self.extractions = extractions(self.sub, d.partition, d.before)
         self.exchange = exchange_folder(self.tables, d.increment)
-        self.sent = 0
+        self._taken, self._sure, self._piece_rows = 0, 0, 0
+        self._start()
         self.watch, self.notes = _Stopwatch(), NoteWriter(d.notes, d.id)
+
+    def _start(self) -> None:
+        """Nothing was read or sent yet."""
+        for piece in self.pieces.values():
+            piece.close()
+        before = self.description.before
+        self.pieces, self.piece_paths, self.signals, self.sent, self._taken = {}, {}, [], 0, 0
+        self.next_offsets: dict[str, int] = dict(before.get("next_offsets", {}))
+        self.extractions = extractions(self.sub, self.description.partition, before)
 
     def run(self) -> TaskReport:
         self.notes.rows = sum(queue.length for queue in self.description.queues)
         tiers.expect(self.notes.rows, lambda: call_kernels(self.topology))
         with tiers.running():
-            return self._run()
+            while True:
+                try:
+                    return self._run()
+                except _Failed as failed:
+                    self.has_failed = True
+                    self._start()
+                    self._sure, self._piece_rows = failed.before, max(1, failed.rows // CUTS)
 
     def _run(self) -> TaskReport:
         d = self.description
         task = self._task()
         task.looks_twice = d.looks_twice
+        task.trial = TrialHandling() if d.is_trial else None
         tape = self._tape(task)
         begun = self._resume(task, tape)
         if not d.looks_twice or self.is_observed or not asked_twice(self.sub):
@@ -135,16 +177,21 @@ class TaskRun:
                 break
             self.watch.lap("read")
             if isinstance(chunk, StreamTimeAdvance):
-                self._advance(task, chunk, places)
+                with self._trial(1):
+                    self._advance(task, chunk, places)
                 continue
             if begun is not None:
                 found, begun = difference(begun, chunk), None
                 task.impure |= dict([] if found is None else [found])
-            for begin, end in tiers.chunks(len(chunk)):
-                self._take(task, chunk.part(begin, end), places.part(begin, end))
+            for begin, end in self._cuts(len(chunk)):
+                with self._trial(end - begin):
+                    self._take(task, chunk.part(begin, end), places.part(begin, end))
+                if self.is_over:
+                    break
                 self.notes.take(end - begin, task.stream_time_ms)
         self._write_repartitions(tape)
-        report = self._report(task, tape, *self._write_state())
+        self.has_failed |= task.trial is not None and task.trial.has_failed
+        report = self._report(task, tape, *(({}, {}) if self.has_failed else self._write_state()))
         self.notes.end()
         return report
 
@@ -153,6 +200,32 @@ class TaskRun:
         return Task(
             self.topology, self.sub, d.partition, repartition_counts=d.repartitions, is_observed=self.is_observed
         )
+
+    def _cuts(self, rows: int) -> Iterator[tuple[int, int]]:
+        """Parts of a chunk of ``rows``; small ones behind those that are known not to fail."""
+        for begin, end in tiers.chunks(rows):
+            if not self._piece_rows or begin == end:
+                yield begin, end
+            while self._piece_rows and begin < end:
+                sure = self._sure - self._taken
+                part_end = min(end, begin + (sure if sure > 0 else self._piece_rows))
+                yield begin, part_end
+                begin = part_end
+
+    @contextmanager
+    def _trial(self, rows: int) -> Iterator[None]:
+        """Around so many rows that are taken. In a trial, raises _Failed where something among them fails; of a single
+        one, the run is over.
+        """
+        try:
+            yield
+        except Exception as error:
+            if not self.description.is_trial or _is_of_machine(error):
+                raise
+            if rows > 1:
+                raise _Failed(self._taken, rows) from error
+            self.has_failed = self.is_over = True
+        self._taken += rows
 
     def _advance(self, task: Task, step: StreamTimeAdvance, places: CausalOrder) -> None:
         result, signals = task.advance(step)
@@ -265,6 +338,8 @@ class TaskRun:
 
     def _write_rows(self, table: str, path: str, rows: pa.Table) -> None:
         """Add ``increment`` and the columns' order, and write to the task's one file of ``table``."""
+        if self.has_failed:
+            return
         d = self.description
         schema = table_schema(self.topology, table)
         stored = without_partition(schema)
@@ -353,6 +428,7 @@ class TaskRun:
             signals=self.signals,
             advances=task.advances,
             impure=task.impure,
+            has_failed=self.has_failed,
             seconds=self.watch.seconds,
             rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         )

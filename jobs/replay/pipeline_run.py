@@ -234,17 +234,21 @@ class Pipeline:
     def _compute(self, plan: Plan) -> list[TaskReport]:
         """Stage after stage: a sub-topology runs when all that write its repartition tables have run. By arrival again,
         as long as what a stage sent shows that an earlier one took its records in another order than Kafka. With a loop
-        again, too, as long as a run writes other rows to its topics than it read there.
+        again, too, as long as a run writes other rows to its topics than it read there. Until then these are trials, in
+        which functions may fail on records that there are not in the end: if something failed in the last of them, the
+        same records run once more, and what fails then ends the run.
         """
         state, exchange = self._state_files(), Exchange(self.order, self.topology, plan.row.partitions)
-        reports = self._run_stages(plan, exchange, state)
-        while not exchange.is_settled:
+        reports = self._run_stages(plan, exchange, state, is_trial=exchange.may_run_again)
+        while not (is_settled := exchange.is_settled) or any(report.has_failed for report in reports):
             discard(self._tables(), reports)
-            exchange.again()
-            reports = self._run_stages(plan, exchange, state)
+            exchange.again(is_settled=is_settled)
+            reports = self._run_stages(plan, exchange, state, is_trial=not is_settled)
         return reports
 
-    def _run_stages(self, plan: Plan, exchange: Exchange, state: dict[str, list[StateFile]]) -> list[TaskReport]:
+    def _run_stages(
+        self, plan: Plan, exchange: Exchange, state: dict[str, list[StateFile]], *, is_trial: bool
+    ) -> list[TaskReport]:
         reports: list[TaskReport] = []
         landed = self.planner.landed
         for sub in self.topology.sub_topologies:
@@ -253,6 +257,7 @@ class Pipeline:
                 for partition in range(plan.row.partitions[str(sub.id)])
                 if (description := self._describe(plan, sub, partition, exchange, state, landed)) is not None
             ]
+            descriptions = [replace(description, is_trial=is_trial) for description in descriptions]
             stage: list[TaskReport] = []
             if descriptions:
                 meter = self.meter.stage(sub, descriptions, exchange_folder(self.tables, plan.increment))

@@ -59,6 +59,11 @@ class Exchange:
         """Stages that have run."""
         self._runs = 1
 
+    @property
+    def may_run_again(self) -> bool:
+        """Whether a stage may read, in the first run, what is not written in the end."""
+        return bool(self._loops) or self._may_be_wrong
+
     def add(self, sub: SubTopology, reports: list[TaskReport]) -> None:
         """Enter the pieces that a stage wrote."""
         written = dataflows(self.topology)[sub.id].written
@@ -152,16 +157,14 @@ class Exchange:
                 return place
         return None
 
-    def again(self) -> None:
+    def again(self, *, is_settled: bool) -> None:
         """Begin with the first stage once more. The next run uses the records that this one sent in place of those that
-        are not sent yet.
+        are not sent yet. ``is_settled``: those are the same.
 
         Raises TaskFailed when that is endless.
         """
-        if not self._loops:
-            self._causes.refuse_endless()
-        elif self._runs > ROUNDS_MAX * len(self._loops):
-            self._refuse_endless_loop()
+        if not is_settled:
+            self._refuse_endless()
         kept = {place: pieces for place, pieces in self._pieces.items() if place[0] in self._loops}
         paths = {piece.path for pieces in kept.values() for piece in pieces}
         self._ticks_before = {name: self._ticks_sent(name) for name in self._loops}
@@ -170,6 +173,12 @@ class Exchange:
         self._numbers = {path: numbers for path, numbers in self._numbers.items() if path in paths}
         self._ran, self._runs = set(), self._runs + 1
         self._causes.again()
+
+    def _refuse_endless(self) -> None:
+        if not self._loops:
+            self._causes.refuse_endless()
+        elif self._runs > ROUNDS_MAX * len(self._loops):
+            self._refuse_endless_loop()
 
     def _refuse_endless_loop(self) -> None:
         """Raises TaskFailed: after as many runs as rounds may take, other records are still written to a loop."""

@@ -74,6 +74,21 @@ class Handling:
             raise error
 
 
+class TrialHandling:
+    """Of a trial run: what fails may be a record that there is not in the end, so the application is not asked, and the
+    run continues as after CONTINUE.
+    """
+
+    def __init__(self) -> None:
+        self.has_failed = False
+
+    def processing_failed(self, node: str, batch: Batch, row: int, record: Any, error: TaskFailed) -> None:
+        self.has_failed = True
+
+    def punctuation_failed(self, node: str, time_ms: int, error: TaskFailed) -> None:
+        self.has_failed = True
+
+
 def goes_on(handler: Handler, context: ErrorHandlerContext, record: Record | None, error: TaskFailed) -> bool:
     """Whether the handler continues. Raises TaskFailed when it fails itself, or answers something else."""
     cause = error.__cause__

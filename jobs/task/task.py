@@ -30,7 +30,7 @@ from .advance_stream_time import StreamTimeRun, advance_chunk
 from .chunk_run import ChunkRun, Observer
 from .dataflow import dataflows
 from .decoding import Decoder, contexts, import_batch
-from .exception_handling import Handling, Raw, decoded_or_failed, raw_record
+from .exception_handling import Handling, Raw, TrialHandling, decoded_or_failed, raw_record
 from .output_tables import dead_letter_table, dropped_table, failed_step_table
 from .record_counts import Counts, Lateness
 from .record_run import BY_RECORD, RecordRun, batches_of_nobody
@@ -86,6 +86,8 @@ class Task:
         self.looks_twice = False
         """Of the next chunk's first records steps are asked twice; what differs is in ``impure``, by node."""
         self.impure: dict[str, str] = {}
+        self.trial: TrialHandling | None = None
+        """Where it is noted that something failed, while nobody knows whether that counts."""
         self.advances = 0
         """Recorded times taken; they are no records."""
         self._ticked_ms = NO_TIMESTAMP_MS
@@ -285,8 +287,10 @@ class Task:
         return self._result(chunk_run, chunk, nothing, np.zeros(1, np.bool_), reasons), chunk_run.signals
 
     def _handle(self, chunk: Chunk, raw: Callable[[int], Raw] | None) -> None:
-        """Ask the application's handler about what fails in ``chunk``."""
-        if (handler := self.graph.handlers.processing) is not None:
+        """Ask the application's handler about what fails in ``chunk``; in a trial nobody."""
+        if self.trial is not None:
+            chunk.handling = self.trial
+        elif (handler := self.graph.handlers.processing) is not None:
             chunk.handling = Handling(handler, self.task_id, chunk, raw)
 
     def _result(
@@ -337,7 +341,11 @@ class Task:
                 batches[name] = batch.where(~bad & (batch.time_ms >= 0))
                 if number < topics:
                     reasons[number] = why
-                if why and (handler := self.graph.handlers.deserialization) is not None:
+                if not why or (handler := self.graph.handlers.deserialization) is None:
+                    continue
+                if self.trial is not None:
+                    self.trial.has_failed = True
+                else:
                     decoded_or_failed(handler, source, self.task_id, self.partition, input_.tables[number], why)
             else:
                 batches[name] = import_batch(input_.tables[number], rows, self._keys[source.name])
