@@ -43,7 +43,6 @@ from .table_schemas import table_schema
 from .task_description import TaskDescription, TaskReport, exchange_folder
 from .task_stores import TaskState
 
-
 CUTS = 16
 """Into so many parts rows are cut to find the one that failed."""
 
@@ -164,9 +163,8 @@ class TaskRun:
 
     def _run(self) -> TaskReport:
         d = self.description
-        task = self._task()
+        task = self._new_task()
         task.looks_twice = d.looks_twice
-        task.trial = TrialHandling() if d.is_trial else None
         tape = self._tape(task)
         begun = self._resume(task, tape)
         if not d.looks_twice or self.is_observed or not asked_twice(self.sub):
@@ -194,6 +192,11 @@ class TaskRun:
         report = self._report(task, tape, *(({}, {}) if self.has_failed else self._write_state()))
         self.notes.end()
         return report
+
+    def _new_task(self) -> Task:
+        task = self._task()
+        task.trial = TrialHandling() if self.description.is_trial else None
+        return task
 
     def _task(self) -> Task:
         d = self.description
@@ -269,7 +272,7 @@ class TaskRun:
             return begun
 
         resumed(task)
-        return lambda: resumed(self._task())
+        return lambda: resumed(self._new_task())
 
     def _is_known(self, table: GlobalTableNode) -> bool:
         """Whether all who read it have kept their replicas of it."""

@@ -1,7 +1,16 @@
 """Sagas of the application's own tests: which transitions, states, requests and responses follow one another."""
 
+import json
+
+import pytest
+
+from kstreams_replay import LocalRunner, replay
+from kstreams_replay.jobs.history.committed_tables import read_table
+from kstreams_replay.jobs.testing.driver_inputs import encoded
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.applications.playing import Piped, play_cut, play_whole
 from tests.applications.sagas import topology
+from tests.planted import Landed, plant
 
 
 def action(id, *dependencies, undo=None, type="account"):
@@ -169,3 +178,55 @@ def test_a_saga_is_set_up_once(tmp_path):
     got = played([requested(action("create")), requested(action("create"), time_ms=5)], tmp_path)
 
     assert got["transitions"] == ["initial", ["create InProgress"]]
+
+
+@pytest.mark.parametrize("max_records", [None, 1])
+def test_sagas_at_the_same_time_do_not_disturb_each_other(tmp_path, max_records):
+    """Before the first transition of a saga has gone round, its others come to an aggregate that is not there."""
+    tape = [
+        one._replace(key=key, time_ms=7 * one.time_ms + int(key))
+        for key in "15"
+        for one in (
+            requested(action("create"), action("fund", "create", undo="unfund")),
+            responded("create", 10),
+            responded("fund", 20, "no"),
+        )
+    ]
+    warehouse = Warehouse(tmp_path)
+    shapes = {node.landed_topic: node.shape for node in topology().graph.nodes.values()}
+    for topic in topology().source_topics():
+        rows = [one for one in tape if one.topic == topic]
+        keys = encoded(shapes[topic].key, [one.key for one in rows])
+        values = encoded(shapes[topic].value, [one.value for one in rows])
+        records = [Landed(0, key, value, one.time_ms) for key, value, one in zip(keys, values, rows, strict=True)]
+        plant(warehouse, topic, records, partitions=1)
+
+    for limit in (max_records, None):
+        list(replay(warehouse, topology(), pipeline="p", runner=LocalRunner(), max_records=limit, idle="proceed"))
+
+    rows = read_table(warehouse, "p", "outputs/saga-state").sort_by("offset").to_pylist()
+    states = [(row["key"], row["record_time_ms"], *_state(_plain(row["value"]))) for row in rows]
+    begun = [(0, "InProgress", "Pending Pending"), (1, "InProgress", "InProgress Pending")]
+    created = [(2, "InProgress", "Completed Pending"), (3, "InProgress", "Completed InProgress")]
+    failed = [
+        (4, "InProgress", "Completed Failed"),
+        (5, "InFailure", "Completed Failed"),
+        (6, "InFailure", "UndoBypassed Failed"),
+        (7, "Failed", "UndoBypassed Failed"),
+    ]
+    assert states == [
+        (key, time_ms, *state)
+        for key, time_ms, of_saga in (
+            ("1", 1, begun),
+            ("5", 5, begun),
+            ("1", 71, created),
+            ("1", 141, failed),  # which lies before the other's response in the topic
+            ("5", 75, created),
+            ("5", 145, failed),
+        )
+        for state in of_saga
+    ]
+
+
+def _plain(value):
+    return json.loads(value) if isinstance(value, str | bytes) else value | {"actions": dict(value["actions"])}

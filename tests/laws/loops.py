@@ -12,6 +12,7 @@ from typing import NamedTuple
 import polars as pl
 
 from kstreams_replay.expectations.operators.repartition_by_key import partitions_of
+from kstreams_replay.jobs.functions.exception_handlers import PROCESSING, Handler, LogAndContinueExceptionHandler
 from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor, PunctuationType, Record
 from kstreams_replay.jobs.topology import (
     Consumed,
@@ -157,6 +158,38 @@ def repeated_by_the_clock() -> Topology:
     return builder.build()
 
 
+def begun_first(handler: Handler | str = "LogAndFailExceptionHandler", fails_in: str = "joiner") -> Topology:
+    """What "begin" begins goes round twice through the topic of a table; what uses a key before fails in a function.
+    So everything fails until the topic has brought that.
+    """
+    builder = StreamsBuilder(config={PROCESSING: handler})
+    records = builder.stream("in", TEXTS)
+    begun = builder.table("begun", Consumed(STRING, STRING), materialized=Materialized.as_("begun"))
+    records.filter("value = 'begin'", name="begins").map_values("'b'").to("begun")
+    begun.to_stream().filter("value = 'b'", name="once").map_values("'bb'", name="twice").to("begun")
+    uses = records.filter("value <> 'begin'", name="uses")
+    if fails_in == "joiner":
+        uses.left_join(begun, _of_begun, returns=STRING, name="use").to("used")
+    else:
+        both = begun.to_stream().filter("value <> 'b'", name="whole").merge(uses)
+        both.group_by_key().aggregate(dict, _use, returns=Serde.json("n int"), name="use").to_stream().to("used")
+    return builder.build()
+
+
+def _of_begun(use: str, begun: str | None) -> str:
+    if begun != "bb":
+        raise ValueError("not begun")
+    return use + begun
+
+
+def _use(key: str, value: str, aggregate: dict[str, int]) -> dict[str, int]:
+    return {"n": aggregate["n"] + 1} if value != "bb" else {"n": 0}
+
+
+def begun_first_or_dropped() -> Topology:
+    return begun_first(LogAndContinueExceptionHandler)
+
+
 def joins() -> Topology:
     """A join by foreign key whose results come back as records of the left table, and counts below a repartition that
     come back as records of the right one.
@@ -200,6 +233,7 @@ APPLICATIONS = {
     "joins": Application(
         joins, {"in": ["a", "b", "ab", "k"], "right": ["1", "2", "3"]}, ("joined", "back", "right", "counted")
     ),
+    "begun first": Application(begun_first_or_dropped, {"in": ["begin", "1", "2"]}, ("begun", "used")),
     "circle": Application(
         circle, {"orders": ["x", "y", "xy"], "returns": ["r", "x"]}, ("fed", "matched", "recovery", "feeder")
     ),

@@ -10,6 +10,7 @@ import pytest
 
 from kstreams_replay.expectations.verdicts import check_increment
 from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.functions.exception_handlers import ExceptionHandlerResponse
 from kstreams_replay.jobs.history.committed_tables import read_table
 from kstreams_replay.jobs.landing.landing import land_records
 from kstreams_replay.jobs.landing.recorded_time import record_tick, record_time
@@ -21,7 +22,16 @@ from kstreams_replay.jobs.topology import StreamsBuilder, Topology
 from kstreams_replay.orchestration.facts import replay_facts, second_run
 from kstreams_replay.state.errors import TaskFailed
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.laws.loops import APPLICATIONS, PARTITIONS, TEXTS, Application, repeated_by_the_clock, tape, time_to_live
+from tests.laws.loops import (
+    APPLICATIONS,
+    PARTITIONS,
+    TEXTS,
+    Application,
+    begun_first,
+    repeated_by_the_clock,
+    tape,
+    time_to_live,
+)
 from tests.planted import Landed, plant, tables_of
 
 pytestmark = pytest.mark.rotated_by_file
@@ -160,6 +170,90 @@ def test_a_tick_of_the_wall_clock_goes_round(tmp_path, max_records):
     got = [(row["arrival"], row["value"]) for row in rows]
     assert got == [(2, "x!"), (2, "x!!"), (3, "x!!!")]
     assert got == [(one.arrival + 1, one.value) for one in driver.read_outputs("again")]
+
+
+# --- functions that fail -------------------------------------------------------------------------------------
+
+
+def landed_by_arrival(path: Path, *records: tuple[str, str]) -> Warehouse:
+    """One a millisecond, one an arrival."""
+    warehouse, numbers = Warehouse(path), list(range(len(records)))
+    keys, values = ([one.encode() for one in column] for column in zip(*records, strict=True))
+    columns = {"timestamp": numbers, "key": keys, "value": values, "arrival": numbers}
+    partition = pa.array([0] * len(records), pa.int32())
+    land_records(warehouse, "in", pa.table({"partition": partition, **columns}))
+    return warehouse
+
+
+def play(warehouse: Warehouse, topology: Topology, order: str, max_records: int | None = None) -> None:
+    for limit in (max_records, None):
+        runner = LocalRunner()
+        list(replay(warehouse, topology, pipeline="p", runner=runner, max_records=limit, idle="proceed", order=order))
+
+
+def used(warehouse: Warehouse) -> list[tuple[str, object]]:
+    rows = read_table(warehouse, "p", "outputs/used").sort_by("offset").to_pylist()
+    return [(row["key"], row["value"]) for row in rows]
+
+
+BEGUN = (("a", "begin"), ("b", "begin"), ("a", "1"), ("b", "2"))
+USED = {
+    "joiner": [("a", "1bb"), ("b", "2bb")],
+    "aggregator": [("a", {"n": 0}), ("b", {"n": 0}), ("a", {"n": 1}), ("b", {"n": 1})],
+}
+
+
+@pytest.mark.parametrize("max_records", [None, 1])
+@pytest.mark.parametrize("fails_in", USED)
+@pytest.mark.parametrize("order", ["time", "arrival"])
+def test_a_function_that_fails_only_until_what_went_round_is_there_ends_nothing(tmp_path, order, fails_in, max_records):
+    warehouse = landed_by_arrival(tmp_path, *BEGUN)
+
+    play(warehouse, begun_first(fails_in=fails_in), order, max_records)
+
+    assert used(warehouse) == USED[fails_in]
+
+
+@pytest.mark.parametrize("order", ["time", "arrival"])
+def test_what_comes_before_a_failing_record_goes_round_however_many_there_are(tmp_path, order):
+    keys = [f"{number:02}" for number in range(60)]
+    warehouse = landed_by_arrival(tmp_path, *((key, "begin") for key in keys), *((key, "1") for key in keys))
+
+    play(warehouse, begun_first(fails_in="aggregator"), order)
+
+    assert used(warehouse) == [(key, {"n": number}) for number in (0, 1) for key in keys]
+
+
+@pytest.mark.parametrize("max_records", [None, 1])
+@pytest.mark.parametrize(
+    ("fails_in", "said"),
+    [("joiner", "ValueError: not begun on '3' and None"), ("aggregator", "KeyError: 'n' on key 'c'")],
+)
+@pytest.mark.parametrize("order", ["time", "arrival"])
+def test_a_function_that_fails_in_the_end_ends_the_run(tmp_path, order, fails_in, said, max_records):
+    warehouse = landed_by_arrival(tmp_path, *BEGUN, ("c", "3"), ("a", "4"))
+
+    with pytest.raises(TaskFailed) as caught:
+        play(warehouse, begun_first(fails_in=fails_in), order, max_records)
+
+    assert (caught.value.place, caught.value.got) == ("use", said)
+
+
+@pytest.mark.parametrize("max_records", [None, 1])
+@pytest.mark.parametrize("order", ["time", "arrival"])
+def test_a_handler_is_asked_about_what_fails_in_the_end_and_nothing_else(tmp_path, order, max_records):
+    warehouse, asked = landed_by_arrival(tmp_path, *BEGUN, ("c", "3"), ("a", "4")), []
+
+    def handler(context, record, exception):
+        asked.append((context.offset, record.key, record.value))
+        return ExceptionHandlerResponse.CONTINUE
+
+    play(warehouse, begun_first(handler), order, max_records)
+
+    assert set(asked) == {(4, "c", "3")}  # more than once, since functions of new code are tried twice
+    assert used(warehouse) == [*USED["joiner"], ("a", "4bb")]
+    dropped = read_table(warehouse, "p", "dropped").to_pylist()
+    assert [(row["node"], row["reason"], row["offset"]) for row in dropped] == [("use", "processing-exception", 4)]
 
 
 # --- without end ---------------------------------------------------------------------------------------------
