@@ -136,7 +136,8 @@ class TaskRun:
         self.sub: SubTopology = self.topology.sub_topology(d.sub_topology)
         self.tables: PipelineTables = d.warehouse.pipeline(d.pipeline)
         self.exchange = exchange_folder(self.tables, d.increment)
-        self._taken, self._sure, self._piece_rows = 0, 0, 0
+        self._sure, self._piece_rows = 0, 0
+        """In a trial in which something failed: rows before it, and how many are taken at once behind them."""
         self._start()
         self.watch, self.notes = _Stopwatch(), NoteWriter(d.notes, d.id)
 
@@ -159,7 +160,8 @@ class TaskRun:
                 except _Failed as failed:
                     self.has_failed = True
                     self._start()
-                    self._sure, self._piece_rows = failed.before, max(1, failed.rows // CUTS)
+                    self._sure = failed.before
+                    self._piece_rows = max(1, min(failed.rows, self._piece_rows or failed.rows) // CUTS)
 
     def _run(self) -> TaskReport:
         d = self.description
@@ -194,6 +196,7 @@ class TaskRun:
         return report
 
     def _new_task(self) -> Task:
+        """In a trial one that asks no exception handler of the application."""
         task = self._task()
         task.trial = TrialHandling() if self.description.is_trial else None
         return task
