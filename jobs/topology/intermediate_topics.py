@@ -135,11 +135,14 @@ def _made(name: str, what: str) -> str:
 
 
 def _check_others(graph: Graph, writers: Writers) -> None:
-    """Raises TopologyError where others are said to write a topic, too, and this topology does not."""
+    """Raises TopologyError where a condition is said to choose the records that others write to a topic, and this
+    topology writes none.
+    """
     for topics in graph.others_named:
-        if not any(topic in writers for topic in topics):
-            said, next_step = " and ".join(map(repr, topics)), "leave others= out: all landed records are read"
-            raise TopologyError(f"Consumed of {said}", "no others=", "a topic that only others write", next_step)
+        if not any(topic in writers or graph.others_write[topic] is None for topic in topics):
+            next_step = "write others=True, or leave it out: all landed records are read. A filter chooses among them"
+            place, got = f"Consumed of {' and '.join(map(repr, topics))}", "a topic that only others write"
+            raise TopologyError(place, "no condition in others=", got, next_step)
 
 
 def _check(topic: str, source: Node, sink: Node, *, is_read: bool) -> None:

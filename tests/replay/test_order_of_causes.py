@@ -13,6 +13,9 @@ from kstreams_replay.jobs.explain.observed_run import ObservedRun
 from kstreams_replay.jobs.history.committed_tables import read_table
 from kstreams_replay.jobs.landing.landing import land_records
 from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.tape.causal_order import is_known_late
+from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
+from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder
 from kstreams_replay.state.errors import TaskFailed
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.conformance.engines import built, play_with_driver
@@ -101,6 +104,37 @@ def test_a_record_is_explained_by_all_tasks_run_as_often(replayed, monkeypatch):
         for offset, output in enumerate(SCENARIO.want["outputs"][2], 1)
     ]
     assert ran == 2 * ["0_0", "1_0", "2_0", "3_0"]
+
+
+@pytest.mark.parametrize("handler", ["LogAndContinueExceptionHandler", "LogAndFailExceptionHandler"])
+def test_a_failure_counts_where_stages_might_have_run_again(tmp_path, handler):
+    texts, warehouse = Consumed(Serde.string(), Serde.string()), Warehouse(str(tmp_path))
+    builder = StreamsBuilder(config={"processing.exception.handler": handler})
+    numbers = builder.stream("in", texts).map_values(lambda word: int(word), returns=Serde.long(), name="number")
+    counts = [numbers.group_by(f"value % {by}").count().to_stream(name=f"by-{by}") for by in (2, 3, 5)]
+    counts[0].merge(counts[1]).merge(counts[2]).to("out")
+    topology = builder.build()
+    land_records(warehouse, "in", records(*((0, 7, b"k", word) for word in (b"4", b"x", b"10")), arrivals=[0, 1, 2]))
+
+    def play():
+        return list(replay(warehouse, topology, pipeline="p", runner=LocalRunner(), order="arrival"))
+
+    assert is_known_late(topology)
+    if handler == "LogAndFailExceptionHandler":
+        with pytest.raises(TaskFailed, match="of the record in-0, offset 1"):
+            play()
+        return
+    play()
+    dropped = read_table(warehouse, "p", "dropped").to_pylist()
+    assert [(row["node"], row["reason"], row["offset"]) for row in dropped] == [("number", "processing-exception", 1)]
+    got = read_table(warehouse, "p", "outputs/out").sort_by("offset").to_pylist()
+    driver = TopologyTestDriver(topology)
+    for word in ("4", "x", "10"):
+        driver.pipe_input("in", "k", word, 7)
+    assert len(got) == 6
+    assert [(row["arrival"], row["key"], row["value"]) for row in got] == [
+        (one.arrival, one.key, one.value) for one in driver.read_outputs("out")
+    ]
 
 
 def test_an_order_that_is_never_settled_is_refused(monkeypatch, tmp_path):

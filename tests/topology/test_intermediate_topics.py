@@ -297,14 +297,26 @@ def test_who_is_said_to_be_the_others_is_a_condition(others, got):
     )
 
 
-def test_others_are_said_of_topics_that_the_topology_writes():
+def test_a_condition_on_others_is_said_of_topics_that_the_topology_writes():
     builder = StreamsBuilder()
-    builder.stream("in", Consumed(STRING, LONG, others=True)).to("out")
+    builder.stream("in", Consumed(STRING, LONG, others="value > 2")).to("out")
 
     assert refused(builder.build) == (
-        "Consumed of 'in': expected no others=, got a topic that only others write; leave others= out: all landed "
-        "records are read"
+        "Consumed of 'in': expected no condition in others=, got a topic that only others write; write others=True, or "
+        "leave it out: all landed records are read. A filter chooses among them"
     )
+
+
+def test_all_records_of_a_topic_may_be_those_of_others_where_the_topology_does_not_write_it():
+    """Then a part that writes it can be switched off, and the rest stays as it is."""
+    builder = StreamsBuilder()
+    builder.stream("in", Consumed(STRING, LONG, others=True)).to("out")
+    driver = TopologyTestDriver(builder.build())
+
+    driver.pipe_input("in", "a", 2, 5)
+
+    assert builder.build().source_topics() == ["in"]
+    assert driver.read_output("out").value == 2
 
 
 def test_the_processor_api_says_it_too():
