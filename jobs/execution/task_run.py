@@ -114,8 +114,8 @@ class TaskRun:
     """One run of one task; ``run`` once. Nobody sees what it writes until the driver commits it.
 
     In a trial (``TaskDescription.is_trial``) a record on which something fails where an exception handler could
-    continue is left out. Elsewhere the run ends in front of it, and what came before is whole: the rows among which it
-    is are cut smaller and smaller, since nothing says which of a chunk's rows failed.
+    continue is left out. Elsewhere the run ends in front of it, and what came before is whole. No error names the row
+    of the chunk, so the task runs again with smaller and smaller parts of it.
     """
 
     topology: Topology

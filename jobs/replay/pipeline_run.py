@@ -235,7 +235,7 @@ class Pipeline:
         """Stage after stage: a sub-topology runs when all that write its repartition tables have run. By arrival again,
         as long as what a stage sent shows that an earlier one took its records in another order than Kafka. With a loop
         again, too, as long as a run writes other rows to its topics than it read there. Until then these are trials, in
-        which functions may fail on records that there are not in the end: if something failed in the last of them, the
+        which functions may fail on records that there are not in the end. If something failed in the last of them, the
         same records run once more, and what fails then ends the run.
         """
         state, exchange = self._state_files(), Exchange(self.order, self.topology, plan.row.partitions)
