@@ -230,6 +230,21 @@ SILENCES = [
         "history/test_output_diff.py::test_lists_are_compared_whatever_stands_on_the_other_side",
         "if any(kind.is_nested() for kind in kinds):", "if not kinds:",
     ),
+    _silence(
+        "what a function does to a record that there is not in the end",
+        "laws/test_loops.py::test_a_function_that_fails_only_until_what_went_round_is_there_ends_nothing",
+        "is_trial=exchange.may_run_again)", "is_trial=False)",
+    ),
+    _silence(
+        "what fails in the last run of a loop",
+        "laws/test_loops.py::test_a_function_that_fails_in_the_end_ends_the_run",
+        "any(report.has_failed for report in reports)", "False",
+    ),
+    _silence(
+        "a handler that is asked about records that there are not",
+        "laws/test_loops.py::test_a_handler_is_asked_about_what_fails_in_the_end_and_nothing_else",
+        "return lambda: resumed(self._new_task())", "return lambda: resumed(self._task())",
+    ),
     # --- words at the moment of trouble --------------------------------------------------------------------------
     _silence(
         "a disk that takes no more",
