@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable
 from datetime import date, datetime, time
 from decimal import Decimal
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -20,10 +21,10 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 
+from .rebuilding import Take, Unlike, rebuilding
+
 if TYPE_CHECKING:
     from .codec import Codec
-
-Take = Callable[[Any], Any]
 
 _UNCHANGEABLE = frozenset((int, str, float, bool, bytes, type(None), Decimal, date, datetime, time, UUID))
 _UTC = ZoneInfo("UTC")
@@ -38,17 +39,33 @@ class HandOver:
 
     ``can_change``: whether its Python values can be changed in place. ``take(value)``: what counts of a value that a
     function gave, as the serde reads it back; ConfigError for one that is not of its type. ``give(value)``: a copy of a
-    value that was taken or read, for a function that may change it.
+    value that was taken or read, for a function that may change it. ``own(value)``: a copy of a value that a function
+    gave, of any type, which the serde need not carry.
     """
 
-    __slots__ = ("can_change", "give", "take")
+    __slots__ = ("can_change", "give", "own", "take")
 
     def __init__(self, codec: "Codec") -> None:
         self.can_change, self.take = codec.can_change, codec.taking()
-        self.give: Take = own_copy if self.can_change else _as_it_is
-        kind = codec.arrow_type
-        if self.can_change and pa.types.is_struct(kind) and not any(pa.types.is_nested(one.type) for one in kind):
-            self.give = _flat_copy
+        self.own: Take = _own_copies(codec.arrow_type) if self.can_change else own_copy
+        self.give: Take = _copies(codec.arrow_type) if self.can_change else _as_it_is
+
+
+@lru_cache(maxsize=1_000)
+def _copies(kind: pa.DataType) -> Take:
+    """Of values of ``kind`` as the serde reads them: what has scalars only is copied at once."""
+    if not pa.types.is_nested(kind):
+        return own_copy
+    parts = [kind.item_type] if pa.types.is_map(kind) else [kind.field(at).type for at in range(kind.num_fields)]
+    if not any(pa.types.is_nested(part) for part in parts):
+        return _flat_copy
+    return rebuilding(kind, _class_of, _copies, own_copy)
+
+
+@lru_cache(maxsize=1_000)
+def _own_copies(kind: pa.DataType) -> Take:
+    """``own_copy``, quick for Python values of ``kind``."""
+    return rebuilding(kind, _class_of, _own_copies, own_copy) if pa.types.is_nested(kind) else own_copy
 
 
 def own_copy(value: Any) -> Any:
@@ -70,8 +87,9 @@ def own_copy(value: Any) -> Any:
 
 
 def _flat_copy(value: Any) -> Any:
-    """Of a dict whose values cannot change."""
-    return value.copy() if type(value) is dict else own_copy(value)
+    """Of a dict or list whose parts cannot change."""
+    kind = type(value)
+    return value.copy() if kind is dict or kind is list else own_copy(value)
 
 
 def _as_it_is(value: Any) -> Any:
@@ -84,27 +102,24 @@ def taking(kind: pa.DataType, otherwise: Take) -> Take:
     """
     plainly = _plainly(kind)
 
-    def take(value: Any) -> Any:
+    def not_at_once(value: Any) -> Any:
+        if value is None:
+            return None
         try:
             return plainly(value)
-        except _NotPlain:
+        except Unlike:
             return otherwise(value)
 
-    return take
+    return rebuilding(kind, _plain, _plainly, not_at_once)
 
 
-class _NotPlain(Exception):
-    """Some part is not exactly of its type."""
-
-
+@lru_cache(maxsize=1_000)
 def _plainly(kind: pa.DataType) -> Take:
-    """Of values whose parts are exactly of their types; for others it raises _NotPlain."""
+    """Of values whose parts are exactly of their types; for others it raises Unlike."""
     if pa.types.is_struct(kind):
-        return _of_fields({field.name: _plainly(field.type) for field in kind})
-    if pa.types.is_list(kind):
-        return _of_list(_plainly(kind.value_type))
-    if pa.types.is_map(kind):
-        return _of_map(_plainly(kind.item_type))
+        return _of_fields(kind)
+    if pa.types.is_list(kind) or pa.types.is_map(kind):
+        return rebuilding(kind, _plain, _plainly, _only_none)
     if pa.types.is_integer(kind):
         return _of_whole(kind.bit_width)
     if pa.types.is_decimal(kind):
@@ -112,48 +127,39 @@ def _plainly(kind: pa.DataType) -> Take:
     if pa.types.is_timestamp(kind):
         return _datetime if kind.tz is None else _instant
     found = [take for is_kind, take in _SCALARS if is_kind(kind)]
-    return found[0] if found else _never
+    return found[0] if found else _only_none
 
 
-def _of_fields(takes: dict[str, Take]) -> Take:
-    items, count, names = list(takes.items()), len(takes), takes.keys()
+def _of_fields(kind: pa.StructType) -> Take:
+    """A field that is left out is None."""
+    nothing = dict.fromkeys(field.name for field in kind)
 
-    def take(value: Any) -> Any:
-        if type(value) is dict:
-            if len(value) == count:
-                try:
-                    return {name: take_one(value[name]) for name, take_one in items}
-                except KeyError:
-                    pass
-            if value.keys() <= names:
-                return {name: take_one(value.get(name)) for name, take_one in items}
-        elif value is None:
-            return None
-        raise _NotPlain
-
-    return take
-
-
-def _of_list(take_one: Take) -> Take:
-    def take(value: Any) -> Any:
-        if type(value) is list:
-            return [take_one(one) for one in value]
+    def otherwise(value: Any) -> Any:
         if value is None:
             return None
-        raise _NotPlain
+        if type(value) is dict and len(value) < len(nothing) and value.keys() <= nothing.keys():
+            return take(nothing | value)
+        raise Unlike
 
+    take = rebuilding(kind, _plain, _plainly, otherwise)
     return take
 
 
-def _of_map(take_one: Take) -> Take:
-    def take(value: Any) -> Any:
-        if value is None:
-            return None
-        if type(value) is not dict or None in value:
-            raise _NotPlain
-        return {_text(name): take_one(one) for name, one in value.items()}
+def _class_of(kind: pa.DataType) -> str:
+    """Class of the Python values of a scalar type."""
+    found = [name for is_kind, name in _CLASSES if is_kind(kind)]
+    return found[0] if found else "NoneType"
 
-    return take
+
+def _plain(kind: pa.DataType) -> str:
+    """Values ``v`` of a scalar type that are kept as they are, as what follows ``type(v) is``."""
+    if pa.types.is_integer(kind):
+        end = 1 << (kind.bit_width - 1)
+        return f"int and {-end} <= v < {end}"
+    if pa.types.is_string(kind):
+        return "str and v.isascii()"
+    is_whole = any(is_kind(kind) for is_kind in _KEPT)
+    return _class_of(kind) if is_whole else "NoneType"
 
 
 def _of_whole(bits: int) -> Take:
@@ -162,7 +168,7 @@ def _of_whole(bits: int) -> Take:
     def take(value: Any) -> Any:
         if value is None or (type(value) is int and -end <= value < end):
             return value
-        raise _NotPlain
+        raise Unlike
 
     return take
 
@@ -175,7 +181,7 @@ def _of_decimal(precision: int, scale: int) -> Take:
             sign, digits, exponent = value.as_tuple()
             if exponent == -scale and len(digits) <= precision and not (sign and digits == (0,)):
                 return value
-        raise _NotPlain
+        raise Unlike
 
     return take
 
@@ -187,11 +193,11 @@ def _text(value: Any) -> Any:
         try:
             value.encode()
         except UnicodeEncodeError as error:
-            raise _NotPlain from error
+            raise Unlike from error
         return value
     if value is None:
         return None
-    raise _NotPlain
+    raise Unlike
 
 
 def _double(value: Any) -> Any:
@@ -200,7 +206,7 @@ def _double(value: Any) -> Any:
         return value
     if kind is int and -_EXACT <= value <= _EXACT:
         return float(value)
-    raise _NotPlain
+    raise Unlike
 
 
 def _float(value: Any) -> Any:
@@ -209,13 +215,13 @@ def _float(value: Any) -> Any:
         return found
     if abs(found) < _NO_FLOAT:
         return float(np.float32(found))
-    raise _NotPlain
+    raise Unlike
 
 
 def _datetime(value: Any) -> Any:
     if value is None or (type(value) is datetime and value.tzinfo is None and not value.fold):
         return value
-    raise _NotPlain
+    raise Unlike
 
 
 def _instant(value: Any) -> Any:
@@ -223,14 +229,14 @@ def _instant(value: Any) -> Any:
         return None
     if type(value) is datetime and value.tzinfo is not None:
         return value if value.tzinfo is _UTC else value.astimezone(_UTC)
-    raise _NotPlain
+    raise Unlike
 
 
 def _exactly(kind: type) -> Take:
     def take(value: Any) -> Any:
         if value is None or type(value) is kind:
             return value
-        raise _NotPlain
+        raise Unlike
 
     return take
 
@@ -238,11 +244,28 @@ def _exactly(kind: type) -> Take:
 def _time(value: Any) -> Any:
     if value is None or (type(value) is time and value.tzinfo is None and not value.fold):
         return value
-    raise _NotPlain
+    raise Unlike
 
 
-def _never(value: Any) -> Any:
-    raise _NotPlain
+def _only_none(value: Any) -> Any:
+    if value is None:
+        return None
+    raise Unlike
+
+
+_KEPT = pa.types.is_boolean, pa.types.is_float64, pa.types.is_binary, pa.types.is_date32
+"""Of these every value of the class is kept as it is."""
+_CLASSES: list[tuple[Callable[[pa.DataType], bool], str]] = [
+    (pa.types.is_integer, "int"),
+    (pa.types.is_string, "str"),
+    (pa.types.is_boolean, "bool"),
+    (pa.types.is_floating, "float"),
+    (pa.types.is_binary, "bytes"),
+    (pa.types.is_date32, "date"),
+    (pa.types.is_time, "time"),
+    (pa.types.is_timestamp, "datetime"),
+    (pa.types.is_decimal, "Decimal"),
+]
 
 
 _SCALARS: list[tuple[Callable[[pa.DataType], bool], Take]] = [

@@ -116,7 +116,8 @@ class PythonState(FoldState):
         Raises TaskFailed when a function raises.
         """
         rows, state, fold = self._python_rows(batch), self.state, self.fold
-        aggregator, merger, give, taken = fold.aggregator, fold.merger, self._aggregates.give, self._taken
+        aggregator, merger, aggregates = fold.aggregator, fold.merger, self._aggregates
+        give, own, take = aggregates.give, aggregates.own, aggregates.take
         record_can_change = self._record_can_change
         new, old = self._new.append, self._old.append
         flags_of, slot_of, argument_of = (column.tolist() for column in program)
@@ -126,7 +127,7 @@ class PythonState(FoldState):
             for at, flags in enumerate(flags_of):
                 slot = slot_of[at]
                 if flags & START:
-                    state[slot] = own_copy(fold.initializer())
+                    state[slot] = own(fold.initializer())
                 if flags & COPY:
                     state[slot] = state[argument_of[at]]
                 if flags & OLD:
@@ -134,12 +135,17 @@ class PythonState(FoldState):
                 if flags & MERGE:
                     key = rows[next(merging)][0]
                     key = own_copy(key) if record_can_change else key
-                    state[slot] = own_copy(merger(key, give(state[slot]), give(state[argument_of[at]])))
+                    one = state[slot] if flags & START else give(state[slot])  # nobody else has what began here
+                    state[slot] = own(merger(key, one, give(state[argument_of[at]])))
                 if flags & ADD:
                     key, value = own_copy(rows[argument_of[at]]) if record_can_change else rows[argument_of[at]]
                     earlier = state[slot]
                     given = give(earlier)
-                    aggregate = state[slot] = taken(aggregator(key, value, given))
+                    result = aggregator(key, value, given)
+                    try:
+                        aggregate = state[slot] = take(result)
+                    except ConfigError as error:
+                        raise self._misfit(error) from error
                     if aggregate is None:
                         _check_unchanged(earlier, given, self.place)
                         null = at
@@ -171,13 +177,6 @@ class PythonState(FoldState):
             values = [one if is_kept else None for one, is_kept in zip(values, valid.tolist(), strict=True)]
         try:
             return self.fold.returns.from_python(values)
-        except ConfigError as error:
-            raise self._misfit(error) from error
-
-    def _taken(self, aggregate: Any) -> Any:
-        """What an aggregator returned. Raises TaskFailed for what ``returns`` cannot carry."""
-        try:
-            return self._aggregates.take(aggregate)
         except ConfigError as error:
             raise self._misfit(error) from error
 

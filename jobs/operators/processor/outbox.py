@@ -46,7 +46,9 @@ class Outbox:
     """``node``: whose shape the records must have; ``handing``: of it."""
 
     def __init__(self, node: ProcessNode, keys: Keys, handing: Handing) -> None:
-        self.node, self.keys, self.handing = node, keys, handing
+        self.node, self.keys = node, keys
+        self._take_key, self._take_value = handing.key.take, handing.value.take
+        self._is_windowed = node.shape.window is not None
         self._places: list[tuple[int, int, int, int]] = []
         self._keys: list[Any] = []
         self._values: list[Any] = []
@@ -68,9 +70,15 @@ class Outbox:
         """``child``: the name of the only node that gets it; None: all below do. Raises TaskFailed for a key, a value
         or headers that cannot be forwarded.
         """
-        plain = key if self.node.shape.window is None else self._inner(key)
-        own_key = self._own(self.node.shape.key, self.handing.key, plain, "key", plain)
-        own_value = self._own(self.node.shape.value, self.handing.value, value, "value", plain)
+        plain = self._inner(key) if self._is_windowed else key
+        try:
+            own_key = self._take_key(plain)
+        except ConfigError as error:
+            raise self._misfit(self.node.shape.key, error, "key", plain) from error
+        try:
+            own_value = self._take_value(value)
+        except ConfigError as error:
+            raise self._misfit(self.node.shape.value, error, "value", plain) from error
         own_headers = self._own_headers(headers) if headers else ()
         self._children.append(child)
         self._places.append(self._now)
@@ -89,13 +97,10 @@ class Outbox:
             raise TaskFailed(self.node.name, expected, repr(key), next_step)
         return key.key
 
-    def _own(self, serde: Serde, hand_over: HandOver, value: Any, what: str, key: Any) -> Any:
-        try:
-            return hand_over.take(value)
-        except ConfigError as error:
-            expected, got = f"a forwarded {what} of {serde}", f"{error.got} with key {key!r}"
-            next_step = "correct the processor, or the serdes in returns_key and returns"
-            raise TaskFailed(self.node.name, expected, got, next_step) from error
+    def _misfit(self, serde: Serde, error: ConfigError, what: str, key: Any) -> TaskFailed:
+        expected, got = f"a forwarded {what} of {serde}", f"{error.got} with key {key!r}"
+        next_step = "correct the processor, or the serdes in returns_key and returns"
+        return TaskFailed(self.node.name, expected, got, next_step)
 
     def _own_headers(self, headers: Any) -> Headers:
         try:

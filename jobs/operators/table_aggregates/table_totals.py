@@ -118,14 +118,18 @@ class PythonTotals(Totals):
         self._aggregates = HandOver(self.returns.codec)
 
     def run(self, at: np.ndarray, batch: Batch) -> Aggregated:
-        groups, clock = self.slots.groups(), self.clock
+        groups, clock, give, take = self.slots.groups(), self.clock, self._aggregates.give, self._aggregates.take
         new_and_old = batch.value, old_values(batch)[0]
         values = (self.shape.value.to_python(column.all()) for column in new_and_old)
         rows = zip(at.tolist(), python_keys(self.shape, batch), *values, batch.time_ms.tolist(), strict=True)
         times, new, before = [], [], []
         for slot, key, added, removed, time_ms in rows:
             aggregate = self.aggregates.get(slot)
-            result = self._taken(self._result(key, added, removed, self._aggregates.give(aggregate)))
+            made = self._result(key, added, removed, give(aggregate))
+            try:
+                result = take(made)
+            except ConfigError as error:
+                raise self._misfit(error) from error
             time = time_ms if aggregate is None else max(time_ms, int(self.slots.time[slot]))
             if table_aggregate_kernel.settle_group(slot, time, result is not None, self.retention_ms, clock, groups):
                 self.aggregates[slot] = result
@@ -141,26 +145,23 @@ class PythonTotals(Totals):
         assert node.subtractor is not None
         try:
             if removed is not None and aggregate is not None:
-                aggregate = own_copy(node.subtractor(own_copy(key), removed, aggregate))
+                aggregate = self._aggregates.own(node.subtractor(own_copy(key), removed, aggregate))
             if added is None:
                 return aggregate
             if aggregate is None:
                 if node.initializer is None:
                     return added
-                aggregate = own_copy(node.initializer())
+                aggregate = self._aggregates.own(node.initializer())
             return node.adder(key, added, aggregate)
         except Exception as error:
             initial = initial_misfit(node.initializer, self.returns)
             next_step = f"correct {initial}the adder or the subtractor"
             raise TaskFailed.by(error, node.name, "an aggregate", f"on key {key!r}", next_step) from error
 
-    def _taken(self, aggregate: Any) -> Any:
-        try:
-            return self._aggregates.take(aggregate)
-        except ConfigError as error:
-            initial = initial_misfit(self.node.initializer, self.returns)
-            next_step = f"correct {initial}the callables, or the serde in returns"
-            raise TaskFailed(self.node.name, f"an aggregate of {self.returns}", error.got, next_step) from error
+    def _misfit(self, error: ConfigError) -> TaskFailed:
+        initial = initial_misfit(self.node.initializer, self.returns)
+        next_step = f"correct {initial}the callables, or the serde in returns"
+        return TaskFailed(self.node.name, f"an aggregate of {self.returns}", error.got, next_step)
 
     def load(self, at: np.ndarray, values: pa.Array) -> None:
         self.aggregates |= dict(zip(at.tolist(), self.returns.to_python(values), strict=True))
