@@ -307,6 +307,7 @@ def steps(wear: Fresh) -> Topology:
     s.process(supplier(lambda: Forwarding(wear, "own")), stores, returns_key=KEY, returns=VALUE).to("punctuate")
     s.process_values(supplier(lambda: ForwardingValues(wear)), returns=VALUE).to("process_values")
     s.to(f(lambda key, value: f"by-{value['n'] % 2}"), topics=["by-0", "by-1"])
+    s.to(f(lambda key, value: f"named-{value['n'] % 2}"), name="named_by_data")
     s.to("partitioned", partitioner=f(lambda topic, key, value, n: [0]), partitions=1)
     by_option = Produced.as_("by-option").with_stream_partitioner(f(lambda topic, key, value, n: [0]))
     s.to("partitioned_by_option", by_option, partitions=1)
