@@ -237,6 +237,13 @@ TAKEN: list[tuple[Serde, Any, str]] = [
         "{'t': datetime.datetime(2020, 1, 1, 0, 0, tzinfo=zoneinfo.ZoneInfo(key='UTC'))}",
     ),
     (Serde.list(Serde.int()), [1, None], "[1, None]"),
+    (Serde.json("b boolean, y string, d date"), {"b": True, "y": "é", "d": None}, "{'b': True, 'y': 'é', 'd': None}"),
+    (
+        Serde.json("o struct<x: long, y: float>, l array<struct<z: double>>"),
+        {"l": [{"z": 1}, {}, None], "o": {"y": 0.1}},
+        "{'o': {'x': None, 'y': 0.10000000149011612}, 'l': [{'z': 1.0}, {'z': None}, None]}",
+    ),
+    (Serde.json("m map<string, array<long>>"), {"m": {"é": [1, None]}}, "{'m': {'é': [1, None]}}"),
     (Serde.variant(), "x", "'x'"),
 ]
 
@@ -256,8 +263,42 @@ def test_what_is_taken_is_what_the_serde_reads_back(serde, value, wanted):
         (Serde.long(), 2**63), (Serde.long(), True), (Serde.string(), "\ud800"), (Serde.bytes(), "x"),
         (Serde.json("a long"), {"b": 1}), (Serde.json("a array<string>"), {"a": ["x", 1]}),
         (Serde.json("m map<string,int>"), {"m": {None: 1}}), (Serde.float(), 1e39),
+        (Serde.json("a int, b long"), {"a": 2**31, "b": 1}), (Serde.json("a string"), {"a": "\ud800"}),
+        (Serde.json("o struct<x: long>"), {"o": {"x": True}}), (Serde.json("l array<long>"), {"l": [2**63]}),
+        (Serde.json("m map<string,long>"), {"m": {"x": 1.0}}), (Serde.json("a long, b long"), {"a": 1, "c": 2}),
     ],
 )  # fmt: skip
 def test_what_no_serde_carries_is_not_taken(serde, value):
     with pytest.raises(ConfigError):
         HandOver(serde.codec).take(value)
+
+
+COPIED = [
+    (Serde.json("a long, b string"), {"a": 1, "b": None}),
+    (Serde.json("l array<long>, m map<string,long>, s struct<x: long>"), {"l": [1], "m": {"x": 1}, "s": {"x": 1}}),
+    (Serde.json("l array<array<string>>"), {"l": [["x"], None]}),
+    (Serde.list(Serde.string()), ["x", None]),
+]
+
+
+def changeable_parts(value: Any) -> list[int]:
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    found = [one for part in parts for one in changeable_parts(part)]
+    return [id(value), *found] if isinstance(value, dict | list) else found
+
+
+@pytest.mark.parametrize(("serde", "value"), COPIED)
+@pytest.mark.parametrize("how", ["take", "give", "own"])
+def test_no_part_that_can_be_changed_is_shared_after_the_hand_over(serde, value, how):
+    copied = getattr(HandOver(serde.codec), how)(value)
+
+    assert copied == value
+    assert set(changeable_parts(copied)) & set(changeable_parts(value)) == set()
+
+
+@pytest.mark.parametrize("value", [{"a": [["x"]]}, {"a": 1, "other": ["x"]}, [["x"]], ({"x": []},)])
+def test_a_value_of_another_type_is_the_engine_s_own_too(value):
+    own = HandOver(Serde.json("a long").codec).own(value)
+
+    assert own == value
+    assert set(changeable_parts(own)) & set(changeable_parts(value)) == set()
