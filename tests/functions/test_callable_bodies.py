@@ -232,6 +232,12 @@ def test_an_aggregate_that_was_changed_and_not_returned_is_refused():
     assert "return the aggregate" in str(error)
 
 
+def test_an_initial_value_that_was_changed_and_not_returned_is_refused_though_no_serde_writes_it():
+    error = said(lambda s: s.group_by_key().aggregate(lambda: [0], lambda k, v, a: a.append(v), returns=L), 1, L)
+
+    assert "got None, and a change of [0] into [0, 1]" in str(error)
+
+
 def test_none_deletes_an_aggregate_that_nobody_changed():
     got = play(lambda s: s.group_by_key().aggregate(lambda: "", lambda k, v, a: None, returns=S).to_stream().to("out"))
 

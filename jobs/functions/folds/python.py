@@ -140,7 +140,7 @@ class PythonState(FoldState):
                 if flags & ADD:
                     key, value = own_copy(rows[argument_of[at]]) if record_can_change else rows[argument_of[at]]
                     earlier = state[slot]
-                    given = give(earlier)
+                    given = own_copy(earlier) if flags & START else give(earlier)  # it may be no value of the serde
                     result = aggregator(key, value, given)
                     try:
                         aggregate = state[slot] = take(result)
