@@ -191,7 +191,12 @@ class TaskRun:
                 self.notes.take(end - begin, task.stream_time_ms)
         self._write_repartitions(tape)
         self.has_failed |= task.trial is not None and task.trial.has_failed
-        report = self._report(task, tape, *(({}, {}) if self.has_failed else self._write_state()))
+        state: dict[str, DataFile] = {}
+        removed: dict[str, list[DataFile]] = {}
+        if not self.has_failed:
+            with self._trial(1):
+                state, removed = self._write_state()
+        report = self._report(task, tape, state, removed)
         self.notes.end()
         return report
 
