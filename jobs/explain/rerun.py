@@ -135,8 +135,8 @@ class _Chosen:
         return sub.id == self._cause[1] if self._is_by_time else has_landed
 
     def _may_stop(self, number: int) -> bool:
-        """Whether a task of the sub-topology may end with the record: it reads landed topics alone, along whose tapes
-        places rise, and no other task reads what it sends, which would take the rest in another order.
+        """Whether a task of the sub-topology may end with the record. It reads landed topics alone, along whose tapes
+        places rise. No other task reads what it sends, since it would take the rest in another order.
         """
         sub, dataflow = self.topology.sub_topology(number), dataflows(self.topology)[number]
         reads_landed_alone = not dataflow.imports and all(source.landed_topic is not None for source in sub.sources)
