@@ -316,6 +316,8 @@ class Call:
             except ConfigError as error:
                 key = python_keys(self.shape, batch.where(np.arange(len(batch)) == row))[0]
                 got, next_step = f"{error.got} on key {key!r}", "correct the callable, or the serde in returns"
+                if pa.types.is_boolean(self.result.arrow_type):
+                    next_step = "return True or False, as bool(…) gives"
                 raise TaskFailed(self.place, f"a result of {self.result}", got, next_step) from error
         raise AssertionError("a column was refused of which every value is taken")
 

@@ -84,12 +84,21 @@ def form_of(function: Any, place: str, *forms: Form, may_yield: bool = False, gi
 
 
 def check_supplier(supplier: Any, place: str, *methods: str) -> None:
-    """Raises TopologyError for a supplier that takes parameters, and for a class of which one of ``methods``, those
-    that are called for a record, is ``async`` or yields.
+    """Raises TopologyError for a supplier that takes parameters, for one that gives the same object twice, which is
+    asked as Kafka does (ApiUtils.checkSupplier), and where one of ``methods`` is ``async`` or yields.
     """
     form_of(supplier, place, NOTHING)
     cls = supplier.func if isinstance(supplier, functools.partial) else supplier
-    for method in methods if isinstance(cls, type) else ():
+    if not isinstance(cls, type):
+        one, other = supplier(), supplier()
+        if one is other and one is not None:
+            got, next_step = (
+                f"{name_of(supplier)}, which gives the same one",
+                "make it within, as in lambda: MyProcessor()",
+            )
+            raise TopologyError(place, "a supplier that gives a new object whenever it is called", got, next_step)
+        cls = type(one)
+    for method in methods:
         if callable(body := getattr(cls, method, None)):
             check_body(body, place, instead=FORWARD)
 
@@ -160,7 +169,12 @@ def _converts(cls: type) -> bool:
 
 def _own_signature(function: Any) -> inspect.Signature:
     """How ``function`` itself is called. Of a decorator's ``def wrapper(*args)`` the signature of what it wraps."""
-    own = inspect.signature(function, follow_wrapped=False)
+    try:
+        own = inspect.signature(function, follow_wrapped=False)
+    except ValueError:  # a decorator written in C, such as functools.cache
+        if not hasattr(function, "__wrapped__"):
+            raise
+        return inspect.signature(function)
     passes_on = any(each.kind is each.VAR_POSITIONAL for each in own.parameters.values())
     return inspect.signature(function) if passes_on else own
 

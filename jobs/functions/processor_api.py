@@ -344,6 +344,10 @@ class ProcessorContext(ProcessingContext):
 
     @overload
     @abstractmethod
+    def forward(self, key: Record, child: str, /) -> None: ...
+
+    @overload
+    @abstractmethod
     def forward(
         self,
         key: Any,
@@ -367,7 +371,8 @@ class ProcessorContext(ProcessingContext):
         """Forward a record: a Record as it is, ``forward(record.with_value(5))``, or one of this key and value. Then
         ``timestamp_ms`` and ``headers`` are by default those of the record that is processed; in a punctuation the
         stream time, and none.
-        ``child``: the name of the one operator below that gets it (``name=`` of its call, or as ``describe`` has it).
+        ``child``: the name of the one operator below that gets it (``name=`` of its call, or as ``describe`` has it);
+        behind a Record it needs no name, ``forward(record, "large")``.
 
         Raises ConfigError for a key without a value that is no ``Record``, for a time below 0, and for a child that is
         not there.
@@ -378,7 +383,7 @@ class FixedKeyProcessorContext(ProcessingContext):
     """The engine, as a processor sees it that keeps keys."""
 
     @abstractmethod
-    def forward(self, record: FixedKeyRecord, *, child: str | None = None) -> None:
+    def forward(self, record: FixedKeyRecord, child: str | None = None) -> None:
         """Forward ``record``: the one that is processed, or an earlier one, ``with_value`` and so on. ``child``: as
         of ProcessorContext.forward. Raises ConfigError for anything else, for a time below 0, and for a child that is
         not there.

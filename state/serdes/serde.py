@@ -160,10 +160,11 @@ class Serde(metaclass=_Hinting):
         ``type``: what the values are, in the words of ``Serde.json``: ``"decimal(10,2)"``, or fields as in
         ``"user string, ms long"``, a dict. ``arrow``: both functions are of Arrow columns, a binary one and one of that
         type, and ``decode`` gives null where it cannot read. What ``decode`` raises makes the record undecodable, with
-        the sentence. Both must be pure; topologies compare them by their code. Raises ConfigError for a type that
-        cannot be read, and for what cannot be called.
+        the sentence. Both must be pure, and ``decode`` gives back what ``encode`` was given: tables have values as they
+        were given, not as they would be read again. Topologies compare both by their code. Raises ConfigError for a
+        type that cannot be read, and for what cannot be called.
 
-            celsius = Serde.of(lambda degrees: b"%.1f" % degrees, lambda text: float(text), type="double")
+            celsius = Serde.of(lambda degrees: repr(degrees).encode(), lambda text: float(text), type="double")
         """
         for name, function in (("encode", encode), ("decode", decode)):
             if not callable(function):

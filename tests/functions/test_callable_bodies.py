@@ -63,13 +63,29 @@ def test_a_processor_that_returns_its_result_is_refused(on_class):
     assert play(lambda s: getattr(s, call)(processor(forwarded, on_class)).to("out")) == [("k", "v")]
 
 
-def test_an_object_whose_process_waits_is_refused_when_it_runs():
+def test_an_object_whose_process_waits_is_refused():
     class Waiting(Processor):
         async def process(self, record): ...
 
     error = said(lambda s: s.process(lambda: Waiting()))
 
-    assert "a coroutine that nobody runs; write def, and no yield" in str(error)
+    assert type(error) is TopologyError
+    assert "nobody awaits it here: write def" in str(error)
+
+
+@pytest.mark.parametrize("call", ["process", "process_values"])
+@pytest.mark.parametrize(
+    "made", [lambda cls: functools.partial(lambda one: one, cls()), functools.cache], ids=["one", "cache"]
+)
+def test_a_supplier_that_gives_the_same_object_again_is_refused(call, made):
+    """
+    Kafka's ApiUtils.checkSupplier. Its stores would be those of whoever called init last.
+    """
+    on_class = Processor if call == "process" else FixedKeyProcessor
+    error = said(lambda s: getattr(s, call)(made(processor(forwarded, on_class))))
+
+    assert type(error) is TopologyError
+    assert "expected a supplier that gives a new object whenever it is called" in str(error)
 
 
 class Punctual(Processor):
@@ -299,3 +315,34 @@ def test_a_comparison_of_polars_with_none_is_refused(step):
 )
 def test_null_beside_a_comparison_is_taken(text):
     assert play(lambda s: s.filter(text).to("out"), 1, L) == [("k", 1)]
+
+
+# --- callables whose signature a decorator hides ---------------------------------------------------------------------
+
+
+@functools.cache
+def upper(value):
+    return value.upper()
+
+
+def test_a_function_behind_a_cache_is_called_by_its_own_parameters():
+    assert play(lambda s: s.map_values(upper, returns=S).to("out")) == [("k", "V")]
+
+
+# --- forward, as Kafka has it ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("on_class", "call"), [(Processor, "process"), (FixedKeyProcessor, "process_values")])
+def test_a_record_goes_to_the_child_that_is_named_behind_it(on_class, call):
+    def build(stream):
+        both = getattr(stream, call)(processor(lambda self, record: self.context.forward(record, "large"), on_class))
+        both.map_values(lambda value: f"large {value}", returns=S, name="large").to("out")
+        both.map_values(lambda value: f"small {value}", returns=S, name="small").to("out")
+
+    assert play(build) == [("k", "large v")]
+
+
+def test_a_record_with_a_value_beside_it_is_refused():
+    error = said(lambda s: s.process(processor(lambda self, record: self.context.forward(record, 5))).to("out"))
+
+    assert "expected a Record alone, or with the name of a child, got a Record and 5" in str(error)

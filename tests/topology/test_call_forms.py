@@ -2,6 +2,7 @@
 is to give it, written down here by hand, or the call is refused when the topology is built.
 """
 
+import copy
 import functools
 import json
 import operator
@@ -215,10 +216,15 @@ RECORDS = [("other", "k", "w"), ("in", "k", "v"), ("in", "k", "v2"), ("timed", "
 # --- forms of callables: each makes one that requires ``n`` parameters, and notes what it was given ------------------
 
 
+SUPPLIED = Processor, FixedKeyProcessor, ValueTransformerWithKey
+
+
 def noted(seen, answer):
     def function(*given, **own):
         seen.append((given, own))
-        return answer
+        return (
+            copy.copy(answer) if isinstance(answer, SUPPLIED) else answer
+        )  # a supplier gives another object each time
 
     return function
 

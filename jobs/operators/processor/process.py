@@ -399,11 +399,17 @@ class _ProcessorContext(_Context, ProcessorContext):
         *,
         child: str | None = None,
     ) -> None:
-        if value is NOT_GIVEN:
-            if not isinstance(key, Record):
-                raise self._refusal("a Record, or a key and a value, to forward", repr(key), "give the value, too")
-            self._send(key, child)
+        if isinstance(key, Record):
+            if value is not NOT_GIVEN and not (isinstance(value, str) and child is None):
+                got, next_step = (
+                    f"a Record and {value!r}",
+                    "write forward(record.with_value(…)), or forward(record, child)",
+                )
+                raise self._refusal("a Record alone, or with the name of a child", got, next_step)
+            self._send(key, child if value is NOT_GIVEN else value)
             return
+        if value is NOT_GIVEN:
+            raise self._refusal("a Record, or a key and a value, to forward", repr(key), "give the value, too")
         record = self._record or Record(None, None, self._due_ms)
         time_ms = record.timestamp_ms if timestamp_ms is None else timestamp_ms
         self._send(Record(key, value, time_ms, record.headers if headers is None else headers), child)
@@ -412,7 +418,7 @@ class _ProcessorContext(_Context, ProcessorContext):
 class _FixedKeyContext(_Context, FixedKeyProcessorContext):
     """Of one that keeps them."""
 
-    def forward(self, record: FixedKeyRecord, *, child: str | None = None) -> None:
+    def forward(self, record: FixedKeyRecord, child: str | None = None) -> None:
         if not isinstance(record, FixedKeyRecord):
             next_step = "forward the record of process(), with_value() or with_timestamp(); process() may change keys"
             raise self._refusal("a FixedKeyRecord to forward", repr(record), next_step)
