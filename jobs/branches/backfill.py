@@ -23,7 +23,7 @@ from ..code_changes.state_migration import take_over
 from ..execution.task_description import Runner
 from ..history.committed_tables import done_row
 from ..replay.books import add_books
-from ..replay.pipeline_run import OnStep
+from ..replay.run_settings import OnStep
 from ..topology.topology import Topology
 from .branches import begin, branches, drop
 from .horizon import Horizon, Unsettled

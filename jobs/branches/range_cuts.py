@@ -151,7 +151,7 @@ class RangeCuts:
         found = NO_TIMESTAMP_MS
         for (topic, partition), queue in self.queues.items():
             begin, _ = queue.cut(self.rows_before((topic, partition), time_ms))
-            offsets, times = self._planner.times_from(topic, partition, begin)
+            offsets, times = self._planner.records.times_from(topic, partition, begin)
             late = np.flatnonzero(times < time_ms)
             if len(late):
                 at = np.searchsorted(np.asarray(queue.rows.offset), offsets[late[-1]], side="right") - 1

@@ -8,7 +8,7 @@ with processors is not run again: they may act on the world.
 
 import random
 import zlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from tempfile import TemporaryDirectory
 
 import numpy as np
@@ -18,24 +18,21 @@ import pyarrow.compute as pc
 from ...state.errors import ReplayError
 from ...state.node_rows import ROWS_MAX, Chosen, NodeRows
 from ...state.records.batches import Batch, Chunk
-from ...state.tables.data_files import DataFile, without_partition
 from ...state.tables.ledger import Ledger
 from ...state.tables.ledger_rows import PlanRow
 from ...state.tables.names import OUTPUTS, REPARTITION, TableName, TaskId
-from ...state.tables.parquet_writer import stored_as
 from ...state.tables.warehouse import Warehouse
 from ...state.times import NO_TIMESTAMP_MS
 from ..code_changes.code_of_increment import other_code
-from ..execution.table_schemas import table_schema
+from ..execution.run_observer import RunObserver
+from ..execution.sinks import MemorySink
 from ..execution.task_description import TaskDescription, TaskReport
 from ..execution.task_run import TaskRun
 from ..graph.graph import Graph, Node
 from ..operators.base.operator import StatefulOperator
-from ..replay.pipeline_run import Pipeline
 from ..replay.plan import Plan
-from ..tape.stream_time import StreamTimeAdvance
+from ..replay.rerun import Rerun
 from ..tape.task_input import Input
-from ..tape.task_tape import CausalOrder, TaskTape
 from ..task.output_tables import output_table
 from ..task.task import Result, Task
 from ..topology.topology import SubTopology, Topology
@@ -95,10 +92,11 @@ class SecondRun:
         order = "arrival" if planned.content.by_arrival else "time"
         plan = Plan(increment, planned.content, is_rerun=True)
         with TemporaryDirectory() as folder:
-            runner = _Watching(topology, chosen, self.nodes, folder, STATE_SHARE * self.rows_max)
-            run = Pipeline(self.warehouse, topology, self.pipeline, runner, order, lambda step: None)
+            runner = _Watching(topology, chosen, self.nodes, STATE_SHARE * self.rows_max)
+            before = ledger.rows_of(increment - 1).done
+            again = Rerun(self.warehouse, topology, self.pipeline, runner, before=before, order=order, exchange=folder)
             try:
-                run.compute_again(plan, ledger.rows_of(increment - 1).done)
+                again.run(plan)
             except _TooMuchState:
                 return f"its tasks would load more than {STATE_SHARE * self.rows_max:,} rows of stores"
         return {name: runner.rows_of(name) for name in self.nodes if chosen.has(name)}
@@ -152,9 +150,9 @@ class _Tasks:
 class _Watching:
     """A Runner in this process. By arrival stages may run more than once, and each task's last run counts."""
 
-    def __init__(self, topology: Topology, chosen: _Tasks, nodes: Collection[str], folder: str, state_max: int) -> None:
-        self._topology, self._chosen, self._nodes, self._folder = topology, chosen, nodes, folder
-        self._runs: dict[str, _WatchedRun] = {}
+    def __init__(self, topology: Topology, chosen: _Tasks, nodes: Collection[str], state_max: int) -> None:
+        self._topology, self._chosen, self._nodes = topology, chosen, nodes
+        self._tasks: dict[str, _WatchedTask] = {}
         self._state_left = state_max
         """So many rows of stores may still be loaded."""
 
@@ -163,12 +161,12 @@ class _Watching:
         reports = []
         for description in descriptions:
             if self._chosen.runs(description):
-                self._state_left -= 0 if description.id in self._runs else _rows_before(description)
+                self._state_left -= 0 if description.id in self._tasks else _rows_before(description)
                 if self._state_left < 0:
                     raise _TooMuchState
-                run = _WatchedRun(topology, description, self._nodes, self._folder)
-                reports.append(run.run())
-                self._runs[description.id] = run
+                watched = _WatchedTask(topology, description, self._nodes)
+                reports.append(watched.run())
+                self._tasks[description.id] = watched
         return reports
 
     def rows_of(self, name: str) -> NodeRows:
@@ -176,7 +174,7 @@ class _Watching:
         sub = _sub_of(self._topology, name)
         assert sub is not None, f"no sub-topology has {name}"
         graph, chosen = self._topology.graph, self._chosen.of(sub)
-        watched = [run.watched[name] for run in self._runs.values() if name in run.watched]
+        watched = [task.nodes[name] for task in self._tasks.values() if name in task.nodes]
         slots = range(len(graph.nodes[name].inputs))
         below = _tables_below(graph, name, None if self._chosen.runs_all else sub)
         return NodeRows(
@@ -185,7 +183,7 @@ class _Watching:
             forwarded=_together([each.forwarded for each in watched]),
             dropped=_together([_PLACES, *(each.dropped for each in watched)]),
             written={
-                table: _together([rows for run in self._runs.values() for rows in run.written.get(table, ())])
+                table: _together([rows for task in self._tasks.values() for rows in task.written(table)])
                 for table in below
             },
             partitions=frozenset(TaskId.of(task).partition for task in chosen.tasks),
@@ -196,66 +194,66 @@ class _Watching:
         )
 
 
-class _WatchedRun(TaskRun):
-    """Writes nothing. ``watched``: by node, what it got; ``written``: by table, rows as they would be stored."""
+class _WatchedTask(RunObserver):
+    """``nodes``: by name, what each got and forwarded; ``written``: by table, rows as they would be stored."""
 
-    is_observed = True
+    looks_into_stores = True
 
-    def __init__(self, topology: Topology, description: TaskDescription, nodes: Collection[str], folder: str) -> None:
-        super().__init__(topology, description, None)
-        self.exchange = folder
-        self.watched = {
-            node.name: _WatchedNode(node, topology.graph, description) for node in self.sub.nodes if node.name in nodes
+    def __init__(self, topology: Topology, description: TaskDescription, nodes: Collection[str]) -> None:
+        self._topology, self._description = topology, description
+        self._sub = topology.sub_topology(description.sub_topology)
+        self._names, self._sink = nodes, MemorySink(topology)
+
+    def run(self) -> TaskReport:
+        """Run the task; nothing is written."""
+        return TaskRun(self._topology, self._description, None, self._sink, self).run()
+
+    def written(self, table: str) -> list[pa.Table]:
+        """Rows of an output or repartition table, with their partition."""
+        partition = self._description.partition
+        tables = [rows for rows in self._sink.written.get(table, ()) if len(rows)]
+        return [each.append_column("partition", _numbers(partition, len(each))) for each in tables]
+
+    def begins(self, task: Task, next_offsets: Mapping[str, int]) -> None:
+        """As RunObserver."""
+        graph = self._topology.graph
+        self.nodes = {
+            node.name: _WatchedNode(node, graph, self._description)
+            for node in self._sub.nodes
+            if node.name in self._names
         }
-        self.written: dict[str, list[pa.Table]] = {}
         self._begin = 0
-
-    def _task(self) -> Task:
-        task = super()._task()
-        for node in self.sub.nodes:
+        self._sink.written.clear()
+        for node in self._sub.nodes:
             if node.keeps_records:
                 task.operators.pop(node.name, None)
         task.observer = self
-        return task
 
-    def _resume(self, task: Task, tape: TaskTape) -> None:
-        super()._resume(task, tape)
-        for store, node in self.sub.stores.items():
-            if node.name in self.watched:
-                self.watched[node.name].remember(task.stores[store])
-
-    def _take(self, task: Task, chunk: Input, places: CausalOrder) -> None:
-        super()._take(task, chunk, places)
-        self._begin += len(chunk)
-
-    def _advance(self, task: Task, step: StreamTimeAdvance, places: CausalOrder) -> None:
-        super()._advance(task, step, places)
-        for watched in self.watched.values():
-            watched.unseen = _ADVANCED
+    def resumed(self, task: Task) -> None:
+        """As RunObserver."""
+        for store, node in self._sub.stores.items():
+            if node.name in self.nodes:
+                self.nodes[node.name].remember(task.stores[store])
 
     def saw(self, node: Node, inputs: Sequence[Batch], forwarded: Batch, chunk: Chunk) -> None:
-        """As jobs/task/chunk_run.py has it."""
-        if node.name in self.watched:
-            self.watched[node.name].take(inputs, forwarded, chunk, self._begin)
+        """As RunObserver."""
+        if node.name in self.nodes:
+            self.nodes[node.name].take(inputs, forwarded, chunk, self._begin)
 
-    def _write(self, result: Result, places: CausalOrder) -> None:
-        for name, watched in self.watched.items():
+    def took(self, task: Task, part: Input, result: Result) -> None:
+        """As RunObserver."""
+        for name, watched in self.nodes.items():
             watched.drop(result.dropped, name, self._begin)
-        super()._write(result, places)
 
-    def _write_rows(self, table: str, path: str, rows: pa.Table) -> None:
-        """Nothing is written; rows are kept."""
-        if TableName(table).kind not in (OUTPUTS, REPARTITION) or not len(rows):
-            return
-        names = [each.name for each in table_schema(self.topology, table) if each.name in rows.column_names]
-        schema = without_partition(pa.schema([table_schema(self.topology, table).field(name) for name in names]))
-        partition = pa.array(np.full(len(rows), self.description.partition, np.int32))
-        kept = stored_as(rows, schema).cast(schema).append_column("partition", partition)
-        self.written.setdefault(table, []).append(kept)
+    def wrote(self, part: Input) -> None:
+        """As RunObserver."""
+        self._begin += len(part)
 
-    def _write_state(self) -> tuple[dict[str, DataFile], dict[str, list[DataFile]]]:
-        """Nor is this."""
-        return {}, {}
+    def advanced(self, task: Task, result: Result) -> None:
+        """As RunObserver."""
+        for name, watched in self.nodes.items():
+            watched.drop(result.dropped, name, self._begin)
+            watched.unseen = _ADVANCED
 
 
 class _WatchedNode:
@@ -329,7 +327,11 @@ class _WatchedNode:
         self.dropped = pa.concat_tables([self.dropped, pa.table(columns, schema=_PLACES.schema)])
 
     def _places(self, rows: int) -> pa.Array:
-        return pa.array(np.full(rows, self._partition, np.int32))
+        return _numbers(self._partition, rows)
+
+
+def _numbers(number: int, rows: int) -> pa.Array:
+    return pa.array(np.full(rows, number, np.int32))
 
 
 class _TooMuchState(Exception):

@@ -23,12 +23,13 @@ from ...state.tables.ledger_rows import DoneRow, PlanRow
 from ...state.tables.names import DEAD_LETTER, DROPPED, STATE, TableName
 from ...state.tables.warehouse import Warehouse
 from ..code_changes.code_of_increment import other_code
+from ..code_changes.state_migration import take_over
 from ..history.committed_tables import done_row, rows_of
 from ..history.store_reader import store_in, store_of
 from ..replay.landed_times import LandedTimes
+from ..replay.rerun import Rerun
 from ..tape.shared_reads import sharing_reads
 from ..topology.topology import Topology
-from .bounded_run import UncommittedPipeline
 from .branches import branches, drop, fork
 from .restatement import in_force
 
@@ -127,12 +128,15 @@ def verify(
             sizes: list[int] = []
             try:
                 fork(warehouse, pipeline, since - 1, name, topology=topology)
-                run = UncommittedPipeline(warehouse, topology, name, asking, order, last.content, times=times)
-                bound = _Bound(run, flushes=planned[-1].flushes)
+                before = done_row(warehouse, name)
+                again = Rerun(
+                    warehouse, topology, name, asking, order=order, last=last.content, times=times,
+                    before=replace(before, content=take_over(name, before, topology).previous),
+                )  # fmt: skip
                 for limit in _limits(each, records, seed + number):
-                    sizes += bound.run(limit)
+                    sizes += _run(again, limit, flushes=planned[-1].flushes)
                 doing(f"comparing {len(want)} tables")
-                difference = next(_differences(want, bound.tables(want)), None)
+                difference = next(_differences(want, _tables_of(again, want)), None)
             finally:
                 if name in branches(warehouse):
                     drop(warehouse, name)
@@ -236,31 +240,15 @@ class _Asking:
         return reports
 
 
-class _Bound:
-    """A branch at work, up to where the range ends and no further. ``flushes``: as the range's last plan says."""
-
-    def __init__(self, run: UncommittedPipeline, *, flushes: bool) -> None:
-        self._run, self._flushes = run, flushes
-
-    def run(self, limit: int | None) -> list[int]:
-        """Run an increment of ``limit`` records; None: of all that are left, and the flush. Returns their numbers."""
-        sizes = []
-        for plan in self._run.plans(limit, "proceed", self._flushes and limit is None):
-            sizes.append(self._run.compute(plan))
-            if limit is not None:
-                break
-        return sizes
-
-    def tables(self, want: dict[str, pa.Table]) -> Iterator[tuple[str, pa.Table]]:
-        """What it came to, as ``_tables``, with the columns that ``want`` has."""
-        run = self._run
-        stores: dict[str, str] = {TableName.state(store): store for store in run.topology.stores()}
-        for table, rows in want.items():
-            if table in stores:
-                found = store_in(run.topology, stores[table], run.state_of(stores[table]), run.previous)
-                yield table, _by_columns(found)
-            else:
-                yield table, _in_order(run.rows_of(table, rows.schema))
+def _run(again: Rerun, limit: int | None, *, flushes: bool) -> list[int]:
+    """Run an increment of ``limit`` records; None: of all that are left, and the flush. Returns their numbers."""
+    sizes = []
+    for plan in again.plans(limit, flushes=flushes and limit is None):
+        again.go_on(plan)
+        sizes.append(plan.row.records)
+        if limit is not None:
+            break
+    return sizes
 
 
 # --- the comparison ------------------------------------------------------------------------------------------------
@@ -279,6 +267,17 @@ def _tables(
     for store in topology.stores():
         rows = store_of(warehouse, pipeline, topology, store, done)
         yield TableName.state(store), _by_columns(rows)
+
+
+def _tables_of(again: Rerun, want: dict[str, pa.Table]) -> Iterator[tuple[str, pa.Table]]:
+    """As ``_tables``, what the increments that ran again came to, with the columns that ``want`` has."""
+    stores: dict[str, str] = {TableName.state(store): store for store in again.topology.stores()}
+    for table, rows in want.items():
+        if table in stores:
+            found = store_in(again.topology, stores[table], again.state_of(stores[table]), again.previous)
+            yield table, _by_columns(found)
+        else:
+            yield table, _in_order(again.rows_of(table, rows.schema))
 
 
 def _in_order(rows: pa.Table) -> pa.Table:

@@ -18,13 +18,23 @@ from .task_stores import ImportedStore
 
 
 @dataclass(frozen=True, slots=True)
+class KeptRange:
+    """Which rows of a backfill's outputs, drops and dead letters stay: those of record times ``[from, to)`` in
+    ``times``, or none (None), while it warms up. ``without_cause``: tables whose rows name no cause.
+    """
+
+    times: tuple[int, int] | None
+    without_cause: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class TaskDescription:
     """What a task needs to run anywhere. ``before``: the task's entry of the last done row, or {}.
 
-    ``queues``: what it reads, in the order of the task's sources; ``order``: "time" or "arrival". ``state``: store →
-    committed files of the task's partition, oldest first; ``imported``: node of an earlier part of the sub-topology →
-    its store; ``globals``: global table → what was read of its topic before. ``repartitions``: topic → number of
-    partitions.
+    ``exchange``: folder for rows on their way to other tasks. ``queues``: what it reads, in the order of the task's
+    sources; ``order``: "time" or "arrival". ``state``: store → committed files of the task's partition, oldest first;
+    ``imported``: node of an earlier part of the sub-topology → its store; ``globals``: global table → what was read of
+    its topic before. ``repartitions``: topic → number of partitions.
     """
 
     warehouse: Warehouse
@@ -32,6 +42,7 @@ class TaskDescription:
     increment: int
     sub_topology: int
     partition: int
+    exchange: str
     queues: tuple[Queue, ...]
     order: str
     state: dict[str, tuple[StateFile, ...]]
@@ -45,6 +56,8 @@ class TaskDescription:
     """Whether it tries if steps answer alike twice (jobs/task/pure_steps.py)."""
     is_trial: bool = False
     """Whether it may read what is not written in the end, so that nobody knows yet if a failure is one."""
+    kept: KeptRange | None = None
+    """Which rows stay; None: all."""
 
     @property
     def id(self) -> str:

@@ -10,7 +10,6 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,10 +17,8 @@ import pyarrow as pa
 from ...state.compilation.kernel_tiers import KernelTiers, Tell, tiers
 from ...state.errors import MachineError, ReplayError, StorageError, TaskFailed
 from ...state.failures import failure_of
-from ...state.tables.data_files import DataFile, without_partition
+from ...state.tables.data_files import DataFile
 from ...state.tables.names import DEAD_LETTER, DROPPED, TableName
-from ...state.tables.parquet_writer import TaskFile, stored_as
-from ...state.tables.warehouse import PipelineTables
 from ...state.times import NO_TIMESTAMP_MS
 from ..graph.nodes import GlobalTableNode
 from ..tape.causal_order import ADVANCE_SEQUENCES, LANDED
@@ -38,9 +35,10 @@ from ..task.task import Result, Task, empty_input
 from ..task.time_extraction import extractions
 from ..topology.topology import SubTopology, Topology
 from .progress_notes import NoteWriter
+from .run_observer import NOBODY, RunObserver
+from .sinks import Sink, sink_of
 from .store_files import global_contents
-from .table_schemas import table_schema
-from .task_description import TaskDescription, TaskReport, exchange_folder
+from .task_description import TaskDescription, TaskReport
 from .task_stores import TaskState
 
 CUTS = 16
@@ -63,7 +61,7 @@ class LocalRunner:
 def run_task(topology: Topology, description: TaskDescription, cache: str | None = None) -> TaskReport:
     """Run one task. Raises TaskFailed (or another ReplayError) that names the task; never anything else."""
     try:
-        return TaskRun(topology, description, cache).run()
+        return TaskRun(topology, description, cache, sink_of(topology, description)).run()
     except ReplayError as error:
         error.add_note(f"in task {description.id} of increment {description.increment}")
         raise
@@ -111,7 +109,7 @@ class _Failed(Exception):
 
 @dataclass
 class TaskRun:
-    """One run of one task; ``run`` once. Nobody sees what it writes until the driver commits it.
+    """One run of one task; ``run`` once. Its rows go to ``sink``; ``observer`` looks on.
 
     In a trial (``TaskDescription.is_trial``) a record on which something fails where an exception handler could
     continue is left out. Elsewhere the run ends in front of it, and what came before is whole. No error names the row
@@ -121,11 +119,11 @@ class TaskRun:
     topology: Topology
     description: TaskDescription
     cache: str | None
-    files: dict[str, TaskFile] = field(default_factory=dict)
+    sink: Sink
+    observer: RunObserver = NOBODY
     pieces: dict[tuple[str, int], ExchangeFile] = field(default_factory=dict)
     piece_paths: dict[str, dict[str, str]] = field(default_factory=dict)
     signals: list[tuple[str, TimeSignal]] = field(default_factory=list)
-    is_observed: ClassVar[bool] = False
     is_over: bool = False
     """Nobody wants to know what comes after the records so far."""
     has_failed: bool = False
@@ -134,8 +132,6 @@ class TaskRun:
     def __post_init__(self) -> None:
         d = self.description
         self.sub: SubTopology = self.topology.sub_topology(d.sub_topology)
-        self.tables: PipelineTables = d.warehouse.pipeline(d.pipeline)
-        self.exchange = exchange_folder(self.tables, d.increment)
         self._sure, self._piece_rows = 0, 0
         """In a trial in which something failed: rows before it, and how many are taken at once behind them."""
         self._start()
@@ -166,10 +162,12 @@ class TaskRun:
     def _run(self) -> TaskReport:
         d = self.description
         task = self._new_task()
+        self.observer.begins(task, self.next_offsets)
         task.looks_twice = d.looks_twice
         tape = self._tape(task)
         begun = self._resume(task, tape)
-        if not d.looks_twice or self.is_observed or not asked_twice(self.sub):
+        self.observer.resumed(task)
+        if not d.looks_twice or self.observer is not NOBODY or not asked_twice(self.sub):
             begun = None  # it holds the rows of all stores
         self.watch.lap("resume")
         for chunk, places in tape.chunks(task.chunk_records):
@@ -195,22 +193,21 @@ class TaskRun:
         removed: dict[str, list[DataFile]] = {}
         if not self.has_failed:
             with self._trial(1):
-                state, removed = self._write_state()
+                self.observer.ended(task)
+                state, removed = self.sink.write_state(self.state)
         report = self._report(task, tape, state, removed)
         self.notes.end()
         return report
 
     def _new_task(self) -> Task:
         """In a trial one that asks no exception handler of the application."""
-        task = self._task()
-        task.trial = TrialHandling() if self.description.is_trial else None
-        return task
-
-    def _task(self) -> Task:
         d = self.description
-        return Task(
-            self.topology, self.sub, d.partition, repartition_counts=d.repartitions, is_observed=self.is_observed
-        )
+        task = Task(
+            self.topology, self.sub, d.partition, repartition_counts=d.repartitions,
+            counts_bytes=self.observer.counts_bytes, is_observed=self.observer.looks_into_stores,
+        )  # fmt: skip
+        task.trial = TrialHandling() if d.is_trial else None
+        return task
 
     def _cuts(self, rows: int) -> Iterator[tuple[int, int]]:
         """Parts of a chunk of ``rows``; small ones behind those that are known not to fail."""
@@ -240,6 +237,7 @@ class TaskRun:
 
     def _advance(self, task: Task, step: StreamTimeAdvance, places: CausalOrder) -> None:
         result, signals = task.advance(step)
+        self.observer.advanced(task, result)
         self.watch.lap("compute")
         if step.tick_ms is not None:
             self._signal(signals, places, is_tick=True)
@@ -249,17 +247,21 @@ class TaskRun:
         self.watch.lap("write")
 
     def _take(self, task: Task, chunk: Input, places: CausalOrder) -> None:
-        result = task.process(chunk)
-        self.watch.lap("compute")
-        self._write(result, places)
-        self.watch.lap("write")
+        for part, part_places in self.observer.parts(task, chunk, places):
+            result = task.process(part)
+            self.watch.lap("compute")
+            self.observer.took(task, part, result)
+            self._write(result, part_places)
+            self.observer.wrote(part)
+            self.watch.lap("write")
+        self.is_over |= self.observer.is_over
 
     # --- in --------------------------------------------------------------------------------------------------
 
     def _resume(self, task: Task, tape: TaskTape) -> Callable[[], Task] | None:
         """Let the task continue where the increment before ended; returns what makes another one that does."""
         d = self.description
-        self.state = TaskState(task, self.topology, d.state, self.tables, self.cache)
+        self.state = TaskState(task, self.topology, d.state, d.warehouse.pipeline(d.pipeline), self.cache)
         rows, imported = self.state.load(tape, self.notes.rows, d.before, d.imported)
         contents = {
             table.name: global_contents(table, d.globals[table.name], d.order)
@@ -313,7 +315,8 @@ class TaskRun:
     def _asks_for_places(self) -> bool:
         """Whether rows continue to other tasks, or carry their arrival."""
         exports = dataflows(self.topology)[self.sub.id].exports
-        return self.description.order == "arrival" or bool(self.sub.repartitions or exports)
+        needed = self.observer.needs_places or bool(self.sub.repartitions or exports)
+        return needed or self.description.order == "arrival"
 
     # --- out -------------------------------------------------------------------------------------------------
 
@@ -323,17 +326,13 @@ class TaskRun:
             first = self.next_offsets.get(table, 0)
             self.next_offsets[table] = first + len(rows)
             offsets = pa.array(np.arange(first, first + len(rows)))
-            rows = self._with_arrival(rows, places).append_column("offset", offsets)
-            self._write_rows(table, self.tables.output(name), rows)
+            self._keep(table, self._with_arrival(rows, places).append_column("offset", offsets))
         for name, rows in [*result.repartitions.items(), *result.exports.items()]:
             self._write_pieces(name, rows, places)
         self.sent += sum(len(rows) for rows in [*result.repartitions.values(), *result.exports.values()])
-        for table, path, rows in (
-            (DROPPED, self.tables.dropped, result.dropped),
-            (DEAD_LETTER, self.tables.dead_letter, result.dead_letters),
-        ):
+        for table, rows in ((DROPPED, result.dropped), (DEAD_LETTER, result.dead_letters)):
             sub = pa.array(np.full(len(rows), self.sub.id, np.int32))
-            self._write_rows(table, path, self._with_arrival(rows, places).append_column("sub_topology", sub))
+            self._keep(table, self._with_arrival(rows, places).append_column("sub_topology", sub))
 
     def _with_arrival(self, rows: pa.Table, places: CausalOrder) -> pa.Table:
         """Rows with the arrival of the landed record that caused them, null where the order is by time."""
@@ -342,22 +341,9 @@ class TaskRun:
             arrival = pa.array(places.columns["cause_time_ms"][rows["cause"].to_numpy()])
         return rows.append_column("arrival", arrival)
 
-    def _write_state(self) -> tuple[dict[str, DataFile], dict[str, list[DataFile]]]:
-        """New files by table, and those whose rows went into them."""
-        d = self.description
-        return self.state.write(d.increment, f"{d.increment:08d}-{d.id}")
-
-    def _write_rows(self, table: str, path: str, rows: pa.Table) -> None:
-        """Add ``increment`` and the columns' order, and write to the task's one file of ``table``."""
-        if self.has_failed:
-            return
-        d = self.description
-        schema = table_schema(self.topology, table)
-        stored = without_partition(schema)
-        rows = rows.append_column("increment", pa.array(np.full(len(rows), d.increment)))
-        if table not in self.files:
-            self.files[table] = TaskFile(path, partition=d.partition, name=f"{d.increment:08d}-{d.id}")
-        self.files[table].write(stored_as(rows, stored))
+    def _keep(self, table: str, rows: pa.Table) -> None:
+        if not self.has_failed:
+            self.sink.write(table, rows)
 
     def _write_repartitions(self, tape: TaskTape) -> None:
         """Fix the order of this task's repartition records for ever, by writing them with their offsets."""
@@ -367,7 +353,7 @@ class TaskRun:
             self.next_offsets[table] = tape.next_offset[number]
             if "old" not in rows.column_names:
                 rows = rows.append_column("old", pa.nulls(len(rows), pa.binary()))
-            self._write_rows(table, self.tables.repartition(source.topic), rows)
+            self._keep(table, rows)
 
     def _write_pieces(self, name: str, rows: pa.Table, places: CausalOrder) -> None:
         """One file for every target partition, for the later stages of this increment alone."""
@@ -382,7 +368,7 @@ class TaskRun:
         for target in np.unique(targets).tolist():
             if (name, target) not in self.pieces:
                 short = f"{name[:100]}-{target}-from-{d.id}-{len(self.pieces)}-{time.time_ns()}"
-                file = ExchangeFile(self.exchange, short, rows.schema)
+                file = ExchangeFile(d.exchange, short, rows.schema)
                 self.pieces[name, target] = file
                 self.piece_paths.setdefault(name, {})[str(target)] = file.path
             self.pieces[name, target].write(rows.filter(pa.array(targets == target)))
@@ -413,7 +399,7 @@ class TaskRun:
     ) -> TaskReport:
         for piece in self.pieces.values():
             piece.close()
-        closed = state | {table: file.close() for table, file in self.files.items()}
+        closed = state | self.sink.close()
         self.watch.lap("write")
         return TaskReport(
             sub_topology=self.sub.id,
@@ -433,7 +419,7 @@ class TaskRun:
             landed=asdict(task.landed),
             lateness=task.lateness.report(),
             operators=task.metrics(),
-            files={table: [file.to_dict()] for table, file in closed.items() if file is not None},
+            files={table: [file.to_dict()] for table, file in closed.items()},
             removed={table: [file.to_dict() for file in files] for table, files in removed.items()},
             pieces=self.piece_paths,
             signals=self.signals,

@@ -17,14 +17,14 @@ from ...state.tables.warehouse import WINDOW
 from ..execution.table_schemas import table_schema
 from ..history.history import History
 from ..topology.topology import Topology
-from .observed_run import ObservedRun
+from .observed_task import ObservedTask
 
 Row = dict[str, Any]
 
 NOT_COMPARED = frozenset({"increment", "arrival"})
 
 
-def difference(history: History, topology: Topology, increment: int, runs: Sequence[ObservedRun]) -> str | None:
+def difference(history: History, topology: Topology, increment: int, runs: Sequence[ObservedTask]) -> str | None:
     """The first row that differs, in a sentence; None when the re-run wrote what was committed."""
     for run in runs:
         for sink in run.sub.sinks:
@@ -51,7 +51,7 @@ def by_offset(rows: list[Row]) -> dict[Any, Row]:
     return {row["offset"]: row for row in rows}
 
 
-def _difference_of_drops(history: History, topology: Topology, increment: int, run: ObservedRun) -> str | None:
+def _difference_of_drops(history: History, topology: Topology, increment: int, run: ObservedTask) -> str | None:
     places = {(taken.place[0], taken.place[2]) for taken in run.taken}
     offsets = {offset for _, offset in places}
 
@@ -74,7 +74,7 @@ def _committed(
     history: History,
     topology: Topology,
     increment: int,
-    run: ObservedRun,
+    run: ObservedTask,
     table: str,
     is_ours: Callable[[pa.Table], Any],
 ) -> list[Row]:
@@ -99,7 +99,7 @@ def _rows(table: pa.Table) -> list[Row]:
     return found
 
 
-def _first(table: str, run: ObservedRun, committed: dict[Any, Row], again: dict[Any, Row]) -> str | None:
+def _first(table: str, run: ObservedTask, committed: dict[Any, Row], again: dict[Any, Row]) -> str | None:
     """Rows are compared as they are written out, since no NaN equals another."""
     for key in sorted({*committed, *again}, key=repr):
         before, now = committed.get(key), again.get(key)

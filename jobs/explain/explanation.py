@@ -35,7 +35,7 @@ from ..topology.topology import Topology
 from .committed_answer import cause_of, committed_steps
 from .committed_rows import difference
 from .observations import Left, NodeObservation, Position, Taken
-from .observed_run import ObservedRun
+from .observed_task import ObservedTask
 from .readable_values import readable
 from .rerun import rerun
 from .sentences import SentenceWriter
@@ -140,12 +140,12 @@ def explain(
     return Explanation(place, increment, steps, [left for run in runs for left in run.left], differs)
 
 
-def _from(place: Position, kept: list[tuple[ObservedRun, Taken]]) -> list[tuple[ObservedRun, Taken]]:
+def _from(place: Position, kept: list[tuple[ObservedTask, Taken]]) -> list[tuple[ObservedTask, Taken]]:
     """Of rows that go back to one landed record, in order of the tasks, those that go back to the repartitioned one at
     ``place``. Where others of its cause were sent to the same task, nobody knows which rows are whose, so they are left
     out.
     """
-    found: list[tuple[ObservedRun, Taken]] = []
+    found: list[tuple[ObservedTask, Taken]] = []
     mine, others = set[tuple[str, int]](), set[tuple[str, int]]()
     for run, taken in kept:
         own, (topic, partition, _) = run.description.partition, taken.place
@@ -240,7 +240,7 @@ def _global_steps(topology: Topology, landed: Landed, place: Position) -> list[S
     return steps
 
 
-def _steps(run: ObservedRun, taken: Taken, writer: SentenceWriter, later: Later, *, whole: bool) -> list[Step]:
+def _steps(run: ObservedTask, taken: Taken, writer: SentenceWriter, later: Later, *, whole: bool) -> list[Step]:
     """Steps of one row of a task's tape. ``whole``: the run had the whole task."""
     task, place = taken.task, taken.place
     steps = [

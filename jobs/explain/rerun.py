@@ -15,8 +15,8 @@ from ...state.tables.ledger import LedgerRow
 from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.warehouse import Warehouse
 from ..execution.task_description import TaskDescription, TaskReport
-from ..replay.pipeline_run import Pipeline
 from ..replay.plan import Plan
+from ..replay.rerun import Rerun
 from ..tape.causal_order import is_known_late
 from ..tape.input_queues import PLACE_COLUMNS
 from ..tape.task_input import Input
@@ -25,7 +25,7 @@ from ..task.dataflow import dataflows
 from ..task.task import Task
 from ..topology.topology import SubTopology, Topology
 from .observations import Position
-from .observed_run import ObservedRun
+from .observed_task import ObservedTask
 
 IDENTITY = PLACE_COLUMNS[:4]
 """Columns of a place that are equal in all that one landed record causes."""
@@ -45,19 +45,20 @@ def rerun(
     *,
     cause: Identity | None = None,
     stops: bool = False,
-) -> list[ObservedRun]:
+) -> list[ObservedTask]:
     """Runs of the tasks that the record got to, in the order in which they ran. ``before``: the done row that the
     increment continued from. ``cause``: of a record of a repartition topic, the landed record that caused it, with all
     of whose rows the runs are. ``stops``: nobody asks what came of it later.
     """
+    runs_all = bool(topology.loop_topics) or (order == "arrival" and is_known_late(topology))
+    stops = stops and order == "time" and not runs_all
+    chosen = _Chosen(topology, place, order, cause, runs_all=runs_all, stops=stops)
     with TemporaryDirectory() as folder:
-        runs_all = bool(topology.loop_topics) or (order == "arrival" and is_known_late(topology))
-        stops = stops and order == "time" and not runs_all
-        chosen = _Chosen(topology, place, folder, order, cause, runs_all=runs_all, stops=stops)
-        while True:
-            Pipeline(warehouse, topology, pipeline, chosen, order, lambda step: None).compute_again(plan, before)
-            if not chosen.asks_for_more():
-                return [run for run, _ in chosen.runs.values() if run.taken]
+        again = Rerun(warehouse, topology, pipeline, chosen, before=before, order=order, exchange=folder)
+        again.run(plan)
+        while chosen.asks_for_more():
+            again.run(plan)
+    return [run for run, _ in chosen.runs.values() if run.taken]
 
 
 class _Chosen:
@@ -67,15 +68,14 @@ class _Chosen:
         self,
         topology: Topology,
         place: Position,
-        folder: str,
         order: str,
         cause: Identity | None,
         *,
         runs_all: bool,
         stops: bool,
     ) -> None:
-        self.topology, self.place, self.folder, self.runs_all, self._stops = topology, place, folder, runs_all, stops
-        self.runs: dict[str, tuple[ObservedRun, TaskReport]] = {}
+        self.topology, self.place, self.runs_all, self._stops = topology, place, runs_all, stops
+        self.runs: dict[str, tuple[ObservedTask, TaskReport]] = {}
         self._cause = self._identity = cause
         self._is_by_time = order == "time"
         self._reached: set[tuple[str, int]] = set()
@@ -107,7 +107,7 @@ class _Chosen:
         if self.runs_all or description.id not in self.runs:
             find = self._find if is_reached else _nothing
             stops = self._stops and is_reached and self._may_stop(description.sub_topology)
-            run = ObservedRun(self.topology, description, self.folder, find, stops=stops)
+            run = ObservedTask(self.topology, description, find, stops=stops)
             self.runs[description.id] = run, run.run()
             for sent in (sent for taken in run.taken for sent in taken.sent):
                 self._reached.add((sent.name, description.partition if sent.partition is None else sent.partition))

@@ -32,7 +32,7 @@ class Plan:
         """Recorded times of a partition that the increment takes."""
         first, after = self.taken_before(landed.topic, partition), self.taken(landed.topic, partition)
         found = landed.recorded.get(partition, ())[first:after]
-        end = self.row.cut_to[landed.topic].get(partition, 0)
+        end = self.row.cut_to.get(landed.topic, {}).get(partition, 0)
         return (*found, Recorded(end, END_OF_TIME_MS, FOREVER)) if self.row.flushes else found
 
     def beyond(self, landed: "Landed", partition: str, record: tuple[int, int] | None) -> tuple[int, bool]:

@@ -8,31 +8,25 @@ until every partition with records has passed their time, so that a later cut ch
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
-
-import numpy as np
 
 from ...state.errors import ConfigError, DamagedLedger, DamagedTable
 from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow
-from ...state.tables.names import TableName, TaskId
+from ...state.tables.names import TableName
 from ...state.tables.parquet_reader import way_back
 from ...state.tables.warehouse import Warehouse
 from ...state.times import NO_TIMESTAMP_MS
-from ..tape.extracted_slice import ExtractedSlice, extracted
-from ..tape.landed_slice import Slice
 from ..tape.landed_topic import Landed
-from ..tape.stream_time import SourceProgress
-from ..task.time_extraction import TimeExtraction
 from ..topology.topology import Topology
 from .backlog import Backlog
-from .landed_times import LandedTimes, Times
+from .landed_records import LandedRecords
+from .landed_times import LandedTimes
 from .plan import Plan
 from .unread_records import PendingQueue, PendingRecords, by_arrival, by_time
 from .waiting_inputs import WaitingInput, waiting_inputs
 
 
 class Planner:
-    """``previous``: the last done row, or an empty one; whoever does an increment sets it again. ``until_ms``: of each
+    """``previous``: the last done row, or an empty one. ``until_ms``: of each
     partition only what is before the first record, or recorded time, of that time or later is read. ``times``:
     that plans before this one have read; ``landed``: all that there is to read (None: what has landed by now).
     """
@@ -55,9 +49,8 @@ class Planner:
                 raise ConfigError(name, " or ".join(f'"{choice}"' for choice in known), repr(given), "choose one")
         if until_ms is not None and order == "arrival":
             raise ConfigError("until", 'order="time"', 'order="arrival"', "records of an arrival are of no time")
-        self.topology, self.increment, self.previous, self.idle, self.order, self.until_ms, self._times = (
-            topology, increment, previous, idle, order, until_ms, times,
-        )  # fmt: skip
+        self.topology, self.increment, self.previous = topology, increment, previous
+        self.idle, self.order, self.until_ms = idle, order, until_ms
         _refuse_landed(warehouse, topology)
         cut_from = previous.cut_to
         read_again = {table.topic for sub in topology.sub_topologies for table in sub.globals}
@@ -68,9 +61,7 @@ class Planner:
         self.begin: Cut = {
             topic: {p: cut_from.get(topic, {}).get(p, 0) for p in landed.ends} for topic, landed in self.landed.items()
         }
-        self._extracting = {
-            source.topic: source for sub in topology.sub_topologies for source in sub.sources if source.time_step
-        }
+        self.records = LandedRecords(topology, self.landed, previous, times)
         self.waits: list[WaitingInput] = []
         self._refuse_lost_records(warehouse)
         taken = previous.recorded_to or {}
@@ -179,7 +170,7 @@ class Planner:
 
     def _last_place(self, queue: PendingQueue) -> int:
         """Of all that has landed in its partition."""
-        return int(queue.rows.place[-1]) if len(queue) else 2 * self._tape_time(queue.topic, queue.partition)
+        return int(queue.rows.place[-1]) if len(queue) else 2 * self.records.reached_ms(queue.topic, queue.partition)
 
     def what_waits(self) -> list[WaitingInput]:
         """Records that are left unread now, since records of several queues are merged."""
@@ -212,18 +203,12 @@ class Planner:
         begin, taken = self.begin[landed.topic][p], self.recorded.get(landed.topic, {}).get(p, 0)
         recorded = landed.recorded.get(p, ())[taken:]
         if self.order == "arrival":
-            offset, arrival = self._read(landed, p, begin, landed.ends[p]).offsets_and("arrival")
+            offset, arrival = self.records.arrivals(landed.topic, p, begin, landed.ends[p])
             rows = by_arrival(offset, arrival, recorded, [landed.arrival(each) for each in recorded])
         else:
-            offset, time_ms = self._offsets_and_times(landed, p, begin, landed.ends[p])
-            rows = by_time(offset, time_ms, recorded, self._tape_time(landed.topic, p))
+            offset, time_ms = self.records.offsets_and_times(landed.topic, p, begin, landed.ends[p])
+            rows = by_time(offset, time_ms, recorded, self.records.reached_ms(landed.topic, p))
         return PendingQueue(landed.topic, p, rows, begin, taken)
-
-    def _offsets_and_times(self, landed: Landed, p: str, begin: int, end: int) -> Times:
-        def read() -> Times:
-            return self._read(landed, p, begin, end).offsets_and("timestamp")
-
-        return read() if self._times is None else self._times.of(landed.topic, p, begin, end, read)
 
     def records_before(self, row: PlanRow, time_ms: int) -> int:
         """Of the records of a plan that continues from ``previous``, those whose time is before ``time_ms``: the time
@@ -232,84 +217,15 @@ class Planner:
         found = 0
         for topic, ends in row.cut_to.items():
             for p, end in ends.items() if self.topology.readers_of(topic) else ():
-                _, times = self._offsets_and_times(self.landed[topic], p, row.cut_from.get(topic, {}).get(p, 0), end)
+                begin = row.cut_from.get(topic, {}).get(p, 0)
+                _, times = self.records.offsets_and_times(topic, p, begin, end)
                 found += int(((times >= 0) & (times < time_ms)).sum())
         return found
-
-    def _read(self, landed: Landed, p: str, begin: int, end: int) -> Slice:
-        """Offsets of a partition from where the increments before ended, with the times that its extractor gives."""
-        source = self._extracting.get(landed.topic)
-        read = landed.slice(p, begin, end)
-        if source is None:
-            return read
-        (sub,) = self.topology.readers_of(landed.topic)
-        before = self.previous.task(TaskId(sub.id, int(p))).get("partition_times", {})
-        return extracted(read, TimeExtraction(source, int(p), before.get(landed.topic, NO_TIMESTAMP_MS)))
-
-    def times_from(self, topic: str, partition: str, begin: int) -> tuple[np.ndarray, np.ndarray]:
-        """Offsets of the landed records of a partition from ``begin`` on, and their times."""
-        landed, is_extracted = self.landed[topic], topic in self._extracting
-        first = 0 if is_extracted else begin  # an extractor may know the largest time before
-        offsets, times = self._offsets_and_times(landed, partition, first, landed.ends[partition])
-        return offsets[offsets >= begin], times[offsets >= begin]
-
-    def next_record(self, plan: Plan, landed: Landed, p: str) -> tuple[int, int] | None:
-        """Offset and time of the first record of a partition after the plan's cut, None when there is none; of a topic
-        with an extractor the first that has a time.
-        """
-        begin, end = (cut.get(landed.topic, {}).get(p, 0) for cut in (plan.row.cut_from, plan.row.cut_to))
-        source = self._extracting.get(landed.topic)
-        if source is None or source.time_step is None:
-            return landed.slice(p, end, landed.ends[p]).first()
-        first = begin if source.time_step.knows_partition_time else end
-        read = self._read(landed, p, first, landed.ends[p])
-        assert isinstance(read, ExtractedSlice)
-        return read.first(least=end)
-
-    def _tape_time(self, topic: str, partition: str) -> int:
-        """Largest time of the topic's partition that an increment before has read."""
-        if topic in self._meeting_topics():
-            return (self.previous.tape_times or {}).get(topic, {}).get(partition, NO_TIMESTAMP_MS)
-        (sub,) = self.topology.readers_of(topic)
-        task = self.previous.task(TaskId(sub.id, int(partition)))
-        return int(task.get("tape_time_ms", NO_TIMESTAMP_MS))
-
-    def _meeting_topics(self) -> set[str]:
-        """Topics that a task reads beside others, so that its own tape time is not theirs; a global table's always."""
-        found: set[str] = set()
-        for sub in self.topology.sub_topologies:
-            topics = [node.topic for node in (*sub.sources, *sub.globals) if node.landed_topic is not None]
-            if len(topics) > 1 or sub.globals:
-                found |= set(topics)
-        return found
-
-    def recorded_before(self, plan: Plan, topic: str, partition: str) -> dict[str, Any]:
-        """Of a queue of a partition: what was recorded of it, and the largest time of it, in the increments before
-        ``plan``; and the latest tick.
-        """
-        before = self.landed[topic].recorded.get(partition, ())[: plan.taken_before(topic, partition)]
-        times = [recorded.time_ms for recorded in before if not recorded.is_tick]
-        ticks = [recorded.time_ms for recorded in before if recorded.is_tick]
-        reached = SourceProgress(max(times, default=NO_TIMESTAMP_MS), self._tape_time(topic, partition))
-        return {"before": reached, "ticked_ms": max(ticks, default=NO_TIMESTAMP_MS)}
 
     def _meets_repartitions(self) -> bool:
         """Whether a task reads a landed topic beside a repartition table."""
         kinds = ({node.landed_topic is None for node in sub.sources} for sub in self.topology.sub_topologies)
         return any(len(found) > 1 for found in kinds)
-
-    def tape_times(self, plan: Plan) -> dict[str, dict[str, int]]:
-        """Largest time of every partition of the merged topics up to the cut, for the done row."""
-        found = {topic: dict(times) for topic, times in (self.previous.tape_times or {}).items()}
-        for topic in self._meeting_topics():
-            landed = self.landed[topic]
-            for p, end in plan.row.cut_to[topic].items():
-                read = self._read(landed, p, plan.row.cut_from[topic].get(p, 0), end)
-                recorded = [each.time_ms + 1 for each in plan.recorded(landed, p)]
-                latest_ms = max([found.get(topic, {}).get(p, NO_TIMESTAMP_MS), read.latest_ms(), *recorded])
-                if latest_ms != NO_TIMESTAMP_MS:
-                    found.setdefault(topic, {})[p] = latest_ms
-        return found
 
     def _hold_back(self, unread: PendingRecords) -> None:
         """Records whose order is not final yet: all from the time that the slowest queue merged with them has
@@ -356,7 +272,7 @@ class Planner:
     def _cuts(self, unread: PendingRecords, max_records: int) -> Iterator[tuple[Cut, Cut, int]]:
         """Cuts, how many recorded times are taken with each, and how many records lie between it and the one before."""
         # records of one time meet in the order of their queues, which a cut must not part
-        with_equal = self.order == "time" and (bool(self._meeting_topics()) or self._meets_repartitions())
+        with_equal = self.order == "time" and (bool(self.records.merged) or self._meets_repartitions())
         before, ready = [0] * len(unread.queues), unread.ready
         while sum(before) < ready:
             after = unread.first(min(sum(before) + max_records, ready), with_equal=with_equal)

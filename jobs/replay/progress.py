@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from ...state.tables.ledger_rows import DoneRow
 from ...state.times import NO_TIMESTAMP_MS
 from ..execution.progress_notes import Notes
 from ..execution.task_description import TaskDescription
 from ..topology.topology import SubTopology, Topology
 from .plan import Plan
-from .planner import Planner
 
 NOTE_SECONDS = 2.0
 """A task notes at most every so many seconds."""
@@ -55,10 +55,10 @@ never by two at once. What it raises at a step stops the run there; what it rais
 class Meter:
     """Counts for one replay. ``tell`` None: nobody looks, and nothing is counted or noted."""
 
-    def __init__(self, tell: OnProgress | None, *, seconds: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, tell: OnProgress | None = None, *, seconds: Callable[[], float] = time.monotonic) -> None:
         self._tell, self._seconds = tell, seconds
         self._started, self._run = seconds(), uuid.uuid4().hex[:16]
-        self._planner: Planner | None = None
+        self._unread: Callable[[], int] | None = None
         self._done = self._to_do = self._records = 0
         self._work: dict[int, int] = {}
         self._worked = 0.0
@@ -73,14 +73,24 @@ class Meter:
 
         return on_step if self._tell is None else on_each
 
-    def begin(self, plan: Plan, planner: Planner, topology: Topology) -> None:
-        """An increment begins. Records to do are counted with every new planner, which knows what has landed."""
+    def expect(self, unread: Callable[[], int]) -> None:
+        """Records to do are counted when the next increment begins, by ``unread``, which knows what has landed."""
+        self._unread = unread
+
+    def begin(self, plan: Plan, topology: Topology) -> None:
+        """An increment begins."""
         if self._tell is None:
             return
-        if planner is not self._planner:
-            self._planner, self._to_do = planner, self._done + planner.unread()
+        if self._unread is not None:
+            self._to_do, self._unread = self._done + self._unread(), None
         self._records, self._work, self._worked = plan.row.records, _work(plan, topology), 0.0
         self._last = replace(self._last, increment=plan.increment)
+
+    def reached(self, done: DoneRow) -> None:
+        """An increment is done."""
+        self._done, self._records = self._done + self._records, 0
+        stream_time_ms = max((task["stream_time_ms"] for task in done.tasks.values()), default=NO_TIMESTAMP_MS)
+        self._last = replace(self._last, stream_time_ms=max(stream_time_ms, self._last.stream_time_ms))
 
     def count(self, words: str, done: int, of: int) -> None:
         """What the replay waits for, and how far it is."""
@@ -109,12 +119,7 @@ class Meter:
             self._report(self._worked + share * self._work.get(sub.id, 0), stream_time_ms, self._last.step)
 
     def _on_step(self, step: str) -> None:
-        stream_time_ms = self._last.stream_time_ms
-        if step == "done" and self._planner is not None:
-            self._done, self._records = self._done + self._records, 0
-            tasks = self._planner.previous.tasks.values()
-            stream_time_ms = max((task["stream_time_ms"] for task in tasks), default=NO_TIMESTAMP_MS)
-        self._report(self._worked, stream_time_ms, step)
+        self._report(self._worked, self._last.stream_time_ms, step)
 
     def _report(self, worked: float, stream_time_ms: int, step: str) -> None:
         assert self._tell is not None, "somebody looks"

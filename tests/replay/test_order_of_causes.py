@@ -9,7 +9,7 @@ import pytest
 
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.explain.explanation import explain
-from kstreams_replay.jobs.explain.observed_run import ObservedRun
+from kstreams_replay.jobs.explain.observed_task import ObservedTask
 from kstreams_replay.jobs.history.committed_tables import read_table
 from kstreams_replay.jobs.landing.landing import land_records
 from kstreams_replay.jobs.replay.pipeline_run import replay
@@ -93,8 +93,8 @@ def test_progress_counts_a_record_once(tmp_path):
 
 def test_a_record_is_explained_by_all_tasks_run_as_often(replayed, monkeypatch):
     warehouse, topology, _ = replayed
-    ran, run = [], ObservedRun.run
-    monkeypatch.setattr(ObservedRun, "run", lambda self: ran.append(self.description.id) or run(self))
+    ran, run = [], ObservedTask.run
+    monkeypatch.setattr(ObservedTask, "run", lambda self: ran.append(self.description.id) or run(self))
 
     steps = explain(warehouse, "p", topology, "s0:0:2", order="arrival").steps
     sink = topology.sinks()[0].name

@@ -6,29 +6,28 @@ Repartitioned records wait in a temporary folder.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from tempfile import TemporaryDirectory
 
-import pyarrow as pa
-
 from ....state.records.batches import Batch, Chunk
-from ....state.tables.data_files import DataFile
 from ....state.tables.ledger import LedgerRow
 from ....state.tables.ledger_rows import DoneRow
 from ....state.tables.warehouse import Warehouse
 from ...code_changes.state_migration import take_over
+from ...execution.run_observer import RunObserver
+from ...execution.sinks import NoSink
 from ...execution.task_description import TaskDescription, TaskReport
 from ...execution.task_run import TaskRun
 from ...graph.graph import Node
 from ...operators.base.operator import Counters
 from ...replay.books import add_refusals
 from ...replay.increment_report import total_numbers
+from ...replay.rerun import Rerun
 from ...tape.task_input import Input
 from ...tape.task_tape import CausalOrder
 from ...task.task import Task
 from ...topology.topology import Topology
-from ..bounded_run import BoundPipeline
 from .lateness import LatenessCount
 
 
@@ -70,18 +69,19 @@ def run_trial(over: Range, topology: Topology, watched: Sequence[str] = ()) -> T
     if before is not None:
         before = replace(before, content=take_over(over.pipeline, before, topology).previous)
     with TemporaryDirectory() as folder:
-        runner = _Counting(folder, watched)
-        run = BoundPipeline(
-            over.warehouse, topology, over.pipeline, runner, over.order, over.last, until_ms=over.until_ms
-        )
-        plan = run.all_at_once(before)
-        reports = [] if plan is None else run.compute_again(plan, before)
+        runner = _Counting(watched)
+        again = Rerun(
+            over.warehouse, topology, over.pipeline, runner, before=before, order=over.order, last=over.last,
+            until_ms=over.until_ms, exchange=folder,
+        )  # fmt: skip
+        plan = next(again.plans(), None)
+        reports = [] if plan is None else again.run(plan)
     found = Trial(
         records=0 if plan is None else plan.row.records,
         refused=add_refusals([report.counts["refused"] for report in reports]),
         operators=total_numbers(reports),
     )
-    for task in runner.runs.values():
+    for task in runner.tasks.values():
         for store, sizes in task.sizes.items():
             rows, size = found.stores.get(store, (0, 0))
             found.stores[store] = rows + sizes[0], size + sizes[1]
@@ -94,60 +94,53 @@ def run_trial(over: Range, topology: Topology, watched: Sequence[str] = ()) -> T
 class _Counting:
     """A Runner in this process, which keeps each task's last run: by arrival stages may run more than once."""
 
-    def __init__(self, folder: str, watched: Sequence[str]) -> None:
-        self._folder, self._watched = folder, watched
-        self.runs: dict[str, _CountingRun] = {}
+    def __init__(self, watched: Sequence[str]) -> None:
+        self._watched = watched
+        self.tasks: dict[str, _CountingTask] = {}
 
     def run(self, topology: Topology, descriptions: list[TaskDescription]) -> list[TaskReport]:
         """As a Runner, one stage."""
         reports = []
         for description in descriptions:
-            run = _CountingRun(topology, description, self._folder, self._watched)
-            reports.append(run.run())
-            self.runs[description.id] = run
+            counting = _CountingTask(topology, description, self._watched)
+            reports.append(TaskRun(topology, description, None, NoSink(), counting).run())
+            self.tasks[description.id] = counting
         return reports
 
 
-class _CountingRun(TaskRun):
+class _CountingTask(RunObserver):
     """``sizes``: rows and bytes of each store at the end."""
 
-    is_observed = True
+    counts_bytes = True
 
-    def __init__(self, topology: Topology, description: TaskDescription, folder: str, watched: Sequence[str]) -> None:
-        super().__init__(topology, description, None)
-        self.exchange = folder
-        self.lateness = {node.name: LatenessCount() for node in self.sub.nodes if node.name in watched}
+    def __init__(self, topology: Topology, description: TaskDescription, watched: Sequence[str]) -> None:
+        self.description = description
+        sub = topology.sub_topology(description.sub_topology)
+        self._nodes = [node.name for node in sub.nodes if node.name in watched]
+        self._stores = {node.name: store for store, node in sub.stores.items()}
+
+    def begins(self, task: Task, next_offsets: Mapping[str, int]) -> None:
+        """As RunObserver."""
+        self.lateness = {name: LatenessCount() for name in self._nodes}
         self.sizes: dict[str, tuple[int, int]] = {}
         self._clocks: dict[str, list[int]] = {}
-        self._stores = {node.name: store for store, node in self.sub.stores.items()}
+        task.observer = self if self._nodes else None
 
-    def _task(self) -> Task:
-        self.task = Task(
-            self.topology, self.sub, self.description.partition,
-            repartition_counts=self.description.repartitions, counts_bytes=True,
-        )  # fmt: skip
-        if self.lateness:
-            self.task.observer = self
-        return self.task
-
-    def _take(self, task: Task, chunk: Input, places: CausalOrder) -> None:
-        stores = task.stores
-        self._clocks = {node: _clocks(stores[self._stores[node]].counters()) for node in self.lateness}
-        super()._take(task, chunk, places)
+    def parts(self, task: Task, chunk: Input, places: CausalOrder) -> Iterator[tuple[Input, CausalOrder]]:
+        """As RunObserver."""
+        self._clocks = {node: _clocks(task.stores[self._stores[node]].counters()) for node in self._nodes}
+        yield chunk, places
 
     def saw(self, node: Node, inputs: Sequence[Batch], forwarded: Batch, chunk: Chunk) -> None:
-        """As jobs/task/chunk_run.py has it."""
+        """As RunObserver."""
         if node.name in self.lateness:
             self.lateness[node.name].add(node, inputs, self._clocks[node.name])
 
-    def _write_rows(self, table: str, path: str, rows: pa.Table) -> None:
-        """Nothing is written."""
-
-    def _write_state(self) -> tuple[dict[str, DataFile], dict[str, list[DataFile]]]:
-        for store, operator in self.task.stores.items():
+    def ended(self, task: Task) -> None:
+        """As RunObserver."""
+        for store, operator in task.stores.items():
             rows = operator.rows()
             self.sizes[store] = len(rows), rows.nbytes
-        return {}, {}
 
 
 def _clocks(counters: Counters) -> list[int]:

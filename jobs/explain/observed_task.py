@@ -5,7 +5,7 @@ the record caused (its position says so, jobs/tape/task_tape.py) is a chunk of i
 forwards and changes in its store meanwhile is caused by it alone. Nothing of the pipeline is written.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -15,11 +15,10 @@ import pyarrow.compute as pc
 
 from ...state.buffers import only_chunk
 from ...state.records.batches import Batch, Chunk
-from ...state.tables.data_files import DataFile
 from ...state.tables.names import TableName
-from ...state.tables.parquet_writer import stored_as
-from ..execution.table_schemas import table_schema
-from ..execution.task_description import TaskDescription
+from ..execution.run_observer import RunObserver
+from ..execution.sinks import MemorySink
+from ..execution.task_description import TaskDescription, TaskReport
 from ..execution.task_run import TaskRun
 from ..graph.graph import Node
 from ..graph.nodes import RepartitionNode, SinkNode
@@ -36,88 +35,84 @@ Find = Callable[[Task, Input, CausalOrder], np.ndarray]
 """Which rows of a chunk go back to the record (bool)."""
 
 
-class ObservedRun(TaskRun):
-    """What waits in a node after a row of the record, and leaves because of a later row of the same task and increment,
-    is among ``left``. ``folder``: for rows on their way to other tasks. ``stops``: it ends with the chunk in which the
-    record is, so nothing is known of what comes later.
+class ObservedTask(RunObserver):
+    """A task that runs again, and what the record did in it. What waits in a node after a row of the record, and leaves
+    because of a later row of the same task and increment, is among ``left``. ``stops``: the run ends with the chunk in
+    which the record is, so nothing is known of what comes later.
     """
 
-    is_observed = True
+    looks_into_stores = needs_places = True
 
-    def __init__(
-        self,
-        topology: Topology,
-        description: TaskDescription,
-        folder: str,
-        find: Find,
-        *,
-        stops: bool = False,
-    ) -> None:
-        super().__init__(topology, description, None)
-        self.exchange, self._find, self._stops = folder, find, stops
+    def __init__(self, topology: Topology, description: TaskDescription, find: Find, *, stops: bool = False) -> None:
+        self.topology, self.description = topology, description
+        self.sub = topology.sub_topology(description.sub_topology)
+        self._find, self._stops = find, stops
+        self._sink = _SinkOfTheRecord(topology, self)
         self.task: Task | None = None
+
+    def run(self) -> TaskReport:
+        """Run the task; nothing of the pipeline is written."""
+        return TaskRun(self.topology, self.description, None, self._sink, self).run()
+
+    def begins(self, task: Task, next_offsets: Mapping[str, int]) -> None:
+        """As RunObserver."""
+        self.task, self.next_offsets = None, next_offsets
         self.taken: list[Taken] = []
         self.left: list[Left] = []
-        self.written: dict[str, list[pa.Table]] = {}
-        """By table: rows that the record caused, and those that it waited for; as they would be stored."""
-        self._is_record = False
+        self.is_record = False
+        """The part at hand is a row of the record."""
+        self._before: dict[str, tuple[pa.Table, Rows]] = {}
         self._observations: list[NodeObservation] | None = None
         self._watched: dict[str, list[Wait]] = {}
         self._leaving: list[tuple[int, Left]] = []
+        self._sink.written.clear()
 
-    def _write_rows(self, table: str, path: str, rows: pa.Table) -> None:
-        """Nothing is written; what goes back to the record is kept."""
-        if not self._is_record:
-            places = [place for _, left in self._leaving for place in left.written]
-            left = [offset for topic, offset in places if TableName.output(topic) == table]
-            if not left:
-                return
-            rows = rows.filter(pc.is_in(rows["offset"], value_set=pa.array(left, pa.int64())))
-        schema = pa.schema(
-            [column for column in table_schema(self.topology, table) if column.name in rows.column_names]
-        )
-        self.written.setdefault(table, []).append(stored_as(rows, schema).cast(schema))
+    @property
+    def written(self) -> dict[str, list[pa.Table]]:
+        """By table: rows that the record caused, and those that it waited for; as they would be stored."""
+        return self._sink.written
+
+    def left_for(self, table: str) -> list[int]:
+        """Offsets in an output of what waited for the part at hand."""
+        places = [place for _, left in self._leaving for place in left.written]
+        return [offset for topic, offset in places if TableName.output(topic) == table]
 
     @property
     def is_alone(self) -> bool:
         """Whether its sub-topology takes nothing from other parts of itself."""
         return not dataflows(self.topology)[self.sub.id].imports
 
-    def _write_state(self) -> tuple[dict[str, DataFile], dict[str, list[DataFile]]]:
-        """Nor is this."""
-        return {}, {}
-
-    def _asks_for_places(self) -> bool:
-        return True
-
-    def _take(self, task: Task, chunk: Input, places: CausalOrder) -> None:
-        if self.is_over:
-            return
+    def parts(self, task: Task, chunk: Input, places: CausalOrder) -> Iterator[tuple[Input, CausalOrder]]:
+        """Each row of the record by itself, and what lies between them."""
         self.task = task
         mask = self._find(task, chunk, places)
-        last = int(np.flatnonzero(mask)[-1]) if mask.any() else len(mask)
-        for begin, end, is_found in _runs(mask):
-            if self._stops and begin > last:
-                self.is_over = True
-                return
-            part, part_places = _cut(chunk, places, begin, end)
-            task.observer = self if is_found or any(self._watched.values()) else None
-            if is_found:
-                self._observe(task, part, part_places)
-            else:
-                super()._take(task, part, part_places)
-                self._leaving.clear()
         self.is_over = self._stops and bool(mask.any())
+        last = int(np.flatnonzero(mask)[-1]) if mask.any() else len(mask)
+        for begin, end, self.is_record in _runs(mask):
+            if self._stops and begin > last:
+                return
+            task.observer = self if self.is_record or any(self._watched.values()) else None
+            if self.is_record:
+                self._before = {name: (each.contents(), shown_by(each)) for name, each in task.stores.items()}
+                self._observations = []
+            yield _cut(chunk, places, begin, end)
+
+    def wrote(self, part: Input) -> None:
+        """As RunObserver."""
+        if self.is_record:
+            self.taken[-1].next_offsets, self.is_record = dict(self.next_offsets), False
+        else:
+            self._leaving.clear()
 
     # --- rows of the record ----------------------------------------------------------------------------------
 
-    def _observe(self, task: Task, part: Input, places: CausalOrder) -> None:
-        before = {store: (operator.contents(), shown_by(operator)) for store, operator in task.stores.items()}
-        self._observations = []
-        result = task.process(part)
+    def took(self, task: Task, part: Input, result: Result) -> None:
+        """As RunObserver."""
         observations, self._observations = self._observations, None
+        if observations is None:
+            return
         for store, operator in task.stores.items():
-            self._compare(observations, store, *before[store], operator)
+            self._compare(observations, store, *self._before[store], operator)
         dropped = result.dropped.to_pylist()
         for observation in observations:
             observation.refusals = [row for row in dropped if row["node"] == observation.node.name]
@@ -143,10 +138,6 @@ class ObservedRun(TaskRun):
                     if wait not in self._watched.get(observation.node.name, ())
                 ),
             ]
-        self._is_record = True
-        self._write(result, places)
-        self._is_record = False
-        self.taken[-1].next_offsets = dict(self.next_offsets)
 
     def _compare(
         self, observations: list[NodeObservation], store: str, before: pa.Table, shown: Rows, operator: StatefulOperator
@@ -230,6 +221,23 @@ class ObservedRun(TaskRun):
                 self.left.append(left)
                 self._leaving.append((cause, left))
                 self._watched[node.name].remove(wait)
+
+
+class _SinkOfTheRecord(MemorySink):
+    """Keeps what goes back to the record."""
+
+    def __init__(self, topology: Topology, observed: ObservedTask) -> None:
+        super().__init__(topology)
+        self._observed = observed
+
+    def write(self, table: str, rows: pa.Table) -> None:
+        """As Sink."""
+        if not self._observed.is_record:
+            left = self._observed.left_for(table)
+            if not left:
+                return
+            rows = rows.filter(pc.is_in(rows["offset"], value_set=pa.array(left, pa.int64())))
+        super().write(table, rows)
 
 
 def _landed_ms(part: Input) -> int | None:

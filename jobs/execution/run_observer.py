@@ -1,0 +1,58 @@
+"""Who looks on while a task runs: called before and after each part of its tape.
+
+Rule: an observer changes no result. It may cut a chunk into parts, since chunks may be cut anywhere, and end the run.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ...state.records.batches import Batch, Chunk
+from ..graph.graph import Node
+from ..tape.task_input import Input
+from ..tape.task_tape import CausalOrder
+from ..task.task import Result, Task
+
+
+class RunObserver:
+    """Sees nothing and changes nothing; an observer says what it wants to know by overriding methods."""
+
+    looks_into_stores = False
+    """It reads stores while the task runs, so that no store is lent to another operator."""
+    counts_bytes = False
+    """Suppress buffers measure their bytes, whether they are bounded by bytes or not."""
+    needs_places = False
+    """Rows have their causes, though they stay in the task."""
+    is_over = False
+    """It has seen enough: the run ends with the part at hand."""
+
+    def begins(self, task: Task, next_offsets: Mapping[str, int]) -> None:
+        """Before ``task`` loads its stores; again, with another one, where a trial begins anew. ``next_offsets``: of
+        each table that it writes, kept up to date.
+        """
+
+    def resumed(self, task: Task) -> None:
+        """Its stores are loaded, and it has processed nothing."""
+
+    def parts(self, task: Task, chunk: Input, places: CausalOrder) -> Iterator[tuple[Input, CausalOrder]]:
+        """Parts of a chunk that is to be processed, each together with its places, in order. ``took`` and ``wrote`` are
+        called for a part before the next one is asked for.
+        """
+        yield chunk, places
+
+    def saw(self, node: Node, inputs: Sequence[Batch], forwarded: Batch, chunk: Chunk) -> None:
+        """As jobs/task/chunk_run.py has it, if ``task.observer`` is this."""
+
+    def took(self, task: Task, part: Input, result: Result) -> None:
+        """A part was processed, and nothing of its result is written."""
+
+    def wrote(self, part: Input) -> None:
+        """The sink has what a part resulted in."""
+
+    def advanced(self, task: Task, result: Result) -> None:
+        """The task took a recorded time, and nothing of its result is written."""
+
+    def ended(self, task: Task) -> None:
+        """All parts are processed, and none has failed."""
+
+
+NOBODY = RunObserver()
+"""Where nobody looks on."""

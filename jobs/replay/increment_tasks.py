@@ -1,0 +1,129 @@
+"""The tasks of one increment: what each reads, and their stages, one after the other.
+
+Owns what a task is told. Rule: all that it needs to know stands in its description, which is made of the plan, of what
+has landed, of the done row before, and of what the stages before it have written.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ...state.runs.local_copies import StateFile
+from ...state.tables.ledger_rows import DoneRow
+from ...state.tables.names import TableName, TaskId
+from ...state.tables.warehouse import Warehouse
+from ..execution.task_description import KeptRange, Runner, TaskDescription, TaskReport
+from ..execution.task_stores import ImportedStore, of_partition
+from ..tape.input_queues import Queue
+from ..task.dataflow import dataflows
+from ..topology.topology import SubTopology, Topology
+from .increment_tables import written_tables
+from .planned_inputs import PlannedInputs
+from .progress import Meter
+from .stage_exchange import Exchange, discard
+
+
+@dataclass(frozen=True, kw_only=True)
+class IncrementTasks:
+    """``previous``: the done row that the increment continues from; ``state``: files of every store as of it, oldest
+    first. ``exchange``: folder for what stages hand to one another. ``kept``: as of TaskDescription.
+    """
+
+    warehouse: Warehouse
+    pipeline: str
+    topology: Topology
+    runner: Runner
+    order: str
+    inputs: PlannedInputs
+    previous: DoneRow
+    state: Mapping[str, list[StateFile]]
+    exchange: str
+    meter: Meter = field(default_factory=Meter)
+    kept: KeptRange | None = None
+
+    def run(self) -> list[TaskReport]:
+        """Stage after stage: a sub-topology runs when all that write its repartition tables have run. By arrival again,
+        as long as what a stage sent shows that an earlier one took its records in another order than Kafka. With a loop
+        again, too, as long as a run writes other rows to its topics than it read there. Until then these are trials, in
+        which functions may fail on records that there are not in the end. If something failed in the last of them, the
+        same records run once more, and what fails then ends the run.
+        """
+        exchange = Exchange(self.order, self.topology, self.inputs.plan.row.partitions)
+        tables = written_tables(self.topology, self.warehouse.pipeline(self.pipeline))
+        reports = self._run_stages(exchange, is_trial=exchange.may_run_again)
+        while not (is_settled := exchange.is_settled) or any(report.has_failed for report in reports):
+            discard(tables, reports)
+            exchange.again(is_settled=is_settled)
+            reports = self._run_stages(exchange, is_trial=not is_settled)
+        return reports
+
+    def _run_stages(self, exchange: Exchange, *, is_trial: bool) -> list[TaskReport]:
+        reports: list[TaskReport] = []
+        for sub in self.topology.sub_topologies:
+            partitions = range(self.inputs.plan.row.partitions[str(sub.id)])
+            described = (self._describe(sub, partition, exchange, is_trial=is_trial) for partition in partitions)
+            descriptions = [description for description in described if description is not None]
+            stage: list[TaskReport] = []
+            if descriptions:
+                with self.meter.stage(sub, descriptions, self.exchange) as tasks, self.topology.graph.naming_calls():
+                    stage = self.runner.run(self.topology, tasks)
+            exchange.add(sub, stage)
+            reports += stage
+        return reports
+
+    def _describe(
+        self, sub: SubTopology, partition: int, exchange: Exchange, *, is_trial: bool
+    ) -> TaskDescription | None:
+        """The task, or None when it has nothing to read."""
+        queues = self._queues(sub, partition, exchange)
+        if not any(queue.has_rows for queue in queues):
+            return None
+        plan = self.inputs.plan
+        return TaskDescription(
+            warehouse=self.warehouse,
+            pipeline=self.pipeline,
+            increment=plan.increment,
+            sub_topology=sub.id,
+            partition=partition,
+            exchange=self.exchange,
+            queues=tuple(queues),
+            order=self.order,
+            state={store: of_partition(self.state[store], partition) for store in sub.stores},
+            imported=self._imported(sub, partition),
+            globals={table.name: self.inputs.read_before(table.topic) for table in sub.globals},
+            repartitions={
+                node.topic: plan.row.partitions[TableName.repartition(node.topic)] for node in sub.repartitions
+            },
+            before=self.previous.task(TaskId(sub.id, partition)),
+            looks_twice=plan.row.changes is not None or not self.previous.tasks,
+            is_trial=is_trial,
+            kept=self.kept,
+        )
+
+    def _queues(self, sub: SubTopology, partition: int, exchange: Exchange) -> list[Queue]:
+        """Of its sources, then of what earlier parts of the sub-topology hand on, then of global tables."""
+        queues = [
+            self.inputs.of_source(number, source.topic, partition)
+            if source.landed_topic is not None
+            else exchange.queue(number, source.topic, partition, sub)
+            for number, source in enumerate(sub.sources)
+        ]
+        for imported in dataflows(self.topology)[sub.id].imports:
+            queues.append(exchange.queue(len(queues), imported.name, partition, sub))
+        first = len(queues)
+        for number, table in enumerate(sub.globals, first):
+            queues += self.inputs.of_global_table(number, table.topic)
+        return queues
+
+    def _imported(self, sub: SubTopology, partition: int) -> dict[str, ImportedStore]:
+        """Stores of earlier parts of the sub-topology that nodes of this one look into."""
+        found = {}
+        for name in {imported.node for imported in dataflows(self.topology)[sub.id].imports if imported.when}:
+            store = self.topology.graph.store_of(self.topology.graph.nodes[name])
+            earlier = None if store is None else self.topology.sub_topology_of(store)
+            if store is None or earlier is None:
+                continue
+            counters = self.previous.task(TaskId(earlier.id, partition)).get("clocks", {}).get(store)
+            if counters is not None:
+                files = of_partition(self.state[store], partition)
+                found[name] = ImportedStore(earlier.id, store, files, counters)
+        return found
