@@ -22,8 +22,9 @@ from ..jobs.replay.waiting_inputs import WaitingInput
 from ..jobs.topology import SubTopology
 from ..state.tables.data_files import StorageOptions, read_files
 from ..state.tables.ledger import LedgerRow
-from ..state.tables.ledger_rows import Cut, DoneRow, LandingDoneRow, RowContent
+from ..state.tables.ledger_rows import Cut, DoneRow, LandingDoneRow
 from ..state.tables.names import DROPPED, LANDED, STATE, TableName, TaskId
+from ..state.tables.row_content import RowContent
 from ..state.tables.warehouse import LANDED_SCHEMA
 from .lineage import Table, column_lineage
 from .pipeline import Pipeline
@@ -205,7 +206,7 @@ def waiting_metadata(waits: Sequence[WaitingInput]) -> Metadata:
 def _stream_time(report: IncrementReport, sub: SubTopology) -> Metadata:
     """The largest of the sub-topology's tasks; left out before any record."""
     tasks = {TaskId.of(name): task for name, task in report.done.tasks.items()}
-    times = [task["stream_time_ms"] for name, task in tasks.items() if name.sub_topology == sub.id]
+    times = [task.stream_time_ms for name, task in tasks.items() if name.sub_topology == sub.id]
     return times_of("stream_time", max(times)) if times else {}
 
 

@@ -78,7 +78,7 @@ def results_that_wait(warehouse: Warehouse, topology: Topology, *, pipeline: str
                 return []
             as_of = History(warehouse, pipeline, topology).at()
         tasks = as_of.row.content.tasks.values()
-        count = sum(task.get("clocks", {}).get(store, {}).get("count", 0) for task in tasks)
+        count = sum(task.counters.get(store, {}).get("count", 0) for task in tasks)
         if count:
             first_ms, last_ms = _bounds(as_of, store)
             found.append(WaitingResults(store, count, first_ms, last_ms))

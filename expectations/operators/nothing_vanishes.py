@@ -72,9 +72,9 @@ def _due(scope: Scope, who: Promised, promise: Suppressed) -> pl.DataFrame:
     if waited.is_empty():
         return none
     reached = dict[int, int]()
-    for task, told in scope.done.tasks.items():
+    for task, entry in scope.done.tasks.items():
         sub, partition = TaskId.of(task)
-        time_ms = told.get("clocks", {}).get(TableName(promise.table).name, {}).get("stream_time_ms")
+        time_ms = entry.counters.get(TableName(promise.table).name, {}).get("stream_time_ms")
         if sub == who.sub_topology and time_ms is not None:
             reached[partition] = time_ms
     times = pl.DataFrame(

@@ -46,9 +46,9 @@ def _shown_after(scope: Scope, who: Promised, promise: Sessions) -> pl.Expr:
     """By partition, the time up to which the store shows nothing any more; -1 before it has seen a record."""
     store = TableName(promise.table).name
     times = pl.lit(-1, pl.Int64)
-    for task, told in scope.done.tasks.items():
+    for task, entry in scope.done.tasks.items():
         sub, partition = TaskId.of(task)
-        counters = told.get("clocks", {}).get(store, {})
+        counters = entry.counters.get(store, {})
         if sub == who.sub_topology and "store_time_ms" in counters:
             limit = counters["store_time_ms"] - promise.retention_ms
             times = pl.when(pl.col("partition") == partition).then(pl.lit(limit, pl.Int64)).otherwise(times)

@@ -33,9 +33,9 @@ def _tasks(scope: Scope) -> pl.DataFrame:
         return pl.DataFrame(schema=_TASK)
     was = before.content.tasks
     rows = [
-        (task, was[task]["stream_time_ms"], told["stream_time_ms"])
-        for task, told in scope.done.tasks.items()
-        if was.get(task, {}).get("stream_time_ms") is not None and told.get("stream_time_ms") is not None
+        (task, was[task].stream_time_ms, entry.stream_time_ms)
+        for task, entry in scope.done.tasks.items()
+        if task in was
     ]
     return pl.DataFrame(rows, _TASK, orient="row")
 

@@ -15,6 +15,7 @@ from ...state.tables.branch_files import bases_of
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import DoneRow, PlanRow
 from ...state.tables.names import STATE, TableName, TaskId
+from ...state.tables.task_entry import TaskEntry
 from ...state.tables.warehouse import Warehouse
 from ...state.wall_clock import now_ms
 from ..code_changes.code_snapshot import code_snapshot
@@ -267,7 +268,7 @@ class _Run:
     def _empty(self, start: Start) -> DoneRow:
         """A row that has read all before ``start`` and keeps nothing of it but how far it has got."""
         cut, recorded = self.log.cut(start)
-        times, tasks = self.log.times_at(start), {}
+        times, tasks = self.log.times_at(start), dict[str, TaskEntry]()
         for sub in self.topology.sub_topologies:
             landed = [source for source in sub.sources if source.landed_topic is not None]
             for p in range(self.log.partitions[str(sub.id)]):
@@ -275,11 +276,10 @@ class _Run:
                 known = {topic: ms for topic, ms in reached.items() if ms is not None}
                 if known:
                     extracted = {source.topic for source in landed if source.time_step is not None}
-                    tasks[str(TaskId(sub.id, p))] = {
-                        "clocks": {}, "next_offsets": {}, "row_keys": {}, "stream_time_ms": -1,
-                        "tape_position": 0, "tape_time_ms": max(known.values()), "heap": None,
-                        "partition_times": {topic: ms for topic, ms in known.items() if topic in extracted},
-                    }  # fmt: skip
+                    tasks[str(TaskId(sub.id, p))] = TaskEntry(
+                        tape_time_ms=max(known.values()),
+                        partition_times={topic: ms for topic, ms in known.items() if topic in extracted},
+                    )
         return DoneRow(
             topology=self.topology.fingerprint, code=code_snapshot(self.topology), cut_to=cut,
             partitions=self.log.partitions, tasks=tasks, tape_times=times, recorded_to=recorded or None,

@@ -228,7 +228,7 @@ _TRIES = 256
 
 def _clocks(done: DoneRow, store: str, task: TaskId) -> tuple[int, int]:
     """The lowest and the highest stream time that the operator of a store has seen in a task; NO_TIMESTAMP_MS: none."""
-    counters = done.task(task).get("clocks", {}).get(store, {})
+    counters = done.task(task).counters.get(store, {})
     times = [ms for name, ms in counters.items() if _is_clock(name)] or [NO_TIMESTAMP_MS]
     return min(times), max(times)
 

@@ -10,7 +10,7 @@ promoting again when it was killed.
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -26,6 +26,7 @@ from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow, behind
 from ...state.tables.names import OUTPUTS, TableName, TaskId
 from ...state.tables.parquet_writer import TaskFile
 from ...state.tables.schema_evolution import other_types
+from ...state.tables.task_entry import TaskEntry
 from ...state.tables.warehouse import WINDOW, Warehouse, output_identity
 from ..history.committed_tables import read_table
 from ..replay.unfinished import drop_command
@@ -196,9 +197,9 @@ def _places(warehouse: Warehouse, branch: Branch, before: DoneRow, brought: Done
         for file in read_files(root, version=version, storage_options=options):
             counts[file.partition] = counts.get(file.partition, 0) + file.records
         writers = {
-            TaskId.of(task).partition: (task, counters["next_offsets"][table])
-            for task, counters in before.tasks.items()
-            if table in counters.get("next_offsets", {})
+            TaskId.of(task).partition: (task, entry.next_offsets[table])
+            for task, entry in before.tasks.items()
+            if table in entry.next_offsets
         }
         missing = sorted(partition for partition, count in counts.items() if count and partition not in writers)
         if missing:
@@ -215,12 +216,13 @@ def _places(warehouse: Warehouse, branch: Branch, before: DoneRow, brought: Done
     return found
 
 
-def _moved_on(done: DoneRow, places: Places) -> dict[str, dict[str, Any]]:
+def _moved_on(done: DoneRow, places: Places) -> dict[str, TaskEntry]:
     """Tasks, with the next offset of each output behind what was published."""
-    tasks = {task: dict(counters) for task, counters in done.tasks.items()}
+    tasks = dict(done.tasks)
     for table, by_partition in places.items():
         for place in by_partition.values():
-            tasks[place.task]["next_offsets"] = {**tasks[place.task]["next_offsets"], table: place.after}
+            entry = tasks[place.task]
+            tasks[place.task] = replace(entry, next_offsets={**entry.next_offsets, table: place.after})
     return tasks
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.names import REPARTITION, TableName, TaskId
+from ...state.tables.task_entry import TaskEntry
 from ...state.times import NO_TIMESTAMP_MS
 from .store_rules import merged_types
 
@@ -46,8 +47,8 @@ def forget_rows(row: DoneRow, stores: list[str]) -> None:
         code["stores"][name].pop("known", None)
         code["removed"]["stores"].pop(name, None)
         for entry in row.tasks.values():
-            if name in entry["clocks"]:
-                entry["clocks"][name] = {clock: n for clock, n in entry["clocks"][name].items() if clock != "left_ms"}
+            if name in entry.counters:
+                entry.counters[name].pop("left_ms", None)
 
 
 def _known(before: Content, now: Content, sources: Mapping[str, str]) -> dict[str, Any]:
@@ -79,16 +80,16 @@ def _next_offsets(previous: DoneRow, before: Content) -> dict[str, dict[str, int
     }
     for task, entry in previous.tasks.items():
         partition = str(TaskId.of(task).partition)
-        for table, offset in entry.get("next_offsets", {}).items():
+        for table, offset in entry.next_offsets.items():
             offsets = found.setdefault(table, {})
             offsets[partition] = max(offset, offsets.get(partition, 0))
     return found
 
 
-def _tasks(previous: DoneRow, before: Content, code: Content, sources: Mapping[str, str]) -> dict[str, Any]:
+def _tasks(previous: DoneRow, before: Content, code: Content, sources: Mapping[str, str]) -> dict[str, TaskEntry]:
     old_tasks = previous.tasks
     partitions = sorted({TaskId.of(task).partition for task in old_tasks})
-    found: dict[str, Any] = {}
+    found: dict[str, TaskEntry] = {}
     for number, sub in code["sub_topologies"].items():
         stores = {name: store for name, store in code["stores"].items() if str(store["sub_topology"]) == number}
         above = list(_same(number, sub, stores, before, sources))
@@ -96,9 +97,8 @@ def _tasks(previous: DoneRow, before: Content, code: Content, sources: Mapping[s
             entries = [(old, old_tasks[task]) for old in above if (task := str(TaskId(int(old), p))) in old_tasks]
             offsets = _offsets(code, sub, str(p))
             if entries or offsets:
-                found[str(TaskId(int(number), p))] = _task(sub, stores, entries, previous, before, sources) | {
-                    "next_offsets": offsets
-                }
+                entry = _task(sub, stores, entries, previous, before, sources)
+                found[str(TaskId(int(number), p))] = replace(entry, next_offsets=offsets)
     return found
 
 
@@ -120,35 +120,31 @@ def _same(number: str, sub: Content, stores: Content, before: Content, sources: 
 def _task(
     sub: Content,
     stores: Content,
-    entries: list[tuple[str, dict[str, Any]]],
+    entries: list[tuple[str, TaskEntry]],
     previous: DoneRow,
     before: Content,
     sources: Mapping[str, str],
-) -> dict[str, Any]:
-    counters = {store: found for _, entry in entries for store, found in entry.get("clocks", {}).items()}
+) -> TaskEntry:
+    counters = {store: found for _, entry in entries for store, found in entry.counters.items()}
     olds = [entry for _, entry in entries]
-
-    def largest(name: str, least: int) -> int:
-        return max((entry.get(name, least) for entry in olds), default=least)
-
-    return {
-        "clocks": {name: counters[sources[name]] for name in stores if sources.get(name) in counters},
-        "row_keys": {name: store["row_key"] for name, store in stores.items()},
-        "stream_time_ms": largest("stream_time_ms", NO_TIMESTAMP_MS),
-        "tape_time_ms": largest("tape_time_ms", NO_TIMESTAMP_MS),
-        "tape_position": largest("tape_position", 0),
-        "heap": _heap(sub, entries, previous, before),
-        **_partition_times(olds),
-    }
+    return TaskEntry(
+        counters={name: dict(counters[sources[name]]) for name in stores if sources.get(name) in counters},
+        row_keys={name: store["row_key"] for name, store in stores.items()},
+        stream_time_ms=max((entry.stream_time_ms for entry in olds), default=NO_TIMESTAMP_MS),
+        tape_time_ms=max((entry.tape_time_ms for entry in olds), default=NO_TIMESTAMP_MS),
+        tape_position=max((entry.tape_position for entry in olds), default=0),
+        heap=_heap(sub, entries, previous, before),
+        partition_times=_partition_times(olds),
+    )
 
 
-def _partition_times(olds: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
+def _partition_times(olds: list[TaskEntry]) -> dict[str, int]:
     """Of topics that have, or had, a timestamp extractor: the largest time that it gave a record of the partition."""
     found: dict[str, int] = {}
     for entry in olds:
-        for topic, time_ms in entry.get("partition_times", {}).items():
+        for topic, time_ms in entry.partition_times.items():
             found[topic] = max(time_ms, found.get(topic, NO_TIMESTAMP_MS))
-    return {"partition_times": found} if found else {}
+    return found
 
 
 def _offsets(code: Content, sub: Content, partition: str) -> dict[str, int]:
@@ -158,9 +154,7 @@ def _offsets(code: Content, sub: Content, partition: str) -> dict[str, int]:
     return {table: offsets[table][partition] for table in tables if partition in offsets.get(table, {})}
 
 
-def _heap(
-    sub: Content, entries: list[tuple[str, dict[str, Any]]], previous: DoneRow, before: Content
-) -> list[int] | None:
+def _heap(sub: Content, entries: list[tuple[str, TaskEntry]], previous: DoneRow, before: Content) -> list[int] | None:
     """Queues that the previous tasks left in their heaps, by the current numbers; those that are no more are left
     out, and behind them comes what is new.
     """
@@ -168,7 +162,7 @@ def _heap(
     names: list[Any] = []
     for old, entry in entries:
         queues = _queues(before["sub_topologies"][old], counts)
-        names += [queues[number] for number in entry.get("heap") or []]
+        names += [queues[number] for number in entry.heap or []]
     if not names:
         return None
     numbers = {name: number for number, name in enumerate(_queues(sub, counts)) if name is not None}
@@ -189,7 +183,7 @@ def _tape_times(previous: DoneRow, before: Content) -> dict[str, Any]:
         sub = before["sub_topologies"].get(number, {"queues": [], "globals": [], "reads": []})
         if len(sub["reads"]) == 1 and sub["queues"] and sub["queues"][0] is not None and not sub["globals"]:
             times = found.setdefault(sub["queues"][0], {})
-            times[partition] = max(times.get(partition, NO_TIMESTAMP_MS), entry.get("tape_time_ms", NO_TIMESTAMP_MS))
+            times[partition] = max(times.get(partition, NO_TIMESTAMP_MS), entry.tape_time_ms)
     return found
 
 

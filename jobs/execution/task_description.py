@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from ...state.runs.local_copies import StateFile
 from ...state.tables.names import TaskId
+from ...state.tables.task_entry import TaskEntry
 from ...state.tables.warehouse import PipelineTables, Warehouse
 from ..tape.input_queues import Queue
 from ..tape.landed_slice import Slice
@@ -29,7 +30,7 @@ class KeptRange:
 
 @dataclass(frozen=True, slots=True)
 class TaskDescription:
-    """What a task needs to run anywhere. ``before``: the task's entry of the last done row, or {}.
+    """What a task needs to run anywhere. ``before``: the task's entry of the last done row.
 
     ``exchange``: folder for rows on their way to other tasks. ``queues``: what it reads, in the order of the task's
     sources; ``order``: "time" or "arrival". ``state``: store → committed files of the task's partition, oldest first;
@@ -49,7 +50,7 @@ class TaskDescription:
     imported: dict[str, "ImportedStore"]
     globals: dict[str, tuple[Slice, ...]]
     repartitions: dict[str, int]
-    before: dict[str, Any]
+    before: TaskEntry
     notes: Notes | None = None
     """Where it writes its progress; None: nowhere."""
     looks_twice: bool = False
@@ -72,8 +73,8 @@ class TaskDescription:
 
 @dataclass(slots=True)
 class TaskReport:
-    """What a task did. ``after``: its entry for the done row; ``files`` by table ("outputs/x", "dropped", ...), and
-    those that are ``removed``, since their rows are in the new ones; JSON throughout.
+    """What a task did. ``after``: its TaskEntry for the done row; ``files`` by table ("outputs/x", "dropped", ...),
+    and those that are ``removed``, since their rows are in the new ones; JSON throughout.
 
     ``counts``: verdicts on all records read, ``landed``: on those from landed topics. ``pieces``: repartition topic or
     exported node → target partition (as text) → path. ``rss_bytes``: the most memory its process ever held.

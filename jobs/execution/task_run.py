@@ -19,7 +19,7 @@ from ...state.errors import MachineError, ReplayError, StorageError, TaskFailed
 from ...state.failures import failure_of
 from ...state.tables.data_files import DataFile
 from ...state.tables.names import DEAD_LETTER, DROPPED, TableName
-from ...state.times import NO_TIMESTAMP_MS
+from ...state.tables.task_entry import TaskEntry
 from ..graph.nodes import GlobalTableNode
 from ..tape.causal_order import ADVANCE_SEQUENCES, LANDED
 from ..tape.exchange_files import ExchangeFile
@@ -143,7 +143,7 @@ class TaskRun:
             piece.close()
         before = self.description.before
         self.pieces, self.piece_paths, self.signals, self.sent, self._taken = {}, {}, [], 0, 0
-        self.next_offsets: dict[str, int] = dict(before.get("next_offsets", {}))
+        self.next_offsets: dict[str, int] = dict(before.next_offsets)
         self.extractions = extractions(self.sub, self.description.partition, before)
 
     def run(self) -> TaskReport:
@@ -274,10 +274,10 @@ class TaskRun:
         def resumed(begun: Task) -> Task:
             begun.resume(
                 rows,
-                d.before.get("clocks", {}),
+                d.before.counters,
                 imported=imported | contents,
-                stream_time_ms=d.before.get("stream_time_ms", NO_TIMESTAMP_MS),
-                tape_time_ms=d.before.get("tape_time_ms", NO_TIMESTAMP_MS),
+                stream_time_ms=d.before.stream_time_ms,
+                tape_time_ms=d.before.tape_time_ms,
             )
             return begun
 
@@ -287,8 +287,8 @@ class TaskRun:
     def _is_known(self, table: GlobalTableNode) -> bool:
         """Whether all who read it have kept their replicas of it."""
         readers = [node for node in self.sub.nodes if table.name in node.reads]
-        clocks = self.description.before.get("clocks", {})
-        return all(table.replica_counter in clocks.get(node.store, {}) for node in readers)
+        counters = self.description.before.counters
+        return all(table.replica_counter in counters.get(node.store or "", {}) for node in readers)
 
     def _tape(self, task: Task) -> TaskTape:
         d = self.description
@@ -298,16 +298,16 @@ class TaskRun:
             d.order,
             self.sub.id,
             d.partition,
-            d.before.get("tape_position", 0),
-            d.before.get("tape_time_ms", NO_TIMESTAMP_MS),
-            d.before.get("heap"),
+            d.before.tape_position,
+            d.before.tape_time_ms,
+            d.before.heap,
             empty_input(task).tables,
             {
                 number: self.next_offsets.get(TableName.repartition(source.topic), 0)
                 for number, source in enumerate(self.sub.sources)
                 if source.landed_topic is None
             },
-            signals={name: dict(times) for name, times in d.before.get("told", {}).items()},
+            signals={name: dict(times) for name, times in d.before.recorded_times.items()},
             is_placed=self._asks_for_places(),
             extractions=self.extractions,
         )
@@ -386,14 +386,6 @@ class TaskRun:
             self.signals.append((name, TimeSignal(writer, time_ms, place, self.sent, is_tick)))
         self.sent += 1
 
-    def _partition_times(self) -> dict[str, dict[str, int]]:
-        """Of topics with an extractor, the largest time that it gave a record of the partition."""
-        found = {
-            self.sub.sources[number].topic: extraction.partition_time_ms
-            for number, extraction in self.extractions.items()
-        }
-        return {"partition_times": found} if found else {}
-
     def _report(
         self, task: Task, tape: TaskTape, state: dict[str, DataFile], removed: dict[str, list[DataFile]]
     ) -> TaskReport:
@@ -401,20 +393,24 @@ class TaskRun:
             piece.close()
         closed = state | self.sink.close()
         self.watch.lap("write")
+        after = TaskEntry(
+            counters=task.counters(),
+            row_keys={store: list(operator.row_key) for store, operator in task.stores.items()},
+            stream_time_ms=task.stream_time_ms,
+            tape_time_ms=task.tape_time_ms,
+            tape_position=tape.position,
+            next_offsets=self.next_offsets,
+            heap=tape.heap,
+            recorded_times=tape.signals,
+            partition_times={
+                self.sub.sources[number].topic: extraction.partition_time_ms
+                for number, extraction in self.extractions.items()
+            },
+        )
         return TaskReport(
             sub_topology=self.sub.id,
             partition=self.description.partition,
-            after={
-                "clocks": task.counters(),
-                "stream_time_ms": task.stream_time_ms,
-                "tape_time_ms": task.tape_time_ms,
-                "next_offsets": self.next_offsets,
-                "tape_position": tape.position,
-                "heap": tape.heap,
-                **({"told": tape.signals} if tape.signals else {}),
-                **self._partition_times(),
-                "row_keys": {store: list(operator.row_key) for store, operator in task.stores.items()},
-            },
+            after=after.to_json(),
             counts=asdict(task.counts),
             landed=asdict(task.landed),
             lateness=task.lateness.report(),

@@ -8,7 +8,7 @@ writes one file a store, into which the newest runs are merged that are not much
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -22,8 +22,8 @@ from ...state.serdes import Serde
 from ...state.tables.data_files import DataFile
 from ...state.tables.names import TableName
 from ...state.tables.parquet_writer import TaskFile
+from ...state.tables.task_entry import TaskEntry
 from ...state.tables.warehouse import PipelineTables
-from ...state.times import NO_TIMESTAMP_MS
 from ..tape.task_tape import TaskTape
 from ..task.task import Task
 from ..topology.topology import Topology
@@ -66,28 +66,28 @@ class TaskState:
         }
         self._any_row = may_ask_for_any(topology.graph, task.sub_topology)
 
-    def _touched(self, tape: TaskTape, before: Mapping[str, Any]) -> Hashes:
+    def _touched(self, tape: TaskTape, before: TaskEntry) -> Hashes:
         """Of the keys on ``tape``, and of those with rows whose timer fires before its end, in any store, since their
         results go to the other stores. A recorded time asks for all that waits, which holds back the
         time that a node forwards (``Operator.propagated_time_ms``). ``before``: the task's entry of the last done row.
         """
-        until = max(before.get("stream_time_ms", NO_TIMESTAMP_MS), before.get("tape_time_ms", NO_TIMESTAMP_MS))
+        until = max(before.stream_time_ms, before.tape_time_ms)
         hashes = [np.zeros(0, np.uint64)]
         for source, keys, times in tape.keys_and_times():
             hashes.append(np.unique(_hashes_of(self.task.sources[source].shape.key, keys)))
             until = int(times.max(initial=until))
-        counters, up_to = before.get("clocks", {}), None if tape.has_advances else until
+        counters, up_to = before.counters, None if tape.has_advances else until
         hashes += [rows.due(counters.get(store, {}), up_to) for store, rows in self._stored.items()]
         return np.unique(np.concatenate(hashes))
 
     def load(
-        self, tape: TaskTape, records: int, before: Mapping[str, Any], imported: Mapping[str, ImportedStore]
+        self, tape: TaskTape, records: int, before: TaskEntry, imported: Mapping[str, ImportedStore]
     ) -> tuple[dict[str, pa.Table | StoredRows], dict[str, pa.Table]]:
         """Live rows that ``records`` of ``tape`` need, by store, or stored rows where the operator finds them, and what
         ``imported`` stores showed when the increment before was done, by node. ``before``: the task's entry of the last
         done row.
         """
-        counters = before.get("clocks", {})
+        counters = before.counters
         others = {node: self._earlier(store) for node, store in imported.items()}
         lengths = {store: len(rows) for store, rows in self._stored.items() if self._is_looked_up(store)}
         few = max(ALL_BELOW_ROWS, ALL_BELOW_SHARE * records)

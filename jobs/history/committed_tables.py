@@ -73,7 +73,7 @@ def read_state(warehouse: Warehouse, pipeline: str, store: str, *, increment: in
     """
     table = TableName.state(store)
     done = _done_row_with(warehouse, pipeline, table, increment)
-    keys = [task["row_keys"] for task in done.tasks.values()]
+    keys = [task.row_keys for task in done.tasks.values()]
     row_key = next((found[store] for found in keys if store in found), WINDOW_KEY)
     return live_rows(rows_of(warehouse, pipeline, done, table), row_key)
 

@@ -236,7 +236,7 @@ def cut_of(cut: Cut, topic: str, partition: int) -> int:
 
 def _stream_time(row: LedgerRow[DoneRow]) -> int:
     """The largest stream time of any task at the end of the increment, -1 when none had any."""
-    return max((task["stream_time_ms"] for task in row.content.tasks.values()), default=-1)
+    return row.content.stream_time_ms
 
 
 def _frame(table: pa.Table) -> pl.DataFrame:

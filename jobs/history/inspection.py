@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from ...state.errors import ConfigError
 from ...state.serdes import Serde
 from ...state.tables.names import TaskId
+from ...state.tables.task_entry import TaskEntry
 from ..tape.landed_topic import Landed
 from .history import AsOf
 
@@ -43,7 +44,7 @@ def inspect_store(as_of: AsOf, store: str, key: str | None = None) -> pa.Table:
 
 def counters_of(as_of: AsOf, store: str) -> list[dict[str, Any]]:
     """The counters of ``store``'s operator, a row a task."""
-    return [{"task": row["task"], **row["clocks"][store]} for row in _tasks(as_of) if store in row["clocks"]]
+    return [{"task": task, **entry.counters[store]} for task, entry in _tasks(as_of) if store in entry.counters]
 
 
 def parse_key(kind: pa.DataType, text: str) -> pa.Scalar:
@@ -104,21 +105,21 @@ def read_positions(as_of: AsOf) -> list[dict[str, Any]]:
 def task_positions(as_of: AsOf) -> list[dict[str, Any]]:
     """The position of every task: task, stream_time_ms, and the next offset of every table that it writes."""
     return [
-        {"task": row["task"], "stream_time_ms": row["stream_time_ms"], **dict(sorted(row["next_offsets"].items()))}
-        for row in _tasks(as_of)
+        {"task": task, "stream_time_ms": entry.stream_time_ms, **dict(sorted(entry.next_offsets.items()))}
+        for task, entry in _tasks(as_of)
     ]
 
 
 def all_counters(as_of: AsOf) -> list[dict[str, Any]]:
     """The numbers that live with every store: task, store, clock, value."""
     return [
-        {"task": row["task"], "store": store, "clock": clock, "value": value}
-        for row in _tasks(as_of)
-        for store, counters in sorted(row["clocks"].items())
+        {"task": task, "store": store, "clock": clock, "value": value}
+        for task, entry in _tasks(as_of)
+        for store, counters in sorted(entry.counters.items())
         for clock, value in sorted(counters.items())
     ]
 
 
-def _tasks(as_of: AsOf) -> list[dict[str, Any]]:
+def _tasks(as_of: AsOf) -> list[tuple[str, TaskEntry]]:
     tasks = as_of.row.content.tasks
-    return [{"task": name, **tasks[name]} for name in sorted(tasks, key=TaskId.of)]
+    return [(name, tasks[name]) for name in sorted(tasks, key=TaskId.of)]

@@ -51,7 +51,7 @@ def store_in(topology: Topology, store: str, files: Sequence[StateFile], done: D
     pieces = [operator.contents().add_column(0, "partition", pa.array([], pa.int32()))]
     for partition in sorted({each.file.partition for each in files}):
         operator = Task(topology, sub, partition).stores[store]
-        counters = done.task(TaskId(sub.id, partition))["clocks"][store]
+        counters = done.task(TaskId(sub.id, partition)).counters[store]
         mine = [each for each in files if each.file.partition == partition]
         operator.resume(StoreRows(operator, mine, None).load(counters), counters)
         rows = operator.contents()

@@ -4,6 +4,7 @@ from typing import Any
 
 from ...state.tables.ledger_rows import Bases, Cut, DoneRow
 from ...state.tables.names import TableName, TaskId
+from ...state.tables.task_entry import TaskEntry
 from ..execution.task_description import TaskReport
 from ..topology.topology import Topology
 from .books import add_books, add_refusals
@@ -26,7 +27,8 @@ def done_row_of(
         str(sub.id): [report for report in reports if report.sub_topology == sub.id] for sub in topology.sub_topologies
     }
     by_sub = {sub: add_books([report.counts for report in mine]) for sub, mine in by_id.items()}
-    tasks = {str(TaskId(report.sub_topology, report.partition)): report.after for report in reports}
+    after = [(TaskId(report.sub_topology, report.partition), report.after) for report in reports]
+    tasks = {str(task): TaskEntry.from_json(entry) for task, entry in after}
     books = add_books([report.landed for report in reports])
     books["refused"] = add_refusals([report.counts["refused"] for report in reports])
     return DoneRow(

@@ -122,7 +122,7 @@ class IncrementTasks:
             earlier = None if store is None else self.topology.sub_topology_of(store)
             if store is None or earlier is None:
                 continue
-            counters = self.previous.task(TaskId(earlier.id, partition)).get("clocks", {}).get(store)
+            counters = self.previous.task(TaskId(earlier.id, partition)).counters.get(store)
             if counters is not None:
                 files = of_partition(self.state[store], partition)
                 found[name] = ImportedStore(earlier.id, store, files, counters)

@@ -45,7 +45,7 @@ class LandedRecords:
         if source is None:
             return read
         (sub,) = self.topology.readers_of(topic)
-        before = self.previous.task(TaskId(sub.id, int(partition))).get("partition_times", {})
+        before = self.previous.task(TaskId(sub.id, int(partition))).partition_times
         return extracted(read, TimeExtraction(source, int(partition), before.get(topic, NO_TIMESTAMP_MS)))
 
     def offsets_and_times(self, topic: str, partition: str, begin: int, end: int) -> Times:
@@ -78,8 +78,7 @@ class LandedRecords:
         if topic in self.merged:
             return (self.previous.tape_times or {}).get(topic, {}).get(partition, NO_TIMESTAMP_MS)
         for sub in self.topology.readers_of(topic):
-            task = self.previous.task(TaskId(sub.id, int(partition)))
-            return int(task.get("tape_time_ms", NO_TIMESTAMP_MS))
+            return self.previous.task(TaskId(sub.id, int(partition))).tape_time_ms
         return NO_TIMESTAMP_MS  # a global table that no task looks into
 
     def arrivals(self, topic: str, partition: str, begin: int, end: int) -> tuple[np.ndarray, np.ndarray]:

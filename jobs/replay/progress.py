@@ -89,8 +89,7 @@ class Meter:
     def reached(self, done: DoneRow) -> None:
         """An increment is done."""
         self._done, self._records = self._done + self._records, 0
-        stream_time_ms = max((task["stream_time_ms"] for task in done.tasks.values()), default=NO_TIMESTAMP_MS)
-        self._last = replace(self._last, stream_time_ms=max(stream_time_ms, self._last.stream_time_ms))
+        self._last = replace(self._last, stream_time_ms=max(done.stream_time_ms, self._last.stream_time_ms))
 
     def count(self, words: str, done: int, of: int) -> None:
         """What the replay waits for, and how far it is."""

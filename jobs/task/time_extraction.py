@@ -5,14 +5,12 @@ Rule: a record that cannot be read is not asked, and has no time; it becomes a d
 with. A record with a negative time is dropped before any operator sees it, and moves no stream time.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
 from ...state.records.batches import Chunk, Drops
 from ...state.records.drop_reasons import DropReason
+from ...state.tables.task_entry import TaskEntry
 from ...state.times import NO_TIMESTAMP_MS
 from ..functions.timestamp_extractors import ConsumedRecords
 from ..graph.graph import Node
@@ -55,9 +53,9 @@ class TimeExtraction:
         return rows.set_column(place, "timestamp", pa.array(times)).append_column(LANDED_TIME, landed)
 
 
-def extractions(sub: SubTopology, partition: int, before: Mapping[str, Any]) -> dict[int, TimeExtraction]:
+def extractions(sub: SubTopology, partition: int, before: TaskEntry) -> dict[int, TimeExtraction]:
     """Of a task's sources that have an extractor, by number. ``before``: the task's entry of the last done row."""
-    known = before.get("partition_times", {})
+    known = before.partition_times
     return {
         number: TimeExtraction(source, partition, known.get(source.topic, NO_TIMESTAMP_MS))
         for number, source in enumerate(sub.sources)

@@ -48,6 +48,6 @@ def freshness_of(pipeline: Pipeline, output: str, at_ms: int) -> Freshness:
     last = pipeline.ledger.last_done()
     behind = {sub.id for sub in facts_of_output(pipeline.topology, output).sub_topologies}
     tasks = {} if last is None else last.content.tasks
-    times = [task["stream_time_ms"] for name, task in tasks.items() if TaskId.of(name).sub_topology in behind]
+    times = [task.stream_time_ms for name, task in tasks.items() if TaskId.of(name).sub_topology in behind]
     time_ms = max((time for time in times if time >= 0), default=None)
     return Freshness(time_ms, at_ms, pipeline.fresh_within_ms)

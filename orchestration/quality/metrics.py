@@ -163,5 +163,5 @@ def _refusals(books: Any) -> Iterator[tuple[str | None, str, int]]:
 def _stream_time_ms(report: IncrementReport, sub: int) -> int | None:
     """The largest of the sub-topology's tasks; None before any record."""
     tasks = {TaskId.of(name): task for name, task in report.done.tasks.items()}
-    times = [task["stream_time_ms"] for name, task in tasks.items() if name.sub_topology == sub]
+    times = [task.stream_time_ms for name, task in tasks.items() if name.sub_topology == sub]
     return max((time_ms for time_ms in times if time_ms >= 0), default=None)

@@ -25,9 +25,10 @@ from ..times import UNBOUNDED
 from .commit import append_row, create_table, was_restored, write_mark
 from .compaction import compact
 from .data_files import OpenTables, StorageOptions, highest, live_files, mark_of, open_table, read_rows
-from .ledger_rows import DoneRow, LandingDoneRow, LandingPlanRow, PlanRow, RowContent
+from .ledger_rows import DoneRow, LandingDoneRow, LandingPlanRow, PlanRow
 from .log_cleanup import trim_log
 from .parquet_reader import restore_command, way_back
+from .row_content import RowContent
 from .warehouse import LEDGER_SCHEMA
 
 PLANNED, DONE = "planned", "done"

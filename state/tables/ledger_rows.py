@@ -1,15 +1,17 @@
 """What the rows of a ledger say: the plan of an increment, and what came of it.
 
 Owns the fields of both, and their form as JSON in the column `content` (docs/tables.md says them one by one). Rule: a
-new field is one line here. A field that is None (or False) is left out of the JSON; a field that this version does not
-know is kept as it is, wherever a row is rewritten.
+new field is one line here (state/tables/row_content.py has the form).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Self
 
+from ..times import NO_TIMESTAMP_MS
 from .names import TaskId
+from .row_content import RowContent
+from .task_entry import TaskEntry
 
 Cut = dict[str, dict[str, int]]
 """topic → partition (as text, since it is JSON) → next offset to read."""
@@ -29,38 +31,6 @@ def behind(cut: Cut, other: Cut) -> list[tuple[str, str, int, int]]:
         for partition, end in ends.items()
         if (at := cut.get(topic, {}).get(partition, 0)) < end
     ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class RowContent:
-    """The fields of one kind of row. ``unknown``: those that a later version, or another program, has put in."""
-
-    unknown: Mapping[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """The row that ``content`` is; a field that it leaves out has its default."""
-        known = {each.name for each in fields(cls)} - {"unknown"}
-        return cls(
-            **{name: value for name, value in content.items() if name in known},
-            unknown={name: value for name, value in content.items() if name not in known},
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """The reverse of ``from_json``."""
-        written = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "unknown"}
-        nulls = self._nulls()
-        told = {n: v for n, v in written.items() if n in nulls or (v is not None and v is not False)}
-        return {**self.unknown, **told}
-
-    @property
-    def replaces(self) -> bool:
-        """Whether it is in the place of other increments, so that theirs cannot be done any more."""
-        return any(getattr(self, name, None) is not None for name in ("restates", "instead_of", "gives_up"))
-
-    def _nulls(self) -> tuple[str, ...]:
-        """Fields that are written as null when they are None."""
-        return ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +103,7 @@ class DoneRow(RowContent):
     """Of a branch: where its rows up to the fork are."""
     digests: Digests | None = None
     """Of the tables at `versions` and `bases`, so that a changed log is known (``table_digest``)."""
-    tasks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    tasks: dict[str, TaskEntry] = field(default_factory=dict)
     """Where each task continues, by its TaskId as text."""
     tape_times: Cut | None = None
     """Largest record time read of each partition of topics that are merged with others in a task."""
@@ -172,9 +142,24 @@ class DoneRow(RowContent):
         """Whether a branch is a backfill of a range of which all is there, and is proved."""
         return self.backfill is not None and "proof" in self.backfill
 
-    def task(self, task: TaskId) -> dict[str, Any]:
-        """Where a task continues; {} when it has had no records."""
-        return self.tasks.get(str(task), {})
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """As of RowContent."""
+        tasks = {task: TaskEntry.from_json(entry) for task, entry in content.get("tasks", {}).items()}
+        return super().from_json({**content, "tasks": tasks})
+
+    def to_json(self) -> dict[str, Any]:
+        """As of RowContent."""
+        return super().to_json() | {"tasks": {task: entry.to_json() for task, entry in self.tasks.items()}}
+
+    def task(self, task: TaskId) -> TaskEntry:
+        """Where a task continues; an empty entry when it has had no records."""
+        return self.tasks.get(str(task), TaskEntry())
+
+    @property
+    def stream_time_ms(self) -> int:
+        """The largest stream time of any task, NO_TIMESTAMP_MS when none had any."""
+        return max((entry.stream_time_ms for entry in self.tasks.values()), default=NO_TIMESTAMP_MS)
 
 
 @dataclass(frozen=True, kw_only=True)

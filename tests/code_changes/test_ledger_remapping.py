@@ -6,6 +6,7 @@ from kstreams_replay.jobs.code_changes.code_snapshot import code_snapshot
 from kstreams_replay.jobs.code_changes.ledger_remapping import carried
 from kstreams_replay.jobs.topology import Consumed, KStream, Materialized, Serde, StreamsBuilder, Topology
 from kstreams_replay.state.tables.ledger_rows import DoneRow
+from kstreams_replay.state.tables.task_entry import TaskEntry
 
 STRING = Serde.string()
 
@@ -35,17 +36,17 @@ def merged(*topics: str) -> Any:
     return build
 
 
-def done(before: Topology, tasks: dict[str, Any], **fields: Any) -> DoneRow:
+def done(before: Topology, tasks: dict[str, TaskEntry], **fields: Any) -> DoneRow:
     return DoneRow(code=code_snapshot(before), tasks=tasks, **fields)
 
 
-def task(stream_time_ms: int, **more: Any) -> dict[str, Any]:
-    return {"stream_time_ms": stream_time_ms, "tape_time_ms": stream_time_ms, "tape_position": 0, "heap": None} | more
+def task(stream_time_ms: int, **more: Any) -> TaskEntry:
+    return TaskEntry(stream_time_ms=stream_time_ms, tape_time_ms=stream_time_ms, **more)
 
 
 def test_clocks_and_offsets_follow_the_store_and_the_output_when_numbers_shift():
     before, now = topology(counted("a", "as")), topology(counted("b", "bs"), counted("a", "as"))
-    mine = task(7, clocks={"as": {"stream_time_ms": 7}}, next_offsets={"outputs/as": 3}, row_keys={"as": ["key"]})
+    mine = task(7, counters={"as": {"stream_time_ms": 7}}, next_offsets={"outputs/as": 3}, row_keys={"as": ["key"]})
 
     found = carried(done(before, {"0_1": mine}), code_snapshot(now), {"as": "as"}, 4)
 
@@ -54,23 +55,23 @@ def test_clocks_and_offsets_follow_the_store_and_the_output_when_numbers_shift()
 
 def test_a_store_with_another_name_takes_its_clocks_along():
     before, now = topology(counted("a", "old")), topology(counted("a", "new"))
-    mine = task(7, clocks={"old": {"stream_time_ms": 7}}, next_offsets={"outputs/old": 3})
+    mine = task(7, counters={"old": {"stream_time_ms": 7}}, next_offsets={"outputs/old": 3})
 
     found = carried(done(before, {"0_0": mine}), code_snapshot(now), {"new": "old"}, 4)
 
-    assert found.tasks["0_0"]["clocks"] == {"new": {"stream_time_ms": 7}}
-    assert found.tasks["0_0"]["next_offsets"] == {}
+    assert found.tasks["0_0"].counters == {"new": {"stream_time_ms": 7}}
+    assert found.tasks["0_0"].next_offsets == {}
 
 
 def test_of_sub_topologies_that_become_one_the_latest_time_holds_and_the_heap_begins_anew():
     before, now = topology(counted("a", "all"), counted("b", "bs")), topology(merged("a", "b"))
-    tasks = {"0_0": task(7, clocks={"all": {"stream_time_ms": 7}}), "1_0": task(9)}
+    tasks = {"0_0": task(7, counters={"all": {"stream_time_ms": 7}}), "1_0": task(9)}
 
     found = carried(done(before, tasks), code_snapshot(now), {"all": "all"}, 4)
 
     (one,) = found.tasks.values()
-    assert (one["stream_time_ms"], one["tape_time_ms"], one["heap"]) == (9, 9, None)
-    assert one["clocks"] == {"all": {"stream_time_ms": 7}}
+    assert (one.stream_time_ms, one.tape_time_ms, one.heap) == (9, 9, None)
+    assert one.counters == {"all": {"stream_time_ms": 7}}
     assert found.tape_times == {"a": {"0": 7}, "b": {"0": 9}}
 
 
@@ -81,7 +82,7 @@ def test_a_topic_that_is_alone_now_keeps_the_time_of_its_own_tape():
     found = carried(content, code_snapshot(now), {"all": "all"}, 4)
 
     assert found.tape_times == {"a": {"0": 7}, "b": {"0": 9}}
-    assert found.tasks["0_0"]["tape_time_ms"] == 9
+    assert found.tasks["0_0"].tape_time_ms == 9
 
 
 def test_the_heap_follows_the_topics_of_its_queues():
@@ -90,7 +91,7 @@ def test_the_heap_follows_the_topics_of_its_queues():
 
     found = carried(content, code_snapshot(now), {"all": "all"}, 4)
 
-    assert found.tasks["0_0"]["heap"] == [1, 2]  # c, a
+    assert found.tasks["0_0"].heap == [1, 2]  # c, a
 
 
 def test_a_global_tables_partitions_are_queues_behind_the_topics():
@@ -108,7 +109,7 @@ def test_a_global_tables_partitions_are_queues_behind_the_topics():
 
     found = carried(content, code_snapshot(looked_up("b", "a")), {}, 4)
 
-    assert found.tasks["0_0"]["heap"] == [3, 1, 2]  # items-1, a, items-0
+    assert found.tasks["0_0"].heap == [3, 1, 2]  # items-1, a, items-0
 
 
 def test_a_repartition_table_with_another_name_above_a_store_keeps_the_number_of_its_partitions():
@@ -122,7 +123,7 @@ def test_a_repartition_table_with_another_name_above_a_store_keeps_the_number_of
     found = carried(content, code_snapshot(grouped("by")), {"store": "store"}, 4)
 
     assert found.partitions == {"repartition/store-repartition": 4, "repartition/by-repartition": 4}
-    assert found.tasks["1_0"]["stream_time_ms"] == 9
+    assert found.tasks["1_0"].stream_time_ms == 9
 
 
 def test_what_is_gone_is_remembered_with_its_offsets_and_its_last_increment():
@@ -134,8 +135,8 @@ def test_what_is_gone_is_remembered_with_its_offsets_and_its_last_increment():
 
     assert found.code["removed"]["stores"]["as"]["increment"] == 4
     assert found.code["removed"]["outputs"]["as"]["increment"] == 4
-    assert found.tasks["0_0"]["next_offsets"] == {"outputs/bs": 5}
-    assert again.tasks["0_0"]["next_offsets"] == {"outputs/as": 3}
+    assert found.tasks["0_0"].next_offsets == {"outputs/bs": 5}
+    assert again.tasks["0_0"].next_offsets == {"outputs/as": 3}
     assert again.code["removed"]["outputs"] == {}
 
 

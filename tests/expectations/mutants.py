@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from tempfile import TemporaryDirectory
 
@@ -109,7 +109,8 @@ def a_buffer_holds_more_than_its_bound(tables: Unpacked) -> None:
 
 @mutant("sessions", "G8")
 def a_tasks_stream_time_goes_back(tables: Unpacked) -> None:
-    tables.increments[1].done.tasks["0_0"]["stream_time_ms"] = 1
+    tasks = tables.increments[1].done.tasks
+    tasks["0_0"] = replace(tasks["0_0"], stream_time_ms=1)
 
 
 @mutant("sessions", "G3", "G11")

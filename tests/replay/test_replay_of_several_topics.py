@@ -71,7 +71,7 @@ def test_the_tape_of_two_topics_reaches_the_time_of_the_latest_record_though_nob
     done = Ledger(warehouse.pipeline("p").ledger).last_done()
     assert done is not None
     (task,) = done.content.tasks.values()
-    assert (task["stream_time_ms"], task["tape_time_ms"]) == (10, 90)
+    assert (task.stream_time_ms, task.tape_time_ms) == (10, 90)
 
 
 @pytest.mark.parametrize("max_records", [1, 2, None])

@@ -169,11 +169,7 @@ def _range(
 
 def _before(rows: list[LedgerRow[DoneRow]], since_ms: int) -> LedgerRow[DoneRow] | None:
     """The last row, but the very last, after which no task had reached the time."""
-    earlier = [
-        row
-        for row in rows[:-1]
-        if max((task.get("stream_time_ms", -1) for task in row.content.tasks.values()), default=-1) < since_ms
-    ]
+    earlier = [row for row in rows[:-1] if row.content.stream_time_ms < since_ms]
     return earlier[-1] if earlier else None
 
 

@@ -38,7 +38,10 @@ WRITTEN = {
         '{"books": {"by_sub_topology": {}, "read": 5}, "code": {"stores": {}}, "cut_to": {"t": {"0": 5}}, '
         '"flushed": true, "lateness": {"avg": null, "max": null}, "moments": 1, "operators": {}, "outputs": {}, '
         '"partitions": {"0": 1}, "recorded_to": {"t": {"0": 1}}, "rss_bytes_max": 0, "seconds": {"plan": 0.5}, '
-        '"tape_times": {}, "tasks": {"0_0": {"heap": null}}, "topology": "7e44", "versions": {"dropped": 0}}',
+        '"tape_times": {}, "tasks": {"0_0": {"clocks": {"counts": {"stream_time_ms": 7}}, "heap": null, '
+        '"next_offsets": {"outputs/x": 3}, "partition_times": {"t": 7}, "row_keys": {"counts": ["key"]}, '
+        '"stream_time_ms": 7, "tape_position": 5, "tape_time_ms": 7, "told": {"r": {"0": 9}}}}, '
+        '"topology": "7e44", "versions": {"dropped": 0}}',
     ),
     "the first row of a branch from nothing": (
         DoneRow,
