@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.rotation import ROOT, SLICE_VARIABLE, SLICES, slice_number
+from tests.sampling import ROOT
 from tests.source_tree import copy_checkout, files
 
 ASKED = ("tests/conformance/test_goldens.py", "tests/operators", "tests/topology")
@@ -29,7 +29,7 @@ ASKED = ("tests/conformance/test_goldens.py", "tests/operators", "tests/topology
 @dataclass(frozen=True)
 class BrokenRule:
     """``old``: text of one line of one file; ``new``: what it is changed to. ``noticed_by``: the test that is to fail,
-    in every slice; None: any of ASKED, in one of them.
+    in the nightly tier; None: any of ASKED, in the default tier.
     """
 
     family: str
@@ -150,15 +150,15 @@ def place_of(rule: BrokenRule) -> str:
     return found[0]
 
 
-def noticed_by(rule: BrokenRule, number: int, scratch: Path) -> str | None:
-    """The first test of slice ``number`` that fails when the rule is broken; None: all pass."""
+def noticed_by(rule: BrokenRule, scratch: Path) -> str | None:
+    """The first test that fails when the rule is broken; None: all pass."""
     copy = scratch / re.sub(r"\W+", "-", rule.family)
-    shutil.rmtree(copy, ignore_errors=True)  # of another slice
+    shutil.rmtree(copy, ignore_errors=True)  # of another rule
     copy_checkout(copy)
     broken = copy / place_of(rule)
     broken.write_text(broken.read_text(encoding="utf-8").replace(rule.old, rule.new), encoding="utf-8")
     environment = {
-        **os.environ, "PYTHONPATH": str(copy), SLICE_VARIABLE: str(number), "REPLAY_KERNELS": "interpreted",
+        **os.environ, "PYTHONPATH": str(copy), "REPLAY_KERNELS": "interpreted",
         "NUMBA_CACHE_DIR": str(copy / "numba"),
     }  # fmt: skip
     asked = ASKED
@@ -187,13 +187,9 @@ def main(rules: Sequence[BrokenRule], words: str | None, arguments: list[str] | 
             if chosen.only not in rule.family:
                 continue
             began = time.monotonic()
-            for step in range(SLICES if rule.noticed_by is None else 1):
-                number = (slice_number() + step) % SLICES
-                test = noticed_by(rule, number, Path(scratch))
-                if test is not None:
-                    break
+            test = noticed_by(rule, Path(scratch))
             unnoticed += test is None
-            found = f"slice {number}: {test}" if test is not None else "NOT NOTICED by any slice"
+            found = "NOT NOTICED" if test is None else test
             print(f"{rule.family}: {rule.rule}: {found} ({time.monotonic() - began:.0f} s)", flush=True)
     return 1 if unnoticed else 0
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import random
 import shlex
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 from kstreams_replay.state.compilation.kernel_tiers import tiers
@@ -23,8 +25,7 @@ from tests.once_a_run import run_folder
 from tests.quick_java import QUICK_JAVA
 from tests.quick_python import keep_bytecode
 from tests.ratchet import CpuSeconds, Durations
-from tests.rotation import SLICE_VARIABLE, SLICES, is_nightly, of_this_slice, slice_number, takes_long, tier
-from tests.slow_tests import SLOW_FOLDERS, SLOW_TESTS
+from tests.sampling import SEED_VARIABLE, in_the_sample, is_nightly, seed, takes_long, tier
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,7 +33,21 @@ if TYPE_CHECKING:
 GROUPS = {"broker": "spark", "spark": "spark", "oracle": "oracle"}
 """Fixtures that start a program of their own, and which run in one process; what the broker has goes to Spark, too."""
 
-LEFT_OUT = {"not slow": SLOW_FOLDERS, "not browser": ("browser",)}
+PIPELINES = (
+    "laws",
+    "dagster",
+    "branches",
+    "history",
+    "replay",
+    "growth",
+    "old_warehouses",
+    "expectations",
+    "quality",
+    "explain",
+)
+"""Folders whose tests run whole pipelines: all are slow."""
+
+LEFT_OUT = {"not slow": PIPELINES, "not browser": ("browser",)}
 """Folders all of whose tests the words of ``-m`` leave out."""
 
 
@@ -40,9 +55,11 @@ LEFT_OUT = {"not slow": SLOW_FOLDERS, "not browser": ("browser",)}
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """All processes of the run play the same slice and share a folder: the first one chooses it."""
-    os.environ.setdefault(SLICE_VARIABLE, str(slice_number()))
+    """All processes of the run share a seed and a folder: the first one chooses them."""
+    os.environ.setdefault(SEED_VARIABLE, str(random.randrange(10**9)))
     run_folder()
+    hypothesis.settings.register_profile("tier", derandomize=not is_nightly())
+    hypothesis.settings.load_profile("tier")
     keep_bytecode(config.rootpath / ".pytest_cache" / "bytecode")
     os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(QUICK_JAVA))  # of every Spark that a test starts
     os.environ.setdefault("HYPOTHESIS_NO_PLUGINS", "1")  # selenium brings one whose start takes half a second
@@ -81,9 +98,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_report_header() -> str:
-    if is_nightly():
-        return "tier: nightly, all slices"
-    return f"tier: {tier()}, slice {slice_number()} of 0 to {SLICES - 1} (${SLICE_VARIABLE} chooses another)"
+    return f"tier: {tier()}, seed {seed()}" + (f" (${SEED_VARIABLE} repeats it)" if is_nightly() else "")
 
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
@@ -93,19 +108,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         group = next((name for needed, name in GROUPS.items() if needed in getattr(item, "fixturenames", ())), None)
         if group is not None:
             item.add_marker(pytest.mark.xdist_group(group))
-        if _is_slow(item):
+        if item.path.parent.name in PIPELINES:
             item.add_marker(pytest.mark.slow)
     if not is_nightly():
-        kept = of_this_slice([item for item in items if not item.get_closest_marker("nightly")])
+        kept = in_the_sample(items)
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = [item for item in items if item in kept]
     items.sort(key=_when)
-
-
-def _is_slow(item: pytest.Item) -> bool:
-    """Whether `.ci/run fast` leaves it out (tests/slow_tests.py)."""
-    file = item.path.relative_to(item.config.rootpath).as_posix()
-    return item.path.parent.name in SLOW_FOLDERS or getattr(item, "originalname", "") in SLOW_TESTS.get(file, ())
 
 
 def _when(item: pytest.Item) -> int:
@@ -119,9 +128,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """How to play again what failed."""
     failed = [report.nodeid.partition("@")[0] for report in terminalreporter.stats.get("failed", [])]
     if failed:
-        variables = "REPLAY_TIER=nightly" if is_nightly() else f"{SLICE_VARIABLE}={slice_number()}"
+        variables = f"REPLAY_TIER=nightly {SEED_VARIABLE}={seed()} " if is_nightly() else ""
         terminalreporter.section("again", sep="=")
-        terminalreporter.line(f"{variables} .venv/bin/python -m pytest {shlex.join(dict.fromkeys(failed))}")
+        terminalreporter.line(f"{variables}.venv/bin/python -m pytest {shlex.join(dict.fromkeys(failed))}")
 
 
 # --- what tests ask for --------------------------------------------------------------------------------------

@@ -9,12 +9,14 @@ from tests.silences import SILENCES
 from tests.source_tree import Function, modules
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", [*RULES, *SILENCES], ids=lambda rule: rule.family)
 def test_a_rule_that_can_be_broken_stands_in_one_file(rule):
     assert place_of(rule).endswith(".py")
     assert rule.new != rule.old
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", SILENCES, ids=lambda rule: rule.family)
 def test_the_test_that_hears_what_is_wrong_is_there(rule):
     path, _, name = rule.noticed_by.partition("::")

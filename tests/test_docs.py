@@ -136,6 +136,7 @@ def test_the_error_tree_in_the_docstring_is_that_of_the_classes():
     assert drawn == ["ReplayError", *branches(ReplayError)]
 
 
+@pytest.mark.slow
 def test_every_error_of_the_packages_stands_in_the_tree():
     """
     Wherever it is defined, also within a function, and however its base is named.
@@ -343,6 +344,7 @@ def test_every_folder_of_tests_is_told_of_in_tests_readme():
     assert sorted(folder for folder in folders if f"`{folder}/" not in told) == []
 
 
+@pytest.mark.slow
 def test_every_document_that_is_named_somewhere_is_there():
     names = {path.rpartition("/")[2] for path in files()}
     named = matches(r"[\w/.-]*\b\w+\.md\b(?!\()")  # a call of that name is no document

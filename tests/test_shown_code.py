@@ -130,6 +130,7 @@ def given(path: str) -> dict[str, Any]:
     return {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", [path for path, found in PYTHON.items() if found])
 def test_the_python_that_a_page_shows_runs(path, names):
     names |= given(path)

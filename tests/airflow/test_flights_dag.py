@@ -41,6 +41,7 @@ def test_topics_land_then_an_increment_is_replayed_and_checked(loaded):
     assert loaded.settings["max_active_runs"] == 1, "two runs of a pipeline would only refuse each other"
 
 
+@pytest.mark.slow
 def test_the_command_understands_what_the_tasks_run(loaded, commands):
     for task in loaded.tasks.values():
         task.run()

@@ -35,7 +35,7 @@ def compared(*lines: dict, exact: bool = True) -> list[Line]:
 
 
 @pytest.mark.jvm
-@pytest.mark.rotated
+@pytest.mark.sampled
 @pytest.mark.parametrize("workload", ["W1", "W2", "W4"])
 def test_ours_polars_and_duckdb_make_the_same_rows_and_sums(tmp_path, capsys, workload):
     arguments = ["--workloads", workload, "--records", str(RECORDS), "--peers", "polars,duckdb", "--runs", "1"]
@@ -60,6 +60,7 @@ def test_ours_polars_and_duckdb_make_the_same_rows_and_sums(tmp_path, capsys, wo
     assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_another_sum_and_a_program_that_fails_are_errors_in_table_and_exit_code(tmp_path, capsys, monkeypatch):
     def program(module: str, arguments: list[str]) -> list[dict]:
         if module.endswith("duckdb_peer"):
@@ -84,6 +85,7 @@ def test_a_strange_workload_or_peer_is_refused(capsys, monkeypatch):
     assert "W99" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_program_that_dies_says_why():
     with pytest.raises(ProgramFailed, match="--workload"):
         run_program("kstreams_replay.benchmarks.peers.polars_peer", [])
@@ -140,6 +142,7 @@ def test_a_peer_without_a_fair_form_has_an_empty_line():
 # --- rows ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_rows_are_as_described():
     streams, tables = [*landed_data.clicks(RECORDS)], [*landed_data.users(RECORDS)]
 
@@ -157,6 +160,7 @@ def test_the_rows_are_as_described():
         assert not set(table.time_ms) & set(stream.time_ms)
 
 
+@pytest.mark.slow
 def test_rows_of_a_folder_are_used_again_and_not_for_another_number(tmp_path):
     assert prepare(tmp_path, "W4", 1_000) == 1_000
     made = sorted(typed_path(tmp_path, "clicks").rglob("*.parquet"))

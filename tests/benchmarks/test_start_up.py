@@ -27,12 +27,14 @@ print(json.dumps([code, sorted(name for name in sys.modules if "." not in name)]
 """
 
 
+@pytest.mark.slow
 def test_the_test_driver_comes_without_a_compiler_spark_delta_and_dagster():
     loaded = set(child("driver", REPLAY_KERNELS="auto")["loaded"])
 
     assert loaded.isdisjoint(HEAVY)
 
 
+@pytest.mark.slow
 def test_numba_switched_off_by_its_own_variable_gives_the_same():
     loaded = set(child("driver", NUMBA_DISABLE_JIT="1", REPLAY_KERNELS="compiled")["loaded"])
 
@@ -69,6 +71,7 @@ def test_the_list_of_commands_comes_without_anything_that_computes():
     assert loaded & (HEAVY | {"numpy", "polars", "pyarrow", "rich"}) == set()
 
 
+@pytest.mark.slow
 def test_a_local_run_of_few_records_comes_without_a_compiler_spark_and_dagster(warehouse):
     plant_clicks(warehouse)
 
@@ -79,6 +82,7 @@ def test_a_local_run_of_few_records_comes_without_a_compiler_spark_and_dagster(w
     assert loaded & HEAVY == {"deltalake"}
 
 
+@pytest.mark.slow
 def test_showing_rows_comes_without_a_compiler_spark_and_dagster(warehouse):
     plant_clicks(warehouse)
     list(replay(warehouse, topology(), pipeline="p", runner=LocalRunner()))

@@ -28,7 +28,6 @@ from kstreams_replay.state.errors import ConfigError, LedgerError
 from kstreams_replay.state.tables.names import DROPPED
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.planted import Landed, plant
-from tests.rotation import rotated
 
 STRING = Serde.string()
 GRACES = [0, 25, 90]
@@ -102,8 +101,8 @@ def forked(warehouse: Warehouse, increment: int, graces: dict[str, int]) -> Coun
 UNRELATED = ["sessions", "pages", "paid-merge"]
 
 
-@pytest.mark.rotated
-@pytest.mark.parametrize("turn", rotated(range(len(GRACES)), slices=len(GRACES)))
+@pytest.mark.sampled(share=len(GRACES))
+@pytest.mark.parametrize("turn", range(len(GRACES)))
 def test_what_it_says_of_three_graces_is_what_forks_refuse(replayed, turn):
     before = files(replayed.root)
     advice = advise_grace(replayed, shop(), pipeline="p", graces=GRACES, nodes=UNRELATED)

@@ -32,7 +32,7 @@ MONDAY = 1_767_571_200_000
 FROM, TO, END = MONDAY, MONDAY + 6 * HOUR, MONDAY + 12 * HOUR
 
 
-pytestmark = pytest.mark.rotated_by_file
+pytestmark = pytest.mark.sampled
 
 
 class Killed(Exception):

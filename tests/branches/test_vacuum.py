@@ -29,7 +29,7 @@ from tests.laws.restated import CHANGED, OUTPUTS, Killed, contents, copy_of, for
 from tests.laws.topologies import PARTITIONS, tape
 from tests.planted import plant
 
-pytestmark = pytest.mark.rotated_by_file
+pytestmark = pytest.mark.sampled
 
 
 @pytest.fixture(scope="module")
@@ -240,7 +240,6 @@ def test_a_branch_can_be_promoted_after_its_fork_was_vacuumed(warehouse):
     assert contents(warehouse, "p", CHANGED) == contents(warehouse, "b", CHANGED)
 
 
-@pytest.mark.rotated
 @pytest.mark.parametrize("last_step", ["planned 8", "committed state/counts-store 8", "committed outputs/counts 8"])
 def test_a_restore_that_died_can_be_finished_after_a_vacuum(warehouse, last_step):
     def die(step: str) -> None:
@@ -327,7 +326,6 @@ def test_a_ledgers_log_may_be_trimmed_while_a_vacuum_reads_it(warehouse, monkeyp
     assert trimmed
 
 
-@pytest.mark.rotated
 @pytest.mark.parametrize("files_left", [0, 1, 20])
 def test_a_vacuum_that_died_is_finished_by_the_next(warehouse, monkeypatch, files_left):
     drop(warehouse, "b")

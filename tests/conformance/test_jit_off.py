@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.test_goldens import SLICE
+from tests.conformance.test_goldens import SAMPLE
 
 ROOT = Path(__file__).parents[2]
 
 PLAY = """
 import sys
 from tests.conformance.__main__ import report
-from tests.conformance.test_goldens import SLICE
+from tests.conformance.test_goldens import SAMPLE
 
-failures = [f"{scenario.name}\\n{why}" for scenario in SLICE if (why := report(scenario)) is not None]
+failures = [f"{scenario.name}\\n{why}" for scenario in SAMPLE if (why := report(scenario)) is not None]
 assert "numba" not in sys.modules
-print("\\n".join(failures) or f"{len(SLICE)} passed")
+print("\\n".join(failures) or f"{len(SAMPLE)} passed")
 """
 
 
@@ -32,4 +32,4 @@ def test_goldens_of_every_operator_pass_without_compiled_kernels():
     command = [sys.executable, "-W", "error::RuntimeWarning", "-c", PLAY]
     said = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 
-    assert (said.stdout, said.stderr) == (f"{len(SLICE)} passed\n", "")
+    assert (said.stdout, said.stderr) == (f"{len(SAMPLE)} passed\n", "")

@@ -7,7 +7,6 @@ import pytest
 from tests.conformance import readable
 from tests.conformance.__main__ import report, reports
 from tests.conformance.scenarios import GOLDENS, scenario_of
-from tests.rotation import rotated
 
 FILES = readable.scenario_files()
 EXAMPLES = {line["name"]: line for line in map(json.loads, (GOLDENS / "kip_examples.jsonl").read_text().splitlines())}
@@ -35,8 +34,11 @@ CUT = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", rotated(CUT, lambda path: path.parent.name), ids=lambda path: path.stem)
-def test_cut_at_every_record_a_file_gives_what_it_gives_whole(path):
+@pytest.mark.sampled("folder")
+@pytest.mark.parametrize(
+    ("folder", "path"), [(path.parent.name, path) for path in CUT], ids=[path.stem for path in CUT]
+)
+def test_cut_at_every_record_a_file_gives_what_it_gives_whole(folder, path):
     scenario = scenario_of(readable.read(path))
 
     (why,) = reports([scenario], "tables", cuts="every")

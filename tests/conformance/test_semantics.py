@@ -42,7 +42,7 @@ def test_with_semantics_kip_a_file_does_what_it_says_of_them_or_else_the_same(na
     assert why(scenario, play_with_driver(scenario)) is None
 
 
-@pytest.mark.rotated
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", CHANGED)
 def test_cuts_change_nothing(name):
     scenario = with_kip(name)

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.conformance.__main__ import reports
-from tests.conformance.test_goldens import SCENARIOS, rarest_operator
-from tests.rotation import rotated
+from tests.conformance.test_goldens import SCENARIOS, name_of, rarest_operator
+from tests.sampling import sampled
 
 pytestmark = [pytest.mark.jvm, pytest.mark.slow]
 
@@ -17,10 +17,10 @@ PARTS = 4
 @pytest.mark.parametrize("part", range(PARTS))
 def test_on_spark_a_scenario_does_what_kafka_streams_did(spark, part):
     """
-    All examples and every fifth of all scenarios; of these, this run's slice, which has every operator.
+    All examples and every fifth of all scenarios; of these the sample, which has every operator.
     """
     examples = [scenario for scenario in SCENARIOS if scenario.family == "examples"]
-    mine = rotated([*examples, *SCENARIOS[::5]], rarest_operator)[part::PARTS]
+    mine = sampled([*examples, *SCENARIOS[::5]], name_of, rarest_operator)[part::PARTS]
 
     got = {
         scenario.name: why

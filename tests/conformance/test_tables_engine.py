@@ -7,8 +7,8 @@ import pytest
 
 from tests.conformance.__main__ import reports
 from tests.conformance.tables_engine import increments
-from tests.conformance.test_goldens import FOUND, SCENARIOS
-from tests.rotation import rotated
+from tests.conformance.test_goldens import FOUND, SCENARIOS, name_of
+from tests.sampling import sampled
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_random_cuts_are_the_same_for_the_same_seed_and_take_every_record():
 @pytest.mark.every_run
 @pytest.mark.slow
 def test_cut_between_all_records_the_examples_do_what_kafka_streams_did():
-    mine = rotated([scenario for scenario in SCENARIOS if scenario.family == "examples"])
+    mine = sampled([scenario for scenario in SCENARIOS if scenario.family == "examples"], name_of)
 
     got = {
         scenario.name: why
@@ -44,7 +44,7 @@ def test_cut_between_all_records_the_examples_do_what_kafka_streams_did():
 @pytest.mark.every_run
 @pytest.mark.slow
 def test_what_once_differed_does_not_through_tables():
-    mine = rotated(FOUND)
+    mine = sampled(FOUND, name_of)
     said = reports(mine, "tables", cuts="random:1")
 
     got = {scenario.name: why for scenario, why in zip(mine, said, strict=True) if why is not None}

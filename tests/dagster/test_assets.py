@@ -13,7 +13,7 @@ from kstreams_replay.state.errors import TaskFailed
 from tests.dagster import shop
 from tests.dagster.conftest import Shop, numbers, observed, passed, told, versions
 
-pytestmark = pytest.mark.rotated_by_file
+pytestmark = pytest.mark.sampled
 
 SUB_TOPOLOGY_0 = [
     "shop/state/open-sessions",

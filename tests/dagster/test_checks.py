@@ -12,7 +12,7 @@ from tests.dagster import shop
 from tests.dagster.conftest import errors, passed
 from tests.dagster.duplicates import DuplicatingEngine, DuplicatingRunner
 
-pytestmark = pytest.mark.rotated_by_file
+pytestmark = pytest.mark.sampled
 
 ALL_HOLD = {
     f"{output}: {check}": True

@@ -10,7 +10,7 @@ from kstreams_replay.state.tables.ledger import Ledger
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.dagster import shop
 
-pytestmark = pytest.mark.rotated_by_file(3)
+pytestmark = pytest.mark.sampled(share=3)
 
 HOUR = 3_600_000
 NEW_YEAR = 1_767_225_600_000  # 2026-01-01T00:00:00Z, a Thursday

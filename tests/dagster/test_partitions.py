@@ -17,9 +17,9 @@ from tests.dagster import shop
 from tests.dagster.conftest import observed
 from tests.dagster.days import CLICKS, DAY, DAYS, FOUR, JANUARY, ONE, THREE, TWO, Days, failure
 from tests.planted import tables_of
-from tests.rotation import is_nightly
+from tests.sampling import is_nightly
 
-pytestmark = pytest.mark.rotated_by_file
+pytestmark = pytest.mark.sampled
 
 
 @pytest.fixture

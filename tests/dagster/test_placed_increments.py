@@ -8,7 +8,7 @@ from kstreams_replay.orchestration.resources import LocalEngine
 from tests.dagster import shop
 from tests.dagster.conftest import numbers, told
 
-pytestmark = pytest.mark.rotated_by_file
+pytestmark = pytest.mark.sampled
 
 
 def test_an_increment_says_who_was_there_and_what_a_worker_that_joined_learns(small_shop, tmp_path):

@@ -12,7 +12,7 @@ from kstreams_replay.jobs.execution.task_run import LocalRunner
 from tests.dagster import shop
 from tests.dagster.days import CLICKS, DAY, FOUR, JANUARY, ONE, THREE, TWO, Days
 
-pytestmark = pytest.mark.rotated_by_file
+pytestmark = pytest.mark.sampled
 
 CURRENT = "Nothing of a partition was withdrawn or replaced after it was reported."
 

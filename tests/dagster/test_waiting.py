@@ -19,7 +19,7 @@ from tests.dagster import shop
 from tests.dagster.conftest import broken, numbers, observed, passed, told
 from tests.planted import Landed, plant
 
-pytestmark = pytest.mark.rotated_by_file
+pytestmark = pytest.mark.sampled
 
 ORDERS_WAIT = (
     "2 records of orders, partition 0, with times 1970-01-01 00:00:00.010 to 1970-01-01 00:00:00.020, wait for topic "

@@ -39,6 +39,7 @@ def counts() -> Topology:
     return builder.build()
 
 
+@pytest.mark.slow
 def test_the_count_is_the_same_for_each_way_to_cut_the_eight_records(tmp_path):
     sizes, ours = (
         list(map(int, numbered(row)))
@@ -89,6 +90,7 @@ def test_spark_counts_what_readme_says(spark, tmp_path):
     assert got == said
 
 
+@pytest.mark.slow
 def test_the_commands_over_a_users_own_data_do_what_readme_says(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     page = document("README.md")

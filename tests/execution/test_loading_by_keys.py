@@ -20,6 +20,7 @@ def counts(key: Serde, **of_time: Any) -> Topology:
     return builder.build()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("topology", "keys"),
     [

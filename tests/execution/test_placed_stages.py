@@ -57,6 +57,7 @@ def as_one_process(tmp_path: Path, warehouse: Warehouse) -> None:
     assert tables_of(warehouse, "p", topology()) == tables_of(alone, "p", topology())
 
 
+@pytest.mark.slow
 def test_a_worker_that_joins_learns_its_tasks_first_and_then_takes_them_over(tmp_path, cluster, warehouse):
     runner = PlayedRunner(cluster, settings())
     first = increment(warehouse, runner)
@@ -73,6 +74,7 @@ def test_a_worker_that_joins_learns_its_tasks_first_and_then_takes_them_over(tmp
     as_one_process(tmp_path, warehouse)
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_in_a_stage_leaves_its_tasks_to_their_standbys(tmp_path, cluster, warehouse):
     cluster.start(2)
     cluster.start(3)
@@ -93,6 +95,7 @@ def test_a_worker_that_dies_in_a_stage_leaves_its_tasks_to_their_standbys(tmp_pa
     as_one_process(tmp_path, warehouse)
 
 
+@pytest.mark.slow
 def test_a_sticky_group_keeps_tasks_where_they_were_and_looks_at_no_state(tmp_path, cluster, warehouse):
     cluster.start(2)
     runner = PlayedRunner(cluster, settings(STICKY))
@@ -122,6 +125,7 @@ def test_two_executors_that_share_a_cache_are_one_member_with_the_cores_of_both(
     assert sorted((said["hosts"], said["cores"]) for said in members.values()) == [(["host-1"], 3), (["host-3"], 1)]
 
 
+@pytest.mark.slow
 def test_a_lost_hint_and_lost_caches_change_no_table(tmp_path, cluster, warehouse):
     runner = PlayedRunner(cluster, settings(num_standby_replicas=1))
     cluster.start(2)

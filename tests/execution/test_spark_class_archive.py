@@ -47,6 +47,7 @@ def test_a_path_with_a_space_is_refused_since_the_jvm_would_read_it_as_two(tmp_p
         make_archive(tmp_path / "my archives" / "spark.jsa", spark_session.__name__)
 
 
+@pytest.mark.slow
 def test_where_no_spark_starts_the_error_has_its_last_line(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from tests.conformance.scenarios import Scenario
-from tests.conformance.test_goldens import SCENARIOS, SLICE
+from tests.conformance.test_goldens import SAMPLE, SCENARIOS
 from tests.expectations.false_alarms import Judged, judged, random_scenarios
 
 PARTS = 6
@@ -35,7 +35,7 @@ def told(found: Judged) -> list[tuple[object, ...]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_cut_anywhere_a_scenario_does_what_kafka_streams_did_and_breaks_no_guarantee(part):
-    found = last(SLICE[part::PARTS], f"random:{part}")
+    found = last(SAMPLE[part::PARTS], f"random:{part}")
 
     assert found.differing == {}
     assert told(found) == []

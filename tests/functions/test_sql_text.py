@@ -142,6 +142,7 @@ CONDITIONS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_a_long_chain_of_conditions_is_true_when_all_of_one_of_its_alternatives_are(seed):
     dice = random.Random(seed)

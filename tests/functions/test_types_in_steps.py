@@ -69,6 +69,7 @@ def test_a_step_computes_with_such_types(step, want):
     assert outputs(lambda stream: stream.map_values(step), FIRST) == [want]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FIRST)
 @pytest.mark.parametrize("kind", ["last", "first", "collect", "min_by", "max_by", "latest"])
 def test_a_fold_takes_and_gives_any_type(kind, name):

@@ -218,7 +218,7 @@ def least_below(bound: float, seconds: Callable[[], float]) -> float:
     return min(taken)
 
 
-@pytest.mark.rotated
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", CASES)
 def test_time_grows_as_records_do_though_half_of_them_have_one_key(name):
     cpu_seconds(CASES[name], 100)  # compiles
@@ -264,7 +264,7 @@ def increment(before: ColumnDriver, case: Case) -> tuple[float, int]:
         return time.process_time() - started, written
 
 
-@pytest.mark.rotated
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", sorted(STORED))
 def test_a_small_increment_writes_little_and_costs_what_reading_the_keys_rows_does(name):
     seconds, written = [], []

@@ -18,7 +18,7 @@ from kstreams_replay.jobs.placement.settings import (
     PlacementSettings,
 )
 from tests.jvm.streams import compiled
-from tests.rotation import is_nightly, slice_number
+from tests.sampling import is_nightly, seed
 
 pytestmark = pytest.mark.jvm
 
@@ -115,7 +115,7 @@ def by_kafka(cases: list[Case]) -> list[str]:
 
 @pytest.mark.every_run
 def test_tasks_are_assigned_as_by_kafkas_own_assignors():
-    generator = random.Random(slice_number())
+    generator = random.Random(seed())
     cases = [case(generator) for _ in range(CASES)]
 
     for found, want in zip(cases, by_kafka(cases), strict=True):
@@ -127,7 +127,7 @@ def test_tasks_are_assigned_as_by_kafkas_own_assignors():
 
 @pytest.mark.every_run
 def test_kafkas_min_traffic_decides_nothing_where_all_is_in_one_rack_as_a_warehouse_is():
-    generator = random.Random(slice_number())
+    generator = random.Random(seed())
     cases = [found for found in (case(generator) for _ in range(100)) if found.settings.placement == HIGH_AVAILABILITY]
     plain = [replace(found, rack_aware="none") for found in cases]
     in_one_rack = [replace(found, rack_aware="min_traffic") for found in cases]

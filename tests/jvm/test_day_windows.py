@@ -11,7 +11,7 @@ import pytest
 
 from kstreams_replay import Consumed, Materialized, Serde, StreamsBuilder, Suppressed, TimeWindows, TopologyTestDriver
 from tests.jvm.streams import STREAMS, TEST_UTILS, compiled
-from tests.rotation import slice_number
+from tests.sampling import seed
 
 pytestmark = pytest.mark.jvm
 
@@ -91,7 +91,7 @@ def case(generator, zone, day):
 
 @pytest.mark.every_run
 def test_days_of_a_zone_are_those_of_a_windows_class_on_kafka_streams():
-    generator = random.Random(slice_number())
+    generator = random.Random(seed())
     cases = [case(generator, *change) for change in CHANGES for _ in range(6)]
     want = by_kafka([asked for asked, *_ in cases])
 

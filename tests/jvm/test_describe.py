@@ -13,7 +13,7 @@ from tests.conformance.translation import Translation, topic_serdes
 from tests.jvm.oracle import PROGRAMS
 from tests.jvm.random_scenarios import scenario
 from tests.jvm.streams import STREAMS, TEST_UTILS, compiled, run_java
-from tests.rotation import rotated
+from tests.sampling import sampled
 from tests.topology.test_describe import PRINTED
 
 pytestmark = pytest.mark.jvm
@@ -35,7 +35,7 @@ def test_random_topologies_are_described_as_kafka_describes_them():
     """
     Names, stores, sub-topologies, and what is refused.
     """
-    lines = [line for line in map(scenario, rotated(range(TOPOLOGIES))) if is_the_same_for_both(line)]
+    lines = [line for line in map(scenario, sampled(range(TOPOLOGIES))) if is_the_same_for_both(line)]
 
     assert {line["name"]: described(line) for line in lines} == by_kafka(lines)
 

@@ -1,6 +1,5 @@
 """Real Kafka Streams, asked on the spot: about the goldens, and about random scenarios that nobody has seen before."""
 
-import random
 from collections.abc import Iterator
 
 import pytest
@@ -11,7 +10,7 @@ from tests.conformance.scenarios import GOLDENS, read_scenarios, scenario_of
 from tests.jvm.differential import failures
 from tests.jvm.oracle import Oracle, open_oracle
 from tests.jvm.random_scenarios import scenarios
-from tests.rotation import is_nightly
+from tests.sampling import is_nightly, seed
 
 pytestmark = pytest.mark.jvm
 
@@ -22,12 +21,6 @@ TOPOLOGIES, TAPES = (600 if is_nightly() else 75), 4
 def oracle() -> Iterator[Oracle]:
     with open_oracle() as running:
         yield running
-
-
-@pytest.fixture
-def seed() -> int:
-    """Another one every day; a failure names it."""
-    return random.randrange(10**9)
 
 
 def test_the_oracle_says_what_the_goldens_say(oracle):
@@ -52,15 +45,15 @@ def test_stamping_changes_no_scenario_file(oracle):
     assert changed == []
 
 
-def test_random_scenarios_do_what_kafka_streams_does(oracle, seed):
+def test_random_scenarios_do_what_kafka_streams_does(oracle):
     """
     ``python -m tests.jvm.differential --seed SEED --scenarios N`` plays them again and makes the failures small.
     """
-    lines = [line for number in range(TOPOLOGIES) for line in scenarios(seed + number, TAPES)]
+    lines = [line for number in range(TOPOLOGIES) for line in scenarios(seed() + number, TAPES)]
 
     differing = [f"{line['name']}\n{why}" for line, why in failures(oracle, lines)]
 
-    assert not differing, "\n\n".join([f"seed {seed}, {len(differing)} differ", *differing])
+    assert not differing, "\n\n".join([f"seed {seed()}, {len(differing)} differ", *differing])
     assert len(lines) == TOPOLOGIES * TAPES
 
 

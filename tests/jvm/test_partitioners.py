@@ -14,7 +14,7 @@ from kstreams_replay.state.errors import TaskFailed
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.jvm.streams import compiled
 from tests.planted import Landed, plant
-from tests.rotation import slice_number
+from tests.sampling import seed
 
 pytestmark = pytest.mark.jvm
 
@@ -61,7 +61,7 @@ def sent_here(path, partitions, told):
 
 @pytest.mark.every_run
 def test_records_are_sent_to_where_kafka_sends_them(tmp_path):
-    generator = random.Random(slice_number())
+    generator = random.Random(seed())
     cases = []
     for _ in range(CASES):
         partitions = generator.randrange(1, PARTITIONS_MAX + 1)
@@ -108,7 +108,7 @@ def windows_sent_here(path, kind, partitions, told, *, way="to"):
 @pytest.mark.parametrize("kind", WINDOWS)
 def test_windowed_keys_are_sent_to_where_kafka_sends_them(tmp_path, kind, has_partitioner, way):
     """A repartition without a partitioner has none in Kafka, either: it goes by the serialized key."""
-    generator, partitions = random.Random(slice_number()), 4
+    generator, partitions = random.Random(seed()), 4
     answers = ["-", "-", "0", "1,3", ""] if has_partitioner else ["none"]
     told = [(f"key {generator.randrange(10**9)}", generator.choice(answers)) for _ in range(60)]
     behind = 10 if kind == "time" else 3

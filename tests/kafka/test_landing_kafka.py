@@ -17,7 +17,7 @@ from tests.kafka.broker import Broker
 from tests.kafka.producing import Producing, numbered
 from tests.landing.landed_rows import KilledError, landed
 
-pytestmark = [pytest.mark.rotated_by_file, pytest.mark.jvm]
+pytestmark = [pytest.mark.sampled, pytest.mark.jvm]
 
 
 def test_partitions_keys_times_and_headers_land_as_they_were_produced(spark, warehouse, broker, source, topic):
@@ -174,7 +174,6 @@ def consume(broker: Broker, topic: str) -> list[tuple[int, bytes]]:
         consumer.close()
 
 
-@pytest.mark.rotated
 @pytest.mark.parametrize("dies_in", ["before_the_write", "between_write_and_ledger"])
 def test_a_killed_landing_run_again_lands_every_record_once(spark, warehouse, broker, source, monkeypatch, dies_in):
     topic = broker.create_topic(dies_in, partitions=2)

@@ -12,7 +12,7 @@ from tests.kafka.producing import Producing, numbered
 from tests.kafka.test_retention_gap import delete_below
 from tests.landing.landed_rows import KilledError, landed
 
-pytestmark = [pytest.mark.rotated_by_file, pytest.mark.jvm]
+pytestmark = [pytest.mark.sampled, pytest.mark.jvm]
 NOON, DAY = 1_767_268_800_000, 86_400_000
 
 

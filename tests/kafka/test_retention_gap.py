@@ -13,7 +13,7 @@ from tests.kafka.broker import Broker
 from tests.kafka.producing import Producing, numbered
 from tests.landing.landed_rows import landed
 
-pytestmark = [pytest.mark.rotated_by_file, pytest.mark.jvm]
+pytestmark = [pytest.mark.sampled, pytest.mark.jvm]
 
 
 def delete_below(broker: Broker, topic: str, partition: int, offset: int) -> None:

@@ -22,7 +22,7 @@ from tests.laws.topologies import PARTITIONS, everything, tape
 from tests.planted import plant
 from tests.source_tree import PACKAGES, files, modules, package_modules, refuse
 
-pytestmark = pytest.mark.rotated_by_file(3)
+pytestmark = pytest.mark.sampled(share=3)
 
 MODULES = [
     *(
@@ -107,6 +107,7 @@ def signatures() -> dict[str, int]:
     return {name: len(kernel.dispatcher.nopython_signatures) for name, kernel in kernels().items()}
 
 
+@pytest.mark.slow
 def test_after_compile_kernels_a_replay_of_many_increments_compiles_nothing_more(tmp_path):
     warehouse = Warehouse(tmp_path)
     plant(warehouse, "clicks", tape(8, 60), partitions=PARTITIONS)
@@ -200,6 +201,7 @@ def test_python_hands_kernels_plain_tuples():
             _first_of((bundle, 1))
 
 
+@pytest.mark.slow
 def test_kernels_say_who_calls_them():
     """
     An entry from Python that nobody uses is compiled all the same, which takes as long as most kernels themselves.

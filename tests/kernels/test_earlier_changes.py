@@ -1,6 +1,7 @@
 """Which change is the one before of the same key and window."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -33,6 +34,7 @@ def by_slot(*steps: tuple[int, int, int, tuple[int, int, int] | None]) -> list[i
     return found
 
 
+@pytest.mark.slow
 def test_what_begins_in_a_slot_is_new_and_what_goes_on_follows_its_last_update():
     window = (7, 0, 10)
 

@@ -50,7 +50,8 @@ def test_files_land_in_the_order_of_their_names_with_those_of_subdirectories(war
     assert values(warehouse) == [b"a.csv", b"a/2.csv", b"b.csv"]
 
 
-@pytest.mark.rotated
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("slice_bytes", [1, 37, 100, 101, 5_000])
 def test_the_cut_into_slices_changes_neither_order_nor_offsets(warehouse, directory, monkeypatch, slice_bytes):
     dice = random.Random(slice_bytes)

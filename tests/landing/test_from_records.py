@@ -35,6 +35,7 @@ def test_other_partitions_than_before_are_refused(warehouse):
         land_records(warehouse, "clicks", records((0, 11, b"k", b"v")), partitions=1)
 
 
+@pytest.mark.slow
 def test_a_landing_reads_as_few_files_of_its_ledger_after_many_as_after_few(warehouse, monkeypatch):
     read: list[int] = []
 

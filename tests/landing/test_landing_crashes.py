@@ -17,7 +17,7 @@ from kstreams_replay.jobs.landing.bad_rows import landed_dead_letters
 from kstreams_replay.state.tables.ledger import LandingLedger
 from tests.landing.file_folders import land
 from tests.landing.landed_rows import KilledError, landed
-from tests.rotation import rotated
+from tests.sampling import sampled
 
 SEEDS = range(50)
 STEPS: list[tuple[Any, str]] = [
@@ -33,8 +33,9 @@ LANDINGS = 6
 RULES = {"max_bad_share": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.every_run
-@pytest.mark.parametrize("seed", rotated(SEEDS))
+@pytest.mark.parametrize("seed", sampled(SEEDS))
 def test_whenever_it_dies_every_row_lands_once(warehouse, tmp_path, monkeypatch, seed):
     dice, folder = random.Random(seed), Folder(tmp_path / "in", random.Random(seed + 1_000))
     for _ in range(LANDINGS):

@@ -48,6 +48,7 @@ def test_files_without_records_need_no_columns(warehouse, tmp_path):
 # Mappings that change
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "after", "told"),
     [

@@ -67,6 +67,7 @@ def test_a_recorded_time_closes_the_windows_of_its_partition_alone(tmp_path):
     assert (report.books.read, report.done.moments) == (0, 1)
 
 
+@pytest.mark.slow
 def test_it_stands_before_what_was_landed_later_for_every_pipeline(tmp_path):
     clicks = Clicks(tmp_path)
     clicks.land((0, "a", 3))
@@ -129,6 +130,7 @@ def test_a_time_that_cannot_be_recorded_is_refused(tmp_path, topic, time_ms, par
 # --- through repartitions ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_below_a_repartition_time_moves_when_all_partitions_above_were_told(tmp_path):
     clicks = Clicks(tmp_path, counts(regroups=True))
     clicks.land((0, "a", 3), (1, "b", 4), (0, "c", 12))
@@ -151,6 +153,7 @@ def test_below_a_repartition_time_moves_when_all_partitions_above_were_told(tmp_
 # --- waiting -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_recorded_time_of_a_quiet_partition_lets_the_others_go_on(tmp_path):
     clicks = Clicks(tmp_path, counts(regroups=True))
     clicks.land((0, "a", 3), (0, "a", 40), (0, "a", 50), (1, "a", 5))
@@ -190,6 +193,7 @@ def test_partitions_that_all_have_records_within_the_bound_are_not_idle(tmp_path
 # --- the end of history --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("regroups", [False, True])
 def test_a_flush_reads_everything_and_closes_all_windows(tmp_path, regroups):
     clicks = Clicks(tmp_path, counts(regroups=regroups))
@@ -204,6 +208,7 @@ def test_a_flush_reads_everything_and_closes_all_windows(tmp_path, regroups):
     assert clicks.run(flush_at_end=True) == []
 
 
+@pytest.mark.slow
 def test_a_pipeline_that_was_flushed_takes_no_more_records(tmp_path):
     clicks = Clicks(tmp_path)
     clicks.land((0, "a", 3))

@@ -17,7 +17,7 @@ from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws import ranges
 from tests.planted import Landed, plant
 
-pytestmark = pytest.mark.rotated_by_file
+pytestmark = pytest.mark.sampled
 
 RECORDS = 160
 TOPICS = {"orders", "payments"}
@@ -65,7 +65,6 @@ def made(warehouse: Warehouse, topology: Topology, from_ms: int, to_ms: int, nam
 
 
 @pytest.mark.parametrize(("kind", "seed"), [(kind, seed) for kind in ranges.KINDS for seed in range(1, 5)])
-@pytest.mark.rotated
 def test_a_range_is_that_range_of_a_replay_of_everything(tmp_path, kind, seed):
     topology, tapes = ranges.KINDS[kind](seed), ranges.tapes(seed, RECORDS)
     warehouse = replayed(tmp_path, topology, tapes, ranges.partitions(seed))
@@ -84,7 +83,6 @@ def test_a_range_is_that_range_of_a_replay_of_everything(tmp_path, kind, seed):
 
 
 @pytest.mark.parametrize("seed", [12, 14, 16, 18])
-@pytest.mark.rotated
 def test_what_is_kept_without_end_goes_on_from_an_increment_as_a_fork_of_it_does(tmp_path, seed):
     """
     The windows beside it are those of the changed code, also where they began before the range.

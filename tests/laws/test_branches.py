@@ -11,7 +11,7 @@ from kstreams_replay.state.errors import CodeChanged, ConfigError, LedgerError
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.restated import RECORDS, clicks, contents, copy_of, landed, run
 
-pytestmark = pytest.mark.rotated_by_file
+pytestmark = pytest.mark.sampled
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ from tests.code_changes.changes import GOES_ON, clicks
 from tests.laws.changed import PAGES, STRING, Killed, click, land, run, stored, totals
 from tests.planted import Landed, Rows, plant, tables_of
 
-pytestmark = pytest.mark.rotated_by_file
+pytestmark = pytest.mark.sampled
 
 
 def shop(*, is_changed: bool = False) -> Topology:

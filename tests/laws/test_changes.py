@@ -21,7 +21,7 @@ from tests.laws.topologies import PARTITIONS, tape
 from tests.once_a_run import once_a_run
 from tests.planted import plant
 
-pytestmark = pytest.mark.rotated_by_file
+pytestmark = pytest.mark.sampled
 
 
 def row_of(change: dict) -> str:
@@ -65,7 +65,6 @@ def often_restated(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
-@pytest.mark.rotated
 @pytest.mark.parametrize("seed", range(12))
 def test_the_sum_of_all_changes_is_the_output_wherever_a_consumer_stopped(restated, output, seed):
     generator = random.Random(seed)

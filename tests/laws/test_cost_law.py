@@ -23,9 +23,9 @@ from tests.landing.landed_records import records
 from tests.laws.pipelines import merging
 from tests.laws.topologies import PARTITIONS, everything, tape
 from tests.planted import Landed, plant, tables_of
-from tests.rotation import is_nightly
+from tests.sampling import is_nightly
 
-pytestmark = pytest.mark.rotated_by_file
+pytestmark = pytest.mark.sampled
 
 KEYS = 3_000
 
@@ -86,7 +86,6 @@ def test_an_increment_loads_the_rows_of_its_keys_and_those_that_are_due(tmp_path
     assert list(loaded.values())[2] == KEYS // 3 + 2, "windows from 2,000 on close: all of their entries are due"
 
 
-@pytest.mark.rotated
 @pytest.mark.parametrize("has_cache", [True, False])
 def test_rows_looked_up_give_what_a_store_loaded_whole_gives(tmp_path, monkeypatch, has_cache):
     tables = {}

@@ -22,7 +22,7 @@ from tests.laws.pipelines import NAME, PIPELINES, RECORDS, begun, drive, undistu
 from tests.laws.topologies import OUTPUTS, STORES
 from tests.laws.whole import first_difference
 from tests.planted import plant, tables_of
-from tests.rotation import rotated
+from tests.sampling import sampled
 
 ROUNDS = range(10)
 """Fifteen seeds each, which have everything; a run of the default tier plays one."""
@@ -42,7 +42,7 @@ def undisturbed_run(seed: int) -> None:
 
 
 @pytest.mark.every_run
-@pytest.mark.parametrize("seed", [seed for number in rotated(ROUNDS) for seed in seeds_of_round(number)])
+@pytest.mark.parametrize("seed", [seed for number in sampled(ROUNDS) for seed in seeds_of_round(number)])
 @pytest.mark.usefixtures("undisturbed_run")
 def test_a_run_that_dies_where_the_seed_says_leaves_the_tables_of_one_that_never_died(seed):
     outcome = outcome_of(seed)
@@ -50,7 +50,7 @@ def test_a_run_that_dies_where_the_seed_says_leaves_the_tables_of_one_that_never
     assert outcome.difference is None, str(outcome)
 
 
-@pytest.mark.rotated
+@pytest.mark.sampled
 @pytest.mark.parametrize("number", range(COMMITS + 1))
 def test_a_run_that_dies_between_any_two_commits_leaves_the_tables_of_one_that_never_died(number):
     """
@@ -114,7 +114,7 @@ def test_a_round_has_every_pipeline_with_every_kind_of_death_at_every_place(numb
     }
 
 
-@pytest.mark.rotated
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_what_lands_while_a_run_is_dead_changes_nothing(tmp_path, seed):
     """

@@ -11,7 +11,7 @@ from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.topologies import PARTITIONS, everything, tape
 from tests.planted import plant, tables_of
 
-pytestmark = pytest.mark.rotated_by_file(3)
+pytestmark = pytest.mark.sampled(share=3)
 
 RECORDS = 90
 
@@ -24,7 +24,6 @@ def run(warehouse: Warehouse, pipeline: str, max_records: list[int | None]) -> N
             pass
 
 
-@pytest.mark.rotated
 @pytest.mark.parametrize(("seed", "max_records"), [(1, 13), (2, 40), (3, 60)])
 def test_increments_of_any_size_leave_the_tables_of_one_big_increment(tmp_path, seed, max_records):
     warehouse = Warehouse(tmp_path)

@@ -20,17 +20,17 @@ from kstreams_replay.state.tables.data_files import read_files
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.damage import KINDS, Scenario, outcome_of
 from tests.laws.pipelines import NAME, PIPELINES, begun, drive, undisturbed
-from tests.rotation import is_nightly, rotated
+from tests.sampling import is_nightly, sampled
 
 TOPOLOGY = PIPELINES["brief"].topology
 DONE = 4
 SEEDS = range(1, 121)
 FIRST_SEEDS = SEEDS[:30]
-"""One seed takes about three CPU seconds, so the default tier has only these, three in each run."""
+"""One seed takes about three CPU seconds, so the default tier has three of these."""
 
 
 @pytest.mark.every_run
-@pytest.mark.parametrize("seed", SEEDS if is_nightly() else rotated(FIRST_SEEDS))
+@pytest.mark.parametrize("seed", SEEDS if is_nightly() else sampled(FIRST_SEEDS))
 def test_a_damage_is_named_or_changes_nothing(seed):
     outcome = outcome_of(seed)
 
@@ -151,7 +151,7 @@ def test_a_branch_knows_a_changed_log_of_its_parent():
 # --- fsck ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.rotated
+@pytest.mark.sampled
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_fsck_finds_nothing_in_what_nobody_damaged(pipeline):
     with begun(pipeline, 1, 10) as warehouse:

@@ -14,7 +14,7 @@ from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.landing.landed_records import records
 from tests.laws import joined, loops, topologies
 from tests.planted import Landed, plant
-from tests.rotation import is_nightly
+from tests.sampling import is_nightly
 
 RECORDS = 32 if is_nightly() else 10
 """Each is explained by a run of its own, which is then compared with the tables."""
@@ -89,7 +89,7 @@ def case(name: str) -> tuple[Topology, dict[str, list[Landed]], int]:
     return joined.joined(), joined.tapes(2, RECORDS), joined.PARTITIONS
 
 
-@pytest.mark.rotated
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("name", "order", "loads_all"),
     [
@@ -153,7 +153,7 @@ def refused_or_sent(explained: Explanation) -> list[tuple[str, str, str]]:
     )
 
 
-@pytest.mark.rotated
+@pytest.mark.sampled
 @pytest.mark.parametrize(("name", "order"), [("everything", "time"), ("joined", "time"), ("joined", "arrival")])
 def test_the_answer_says_of_every_record_what_the_whole_explanation_says(tmp_path, name, order):
     """
@@ -171,7 +171,7 @@ def test_the_answer_says_of_every_record_what_the_whole_explanation_says(tmp_pat
     assert differ == []
 
 
-@pytest.mark.rotated
+@pytest.mark.sampled
 @pytest.mark.parametrize(("name", "order"), [("everything", "time"), ("everything", "arrival")])
 @pytest.mark.parametrize("whole", [True, False])
 def test_every_drop_of_a_repartitioned_record_is_explained_by_its_place(tmp_path, name, order, whole):

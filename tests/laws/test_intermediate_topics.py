@@ -21,7 +21,7 @@ from tests.laws.joined import PARTITIONS, STRING, tapes
 from tests.laws.test_recorded_time import land_topics
 from tests.planted import Landed, plant, tables_of
 
-pytestmark = pytest.mark.rotated_by_file
+pytestmark = pytest.mark.sampled
 
 TOPICS = ("orders", "payments")
 RECORDS = 60

@@ -34,7 +34,7 @@ from tests.laws.loops import (
 )
 from tests.planted import Landed, plant, tables_of
 
-pytestmark = pytest.mark.rotated_by_file
+pytestmark = pytest.mark.sampled
 
 
 def landed(path: Path, application: Application, seed: int) -> Warehouse:

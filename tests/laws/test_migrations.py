@@ -28,7 +28,7 @@ from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.changed import PAGES, STRING, Killed, click, land, run, stored, totals
 from tests.planted import Rows, plant, tables_of
 
-pytestmark = pytest.mark.rotated_by_file
+pytestmark = pytest.mark.sampled
 
 
 def windows(size: int) -> Topology:
@@ -113,7 +113,6 @@ def test_the_steps_of_a_migration_are_those_of_any_increment(migrated):
     assert migrated[0][: len(STEPS)] == [f"{step} 2" for step in STEPS]
 
 
-@pytest.mark.rotated
 @pytest.mark.parametrize("last_step", STEPS)
 def test_a_migration_killed_at_a_step_and_run_again_leaves_the_tables_of_one_that_was_not(
     begun, migrated, tmp_path, last_step

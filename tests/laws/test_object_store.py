@@ -17,7 +17,7 @@ from tests.laws import crash, races
 from tests.laws.object_stores import gateway_store, played_store
 from tests.laws.pipelines import PIPELINES, begun, drive, undisturbed
 from tests.laws.whole import first_difference
-from tests.rotation import rotated
+from tests.sampling import sampled
 
 DEATHS = [seed for seed in range(1, 1500) if not crash.Scenario.of(seed).is_killed]
 ROUNDS = [seed for seed in range(1, 100) if not races.Race.of(seed).is_by_processes]
@@ -56,7 +56,7 @@ def gateway(tmp_path_factory):
 
 
 @pytest.mark.every_run
-@pytest.mark.parametrize("seed", rotated(SHORT_DEATHS[:10]))
+@pytest.mark.parametrize("seed", sampled(SHORT_DEATHS[:10]))
 def test_a_run_that_dies_anywhere_on_an_object_store_leaves_no_trace(store, seed):
     outcome = crash.outcome_of(seed, store)
 
@@ -65,7 +65,7 @@ def test_a_run_that_dies_anywhere_on_an_object_store_leaves_no_trace(store, seed
 
 
 @pytest.mark.every_run
-@pytest.mark.parametrize("seed", rotated(SHORT_ROUNDS[:10]))
+@pytest.mark.parametrize("seed", sampled(SHORT_ROUNDS[:10]))
 def test_of_two_runners_on_an_object_store_one_wins(store, seed):
     outcome = races.outcome_of(seed, store)
 

@@ -3,16 +3,16 @@
 import pytest
 
 from tests.laws.placement import history
-from tests.rotation import is_nightly, slice_number
+from tests.sampling import is_nightly, seed
 
 HISTORIES = 2_000 if is_nightly() else 100
 
 
 @pytest.mark.every_run
 def test_no_history_breaks_a_law_and_every_group_settles_with_even_loads():
-    first = 1 + slice_number() * HISTORIES
-    for seed in range(first, first + HISTORIES):
-        played = history(seed)  # raises LawBroken, with the seed
+    first = 1 + seed() * HISTORIES
+    for number in range(first, first + HISTORIES):
+        played = history(number)  # raises LawBroken, with the seed
 
         assert played.moves >= played.fewest
 

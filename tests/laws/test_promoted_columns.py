@@ -15,7 +15,7 @@ from tests.laws.restated import Killed, changelog, landed, run
 from tests.laws.topologies import PARTITIONS, tape
 from tests.planted import plant
 
-pytestmark = pytest.mark.rotated_by_file
+pytestmark = pytest.mark.sampled
 
 
 def totals(*, sums: bool) -> Topology:

@@ -28,7 +28,7 @@ from tests.laws.restated import (
 from tests.laws.topologies import PARTITIONS, tape
 from tests.planted import plant
 
-pytestmark = pytest.mark.rotated_by_file
+pytestmark = pytest.mark.sampled
 
 
 @pytest.fixture
@@ -210,7 +210,6 @@ def test_the_steps_at_which_a_promote_is_killed_are_all_there_are(warehouse):
     assert steps_of(warehouse) == STEPS
 
 
-@pytest.mark.rotated
 @pytest.mark.parametrize("last_step", STEPS)
 def test_a_promote_killed_at_a_step_is_finished_by_promoting_again(warehouse, last_step):
     def die(step: str) -> None:

@@ -12,14 +12,14 @@ from kstreams_replay.state.errors import LedgerConflict
 from tests.laws.pipelines import PIPELINES, begun, drive, undisturbed
 from tests.laws.races import outcome_of, stratum_of
 from tests.laws.whole import first_difference
-from tests.rotation import rotated
+from tests.sampling import sampled
 
 ROUNDS = range(1, 31)
 """Every tenth is run by two processes of the command line."""
 
 
 @pytest.mark.every_run
-@pytest.mark.parametrize("seed", rotated(ROUNDS, stratum_of))
+@pytest.mark.parametrize("seed", sampled(ROUNDS, stratum=stratum_of))
 def test_of_two_runners_one_wins_and_the_tables_are_whole(seed):
     outcome = outcome_of(seed)
 

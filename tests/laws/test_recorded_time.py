@@ -22,7 +22,7 @@ from tests.laws.joined import TOPICS
 from tests.laws.test_topics_that_meet import arrivals, replayed
 from tests.planted import Landed, plant, tables_of
 
-pytestmark = pytest.mark.rotated_by_file
+pytestmark = pytest.mark.sampled
 
 RECORDS = 70
 
@@ -62,7 +62,6 @@ def run(warehouse: Warehouse, topology: Topology, pipeline: str, limits: list[in
     return tables_of(warehouse, pipeline, topology)
 
 
-@pytest.mark.rotated
 @pytest.mark.parametrize(("seed", "limit"), [(1, 13), (2, 40), (3, 5), (4, 1)])
 def test_increments_of_any_size_leave_the_tables_of_one_big_increment(tmp_path, seed, limit):
     warehouse, topology = Warehouse(tmp_path), topologies.everything()
@@ -73,7 +72,6 @@ def test_increments_of_any_size_leave_the_tables_of_one_big_increment(tmp_path, 
     assert run(warehouse, topology, "cut", [limit, None]) == whole
 
 
-@pytest.mark.rotated
 @pytest.mark.parametrize(("seed", "limit"), [(1, 13), (2, 5), (3, 30), (4, 2)])
 def test_the_same_where_topics_meet(tmp_path, seed, limit):
     warehouse, topology = Warehouse(tmp_path), joined.joined()
@@ -84,7 +82,6 @@ def test_the_same_where_topics_meet(tmp_path, seed, limit):
     assert run(warehouse, topology, "cut", [limit, None]) == whole
 
 
-@pytest.mark.rotated
 @pytest.mark.parametrize("seed", [5, 6])
 def test_landing_and_replaying_in_turn_leaves_the_tables_of_landing_all_first(tmp_path, seed):
     in_turn, whole = Warehouse(tmp_path / "turn"), Warehouse(tmp_path / "whole")
@@ -138,7 +135,6 @@ class Killed(Exception):
     """The process died here."""
 
 
-@pytest.mark.rotated
 @pytest.mark.parametrize("flush_at_end", [False, True])
 def test_a_run_that_dies_again_and_again_leaves_the_tables_of_one_that_never_died(tmp_path, flush_at_end):
     """Times that are recorded after an increment was planned are not of it when it is run again."""
@@ -191,7 +187,6 @@ def test_recording_that_dies_is_finished_by_the_next_landing_or_recording(tmp_pa
 # --- by arrival ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.rotated
 @pytest.mark.parametrize(("seed", "limits"), [(31, [None]), (32, [7, None])])
 def test_a_replay_by_arrival_gives_what_the_test_driver_gives(tmp_path, seed, limits):
     warehouse, driver = Warehouse(tmp_path), TopologyTestDriver(joined.joined())

@@ -28,7 +28,7 @@ from tests.laws.restated import (
 from tests.laws.topologies import PARTITIONS, tape
 from tests.planted import plant
 
-pytestmark = pytest.mark.rotated_by_file
+pytestmark = pytest.mark.sampled
 
 
 @pytest.fixture
@@ -45,7 +45,6 @@ def alone(tmp_path) -> Warehouse:
     return warehouse
 
 
-@pytest.mark.rotated
 @pytest.mark.parametrize("increment", [1, 4, 6])
 def test_a_pipeline_set_back_is_what_it_was_and_a_run_makes_it_what_it_became(warehouse, increment):
     last, then = contents(warehouse, "p"), contents(warehouse, "p", increment=increment)

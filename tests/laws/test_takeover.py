@@ -28,7 +28,7 @@ from tests.laws.restated import Killed, changelog, clicks, contents, kill, lande
 from tests.laws.topologies import PARTITIONS, tape
 from tests.planted import plant
 
-pytestmark = pytest.mark.rotated_by_file
+pytestmark = pytest.mark.sampled
 
 OLD, NEW, OTHER = clicks(grace=10), clicks(grace=40), clicks(grace=20)
 TOLD = (CodeChanged, LedgerConflict, CommitLost, LedgerGap)

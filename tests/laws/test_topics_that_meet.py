@@ -17,7 +17,7 @@ from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.joined import PARTITIONS, TOPICS, joined, tapes
 from tests.planted import Landed, plant, tables_of
 
-pytestmark = pytest.mark.rotated_by_file
+pytestmark = pytest.mark.sampled
 
 RECORDS = 70
 
@@ -39,7 +39,6 @@ def landed(path: Any, seed: int) -> Warehouse:
     return warehouse
 
 
-@pytest.mark.rotated
 @pytest.mark.parametrize(("seed", "max_records"), [(1, 13), (2, 5), (3, 30)])
 def test_increments_of_any_size_leave_the_tables_of_one_big_increment(tmp_path, seed, max_records):
     warehouse = landed(tmp_path, seed)
@@ -141,7 +140,6 @@ def replayed(warehouse: Warehouse, pipeline: str) -> dict[str, list[tuple]]:
     return found
 
 
-@pytest.mark.rotated
 @pytest.mark.parametrize(
     ("seed", "length", "limits"), [(21, RECORDS, [None]), (22, 24, [1, None]), (23, RECORDS, [9, None])]
 )

@@ -33,7 +33,7 @@ from tests.laws.test_migrations import COARSER, windows
 from tests.laws.topologies import PARTITIONS, everything, tape
 from tests.planted import plant
 
-pytestmark = pytest.mark.rotated_by_file
+pytestmark = pytest.mark.sampled
 
 RUNNER = LocalRunner()
 

@@ -25,7 +25,7 @@ from tests.planted import tables_of
 HERE = Path(__file__).parent
 FORMATS = ("format_1",)
 
-pytestmark = [pytest.mark.rotated_by_file, pytest.mark.slow]
+pytestmark = [pytest.mark.sampled, pytest.mark.slow]
 
 
 @pytest.fixture(params=FORMATS)

@@ -13,7 +13,7 @@ from kstreams_replay.jobs.topology import KStream, Serde
 from tests.operators.aggregates.operator_runs import place_of, run_chunks, run_increments
 from tests.operators.suppress.suppress_model import Change
 from tests.operators.tapes import play, topology_of
-from tests.rotation import examples
+from tests.sampling import examples
 
 STRING = Serde.string()
 
@@ -223,6 +223,7 @@ RECORDS = st.builds(
 ).map(lambda record: record._replace(topic="") if record.offset < 0 else record)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(300), deadline=None)
 @given(
     tape=st.lists(RECORDS, max_size=25),

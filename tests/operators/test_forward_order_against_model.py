@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import Consumed, KStream, Serde, StreamsBuilder
-from tests.rotation import examples
+from tests.sampling import examples
 
 STRING = Serde.string()
 

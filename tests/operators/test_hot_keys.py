@@ -35,7 +35,7 @@ def scattered(rng: random.Random, records: int, step: int) -> list[Record]:
     return tape
 
 
-@pytest.mark.rotated("emits_final")
+@pytest.mark.sampled("emits_final")
 @pytest.mark.parametrize("emits_final", [False, True])
 @pytest.mark.parametrize(("grace", "cuts"), [(10 * LONG, [300, 800]), (4 * LONG, []), (LONG, [500])])
 def test_sessions(grace, cuts, emits_final):
@@ -61,6 +61,7 @@ def put_of(rng: random.Random, number: int) -> tuple[str, str | None, int]:
     return "a", value, 4 * number if rng.random() < 0.5 else rng.randrange(4 * number + 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("retention", [100_000, 1_500])
 def test_versions(retention):
     rng = random.Random(retention)
@@ -94,7 +95,8 @@ def test_a_view_that_is_asked_again():
         view.settle()
 
 
-@pytest.mark.rotated("kind")
+@pytest.mark.slow
+@pytest.mark.sampled("kind")
 @pytest.mark.parametrize(("kind", "grace"), [("inner", 20 * LONG), ("outer", 20 * LONG), ("outer", 4 * LONG)])
 @pytest.mark.parametrize("pairs_a_call", [None, 1])
 def test_stream_joins(kind, grace, pairs_a_call, monkeypatch):

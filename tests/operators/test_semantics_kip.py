@@ -21,7 +21,7 @@ from kstreams_replay.jobs.topology import (
     Topology,
 )
 from kstreams_replay.state.errors import ConfigError
-from tests.rotation import examples
+from tests.sampling import examples
 
 TEXT = Consumed(Serde.string(), Serde.string())
 LATER = 1_000_000

@@ -138,6 +138,7 @@ def kinds(chunks):
     return [pa.types.is_dictionary(chunk.schema.field("key").type) for chunk in chunks]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("a_group_a_write")
 @pytest.mark.parametrize(
     ("make_keys", "rows_a_group", "is_dictionary"),
@@ -224,7 +225,8 @@ def test_headers_are_read_where_a_record_of_the_file_has_some(tmp_path, headers,
     assert not is_read or chunk["headers"].to_pylist() == headers
 
 
-@pytest.mark.rotated
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["everything", "joined"])
 def test_a_replay_does_not_depend_on_how_keys_are_read(name, tmp_path, monkeypatch):
     pipeline = PIPELINES[name]

@@ -210,6 +210,7 @@ def by_a_processor(handler) -> Topology:
     return builder.build()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_records", [None, 1, 3])
 @pytest.mark.parametrize("topology", [numbers, by_a_processor])
 def test_a_replay_gives_the_same_wherever_the_tape_is_cut(tmp_path, topology, max_records):

@@ -55,7 +55,8 @@ def test_what_stops_a_run_names_topic_partition_offset_and_step(tmp_path, kind):
     assert 'on_error="dead_letter"' in said
 
 
-@pytest.mark.rotated("kind")
+@pytest.mark.slow
+@pytest.mark.sampled("kind")
 @pytest.mark.parametrize("max_records", [None, 1, 3])
 @pytest.mark.parametrize("kind", STEPS)
 def test_such_records_become_dead_letters_wherever_the_tape_is_cut(tmp_path, kind, max_records):

@@ -168,6 +168,7 @@ def warnings_in_increments(warehouse: Warehouse, topology: Topology, increments:
     return [warnings_of([report]) for report in reports]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_a_counter_in_a_function_that_meets_a_store_or_a_table_is_told_of_at_the_first_increment(tmp_path, case):
     warehouse, calls = Warehouse(tmp_path), itertools.count()
@@ -183,6 +184,7 @@ def test_a_counter_in_a_function_that_meets_a_store_or_a_table_is_told_of_at_the
     assert [warning for warning in later if "twice" in warning] == []  # they are asked once
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_pure_functions_are_not_told_of(tmp_path, case):
     warehouse = Warehouse(tmp_path)

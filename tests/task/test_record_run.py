@@ -13,13 +13,14 @@ from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import Materialized, StreamsBuilder
 from kstreams_replay.state.errors import TaskFailed
 from tests.conformance.__main__ import report
-from tests.conformance.test_goldens import SLICE
-from tests.rotation import is_nightly
+from tests.conformance.test_goldens import SAMPLE
+from tests.sampling import is_nightly
 from tests.topology.streams import LONG, LONGS, STRING, stream
 
-MINE = SLICE if is_nightly() else SLICE[::2]
+MINE = SAMPLE if is_nightly() else SAMPLE[::2]
 
 
+@pytest.mark.slow
 @pytest.mark.every_run
 def test_every_operator_does_record_by_record_what_kafka_streams_did(monkeypatch):
     """

@@ -135,6 +135,7 @@ def run_in_increments(topology: Topology, cuts: list[int]) -> tuple[Task, list[R
     return task, results
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", BUILDS)
 @pytest.mark.parametrize("cuts", [[at] for at in range(17)] + [list(range(1, 16)), [3, 3, 9]], ids=str)
 def test_where_the_tape_is_cut_into_increments_changes_nothing(build, cuts):

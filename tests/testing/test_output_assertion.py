@@ -58,6 +58,7 @@ def test_equal_records_pass_with_as_much_as_was_expected():
     assert_outputs(piped(), "counts", piped().read_outputs("counts"))
 
 
+@pytest.mark.slow
 def test_the_first_record_that_differs_is_shown_and_explained():
     said = refused(piped(), "counts", [(5, 1), (7, 1), (5, 3), (7, 2)]).splitlines()
 
@@ -92,6 +93,7 @@ def test_a_record_that_is_missing_and_one_too_many_are_told_apart():
     )
 
 
+@pytest.mark.slow
 def test_times_and_headers_are_compared_where_they_are_expected():
     assert "  - 'o' | 9     | 6\n  + 'o' | 9     | 5" in refused(piped(), "copies", [("o", 9, 6)])
     expected = [TestRecord("o", 9, headers=[("trace", b"y")])]
@@ -156,6 +158,7 @@ def test_nobody_reads(topology_test_driver):
 """
 
 
+@pytest.mark.slow
 def test_the_fixture_closes_its_drivers_after_the_test(tmp_path):
     (tmp_path / "test_user.py").write_text(USER)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]  # the entry point loads it

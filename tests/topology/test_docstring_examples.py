@@ -46,6 +46,7 @@ def test_every_call_and_every_fold_has_an_example():
     assert [name for name, call in (CALLS | FOLDS).items() if ">>>" not in (inspect.getdoc(call) or "")] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*CALLS, *FOLDS])
 def test_the_example_of_a_call_runs(name):
     docstring = inspect.getdoc((CALLS | FOLDS)[name]) or ""

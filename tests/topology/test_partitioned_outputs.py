@@ -45,6 +45,7 @@ def written(path, topology, values, *, max_records=None, columns=("partition", "
     return sorted(tuple(row[name] for name in columns) for row in rows), warehouse
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_records", [None, 1])
 def test_records_are_where_the_partitioner_says_in_one_several_or_none(tmp_path, max_records):
     builder = StreamsBuilder()

@@ -34,6 +34,7 @@ def test_records_of_all_topics_are_taken_as_they_come():
     assert [(drop.topic, drop.offset) for drop in driver.dropped] == [("two", 1), ("one", 1)]
 
 
+@pytest.mark.slow
 def test_through_tables_they_meet_by_time_wherever_they_are_cut(tmp_path):
     warehouse, topology = Warehouse(tmp_path), counted()
     for topic, times in (("one", (1, 5, 12, 30)), ("two", (3, 4, 29))):

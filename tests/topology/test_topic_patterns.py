@@ -98,6 +98,7 @@ def test_an_increment_that_died_leaves_nothing_twice_when_another_topic_has_land
     assert len(values(warehouse)) == 3
 
 
+@pytest.mark.slow
 def test_a_record_of_an_earlier_increment_is_explained_after_another_topic_has_landed(tmp_path):
     warehouse = landed(tmp_path, shop_a=(1,))
     run(warehouse)
@@ -173,6 +174,7 @@ def test_what_a_pattern_cannot_match_is_said(build, why):
         build()
 
 
+@pytest.mark.slow
 def test_verify_runs_increments_again_with_the_topics_that_they_read(tmp_path):
     warehouse = landed(tmp_path, shop_a=(1, 2, 3), shop_b=(2, 4))
     run(warehouse, max_records=2)

@@ -21,7 +21,7 @@ from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, Topology
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.planted import Landed, plant
-from tests.rotation import rotated
+from tests.sampling import sampled
 from tests.topology.typed_cases import CASES, Case
 
 STRING = Serde.string()
@@ -179,7 +179,7 @@ PLACES: dict[str, Callable[[Case, Path], None]] = {
 CELLS = [(place, case) for place in PLACES for case in CASES]
 
 
-@pytest.mark.parametrize(("place", "case"), rotated(CELLS, stratum=lambda cell: cell[0]))
+@pytest.mark.parametrize(("place", "case"), sampled(CELLS, "/".join, stratum=lambda cell: cell[0]))
 def test_a_value_of_any_type_by_any_serde_stands_in_any_place(place, case, tmp_path):
     PLACES[place](CASES[case], tmp_path)
 

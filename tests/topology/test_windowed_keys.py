@@ -85,6 +85,7 @@ def test_kafka_streams_still_gives_this():
     assert said == PLAYED.read_text()
 
 
+@pytest.mark.slow
 def test_tables_over_windowed_keys_are_the_same_wherever_the_tape_is_cut(tmp_path):
     warehouse, topology = Warehouse(tmp_path), windowed_keys("changelog")
     for topic, rows in played("in", "changelog").items():

@@ -271,6 +271,7 @@ def _merge(key, one, other):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "windows",
     [

@@ -73,6 +73,7 @@ def values_of(chosen: Fold, flights: list, *, windows=None, times=None) -> list:
     return [record.value for record in driver.read_outputs("out")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("chosen", "want"), EVERY, ids=ids)
 def test_a_fold_passes_over_nulls_and_forwards_every_update(chosen, want):
     assert values_of(chosen, FLIGHTS) == want

@@ -17,7 +17,7 @@ from kstreams_replay.jobs.topology import (
 )
 from tests.operators.aggregates.models import SuppressModel, run
 from tests.operators.aggregates.window_models import HoppingModel, Record, Result, SessionModel, SlidingModel
-from tests.rotation import examples
+from tests.sampling import examples
 
 STRING, LONG = Serde.string(), Serde.long()
 TAPES = st.lists(

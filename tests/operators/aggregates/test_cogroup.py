@@ -28,7 +28,7 @@ from kstreams_replay.state.records.batches import Batch
 from kstreams_replay.state.records.keys import Keys
 from tests.operators.aggregates.window_models import HoppingModel, Model, Record, Result, SessionModel, SlidingModel
 from tests.operators.aggregates.window_runs import batch_of, results_of, tapes
-from tests.rotation import examples
+from tests.sampling import examples
 
 STRING, LONG = Serde.string(), Serde.long()
 

@@ -12,7 +12,7 @@ from kstreams_replay.state.errors import TopologyError
 from tests.operators.aggregates.operator_runs import place_of, run_chunks, run_increments
 from tests.operators.suppress.suppress_model import Change
 from tests.operators.tapes import play, table
-from tests.rotation import examples
+from tests.sampling import examples
 
 KIP = "\n".join(
     ["key | value | time_ms", *(f"key | {t} | {1000 * t}" for t in [4, 5, 6, 23, 22, 24, 34, 33, 32, 7, 22, 35])]

@@ -107,6 +107,7 @@ EVERY: dict[str, Callable[[int, int], bool]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", EVERY)
 @pytest.mark.parametrize("kind", ["plain", "windows", "sessions"])
 def test_what_a_none_changes_is_met_by_the_next_record(kind, when):
@@ -150,7 +151,8 @@ def test_a_failure_among_rows_decided_together_names_its_own_key(fails):
         operator.process(*batch_of(tape, operator.context.keys))
 
 
-@pytest.mark.rotated("windows")
+@pytest.mark.slow
+@pytest.mark.sampled("windows")
 @pytest.mark.parametrize("when", ["never", "often"])
 @pytest.mark.parametrize("windows", [SessionWindows(GAP, 10), TimeWindows(SIZE, SIZE, 10), SlidingWindows(SIZE, 10)])
 def test_memory_does_not_grow_with_records(windows, when, monkeypatch):

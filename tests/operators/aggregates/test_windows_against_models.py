@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kstreams_replay.jobs.graph.windows import SessionWindows, SlidingWindows, TimeWindows
 from tests.operators.aggregates.window_models import HoppingModel, Model, Record, SessionModel, SlidingModel
 from tests.operators.aggregates.window_runs import Played, Run, play, tapes
-from tests.rotation import examples
+from tests.sampling import examples
 
 EXAMPLES = settings(max_examples=examples(300), deadline=None)
 LONGER = st.sampled_from([0, 1, 7, 60, 150_000])

@@ -36,6 +36,7 @@ def lines(tape: list[Record], outputs: list[Out]) -> list[tuple]:
     return [(tape[step][2], *results) for step, results in found.items()]
 
 
+@pytest.mark.slow
 def test_the_kips_own_listing():
     tape = [("A", "k", "a0", 0), ("A", "k", "a5", 5), ("B", "k", "b2", 2), ("B", "k", "b3", 3), ("B", "k", "b4", 4)]
     tape.append(("A", "k", "a1", 1))
@@ -48,6 +49,7 @@ def test_the_kips_own_listing():
     ]
 
 
+@pytest.mark.slow
 def test_an_older_deletion_deletes_the_results_that_stood_on_it():
     tape = [("A", "k", "a0", 0), ("B", "k", "b2", 2), ("B", "k", "b4", 4), ("A", "k", "a6", 6), ("A", "k", None, 3)]
 
@@ -74,7 +76,8 @@ def shown(kind: str, left: Any, right: Any) -> str | None:
     return f"{left or '-'}{right or '-'}" if is_there else None
 
 
-@pytest.mark.rotated("kind")
+@pytest.mark.slow
+@pytest.mark.sampled("kind")
 @pytest.mark.parametrize(("seed", "length"), [*((seed, 60) for seed in range(20)), (20, 400)])
 @pytest.mark.parametrize("kind", list(JOINS))
 def test_at_every_time_the_result_is_the_join_of_what_both_tables_showed(kind, seed, length):
@@ -105,6 +108,7 @@ def test_at_every_time_the_result_is_the_join_of_what_both_tables_showed(kind, s
         assert [results[key].get(time) for time in told] == wanted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 def test_a_cut_changes_nothing_even_when_history_expires(seed):
     rng = random.Random(seed)

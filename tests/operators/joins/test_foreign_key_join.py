@@ -26,7 +26,7 @@ from tests.operators.joins.foreign_key_parts import (
     rows_of,
 )
 from tests.operators.tapes import parse, render, table, value_of
-from tests.rotation import examples
+from tests.sampling import examples
 
 DELETE, TOMBSTONE, ALWAYS, IF_FOUND = Instruction
 

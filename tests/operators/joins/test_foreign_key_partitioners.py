@@ -56,6 +56,7 @@ def by_key(rows: list[dict]) -> dict[str, list[str | None]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_records", [None, 1, 4])
 def test_subscriptions_go_to_where_the_right_table_has_its_keys(tmp_path, max_records):
     rows = replayed(tmp_path, joined(other_partitioner=by_digit), max_records)
@@ -68,6 +69,7 @@ def test_without_it_they_go_to_where_murmur2_would_have_put_them(tmp_path):
     assert by_key(replayed(tmp_path, joined())) != JOINED
 
 
+@pytest.mark.slow
 def test_answers_go_to_where_the_partitioner_of_the_left_table_says(tmp_path):
     """Elsewhere they find no left record: they are dropped, but those that answer a deletion
     (ResponseJoinProcessorSupplier).
@@ -79,12 +81,14 @@ def test_answers_go_to_where_the_partitioner_of_the_left_table_says(tmp_path):
     assert by_key(replayed(tmp_path / "wrong", wrong)) == {"o1": JOINED["o1"], "o2": [None]}
 
 
+@pytest.mark.slow
 def test_none_leaves_a_message_where_it_would_have_gone(tmp_path):
     topology = joined(partitioner=lambda topic, key, value, partitions: None, other_partitioner=by_digit)
 
     assert by_key(replayed(tmp_path, topology)) == JOINED
 
 
+@pytest.mark.slow
 def test_it_is_told_the_topic_and_no_value(tmp_path):
     told = set()
 

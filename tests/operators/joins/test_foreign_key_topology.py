@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, Topology
 from tests.operators.tapes import parse, render, table, value_of
-from tests.rotation import examples
+from tests.sampling import examples
 
 TEXT = Consumed(Serde.string(), Serde.string())
 
@@ -107,6 +107,7 @@ def outputs(driver: TopologyTestDriver, tape: list[tuple]) -> tuple[list, list, 
     return once, twice, sorted((refusal.node, refusal.reason, refusal.arrival) for refusal in driver.dropped)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["inner", "left"])
 @pytest.mark.parametrize("history_ms", [None, 20])
 @settings(deadline=None, max_examples=examples(15))

@@ -8,7 +8,7 @@ from kstreams_replay.jobs.operators.joins import stream_join_kernel as kernel
 from kstreams_replay.state.stores import timed_records
 from tests.operators.joins.stream_join_model import StreamJoinModel
 from tests.operators.joins.stream_join_parts import Join, Record, play
-from tests.rotation import examples
+from tests.sampling import examples
 
 CLOSE, WIDE = 40, 200_000
 
@@ -102,6 +102,7 @@ def test_a_join_in_which_many_wait_agrees_with_the_model(join, tape, chunks, inc
     agrees(join, tape, chunks, increments)
 
 
+@pytest.mark.slow
 @EXAMPLES
 @given(join=joins(12), tape=tapes(CLOSE), chunks=CUTS, increments=CUTS)
 def test_a_kernel_that_runs_out_of_room_goes_on_where_it_stopped(join, tape, chunks, increments):

@@ -177,7 +177,8 @@ def random_tape(rng: random.Random, count: int, *, null_keys: bool) -> list[Reco
     return tape
 
 
-@pytest.mark.rotated
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(24))
 def test_joins_agree_with_the_model_wherever_the_tape_is_cut(seed):
     rng = random.Random(seed)
@@ -249,7 +250,8 @@ def test_versions_are_kept_once_where_one_join_alone_reads_them(readers, is_obse
     assert [view.is_replica for view in task.views] == [not is_kept_once] * len(task.views)
 
 
-@pytest.mark.rotated("grace")
+@pytest.mark.slow
+@pytest.mark.sampled("grace")
 @pytest.mark.parametrize("grace", [None, 20])
 @pytest.mark.parametrize("seed", range(12))
 def test_versions_kept_once_or_twice_give_the_same(seed, grace):

@@ -14,7 +14,7 @@ from kstreams_replay.jobs.operators.base.forward_order import merge_in_forward_o
 from kstreams_replay.state.records.batches import NO_OFFSET
 from tests.operators.joins.foreign_key_parts import batch_of, chunk_of
 from tests.operators.processor.process_runs import LONG, STREAM_TIME, STRING, Run, at, scheduled
-from tests.rotation import examples
+from tests.sampling import examples
 
 
 def test_a_schedule_is_due_at_0_then_at_its_multiples_and_once_after_a_gap():

@@ -51,6 +51,7 @@ def tape(values: list[str | None], seed: int) -> list[tuple[str, str | None, int
     return [(dice.choice("ab"), dice.choice(values), dice.randint(0, 20 + 4 * n)) for n in range(40)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("store", "processor", "values"),
     [

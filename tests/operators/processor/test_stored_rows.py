@@ -19,7 +19,7 @@ from kstreams_replay.jobs.functions.state_stores import Stores
 from kstreams_replay.jobs.operators.processor.opened_stores import stores_of
 from kstreams_replay.jobs.topology import Serde
 from tests.operators.processor.stored import stored_rows
-from tests.rotation import examples
+from tests.sampling import examples
 from tests.state.serdes.clicks import unhurried
 
 STRING, LONG = Serde.string(), Serde.long()

@@ -153,6 +153,7 @@ def test_ticks_of_all_partitions_reach_what_is_below_a_repartition_the_same_wher
     assert got == ["early", "early too", "a", "b", "c", "d", "6 by 20", "late", "e", "f", "3 by 31"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_records", [None, 1])
 def test_recorded_ticks_are_repeated_wherever_the_topic_is_cut(tmp_path, max_records):
     warehouse, topology = Warehouse(tmp_path), ticking()

@@ -11,7 +11,7 @@ from kstreams_replay.state.errors import BufferFull
 from kstreams_replay.state.serdes import Serde
 from tests.operators.aggregates.operator_runs import place_of, rows_of, run_chunks, run_increments
 from tests.operators.suppress.suppress_model import UNBOUNDED, Change, Full, SuppressModel
-from tests.rotation import examples
+from tests.sampling import examples
 
 TEXT = st.one_of(st.none(), st.sampled_from(["", "x", "yy", "zzz", "é"]))
 HEADER = st.tuples(st.sampled_from(["h", "trace", "😀"]), st.one_of(st.none(), st.binary(max_size=2)))
@@ -72,6 +72,7 @@ def operator_of(window: str | None = None, **options: Any) -> Suppress:
     return Suppress(place_of(window), Serde.string(), **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when_full", ["none", "emit-early"])
 def test_what_leaves_and_what_the_buffer_holds_is_that_of_the_model(when_full):
     @EXAMPLES

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kstreams_replay.jobs.operators.suppress.suppress_order_kernel import room_to_sort, sort_leaving
 from kstreams_replay.state.compilation.kernel_compilation import kernel
-from tests.rotation import examples
+from tests.sampling import examples
 
 WORDS = [
     b"",
@@ -53,6 +53,7 @@ entry = st.tuples(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_session", [False, True])
 @settings(deadline=None, max_examples=examples(100))  # the first call compiles
 @given(entries=st.lists(entry, min_size=1, max_size=120, unique_by=lambda entry: (entry[0], entry[1], entry[2])))

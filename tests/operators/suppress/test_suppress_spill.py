@@ -6,6 +6,7 @@ import gc
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from kstreams_replay.jobs.functions.expressions import Shape
 from kstreams_replay.jobs.operators.base.operator import OperatorContext
@@ -56,6 +57,7 @@ def kept_by(operator: Suppress, steps: int) -> int:
     return pa.total_allocated_bytes() - before
 
 
+@pytest.mark.slow
 def test_memory_stays_within_the_bound_while_an_unbounded_buffer_grows():
     steps = 10
     all_values = steps * ROWS * VALUE_BYTES

@@ -19,7 +19,7 @@ from kstreams_replay.state.serdes import Serde
 from tests.operators.tables.changes import Change, Forwarded, batch_of, chunk_of, drops_of, forwarded_of
 from tests.operators.tables.table_runs import merged
 from tests.operators.tables.versioned_model import IS_LATEST, NOT_PUT, VersionedModel
-from tests.rotation import examples
+from tests.sampling import examples
 
 STRING, LONG = Serde.string(), Serde.long()
 

@@ -23,7 +23,7 @@ from kstreams_replay.state.serdes import Serde
 from tests.operators.tables.changes import Change, Forwarded, batch_of, chunk_of, drops_of, forwarded_of
 from tests.operators.tables.table_runs import merged
 from tests.operators.tables.versioned_model import NOT_PUT, VersionedModel
-from tests.rotation import examples
+from tests.sampling import examples
 from tests.topology.streams import refused, table
 
 STRING, DOUBLE = Serde.string(), Serde.double()

@@ -11,7 +11,7 @@ from kstreams_replay.jobs.topology import Consumed, KTable, Materialized, Serde,
 from tests.operators.tables.table_model import Join, Source, Step, Table
 from tests.operators.tables.table_model import Suppressed as SuppressedModel
 from tests.operators.tables.table_runs import Output, Record, play, topology_of
-from tests.rotation import examples
+from tests.sampling import examples
 
 TOPICS = ("a", "b", "c")
 KEYS = ("k", "l", None)
@@ -180,6 +180,7 @@ def played_by_model(name: str, tape: list[Record]) -> tuple[list[Output], list[t
     return outputs, drops
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TOPOLOGIES)
 @settings(max_examples=examples(150), deadline=None)
 @given(tape=records, cuts=places, breaks=places)

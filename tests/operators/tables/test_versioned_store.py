@@ -235,6 +235,7 @@ def random_puts(rng: random.Random, count: int) -> list[Put]:
     return puts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 def test_puts_and_lookups_agree_with_the_model_though_expired_versions_are_gone(seed):
     rng = random.Random(seed)

@@ -31,6 +31,7 @@ def run(capsys, warehouse):
     return run_command
 
 
+@pytest.mark.slow
 def test_a_branch_is_forked_replayed_compared_promoted_and_dropped(run, warehouse):
     fork = run("fork", "--pipeline", "shop", "--at", 1, "--as", "what-if", "--topology", SHOP)
     assert fork[:2] == (0, ["what-if begins with increment 1 of shop; replay run … --pipeline what-if goes on"])
@@ -62,6 +63,7 @@ def test_a_branch_is_forked_replayed_compared_promoted_and_dropped(run, warehous
     assert not Path(warehouse.root, "what-if").exists()
 
 
+@pytest.mark.slow
 def test_books_say_what_was_restated_and_count_it_once(run):
     assert run("restore", "--pipeline", "shop", "--to", 1)[:2] == (
         0,
@@ -82,6 +84,7 @@ def answers_of(lines: list[str]) -> set[str]:
     return {line.split()[0] for line in lines if re.match(r"[A-Za-z ]+ G\d+ ", line)}
 
 
+@pytest.mark.slow
 def test_all_increments_are_checked_those_of_a_branch_too(run):
     run("restore", "--pipeline", "shop", "--to", 1)
     run("fork", "--pipeline", "shop", "--at", 1, "--as", "b")

@@ -83,6 +83,7 @@ def test_what_does_not_is_refused_by_both_commands_with_the_ways_on(run, replaye
     assert "gap_ms was 20, is 40" in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("topology", "option"),
     [("wider", "--migrate=open-sessions={fewer}:none"), ("renamed", "--renamed=open-sessions=sessions-of-users")],

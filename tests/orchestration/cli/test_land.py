@@ -210,6 +210,7 @@ def test_settings_for_one_call_are_options(land, tmp_path):
     assert values(tmp_path, "t", "key") == [(None,), (None,), (b"2",)]
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_gone_does_not_stop_the_landing(tmp_path):
     """
     As in `replay land … | true`: the first record is shown before anything is planned.

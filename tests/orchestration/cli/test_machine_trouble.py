@@ -54,6 +54,7 @@ def test_a_topologys_file_that_cannot_be_read_is_named(run, replayed, tmp_path):
     assert "bug" not in err
 
 
+@pytest.mark.slow
 def test_a_project_with_packages_jobs_and_state_of_its_own_runs(tmp_path, clicks):
     for name in ("jobs", "state", "orchestration"):
         (tmp_path / name).mkdir()

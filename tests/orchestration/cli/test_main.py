@@ -34,6 +34,7 @@ def place(warehouse) -> list[str]:
     return ["--warehouse", warehouse.root, "--pipeline", "shop"]
 
 
+@pytest.mark.slow
 def test_land_run_check_and_show_work_one_after_the_other_without_java(run, tmp_path, clicks):
     where = ["--warehouse", tmp_path / "w", "--pipeline", "shop"]
     land = ["land", "clicks", "--warehouse", tmp_path / "w", "--files", clicks, "--timestamp", "ms", "--key", "user"]
@@ -104,6 +105,7 @@ def test_a_topology_of_nothing_has_nothing_to_replay(run, tmp_path):
     assert (code, out) == (0, "nothing to replay for off: the topology reads no landed topic\n")
 
 
+@pytest.mark.slow
 def test_a_run_that_can_apply_nothing_exits_with_4_and_one_that_leaves_much_out_with_5(run, tmp_path, clicks):
     """The shop reads values as JSON objects: a file of broken ones, then one that is half broken."""
     land = ["land", "clicks", "--warehouse", tmp_path / "w", "--files", tmp_path / "clicks", "--timestamp", "ms"]
@@ -357,6 +359,7 @@ def test_a_broken_guarantee_is_shown_with_its_witnesses_and_exit_code_4(run, tmp
     assert out.splitlines()[3].split()[:3] == ["bob", "105", "105"]
 
 
+@pytest.mark.slow
 def test_a_recorded_time_and_the_end_of_history_close_windows(run, tmp_path, clicks):
     where = ["--warehouse", tmp_path / "w"]
     run("land", "clicks", *where, "--files", clicks, "--timestamp", "ms", "--key", "user", "--local")

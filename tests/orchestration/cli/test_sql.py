@@ -24,6 +24,7 @@ def secret(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "query",
     [

@@ -31,6 +31,7 @@ def store(monkeypatch):
         yield started
 
 
+@pytest.mark.slow
 def test_topics_land_are_replayed_checked_and_shown_on_an_object_store(store: ObjectStore, run, clicks):
     warehouse = store.warehouse()
     object_stores._OPTIONS.clear()

@@ -160,7 +160,8 @@ def test_versions_travel_as_text(small):
     assert from_json(["no_such_module", "double", []]) is None
 
 
-@pytest.mark.rotated
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(3))
 def test_a_replay_that_switches_tier_anywhere_leaves_the_same_rows(tmp_path, monkeypatch, seed):
     """
@@ -244,6 +245,7 @@ def test_more_records_go_over_at_once_where_all_is_cached(small):
     assert len(versions_called()) == 1, "the second call was compiled"
 
 
+@pytest.mark.slow
 def test_what_is_missing_is_compiled_by_another_process_and_records_come_in_small_pieces_until_then(small):
     module, process, pieces = small("missing"), KernelTiers(), list[int]()
     with process.running():
@@ -262,6 +264,7 @@ def test_what_is_missing_is_compiled_by_another_process_and_records_come_in_smal
     assert not is_compiled(module.twice), "this process has loaded what the other compiled"
 
 
+@pytest.mark.slow
 def test_where_waiting_is_quicker_it_waits_and_tells_how_far_the_compiler_is(small):
     module, process, told = small("waits"), KernelTiers(), list[tuple[str, int, int]]()
 
@@ -273,6 +276,7 @@ def test_where_waiting_is_quicker_it_waits_and_tells_how_far_the_compiler_is(sma
     assert not missing(versions_called())
 
 
+@pytest.mark.slow
 def test_a_compiler_that_dies_hurts_nobody(small, monkeypatch):
     monkeypatch.setattr(
         kernel_tiers, "start_compiler", lambda _: subprocess.Popen([sys.executable, "-c", "import os; os.abort()"])
@@ -330,6 +334,7 @@ def test_a_process_told_to_stay_interpreted_stays_so():
 # --- the compiler and its cache ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_warming_up_compiles_what_is_called_and_says_how_much_was_new(small):
     module, told = small("warm"), list[tuple[str, int, int]]()
 
@@ -348,6 +353,7 @@ def test_warming_up_names_what_could_not_be_compiled(small, monkeypatch):
         KernelTiers().warm_up(lambda: call(module))
 
 
+@pytest.mark.slow
 def test_several_modules_are_compiled_side_by_side(small, monkeypatch):
     monkeypatch.setattr(compiler, "cores", lambda: 2)
     modules = small("one"), small("two")

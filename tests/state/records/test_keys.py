@@ -252,6 +252,7 @@ print(Serde.json("ms long").decode(pa.array([b'{"ms":1,"x":"}"}', b"{", None])).
 """
 
 
+@pytest.mark.slow
 def test_the_kernels_say_the_same_without_jit():
     def said(**settings):
         environment = os.environ | {"NUMBA_DISABLE_JIT": "0"} | settings

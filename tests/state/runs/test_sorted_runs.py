@@ -81,6 +81,7 @@ def grown(seed: int, increments: int) -> tuple[list[Run], Model]:
     return runs, model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_all_rows_are_those_of_a_dictionary(seed):
     runs, model = grown(seed, 40)
@@ -88,6 +89,7 @@ def test_all_rows_are_those_of_a_dictionary(seed):
     assert found(every_row(runs, FORM)) == model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_rows_of_keys_are_those_of_the_dictionary_with_these_keys(seed):
     runs, model = grown(seed, 40)

@@ -34,6 +34,7 @@ SERDES = [pytest.param(value.values[0], id=value.id) for value in VALUES]
 # --- every serde
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("serde", "values"), VALUES)
 @unhurried
 @given(data=st.data())
@@ -50,6 +51,7 @@ def test_what_is_encoded_is_decoded_to_the_same(serde, values, data):
     assert reasons == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("serde", "values"), VALUES)
 @unhurried
 @given(data=st.data())
@@ -63,6 +65,7 @@ def test_a_slice_of_a_column_and_a_wide_one_are_read_like_a_whole_one(serde, val
     assert serde.to_python(serde.decode(binary.cast(pa.large_binary())[cut:]).values) == want[cut:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("serde", "values"), VALUES)
 @unhurried
 @given(data=st.data())

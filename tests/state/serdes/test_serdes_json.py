@@ -231,6 +231,7 @@ def only_declared(value: object, arrow_type: pa.DataType) -> object:
     return float(value) if value is not None and pa.types.is_floating(arrow_type) else value
 
 
+@pytest.mark.slow
 @unhurried
 @given(st.lists(written, max_size=6))
 def test_the_decoder_keeps_the_declared_rule(rows):
@@ -253,6 +254,7 @@ def spoiled(draw):
     return text[:begin] + patch + text[end:]
 
 
+@pytest.mark.slow
 @unhurried
 @given(st.lists(st.none() | spoiled() | written, max_size=8))
 def test_a_row_is_judged_by_itself_whatever_stands_beside_it(rows):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kstreams_replay.state.errors import ConfigError
 from kstreams_replay.state.serdes import Serde
-from tests.rotation import examples
+from tests.sampling import examples
 from tests.state.serdes.clicks import decode, texts, unhurried
 
 UTC = dt.timezone.utc  # noqa: UP017 (the zone that values have is another object)

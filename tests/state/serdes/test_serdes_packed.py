@@ -23,6 +23,7 @@ mixed = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @unhurried
 @given(data=st.data())
 def test_what_is_encoded_is_decoded_to_the_same(data):

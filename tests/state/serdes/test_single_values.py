@@ -22,7 +22,7 @@ from kstreams_replay.state.serdes.json_text.json_schema import type_text
 from kstreams_replay.state.serdes.packed import packed
 from kstreams_replay.state.serdes.single_values import SingleValues
 from kstreams_replay.state.serdes.windowed_codec import Windowed
-from tests.rotation import examples
+from tests.sampling import examples
 from tests.state.serdes.avro.random_schemas import Schemas
 from tests.state.serdes.clicks import texts, unhurried
 from tests.state.serdes.protobuf.test_protobuf import FILES

@@ -59,6 +59,7 @@ class Linked:
         go(self.skip_lists.columns(), which, self.order, item)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_room", [True, False])
 @pytest.mark.parametrize("orders", [3, 10_000])
 def test_a_place_is_found_wherever_it_is_while_items_come_and_go(orders: int, has_room: bool) -> None:

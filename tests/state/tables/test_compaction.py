@@ -210,6 +210,7 @@ def few_versions(path, monkeypatch) -> str:
     return path
 
 
+@pytest.mark.slow
 def test_the_log_of_a_ledger_stays_short_and_its_rows_are_all_there(few_versions):
     keep_books(Ledger(few_versions), 1, 60)
 
@@ -226,6 +227,7 @@ def test_a_log_that_is_short_enough_stays(few_versions):
     assert log_versions(few_versions)[0] == 0
 
 
+@pytest.mark.slow
 def test_of_two_that_forget_the_same_log_neither_stops(few_versions, monkeypatch):
     keep_books(Ledger(few_versions), 1, 20)
     newest, find = log_versions(few_versions)[-1], log_cleanup.entries_before
@@ -243,6 +245,7 @@ def test_of_two_that_forget_the_same_log_neither_stops(few_versions, monkeypatch
     assert [row.increment for row in Ledger(few_versions).done_rows()] == list(range(1, 21))
 
 
+@pytest.mark.slow
 def test_a_runner_that_paused_until_its_version_was_forgotten_sees_what_happened(few_versions):
     paused = Ledger(few_versions)
     keep_books(paused, 1, 3)

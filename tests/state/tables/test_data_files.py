@@ -57,6 +57,7 @@ def test_every_version_has_its_own_digest(path):
     assert len(set(digests)) == len(digests)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("was", "becomes"),
     [

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from kstreams_replay.jobs.code_changes.code_snapshot import code_snapshot
 from kstreams_replay.jobs.execution.task_run import LocalRunner
@@ -94,6 +95,7 @@ def replayed(folder: Path, *, max_records: int | None = None) -> tuple[Warehouse
     return warehouse, tables_of(warehouse, "p", topology())
 
 
+@pytest.mark.slow
 def test_tables_hold_typed_values_and_a_cut_changes_nothing(tmp_path):
     _, whole = replayed(tmp_path / "whole")
     _, cut = replayed(tmp_path / "cut", max_records=2)
@@ -105,6 +107,7 @@ def test_tables_hold_typed_values_and_a_cut_changes_nothing(tmp_path):
     assert [row["reason"] for row in whole["dead_letter"]] == ["value: expected more bytes, got the end"]
 
 
+@pytest.mark.slow
 def test_a_record_is_explained(tmp_path):
     warehouse, _ = replayed(tmp_path)
 

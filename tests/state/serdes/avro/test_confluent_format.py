@@ -158,6 +158,7 @@ def replayed(folder: Path, topology: Topology, **options: Any) -> dict[str, Rows
     return tables_of(warehouse, "p", topology)
 
 
+@pytest.mark.slow
 def test_a_key_is_found_in_the_store_of_an_increment_before_whichever_id_wrote_it(tmp_path, monkeypatch):
     monkeypatch.setattr("kstreams_replay.jobs.execution.task_stores.ALL_BELOW_ROWS", 0)
     monkeypatch.setattr("kstreams_replay.jobs.execution.task_stores.ALL_BELOW_SHARE", 0)

@@ -85,6 +85,7 @@ def test_a_topics_schemas_are_kept_with_what_they_name_and_read_without_the_regi
     assert decoded.values.to_pylist() == [{"item": "tea", "price": None}, {"item": "tea", "price": {"cents": 2}}]
 
 
+@pytest.mark.slow
 def test_an_id_of_another_schema_is_of_another_registry(tmp_path):
     with registry(SUBJECTS) as client:
         keep_schemas(client, tmp_path, subjects=["money"])
@@ -115,6 +116,7 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path):
         kept_schemas(tmp_path / "none")
 
 
+@pytest.mark.slow
 def test_what_was_kept_stays_as_it_is(tmp_path: Path):
     with registry(SUBJECTS) as client:
         keep_schemas(client, tmp_path, subjects=["orders-value"])

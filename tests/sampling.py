@@ -1,0 +1,115 @@
+"""Which tests a run plays: the default tier one fixed sample, the nightly tier everything.
+
+Rule: names alone decide what is in the sample, so it is the same on every commit and every clone, and a test that is
+added moves at most one other in or out of it. All tests are in it but those marked ``nightly``; of those marked
+``sampled``, a share. `bash .ci/run changed` plays more (tests/touched.py).
+"""
+
+import os
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+Item = TypeVar("Item")
+
+SHARE = 10
+"""One in so many."""
+SLOW_SHARE = 5
+"""Of the slow tests of a file that no mark is about."""
+TIER_VARIABLE, SEED_VARIABLE = "REPLAY_TIER", "REPLAY_SEED"
+TIERS = ("default", "nightly")
+ROOT = Path(__file__).parents[1]
+
+
+def tier() -> str:
+    """``default``, or ``nightly`` where $REPLAY_TIER says so. ValueError: it says something else."""
+    chosen = os.environ.get(TIER_VARIABLE, "default")
+    if chosen not in TIERS:
+        raise ValueError(f"${TIER_VARIABLE}: expected one of {', '.join(TIERS)}, got {chosen!r}")
+    return chosen
+
+
+def is_nightly() -> bool:
+    """Whether this run plays everything."""
+    return tier() == "nightly"
+
+
+def sample_of(
+    items: Iterable[Item],
+    name: Callable[[Item], str] = str,
+    stratum: Callable[[Item], Hashable] = lambda item: None,
+    share: int = SHARE,
+) -> list[Item]:
+    """One in ``share`` of each stratum's items, rounded up, in their order: those whose names have the least CRC-32."""
+    strata: dict[Hashable, list[int]] = defaultdict(list)
+    everything = list(items)
+    for place, item in enumerate(everything):
+        strata[stratum(item)].append(place)
+    chosen = set[int]()
+    for places in strata.values():
+        by_hash = sorted(places, key=lambda place: (zlib.crc32(name(everything[place]).encode()), place))
+        chosen.update(by_hash[: -(-len(places) // share)])
+    return [everything[place] for place in sorted(chosen)]
+
+
+def sampled(
+    items: Iterable[Item],
+    name: Callable[[Item], str] = str,
+    stratum: Callable[[Item], Hashable] = lambda item: None,
+    share: int = SHARE,
+) -> list[Item]:
+    """What this run plays of ``items``: all of them in the nightly tier, else the sample."""
+    return list(items) if is_nightly() else sample_of(items, name, stratum, share)
+
+
+def in_the_sample(items: list[pytest.Item]) -> set[pytest.Item]:
+    """Without ``nightly`` ones, and of those marked ``sampled`` what the mark says: on a module one in ``share`` of its
+    tests, parameters counted; on a function one in ``share`` of its parameters, with every value of those named.
+    """
+    shares: dict[int, list[pytest.Item]] = defaultdict(list)
+    played = {item for item in items if not item.get_closest_marker("nightly")}
+    for item in items:
+        mark = _mark(item)
+        if item in played and mark is not None:
+            shares[mark.kwargs.get("share", SHARE)].append(item)
+        elif item in played and takes_long(item) and not item.get_closest_marker("every_run"):
+            shares[SLOW_SHARE].append(item)
+    for share, marked in shares.items():
+        played.difference_update(marked)
+        played.update(sample_of(marked, lambda item: item.name, _stratum, share))
+    return played
+
+
+def _mark(item: pytest.Item) -> pytest.Mark | None:
+    """That of the module before that of the function."""
+    return next(reversed(list(item.iter_markers("sampled"))), None)
+
+
+def takes_long(item: pytest.Item) -> bool:
+    """Whether `.ci/run fast` leaves it out."""
+    return any(map(item.get_closest_marker, ("slow", "jvm")))
+
+
+def _stratum(item: pytest.Item) -> tuple[str, ...]:
+    marks = list(item.iter_markers_with_node("sampled"))
+    if not marks or marks[-1][0] is not item:
+        return (str(item.path),)
+    mark = marks[-1][1]
+    values = item.callspec.params if mark.args else {}  # type: ignore[attr-defined]  # those without parameters have none
+    return str(item.path), getattr(item, "originalname", ""), *(repr(values[name]) for name in mark.args)
+
+
+def seed() -> int:
+    """Of what this run makes up at random: 0 in the default tier; in the nightly one another every time, which
+    $REPLAY_SEED repeats.
+    """
+    return int(os.environ[SEED_VARIABLE]) if is_nightly() and SEED_VARIABLE in os.environ else 0
+
+
+def examples(nightly: int) -> int:
+    """Hypothesis's number of examples: ``nightly`` in the nightly tier, else a tenth."""
+    return nightly if is_nightly() else max(10, nightly // SHARE)
