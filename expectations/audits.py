@@ -167,12 +167,11 @@ class Scope:
         return path, self._listed[path]
 
     def _landed(self, path: str, topic: str) -> list[DataFile]:
-        options = self.warehouse.storage_options
-        if table_version(path, storage_options=options) is None:
+        if table_version(path) is None:
             raise ConfigError(path, f"a landed table of topic {topic}", "no table", "land the topic")
-        last = LandingLedger(self.warehouse.landing_ledger(topic), options).last_done()
+        last = LandingLedger(self.warehouse.landing_ledger(topic)).last_done()
         if last is None:
-            return read_files(path, storage_options=options)
+            return read_files(path)
         return landed_files(self.warehouse, topic, last)
 
     def scan(self, path: str, files: Sequence[DataFile], columns: Sequence[str]) -> pl.LazyFrame:
@@ -218,8 +217,8 @@ def recorded_times(scope: Scope) -> pl.DataFrame:
     """Recorded times that the increments up to this one took: topic, partition, time_ms."""
     found = [pl.DataFrame(schema={"topic": pl.String, "partition": pl.Int32, "time_ms": pl.Int64})]
     for topic, counts in (scope.planned.recorded_to or {}).items():
-        path, options = scope.warehouse.recorded_time(topic), scope.warehouse.storage_options
-        rows = scope.scan(path, read_files(path, storage_options=options), ["time_ms", "increment"]).collect()
+        path = scope.warehouse.recorded_time(topic)
+        rows = scope.scan(path, read_files(path), ["time_ms", "increment"]).collect()
         for partition, count in counts.items():
             mine = rows.filter(pl.col("partition") == int(partition)).sort("increment").head(count)
             found.append(mine.select(pl.lit(topic).alias("topic"), "partition", "time_ms"))
@@ -234,7 +233,7 @@ def open_scope(
 ) -> Scope:
     """The scope of ``increment`` (None: the last done one). LedgerError when it is not done."""
     tables = warehouse.pipeline(pipeline)
-    ledger = Ledger(tables.ledger, warehouse.storage_options)
+    ledger = Ledger(tables.ledger)
     if increment is None:
         last = ledger.last_done()
         refuse_older_ledger(warehouse, pipeline, ledger, last)

@@ -15,7 +15,7 @@ from deltalake.exceptions import CommitFailedError
 from ..state.errors import CommitLost
 from ..state.tables.commit import append_row, create_table, live_files, open_table, read_rows
 from ..state.tables.compaction import EVERY, compact
-from ..state.tables.data_files import StorageOptions, mark_of
+from ..state.tables.data_files import mark_of
 from ..state.tables.ledger import Ledger, LedgerRow
 from ..state.tables.ledger_rows import DoneRow
 from ..state.tables.schema_evolution import grow
@@ -83,7 +83,7 @@ def record_verdicts(warehouse: Warehouse, pipeline: str, verdicts: Sequence[Verd
     the current code cannot judge it. Raises CommitLost when others kept writing.
     """
     tables = warehouse.pipeline(pipeline)
-    ledger = Ledger(tables.ledger, warehouse.storage_options)
+    ledger = Ledger(tables.ledger)
     numbers = sorted({verdict.increment for verdict in verdicts if verdict.increment})
     done = {row.increment: row for row in ledger.done_rows(numbers[0], numbers[-1])} if numbers else {}
     told = [
@@ -101,7 +101,7 @@ def record_verdicts(warehouse: Warehouse, pipeline: str, verdicts: Sequence[Verd
             if newest.get(_subject(row)) != _answer(row) and not (lacks_evidence and _subject(row) in newest)
         ]
 
-    return _append(tables.quality_results, RESULTS_SCHEMA, news, warehouse.storage_options)
+    return _append(tables.quality_results, RESULTS_SCHEMA, news)
 
 
 def record_metrics(
@@ -117,12 +117,12 @@ def record_metrics(
         return rows_beside(set(zip(known["increment"].to_pylist(), known["epoch"].to_pylist(), strict=True)))
 
     path = warehouse.pipeline(pipeline).quality_metrics
-    return _append(path, METRICS_SCHEMA, news, warehouse.storage_options)
+    return _append(path, METRICS_SCHEMA, news)
 
 
-def read_quality(path: str, schema: pa.Schema, storage_options: StorageOptions = None) -> pa.Table | None:
+def read_quality(path: str, schema: pa.Schema) -> pa.Table | None:
     """All rows of one of the two tables; None when there is no table yet. DamagedFile for a file that is not whole."""
-    table = open_table(path, storage_options=storage_options)
+    table = open_table(path)
     return None if table is None else read_rows(path, live_files(table), schema)
 
 
@@ -131,7 +131,7 @@ def newest_results(warehouse: Warehouse, pipeline: str) -> list[Row]:
 
     `observed` and `witnesses` are read from their JSON; `severity` is the guarantee's where the row has none.
     """
-    rows = read_quality(warehouse.pipeline(pipeline).quality_results, RESULTS_SCHEMA, warehouse.storage_options)
+    rows = read_quality(warehouse.pipeline(pipeline).quality_results, RESULTS_SCHEMA)
     newest = {_subject(row): row for row in _in_order(rows)} if rows is not None else {}
     found = [
         row
@@ -142,23 +142,21 @@ def newest_results(warehouse: Warehouse, pipeline: str) -> list[Row]:
     return sorted(found, key=lambda row: (row["increment"], row["epoch"], row["guarantee"], row["table"]))
 
 
-def _append(
-    path: str, schema: pa.Schema, news: Callable[[pa.Table], list[Row]], storage_options: StorageOptions
-) -> int:
+def _append(path: str, schema: pa.Schema, news: Callable[[pa.Table], list[Row]]) -> int:
     """Add what ``news`` makes of the rows that are there; again where somebody else wrote meanwhile."""
     for _ in range(_ATTEMPTS):
-        table = create_table(path, schema, storage_options=storage_options)
+        table = create_table(path, schema)
         rows = news(read_rows(path, live_files(table), schema))
         if not rows:
             return 0
         number = (mark_of(table, path, _APP_ID) or 0) + 1
         try:
-            table = grow(table, path, schema, storage_options=storage_options)
+            table = grow(table, path, schema)
             append_row(table, path, pa.Table.from_pylist(rows, schema), app_id=_APP_ID, increment=number)
         except CommitFailedError:
             continue
         if number % EVERY == 0:
-            compact(path, app_id=_APP_ID, increment=number, storage_options=storage_options)
+            compact(path, app_id=_APP_ID, increment=number)
         return len(rows)
     raise CommitLost(
         path, "a time at which no other process writes", f"{_ATTEMPTS} others that were quicker", "run the check again"

@@ -20,7 +20,7 @@ from ..jobs.graph.windows import Windows
 from ..jobs.replay.increment_report import IncrementReport, report_of
 from ..jobs.replay.waiting_inputs import WaitingInput
 from ..jobs.topology import SubTopology
-from ..state.tables.data_files import StorageOptions, read_files
+from ..state.tables.data_files import read_files
 from ..state.tables.ledger import LedgerRow
 from ..state.tables.ledger_rows import Cut, DoneRow, LandingDoneRow
 from ..state.tables.names import DROPPED, LANDED, STATE, TableName, TaskId
@@ -240,17 +240,16 @@ def _duration(duration_ms: int) -> str:
 
 
 def _committed(pipeline: Pipeline, table: str, version: int) -> Metadata:
-    options = pipeline.warehouse.storage_options
     return {
         "table_version": version,
-        "dagster/row_count": _row_count(pipeline.path(table), version, options),
+        "dagster/row_count": _row_count(pipeline.path(table), version),
         **table_metadata(pipeline, table),
     }
 
 
-def _row_count(path: str, version: int, storage_options: StorageOptions) -> int:
+def _row_count(path: str, version: int) -> int:
     """Rows of the table at ``version``, counted from its log alone."""
-    return sum(file.records for file in read_files(path, version=version, storage_options=storage_options))
+    return sum(file.records for file in read_files(path, version=version))
 
 
 def _cut(cut_from: Cut, cut_to: Cut) -> dg.TableMetadataValue:

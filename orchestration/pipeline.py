@@ -179,10 +179,10 @@ class Pipeline:
 
     @property
     def ledger(self) -> Ledger:
-        return Ledger(self.own.ledger, self.warehouse.storage_options)
+        return Ledger(self.own.ledger)
 
     def landing_ledger(self, topic: str) -> LandingLedger:
-        return LandingLedger(self.warehouse.landing_ledger(topic), self.warehouse.storage_options)
+        return LandingLedger(self.warehouse.landing_ledger(topic))
 
     def path(self, table: str) -> str:
         """Where the table lies."""

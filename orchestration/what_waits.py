@@ -57,7 +57,7 @@ def inputs_that_wait(
     times: LandedTimes | None = None,
 ) -> list[WaitingInput]:
     """Landed records that a replay with these settings would leave unread now. ``times``: read before."""
-    last = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options).last_done()
+    last = Ledger(warehouse.pipeline(pipeline).ledger).last_done()
     done, increment = (DoneRow(), 0) if last is None else (last.content, last.increment)
     planner = Planner(warehouse, topology, increment=increment + 1, previous=done, idle=idle, order=order, times=times)
     return planner.what_waits()
@@ -74,7 +74,7 @@ def results_that_wait(warehouse: Warehouse, topology: Topology, *, pipeline: str
         if store is None:
             continue
         if as_of is None:
-            if Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options).last_done() is None:
+            if Ledger(warehouse.pipeline(pipeline).ledger).last_done() is None:
                 return []
             as_of = History(warehouse, pipeline, topology).at()
         tasks = as_of.row.content.tasks.values()

@@ -49,8 +49,8 @@ def _recorded(scope: Scope) -> tuple[pl.DataFrame, int]:
         taken = (scope.planned.recorded_from or {}).get(topic, {})
         if all(taken.get(partition, 0) == count for partition, count in counts.items()):
             continue
-        path, options = scope.warehouse.recorded_time(topic), scope.warehouse.storage_options
-        files = read_files(path, storage_options=options)
+        path = scope.warehouse.recorded_time(topic)
+        files = read_files(path)
         rows = scope.scan(path, files, ["before_offset", "time_ms", "increment"]).collect()
         for partition, count in counts.items():
             mine = rows.filter(pl.col("partition") == int(partition)).sort("increment").head(count)

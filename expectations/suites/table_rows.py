@@ -22,7 +22,7 @@ def rows_of_increment(scope: Scope, table: str) -> pl.DataFrame:
     name = TableName(table)
     path = scope.tables.output(name.name) if name.kind == OUTPUTS else scope.tables.table(table)
     version, number = scope.version(table), scope.increment
-    opened = open_table(path, version=version, storage_options=scope.warehouse.storage_options)
+    opened = open_table(path, version=version)
     assert opened is not None, "a version was named"
     schema = pa.schema([each for each in pa.schema(opened.schema().to_arrow()) if each.name != "headers"])
     files = [file for file in scope.files(table, path) if file.may_hold("increment", number, number)]

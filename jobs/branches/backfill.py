@@ -115,7 +115,7 @@ class _Run:
     _is_begun: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        self.ledger = Ledger(self.warehouse.pipeline(self.pipeline).ledger, self.warehouse.storage_options)
+        self.ledger = Ledger(self.warehouse.pipeline(self.pipeline).ledger)
         self.last = done_row(self.warehouse, self.pipeline)
         self._refuse_arrivals()
         self._refuse_given_times()
@@ -327,7 +327,7 @@ class _Run:
 
     def _finish(self, beginning: _Beginning, compared: list[str], waiting: list[Unsettled]) -> None:
         """The row that says that all of it is there."""
-        own = Ledger(self.warehouse.pipeline(self.name).ledger, self.warehouse.storage_options)
+        own = Ledger(self.warehouse.pipeline(self.name).ledger)
         last = done_row(self.warehouse, self.name)
         cut, before = last.content.cut_to, last.content
         proof = {
@@ -348,7 +348,7 @@ class _Run:
         own.done(planned.increment, done, written_at_ms=now_ms())
 
     def _rows(self) -> dict[str, int]:
-        own = Ledger(self.warehouse.pipeline(self.name).ledger, self.warehouse.storage_options)
+        own = Ledger(self.warehouse.pipeline(self.name).ledger)
         written = [row.content.outputs or {} for row in own.done_rows() if row.content.forked is None]
         return {sink.topic: sum(each.get(sink.topic, 0) for each in written) for sink in self.topology.sinks()}
 

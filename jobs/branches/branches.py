@@ -125,8 +125,8 @@ def begin(
     for 0. Raises as ``fork``.
     """
     bases = first.bases or {}
-    ledger = Ledger(warehouse.pipeline(name).ledger, warehouse.storage_options)
-    parent = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options)
+    ledger = Ledger(warehouse.pipeline(name).ledger)
+    parent = Ledger(warehouse.pipeline(pipeline).ledger)
     last = parent.last_done()
     if last is None:
         done_row(warehouse, pipeline)  # says that there is nothing to fork from
@@ -188,7 +188,7 @@ def _refuse_in_use(warehouse: Warehouse, known: dict[str, Branch], branch: Branc
         raise ConfigError(
             f"branch {name!r}", "no branch that is based on it", ", ".join(above), "drop those first, or promote them"
         )
-    pending = Ledger(warehouse.pipeline(branch.parent).ledger, warehouse.storage_options).pending()
+    pending = Ledger(warehouse.pipeline(branch.parent).ledger).pending()
     if pending is not None and pending.content.branch == name:
         raise ConfigError(
             f"branch {name!r}",
@@ -215,7 +215,7 @@ def _delete_folder(warehouse: Warehouse, name: str) -> None:
 
 def _events(warehouse: Warehouse) -> list[dict[str, Any]]:
     """Rows of the registry, in order."""
-    table = open_table(warehouse.branches, storage_options=warehouse.storage_options)
+    table = open_table(warehouse.branches)
     if table is None:
         return []
     rows: list[dict[str, Any]] = read_rows(warehouse.branches, live_files(table), BRANCHES_SCHEMA).to_pylist()
@@ -224,7 +224,7 @@ def _events(warehouse: Warehouse) -> list[dict[str, Any]]:
 
 def _enter(warehouse: Warehouse, branch: Branch, status: str) -> None:
     """Append an event. LedgerConflict when another process changed the registry at the same time."""
-    table = create_table(warehouse.branches, BRANCHES_SCHEMA, storage_options=warehouse.storage_options)
+    table = create_table(warehouse.branches, BRANCHES_SCHEMA)
     sequence = max((row["sequence"] for row in _events(warehouse)), default=0) + 1
     cells = sequence, branch.name, branch.parent, branch.increment, json.dumps(branch.bases), status
     columns = [

@@ -30,7 +30,7 @@ def compare(
     """Outputs of ``branch`` that are those of ``pipeline``, of the same code. ``begins``: offsets from which on records
     decided rows of the range. Raises BackfillDiffers for the first row that is another.
     """
-    ledger = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options)
+    ledger = Ledger(warehouse.pipeline(pipeline).ledger)
     ran = in_force(ledger.done_rows())
     ends = done_row(warehouse, branch).content.cut_to
     if not ran or behind(ran[-1].content.cut_to, ends):

@@ -40,7 +40,7 @@ def promote(
     ConfigError when a column of a table that has rows from before the fork is of another type in the branch.
     """
     branch = branch_of(warehouse, name)
-    ledger = Ledger(warehouse.pipeline(branch.parent).ledger, warehouse.storage_options)
+    ledger = Ledger(warehouse.pipeline(branch.parent).ledger)
     pending, last = ledger.pending(), ledger.last_done()
     assert last is not None, f"{branch.parent}: was forked, so something is done"
     if pending is None or pending.content.branch != name:
@@ -68,7 +68,7 @@ def _plan(
 ) -> LedgerRow[PlanRow]:
     if row.content.backfill is not None:
         return plan_range(warehouse, branch, last, row, clock_ms)
-    own = Ledger(warehouse.pipeline(branch.name).ledger, warehouse.storage_options)
+    own = Ledger(warehouse.pipeline(branch.name).ledger)
     _refuse_unfinished(warehouse, branch.name, own.pending())
     _refuse_behind(branch, last.content.cut_to, row.content.cut_to)
     base = done_at(warehouse, branch.parent, branch.increment)
@@ -100,7 +100,7 @@ def _brought(own: Ledger, increment: int) -> list[LedgerRow[DoneRow]]:
 def _finish(
     warehouse: Warehouse, branch: Branch, planned: LedgerRow[PlanRow], on_step: OnStep, clock_ms: Callable[[], int]
 ) -> LedgerRow[DoneRow]:
-    own = Ledger(warehouse.pipeline(branch.name).ledger, warehouse.storage_options)
+    own = Ledger(warehouse.pipeline(branch.name).ledger)
     increment = planned.content.branch_increment
     assert increment is not None
     source = Source(warehouse.pipeline(branch.name).root, branch.name, done_at(warehouse, branch.name, increment))
@@ -130,13 +130,12 @@ def _refuse_other_columns(warehouse: Warehouse, branch: Branch, base: DoneRow, d
 
     A store may change when nothing from before the fork stays; an output never, since its readers have read it.
     """
-    options = warehouse.storage_options
     for table, version in done.versions.items():
         path = warehouse.pipeline(branch.parent).table(table)
-        brought = open_table(warehouse.pipeline(branch.name).table(table), version=version, storage_options=options)
-        there = open_table(path, storage_options=options)
+        brought = open_table(warehouse.pipeline(branch.name).table(table), version=version)
+        there = open_table(path)
         before = base.versions.get(table)
-        stays = before is not None and read_files(path, version=before, storage_options=options)
+        stays = before is not None and read_files(path, version=before)
         if there is None or brought is None or not (stays or TableName(table).kind != STATE):
             continue
         other = other_types(there, pa.schema(brought.schema().to_arrow()))

@@ -226,7 +226,7 @@ class RangeCuts:
         """The first increment of each topic's landing, of those that have one."""
         found: dict[str, LedgerRow[LandingDoneRow]] = {}
         for topic in self._planner.landed:
-            ledger = LandingLedger(self._warehouse.landing_ledger(topic), self._warehouse.storage_options)
+            ledger = LandingLedger(self._warehouse.landing_ledger(topic))
             for first in ledger.done_rows()[:1]:
                 found[topic] = first
         return found

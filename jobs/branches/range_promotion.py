@@ -58,7 +58,7 @@ def plan_range(
     range_ = _range(row.content)
     _refuse_unproved(warehouse, branch, row.content)
     _refuse_behind(branch, last.content.cut_to, row.content.cut_to)
-    ledger = Ledger(warehouse.pipeline(branch.parent).ledger, warehouse.storage_options)
+    ledger = Ledger(warehouse.pipeline(branch.parent).ledger)
     beyond = _beyond(ledger, row.content)
     for table in _outputs(row.content):
         _refuse_other_columns(warehouse, branch, table, last.content, row.content)
@@ -110,7 +110,7 @@ def finish_range(
         seconds={"commit": time.perf_counter() - started},
     )
     done = replace(done, digests=digests_of(warehouse, branch.parent, done, before))
-    ledger = Ledger(warehouse.pipeline(branch.parent).ledger, warehouse.storage_options)
+    ledger = Ledger(warehouse.pipeline(branch.parent).ledger)
     row = ledger.done(planned.increment, done, written_at_ms=clock_ms())
     on_step(f"done {planned.increment}")
     return row
@@ -154,7 +154,7 @@ class _RangeRestatement(Restatement):
             return
         root = f"{self.source.root}/{table}"
         next_offset = {partition: place.first for partition, place in self.places[table].items()}
-        files = read_files(root, version=version, storage_options=self.options)
+        files = read_files(root, version=version)
         for file in sorted(files, key=lambda file: (file.partition, file.min_offset or 0)):
             if file.records:
                 first = next_offset[file.partition]
@@ -193,8 +193,8 @@ def _places(warehouse: Warehouse, branch: Branch, before: DoneRow, brought: Done
     for table in _outputs(brought):
         counts: dict[int, int] = {}
         root = warehouse.pipeline(branch.name).table(table)
-        version, options = brought.versions[table], warehouse.storage_options
-        for file in read_files(root, version=version, storage_options=options):
+        version = brought.versions[table]
+        for file in read_files(root, version=version):
             counts[file.partition] = counts.get(file.partition, 0) + file.records
         writers = {
             TaskId.of(task).partition: (task, entry.next_offsets[table])
@@ -261,11 +261,8 @@ def _beyond(ledger: Ledger, done: DoneRow) -> list[int]:
 
 
 def _refuse_other_columns(warehouse: Warehouse, branch: Branch, table: str, before: DoneRow, brought: DoneRow) -> None:
-    options = warehouse.storage_options
-    mine = open_table(warehouse.pipeline(branch.parent).table(table), storage_options=options)
-    other = open_table(
-        warehouse.pipeline(branch.name).table(table), version=brought.versions[table], storage_options=options
-    )
+    mine = open_table(warehouse.pipeline(branch.parent).table(table))
+    other = open_table(warehouse.pipeline(branch.name).table(table), version=brought.versions[table])
     if mine is None or other is None or table in (before.bases or {}):
         raise ConfigError(
             f"{branch.parent}/{table}", "an output whose rows are all its own",

@@ -46,7 +46,7 @@ def done_at(warehouse: Warehouse, pipeline: str, increment: int) -> DoneRow:
     """
     if increment == 0:
         return DoneRow()
-    ledger = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options)
+    ledger = Ledger(warehouse.pipeline(pipeline).ledger)
     (row,) = ledger.done_rows(increment, increment)
     return row.content
 
@@ -80,7 +80,7 @@ def restore(
     ``abandon``: give up an increment that was planned and is not done, also a restatement that has changed no table
     yet. Raises LedgerError when there is one and nobody said so, or when ``increment`` is not done, or was vacuumed.
     """
-    ledger = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options)
+    ledger = Ledger(warehouse.pipeline(pipeline).ledger)
     pending = ledger.pending()
     if pending is None or (pending.content.kind, pending.content.restates) != ("restore", increment):
         base = DoneRow() if increment == 0 else done_row(warehouse, pipeline, increment).content
@@ -162,7 +162,7 @@ def finish(
 
     ``rows``: the done rows whose increments ``source`` brings. LedgerConflict when another runner was quicker.
     """
-    ledger = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options)
+    ledger = Ledger(warehouse.pipeline(pipeline).ledger)
     last = ledger.last_done()
     on_step(f"planned {planned.increment}")
     started = time.perf_counter()
@@ -193,7 +193,6 @@ class Restatement:
         clock_ms: Callable[[], int],
     ) -> None:
         self.warehouse, self.planned, self.source, self.clock_ms = warehouse, planned, source, clock_ms
-        self.options = warehouse.storage_options
         assert planned.content.restates is not None
         self.base = done_at(warehouse, pipeline, planned.content.restates)
         self.own = warehouse.pipeline(pipeline)
@@ -215,7 +214,7 @@ class Restatement:
     def commit(self, table: str) -> int:
         """Make the table what it shall be, unless it is; return its version."""
         path, app_id = self.own.table(table), self.app_id(table, self.planned.epoch)
-        if transaction_version(path, app_id, storage_options=self.options) == self.number:
+        if transaction_version(path, app_id) == self.number:
             return self._version(table)
         schema = self._schema(table)
         files = self.stays(table, schema) + list(self.brought_files(table, schema))
@@ -227,7 +226,6 @@ class Restatement:
             fenced=fenced_ids(self.own.name, table, self.planned.content.fenced or 0, self.planned.epoch),
             increment=self.number,
             written_at_ms=self.clock_ms(),
-            storage_options=self.options,
         )
 
     def stays(self, table: str, schema: pa.Schema) -> list[DataFile]:
@@ -235,7 +233,7 @@ class Restatement:
         path, base = self.own.table(table), self.base_files(table)
         if TableName(table).kind != OUTPUTS:
             return base
-        live = read_files(path, storage_options=self.options)
+        live = read_files(path)
         output = RestatedOutput(path, schema, live, base, self.number, self.name)
         base = output.files()
         self.retract(table, schema, output.gone())
@@ -243,14 +241,14 @@ class Restatement:
 
     def _schema(self, table: str) -> pa.Schema:
         """The columns that are there and those of the source; the source's alone where one is of another type."""
-        there = open_table(self.own.table(table), storage_options=self.options)
+        there = open_table(self.own.table(table))
         mine = None if there is None else pa.schema(there.schema().to_arrow())
         version = self.brought().get(table)
         if version is None:
             assert mine is not None, f"{self.own.table(table)}: no table"
             return mine
         path = f"{self.source.root}/{table}"
-        opened = open_table(path, version=version, storage_options=self.options)
+        opened = open_table(path, version=version)
         assert opened is not None, f"{path}: no table"
         brought = pa.schema(opened.schema().to_arrow())
         return brought if there is None or mine is None or other_types(there, brought) else union(mine, brought)
@@ -260,7 +258,7 @@ class Restatement:
         if table not in self.base.versions:
             return []
         path, version, digest = table_parts(self.warehouse, self.own.name, self.base, table)[-1]
-        return read_files(path, version=version, storage_options=self.options, digest=digest)
+        return read_files(path, version=version, digest=digest)
 
     @property
     def name(self) -> str:
@@ -273,7 +271,7 @@ class Restatement:
         if version is None:
             return
         root = f"{self.source.root}/{table}"
-        for file in read_files(root, version=version, storage_options=self.options):
+        for file in read_files(root, version=version):
             placed = replace(file, root=root)
             if TableName(table).kind == STATE:
                 yield self._copied(table, placed)
@@ -317,7 +315,6 @@ class Restatement:
             files,
             app_id=self.app_id(TableName.retractions(TableName(table).name), self.planned.epoch),
             increment=self.number,
-            storage_options=self.options,
             may_grow=True,
         )
 
@@ -328,7 +325,7 @@ class Restatement:
 
     def _version(self, table: str) -> int:
         path = self.own.table(table)
-        version = table_version(path, storage_options=self.options)
+        version = table_version(path)
         assert version is not None, f"{path}: marked, yet not there"
         return version
 

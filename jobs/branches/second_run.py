@@ -75,7 +75,7 @@ class SecondRun:
         return f"the increment has more than {self.rows_max:,} records, which is the most that is run again"
 
     def _run(self, increment: int) -> dict[str, NodeRows] | str:
-        ledger = Ledger(self.warehouse.pipeline(self.pipeline).ledger, self.warehouse.storage_options)
+        ledger = Ledger(self.warehouse.pipeline(self.pipeline).ledger)
         planned, done = ledger.rows_of(increment)
         if self.rows_max <= 0:
             return "nothing is to be run again"

@@ -18,7 +18,7 @@ from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
 from ...state.errors import ConfigError, Damaged
-from ...state.tables.data_files import OpenTables, StorageOptions, read_files, table_version
+from ...state.tables.data_files import OpenTables, read_files, table_version
 from ...state.tables.ledger import LandingLedger, Ledger, LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow
 from ...state.tables.log_cleanup import LOG_ENTRY, entries_before
@@ -110,8 +110,8 @@ def delete_files(waste: list[Waste]) -> None:
 class _Vacuum:
     def __init__(self, warehouse: Warehouse, pipeline: str, at_ms: int) -> None:
         self.warehouse, self.pipeline, self.at_ms = warehouse, pipeline, at_ms
-        self.tables, self.options = warehouse.pipeline(pipeline), warehouse.storage_options
-        self.ledger = Ledger(self.tables.ledger, self.options)
+        self.tables = warehouse.pipeline(pipeline)
+        self.ledger = Ledger(self.tables.ledger)
         self.pending = self.ledger.pending()
         self.done = self.ledger.done_rows()
         if not self.done and self.pending is None:
@@ -153,7 +153,7 @@ class _Vacuum:
             for table, version in row.content.versions.items():
                 if row.increment >= oldest:
                     begins.setdefault(table, version)
-        newest = table_version(self.tables.ledger, storage_options=self.options) or 0
+        newest = table_version(self.tables.ledger) or 0
         return begins | {LEDGER: max(newest - _LEDGER_VERSIONS, 0)}
 
     def _pinned(self) -> dict[str, set[int]]:
@@ -173,14 +173,14 @@ class _Vacuum:
             yield pending.content.restates
         forked = self.done[0].content.forked if self.done else None
         if forked is not None:
-            parent = Ledger(self.warehouse.pipeline(forked["pipeline"]).ledger, self.options).pending()
+            parent = Ledger(self.warehouse.pipeline(forked["pipeline"]).ledger).pending()
             if parent is not None and parent.content.branch == self.pipeline:
                 assert parent.content.branch_increment is not None
                 yield parent.content.branch_increment
 
     def _of_topic(self, topic: str) -> Iterator[Waste]:
         ledger = self.warehouse.landing_ledger(topic)
-        done = LandingLedger(ledger, self.options).last_done()
+        done = LandingLedger(ledger).last_done()
         if done is not None:
             for table, path in (
                 (TableName.landed(topic), self.warehouse.landed(topic)),
@@ -226,11 +226,11 @@ class _Vacuum:
         added = _added(path, log)
         first = min(added, default=0) if begin is None else begin
         opened: OpenTables = {}
-        stays = _live(path, None, self.options, opened)
-        stays |= added[0] if first == 0 and 0 in added else _live(path, first, self.options, opened)
+        stays = _live(path, None, opened)
+        stays |= added[0] if first == 0 and 0 in added else _live(path, first, opened)
         stays |= {file for version, files in added.items() if version > first for file in files}
         for version in pinned:
-            stays |= _live(path, version, self.options, opened)
+            stays |= _live(path, version, opened)
         return {file for files in added.values() for file in files}, stays
 
     def _may_be_at_work(
@@ -267,8 +267,8 @@ def _added(path: str, log: Iterable[str]) -> dict[int, set[str]]:
     return found
 
 
-def _live(path: str, version: int | None, options: StorageOptions, opened: OpenTables) -> set[str]:
-    return {file.path for file in read_files(path, version=version, storage_options=options, opened=opened)}
+def _live(path: str, version: int | None, opened: OpenTables) -> set[str]:
+    return {file.path for file in read_files(path, version=version, opened=opened)}
 
 
 def _listed(root: str) -> "dict[str, fs.FileInfo]":

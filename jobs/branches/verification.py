@@ -152,7 +152,7 @@ def verifiable(warehouse: Warehouse, topology: Topology, pipeline: str) -> list[
     """Increments that ``verify`` takes in one range: done, in force, one after the other, by this topology and of the
     same topics.
     """
-    ledger = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options)
+    ledger = Ledger(warehouse.pipeline(pipeline).ledger)
     found: list[range] = []
     before = ""
     for row in in_force(ledger.done_rows()):
@@ -173,7 +173,7 @@ def _range(
     warehouse: Warehouse, topology: Topology, pipeline: str, since: int, until: int | None
 ) -> tuple[list[PlanRow], list[LedgerRow[DoneRow]]]:
     """Plans and done rows of the range."""
-    ledger = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options)
+    ledger = Ledger(warehouse.pipeline(pipeline).ledger)
     rows = [row for row in in_force(ledger.done_rows()) if row.content.forked is None]
     end = rows[-1].increment if until is None and rows else until
     wanted = [row for row in rows if end is not None and since <= row.increment <= end]

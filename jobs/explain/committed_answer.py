@@ -142,9 +142,9 @@ class _Committed:
 
 def _rows(history: History, done: DoneRow, table: str, schema: pa.Schema, within: Within, partition: int) -> pa.Table:
     """Rows of a partition, of the files of a table that may have some ``within`` bounds."""
-    options, stored = history.warehouse.storage_options, without_partition(schema)
+    stored = without_partition(schema)
     found = [stored.empty_table()]
     for part in table_parts(history.warehouse, history.pipeline, done, table):
-        files = read_files(part.path, version=part.version, within=within, storage_options=options)
+        files = read_files(part.path, version=part.version, within=within)
         found.append(read_rows(part.path, [file for file in files if file.partition == partition], stored))
     return pa.concat_tables(found).combine_chunks()

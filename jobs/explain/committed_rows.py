@@ -80,10 +80,10 @@ def _committed(
 ) -> list[Row]:
     """What the increment wrote to ``table`` in the run's partition, of the rows that ``is_ours`` marks."""
     found: list[Row] = []
-    options, schema = history.warehouse.storage_options, without_partition(table_schema(topology, table))
+    schema = without_partition(table_schema(topology, table))
     for part in table_parts(history.warehouse, history.pipeline, history.at().row.content, table):
         within = "increment", increment, increment
-        files = read_files(part.path, version=part.version, within=within, storage_options=options)
+        files = read_files(part.path, version=part.version, within=within)
         files = [file for file in files if file.partition == run.description.partition]
         rows = read_rows(part.path, files, schema)
         found += _rows(rows.filter(pc.and_(pc.equal(rows["increment"], increment), is_ours(rows))))

@@ -289,7 +289,6 @@ def _later(
                 part.path,
                 version=part.version,
                 within=("increment", first_increment, UNBOUNDED),
-                storage_options=history.warehouse.storage_options,
             )
             files = [file for file in files if file.partition == partition and _may_have(file, wait)]
             schema = table_schema(topology, TableName.output(sink.topic))

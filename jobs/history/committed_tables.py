@@ -105,7 +105,7 @@ def rows_of(
 ) -> pa.Table:
     """As ``read_table``, of the increment ``done``."""
     path, version, _ = table_parts(warehouse, pipeline, done, table)[-1]
-    opened = open_table(path, version=version, storage_options=warehouse.storage_options)
+    opened = open_table(path, version=version)
     assert opened is not None, f"{path}: in the ledger, yet not there"
     files = table_files(warehouse, pipeline, done, table)
     files = [file for file in files if file.may_hold("increment", after + 1, UNBOUNDED)]
@@ -130,7 +130,7 @@ def done_row(
     """The ledger's done row of ``increment`` (None: the last one). LedgerError when there is none, or no more;
     DamagedLedger when the tables ``of`` which something is asked (None: all) have later ones.
     """
-    ledger = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options)
+    ledger = Ledger(warehouse.pipeline(pipeline).ledger)
     if increment is None:
         row = ledger.last_done()
         refuse_older_ledger(warehouse, pipeline, ledger, row, of=of)
@@ -160,7 +160,7 @@ def _outputs_of_topics(warehouse: Warehouse, pipeline: str, done: DoneRow) -> li
     for table in table_names(done):
         if TableName(table).kind == OUTPUTS:
             path, version, _ = table_parts(warehouse, pipeline, done, table)[-1]
-            opened = open_table(path, version=version, storage_options=warehouse.storage_options)
+            opened = open_table(path, version=version)
             if opened is not None and "topic" in pa.schema(opened.schema().to_arrow()).names:
                 found.append(table)
     return found

@@ -100,11 +100,11 @@ class _Fsck:
 
     def examine_pipeline(self, pipeline: str) -> set[str]:
         """Its ledger and tables; the topics that it reads, as far as the ledger can say."""
-        ledger = Ledger(self.warehouse.pipeline(pipeline).ledger, self.warehouse.storage_options)
+        ledger = Ledger(self.warehouse.pipeline(pipeline).ledger)
         rows: list[LedgerRow[DoneRow]] = []
         with self._noting():
             self.on_table(f"{pipeline}/ledger")
-            self._examine_files(ledger.path, read_files(ledger.path, storage_options=self.warehouse.storage_options))
+            self._examine_files(ledger.path, read_files(ledger.path))
             oldest = ledger.oldest_kept()
             rows = [row for row in ledger.done_rows() if row.increment >= oldest]
             last = ledger.last_done()
@@ -113,10 +113,10 @@ class _Fsck:
         for table in sorted({name for row in rows for name in table_names(row.content)}):
             self.on_table(f"{pipeline}/{table}")
             self._examine_table(pipeline, table, rows)
-        tables, options = self.warehouse.pipeline(pipeline), self.warehouse.storage_options
+        tables = self.warehouse.pipeline(pipeline)
         for path in (tables.quality_results, tables.quality_metrics):
             with self._noting():
-                self._examine_files(path, read_files(path, storage_options=options))
+                self._examine_files(path, read_files(path))
         if rows:
             self._compare_books(pipeline, rows)
         return {topic for row in rows for topic in row.content.cut_to}
@@ -193,11 +193,10 @@ class _Fsck:
 
     def examine_topic(self, topic: str) -> None:
         """The ledger of its landing, its rows, its recorded times."""
-        options = self.warehouse.storage_options
-        ledger, path = LandingLedger(self.warehouse.landing_ledger(topic), options), self.warehouse.landed(topic)
+        ledger, path = LandingLedger(self.warehouse.landing_ledger(topic)), self.warehouse.landed(topic)
         with self._noting():
             self.on_table(f"landing/{topic}/ledger")
-            self._examine_files(ledger.path, read_files(ledger.path, storage_options=options))
+            self._examine_files(ledger.path, read_files(ledger.path))
             done, last = ledger.done_rows(), ledger.last_done()
             refuse_older_landing_ledger(self.warehouse, topic, ledger, last)
             if last is None:
@@ -211,10 +210,10 @@ class _Fsck:
             self._examine_offsets(path, files, last.content.cut_to)
         with self._noting():
             dead = self.warehouse.landed_dead_letter(topic)
-            self._examine_files(dead, read_files(dead, storage_options=options))
+            self._examine_files(dead, read_files(dead))
         with self._noting():
             times = self.warehouse.recorded_time(topic)
-            found = read_files(times, storage_options=options)
+            found = read_files(times)
             wanted = sum(len(row.content.recorded_time or {}) for row in ledger.done_rows())
             self._examine_files(times, found)
             if sum(file.records for file in found) < wanted:

@@ -45,7 +45,7 @@ class History:
     @property
     def ledger(self) -> Ledger:
         """The pipeline's ledger."""
-        return Ledger(self.warehouse.pipeline(self.pipeline).ledger, self.warehouse.storage_options)
+        return Ledger(self.warehouse.pipeline(self.pipeline).ledger)
 
     def at(self, increment: int | None = None, *, stream_time_ms: int | None = None) -> "AsOf":
         """The pipeline as of ``increment`` (None: the last done one).
@@ -163,8 +163,8 @@ class AsOf:
             elif kind == STATE and TableName.output(name) not in self.tables():
                 names[name] = lambda name=name: self.state(name)  # type: ignore[misc]
         for table in (QUALITY_RESULTS, QUALITY_METRICS):
-            path, options = self._place[0].pipeline(self._place[1]).table(table), self._place[0].storage_options
-            opened = open_table(path, storage_options=options)
+            path = self._place[0].pipeline(self._place[1]).table(table)
+            opened = open_table(path)
             if opened is not None:
                 names.setdefault(table, lambda path=path, opened=opened: self._quality(path, opened))  # type: ignore[misc]
         return names

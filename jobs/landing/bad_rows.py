@@ -75,11 +75,11 @@ def commit_dead_letters(
     warehouse: Warehouse, topic: str, files: Iterable[DataFile], app_id: str, increment: int, *, given_up: bool = False
 ) -> None:
     """Commit dead letters of an increment; nothing where there are none. ``given_up``: take them out instead."""
-    path, options = warehouse.landed_dead_letter(topic), warehouse.storage_options
+    path = warehouse.landed_dead_letter(topic)
     added, removed = list(files), []
     if given_up:
         own = ("increment", increment, increment)
-        added, removed = [], read_files(path, within=own, storage_options=options)
+        added, removed = [], read_files(path, within=own)
     if added or removed:
         commit_files(
             path,
@@ -88,15 +88,14 @@ def commit_dead_letters(
             removed=removed,
             app_id=f"{app_id}/given-up" if given_up else app_id,
             increment=increment,
-            storage_options=options,
         )
 
 
 def landed_dead_letters(warehouse: Warehouse, topic: str) -> pa.Table:
     """What was found in the sources of ``topic`` and became no record, by increment, file and line."""
-    path, options = warehouse.landed_dead_letter(topic), warehouse.storage_options
-    done = {row.increment for row in LandingLedger(warehouse.landing_ledger(topic), options).done_rows()}
-    found = read_rows(path, read_files(path, storage_options=options), LANDED_DEAD_LETTER_SCHEMA)
+    path = warehouse.landed_dead_letter(topic)
+    done = {row.increment for row in LandingLedger(warehouse.landing_ledger(topic)).done_rows()}
+    found = read_rows(path, read_files(path), LANDED_DEAD_LETTER_SCHEMA)
     mask = [increment in done for increment in found["increment"].to_pylist()]
     order = [("increment", "ascending"), ("file", "ascending"), ("line", "ascending")]
     return found.filter(pa.array(mask, pa.bool_())).sort_by(order)

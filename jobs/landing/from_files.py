@@ -181,10 +181,7 @@ class FileLander:
         _check_cut(self.topic, files, plan)
         letters = [DataFile.from_dict(fields) for task in written for fields in task["dead_letters"]]
         commit_dead_letters(self.warehouse, self.topic, letters, app_id, row.increment)
-        options = self.warehouse.storage_options
-        commit_files(
-            directories[0], LANDED_SCHEMA, files, app_id=app_id, increment=row.increment, storage_options=options
-        )
+        commit_files(directories[0], LANDED_SCHEMA, files, app_id=app_id, increment=row.increment)
         return {"files": len(plan.files)}
 
     def _present(self, source: FileSource, row: LedgerRow[LandingPlanRow]) -> dict[str, FoundFile]:

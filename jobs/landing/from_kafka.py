@@ -90,7 +90,7 @@ class KafkaLander:
         cut_from = {int(p): offset for p, offset in row.content.cut_from.items()}
         gaps = self._planned_gaps(row, state, cut_from, cut_to)
         begins = _behind(gaps, cut_from)
-        path, options = self.warehouse.landed(self.topic), self.warehouse.storage_options
+        path = self.warehouse.landed(self.topic)
         ranges = {p: (begin, cut_to[p]) for p, begin in begins.items() if begin < cut_to[p]}
         if ranges:
             try:
@@ -99,7 +99,7 @@ class KafkaLander:
                 raise self._explained(error, row, cut_from, cut_to, app_id) from error
             _check_order(path, row.increment, begins, cut_to, self.warehouse)
         else:
-            commit_files(path, LANDED_SCHEMA, [], app_id=app_id, increment=row.increment, storage_options=options)
+            commit_files(path, LANDED_SCHEMA, [], app_id=app_id, increment=row.increment)
         return {"gaps": {str(p): list(gap) for p, gap in gaps.items()}}
 
     def _append_ranges(
@@ -198,7 +198,7 @@ class KafkaLander:
     ) -> Exception:
         """What made the write fail, if it is one of the things that are known to."""
         path = self.warehouse.landed(self.topic)
-        if transaction_version(path, app_id, storage_options=self.warehouse.storage_options) == row.increment:
+        if transaction_version(path, app_id) == row.increment:
             return LedgerConflict(
                 path,
                 f"increment {row.increment} not committed yet",
@@ -264,7 +264,7 @@ def _check_order(
     path: str, increment: int, begins: Mapping[int, int], cut_to: Mapping[int, int], warehouse: Warehouse
 ) -> None:
     """Read back: each file rises strictly by offset, and files of a partition follow each other inside the cut."""
-    table = open_table(path, storage_options=warehouse.storage_options)
+    table = open_table(path)
     assert table is not None, f"{path}: written, yet not there"
     following = dict(begins)
     for file in live_files(table):

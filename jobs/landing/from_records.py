@@ -73,8 +73,7 @@ class RecordLander:
             )
             for p in np.unique(partition).tolist()
         ]
-        options = self.warehouse.storage_options
-        commit_files(directory, RECORDS_SCHEMA, files, app_id=app_id, increment=row.increment, storage_options=options)
+        commit_files(directory, RECORDS_SCHEMA, files, app_id=app_id, increment=row.increment)
         return {}
 
     def _rows(self, rows: np.ndarray, partition: int, first: int, increment: int) -> pa.Table:

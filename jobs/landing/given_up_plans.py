@@ -24,8 +24,8 @@ def landing_app_id(topic: str, planned: LedgerRow[LandingPlanRow]) -> str:
 
 def is_given_up(warehouse: Warehouse, topic: str, planned: LedgerRow[LandingPlanRow]) -> bool:
     """Was the plan given up?"""
-    app_id, options = _given_up_id(topic, planned), warehouse.storage_options
-    return transaction_version(warehouse.landed(topic), app_id, storage_options=options) == planned.increment
+    app_id = _given_up_id(topic, planned)
+    return transaction_version(warehouse.landed(topic), app_id) == planned.increment
 
 
 def give_up(warehouse: Warehouse, topic: str, planned: LedgerRow[LandingPlanRow], schema: pa.Schema) -> bool:
@@ -33,10 +33,10 @@ def give_up(warehouse: Warehouse, topic: str, planned: LedgerRow[LandingPlanRow]
 
     Raises LedgerConflict when another runner commits at the same time.
     """
-    path, options = warehouse.landed(topic), warehouse.storage_options
+    path = warehouse.landed(topic)
     app_id, number = landing_app_id(topic, planned), planned.increment
     if not is_given_up(warehouse, topic, planned):
-        table = create_table(path, schema, partition_by=["partition"], storage_options=options)
+        table = create_table(path, schema, partition_by=["partition"])
         if mark_of(table, path, app_id) == number:
             return False
         try:

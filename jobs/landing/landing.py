@@ -183,7 +183,7 @@ def _land(
     warehouse: Warehouse, topic: str, lander: Lander, rules: LandingRules, clock_ms: Callable[[], int]
 ) -> LandingReport:
     started = time.monotonic()
-    ledger = LandingLedger(warehouse.landing_ledger(topic), warehouse.storage_options)
+    ledger = LandingLedger(warehouse.landing_ledger(topic))
     pending, last = ledger.pending(), ledger.last_done()
     newest = pending or last
     refuse_older_landing_ledger(warehouse, topic, ledger, newest)
@@ -300,15 +300,14 @@ class _Run:
             raise LedgerConflict(path, f"the plan of increment {number}", got, "land the topic again")
         if not _is_committed(path, app_id, number, warehouse):
             raise CommitLost(path, f"increment {number} when read back", "a table without it", "land the topic again")
-        options = warehouse.storage_options
-        compact(path, app_id=app_id, increment=number, storage_options=options)
+        compact(path, app_id=app_id, increment=number)
         self.ledger.compact(number)
-        table = open_table(path, storage_options=options)
+        table = open_table(path)
         assert table is not None, f"{path}: committed, yet not there"
         own = number, number
         files = [file for file in live_files(table, ("increment", *own)) if file.bounds.get("increment") == own]
         now = self.clock_ms()
-        odd = find_implausible(path, files, self.rules.earliest_ms(), now + DAY_MS, storage_options=options)
+        odd = find_implausible(path, files, self.rules.earliest_ms(), now + DAY_MS)
         plan = planned.content
         row = LandingDoneRow(
             partitions=plan.partitions,
@@ -320,17 +319,17 @@ class _Run:
             dead_letters=self._dead_letters(own),
             implausible=None if odd is None else asdict(odd),
             table_version=table.version(),
-            table_digest=table_digest(path, table.version(), storage_options=options),
+            table_digest=table_digest(path, table.version()),
         )
         return self.ledger.done(number, replace(row, **added), epoch=planned.epoch, written_at_ms=now)
 
     def _dead_letters(self, own: tuple[int, int]) -> int:
-        path, options = self.warehouse.landed_dead_letter(self.topic), self.warehouse.storage_options
-        return sum(file.records for file in read_files(path, within=("increment", *own), storage_options=options))
+        path = self.warehouse.landed_dead_letter(self.topic)
+        return sum(file.records for file in read_files(path, within=("increment", *own)))
 
 
 def _is_committed(path: str, app_id: str, increment: int, warehouse: Warehouse) -> bool:
-    committed = transaction_version(path, app_id, storage_options=warehouse.storage_options)
+    committed = transaction_version(path, app_id)
     if committed is not None and committed > increment:
         raise CommitLost(
             f"{path}, {app_id}",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from ...state.tables.data_files import DataFile, StorageOptions, read_rows
+from ...state.tables.data_files import DataFile, read_rows
 from ...state.tables.warehouse import LANDED_SCHEMA
 from ...state.times import NO_TIMESTAMP_MS
 from .files.columns import time_text
@@ -36,9 +36,7 @@ class Implausible:
         )
 
 
-def find_implausible(
-    path: str, files: Sequence[DataFile], earliest_ms: int, latest_ms: int, *, storage_options: StorageOptions = None
-) -> Implausible | None:
+def find_implausible(path: str, files: Sequence[DataFile], earliest_ms: int, latest_ms: int) -> Implausible | None:
     """Records of ``files`` with times outside ``[earliest_ms, latest_ms]``; records without a time are none."""
     count, first = 0, None
     for file in files:

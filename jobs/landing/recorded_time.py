@@ -103,7 +103,7 @@ def record_idle(
         raise ConfigError(f"topic {topic!r}", "0 ms or more to be idle", str(idle_after_ms), "correct the duration")
     last = _last(warehouse, topic, clock_ms)
     newest_ms = dict.fromkeys(range(last.content.partitions), NO_TIMESTAMP_MS)
-    for file in read_files(warehouse.landed(topic), storage_options=warehouse.storage_options):
+    for file in read_files(warehouse.landed(topic)):
         newest_ms[file.partition] = max(
             newest_ms[file.partition], file.bounds.get("timestamp", (0, NO_TIMESTAMP_MS))[1]
         )
@@ -115,8 +115,8 @@ def record_idle(
 
 def recorded_times(warehouse: Warehouse, topic: str, *, increment: int) -> RecordedTimes:
     """What has been recorded up to the landing increment ``increment``; {} when nothing ever was."""
-    path, options = warehouse.recorded_time(topic), warehouse.storage_options
-    rows = read_rows(path, read_files(path, storage_options=options), RECORDED_TIME_SCHEMA).to_pylist()
+    path = warehouse.recorded_time(topic)
+    rows = read_rows(path, read_files(path), RECORDED_TIME_SCHEMA).to_pylist()
     found: dict[str, tuple[Recorded, ...]] = {}
     ticks = _ticks(warehouse, topic) if rows else set()
     for row in sorted(rows, key=lambda row: row["increment"]):
@@ -128,7 +128,7 @@ def recorded_times(warehouse: Warehouse, topic: str, *, increment: int) -> Recor
 
 def _ticks(warehouse: Warehouse, topic: str) -> set[int]:
     """Landing increments that recorded ticks: only the ledger knows whether a recorded time is a tick."""
-    ledger = LandingLedger(warehouse.landing_ledger(topic), warehouse.storage_options)
+    ledger = LandingLedger(warehouse.landing_ledger(topic))
     return {row.increment for row in ledger.done_rows() if row.content.is_tick}
 
 
@@ -136,7 +136,7 @@ def finish_recording(
     warehouse: Warehouse, topic: str, planned: LedgerRow[LandingPlanRow], clock_ms: Callable[[], int]
 ) -> LedgerRow[LandingDoneRow]:
     """Commit the recorded times that a landing increment planned, then its done row."""
-    path, options = warehouse.recorded_time(topic), warehouse.storage_options
+    path = warehouse.recorded_time(topic)
     plan = planned.content
     assert plan.recorded_time is not None
     files = [
@@ -154,9 +154,8 @@ def finish_recording(
         files,
         app_id=f"landing/{topic}/recorded_time/{planned.epoch}",
         increment=planned.increment,
-        storage_options=options,
     )
-    ledger, done = LandingLedger(warehouse.landing_ledger(topic), options), LandingDoneRow.from_json(plan.to_json())
+    ledger, done = LandingLedger(warehouse.landing_ledger(topic)), LandingDoneRow.from_json(plan.to_json())
     return ledger.done(planned.increment, done, epoch=planned.epoch, written_at_ms=clock_ms())
 
 
@@ -191,7 +190,7 @@ def _record(
         is_tick=is_tick or None,
     )
     plan = LandingPlanRow.from_json(done.to_json())
-    ledger = LandingLedger(warehouse.landing_ledger(topic), warehouse.storage_options)
+    ledger = LandingLedger(warehouse.landing_ledger(topic))
     planned = ledger.plan(last.increment + 1, plan, epoch=last.epoch, written_at_ms=clock_ms())
     finish_recording(warehouse, topic, planned, clock_ms)
     return new
@@ -199,7 +198,7 @@ def _record(
 
 def _last(warehouse: Warehouse, topic: str, clock_ms: Callable[[], int]) -> LedgerRow[LandingDoneRow]:
     """The last landing increment; one that recorded times and died is finished."""
-    ledger = LandingLedger(warehouse.landing_ledger(topic), warehouse.storage_options)
+    ledger = LandingLedger(warehouse.landing_ledger(topic))
     pending = ledger.pending()
     if pending is not None and pending.content.recorded_time is not None:
         return finish_recording(warehouse, topic, pending, clock_ms)

@@ -64,7 +64,7 @@ class Transactions:
         """Versions of all tables after it, those that the topology has no more included (``versions``: before it). A
         table that is there and gets nothing is left alone. ``rewritten``: tables with all the rows they will have.
         """
-        found, options = dict(versions), self.warehouse.storage_options
+        found = dict(versions)
         for table, path in written_tables(self.topology, self.warehouse.pipeline(self.pipeline)).items():
             files = [DataFile.from_dict(file) for report in reports for file in report.files.get(table, [])]
             removed = [DataFile.from_dict(file) for report in reports for file in report.removed.get(table, [])]
@@ -77,15 +77,12 @@ class Transactions:
                     app_id=app_id,
                     increment=self.increment,
                     removed=removed,
-                    storage_options=options,
                     may_grow=True,
                     replaces=table in rewritten,
                     opened=self.opened,
                 )
             if TableName(table).kind != STATE:
-                merged = compact(
-                    path, app_id=app_id, increment=self.increment, storage_options=options, opened=self.opened
-                )
+                merged = compact(path, app_id=app_id, increment=self.increment, opened=self.opened)
                 found[table] = found[table] if merged is None else merged
             self.on_step(f"committed {table} {self.increment}")
         return found

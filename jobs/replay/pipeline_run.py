@@ -94,7 +94,7 @@ class Pipeline:
         self.runner, self.settings = runner, settings
         self.tables, self.meter = warehouse.pipeline(pipeline), Meter(settings.progress)
         self.on_step = self.meter.after(settings.on_step)
-        self.ledger = Ledger(self.tables.ledger, warehouse.storage_options)
+        self.ledger = Ledger(self.tables.ledger)
         last = self.ledger.last_done()
         self.code: CodeChange = take_over(pipeline, last, topology, settings.wanted)
         self.previous = self.code.previous

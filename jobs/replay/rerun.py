@@ -61,7 +61,7 @@ class Rerun:
         self.previous, self.increment = (DoneRow(), 0) if before is None else (before.content, before.increment)
         self._order, self._last, self._until_ms, self._times = order, last, until_ms, times
         self._exchange, self._opened = exchange, OpenTables()
-        ledger = Ledger(self.tables.ledger, warehouse.storage_options)
+        ledger = Ledger(self.tables.ledger)
         newest = ledger.last_done()
         self._code = take_over(pipeline, newest, topology)
         self._to_migrate = self._code.migrate() if self._code.rewrites else None

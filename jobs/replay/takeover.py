@@ -75,8 +75,8 @@ def make_tables(
     for tables afterwards, and marks those that are there.
     """
     for table, path in tables.items():
-        schema, options = table_schema(topology, table), warehouse.storage_options
-        create_table(path, schema, partition_by=["partition"], storage_options=options, opened=opened)
+        schema = table_schema(topology, table)
+        create_table(path, schema, partition_by=["partition"], opened=opened)
 
 
 def refusal_of(
@@ -147,14 +147,14 @@ def shut_out(
     ``tables``: of the topology; ``last_done``: epoch of the last done increment; ``increment`` and ``epoch``: of the
     plan that takes over. Done again it changes nothing. Raises Fenced when that plan was given up in turn.
     """
-    own, options = warehouse.pipeline(pipeline), warehouse.storage_options
+    own = warehouse.pipeline(pipeline)
     for table in dict.fromkeys([*committed_tables(warehouse, pipeline), *tables]):
         path, version = own.table(table), versions.get(table)
-        stay = [] if version is None else read_files(path, version=version, storage_options=options)
+        stay = [] if version is None else read_files(path, version=version)
         if table in tables:
             schema = table_schema(topology, table)
         else:
-            there = open_table(path, storage_options=options)
+            there = open_table(path)
             assert there is not None, f"{path}: is there, and cannot be opened"
             schema = pa.schema(there.schema().to_arrow())
         _replace(
@@ -165,7 +165,6 @@ def shut_out(
             fenced=fenced_ids(pipeline, table, last_done, epoch),
             increment=increment,
             written_at_ms=written_at_ms,
-            storage_options=options,
         )
 
 
@@ -184,7 +183,7 @@ def _replace(*arguments: Any, **options: Any) -> None:
 
 def _mark(warehouse: Warehouse, pipeline: str, table: str, epoch: int) -> int | None:
     path = warehouse.pipeline(pipeline).table(table)
-    return transaction_version(path, f"{pipeline}/{table}/{epoch}", storage_options=warehouse.storage_options)
+    return transaction_version(path, f"{pipeline}/{table}/{epoch}")
 
 
 def _utc(time_ms: int) -> str:

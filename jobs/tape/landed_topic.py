@@ -28,7 +28,7 @@ class Landed:
         """``begin``: next offset to read, by partition; files before all of them are left out. Raises ConfigError for a
         topic that was never landed, LandingError for one whose first landing has not ended.
         """
-        ledger = LandingLedger(warehouse.landing_ledger(topic), warehouse.storage_options)
+        ledger = LandingLedger(warehouse.landing_ledger(topic))
         last = ledger.last_done()
         opened: OpenTables = {}
         refuse_older_landing_ledger(warehouse, topic, ledger, last, opened)

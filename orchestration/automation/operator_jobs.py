@@ -200,7 +200,7 @@ def _promote(pipeline: Pipeline, asked: PromoteConfig, context: dg.OpExecutionCo
 def _verdicts(pipeline: Pipeline, branch: str, topology: Topology) -> Iterator[Verdict]:
     """On every increment of the branch's own."""
     place, facts = pipeline.warehouse, replay_facts(topology)
-    ledger = Ledger(place.pipeline(branch).ledger, place.storage_options)
+    ledger = Ledger(place.pipeline(branch).ledger)
     engine: Any = pipeline.check_engine
     again = second_run(place, branch, topology)
     for row in ledger.done_rows():

@@ -140,5 +140,5 @@ def _dropped(pipeline: Pipeline, name: str) -> Iterator[None]:
 
 def done_or_none(pipeline: Pipeline, name: str) -> int | None:
     """The last increment of a pipeline or branch; None where there is none."""
-    last = Ledger(pipeline.warehouse.pipeline(name).ledger, pipeline.warehouse.storage_options).last_done()
+    last = Ledger(pipeline.warehouse.pipeline(name).ledger).last_done()
     return None if last is None else last.increment

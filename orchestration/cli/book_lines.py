@@ -54,7 +54,7 @@ def put_aside_lines(warehouse: Warehouse, topics: Iterable[str]) -> list[dict[st
     """Rows that became no record while ``topics`` were landed, by topic; a topic without such rows has no line."""
     lines = []
     for topic in sorted(topics):
-        ledger = LandingLedger(warehouse.landing_ledger(topic), warehouse.storage_options)
+        ledger = LandingLedger(warehouse.landing_ledger(topic))
         if ledger.last_done() is None:
             continue
         done = [row.content for row in ledger.done_rows()]

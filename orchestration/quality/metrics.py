@@ -74,7 +74,7 @@ def increments_in_force(warehouse: Warehouse, pipeline: str) -> list[Increment]:
     """Plan and done row of every increment that counts, in order: not those that a restore withdrew, nor the restore,
     nor the first row of a branch, which read nothing. A promoted branch is one increment, with the books of all of it.
     """
-    ledger = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options)
+    ledger = Ledger(warehouse.pipeline(pipeline).ledger)
     plans: dict[int, PlanRow] = {}
     done: list[LedgerRow[DoneRow]] = []
     for row in ledger.rows():
@@ -144,7 +144,7 @@ def metric_rows(planned: PlanRow, row: LedgerRow[DoneRow]) -> list[Row]:
 def recorded_open_windows(warehouse: Warehouse, pipeline: str, increments: Collection[Increment]) -> list[Row]:
     """Rows of `quality_metrics` with the open windows of ``increments``; none of those that nobody checked."""
     path = warehouse.pipeline(pipeline).quality_metrics
-    found = read_quality(path, METRICS_SCHEMA, warehouse.storage_options)
+    found = read_quality(path, METRICS_SCHEMA)
     wanted = {(done.increment, done.epoch) for _, done in increments}
     rows = [] if found is None else found.filter(pc.equal(found["metric"], OPEN_WINDOWS)).to_pylist()
     return [row for row in rows if (row["increment"], row["epoch"]) in wanted]

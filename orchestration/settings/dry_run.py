@@ -31,7 +31,7 @@ class DryRun:
 
 def dry_run_of(warehouse: Warehouse, topology: Topology, *, pipeline: str, asked: Asked) -> DryRun:
     """What a replay with these settings would do now with the landed records."""
-    ledger = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options)
+    ledger = Ledger(warehouse.pipeline(pipeline).ledger)
     last, pending = ledger.last_done(), ledger.pending()
     previous, refusal, said = DoneRow() if last is None else last.content, None, list[str]()
     try:

@@ -55,9 +55,8 @@ def table_files(
     ``opened``: as of ``open_table``. Raises DamagedTable for a log that does not say what it said.
     """
     own, found = warehouse.pipeline(pipeline).table(table), []
-    options = warehouse.storage_options
     for path, version, digest in table_parts(warehouse, pipeline, done, table):
-        files = read_files(path, version=version, storage_options=options, opened=opened, digest=digest)
+        files = read_files(path, version=version, opened=opened, digest=digest)
         found += files if path == own else [replace(file, root=path) for file in files]
     return found
 
@@ -87,8 +86,8 @@ def landed_files(
     ``opened``: as of ``open_table``. Raises DamagedTable for a log that does not say what it said.
     """
     version, digest = last.content.table_version, last.content.table_digest
-    path, options = warehouse.landed(topic), warehouse.storage_options
-    return read_files(path, version=version, within=within, storage_options=options, opened=opened, digest=digest)
+    path = warehouse.landed(topic)
+    return read_files(path, version=version, within=within, opened=opened, digest=digest)
 
 
 def digests_of(
@@ -104,8 +103,8 @@ def digests_of(
         for name, version in _named(pipeline, done, table):
             digest = known.get((name, version))
             if digest is None and name == pipeline:
-                path, options = warehouse.pipeline(name).table(table), warehouse.storage_options
-                digest = table_digest(path, version, storage_options=options, opened=opened)
+                path = warehouse.pipeline(name).table(table)
+                digest = table_digest(path, version, opened=opened)
             if digest is not None:
                 found.setdefault(table, []).append([name, version, digest])
     return found
@@ -153,7 +152,7 @@ def refuse_older_landing_ledger(
     """As ``refuse_older_ledger``, of the landing of a topic. ``newest``: the newest row of its ledger."""
     known, epoch = (0, 0) if newest is None else (newest.increment, newest.epoch)
     path = warehouse.landed(topic)
-    table = open_table(path, storage_options=warehouse.storage_options, opened=opened)
+    table = open_table(path, opened=opened)
     mark = 0 if table is None else mark_of(table, path, f"landing/{topic}/{epoch}") or 0
     if mark > known and mark > ledger.newest():
         got = f"increment {known} as its newest" if known else "no increment"
@@ -168,7 +167,7 @@ def _newest_mark(
     found = 0, ""
     for name in tables:
         path = warehouse.pipeline(pipeline).table(name)
-        table = open_table(path, storage_options=warehouse.storage_options, opened=opened)
+        table = open_table(path, opened=opened)
         mark = None if table is None else mark_of(table, path, f"{pipeline}/{name}/{epoch}")
         found = max(found, (mark or 0, path))
     return found
@@ -190,7 +189,7 @@ def refuse_damage(
     done = DoneRow() if last is None else last.content
     for table in done.versions:
         path, version, digest = table_parts(warehouse, pipeline, done, table)[-1]
-        read_files(path, version=version, storage_options=warehouse.storage_options, opened=opened, digest=digest)
+        read_files(path, version=version, opened=opened, digest=digest)
 
 
 def existing_tables(root: str) -> list[str]:

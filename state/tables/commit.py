@@ -21,7 +21,6 @@ from ..wall_clock import now_ms
 from .data_files import (
     DataFile,
     OpenTables,
-    StorageOptions,
     live_files,
     mark_of,
     open_table,
@@ -31,7 +30,7 @@ from .data_files import (
     table_version,
 )
 from .formats import description, raise_format, refuse_newer
-from .object_stores import open_filesystem
+from .object_stores import open_filesystem, options_of
 from .parquet_writer import write_task_file
 from .schema_evolution import grow, other_types, refuse_other_columns
 
@@ -75,7 +74,6 @@ def commit_files(
     app_id: str,
     increment: int,
     removed: Sequence[DataFile] = (),
-    storage_options: StorageOptions = None,
     may_grow: bool = False,
     replaces: bool = False,
     opened: OpenTables | None = None,
@@ -91,7 +89,7 @@ def commit_files(
     Raises CommitLost when it has a later one, was restored since, lost a file, or does not have the increment when read
     back; ConfigError when the table has other columns.
     """
-    table = create_table(path, schema, partition_by=["partition"], storage_options=storage_options, opened=opened)
+    table = create_table(path, schema, partition_by=["partition"], opened=opened)
     if not (may_grow or replaces):
         refuse_other_columns(table, path, schema)
     if _has_increment(table, path, app_id, increment):
@@ -100,10 +98,10 @@ def commit_files(
     mark = _mark(app_id, increment)
     try:
         if may_grow and not replaces:
-            table = grow(table, path, schema, storage_options=storage_options, opened=opened)
+            table = grow(table, path, schema, opened=opened)
         _commit(table, path, actions, "overwrite" if replaces else "append", schema, ["partition"], mark)
     except CommitFailedError as error:
-        return _after_conflict(path, app_id, increment, storage_options, error)
+        return _after_conflict(path, app_id, increment, error)
     return _read_back(table, path, app_id, increment)
 
 
@@ -116,7 +114,6 @@ def replace_files(
     fenced: Sequence[str],
     increment: int,
     written_at_ms: int,
-    storage_options: StorageOptions = None,
 ) -> int:
     """Make ``files`` all that the table has, in one Delta transaction; return a version that holds the increment.
 
@@ -126,7 +123,7 @@ def replace_files(
     this one out too. The table gains the columns that it lacks, as of ``commit_files``; columns of other types are
     taken over where no live file stays. Raises as ``commit_files``.
     """
-    table = create_table(path, schema, partition_by=["partition"], storage_options=storage_options)
+    table = create_table(path, schema, partition_by=["partition"])
     if _has_increment(table, path, app_id, increment):
         return table.version()
     for each in fenced:
@@ -141,14 +138,14 @@ def replace_files(
         if not stay and other_types(table, schema):
             mode = "overwrite"  # removes what is live by itself, and takes the columns over
         else:
-            table = grow(table, path, schema, storage_options=storage_options)
+            table = grow(table, path, schema)
             schema = pa.schema(table.schema().to_arrow())
             actions += [_remove_action(file, written_at_ms) for file in live if file.path not in wanted]
         _commit(table, path, actions, mode, schema, ["partition"], mark)
     except CommitFailedError as error:
-        return _after_conflict(path, app_id, increment, storage_options, error)
+        return _after_conflict(path, app_id, increment, error)
     version = _read_back(table, path, app_id, increment)
-    found = {file.path for file in read_files(path, version=version, storage_options=storage_options)}
+    found = {file.path for file in read_files(path, version=version)}
     if found != wanted:
         raise CommitLost(
             f"{path}, {app_id}", f"{len(wanted)} files when read back", f"{len(found)}", "run the restatement again"
@@ -196,17 +193,15 @@ def create_table(
     schema: pa.Schema,
     *,
     partition_by: Sequence[str] = (),
-    storage_options: StorageOptions = None,
     opened: OpenTables | None = None,
 ) -> DeltaTable:
     """Create the empty table, or open it when it is there already (two runners may create at once), to write to it: one
     of an older format gets the current number (state/tables/formats.py). ``opened``: as of ``open_table``.
     """
-    table = open_table(path, storage_options=storage_options, opened=opened)
+    table = open_table(path, opened=opened)
     if table is not None:
         raise_format(table)
         return table
-    options = None if storage_options is None else dict(storage_options)
     try:
         made = DeltaTable.create(
             path,
@@ -215,10 +210,10 @@ def create_table(
             partition_by=list(partition_by),
             description=description(),
             configuration=dict(PROPERTIES),
-            storage_options=options,
+            storage_options=options_of(path),
         )
     except DeltaError:
-        found = open_table(path, storage_options=storage_options, opened=opened)
+        found = open_table(path, opened=opened)
         if found is None:
             raise
         return found
@@ -241,9 +236,9 @@ def append_row(
     _commit(table, path, _add_actions(path, [file]), "append", row.schema, [], mark)
 
 
-def transaction_version(path: str, app_id: str, *, storage_options: StorageOptions = None) -> int | None:
+def transaction_version(path: str, app_id: str) -> int | None:
     """The last increment committed under ``app_id``; None when there is none, or no table."""
-    table = open_table(path, storage_options=storage_options)
+    table = open_table(path)
     return None if table is None else mark_of(table, path, app_id)
 
 
@@ -312,11 +307,9 @@ def was_restored(table: DeltaTable, app_id: str) -> bool:
     return False
 
 
-def _after_conflict(
-    path: str, app_id: str, increment: int, storage_options: StorageOptions, error: CommitFailedError
-) -> int:
+def _after_conflict(path: str, app_id: str, increment: int, error: CommitFailedError) -> int:
     """Another runner committed meanwhile: the same increment is as good as ours, anything else is lost."""
-    table = open_table(path, storage_options=storage_options)
+    table = open_table(path)
     if table is not None and _has_increment(table, path, app_id, increment):
         return table.version()
     raise CommitLost(

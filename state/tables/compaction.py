@@ -20,7 +20,6 @@ from .commit import swap_files
 from .data_files import (
     DataFile,
     OpenTables,
-    StorageOptions,
     live_files,
     mark_of,
     open_table,
@@ -44,7 +43,6 @@ def compact(
     *,
     app_id: str,
     increment: int,
-    storage_options: StorageOptions = None,
     opened: OpenTables | None = None,
 ) -> int | None:
     """Merge small files of the table that lie side by side in order of offset; return the version that has them.
@@ -55,7 +53,7 @@ def compact(
     """
     if increment % EVERY:
         return None
-    table = open_table(path, storage_options=storage_options, opened=opened)
+    table = open_table(path, opened=opened)
     if table is None:
         return None
     runs = list(runs_to_merge(live_files(table), increment - NEWEST))

@@ -6,7 +6,7 @@ writes it.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -19,11 +19,9 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from ..errors import DamagedTable
 from ..failures import is_refusal
 from .formats import refuse_newer
+from .object_stores import options_of
 from .parquet_reader import DataFile as DataFile
 from .parquet_reader import open_file, way_back
-
-StorageOptions = Mapping[str, str] | None
-
 
 BOUNDED = ("offset", "increment", "timestamp", "window_end_ms")
 """Columns whose bounds every file carries, so that a reader opens only files that can hold what it looks for."""
@@ -45,9 +43,9 @@ def oldest_first(files: Iterable[DataFile]) -> list[DataFile]:
     return sorted(files, key=lambda file: file.path.rpartition("/")[2])
 
 
-def table_version(path: str, *, storage_options: StorageOptions = None) -> int | None:
+def table_version(path: str) -> int | None:
     """Newest version of the table; None when there is no table."""
-    table = open_table(path, storage_options=storage_options)
+    table = open_table(path)
     return None if table is None else table.version()
 
 
@@ -55,28 +53,21 @@ OpenTables = dict[str, DeltaTable]
 """Tables that one run opens time and again, by path. To bring one up to date costs a quarter of opening it."""
 
 
-def open_table(
-    path: str,
-    *,
-    version: int | None = None,
-    storage_options: StorageOptions = None,
-    opened: OpenTables | None = None,
-) -> DeltaTable | None:
+def open_table(path: str, *, version: int | None = None, opened: OpenTables | None = None) -> DeltaTable | None:
     """The table at ``version`` (None: newest). None when there is no table and no version was named.
 
     ``opened``: what is there is brought up to date, what is not is put there. Raises DamagedTable when a version was
     named that is not there, or the log cannot be read; NewerFormat when a later version of this package must read the
     table.
     """
-    options = None if storage_options is None else dict(storage_options)
     with readable(path):
         if version is not None and opened is None:  # if all is well it is opened once and not twice
             with suppress(DeltaError, OSError, ValueError):
-                table = DeltaTable(path, version=version, storage_options=options)
+                table = DeltaTable(path, version=version, storage_options=options_of(path))
                 refuse_newer(table, path)
                 return table
         try:
-            table = _newest(path, options, {} if opened is None else opened)
+            table = _newest(path, {} if opened is None else opened)
         except TableNotFoundError:
             if version is None:
                 return None
@@ -87,7 +78,7 @@ def open_table(
         if version > table.version():
             got = f"newest version {table.version()}"
             raise DamagedTable(path, f"version {version}", got, way_back(path, None))
-        return DeltaTable(path, version=version, storage_options=options)
+        return DeltaTable(path, version=version, storage_options=options_of(path))
 
 
 @contextmanager
@@ -122,16 +113,14 @@ def _unreadable(path: str, error: BaseException) -> DamagedTable:
     return DamagedTable(path, "a Delta log that can be read", got, way_back(path, None))
 
 
-def table_digest(
-    path: str, version: int, *, storage_options: StorageOptions = None, opened: OpenTables | None = None
-) -> str:
+def table_digest(path: str, version: int, *, opened: OpenTables | None = None) -> str:
     """What the table's log says of it at ``version``, as one number: of its columns, and of every live file what counts
     to readers. It is taken of what Delta reads, not of bytes, so a checkpoint has that of the entries it represents; it
     costs what listing the files does. One that is in ``opened`` at that version is asked as it is.
     """
     table = None if opened is None else opened.get(path)
     if table is None or table.version() != version:
-        table = open_table(path, version=version, storage_options=storage_options, opened=opened)
+        table = open_table(path, version=version, opened=opened)
     assert table is not None, f"{path}: no table"
     with readable(path):
         return _digest_of(table, pa.table(table.get_add_actions(flatten=True)))
@@ -155,11 +144,11 @@ def _digest_of(table: DeltaTable, actions: pa.Table) -> str:
     return found.hexdigest()
 
 
-def _newest(path: str, options: dict[str, str] | None, opened: OpenTables) -> DeltaTable:
+def _newest(path: str, opened: OpenTables) -> DeltaTable:
     if path in opened:
         opened[path].update_incremental()
     else:
-        opened[path] = DeltaTable(path, storage_options=options)
+        opened[path] = DeltaTable(path, storage_options=options_of(path))
     refuse_newer(opened[path], path)
     return opened[path]
 
@@ -173,7 +162,6 @@ def read_files(
     *,
     version: int | None = None,
     within: Within | None = None,
-    storage_options: StorageOptions = None,
     opened: OpenTables | None = None,
     digest: str | None = None,
 ) -> list[DataFile]:
@@ -182,7 +170,7 @@ def read_files(
     [] when there is no table and no version was named. ``digest``: of its log at that version (``table_digest``); None:
     it is not known. Raises DamagedTable when a version was named that is not there, or the digest is another one.
     """
-    table = open_table(path, version=version, storage_options=storage_options, opened=opened)
+    table = open_table(path, version=version, opened=opened)
     if table is None:
         return []
     with readable(path):

@@ -24,7 +24,7 @@ from ..errors import DamagedLedger, LedgerConflict, LedgerError, LedgerGap
 from ..times import UNBOUNDED
 from .commit import append_row, create_table, was_restored, write_mark
 from .compaction import compact
-from .data_files import OpenTables, StorageOptions, highest, live_files, mark_of, open_table, read_rows
+from .data_files import OpenTables, highest, live_files, mark_of, open_table, read_rows
 from .ledger_rows import DoneRow, LandingDoneRow, LandingPlanRow, PlanRow
 from .log_cleanup import trim_log
 from .parquet_reader import restore_command, way_back
@@ -85,9 +85,8 @@ class Rows(NamedTuple, Generic[P, D]):
 class LedgerOf(Generic[P, D]):
     """A ledger at ``path``, with plans and done rows of one kind; the table is created by the first plan."""
 
-    def __init__(self, path: str, storage_options: StorageOptions, plan_row: type[P], done_row: type[D]) -> None:
+    def __init__(self, path: str, plan_row: type[P], done_row: type[D]) -> None:
         self.path = path
-        self.storage_options = storage_options
         self._plan_row, self._done_row = plan_row, done_row
         self._opened: OpenTables = {}
         self._last_read: tuple[int, Rows[P, D]] | None = None
@@ -226,7 +225,7 @@ class LedgerOf(Generic[P, D]):
 
     def keep_from(self, increment: int) -> None:
         """From now on increments before ``increment`` cannot be asked for."""
-        table = open_table(self.path, storage_options=self.storage_options)
+        table = open_table(self.path)
         assert table is not None, f"{self.path}: no ledger to mark"
         if increment > (mark_of(table, self.path, _OLDEST) or 0):
             write_mark(table, self.path, _OLDEST, increment)
@@ -251,7 +250,6 @@ class LedgerOf(Generic[P, D]):
             self.path,
             app_id="ledger/compaction",
             increment=increment,
-            storage_options=self.storage_options,
             opened=self._opened,
         )
         if version is not None:
@@ -263,10 +261,10 @@ class LedgerOf(Generic[P, D]):
         return 0 if table is None else mark_of(table, self.path, app_id) or 0
 
     def _open(self) -> DeltaTable | None:
-        return open_table(self.path, storage_options=self.storage_options, opened=self._opened)
+        return open_table(self.path, opened=self._opened)
 
     def _open_or_create(self) -> DeltaTable:
-        return create_table(self.path, LEDGER_SCHEMA, storage_options=self.storage_options, opened=self._opened)
+        return create_table(self.path, LEDGER_SCHEMA, opened=self._opened)
 
     def _all(self, lowest: int = 0, most: int = UNBOUNDED) -> Rows[P, D]:
         table = self._open()
@@ -387,8 +385,8 @@ def _digest_of(row: Mapping[str, Any]) -> str:
 class Ledger(LedgerOf[PlanRow, DoneRow]):
     """The ledger of a pipeline."""
 
-    def __init__(self, path: str, storage_options: StorageOptions = None) -> None:
-        super().__init__(path, storage_options, PlanRow, DoneRow)
+    def __init__(self, path: str) -> None:
+        super().__init__(path, PlanRow, DoneRow)
 
     def _way_on(self, increment: int, epoch: int) -> str:
         return f"continue under epoch {epoch}: `{restore_command(self.path.rpartition('/')[0], increment)}`"
@@ -397,5 +395,5 @@ class Ledger(LedgerOf[PlanRow, DoneRow]):
 class LandingLedger(LedgerOf[LandingPlanRow, LandingDoneRow]):
     """The ledger of a topic's landing."""
 
-    def __init__(self, path: str, storage_options: StorageOptions = None) -> None:
-        super().__init__(path, storage_options, LandingPlanRow, LandingDoneRow)
+    def __init__(self, path: str) -> None:
+        super().__init__(path, LandingPlanRow, LandingDoneRow)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema
 
 from ..errors import ConfigError
-from .data_files import OpenTables, StorageOptions, open_table
+from .data_files import OpenTables, open_table
 
 
 def refuse_other_columns(table: DeltaTable, path: str, schema: pa.Schema) -> None:
@@ -56,7 +56,6 @@ def grow(
     path: str,
     schema: pa.Schema,
     *,
-    storage_options: StorageOptions = None,
     opened: OpenTables | None = None,
 ) -> DeltaTable:
     """The table with every column and field of ``schema``, added where they were missing. ``opened``: as of
@@ -77,7 +76,7 @@ def grow(
     fields = [field for field in Schema.from_arrow(schema).fields if field.name in missing]
     added = CommitProperties(custom_metadata={"replayColumns": ", ".join(missing)})
     table.alter.add_columns(fields, commit_properties=added)
-    grown = open_table(path, storage_options=storage_options, opened=opened)
+    grown = open_table(path, opened=opened)
     assert grown is not None, f"{path}: grown, yet not there"
     return grown
 

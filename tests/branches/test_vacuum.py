@@ -125,13 +125,11 @@ def test_what_a_running_increment_has_written_stays(warehouse):
 
 def put_aside(warehouse: Warehouse) -> None:
     """Landing increment 2 of `clicks` has a dead letter, 3 a recorded time."""
-    path, options = warehouse.landed_dead_letter("clicks"), warehouse.storage_options
+    path = warehouse.landed_dead_letter("clicks")
     letter = [{"partition": 0, "increment": 2, "file": "a.jsonl", "line": 7, "bytes": b"{", "reason": "no object"}]
     rows = pa.Table.from_pylist(letter, schema=LANDED_DEAD_LETTER_SCHEMA)
     file = write_task_file(path, rows, partition=0, name="00000002-00000")
-    commit_files(
-        path, LANDED_DEAD_LETTER_SCHEMA, [file], app_id="landing/clicks/0", increment=2, storage_options=options
-    )
+    commit_files(path, LANDED_DEAD_LETTER_SCHEMA, [file], app_id="landing/clicks/0", increment=2)
     ledger = LandingLedger(warehouse.landing_ledger("clicks"))
     ledger.plan(2, LandingPlanRow(), written_at_ms=1)
     ledger.done(2, replace(ledger.last_done().content, dead_letters=1), written_at_ms=1)

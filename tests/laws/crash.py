@@ -164,13 +164,13 @@ def _difference(warehouse: Warehouse, s: Scenario) -> str | None:
         left = s.vacuum.run(warehouse, delete=False)
         if left:
             return f"a second vacuum finds {left[0]}"
-        since = max(since, Ledger(warehouse.pipeline(NAME).ledger, warehouse.storage_options).oldest_kept() - 1)
+        since = max(since, Ledger(warehouse.pipeline(NAME).ledger).oldest_kept() - 1)
     want, topology = undisturbed(s.pipeline, s.tape).warehouse, PIPELINES[s.pipeline].topology
     return first_difference(warehouse, want, topology, since=since, until=s.target)
 
 
 def _dies_in_vacuum(warehouse: Warehouse, chosen: Vacuum) -> list[str]:
-    if not Ledger(warehouse.pipeline(NAME).ledger, warehouse.storage_options).rows():
+    if not Ledger(warehouse.pipeline(NAME).ledger).rows():
         return []
     number = int(chosen.at * (len(chosen.run(warehouse, delete=False)) + 2))
     reaper = _Reaper("died", None, number)

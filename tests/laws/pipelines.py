@@ -89,7 +89,7 @@ PIPELINES = {
 
 def done_of(warehouse: Warehouse) -> int:
     """Increments that are done."""
-    last = Ledger(warehouse.pipeline(NAME).ledger, warehouse.storage_options).last_done()
+    last = Ledger(warehouse.pipeline(NAME).ledger).last_done()
     return 0 if last is None else last.increment
 
 

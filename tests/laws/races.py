@@ -108,7 +108,7 @@ def _difference(warehouse: Warehouse, race: Race, ends: list[str]) -> str | None
     target = done_of(warehouse)  # the command line has no target, both may do so many increments
     if target < race.target:
         return f"{target} increments are done"
-    since = max(race.begun, Ledger(warehouse.pipeline(NAME).ledger, warehouse.storage_options).oldest_kept() - 1)
+    since = max(race.begun, Ledger(warehouse.pipeline(NAME).ledger).oldest_kept() - 1)
     return first_difference(warehouse, want, topology, since=since, until=target)
 
 
@@ -232,7 +232,7 @@ def raced_by_turns(
 def _vacuum(warehouse: Warehouse) -> None:
     """Again and again while there is something to ask for."""
     for _ in range(3):
-        ledger = Ledger(warehouse.pipeline(NAME).ledger, warehouse.storage_options)
+        ledger = Ledger(warehouse.pipeline(NAME).ledger)
         if ledger.rows():
             vacuum(warehouse, NAME, keep_increments=1, delete=True)
 

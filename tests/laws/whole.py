@@ -77,7 +77,7 @@ def _rows(
 
 
 def _ledger(warehouse: Warehouse) -> list[LedgerRow]:
-    return Ledger(warehouse.pipeline(NAME).ledger, warehouse.storage_options).rows()
+    return Ledger(warehouse.pipeline(NAME).ledger).rows()
 
 
 def _path(warehouse: Warehouse, table: str) -> str:
@@ -85,7 +85,7 @@ def _path(warehouse: Warehouse, table: str) -> str:
 
 
 def _files(warehouse: Warehouse, table: str, version: int) -> list[DataFile]:
-    found = read_files(_path(warehouse, table), version=version, storage_options=warehouse.storage_options)
+    found = read_files(_path(warehouse, table), version=version)
     return sorted(found, key=_described)
 
 

@@ -155,7 +155,7 @@ def _range(
     warehouse: Warehouse, pipeline: str, since_ms: int | None, until_ms: int | None, order: str
 ) -> tuple[Range, int, int, float]:
     """The range, its first and last increment, and the seconds that tasks computed on it."""
-    ledger = Ledger(warehouse.pipeline(pipeline).ledger, warehouse.storage_options)
+    ledger = Ledger(warehouse.pipeline(pipeline).ledger)
     rows = in_force(ledger.done_rows())
     if not any(row.content.books for row in rows):
         raise LedgerError(ledger.path, "an increment that is done", "none", "run the replay first")

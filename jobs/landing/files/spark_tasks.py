@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ....state.errors import LandingError
-from ....state.tables.object_stores import remember_options
+from ....state.tables.object_stores import options_of, remember_options
 from ....state.tables.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def run_tasks(spark: "SparkSession | None", warehouse: Warehouse, tasks: Sequenc
     if not tasks:
         return []
 
-    root, options = warehouse.root, warehouse.storage_options
+    root, options = warehouse.root, options_of(warehouse.root)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         remember_options(root, options)

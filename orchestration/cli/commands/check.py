@@ -63,7 +63,7 @@ def check(
     docs = None if data_docs is None else DataDocs(data_docs)
     again = second_run(place, pipeline, loaded, run_again)
     last = done_row(place, pipeline, increment).increment
-    ledger = Ledger(place.pipeline(pipeline).ledger, place.storage_options)
+    ledger = Ledger(place.pipeline(pipeline).ledger)
     verdicts: list[Verdict] = []
     with closing(progress_on(sys.stderr)) as progress:
         for number in own_increments(ledger.done_rows(ledger.oldest_kept())) if every else [last]:

@@ -35,7 +35,7 @@ def check_topology(
         print("the topology that made the state" if is_same else "another topology than that which made the state")
         return ExitCode.DONE if is_same else ExitCode.FAILED
     verdict = verdict_on(last.content, changed, wanted_of(migrate, renamed))
-    pending = Ledger(place.pipeline(pipeline).ledger, place.storage_options).pending()
+    pending = Ledger(place.pipeline(pipeline).ledger).pending()
     _print(verdict, last.increment)
     is_held = False
     if pending is not None and pending.content.topology != changed.fingerprint:

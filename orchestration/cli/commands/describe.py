@@ -35,7 +35,7 @@ def books(warehouse: str, pipeline: str, last: int) -> int:
     """Say what became of the records, in a line for every increment."""
     place = Warehouse(warehouse)
     newest = done_row(place, pipeline).increment
-    ledger = Ledger(place.pipeline(pipeline).ledger, place.storage_options)
+    ledger = Ledger(place.pipeline(pipeline).ledger)
     rows = ledger.done_rows(max(1, newest - last + 1))
     pairs = [ledger.rows_of(increment) for increment in own_increments(rows)]
     reports = [
