@@ -52,7 +52,7 @@ def done_at(warehouse: Warehouse, pipeline: str, increment: int) -> DoneRow:
 
 
 def in_force(rows: list[LedgerRow[DoneRow]]) -> list[LedgerRow[DoneRow]]:
-    """Of a ledger's done rows, those whose increments the last one builds on, in order: no restatement undid them."""
+    """The done rows that count, in order: without those that a restore or a promote has withdrawn."""
     before: dict[int, int] = {}
     last = -1  # below the 0 with which a branch from the start begins
     for row in rows:

@@ -41,11 +41,12 @@ class IncrementTasks:
     kept: KeptRange | None = None
 
     def run(self) -> list[TaskReport]:
-        """Stage after stage: a sub-topology runs when all that write its repartition tables have run. By arrival again,
-        as long as what a stage sent shows that an earlier one took its records in another order than Kafka. With a loop
-        again, too, as long as a run writes other rows to its topics than it read there. Until then these are trials, in
-        which functions may fail on records that there are not in the end. If something failed in the last of them, the
-        same records run once more, and what fails then ends the run.
+        """Run the stages one after the other: a sub-topology runs when all that write its repartition tables have run.
+
+        All stages run again where an early one cannot know yet what a later one sends: by arrival until every stage has
+        taken its records in Kafka's order, and with a loop until a run writes the rows that it has read. Runs before
+        the last one are trials: a function may fail in them on a record that does not exist in the end. If something
+        failed in the last trial, the same records run once more, and that failure ends the run.
         """
         exchange = Exchange(self.order, self.topology, self.inputs.plan.row.partitions)
         tables = written_tables(self.topology, self.warehouse.pipeline(self.pipeline))

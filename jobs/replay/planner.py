@@ -26,9 +26,9 @@ from .waiting_inputs import WaitingInput, waiting_inputs
 
 
 class Planner:
-    """``previous``: the last done row, or an empty one. ``until_ms``: of each
-    partition only what is before the first record, or recorded time, of that time or later is read. ``times``:
-    that plans before this one have read; ``landed``: all that there is to read (None: what has landed by now).
+    """``previous``: the last done row, or an empty one. ``until_ms``: of each partition only what is before the first
+    record, or recorded time, of that time or later is read. ``times``: that plans before this one have read;
+    ``landed``: all that there is to read (None: what has landed by now).
     """
 
     def __init__(
@@ -238,7 +238,8 @@ class Planner:
                     mine.append(number)
                     last = self._last_place(queue)
                     if last != 2 * NO_TIMESTAMP_MS:
-                        # nothing comes behind a recorded time at its own place
+                        # An odd place is a recorded time (recorded_time_order.py): the queue is past it, since whatever
+                        # comes next in the partition is behind it.
                         reached.append((last + last % 2, number))
             if len(reached) > 1:
                 place, slowest = min(reached)
