@@ -1,7 +1,7 @@
 """Which tests a run plays: the default tier one fixed sample, the nightly tier everything.
 
-Rule: names alone decide what is in the sample, so it is the same on every commit and every clone, and a test that is
-added moves at most one other in or out of it. All tests are in it but those marked ``nightly``; of those marked
+Rule: names alone decide what is in the sample, so it is the same on every commit and every clone. A test that is added
+moves at most one other in or out of it. All tests are in it but those marked ``nightly``; of those marked
 ``sampled``, a share. `bash .ci/run changed` plays more (tests/touched.py).
 """
 
@@ -67,8 +67,8 @@ def sampled(
 
 
 def in_the_sample(items: list[pytest.Item]) -> set[pytest.Item]:
-    """Without ``nightly`` ones, and of those marked ``sampled`` what the mark says: on a module one in ``share`` of its
-    tests, parameters counted; on a function one in ``share`` of its parameters, with every value of those named.
+    """Without ``nightly`` ones, and of those marked ``sampled`` a share. On a module the mark means one in ``share`` of
+    its tests, parameters counted; on a function one in ``share`` of its parameters, with every value of those named.
     """
     shares: dict[int, list[pytest.Item]] = defaultdict(list)
     played = {item for item in items if not item.get_closest_marker("nightly")}

@@ -25,7 +25,7 @@ class RunObserver:
     """It has seen enough: the run ends with the part at hand."""
 
     def begins(self, task: Task, next_offsets: Mapping[str, int]) -> None:
-        """Before ``task`` loads its stores; again, with another one, where a trial begins anew. ``next_offsets``: of
+        """Before ``task`` loads its stores; again, with another one, where a trial is repeated. ``next_offsets``: of
         each table that it writes, kept up to date.
         """
 

@@ -1,7 +1,7 @@
 """The tasks of one increment: what each reads, and their stages, one after the other.
 
-Owns what a task is told. Rule: all that it needs to know stands in its description, which is made of the plan, of what
-has landed, of the done row before, and of what the stages before it have written.
+Owns the descriptions of tasks. Rule: a description has all that its task needs: the plan, what has landed, the done row
+before, and what earlier stages have written.
 """
 
 from collections.abc import Mapping
@@ -43,10 +43,10 @@ class IncrementTasks:
     def run(self) -> list[TaskReport]:
         """Run the stages one after the other: a sub-topology runs when all that write its repartition tables have run.
 
-        All stages run again where an early one cannot know yet what a later one sends: by arrival until every stage has
-        taken its records in Kafka's order, and with a loop until a run writes the rows that it has read. Runs before
-        the last one are trials: a function may fail in them on a record that does not exist in the end. If something
-        failed in the last trial, the same records run once more, and that failure ends the run.
+        All stages run again where an early one cannot know yet what a later one sends. By arrival they do until every
+        stage has taken its records in Kafka's order, and with a loop until a run writes the rows that it has read. Runs
+        before the last one are trials: a function may fail in them on a record that does not exist in the end. If
+        something failed in the last trial, the same records run once more, and that failure ends the run.
         """
         exchange = Exchange(self.order, self.topology, self.inputs.plan.row.partitions)
         tables = written_tables(self.topology, self.warehouse.pipeline(self.pipeline))

@@ -1,6 +1,6 @@
 """What has landed of the topics of a topology, read as tasks will read it: with the times that extractors give.
 
-Owns the reading of offsets and times, for plans and for what tasks are told of their queues. Rule: a partition's times
+Owns the reading of offsets and times, for plans and for the queues of tasks. Rule: a partition's times
 continue from where the increments before have got to, which the done row ``previous`` says.
 """
 

@@ -55,7 +55,7 @@ def planned_inputs(plan: Plan, records: LandedRecords, order: str) -> PlannedInp
 
 
 def _queue(plan: Plan, records: LandedRecords, topic: str, p: str, *, is_merged: bool) -> Queue:
-    """``is_merged``: what comes after the increment decides the order of what is in it."""
+    """``is_merged``: records of other topics are merged with it, so the next record of each decides the order."""
     landed = records.landed[topic]
     begin, end = (cut.get(topic, {}).get(p, 0) for cut in (plan.row.cut_from, plan.row.cut_to))
     beyond_ms, is_advance = NO_MORE, False
