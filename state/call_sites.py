@@ -35,6 +35,17 @@ def call_site_of(traceback: TracebackType | None) -> str | None:
     return found
 
 
+def users_frames(traceback: TracebackType | None) -> list[str]:
+    """The user's frames of an error that was raised, the nearest to it first, as "function(shop.py:41)"."""
+    found: list[str] = []
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if _is_the_users(traceback.tb_frame):
+            found.append(f"{code.co_qualname}({os.path.basename(code.co_filename)}:{traceback.tb_lineno})")
+        traceback = traceback.tb_next
+    return found[::-1]
+
+
 def _is_the_users(frame: FrameType) -> bool:
     """Neither of this package nor made by the standard library on the way (``__init__`` of a dataclass, an import)."""
     file = frame.f_code.co_filename

@@ -71,14 +71,14 @@ def _own_serdes(node: Node) -> list[str]:
 def nodes_upstream(graph: Graph, node: Node) -> Iterator[Node]:
     """All whose records or tables decide what ``node`` gets."""
     seen: set[str] = set()
-    waiting = [*node.inputs, *node.reads]
+    waiting = [*node.inputs, *node.reads, *node.reads_failures_of]
     while waiting:
         name = waiting.pop()
         if name not in seen:
             seen.add(name)
             other = graph.nodes[name]
             yield other
-            waiting += [*other.inputs, *other.reads]
+            waiting += [*other.inputs, *other.reads, *other.reads_failures_of]
 
 
 def _keys(graph: Graph, node: Node, found: Lineage, seen: set[str]) -> None:

@@ -2,7 +2,8 @@
 
 Owns reading it. Rule: a row of `dead_letter`, or of `dropped` with `is_record`, says all that became of a record in a
 sub-topology. Where a sub-topology keeps nothing and writes to repartition topics alone, its rows there, which name
-their cause, say the rest. Everything else is left to a run (jobs/explain/rerun.py).
+their cause, say the rest. Everything else, and all where there is a topic of dead letters, is left to a run
+(jobs/explain/rerun.py).
 """
 
 from dataclasses import dataclass
@@ -86,6 +87,8 @@ class _Committed:
         return found
 
     def _in_task(self, sub: SubTopology, place: Position) -> list[CommittedStep] | None:
+        if self.topology.graph.dead_letter_topic is not None:
+            return None
         task = str(TaskId(sub.id, place[1]))
         letters, refusals = self._refused(DEAD_LETTER, sub, place), self._refused(DROPPED, sub, place)
         steps: list[CommittedStep] = [

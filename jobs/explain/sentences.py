@@ -29,7 +29,7 @@ class SentenceWriter:
 
     def sentences_of(self, observation: NodeObservation, taken: Taken) -> list[str]:
         """What ``observation.node`` did, a sentence a fact."""
-        if not observation.received:
+        if not observation.received and not observation.node.takes_letters:
             return [self._read(row, taken) for row in observation.forwarded]
         return [
             *(self.refusal(row) for row in observation.refusals),

@@ -84,6 +84,13 @@ class LogAndFailExceptionHandler:
         return FAIL
 
 
+def writes_letters(handler: Handler | None) -> bool:
+    """Whether what it continues without goes to the topic of dead letters (KIP-1034). One of the user's own says
+    nothing of it, as in Kafka; without a handler that is what becomes of records that are not decoded.
+    """
+    return handler is None or isinstance(handler, LogAndContinueExceptionHandler)
+
+
 def _logged(context: ErrorHandlerContext, exception: Exception) -> tuple[object, ...]:
     """As Kafka's handlers say it."""
     said = "%s, task %s: %s: %s (topic %s, partition %s, offset %s)"

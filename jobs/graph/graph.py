@@ -105,6 +105,10 @@ class Node(TakesLateRecords, TouchesTopics, RunsAgain):
     """It uses what others put because of the same record, so the task runs record by record."""
     has_clock = False
     """It may ask for the wall clock, or schedule something by it."""
+    takes_letters = False
+    """It forwards the dead letters of its task, and none of the records above."""
+    reads_failures_of = _NO_TABLES
+    """Nodes that decide what it forwards, though they forward nothing to it."""
 
     @property
     def inner_stores(self) -> tuple[str, ...]:
@@ -303,6 +307,8 @@ class Graph:
         self.dead_lettering: set[str] = set()
         """Steps that make dead letters of records on which they fail; it decides nothing about rows that there are."""
         self.handlers = ExceptionHandlers()
+        self.dead_letter_topic: str | None = None
+        """What the application continues without is written there (jobs/topology/dead_letter_topic.py)."""
         self.default_store = "persistent"
         """Kind of the DSL's stores where nothing says another: "persistent" or "in_memory"."""
         """Of the application; they decide nothing about rows that there are, either."""

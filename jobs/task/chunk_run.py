@@ -17,6 +17,7 @@ from ..graph.graph import Node
 from ..graph.nodes import RepartitionNode, SinkNode
 from ..operators.base.forward_order import merge_in_forward_order
 from ..operators.base.operator import MultiOperator, Operator, TableView
+from ..operators.dead_letters import ForwardDeadLetters
 from .dataflow import Dataflow, Edge, StageInput
 from .failing_records import process_step
 from .output_tables import export_table, output_table, repartition_table, sent_records
@@ -53,6 +54,9 @@ class ChunkRun:
         self._tables: dict[str, pa.Table] = {}
         self._viewed: dict[tuple[str, str], Batch] = {}
         """What an earlier part handed on for views, by node and when."""
+        nodes = dataflow.sub_topology.nodes
+        self._letters_topic = dataflow.graph.dead_letter_topic if any(node.takes_letters for node in nodes) else None
+        """The topic to which this task writes dead letters, which are no more applied for it."""
         self._left = Counter(self.dataflow.origin(edge) for edges in self.dataflow.children.values() for edge in edges)
 
     def run(self, batches: dict[str, Batch]) -> None:
@@ -80,6 +84,8 @@ class ChunkRun:
         operator = self.operators.get(node.name)
         if operator is None:
             return inputs[0]
+        if isinstance(operator, ForwardDeadLetters):
+            return operator.forward(self.chunk)
         for view in operator.context.views:
             self._feed(view)
         if isinstance(operator, MultiOperator):
@@ -109,8 +115,8 @@ class ChunkRun:
         return self.dataflow.seen(self._forwarded[name], name, when)
 
     def _inputs(self, node: Node) -> list[Batch]:
-        found = []
-        for slot, name in enumerate(node.inputs):
+        found: list[Batch] = []
+        for slot, name in enumerate(() if node.takes_letters else node.inputs):
             edge = Edge(name, node.name, slot)
             above = self.dataflow.origin(edge)
             found.append(self._below(self._forwarded[above], edge))
@@ -157,15 +163,16 @@ class ChunkRun:
         self.chunk.applied[batch.cause] = True
 
     def _write(self, node: SinkNode, batch: Batch) -> None:
-        self.chunk.applied[batch.cause] = True
+        if node.topic != self._letters_topic:
+            self.chunk.applied[batch.cause] = True
         operator = self.operators.get(node.name)
         self.outputs[node.topic] = output_table(batch, self.chunk, None if operator is None else operator.topics)
 
     def _send(self, node: RepartitionNode, batch: Batch) -> None:
         kept = batch if node.keeps_null_keys else batch.where(batch.key >= 0)
-        self.chunk.left_out[batch.cause] = True
         sent, target = sent_records(node, kept, self.chunk, self.partitions.get(node.topic, 1))
-        self.chunk.applied[sent.cause] = True
+        if node.topic != self._letters_topic:
+            self.chunk.left_out[batch.cause] = self.chunk.applied[sent.cause] = True
         self._sent[node.topic] = sent
         self._tables[node.topic] = repartition_table(node, sent, self.chunk, target)
 

@@ -68,7 +68,7 @@ class Dataflow:
         self.edges_down: dict[str, list[Edge]] = {}
         """All edges down from a node, those to a later part of the sub-topology included."""
         for node in graph.nodes.values():
-            for slot, above in enumerate(node.inputs):
+            for slot, above in enumerate(() if node.takes_letters else node.inputs):
                 edge = Edge(above, node.name, slot)
                 self.edges_down.setdefault(above, []).append(edge)
                 if above in here if isinstance(node, RepartitionNode) else node.name in here:

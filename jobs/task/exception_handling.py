@@ -3,7 +3,7 @@
 Owns the arguments of handlers. Rule: what a handler raises, and an answer that is none, ends the run, as in Kafka.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,21 +11,21 @@ import pyarrow as pa
 
 from ...state.buffers import only_chunk
 from ...state.errors import TaskFailed
-from ...state.records.batches import NO_OFFSET, Batch, Chunk
+from ...state.records.batches import Batch
 from ..functions.exception_handlers import (
     CONTINUE,
     DESERIALIZATION,
     ErrorHandlerContext,
     ExceptionHandlerResponse,
     Handler,
+    writes_letters,
 )
 from ..functions.processor_api import Record
 from ..graph.graph import Node
 from ..tape.task_input import LANDED_TIME, Input
+from .dead_letters import DeadLetters
 from .decoding import headers_of
-
-Raw = tuple[bytes | None, bytes | None]
-"""Key and value of a record as the task took it."""
+from .failure_places import FailurePlaces, Raw
 
 
 def raw_record(input_: Input, cause: int) -> Raw:
@@ -43,35 +43,27 @@ def _bytes(value: Any) -> bytes | None:
 
 
 class Handling:
-    """Of one chunk. ``raw``: of a row of the chunk; None where it has no records."""
+    """Of one chunk. ``letters``: what the handler writes of records without which it continues; None: nothing."""
 
-    def __init__(self, handler: Handler, task_id: str, chunk: Chunk, raw: Callable[[int], Raw] | None) -> None:
-        self.handler, self.task_id, self.chunk, self.raw = handler, task_id, chunk, raw
+    def __init__(self, handler: Handler, places: FailurePlaces, letters: DeadLetters | None) -> None:
+        self.handler, self.places = handler, places
+        self.letters = letters if writes_letters(handler) else None
 
     def processing_failed(self, node: str, batch: Batch, row: int, record: Any, error: TaskFailed) -> None:
         """Raises ``error`` when the handler says FAIL."""
-        cause = int(batch.cause[row])
-        (source,), (offset,) = batch.coordinates(self.chunk, np.array([row]))
-        key, value = (None, None) if self.raw is None else self.raw(cause)
-        context = ErrorHandlerContext(
-            topic=None if offset == NO_OFFSET else self.chunk.context_topics[source],
-            partition=-1 if offset == NO_OFFSET else self.chunk.partition,
-            offset=int(offset),
-            headers=record.headers,
-            processor_node_id=node,
-            task_id=self.task_id,
-            timestamp_ms=int(batch.time_ms[row]),
-            source_raw_key=key,
-            source_raw_value=value,
-        )
+        context = self.places.of_record(node, batch, row, record.headers)
         if not goes_on(self.handler, context, record, error):
             raise error
+        if self.letters is not None:
+            self.letters.add(context, batch, row, error)
 
-    def punctuation_failed(self, node: str, time_ms: int, error: TaskFailed) -> None:
+    def punctuation_failed(self, node: str, cause: int, time_ms: int, error: TaskFailed) -> None:
         """Raises ``error`` when the handler says FAIL."""
-        context = ErrorHandlerContext(None, -1, NO_OFFSET, (), node, self.task_id, time_ms, None, None)
+        context = self.places.of_punctuation(node, time_ms)
         if not goes_on(self.handler, context, None, error):
             raise error
+        if self.letters is not None:
+            self.letters.add_punctuation(context, cause, error)
 
 
 class TrialHandling:
@@ -85,7 +77,7 @@ class TrialHandling:
     def processing_failed(self, node: str, batch: Batch, row: int, record: Any, error: TaskFailed) -> None:
         self.has_failed = True
 
-    def punctuation_failed(self, node: str, time_ms: int, error: TaskFailed) -> None:
+    def punctuation_failed(self, node: str, cause: int, time_ms: int, error: TaskFailed) -> None:
         self.has_failed = True
 
 
@@ -109,17 +101,17 @@ def goes_on(handler: Handler, context: ErrorHandlerContext, record: Record | Non
 
 
 def decoded_or_failed(
-    handler: Handler,
+    handler: Handler | None,
     source: Node,
     task_id: str,
     partition: int,
     records: pa.Table,
     reasons: Mapping[int, str],
-) -> None:
-    """Ask the handler about the rows of ``records``, all of ``source``, that cannot be read. Raises TaskFailed for the
-    first on which it fails.
+) -> dict[int, ErrorHandlerContext]:
+    """Ask the handler about the rows of ``records``, all of ``source``, that cannot be read; gives their contexts, by
+    row. Raises TaskFailed for the first on which it fails; without a handler none does.
     """
-    headers = headers_of(records)
+    headers, contexts = headers_of(records), dict[int, ErrorHandlerContext]()
     of_record = LANDED_TIME if LANDED_TIME in records.column_names else "timestamp"
     for row, reason in sorted(reasons.items()):
         found = () if headers is None else headers[row].as_py() or ()
@@ -131,9 +123,13 @@ def decoded_or_failed(
         context = ErrorHandlerContext(
             topic, partition, offset, record.headers, source.name, task_id, time_ms, key, value
         )
+        contexts[row] = context
+        if handler is None:
+            continue
         next_step = f"correct the serdes, or continue: {DESERIALIZATION}"
         got = f"{reason}, of the record {topic}-{partition}, offset {offset}"
         error = TaskFailed(source.name, "a record that its serdes can read", got, next_step)
         error.__cause__ = ValueError(reason)
         if not goes_on(handler, context, record, error):
             raise error
+    return contexts

@@ -33,6 +33,8 @@ def process_step(operator: Operator, batch: Batch, chunk: Chunk, *, to_dead_lett
     if to_dead_letters:
         for row, found in errors.items():
             chunk.failures.setdefault(int(batch.cause[row]), (operator.context.node, f"step: {found.got}"))
+            if chunk.letters is not None:
+                chunk.letters.step_failed(operator.context.node, batch, row, found)
     else:
         failed = FailedRecords(operator.context, batch, chunk)
         for row, found in errors.items():

@@ -19,6 +19,7 @@ from ...state.records.batches import Batch, Chunk
 from ..graph.graph import Node
 from ..operators.base.forward_order import MergedRows, joined_batch
 from ..operators.base.operator import Links, Operator, SharingOperator, TableView
+from ..operators.dead_letters import ForwardDeadLetters
 from .chunk_run import ChunkRun
 from .dataflow import Dataflow, Edge
 
@@ -89,6 +90,7 @@ class RecordRun(ChunkRun):
                 nothing = {look: self._seen(*look) for look in view.wants}
                 for look in view.wants:
                     self._seen_by.setdefault(look, []).append((view, nothing))
+        self._letters = next((one for one in self.operators.values() if isinstance(one, ForwardDeadLetters)), None)
         self._sharing = {name: one for name, one in self.operators.items() if isinstance(one, SharingOperator)}
         self._handed: dict[Edge, list[Batch]] = {}
         """What went down to sinks and repartition tables."""
@@ -119,6 +121,8 @@ class RecordRun(ChunkRun):
                 if source >= 0:
                     self._pass_on(names[source], batches[names[source]].take(np.array([row])))
                 self._punctuate(cause)
+                if self._letters is not None:
+                    self._post(cause)
                 if self.chunk.failure is not None:
                     break  # a processor caught it
         except TaskFailed as error:
@@ -127,6 +131,14 @@ class RecordRun(ChunkRun):
         self._hand_on()
         if self.observer is not None:
             self._tell(batches)
+
+    def _post(self, cause: int) -> None:
+        """Dead letters of all up to ``cause``."""
+        assert self._letters is not None
+        letters = self._letters.forward(self.chunk, cause)
+        if len(letters) and self.observer is not None:
+            self._took.setdefault(self._letters.context.node, []).append(([], letters))
+        self._pass_on(self._letters.context.node, letters)
 
     # --- one record ------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from ...state.compilation.kernel_compilation import interpreted
 from ...state.records.batches import Batch, Chunk
 from ...state.runs.stored_rows import StoredRows
 from ...state.times import NO_TIMESTAMP_MS
+from ..functions.exception_handlers import ErrorHandlerContext, writes_letters
 from ..graph.graph import Node, TableTraits
 from ..graph.nodes import RepartitionNode
 from ..kernels import stream_time as task_counters
@@ -29,8 +30,10 @@ from ..topology.topology import SubTopology, Topology
 from .advance_stream_time import StreamTimeRun, advance_chunk
 from .chunk_run import ChunkRun, Observer
 from .dataflow import dataflows
+from .dead_letters import DeadLetters
 from .decoding import Decoder, contexts, import_batch
-from .exception_handling import Handling, Raw, TrialHandling, decoded_or_failed, raw_record
+from .exception_handling import Handling, TrialHandling, decoded_or_failed, raw_record
+from .failure_places import FailurePlaces, Raw
 from .output_tables import dead_letter_table, dropped_table, failed_step_table
 from .record_counts import Counts, Lateness
 from .record_run import BY_RECORD, RecordRun, batches_of_nobody
@@ -126,6 +129,8 @@ class Task:
                     self._build(node)
         self.is_by_record = any(node.is_by_record for node in sub_topology.nodes)
         self._nobody: dict[str, Batch] = {}
+        self._undecodable: list[tuple[int, ErrorHandlerContext, str]] = []
+        """Of the chunk that was taken last, what cannot be read: its row, where it is, and why."""
         connect_stores(self.graph, self.operators)
         if not is_observed and not self.is_by_record:
             lend_stores(self.dataflow, self.operators)
@@ -290,8 +295,14 @@ class Task:
         """Ask the application's handler about what fails in ``chunk``; in a trial nobody."""
         if self.trial is not None:
             chunk.handling = self.trial
-        elif (handler := self.graph.handlers.processing) is not None:
-            chunk.handling = Handling(handler, self.task_id, chunk, raw)
+            return
+        places = FailurePlaces(self.task_id, chunk, raw)
+        letters = None if self.graph.dead_letter_topic is None else DeadLetters(places)
+        if letters is not None:
+            letters.add_undecodable(self._undecodable)
+        chunk.letters = letters
+        if (handler := self.graph.handlers.processing) is not None:
+            chunk.handling = Handling(handler, places, letters)
 
     def _result(
         self,
@@ -333,6 +344,7 @@ class Task:
         readable = np.ones(n, np.bool_)
         reasons: dict[int, dict[int, str]] = {}
         batches: dict[str, Batch] = {}
+        self._undecodable = []
         for number, (name, source) in enumerate(zip(self.source_names, self.sources, strict=True)):
             rows = input_.rows(number)
             if number < topics or source.is_global:
@@ -341,12 +353,8 @@ class Task:
                 batches[name] = batch.where(~bad & (batch.time_ms >= 0))
                 if number < topics:
                     reasons[number] = why
-                if not why or (handler := self.graph.handlers.deserialization) is None:
-                    continue
-                if self.trial is not None:
-                    self.trial.has_failed = True
-                else:
-                    decoded_or_failed(handler, source, self.task_id, self.partition, input_.tables[number], why)
+                if why:
+                    self._ask(source, input_.tables[number], rows, why)
             else:
                 batches[name] = import_batch(input_.tables[number], rows, self._keys[source.name])
         takes = readable & (time_ms >= 0) & is_record & self._is_topic(input_)
@@ -365,6 +373,19 @@ class Task:
         )
         refuse_invalid_times(chunk, self.sub_topology, readable & is_record & (time_ms < 0))
         return batches, chunk, takes, reasons
+
+    def _ask(self, source: Node, records: pa.Table, rows: np.ndarray, reasons: dict[int, str]) -> None:
+        """About those of ``records`` that cannot be read; ``rows``: their rows of the chunk."""
+        handler = self.graph.handlers.deserialization
+        if self.trial is not None:
+            self.trial.has_failed |= handler is not None
+            return
+        writes = self.graph.dead_letter_topic is not None and writes_letters(handler) and not source.is_global
+        if handler is None and not writes:
+            return
+        contexts = decoded_or_failed(handler, source, self.task_id, self.partition, records, reasons)
+        if writes:
+            self._undecodable += [(int(rows[row]), context, reasons[row]) for row, context in contexts.items()]
 
     def _topics(self) -> tuple[str, ...]:
         return tuple(source.topic_of_records for source in self.sources)

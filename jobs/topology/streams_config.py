@@ -21,11 +21,13 @@ from ..functions.timestamp_extractors import (
     UsePartitionTimeOnInvalidTimestamp,
     WallclockTimestampExtractor,
 )
+from ..graph.name_rules import RESERVED, is_legal
 
 EXTRACTOR = "default.timestamp.extractor"
 KEY_SERDE, VALUE_SERDE = "default.key.serde", "default.value.serde"
 SUPPLIERS, DSL_STORE = "dsl.store.suppliers.class", "default.dsl.store"
-HONOURED = (EXTRACTOR, KEY_SERDE, VALUE_SERDE, SUPPLIERS, DSL_STORE)
+DEAD_LETTERS = "errors.dead.letter.queue.topic.name"
+HONOURED = (EXTRACTOR, KEY_SERDE, VALUE_SERDE, SUPPLIERS, DSL_STORE, DEAD_LETTERS)
 """Beside exception handlers."""
 
 _PLACE = "StreamsBuilder config"
@@ -43,11 +45,6 @@ DECIDING: dict[str, tuple[tuple[Any, ...], str]] = {
         ("none", "reuse.ktable.source.topics"),
         "a topology runs as it is written: share a repartition by stream.repartition(), and a table's topic is its "
         "changelog anyway (jobs/SEMANTICS.md, older versions and settings)",
-    ),
-    "errors.dead.letter.queue.topic.name": (
-        (None,),
-        "leave it out: the table dead_letter has the records that cannot be decoded, and the table dropped those that "
-        "a handler left out, each with the reason",
     ),
     "processing.exception.handler.global.enabled": (
         (False, "false"),
@@ -172,6 +169,7 @@ _STORES = {
 class StreamsConfig:
     """What ``config`` decides of a topology. ``extractor``: of sources without one of their own; ``store``: kind of the
     DSL's stores where no Materialized says one; ``key``, ``value``: serdes of sources without a Consumed.
+    ``dead_letter_topic``: where what the application continues without is written.
     """
 
     handlers: ExceptionHandlers = field(default_factory=ExceptionHandlers)
@@ -179,6 +177,7 @@ class StreamsConfig:
     store: str = "persistent"
     key: Serde | None = None
     value: Serde | None = None
+    dead_letter_topic: str | None = None
 
 
 def streams_config(config: Mapping[str, Any] | None) -> StreamsConfig:
@@ -198,8 +197,9 @@ def streams_config(config: Mapping[str, Any] | None) -> StreamsConfig:
         if name not in HANDLERS and name not in HONOURED:
             _check(name, value)
     store = _named(found, SUPPLIERS, _STORES) or _named(found, DSL_STORE, _STORES) or "persistent"
-    serdes = (_serde(name, found.get(name)) for name in (KEY_SERDE, VALUE_SERDE))
-    return StreamsConfig(handlers, _extractor(found.get(EXTRACTOR)), store, *serdes)
+    key, value = (_serde(name, found.get(name)) for name in (KEY_SERDE, VALUE_SERDE))
+    extractor, letters = _extractor(found.get(EXTRACTOR)), _topic(found.get(DEAD_LETTERS))
+    return StreamsConfig(handlers, extractor, store, key, value, letters)
 
 
 def _check(name: Any, value: Any) -> None:
@@ -241,6 +241,14 @@ def _extractor(value: Any) -> Any:
             next_step = "give a callable of (record, partition_time_ms)"
             raise ConfigError(place, "a timestamp extractor", repr(value), next_step)
         return extract
+    return value
+
+
+def _topic(value: Any) -> str | None:
+    """That of dead letters."""
+    if value is not None and (not is_legal(value) or value in RESERVED):
+        expected = f"the name of a topic, and none of {sorted(RESERVED)}"
+        raise ConfigError(f"{_PLACE} {DEAD_LETTERS}", expected, repr(value), "choose another name")
     return value
 
 

@@ -23,6 +23,7 @@ from ..operators.aggregates.aggregate_nodes import AggregateNode
 from ..operators.dynamic_topics_node import with_own_topics
 from ..operators.suppress.suppress_node import SuppressNode
 from . import processor_topology
+from .dead_letter_topic import with_dead_letters
 from .describe import describe, settings
 from .intermediate_topics import running
 from .topic_patterns import awaits_topics, check_patterns, reading
@@ -192,7 +193,7 @@ class Topology(Hinting):
             nodes = self._own.nodes.values()
             self._own.check_stores()
             check_patterns(self._own)
-            graph = running(with_own_topics(self._own), pipes_into_loops=self._pipes_into_loops)
+            graph = running(with_own_topics(with_dead_letters(self._own)), pipes_into_loops=self._pipes_into_loops)
             parts = _in_order(_parts(graph))
             self._settled = _Settled(self._own, graph, parts, awaits_topics(nodes), _reached(parts))
         return self._settled

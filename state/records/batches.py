@@ -5,7 +5,7 @@ have forwarded them; ``cause`` names, for every row, the input record of the chu
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -199,8 +199,33 @@ class Handling(Protocol):
         """Of the ``row`` of the ``batch`` that came to ``node``. Raises ``error`` when the run is to end."""
         ...
 
-    def punctuation_failed(self, node: str, time_ms: int, error: TaskFailed) -> None:
-        """Of a punctuation at that stream time. Raises ``error`` when the run is to end."""
+    def punctuation_failed(self, node: str, cause: int, time_ms: int, error: TaskFailed) -> None:
+        """Of a punctuation at that stream time, after the record ``cause`` of the chunk. Raises ``error`` when the run
+        is to end.
+        """
+        ...
+
+
+class Letter(NamedTuple):
+    """A record for the topic of dead letters. ``cause``: row of the chunk; ``path``: further columns of its place."""
+
+    cause: int
+    path: tuple[int, ...]
+    key: bytes | None
+    value: bytes | None
+    time_ms: int
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+class Letters(Protocol):
+    """Records of a chunk for the topic of dead letters."""
+
+    def step_failed(self, node: str, batch: Batch, row: int, error: TaskFailed) -> None:
+        """Of a step that keeps the ``row`` of its ``batch`` as a dead letter."""
+        ...
+
+    def take(self, until: int | None = None) -> list[Letter]:
+        """Those that were not taken yet, of causes up to ``until`` (None: of all), in order."""
         ...
 
 
@@ -244,6 +269,8 @@ class Chunk:
     """
     handling: Handling | None = None
     """None: the first failure of a function ends the run."""
+    letters: Letters | None = None
+    """None: the application has no topic of dead letters."""
     lacks_offsets: bool = field(init=False)
     """Whether any record is from no topic."""
 

@@ -303,10 +303,6 @@ def test_a_step_with_dead_letters_of_its_own_does_not_ask_the_handler():
     ("config", "said"),
     [
         ({"processing.exception.handlers": CONTINUE}, "did you mean processing.exception.handler?"),
-        (
-            {"errors.dead.letter.queue.topic.name": "letters"},
-            "the table dead_letter has the records that cannot be decoded",
-        ),
         ({"topology.optimization": "all"}, "share a repartition by stream.repartition"),
         ({"topology.optimization": "single.store.self.join"}, "a topology runs as it is written"),
         ({"statestore.cache.max.bytes": 10}, "there are no record caches, whose updates no replay could repeat"),

@@ -42,7 +42,7 @@ class FailedRecords:
         """
         if self.chunk.handling is None:
             raise error
-        self.chunk.handling.punctuation_failed(self.context.node, stream_time_ms, error)
+        self.chunk.handling.punctuation_failed(self.context.node, cause, stream_time_ms, error)
         self._note(cause, is_record=False)
 
     def _note(self, cause: int, *, is_record: bool) -> None:

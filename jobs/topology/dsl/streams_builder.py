@@ -136,6 +136,7 @@ class StreamsBuilder(Hinting):
         self._graph = Graph(semantics)
         self._config = streams_config(config)
         self._graph.handlers, self._graph.default_store = self._config.handlers, self._config.store
+        self._graph.dead_letter_topic = self._config.dead_letter_topic
         self._streams: dict[frozenset[str] | re.Pattern[str], tuple[Node, TimestampExtractor]] = {}
 
     def stream(
