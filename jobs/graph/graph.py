@@ -239,6 +239,11 @@ class Node(TakesLateRecords, TouchesTopics, RunsAgain):
         return None
 
     @property
+    def windows_for_processors(self) -> Windows | None:
+        """Windows of its store, into which a processor may look and put; None when none may."""
+        return None
+
+    @property
     def windows_of_rows(self) -> Windows | None:
         """Windows of its store's rows."""
         return self.windowed_by

@@ -12,11 +12,12 @@ import numpy as np
 
 from ...state.records.batches import Batch, Chunk
 from ...state.serdes import Serde
-from ..functions.expressions import Shape, python_keys
+from ..functions.expressions import Shape, Windowed, python_keys
 from ..functions.processor_api import KeyValues, KeyValueStore, ValueAndTimestamp, ValueTimestampHeaders
 from ..functions.state_stores import TIMESTAMPED, TIMESTAMPED_WITH_HEADERS
 from ..graph.graph import Graph, Node
 from ..operators.processor.process import Process
+from ..operators.processor.table_windows import TableSessions, TableWindows
 from ..task.task import Task
 from ..topology.topology import Topology
 from .driver_records import OutputRecord
@@ -69,6 +70,8 @@ class ChangeLog:
                 for name, store in operator.stores.items():
                     if isinstance(store, KeyValueStore):
                         operator.stores[name] = _LoggedStore(store, self._noting(name, operator))
+                    elif isinstance(store, TableWindows | TableSessions):
+                        store.note_puts(self._noting_windows(name, operator))
 
     def saw(self, node: Node, inputs: Sequence[Batch], forwarded: Batch, chunk: Chunk) -> None:
         """As jobs/task/chunk_run.py has it."""
@@ -92,6 +95,14 @@ class ChangeLog:
             elif isinstance(value, ValueAndTimestamp):
                 value, time_ms = value
             self._noted.append((name, cause, OutputRecord(key, value, time_ms, None, -1, headers)))
+
+        return note
+
+    def _noting_windows(self, name: str, operator: Process) -> Callable[[Windowed, Any, int | None], None]:
+        def note(key: Windowed, value: Any, time_ms: int | None) -> None:
+            cause, now_ms = operator.now
+            window, put_ms = (key.window_start_ms, key.window_end_ms), now_ms if time_ms is None else time_ms
+            self._noted.append((name, cause, OutputRecord(key.key, value, put_ms, window, -1)))
 
         return note
 

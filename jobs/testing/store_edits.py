@@ -12,9 +12,10 @@ from ..functions.state_stores import (
     TIMESTAMPED_WINDOW_WITH_HEADERS,
     TIMESTAMPED_WITH_HEADERS,
 )
-from ..operators.base.operator import Links
+from ..operators.base.operator import Links, WindowedStore
 from ..operators.processor.process import Process
 from ..operators.processor.table_stores import TableValues, Writer
+from ..operators.processor.table_windows import Place, windows_of
 from ..operators.tables.key_value_view import StoreView
 from ..operators.tables.table_views import build_view
 from ..task.record_run import RecordRun, batches_of_nobody
@@ -74,23 +75,29 @@ def _into_table(edit: StoreEdit, task: Task) -> None:
     operator, graph = task.operators[node.name], task.graph
     traits, is_exported = graph.tables.get(node.name), any(node.name == one.node for one in task.dataflow.exports)
     plain = traits is not None and traits.store is not None and not traits.store.is_versioned
-    if not plain or node.shape.window is not None or is_exported:
-        expected = "a store of a processor, or a key-value store of a table or an aggregate"
+    is_windowed = node.shape.window is not None
+    if not plain or is_exported or (is_windowed and node.windows_for_processors is None):
+        expected = "a store of a processor, or one of a table or an aggregate that forwards every update"
         got, next_step = f"that of {node.name}", "pipe the records that write it"
         raise ConfigError(f"{place}, store {edit.store!r}", expected, got, next_step)
-    key, value = edit.arguments
-    if value is not None and not isinstance(value, ValueAndTimestamp):
-        value = ValueAndTimestamp(value, _NO_TIMESTAMP_MS)
-    view = build_view(graph, node.name, getattr(operator, "keys", operator.context.keys))
-    assert isinstance(view, StoreView), "a key-value store is looked at by its keys"
-    values = TableValues(edit.store, node.name, node.shape, view, operator, place)
-    run = _run_of_nothing(task)
+    run, arguments = _run_of_nothing(task), list(edit.arguments)
 
     def show(name: str, batch: Batch) -> None:
         run.show(name, batch)
 
-    values.writer = Writer(run.chunk, Links(_send_nothing, show), 0)
-    values.put(key, value)
+    writer = Writer(run.chunk, Links(_send_nothing, show), 0)
+    if edit.method == "put" and node.shape.window != "session" and arguments[1] is not None:
+        arguments[1] = _with_more(arguments[1], TIMESTAMPED)
+    if is_windowed:
+        assert isinstance(operator, WindowedStore), "a store of windows is that of an aggregate"
+        windows = windows_of(Place(edit.store, node.name, node.shape, place), operator, writer)
+        getattr(windows, edit.method)(*arguments)
+        return
+    view = build_view(graph, node.name, getattr(operator, "keys", operator.context.keys))
+    assert isinstance(view, StoreView), "a key-value store is looked at by its keys"
+    values = TableValues(edit.store, node.name, node.shape, view, operator, place)
+    values.writer = writer
+    values.put(*arguments)
 
 
 def _run_of_nothing(task: Task) -> RecordRun:

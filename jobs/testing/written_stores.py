@@ -57,7 +57,9 @@ class DriverKeyValueStore(ReadOnlyKeyValueStore):
 
 
 class DriverWindowStore(ReadOnlyWindowStore):
-    """Values by key and window, of a processor's store. ConfigError for a put into that of an aggregate."""
+    """Values by key and window. ConfigError for a put into the store of an aggregate whose windows are not TimeWindows
+    that forward every update, and for a value of another type.
+    """
 
     def __init__(self, name: str, looks: Looks, shown: Shown | None = None, *, edit: Edits) -> None:
         super().__init__(name, looks, shown)
@@ -69,7 +71,9 @@ class DriverWindowStore(ReadOnlyWindowStore):
 
 
 class DriverSessionStore(ReadOnlySessionStore):
-    """Aggregates by key and session, of a processor's store. ConfigError for a put into that of an aggregate."""
+    """Aggregates by key and session. ConfigError for a put into the store of an aggregate that emits on close, for a
+    session that overlaps another one of an aggregate's, and for a value of another type.
+    """
 
     def __init__(self, name: str, looks: Looks, shown: Shown | None = None, *, edit: Edits) -> None:
         super().__init__(name, looks, shown)

@@ -9,6 +9,8 @@ from kstreams_replay import (
     Processor,
     PunctuationType,
     Serde,
+    SessionWindows,
+    SlidingWindows,
     Stores,
     StreamsBuilder,
     TimeWindows,
@@ -175,10 +177,28 @@ def test_windows_and_sessions_of_a_processor_are_put_and_removed():
     ]
 
 
+def test_windows_and_sessions_of_aggregates_are_put_and_removed():
+    builder = StreamsBuilder()
+    grouped = builder.stream("in", LONGS).group_by_key()
+    grouped.windowed_by(TimeWindows.of_size(10)).count(Materialized.as_("w")).to_stream().to("windows")
+    grouped.windowed_by(SessionWindows.with_inactivity_gap(5)).count(Materialized.as_("v")).to_stream().to("sessions")
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe_input("in", "a", 1, timestamp_ms=20)
+    driver.get_window_store("w").put("a", 4, 20)
+    driver.get_session_store("v").put(Windowed("a", 20, 20), 7)
+    driver.pipe_input("in", "a", 1, timestamp_ms=22)
+    driver.get_window_store("w").put("a", None, 20)
+    driver.get_session_store("v").remove(Windowed("a", 20, 22))
+    driver.pipe_input("in", "a", 1, timestamp_ms=23)
+
+    assert [one.value for one in driver.read_outputs("windows")] == [1, 5, 1]
+    assert [one.value for one in driver.read_outputs("sessions")] == [1, None, 8, 1]
+
+
 def aggregated() -> TopologyTestDriver:
     builder = StreamsBuilder()
     grouped = builder.stream("in", LONGS).group_by_key()
-    grouped.windowed_by(TimeWindows.of_size(10)).count(Materialized.as_("windows"))
+    grouped.windowed_by(SlidingWindows.of_time_difference(10, grace=0)).count(Materialized.as_("windows"))
     builder.table("versions", LONGS, materialized=Materialized.versioned("v", "1d"))
     builder.global_table("g", LONGS, materialized=Materialized.as_("global"))
     return TopologyTestDriver(builder.build())
@@ -189,7 +209,7 @@ def aggregated() -> TopologyTestDriver:
     [
         (
             lambda driver: driver.get_window_store("windows").put("a", 1, 0),
-            "store 'windows': expected a store of a processor, or a key-value store of a table or an aggregate, got",
+            "store 'windows': expected a store of a processor, or one of a table or an aggregate that forwards",
         ),
         (
             lambda driver: driver.get_versioned_key_value_store("v").put("a", 1, 0),

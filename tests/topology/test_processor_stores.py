@@ -5,7 +5,7 @@ import pytest
 from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor
 from kstreams_replay.jobs.functions.state_stores import Stores
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
-from kstreams_replay.jobs.topology import Materialized, StreamsBuilder, TimeWindows, Topology
+from kstreams_replay.jobs.topology import Materialized, SlidingWindows, StreamsBuilder, Topology
 from tests.topology.streams import LONG, LONGS, STRING, refused, stream, table
 
 
@@ -231,16 +231,16 @@ def test_a_global_table_s_store_is_named_and_connects_nothing():
     [
         (
             lambda b: table("t", b, materialized=Materialized.versioned("s", 10), name="owner"),
-            "expected a key-value store of a table, got a versioned store, that of owner",
+            "emitted on update, got a versioned store, that of owner",
         ),
         (
             lambda b: (
                 stream("a", b)
                 .group_by_key()
-                .windowed_by(TimeWindows.of_size(5, grace=0))
+                .windowed_by(SlidingWindows.of_time_difference(5, grace=0))
                 .count(Materialized.as_("s"), name="owner")
             ),
-            "expected a key-value store of a table, got a store of windows, that of owner",
+            "or that of TimeWindows or SessionWindows emitted on update, got a store of other windows, that of owner",
         ),
         (
             lambda b: stream("a", b).deduplicate_by_key(5, name="owner"),

@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from ....state.buffers import is_valid
-from ....state.records.batches import Batch, Chunk, Column, Values
+from ....state.records.batches import Batch, Chunk, Column, Drops, Values
+from ....state.records.drop_reasons import DropReason
 from ....state.records.keys import Keys
 from ....state.stores.slots import LIVE, LIVE_COUNT, OBSERVED_MS, Slots
 from ....state.times import NO_TIMESTAMP_MS
@@ -23,7 +24,8 @@ from ...functions.folds.fold_program import ADD, EMIT, Program
 from ...functions.folds.python import PythonState
 from ...graph.store_rows import aggregate_schema
 from ...kernels.slot_lifecycle import enter_slot, find_slot, remove
-from ..base.operator import Counters, Due, OperatorContext, StatefulOperator, WritableStore, marked
+from ..base.operator import Counters, Due, OperatorContext, ShownWindows, StatefulOperator, WindowedStore, marked
+from ..base.store_segments import is_put_expired
 from .emit_on_close import FinalResults
 from .kernel_decisions import Decisions, Updates, joined
 from .speculative_batches import DecidingAhead, keeper
@@ -32,7 +34,14 @@ _KEPT_SLOTS = 65_536
 """Below this many rows a store is not swept."""
 
 
-class Aggregate(StatefulOperator, WritableStore):
+def _bounds_of(batch: Batch) -> tuple[int, int]:
+    """Start and end of the window of the one row, in ms; 0 where it has none."""
+    if batch.window_start_ms is None or batch.window_end_ms is None:
+        return 0, 0
+    return int(batch.window_start_ms[0]), int(batch.window_end_ms[0])
+
+
+class Aggregate(StatefulOperator, WindowedStore):
     """What aggregates with and without windows share. ``final``: None when every update is forwarded.
 
     ``inputs``: streams that share the store, each with a stream time of its own (cogroup).
@@ -240,14 +249,56 @@ class Aggregate(StatefulOperator, WritableStore):
         keys: Keys = self.context.keys
         return keys
 
+    @property
+    def window_size_ms(self) -> int:
+        return 0
+
+    @property
+    def store_segment_ms(self) -> int:
+        return self._put_limits[1]
+
     def put_by_processor(self, batch: Batch, chunk: Chunk) -> None:
         self._settle()
-        is_value, key = bool(batch.valid[0]), int(batch.key[0])
+        is_value = bool(batch.valid[0])
         aggregate = self.folds.saved_of(batch.value.all()) if is_value else None
+        if self._window is None or self._admits(batch, chunk):
+            self._put(batch, aggregate)
+
+    def remove_by_processor(self, batch: Batch, chunk: Chunk) -> None:
+        self._settle()
+        if self._removes_by_time:
+            self._reach(batch)
+        self._put(batch, None)
+
+    _removes_by_time = True
+    """A removal moves the store's time."""
+    _put_limits = 0, 0
+    """Of puts into windows: the retention, and the length of a segment or 0."""
+
+    def _reach(self, batch: Batch) -> int:
+        """The store's time is that of the window in ``batch`` or later; what decides whether that has expired."""
+        start, end = _bounds_of(batch)
+        position = end if self._position_column == "window_end_ms" else start
+        self.slots.counts[OBSERVED_MS] = max(self.slots.observed_stream_time_ms, position)
+        return position
+
+    def _admits(self, batch: Batch, chunk: Chunk) -> bool:
+        """Whether the store shows what is put; booked when it counts as expired."""
+        position, (retention_ms, segment_ms) = self._reach(batch), self._put_limits
+        newest_ms = self.slots.observed_stream_time_ms
+        limit_ms = newest_ms - retention_ms
+        if is_put_expired(position, limit_ms, segment_ms):
+            numbers = (np.full(1, number, np.int64) for number in (newest_ms, limit_ms, *_bounds_of(batch)))
+            row, is_record = np.zeros(1, np.int32), np.zeros(1, np.bool_)
+            chunk.drop(self.context.node, batch, Drops(DropReason.EXPIRED_IN_STORE, row, is_record, *numbers))
+        return position > limit_ms
+
+    def _put(self, batch: Batch, aggregate: pa.Array | None) -> None:
+        """Put the ``aggregate``, or delete it."""
         self.slots.reserve(1)
         self.folds.grow(self.slots.capacity)
         with np.errstate(over="ignore"):  # the hash wraps; NumPy would say so when JIT is off
-            slot = (enter_slot if is_value else find_slot)(self.slots.columns(), key, 0, 0)
+            slot = self._slot_of(int(batch.key[0]), *_bounds_of(batch), enters=aggregate is not None)
         if aggregate is not None:
             self.slots.time[slot] = int(batch.time_ms[0])
             self.folds.load(np.array([slot]), aggregate)
@@ -255,6 +306,28 @@ class Aggregate(StatefulOperator, WritableStore):
             with np.errstate(over="ignore"):
                 self._remove(slot)
             self._forget(np.array([slot]))
+
+    def _slot_of(self, key: int, start_ms: int, end_ms: int, *, enters: bool) -> int:
+        """Of a key and its window; ``enters``: a new one if there is none, else -1."""
+        slot: int = (enter_slot if enters else find_slot)(self.slots.columns(), key, start_ms, end_ms)
+        return slot
+
+    def shown_windows(self, key: int | None = None) -> np.ndarray:
+        self._settle()
+        is_there = self.slots.flags & LIVE > 0
+        found = np.flatnonzero(is_there if key is None else is_there & (self.slots.key == key))
+        return found[~self._over(found)]
+
+    def window_at(self, key: int, start_ms: int, end_ms: int) -> int:
+        self._settle()
+        with np.errstate(over="ignore"):
+            slot = self._slot_of(key, start_ms, end_ms, enters=False)
+        return -1 if slot < 0 or self._over(np.array([slot]))[0] else slot
+
+    def windows_in(self, slots: np.ndarray) -> ShownWindows:
+        value = self.folds.result(self.folds.save(slots))
+        columns = (self.slots.start[slots], self.slots.end[slots], self.slots.time[slots])
+        return ShownWindows(self.slots.key[slots].astype(np.int32), *columns, value)
 
     # --- results at the close of windows -----------------------------------------------------------------------
 

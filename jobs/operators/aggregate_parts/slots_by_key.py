@@ -4,8 +4,9 @@
 
 import numpy as np
 
+from ....state.errors import ConfigError
 from ....state.stores.skip_lists import SkipLists
-from ....state.stores.slots import LIVE, Slots
+from ....state.stores.slots import CHANGED, LIVE, Slots
 from . import slots_by_key_kernel
 from .aggregate import Aggregate
 
@@ -53,6 +54,25 @@ class ListedAggregate(Aggregate):
         live = self.slots.live()
         by_end = live[np.argsort(self.slots.end[live], kind="stable")]
         slots_by_key_kernel.relink(by_end, self.slots.columns(), self.slots.lists)
+
+    def _slot_of(self, key: int, start_ms: int, end_ms: int, *, enters: bool) -> int:
+        """Raises ConfigError for a new window that is not apart from the others of its key."""
+        self._reserve_keys()
+        head, following, _ = self.slots.lists
+        slot = int(head[key])
+        while slot != slots_by_key_kernel.NO_SLOT:
+            start, end = int(self.slots.start[slot]), int(self.slots.end[slot])
+            if (start, end) == (start_ms, end_ms):
+                self.slots.flags[slot] |= CHANGED if enters else 0
+                return slot
+            if enters and start <= end_ms and end >= start_ms:
+                expected, got = "sessions of a key that are apart", f"one that overlaps that from {start} to {end} ms"
+                raise ConfigError("", expected, got, "remove the other first, or put one session for both")
+            slot = int(following[slot])
+        if not enters:
+            return slots_by_key_kernel.NO_SLOT
+        entered: int = slots_by_key_kernel.enter_window(self.slots.columns(), self.slots.lists, key, start_ms, end_ms)
+        return entered
 
     def _remove(self, slot: int) -> None:
         if self.slots.flags[slot] & LIVE:

@@ -10,7 +10,7 @@ the skip lists. ``order`` int64 (slots,); of ``relink``, the live slots.
 
 from ....state.compilation.kernel_compilation import inlined_kernel, inner_kernel, kernel
 from ....state.stores.skip_lists import enter, last_above, leave
-from ....state.stores.slots import CHANGED, LIVE, LIVE_COUNT
+from ....state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT
 from ...kernels.slot_lifecycle import vacate
 
 NO_SLOT = -1
@@ -39,6 +39,17 @@ def link(slots, lists, slot):  # type: ignore[no-untyped-def]
         following[slot] = following[before]
         following[before] = slot
     enter(skip_lists, s_key[slot], s_end, slot)
+
+
+@kernel
+def enter_window(slots, lists, key, start, end):  # type: ignore[no-untyped-def]
+    """A free slot for a window that its key does not have; it is entered into the key's list."""
+    s_key, s_start, s_end, _, s_flags, _, free, counts = slots
+    counts[FREE_TOP] -= 1
+    slot = free[counts[FREE_TOP]]
+    s_key[slot], s_start[slot], s_end[slot], s_flags[slot] = key, start, end, 0
+    link(slots, lists, slot)
+    return slot
 
 
 @kernel

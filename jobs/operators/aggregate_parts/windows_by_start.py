@@ -12,6 +12,10 @@ class WindowsByStart(Aggregate):
 
     kept: tuple[int, int, int]
 
+    @property
+    def _put_limits(self) -> tuple[int, int]:  # type: ignore[override]
+        return self.kept[1], self.kept[2]
+
     def _is_over(self, start_ms: np.ndarray, end_ms: np.ndarray, store_time_ms: int, emitted_ms: int) -> np.ndarray:
         return start_ms < store_time_ms - self.kept[0]
 

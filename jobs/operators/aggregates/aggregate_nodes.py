@@ -18,7 +18,7 @@ from ...graph.kafka_processors import KafkaNode, kafka_processor
 from ...graph.observations import Observation
 from ...graph.reach import UNBOUNDED_REACH, Reach
 from ...graph.store_rows import TIME, VERSION_KEY, StoreRows, aggregate_schema, version_schema
-from ...graph.windows import SessionWindows, Windows, grace_of, with_grace
+from ...graph.windows import SessionWindows, TimeWindows, Windows, grace_of, with_grace
 from ...graph.wording import Wording
 from ..base.promised_tables import outputs_of
 from .aggregate_sentences import say_aggregate
@@ -49,6 +49,12 @@ class AggregateNode(Node):
     @property
     def windowed_by(self) -> Windows | None:
         return self.windows
+
+    @property
+    def windows_for_processors(self) -> Windows | None:
+        """Of a length that a start says, or sessions, and results that no window's close decides."""
+        is_known = isinstance(self.windows, TimeWindows | SessionWindows) and self.emit == "on_update"
+        return self.windows if is_known and self.semantics == "kafka" else None
 
     def reach(self, graph: Graph) -> Reach:
         return _reach(self.windows)

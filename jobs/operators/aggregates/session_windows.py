@@ -58,6 +58,14 @@ class SessionAggregate(ListedAggregate):
         self.segment_ms = segment_ms(self.retention_ms, settings.is_persistent)
         self._room_sessions, self._room = 0, session_windows_kernel.allocate(1, 0)
 
+    @property
+    def _put_limits(self) -> tuple[int, int]:  # type: ignore[override]
+        return self.retention_ms, self.segment_ms
+
+    @property
+    def _removes_by_time(self) -> bool:  # type: ignore[override]
+        return self.segment_ms > 0
+
     def _reserve(self, records: int) -> None:
         self.slots.reserve(records + 1)
         self._reserve_keys()

@@ -56,6 +56,10 @@ class TimeWindowAggregate(WindowsByStart):
         self.updates_per_record = time_windows_kernel.updates_per_record(size_ms, advance_ms) if size_ms else 1
         self._listing, self._listed = listing, UNLISTED
 
+    @property
+    def window_size_ms(self) -> int:
+        return self.size_ms
+
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         if self._listing is not None:
             self._listed = self._listing(batch.time_ms, batch.key)

@@ -361,6 +361,48 @@ class WritableStore(ABC):
         """
 
 
+class WindowedStore(WritableStore):
+    """An operator with a store of windows or sessions, which processors of its task read and put into."""
+
+    @property
+    @abstractmethod
+    def window_size_ms(self) -> int:
+        """Of its windows, where all have one."""
+
+    @property
+    @abstractmethod
+    def store_segment_ms(self) -> int:
+        """Length of the segments of a persistent store, 0 for one in memory."""
+
+    @abstractmethod
+    def remove_by_processor(self, batch: Batch, chunk: Chunk) -> None:
+        """Delete the window in the one row of ``batch``, because of a record of ``chunk``, as SessionStore.remove does:
+        nothing of it is refused.
+        """
+
+    @abstractmethod
+    def shown_windows(self, key: int | None = None) -> np.ndarray:
+        """Slots of all windows that the store shows, or of those of a key by its code."""
+
+    @abstractmethod
+    def window_at(self, key: int, start_ms: int, end_ms: int) -> int:
+        """The slot of the window from ``start_ms`` to ``end_ms``, -1 where the store shows none."""
+
+    @abstractmethod
+    def windows_in(self, slots: np.ndarray) -> "ShownWindows":
+        """What is in the ``slots``, in their order."""
+
+
+class ShownWindows(NamedTuple):
+    """Windows of a store, one element each: ``key`` codes int32, times int64 in ms, ``value`` as readers see it."""
+
+    key: np.ndarray
+    start_ms: np.ndarray
+    end_ms: np.ndarray
+    time_ms: np.ndarray
+    value: pa.Array
+
+
 class Links(NamedTuple):
     """What an operator calls while a task runs record by record (jobs/task/record_run.py)."""
 

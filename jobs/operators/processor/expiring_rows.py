@@ -18,6 +18,7 @@ from ....state.buffers import binary_view
 from ....state.serdes import Serde
 from ...functions.state_stores import StoreBuilder
 from ..base.operator import Counters, StoreContents
+from ..base.store_segments import is_put_expired
 from .placed_rows import PlacedRows
 from .rows_of_store import RowsOfStore
 from .stores import SerializedRows
@@ -89,11 +90,8 @@ class ExpiringRows(SerializedRows):
         """As ``_place``, of all ``names``."""
 
     def _is_refused(self, time_ms: int) -> bool:
-        limit_ms = self._time_ms - self.spec.retention_ms
-        if not self.spec.is_persistent:
-            return time_ms <= limit_ms
-        segment_ms = self.spec.segment_ms
-        return time_ms // segment_ms < (limit_ms // segment_ms if limit_ms >= 0 else 0)
+        segment_ms = self.spec.segment_ms if self.spec.is_persistent else 0
+        return is_put_expired(time_ms, self._time_ms - self.spec.retention_ms, segment_ms)
 
     def _put(self, name: bytes, value: bytes | None) -> None:
         if value is not None and self._seen.get(name) is None:

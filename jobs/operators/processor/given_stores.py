@@ -194,11 +194,12 @@ def _check_table(graph: Graph, store: KeyValues | str, owner: Node, place: str) 
     if (
         traits is not None
         and traits.store is not None
-        and (owner.shape.window is not None or traits.store.is_versioned)
+        and (traits.store.is_versioned or (owner.shape.window is not None and owner.windows_for_processors is None))
     ):
-        kind = "a versioned store" if traits.store.is_versioned else "a store of windows"
+        kind = "a versioned store" if traits.store.is_versioned else "a store of other windows"
         next_step = "join the table, or keep what the processor needs in a store of its own (table.to_stream().process)"
-        raise TopologyError(place, "a key-value store of a table", f"{kind}, that of {owner.name}", next_step)
+        expected = "a key-value store of a table, or that of TimeWindows or SessionWindows emitted on update"
+        raise TopologyError(place, expected, f"{kind}, that of {owner.name}", next_step)
 
 
 def _listed(stores: Any, place: str) -> tuple[KeyValues | str, ...]:

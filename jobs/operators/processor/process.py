@@ -35,7 +35,7 @@ from ...functions.processor_api import (
     RecordMetadata,
 )
 from ..base.failed_records import FailedRecords, records_of
-from ..base.operator import Counters, InnerStore, Operator, OperatorContext, SharingOperator, marked
+from ..base.operator import Counters, InnerStore, Operator, OperatorContext, SharingOperator, WindowedStore, marked
 from .global_store import GlobalStoreView
 from .opened_stores import Expiring, stores_of
 from .outbox import Handing, Outbox, SendingOutbox
@@ -44,6 +44,7 @@ from .punctuation import WALL_CLOCK, Punctuations, Schedule, Ticks
 from .rows_of_store import RowsOfStore
 from .stores import Store
 from .table_stores import TableValues, Writer
+from .table_windows import Place, windows_of
 
 _Row = tuple[str, bytes, bytes | None]
 """Store, serialized key and value."""
@@ -86,7 +87,11 @@ class Process(SharingOperator):
         self._expiring = [store for store in self.stores.values() if isinstance(store, Expiring)]
         views, shapes = iter(self.context.views), iter(self.context.shapes_read)
         for (store, owner), view, shape in zip(self.node.tables.items(), views, shapes, strict=False):
-            values = TableValues(store, owner, shape, view, owners.get(owner), self.node.name)
+            operator = owners.get(owner)
+            if isinstance(operator, WindowedStore) and shape.window is not None:
+                self.stores[store] = windows_of(Place(store, owner, shape, self.node.name), operator, self._writer)
+                continue
+            values = TableValues(store, owner, shape, view, operator, self.node.name)
             self.stores[store], values.writer = values, self._writer
         for store, view in zip(self.node.replicas, views, strict=True):
             assert isinstance(view, GlobalStoreView), f"{store} is no global store"
