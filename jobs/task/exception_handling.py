@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ...state.buffers import only_chunk
 from ...state.errors import TaskFailed
-from ...state.records.batches import Batch
+from ...state.records.batches import Batch, Letter
 from ..functions.exception_handlers import (
     CONTINUE,
     DESERIALIZATION,
@@ -68,7 +68,7 @@ class Handling:
 
 class TrialHandling:
     """Of a trial run: what fails may be a record that there is not in the end, so the application is not asked, and the
-    run continues as after CONTINUE.
+    run continues as after CONTINUE. There are no dead letters for the application's topic.
     """
 
     def __init__(self) -> None:
@@ -79,6 +79,12 @@ class TrialHandling:
 
     def punctuation_failed(self, node: str, cause: int, time_ms: int, error: TaskFailed) -> None:
         self.has_failed = True
+
+    def step_failed(self, node: str, batch: Batch, row: int, error: TaskFailed) -> None:
+        self.has_failed = True
+
+    def take(self, until: int | None = None) -> list[Letter]:
+        return []
 
 
 def goes_on(handler: Handler, context: ErrorHandlerContext, record: Record | None, error: TaskFailed) -> bool:

@@ -295,6 +295,7 @@ class Task:
         """Ask the application's handler about what fails in ``chunk``; in a trial nobody."""
         if self.trial is not None:
             chunk.handling = self.trial
+            chunk.letters = None if self.graph.dead_letter_topic is None else self.trial
             return
         places = FailurePlaces(self.task_id, chunk, raw)
         letters = None if self.graph.dead_letter_topic is None else DeadLetters(places)
@@ -377,11 +378,11 @@ class Task:
     def _ask(self, source: Node, records: pa.Table, rows: np.ndarray, reasons: dict[int, str]) -> None:
         """About those of ``records`` that cannot be read; ``rows``: their rows of the chunk."""
         handler = self.graph.handlers.deserialization
-        if self.trial is not None:
-            self.trial.has_failed |= handler is not None
-            return
         writes = self.graph.dead_letter_topic is not None and writes_letters(handler) and not source.is_global
         if handler is None and not writes:
+            return
+        if self.trial is not None:
+            self.trial.has_failed = True
             return
         contexts = decoded_or_failed(handler, source, self.task_id, self.partition, records, reasons)
         if writes:

@@ -266,6 +266,39 @@ def test_both_ends_of_a_foreign_key_join_write_letters():
     ]
 
 
+def loop_of_steps() -> Topology:
+    """What is too small is added to and goes round."""
+    builder = StreamsBuilder(config={LETTERS: "letters"})
+    longs = builder.stream("longs", Consumed(STRING, LONG))
+    good = longs.map_values(lambda value: checked(value), returns=LONG, on_error="dead_letter")
+    all_ = good.merge(builder.stream("again", Consumed(STRING, LONG)))
+    all_.filter("value < 6").map_values("value + 2").to("again")
+    return builder.build()
+
+
+def loop_by_handler() -> Topology:
+    """What goes round gets less, until it is negative."""
+    builder = StreamsBuilder(config={PROCESSING: LogAndContinueExceptionHandler, LETTERS: "letters"})
+    longs = builder.stream("longs", Consumed(STRING, LONG)).merge(builder.stream("again", Consumed(STRING, LONG)))
+    longs.map_values(lambda value: checked(value - 2), returns=LONG).to("again")
+    return builder.build()
+
+
+@pytest.mark.parametrize("max_records", [None, 1])
+@pytest.mark.parametrize(("made", "times"), [(loop_of_steps, [1, 2]), (loop_by_handler, [0, 1, 2])])
+def test_a_loop_writes_each_letter_once(tmp_path, made, times, max_records):
+    """
+    Before it is known which records go round there are trials, which write none.
+    """
+    warehouse = Warehouse(tmp_path)
+    values = [(5).to_bytes(8, "big"), (-1).to_bytes(8, "big", signed=True), b"xx"]
+    plant(warehouse, "longs", [Landed(0, b"k", value, at) for at, value in enumerate(values)], partitions=1)
+
+    list(replay(warehouse, made(), pipeline="p", runner=LocalRunner(), max_records=max_records))
+
+    assert sorted(row["record_time_ms"] for row in read_changelog(warehouse, "p", "letters").to_pylist()) == times
+
+
 @pytest.mark.parametrize("repartitions", [True, False])
 @pytest.mark.parametrize("whole", [True, False])
 def test_explaining_a_record_says_that_it_became_a_letter(tmp_path, repartitions, whole):
