@@ -18,6 +18,8 @@ HINTS = {
     "KStream.process_values": "name its stores in a list, process_values(supplier, ['first', 'second'])",
     "KTable.join": "Kafka's extractor of a foreign key is foreign_key=: join(other, joiner, foreign_key=step)",
     "KTable.left_join": "Kafka's extractor of a foreign key is foreign_key=: left_join(other, joiner, foreign_key=…)",
+    "KTable.transform_values": "stores are for processors: to_stream().process_values(supplier, ['first', 'second'])"
+    ".to_table()",
     "TopologyTestDriver": "properties configure a live application: leave them out; handlers are given to "
     "StreamsBuilder(config={…})",
     "fold.count": "it counts records; count_if(step) counts those for which the step is true",

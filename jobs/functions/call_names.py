@@ -54,11 +54,16 @@ _OLD_GRACE = "the grace of the old call was 24 hours less the"
 _OF_UNGROUPED = ("to", "filter", "map_values", "to_stream", "process", "join")
 _AGGREGATE_FIRST = "an aggregate first, such as count(): grouped records go nowhere by themselves"
 _OF_BUILDERS = ("with_logging_disabled", "with_logging_enabled", "with_caching_enabled", "with_caching_disabled")
+_WINDOWS_FOR = "nothing: an aggregate finds the windows of its records; an output has the bounds of each"
+_JOIN_STORES = (
+    'materialized=Materialized(store="in_memory") in the join, for both stores: size and retention are the windows\''
+)
 
 SAID_OF = {
     "TimeWindows": {
         "of": f"TimeWindows.of_size(size, grace=…): {_OLD_GRACE} size, and at least 0",
         "until": "Materialized.as_(name, retention=…) in the aggregate",
+        "windows_for": _WINDOWS_FOR,
     },
     "SlidingWindows": {
         "of_size": "SlidingWindows.of_time_difference(difference, grace=…)",
@@ -67,20 +72,53 @@ SAID_OF = {
     "SessionWindows": {
         "with_": f"SessionWindows.with_inactivity_gap(gap, grace=…): {_OLD_GRACE} gap, and at least 0",
         "of": f"SessionWindows.with_inactivity_gap(gap, grace=…): {_OLD_GRACE} gap, and at least 0",
+        "inactivity_gap": "gap_ms",
         "until": "Materialized.as_(name, retention=…) in the aggregate",
     },
-    "JoinWindows": {"until": "nothing: a join keeps what its windows and grace need"},
+    "JoinWindows": {
+        "until": "nothing: a join keeps what its windows and grace need",
+        "size": "before_ms + after_ms",
+        "windows_for": "nothing: it is not for users in Kafka Streams either, and throws",
+    },
+    "UnlimitedWindows": {
+        "start_on": "UnlimitedWindows.of(start_ms)",
+        "grace_period_ms": "nothing: they never close",
+        "size": "nothing: they never end",
+        "windows_for": _WINDOWS_FOR,
+    },
     "Suppressed": {
         "BufferConfig": "BufferConfig, a name of its own: from kstreams_replay import BufferConfig",
         "buffer_config": "BufferConfig, a name of its own: from kstreams_replay import BufferConfig",
     },
     "Consumed": {
         "as_": "Consumed(key serde, value serde, name=…)",
-        "with_": "Consumed(key serde, value serde, timestamp_extractor=…)",
+        "with_key_serde": "Consumed.with_(key serde, value serde)",
+        "with_value_serde": "Consumed.with_(key serde, value serde)",
     },
     "Produced": {"with_": "nothing: serdes are those of the stream; Produced.as_(name) names the sink"},
-    "Joined": {"with_": "nothing: serdes are those of the streams; Joined.as_(name) names the join"},
-    "StreamJoined": {"with_": "nothing: serdes are those of the streams; StreamJoined.as_(name) names the join"},
+    "Materialized": {
+        "with_": "Materialized(store=…), or nothing: serdes are those of the stream or table, that of an aggregate is "
+        "returns=",
+    },
+    "Grouped": {
+        "key_serde": "Grouped.with_(key serde, value serde), or returns_key= of a table's group_by and returns= of a "
+        "stream's",
+        "with_key_serde": "Grouped.with_(key serde, value serde), or returns_key= of a table's group_by and returns= "
+        "of a stream's",
+        "value_serde": "Grouped.with_(key serde, value serde), or returns= of a table's group_by",
+        "with_value_serde": "Grouped.with_(key serde, value serde), or returns= of a table's group_by",
+    },
+    "Joined": {
+        "with_": "nothing: serdes are those of the streams; Joined.as_(name) names the join",
+        "grace_period": "Joined().with_grace_period(grace), or grace=… in the join",
+    },
+    "StreamJoined": {
+        "with_": "nothing: serdes are those of the streams; StreamJoined.as_(name) names the join",
+        "with_dsl_store_suppliers": _JOIN_STORES,
+        "with_this_store_supplier": _JOIN_STORES,
+        "with_other_store_supplier": _JOIN_STORES,
+    },
+    "GlobalKTable": {"queryable_store_name": "the name that Materialized.as_(name) gives the store"},
     "Repartitioned": {"with_": "nothing: serdes are those of the stream; Repartitioned.as_(name) names the topic"},
     "KTable": {
         "select_key": "group_by(selector) and an aggregate, or to_stream().select_key(selector)",
@@ -101,7 +139,8 @@ SAID_OF = {
     "TopologyTestDriver": {
         "pipe_record": "pipe_input(topic, key, value, timestamp_ms=…)",
         "create_consumer_record": "pipe_input(topic, key, value, timestamp_ms=…)",
-        "get_state_store": "get_key_value_store(name), get_window_store(name) or get_session_store(name)",
+        "get_state_store": "get_key_value_store(name), get_window_store(name) or get_session_store(name), "
+        "of any kind store(name)",
         "producer": "read_outputs(topic)",
     },
     **{

@@ -178,7 +178,10 @@ def _parent(graph: Graph, place: str, name: str, parents: tuple[str, ...]) -> No
             raise TopologyError(place, "a parent that is another one", "itself", "a topology has no circles")
         if parent not in graph.nodes:
             known = [known for known, node in graph.nodes.items() if node.written_topic is None]
-            raise TopologyError(place, f"a parent that is added, one of {known}", repr(parent), "add it first")
+            got, next_step = repr(parent), "add it first"
+            if not isinstance(parent, str):
+                next_step = "leave serdes out, a sink has those of its parent, and give a partitioner as partitioner="
+            raise TopologyError(place, f"a parent that is added, one of {known}", got, next_step)
         if graph.nodes[parent].written_topic is not None:
             got, next_step = f"the sink {parent!r}", "make the parent of the sink the parent"
             raise TopologyError(place, "a source or a processor as parent", got, next_step)

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import keyword
 import re
 from functools import cache
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 
 import kstreams_replay
 from kstreams_replay.jobs.functions import processor_api
+from kstreams_replay.jobs.functions.call_names import Hinting
 from kstreams_replay.jobs.testing import state_stores
 from tests.kafka_suite.left_out import reason_of
 from tests.kafka_suite.tapes import tapes
@@ -85,6 +87,31 @@ def _is_there(here: str) -> bool:
     if found is None or (name and name not in {*dir(found), *getattr(found, "__annotations__", {})}):
         return False
     return not parameter or parameter in inspect.signature(getattr(found, name) if name else found).parameters
+
+
+def test_a_name_that_is_another_one_here_is_answered_as_the_page_has_it():
+    """Of a call that works the answer names what the page has for it; of one that there is nothing to call for, it
+    says so, and never asks for a name that is near by chance.
+    """
+    wrong = {}
+    for row in rows():
+        class_name, name = _in_python(row.method).split(".")
+        asked = next((one for one in _HINTING if one.__name__ == class_name.rpartition("$")[2]), None)
+        if asked is None or row.state not in ("works", "by itself"):
+            continue
+        try:
+            getattr(asked, f"{name}_" if keyword.iskeyword(name) else name)
+        except AttributeError as error:
+            wanted = re.split(r"[.()]", row.here.strip("`").rstrip(")"))[-1] if row.state == "works" else "; write "
+            if wanted not in str(error):
+                wrong[row.method] = str(error)
+
+    assert len(_HINTING) > 20
+    assert wrong == {}
+
+
+_HINTING = [one for name in dir(kstreams_replay) if isinstance(one := getattr(kstreams_replay, name), type(Hinting))]
+"""Classes whose unknown names are refused with what to write."""
 
 
 def test_what_is_absent_has_not_been_built():

@@ -5,7 +5,7 @@ which is the same records in the same order.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ....state.errors import TopologyError
@@ -45,6 +45,17 @@ class Branched(Hinting):
             ann: {'item': 'tea', 'amount': 2} at 61000
         """
         return cls(name)
+
+    def with_name(self, name: str) -> "Branched":
+        """The same with another name.
+
+        Source: ``Branched.withName``.
+
+            >>> wide = Branched.with_function(lambda stream: stream.map_values("item")).with_name("items")
+            >>> sorted(orders.split(name="of-").branch("amount = 1", wide).no_default_branch())
+            ['of-items']
+        """
+        return replace(self, name=name)
 
     @classmethod
     def with_function(cls, function: "Callable[[KStream], KStream | None]", name: str | None = None) -> "Branched":
