@@ -22,6 +22,7 @@ from ..functions.timestamp_extractors import (
     WallclockTimestampExtractor,
 )
 from ..graph.name_rules import RESERVED, is_legal
+from .client_settings import CLIENT_BEGINNINGS, CLIENT_DECIDING, CLIENT_SETTINGS, deciding_client_setting
 
 EXTRACTOR = "default.timestamp.extractor"
 KEY_SERDE, VALUE_SERDE = "default.key.serde", "default.value.serde"
@@ -63,10 +64,9 @@ DECIDING: dict[str, tuple[tuple[Any, ...], str]] = {
     "windowed.inner.class.serde": ((None,), _WINDOWED),
     "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__": ((0, "0"), _EMITS),
     "__emit.interval.ms.kstreams.windowed.aggregation__": ((0, "0"), _EMITS),
-    "auto.offset.reset": (
-        ("earliest",),
-        "a replay reads a topic from its first landed record on: land what is to be replayed, and leave it out",
-    ),
+    "default.windowed.key.serde.inner": ((None,), _WINDOWED),
+    "default.windowed.value.serde.inner": ((None,), _WINDOWED),
+    **CLIENT_DECIDING,
 }
 """Settings that decide results: the values that ask for what is done here, and what to do instead of others."""
 
@@ -127,13 +127,9 @@ HARMLESS: dict[str, str] = {
     "metrics.recording.level": _LOOKS,
     "metrics.sample.window.ms": _LOOKS,
 }
-"""Settings without effect here, each with the reason."""
-_CLIENTS = (
-    *("consumer.", "main.consumer.", "restore.consumer.", "global.consumer.", "producer.", "admin."),
-    *("topic.", "client.tag.", "ssl.", "sasl.", "schema.registry.", "basic.auth."),
-)
-"""Begin the names of settings of clients, of internal topics and of connections, which are harmless."""
+"""Settings of Kafka Streams' own without effect here, each with the reason."""
 
+_OF_CLIENTS = frozenset(name for names in CLIENT_SETTINGS.values() for name in names)
 _EXTRACTORS: dict[str, type[BuiltInExtractor]] = {
     each.__name__: each
     for each in (
@@ -185,8 +181,8 @@ def streams_config(config: Mapping[str, Any] | None) -> StreamsConfig:
     callable of (context, record, exception), also as a class whose ``handle`` is one. A timestamp extractor: a
     callable or one of Kafka's, as of Consumed. Serdes and suppliers of stores: objects, or Kafka's class names.
 
-    Raises ConfigError for names that Kafka Streams does not have, for a setting that asks for other results than those
-    of a replay, and for what is no handler, extractor, serde or kind of store.
+    Raises ConfigError for names that neither Kafka Streams nor its clients and serdes have, for a setting that asks for
+    other results than those of a replay, and for what is no handler, extractor, serde or kind of store.
     """
     if config is not None and not isinstance(config, Mapping):
         expected, next_step = "a mapping of Kafka's names to values", f'write for example {{"{HANDLERS[0]}": …}}'
@@ -205,8 +201,8 @@ def streams_config(config: Mapping[str, Any] | None) -> StreamsConfig:
 def _check(name: Any, value: Any) -> None:
     """Raises ConfigError for a setting that a replay cannot follow, and for what is none."""
     place = f"{_PLACE} {name}"
-    if name in DECIDING:
-        as_here, next_step = DECIDING[name]
+    if (plain := deciding_client_setting(str(name)) or name) in DECIDING:
+        as_here, next_step = DECIDING[plain]
         if value not in as_here:
             expected = " or ".join(map(repr, as_here))
             raise ConfigError(place, f"{expected}, since it decides results", repr(value), next_step)
@@ -217,8 +213,8 @@ def _check(name: Any, value: Any) -> None:
                 "a topic without more records, with --order arrival they come as they arrived"
             )
             raise ConfigError(place, "0 or more, since it decides the order of records", repr(value), next_step)
-    elif name not in HARMLESS and not str(name).startswith(_CLIENTS):
-        known = [*HANDLERS, *HONOURED, *DECIDING, *HARMLESS, "max.task.idle.ms"]
+    elif name not in HARMLESS and name not in _OF_CLIENTS and not str(name).startswith(CLIENT_BEGINNINGS):
+        known = [*HANDLERS, *HONOURED, *DECIDING, *HARMLESS, *_OF_CLIENTS, "max.task.idle.ms"]
         near = get_close_matches(str(name), known, n=1, cutoff=0.8)
         next_step = f"did you mean {near[0]}?" if near else "leave it out, or read it where the topology is built"
         raise ConfigError(_PLACE, "names of Kafka Streams' settings", repr(name), next_step)

@@ -15,6 +15,7 @@ from kstreams_replay import (
     TimeWindows,
     TopologyTestDriver,
 )
+from kstreams_replay.jobs.topology.client_settings import CLIENT_SETTINGS
 from kstreams_replay.jobs.topology.streams_config import DECIDING, HARMLESS
 from kstreams_replay.state.errors import ConfigError, InvalidTimestamp, TopologyError
 
@@ -98,6 +99,118 @@ KAFKA = [
 ]
 """All names that StreamsConfig of Kafka Streams 4.3 defines (``StreamsConfig.configDef()``)."""
 
+CLIENTS = [
+    "acks",
+    "allow.auto.create.topics",
+    "auto.commit.interval.ms",
+    "auto.offset.reset",
+    "batch.size",
+    "bootstrap.controllers",
+    "bootstrap.servers",
+    "buffer.memory",
+    "check.crcs",
+    "client.dns.lookup",
+    "client.id",
+    "client.rack",
+    "compression.gzip.level",
+    "compression.lz4.level",
+    "compression.type",
+    "compression.zstd.level",
+    "config.providers",
+    "connections.max.idle.ms",
+    "default.api.timeout.ms",
+    "delivery.timeout.ms",
+    "enable.auto.commit",
+    "enable.idempotence",
+    "enable.metrics.push",
+    "exclude.internal.topics",
+    "fetch.max.bytes",
+    "fetch.max.wait.ms",
+    "fetch.min.bytes",
+    "group.id",
+    "group.instance.id",
+    "group.protocol",
+    "group.remote.assignor",
+    "heartbeat.interval.ms",
+    "interceptor.classes",
+    "internal.throw.on.fetch.stable.offset.unsupported",
+    "isolation.level",
+    "key.deserializer",
+    "key.serializer",
+    "linger.ms",
+    "max.block.ms",
+    "max.in.flight.requests.per.connection",
+    "max.partition.fetch.bytes",
+    "max.poll.interval.ms",
+    "max.poll.records",
+    "max.request.size",
+    "metadata.max.age.ms",
+    "metadata.max.idle.ms",
+    "metadata.recovery.rebootstrap.trigger.ms",
+    "metadata.recovery.strategy",
+    "metric.reporters",
+    "metrics.num.samples",
+    "metrics.recording.level",
+    "metrics.sample.window.ms",
+    "partition.assignment.strategy",
+    "partitioner.adaptive.partitioning.enable",
+    "partitioner.availability.timeout.ms",
+    "partitioner.class",
+    "partitioner.ignore.keys",
+    "receive.buffer.bytes",
+    "reconnect.backoff.max.ms",
+    "reconnect.backoff.ms",
+    "request.timeout.ms",
+    "retries",
+    "retry.backoff.max.ms",
+    "retry.backoff.ms",
+    "sasl.jaas.config",
+    "sasl.mechanism",
+    "security.protocol",
+    "security.providers",
+    "send.buffer.bytes",
+    "session.timeout.ms",
+    "share.acknowledgement.mode",
+    "share.acquire.mode",
+    "socket.connection.setup.timeout.max.ms",
+    "socket.connection.setup.timeout.ms",
+    "ssl.keystore.location",
+    "ssl.protocol",
+    "transaction.timeout.ms",
+    "transaction.two.phase.commit.enable",
+    "transactional.id",
+    "value.deserializer",
+    "value.serializer",
+    "schema.registry.url",
+    "basic.auth.credentials.source",
+    "auto.register.schemas",
+    "specific.avro.reader",
+    "use.latest.version",
+    "key.subject.name.strategy",
+    "value.subject.name.strategy",
+    "json.value.type",
+    "specific.protobuf.value.type",
+    "spring.json.trusted.packages",
+]
+"""Names of ConsumerConfig, ProducerConfig and AdminClientConfig of Kafka 4.3 (``configNames()``; two of ssl. and of sasl.
+each), and of serializers beside a registry.
+"""
+CLIENTS_REFUSED = {
+    "auto.offset.reset": ("latest", "a replay reads a topic from its first landed record on"),
+    "consumer.auto.offset.reset": ("latest", "a replay reads a topic from its first landed record on"),
+    "main.consumer.auto.offset.reset": ("none", "a replay reads a topic from its first landed record on"),
+    "interceptor.classes": ("my.Interceptor", "what one changes, do in a step"),
+    "consumer.interceptor.classes": (["my.Interceptor"], "what one changes, do in a step"),
+    "global.consumer.interceptor.classes": ("my.Interceptor", "what one changes, do in a step"),
+    "producer.interceptor.classes": ("my.Interceptor", "what one changes, do in a step"),
+    "partitioner.class": ("org.apache.kafka.clients.producer.RoundRobinPartitioner", r"to\(topic, partitioner=…\)"),
+    "producer.partitioner.class": ("my.Partitioner", r"to\(topic, partitioner=…\)"),
+    "partitioner.ignore.keys": (True, r"to\(topic, partitioner=…\)"),
+    "default.windowed.key.serde.inner": ("x", r"Serde.time_windowed\(inner, size\)"),
+    "default.windowed.value.serde.inner": ("x", r"Serde.time_windowed\(inner, size\)"),
+}
+CLIENTS_AS_HERE = {"auto.offset.reset": "earliest", "interceptor.classes": "", "partitioner.ignore.keys": "false"}
+
 HONOURED = {
     "default.deserialization.exception.handler": LogAndContinueExceptionHandler,
     "default.dsl.store": "in_memory",
@@ -141,9 +254,18 @@ def test_a_whole_configuration_of_harmless_and_honoured_settings_is_taken():
     StreamsBuilder(config=harmless | HONOURED | clients)
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("name", CLIENTS)
+def test_a_setting_of_clients_or_serdes_without_a_prefix_is_taken(name):
+    StreamsBuilder(config={name: CLIENTS_AS_HERE.get(name, None if name == "partitioner.class" else "as it was")})
+
+
+def test_settings_of_consumers_that_kafka_streams_sets_itself_are_taken():
+    StreamsBuilder(config={"restore.consumer.auto.offset.reset": "none", "global.consumer.auto.offset.reset": "none"})
+
+
+@pytest.mark.parametrize("name", REFUSED | CLIENTS_REFUSED)
 def test_what_decides_results_and_is_not_followed_says_what_to_do(name):
-    value, why = REFUSED[name]
+    value, why = (REFUSED | CLIENTS_REFUSED)[name]
 
     with pytest.raises(ConfigError, match=f"StreamsBuilder config {name}: .*{why}"):
         StreamsBuilder(config={name: value})
@@ -158,6 +280,8 @@ def test_what_decides_results_and_is_not_followed_says_what_to_do(name):
         ),
         ({"auto.offset.reset": "latest"}, "a replay reads a topic from its first landed record on"),
         ({"aplication.id": "a"}, "got 'aplication.id'; did you mean application.id?"),
+        ({"specific.avro.raeder": True}, "got 'specific.avro.raeder'; did you mean specific.avro.reader?"),
+        ({"linger.msec": 5}, "got 'linger.msec'; did you mean linger.ms?"),
         ({"my.topic": "a"}, "got 'my.topic'; leave it out, or read it where the topology is built"),
         ({"default.timestamp.extractor": "my.Extractor"}, "got 'my.Extractor'; give a callable of"),
         ({"default.timestamp.extractor": 5}, "expected a timestamp extractor, got 5"),
@@ -267,3 +391,5 @@ def test_the_page_of_settings_has_a_sentence_of_each():
     assert [name for name in KAFKA if f"`{name}`" not in page] == old_names
     assert [why for _, why in DECIDING.values() if why not in page] == []
     assert [name for name, why in HARMLESS.items() if f"| `{name}` | {why} |" not in page] == []
+    assert [name for names in CLIENT_SETTINGS.values() for name in names if f"`{name}`" not in page] == []
+    assert [why for why in CLIENT_SETTINGS if f" | {why} |" not in page] == []
