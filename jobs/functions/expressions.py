@@ -25,7 +25,7 @@ from ...state.serdes import Serde, computed_type
 from ...state.serdes.handed_over import own_copy
 from ...state.serdes.windowed_codec import Windowed as Windowed
 from ...state.tables.warehouse import WINDOW
-from .null_comparisons import compares_with_null
+from .null_comparisons import misuse_of_null
 from .row_independence import looks_beyond_the_record
 from .sql_text import DEPTH_MAX, balanced, depth, readings
 
@@ -199,11 +199,11 @@ def _bound(expressible: Expressible, shape: Columns, place: str) -> Expression:
     return Expression(expression, shape, serde, column.name, place)
 
 
-def _check_null(expression: pl.Expr, expressible: Expressible, place: str) -> None:
-    if compares_with_null(expression):
-        got = f"{expressible!s}, which compares with NULL and so is NULL for every record"
+def _check_null(expression: pl.Expr, expressible: Expressible, place: str, *, is_condition: bool = False) -> None:
+    if (found := misuse_of_null(expression, is_condition=is_condition)) is not None:
+        expected, got, next_step = found
         words = "IS NULL or IS NOT NULL" if isinstance(expressible, str) else ".is_null() or .is_not_null()"
-        raise TopologyError(place, "a comparison that can be true", got, f"write {words}")
+        raise TopologyError(place, expected, f"{expressible!s}, {got}", next_step or f"write {words}")
 
 
 _bound_text = functools.lru_cache(4096)(_bound)
@@ -231,12 +231,16 @@ def tried(expressible: Expressible, shape: Columns, place: str) -> tuple[pl.Expr
     empty = pl.from_arrow(pa.table({name: pa.array([], kind) for name, kind in columns.items()}))
     assert isinstance(empty, pl.DataFrame)
     failures: list[pl.exceptions.PolarsError] = []
+    parsed: list[pl.Expr] = []
     for reading in [expressible] if isinstance(expressible, pl.Expr) else readings(expressible, columns):
         try:
             expression = pl.sql_expr(balanced(reading)) if isinstance(reading, str) else reading
+            parsed.append(expression)
             return expression, empty.select(expression)
         except pl.exceptions.PolarsError as error:
             failures.append(error)
+    for expression in parsed:
+        _check_null(expression, expressible, place)
     if isinstance(expressible, str) and (levels := depth(expressible)) > DEPTH_MAX:
         got, next_step = f"{levels} levels in {expressible}", "build it with pl.col(...), or give it in several steps"
         raise TopologyError(place, f"SQL of at most {DEPTH_MAX} levels", got, next_step) from failures[0]
@@ -276,6 +280,7 @@ def _serde_of(column: pl.Series, expressible: Expressible, place: str) -> Serde:
 def bind_predicate(expressible: Expressible, shape: Columns, place: str) -> Expression:
     """As ``bind``, and the result must be boolean."""
     predicate = bind(expressible, shape, place)
+    _check_null(predicate.expression, expressible, place, is_condition=True)
     if predicate.result.arrow_type != pa.bool_():
         raise TopologyError(place, "a condition", f"{expressible!s}, which gives {predicate.result}", "compare with ==")
     return predicate

@@ -8,6 +8,7 @@ import pytest
 from kstreams_replay import (
     Consumed,
     FixedKeyProcessor,
+    JoinWindows,
     Processor,
     PunctuationType,
     Serde,
@@ -269,28 +270,75 @@ COMPARISONS = [
     "NULL < value",
     "value >= CAST(NULL AS BIGINT)",
     "value BETWEEN NULL AND 3",
-    "value NOT IN (1, NULL)",
+    "value NOT BETWEEN 3 AND NULL",
+    "NOT (value = NULL)",
+    "CASE value WHEN NULL THEN TRUE ELSE FALSE END",
     "CASE WHEN value = NULL THEN TRUE ELSE FALSE END",
     "value > 3 OR NULL = value",
 ]
 
 
+LISTS = ["value IN (1, NULL)", "value NOT IN (1, NULL)", "value = 3 OR value IN (NULL)"]
+CONDITIONS = [
+    "value = 1 AND NULL",
+    "NULL AND value = 1",
+    "value = 1 OR NULL",
+    "value = 1 AND (CAST(NULL AS BOOLEAN) OR value < 3)",
+    "NOT (value = 1 AND NULL)",
+    "NOT CAST(NULL AS BOOLEAN)",
+    "CASE WHEN NULL THEN TRUE ELSE value = 1 END",
+    "IF(NULL, value = 1, value = 2)",
+]
+AS_STEPS = [
+    lambda s, text: s.filter(text),
+    lambda s, text: s.to_table().filter_not(text),
+    lambda s, text: s.split().branch(text),
+    lambda s, text: s.map_values(text),
+    lambda s, text: s.map_values(n=text),
+    lambda s, text: s.select_key(text),
+    lambda s, text: s.group_by_key().aggregate(n=fold.count_if(text)),
+]
+AS_JOINS = [
+    lambda s, text: s.join(s.to_table(), text.replace("value", "right")),
+    lambda s, text: s.join(s, text.replace("value", "right"), JoinWindows.of_time_difference_with_no_grace(5)),
+    lambda s, text: s.to_table().join(s.to_table(), n=text.replace("value", "left")),
+]
+
+
 @pytest.mark.parametrize("text", COMPARISONS)
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda s, text: s.filter(text),
-        lambda s, text: s.to_table().filter_not(text),
-        lambda s, text: s.split().branch(text),
-        lambda s, text: s.map_values(text),
-        lambda s, text: s.select_key(text),
-        lambda s, text: s.group_by_key().aggregate(n=fold.count_if(text)),
-    ],
-)
+@pytest.mark.parametrize("call", AS_STEPS + AS_JOINS)
 def test_a_comparison_with_null_is_refused_in_every_step(call, text):
     error = said(lambda s: call(s, text), 1, L)
 
     assert error.next_step == "write IS NULL or IS NOT NULL"
+
+
+@pytest.mark.parametrize("text", LISTS)
+@pytest.mark.parametrize("call", AS_STEPS + AS_JOINS)
+def test_null_in_a_list_is_refused_with_what_it_does_there(call, text):
+    """``1 IN (1, NULL)`` is true: it is not NULL for every record."""
+    error = said(lambda s: call(s, text), 1, L)
+
+    assert error.got.endswith(
+        "which has NULL in a list: that equals nothing, so IN is never false, and NOT IN never true"
+    )
+    assert error.next_step == "leave NULL out of the list, and add OR … IS NULL if that was meant"
+
+
+@pytest.mark.parametrize("text", CONDITIONS)
+@pytest.mark.parametrize("call", AS_STEPS + AS_JOINS)
+def test_null_as_a_condition_is_refused_in_every_step(call, text):
+    error = said(lambda s: call(s, text), 1, L)
+
+    assert error.got.endswith("which takes NULL for a condition: it is neither true nor false, for any record")
+    assert error.next_step == "leave NULL out, or compare with IS NULL what may be it"
+
+
+def test_null_as_the_whole_condition_is_refused_and_as_a_value_it_is_one():
+    error = said(lambda s: s.filter("CAST(NULL AS BOOLEAN)"), 1, L)
+
+    assert error.next_step == "leave NULL out, or compare with IS NULL what may be it"
+    assert play(lambda s: s.map_values("CAST(NULL AS BOOLEAN)").to("out"), 1, L) == [("k", None)]
 
 
 @pytest.mark.filterwarnings("ignore:Comparisons with None")
@@ -310,6 +358,9 @@ def test_a_comparison_of_polars_with_none_is_refused(step):
         "CASE WHEN value = 1 THEN TRUE ELSE NULL END",
         "NULLIF(value, 2) = 1",
         "value IN (1, 2)",
+        "value IN (1, 2) OR value IS NULL",
+        "CASE WHEN value = 1 THEN TRUE ELSE CAST(NULL AS BOOLEAN) END",
+        "(value IS NOT DISTINCT FROM NULL) OR value = 1",
         "CAST(value AS VARCHAR) <> '= (null)'",
     ],
 )

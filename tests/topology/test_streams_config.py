@@ -192,8 +192,8 @@ CLIENTS = [
     "specific.protobuf.value.type",
     "spring.json.trusted.packages",
 ]
-"""Names of ConsumerConfig, ProducerConfig and AdminClientConfig of Kafka 4.3 (``configNames()``; two of ssl. and of sasl.
-each), and of serializers beside a registry.
+"""Names of ConsumerConfig, ProducerConfig and AdminClientConfig of Kafka 4.3 (``configNames()``; two of ssl. and of
+sasl. each), and of serializers beside a registry.
 """
 CLIENTS_REFUSED = {
     "auto.offset.reset": ("latest", "a replay reads a topic from its first landed record on"),
