@@ -334,6 +334,8 @@ class Graph:
         """
         self.state_stores: dict[str, Any] = {}
         """Stores that were added beside processors, by name: the first processor that names one keeps its rows."""
+        self.internal_topics: tuple[str, ...] = ()
+        """Topics that Kafka Streams makes itself, with the application's id, where that is known."""
         self._number = 0
 
     def __getstate__(self) -> dict[str, Any]:

@@ -70,6 +70,7 @@ def with_own_topics(graph: Graph) -> Graph:
         return graph
     others = [node for node in graph.nodes.values() if not isinstance(node, DynamicSinkNode)]
     topics = [topic for node in others for topic in (node.landed_topic, node.written_topic) if topic is not None]
+    topics += graph.internal_topics
     patterns = [node.topic_pattern for node in others if node.topic_pattern is not None]
     for sink in sinks:
         if sink.topic in topics or sum(sink.topic == other.topic for other in sinks) > 1:

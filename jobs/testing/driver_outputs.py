@@ -22,6 +22,10 @@ class DriverOutputs:
         """Of outputs, and of topics that records have named."""
         self._queues: dict[str, deque[OutputRecord]] = {topic: deque() for topic in self._shapes}
         self._internal = InternalTopics(topology, self._sinks)
+        self._internal_queues: dict[str, deque[OutputRecord]] = {topic: deque() for topic in self._internal.shapes}
+        """Of topics that Kafka Streams makes itself. A record may name a topic that is called as one of them, without
+        the application's id: that is another topic, which is then read by the name.
+        """
         self._began: dict[str, int] = {}
         """Of every output that was written to, the arrival that caused its first record."""
         self.dropped: list[DroppedRecord] = []
@@ -53,16 +57,16 @@ class DriverOutputs:
     def log(self, records: list[tuple[str, OutputRecord]]) -> None:
         """(changelog, record) of what stores were given."""
         for topic, record in records:
-            if self.is_changelog(topic):
-                self._queues_of(topic).append(record)
+            if topic in self._internal_queues:
+                self._internal_queues[topic].append(record)
 
     def _queues_of(self, topic: str) -> deque[OutputRecord]:
         """The queue of any topic, with what was sent to it."""
-        queue = self._queues.get(topic)
-        if queue is None:
-            if topic not in self._internal.shapes:
-                return deque()
-            queue = self._queues[topic] = deque()
+        if topic in self._queues:
+            return self._queues[topic]
+        if topic not in self._internal_queues:
+            return deque()
+        queue = self._internal_queues[topic]
         queue.extend(self._internal.taken(topic))
         return queue
 
@@ -121,10 +125,11 @@ class DriverOutputs:
 
     def forget_after(self, arrival: int) -> None:
         """Other branches and the sub-topologies before ran on to the end of the batch; that did not happen."""
-        for topic in self._internal.shapes:
-            self._queues_of(topic)
-        for topic, records in self._queues.items():
-            self._queues[topic] = deque(record for record in records if record.arrival <= arrival)
+        for topic, records in self._internal_queues.items():
+            records.extend(self._internal.taken(topic))
+        for queues in (self._queues, self._internal_queues):
+            for topic, records in queues.items():
+                queues[topic] = deque(record for record in records if record.arrival <= arrival)
         self._began = {topic: first for topic, first in self._began.items() if first <= arrival}
         self.dropped = [refusal for refusal in self.dropped if refusal.arrival <= arrival]
         self.dead_letters = [letter for letter in self.dead_letters if letter.arrival <= arrival]

@@ -253,7 +253,8 @@ class TopologyTestDriver(StoreReader):
 
     def read_output(self, topic: str) -> OutputRecord | None:
         """Next record of the output, or None. ``topic`` may also be a repartition topic ("by-page-repartition") or the
-        changelog of a store ("counts-changelog"), without the application's id that Kafka puts before them.
+        changelog of a store ("counts-changelog"), without the application's id that Kafka puts before them. An output
+        of that name goes first.
         """
         self._read(topic)
         return self._out.next(topic)

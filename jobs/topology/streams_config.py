@@ -24,6 +24,7 @@ from ..functions.timestamp_extractors import (
 from ..graph.name_rules import RESERVED, is_legal
 from .client_settings import CLIENT_BEGINNINGS, CLIENT_DECIDING, CLIENT_SETTINGS, deciding_client_setting
 
+APPLICATION = "application.id"
 EXTRACTOR = "default.timestamp.extractor"
 KEY_SERDE, VALUE_SERDE = "default.key.serde", "default.value.serde"
 SUPPLIERS, DSL_STORE = "dsl.store.suppliers.class", "default.dsl.store"
@@ -76,7 +77,7 @@ _STATE = "state lies in Delta tables of the warehouse, and no changelog or direc
 _PACE = "no result depends on when an increment reads or commits"
 _LOOKS = "it is about logs, metrics and queries, and no result"
 HARMLESS: dict[str, str] = {
-    "application.id": "the name of a replay is its pipeline",
+    APPLICATION: "the name of a replay is its pipeline; an output is not called as an internal topic of this id",
     "application.server": _LOOKS,
     "bootstrap.servers": _BROKERS,
     "client.id": _BROKERS,
@@ -165,7 +166,8 @@ _STORES = {
 class StreamsConfig:
     """What ``config`` decides of a topology. ``extractor``: of sources without one of their own; ``store``: kind of the
     DSL's stores where no Materialized says one; ``key``, ``value``: serdes of sources without a Consumed.
-    ``dead_letter_topic``: where what the application continues without is written.
+    ``dead_letter_topic``: where what the application continues without is written; ``application_id``: in front of the
+    names of internal topics.
     """
 
     handlers: ExceptionHandlers = field(default_factory=ExceptionHandlers)
@@ -174,6 +176,7 @@ class StreamsConfig:
     key: Serde | None = None
     value: Serde | None = None
     dead_letter_topic: str | None = None
+    application_id: str | None = None
 
 
 def streams_config(config: Mapping[str, Any] | None) -> StreamsConfig:
@@ -194,8 +197,14 @@ def streams_config(config: Mapping[str, Any] | None) -> StreamsConfig:
             _check(name, value)
     store = _named(found, SUPPLIERS, _STORES) or _named(found, DSL_STORE, _STORES) or "persistent"
     key, value = (_serde(name, found.get(name)) for name in (KEY_SERDE, VALUE_SERDE))
-    extractor, letters = _extractor(found.get(EXTRACTOR)), _topic(found.get(DEAD_LETTERS))
-    return StreamsConfig(handlers, extractor, store, key, value, letters)
+    extractor, letters, application_id = (
+        _extractor(found.get(EXTRACTOR)),
+        _topic(found.get(DEAD_LETTERS)),
+        found.get(APPLICATION),
+    )
+    return StreamsConfig(
+        handlers, extractor, store, key, value, letters, application_id if isinstance(application_id, str) else None
+    )
 
 
 def _check(name: Any, value: Any) -> None:

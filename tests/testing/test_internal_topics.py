@@ -15,7 +15,7 @@ from kstreams_replay import (
     TopologyTestDriver,
     ValueAndTimestamp,
 )
-from kstreams_replay.state.errors import ConfigError, TaskFailed
+from kstreams_replay.state.errors import ConfigError, TaskFailed, TopologyError
 
 STRING, LONG = Serde.string(), Serde.long()
 LONGS = Consumed(STRING, LONG)
@@ -148,3 +148,62 @@ def test_other_names_are_no_topics():
     for name in ("counts", "app-counts-changelog", "t", "by-parity"):
         with pytest.raises(ConfigError, match=r"read_output: expected one of \['out'\]"):
             driver.read_outputs(name)
+
+
+# --- outputs that are called as internal topics ----------------------------------------------------------------------
+
+
+def beside(write, config=None):
+    """A count behind a repartition, whose keys are all "x"; ``write`` writes what comes, whose keys are not."""
+    builder = StreamsBuilder(config=config)
+    stream = builder.stream("in", LONGS)
+    stream.select_key("'x'").group_by_key(name="cnt").count(Materialized.as_("cnt")).to_stream().to("out")
+    write(stream)
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe_input("in", "a", 1, 0)
+    driver.pipe_input("in", "b", 2, 0)
+    return driver
+
+
+WAYS = {
+    "to": lambda topic: lambda stream: stream.to(topic),
+    "one of several": lambda topic: lambda stream: stream.to(lambda key, value: topic, topics=[topic, "more"]),
+    "by the data": lambda topic: lambda stream: stream.to(lambda key, value: topic),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("topic", ["cnt-repartition", "cnt-changelog"])
+@pytest.mark.parametrize("config", [None, {"application.id": "app"}])
+def test_an_output_of_that_name_without_the_id_is_another_topic_as_in_kafka(way, topic, config):
+    driver = beside(WAYS[way](topic), config)
+
+    assert records(driver, topic) == [("a", 1, 0), ("b", 2, 0)]
+    assert records(driver, "out") == [("x", 1, 0), ("x", 2, 0)]
+    driver.pipe_input("in", "c", 3, 5)
+    assert records(driver, topic) == [("c", 3, 5)]
+
+
+@pytest.mark.parametrize("topic", ["app-cnt-repartition", "app-cnt-changelog"])
+@pytest.mark.parametrize("way", ["to", "one of several"])
+def test_an_output_that_would_be_an_internal_topic_of_the_application_is_refused(way, topic):
+    with pytest.raises(TopologyError, match=f"topic '{topic}': .*, which Kafka Streams writes itself; choose another"):
+        beside(WAYS[way](topic), {"application.id": "app"})
+
+    assert records(beside(WAYS[way](topic)), topic) == [("a", 1, 0), ("b", 2, 0)]
+
+
+@pytest.mark.parametrize("topic", ["app-cnt-repartition", "app-cnt-changelog"])
+def test_a_record_that_names_an_internal_topic_of_the_application_ends_the_run(topic):
+    driver = beside(WAYS["by the data"](topic), {"application.id": "app"})
+
+    with pytest.raises(TaskFailed, match="expected a topic that is not the topology's own"):
+        driver.run()
+
+
+def test_the_changelog_of_a_processors_store_is_an_internal_topic_too():
+    builder = StreamsBuilder(config={"application.id": "app"})
+    builder.stream("in", LONGS).process(Keeps, [KeyValues("kept", STRING, LONG)]).to("app-kept-changelog")
+
+    with pytest.raises(TopologyError, match="got the changelog of the store 'kept'"):
+        builder.build()

@@ -22,6 +22,7 @@ from ...graph.table_traits import add_table
 from ...operators.processor.given_stores import add_global_store, add_store, find_awaited_stores
 from ...operators.stateless_nodes import add_pattern, add_source
 from ...operators.tables.table_nodes import TableNode
+from ..internal_names import note_internal_topics
 from ..materialized import Materialized, given_materialized
 from ..streams_config import streams_config
 from ..topology import Topology
@@ -336,7 +337,7 @@ class StreamsBuilder(Hinting):
 
     def build(self) -> Topology:
         """The topology of all calls so far; of no calls one that has nothing to do. TopologyError for what cannot run,
-        and for a processor that names a store which nobody has.
+        for a processor that names a store which nobody has, and for an output that is called as an internal topic.
 
         Source: ``StreamsBuilder.build``.
 
@@ -347,6 +348,7 @@ class StreamsBuilder(Hinting):
         """
         find_awaited_stores(self._graph)
         keep_null_keys(self._graph)
+        note_internal_topics(self._graph, self._config.application_id)
         return Topology(self._graph)
 
     def _global_topic(self, call: str, topic: str, consumed: Consumed) -> Shape:
