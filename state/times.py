@@ -25,6 +25,9 @@ UNBOUNDED = 2**63 - 1
 FOREVER = 2**62
 """Longer than any duration and later than any time, and the one can be added to the other, or taken from it."""
 
+FROM_DATETIME = "give milliseconds since 1970: int(time.timestamp() * 1000) of a datetime with its zone"
+"""What to write where a datetime is and a number is needed."""
+
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _PART = re.compile(r"\s*(\d+)\s*(ms|min|s|m|h|d)")
 

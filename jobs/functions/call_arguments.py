@@ -22,6 +22,8 @@ HINTS = {
     ".to_table()",
     "TopologyTestDriver": "properties configure a live application: leave them out; handlers are given to "
     "StreamsBuilder(config={…})",
+    "StreamsBuilder.build": "settings are given to StreamsBuilder(config={…})",
+    "TimeWindows.of_days": 'name the zone: of_days(zone="Europe/Oslo"), of_days(7, zone="Europe/Oslo")',
     "fold.count": "it counts records; count_if(step) counts those for which the step is true",
 }
 """What to say of too many arguments."""
@@ -124,7 +126,8 @@ def _refusal(
     named = [each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
     unknown = [option for option in options if option not in named]
     near = get_close_matches(unknown[0], named, n=1, cutoff=0.6) if unknown else []
-    hint = HINTS.get(call, "correct the arguments") if "too many" in got else "correct the arguments"
+    is_hinted = "too many" in got or call == "TimeWindows.of_days"
+    hint = HINTS.get(call, "correct the arguments") if is_hinted else "correct the arguments"
     next_step = f"did you mean {near[0]}=?" if near else hint
     written = ", ".join(_written(each) for each in parameters)
     return TopologyError(call, f"{call.rpartition('.')[2]}({written})", got, next_step)

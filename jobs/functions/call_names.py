@@ -59,6 +59,16 @@ _JOIN_STORES = (
     'materialized=Materialized(store="in_memory") in the join, for both stores: size and retention are the windows\''
 )
 
+_STORE_NAME = "the name that context.store(name) was given: a store does not tell it"
+_OF_STORES = {
+    "name": _STORE_NAME,
+    "flush": "nothing: an increment commits its stores when it is done",
+    "close": "nothing: the task closes its stores",
+    "is_open": "nothing: a store is open while its processor runs",
+    "persistent": "nothing: a store is a table in the warehouse",
+    "init": "nothing: context.store(name) gives a store that is ready",
+}
+
 SAID_OF = {
     "TimeWindows": {
         "of": f"TimeWindows.of_size(size, grace=…): {_OLD_GRACE} size, and at least 0",
@@ -181,18 +191,24 @@ SAID_OF = {
         "entries": "all()",
         "items": "all()",
         "keys": "all(), which gives (key, value)",
-        "flush": "nothing: an increment commits its stores when it is done",
-        "close": "nothing: the task closes its stores",
+        **_OF_STORES,
     },
     "WindowStore": {
+        **_OF_STORES,
         "get": "fetch(key, window_start_ms)",
         "range": "fetch(first, last, from_ms, to_ms), or fetch_all(from_ms, to_ms)",
     },
     "SessionStore": {
+        **_OF_STORES,
         "get": "fetch(key), or fetch_session(key, session_start_ms, session_end_ms)",
         "delete": "remove(Windowed(key, start, end))",
     },
-    "VersionedKeyValueStore": {"fetch": "get(key, as_of_ms)"},
+    "VersionedKeyValueStore": {"fetch": "get(key, as_of_ms)", **_OF_STORES},
+    "StoreIterator": {
+        "has_next": "if rows: …, or for key, value in rows: …",
+        "next": "next(rows), or for key, value in rows: …",
+        "peek_next_key": "next(rows), and keep what it gives",
+    },
     "KeyValues": dict.fromkeys(
         ("with_logging_disabled", "with_logging_enabled", "with_caching_enabled", "with_caching_disabled"),
         "nothing: a store's files are its changelog",
@@ -205,6 +221,7 @@ def hint(name: str, known: list[str], owner: str = "") -> str:
     """What to write instead of ``name`` of the class ``owner`` where names are ``known``; empty when nothing comes
     near.
     """
+    owner = re.sub("^(Driver|ReadOnly)", "", owner).replace("DriverVersionedStore", "VersionedKeyValueStore")
     snake = re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
     for said in (SAID_OF.get(owner, {}).get(name), SAID_OF.get(owner, {}).get(snake)):
         if said is not None:
@@ -235,6 +252,63 @@ class _Hinting(type):
 
         def __getattr__(cls, name: str) -> Any:
             raise refuse(cls.__name__, name, public(dir(cls)))
+
+
+_WORDS_OF_STORES = {
+    "KeyValueStore": ("get(key), which gives None where there is none", "put(key, value)", "delete(key)", "all()"),
+    "WindowStore": (
+        *("fetch(key, window_start_ms), which gives None where there is none", "put(key, value, window_start_ms)"),
+        *("put(key, None, window_start_ms)", "all(), or fetch_range(key, from_ms, to_ms) of a key"),
+    ),
+    "SessionStore": (
+        *(
+            "fetch(key), or fetch_session(key, session_start_ms, session_end_ms)",
+            "put(Windowed(key, start, end), value)",
+        ),
+        *("remove(Windowed(key, start, end))", "fetch(key)"),
+    ),
+    "VersionedKeyValueStore": (
+        *(
+            "get(key), which gives None where there is none",
+            "put(key, value, timestamp_ms)",
+            "delete(key, timestamp_ms)",
+        ),
+        "get(key) of each key",
+    ),
+}
+"""What to write to look at one value, to put it, to delete it and to read all, by the store's class."""
+
+
+class NoDict:
+    """A store, which is asked by its methods, as Kafka's: what a dict understands is refused with the method."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:  # to a type checker it has none of these
+
+        def __contains__(self, key: Any) -> Any:
+            raise self._no_dict("'key in store'", 0)
+
+        def __getitem__(self, key: Any) -> Any:
+            raise self._no_dict("'store[key]'", 0)
+
+        def __setitem__(self, key: Any, value: Any) -> Any:
+            raise self._no_dict("'store[key] = value'", 1)
+
+        def __delitem__(self, key: Any) -> Any:
+            raise self._no_dict("'del store[key]'", 2)
+
+        def __iter__(self) -> Any:
+            raise self._no_dict("'for … in store'", 3)
+
+    def _no_dict(self, written: str, what: int) -> TypeError:
+        kind = next(each.__name__ for each in type(self).__mro__ if _plain_kind(each.__name__) in _WORDS_OF_STORES)
+        words = _WORDS_OF_STORES[_plain_kind(kind)][what]
+        return TypeError(f"{_plain_kind(kind)} has no {written}; write {words}")
+
+
+def _plain_kind(name: str) -> str:
+    return name.removeprefix("ReadOnly")
 
 
 class HintingObject:

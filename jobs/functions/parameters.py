@@ -87,6 +87,9 @@ def check_supplier(supplier: Any, place: str, *methods: str) -> None:
     """Raises TopologyError for a supplier that takes parameters, for one that gives the same object twice, which is
     asked as Kafka does (ApiUtils.checkSupplier), and where one of ``methods`` is ``async`` or yields.
     """
+    if isinstance(supplier, type) and (takes := _positions(supplier)) is not None and not takes.may_be(NOTHING):
+        got, next_step = f"{_written(supplier)}", f"give its arguments: lambda: {supplier.__name__}(…)"
+        raise TopologyError(place, "a supplier without parameters, such as a class without arguments", got, next_step)
     form_of(supplier, place, NOTHING)
     cls = supplier.func if isinstance(supplier, functools.partial) else supplier
     if not isinstance(cls, type):

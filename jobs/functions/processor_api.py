@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 from ...state.errors import ConfigError
 from ...state.serdes import Serde
 from ...state.times import Duration
-from .call_names import HintingObject, public, refuse
-from .store_iterators import StoreIterator, give
+from .call_names import HintingObject, NoDict, public, refuse
+from .store_iterators import StoreIterator, give, pairs_to_put
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -179,7 +179,7 @@ class KeyValues:
             raise refuse("KeyValues", name, public(dir(type(self))))
 
 
-class KeyValueStore(HintingObject, ABC):
+class KeyValueStore(HintingObject, NoDict, ABC):
     """Values by key, in the order of the serialized keys (unsigned bytes). What iterates knows whether it is empty
     (jobs/functions/store_iterators.py).
     """
@@ -206,8 +206,8 @@ class KeyValueStore(HintingObject, ABC):
         return found
 
     def put_all(self, entries: Iterable[tuple[Any, Any]]) -> None:
-        """Put each (key, value), in order."""
-        for key, value in entries:
+        """Put each (key, value), in order. ConfigError for a mapping."""
+        for key, value in pairs_to_put(entries):
             self.put(key, value)
 
     @abstractmethod

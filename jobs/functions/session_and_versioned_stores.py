@@ -4,13 +4,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from .call_names import HintingObject
+from .call_names import HintingObject, NoDict
 from .expressions import Windowed
 from .processor_api import NOT_GIVEN
 from .store_iterators import StoreIterator, give
 
 
-class SessionStore(HintingObject, ABC):
+class SessionStore(HintingObject, NoDict, ABC):
     """Aggregates by key and session, ``Windowed(key, start, end)`` with both bounds within the session. Times in ms.
 
     The store's time is the largest session end that was put. A put of a session that ended ``retention`` before it or
@@ -68,7 +68,7 @@ class VersionedRecord(NamedTuple):
     valid_to_ms: int | None = None
 
 
-class VersionedKeyValueStore(HintingObject, ABC):
+class VersionedKeyValueStore(HintingObject, NoDict, ABC):
     """The history of values by key, as far as the history retention reaches (KIP-889). Times in ms."""
 
     called = "VersionedKeyValueStore"

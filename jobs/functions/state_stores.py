@@ -12,7 +12,7 @@ from typing import Any
 from ...state.errors import ConfigError
 from ...state.serdes import Serde
 from ...state.times import Duration, duration_ms
-from .call_names import HintingObject
+from .call_names import HintingObject, NoDict
 from .expressions import Windowed
 from .processor_api import KeyValues
 from .store_iterators import StoreIterator, give
@@ -85,7 +85,7 @@ def store_instead_of(given: Any) -> str:
     )
 
 
-class WindowStore(HintingObject, ABC):
+class WindowStore(HintingObject, NoDict, ABC):
     """Values by key and the start of their window. Times in ms, bounds included on both sides. A put at or below
     (largest start put - retention) is refused, a persistent store's when its whole segment is; older values are gone.
 

@@ -5,10 +5,11 @@ there is a (next) row by ``if``, ``close()`` and ``with``.
 """
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Generic, Self, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from ...state.errors import ConfigError
+from .call_names import refuse
 
 Row = TypeVar("Row")
 
@@ -26,6 +27,26 @@ class _Closing:
 
     def __exit__(self, *failure: object) -> None:
         self.close()
+
+
+if not TYPE_CHECKING:  # to a type checker an unknown name is one
+
+    def _refuse_name(self: Any, name: str) -> Any:
+        raise refuse("StoreIterator", name, [])
+
+    _Closing.__getattr__ = _refuse_name
+
+
+def pairs_to_put(entries: Any) -> list[tuple[Any, Any]]:
+    """What ``put_all`` puts. Raises ConfigError for what are no pairs, a mapping first of all."""
+    expected = "pairs (key, value)"
+    if isinstance(entries, Mapping):
+        raise ConfigError("put_all", expected, "a dict", "write put_all(entries.items())")
+    pairs = list(entries)
+    for pair in pairs:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise ConfigError("put_all", expected, repr(pair), "write put_all([(key, value), …])")
+    return pairs
 
 
 class StoreIterator(_Closing, Iterator[Row], Generic[Row]):

@@ -7,6 +7,7 @@ record of the partition, -1 at first. A record whose time is negative is dropped
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ import pyarrow as pa
 
 from ...state.errors import InvalidTimestamp, TaskFailed, TopologyError
 from ...state.records.batches import Batch
-from ...state.times import NO_TIMESTAMP_MS
+from ...state.times import FROM_DATETIME, NO_TIMESTAMP_MS
 from .call_names import Hinting
 from .expressions import VALUE_IS_NULL, Expressible, Expression, Shape, bind, python_keys
 from .parameters import Form, form_of
@@ -269,7 +270,7 @@ class TimestampExtractor:
                     self.place,
                     "milliseconds as an int of 64 bits",
                     f"{answer!r}, of {records.say(row)}",
-                    "correct the callable",
+                    FROM_DATETIME if isinstance(answer, datetime) else "correct the callable",
                 )
                 failure.cause_row = row
                 raise failure

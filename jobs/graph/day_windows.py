@@ -110,6 +110,10 @@ class DayWindows(Hinting):
 
 def days_of_zone(days: int, zone: str, start: Duration | time, grace: Duration) -> DayWindows:
     """DayWindows of what a user wrote; raises ConfigError as they do. ``start``: "18:00", a time, or a duration."""
+    if isinstance(days, bool) or not isinstance(days, int):
+        raise ConfigError(
+            "TimeWindows.of_days days", "a whole number of days", repr(days), "give 1 for days, 7 for weeks"
+        )
     return DayWindows(zone, _time_of_day_ms(start), days, duration_ms(grace, "grace"))
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from ...state.errors import ConfigError
 from ...state.serdes import Serde
 from ...state.times import Instant, time_ms
-from ..functions.call_names import Hinting
+from ..functions.call_names import Hinting, NoDict
 from ..functions.expressions import Windowed
 from ..functions.processor_api import AggregationWithHeaders, ValueAndTimestamp, ValueTimestampHeaders
 from ..functions.session_and_versioned_stores import VersionedRecord
@@ -56,7 +56,7 @@ class Looks(NamedTuple):
     of_key: Callable[[Any], StoreContents | None]
 
 
-class _Store(Hinting):
+class _Store(Hinting, NoDict):
     """``shown``: what its values are shown in, None for plain values."""
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -64,7 +64,7 @@ class _Store(Hinting):
         give(cls, StoreRows, [name for name in vars(cls) if not name.startswith("_") and name != "get"])
 
     def __init__(self, name: str, looks: Looks, shown: Shown | None = None) -> None:
-        self.name, self._looks, self._show = name, looks, shown
+        self.store_name, self._looks, self._show = name, looks, shown
         self._read: tuple[StoreContents, dict[bytes, list[int]]] | None = None
         """What was read last, and the numbers of its rows by serialized key."""
 
@@ -90,7 +90,7 @@ class _Store(Hinting):
 
     def _of(self, key: Any) -> list[_Row]:
         if key is None:
-            raise ConfigError(f"store {self.name!r}", "a key", "None", "ask for a key, or for a range of keys")
+            raise ConfigError(f"store {self.store_name!r}", "a key", "None", "ask for a key, or for a range of keys")
         found = self._looks.of_key(key)
         return self._rows_of(self._among_all(key) if found is None else found)
 
@@ -109,7 +109,7 @@ class _Store(Hinting):
         return encoded(self._looks.all_rows().key, [key])[0]
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}[{self.name!r}]"
+        return f"{type(self).__name__}[{self.store_name!r}]"
 
 
 def _listed(rows: pa.Table, column: str) -> list[Any]:
@@ -309,11 +309,11 @@ def _sessions(rows: list[_Row]) -> list[tuple[Windowed, Any]]:
     return [row.windowed for row in sorted(rows, key=lambda row: (row.end_ms, row.data, row.start_ms))]
 
 
-class VersionedKeyValueStore(Hinting):
+class VersionedKeyValueStore(Hinting, NoDict):
     """The history of values by key, as far as the history retention reaches (KIP-889)."""
 
     def __init__(self, name: str, view: Callable[[], VersionedStoreView]) -> None:
-        self.name, self._view = name, view
+        self.store_name, self._view = name, view
 
     def get(self, key: Any, as_of: Instant | None = None) -> VersionedRecord | None:
         """The latest version of ``key``, or that as of a time, inclusive; None when the key had no value then, or when
@@ -322,4 +322,4 @@ class VersionedKeyValueStore(Hinting):
         return self._view().record(key, None if as_of is None else time_ms(as_of, "as_of"))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}[{self.name!r}]"
+        return f"{type(self).__name__}[{self.store_name!r}]"

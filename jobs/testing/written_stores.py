@@ -10,6 +10,7 @@ from typing import Any
 from ...state.times import Instant, time_ms
 from ..functions.expressions import Windowed
 from ..functions.session_and_versioned_stores import VersionedRecord
+from ..functions.store_iterators import pairs_to_put
 from .state_stores import (
     Looks,
     ReadOnlyKeyValueStore,
@@ -35,7 +36,7 @@ class DriverKeyValueStore(ReadOnlyKeyValueStore):
 
     def put(self, key: Any, value: Any) -> None:
         """Replace the value; None deletes it."""
-        self._edit(StoreEdit(self.name, "put", (key, value)))
+        self._edit(StoreEdit(self.store_name, "put", (key, value)))
 
     def put_if_absent(self, key: Any, value: Any) -> Any:
         """Put unless there is a value, which is returned."""
@@ -46,7 +47,7 @@ class DriverKeyValueStore(ReadOnlyKeyValueStore):
 
     def put_all(self, entries: Iterable[tuple[Any, Any]]) -> None:
         """Put each (key, value), in order."""
-        for key, value in entries:
+        for key, value in pairs_to_put(entries):
             self.put(key, value)
 
     def delete(self, key: Any) -> Any:
@@ -67,7 +68,7 @@ class DriverWindowStore(ReadOnlyWindowStore):
 
     def put(self, key: Any, value: Any, window_start: Instant) -> None:
         """Replace the value of the window that starts then; None deletes it."""
-        self._edit(StoreEdit(self.name, "put", (key, value, time_ms(window_start, "window_start"))))
+        self._edit(StoreEdit(self.store_name, "put", (key, value, time_ms(window_start, "window_start"))))
 
 
 class DriverSessionStore(ReadOnlySessionStore):
@@ -81,11 +82,11 @@ class DriverSessionStore(ReadOnlySessionStore):
 
     def put(self, session_key: Windowed, aggregate: Any) -> None:
         """Replace the aggregate of the session ``session_key``; None removes it."""
-        self._edit(StoreEdit(self.name, "put", (session_key, aggregate)))
+        self._edit(StoreEdit(self.store_name, "put", (session_key, aggregate)))
 
     def remove(self, session_key: Windowed) -> None:
         """Remove the session that has exactly these bounds."""
-        self._edit(StoreEdit(self.name, "remove", (session_key,)))
+        self._edit(StoreEdit(self.store_name, "remove", (session_key,)))
 
 
 class DriverVersionedStore(VersionedKeyValueStore):
@@ -97,10 +98,10 @@ class DriverVersionedStore(VersionedKeyValueStore):
 
     def put(self, key: Any, value: Any, timestamp: Instant) -> None:
         """The version that is valid from ``timestamp`` on; None: from then on there is none."""
-        self._edit(StoreEdit(self.name, "put", (key, value, time_ms(timestamp, "timestamp"))))
+        self._edit(StoreEdit(self.store_name, "put", (key, value, time_ms(timestamp, "timestamp"))))
 
     def delete(self, key: Any, timestamp: Instant) -> VersionedRecord | None:
         """The version as of ``timestamp``, from which on there is none."""
         found = self.get(key, timestamp)
-        self._edit(StoreEdit(self.name, "delete", (key, time_ms(timestamp, "timestamp"))))
+        self._edit(StoreEdit(self.store_name, "delete", (key, time_ms(timestamp, "timestamp"))))
         return found

@@ -91,6 +91,9 @@ class Topology(Hinting):
     """
 
     def __init__(self, graph: Graph | None = None) -> None:
+        if graph is not None and not isinstance(graph, Graph):
+            next_step = "leave it out: settings are given to StreamsBuilder(config={…})"
+            raise TopologyError("Topology", "no settings", repr(graph), next_step)
         self._own = Graph(names_are_free=True) if graph is None else graph
         self._stores: dict[str, KeyValues] = {}
         self._settled: _Settled | None = None

@@ -5,7 +5,7 @@ Rule: a null row is a tombstone and stays null; a row that cannot be decoded is 
 
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import UnionType
 from typing import Any, NoReturn
@@ -145,6 +145,12 @@ def refuse_value(place: str, expected: str, value: object, next_step: str = "giv
     shown = repr(value)
     got = f"{shown if len(shown) <= 60 else shown[:57] + '...'} ({type(value).__name__})"
     raise ConfigError(place, expected, got, next_step)
+
+
+def refuse_field(place: str, names: Iterable[str], name: object) -> NoReturn:
+    """Raise ConfigError for a field that the type does not have."""
+    expected, got = f"only the fields {', '.join(names)}", f"the field {name!r}, which is not declared"
+    raise ConfigError(place, expected, got, "declare the field or leave it out")
 
 
 def maps_as_dicts(values: pa.Array) -> list[Any]:

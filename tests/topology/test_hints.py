@@ -3,6 +3,7 @@ write.
 """
 
 import importlib
+from datetime import datetime
 
 import pytest
 
@@ -19,15 +20,17 @@ from kstreams_replay import (
     Stores,
     StreamsBuilder,
     Suppressed,
+    TestRecord,
     TimeWindows,
     Topology,
     TopologyTestDriver,
+    ValueTransformerWithKey,
     Windowed,
     fold,
 )
 from kstreams_replay.jobs.history.committed_tables import done_row
 from kstreams_replay.orchestration.cli.main import _in_options
-from kstreams_replay.state.errors import ConfigError, LedgerError
+from kstreams_replay.state.errors import ConfigError, LedgerError, TaskFailed
 from kstreams_replay.state.tables.warehouse import Warehouse
 
 S, L = Serde.string(), Serde.long()
@@ -112,10 +115,175 @@ def test_a_class_of_kafkas_is_answered_with_what_it_is_here(name, phrase):
     assert phrase in str(error.value)
 
 
+class Limited(Processor):
+    """Its ``__init__`` has an argument."""
+
+    def __init__(self, limit):
+        self.limit = limit
+
+    def process(self, record):
+        pass
+
+
+class LimitedValues(FixedKeyProcessor):
+    """The same."""
+
+    def __init__(self, limit):
+        self.limit = limit
+
+    def process(self, record):
+        pass
+
+
+class LimitedTransformer(ValueTransformerWithKey):
+    """The same."""
+
+    def __init__(self, limit):
+        self.limit = limit
+
+    def transform(self, key, value):
+        return value
+
+
+NAIVE = datetime(2026, 1, 31, 10)
+OSLO = 'name the zone: of_days(zone="Europe/Oslo"), of_days(7, zone="Europe/Oslo")'
+OF_A_DATETIME = "give milliseconds since 1970: int(time.timestamp() * 1000) of a datetime with its zone"
+
+
+@pytest.mark.parametrize(
+    ("call", "phrase"),
+    [
+        (lambda u: u.stream.process(Limited), "got Limited(limit); give its arguments: lambda: Limited(…)"),
+        (lambda u: u.stream.process_values(LimitedValues), "give its arguments: lambda: LimitedValues(…)"),
+        (lambda u: u.table.transform_values(LimitedTransformer), "give its arguments: lambda: LimitedTransformer(…)"),
+        (
+            lambda u: Topology().add_source("r", Consumed(S, S), "i").add_processor("p", Limited, "r"),
+            "lambda: Limited(…)",
+        ),
+        (lambda u: TimeWindows.of_days("Europe/Oslo"), OSLO),
+        (lambda u: TimeWindows.of_days(1, "Europe/Oslo"), OSLO),
+        (lambda u: TimeWindows.of_days(), OSLO),
+        (lambda u: TimeWindows.of_days("1d", zone="Europe/Oslo"), "a whole number of days, got '1d'; give 1 for days"),
+        (lambda u: u.builder.build({"application.id": "a"}), "settings are given to StreamsBuilder(config={…})"),
+        (lambda u: StreamsBuilder({"application.id": "a"}), "give settings as config="),
+        (lambda u: Topology({"application.id": "a"}), "settings are given to StreamsBuilder(config={…})"),
+        (lambda u: u.driver().pipe_input("i", "k", "v", NAIVE), "expected a datetime with its zone, got datetime"),
+        (lambda u: u.driver().create_input_topic("i", start_timestamp=NAIVE), "give it tzinfo, for example UTC"),
+        (lambda u: TestRecord("k", "v", NAIVE), "give it tzinfo, for example UTC"),
+    ],
+)
+def test_an_argument_that_another_call_takes_is_answered_with_what_to_write(call, phrase):
+    with pytest.raises(ConfigError) as error:
+        call(Used())
+
+    assert phrase in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("serde", "value"),
+    [
+        (Serde.json("a long"), {"a": 1, "extra": 2}),
+        (Serde.avro({"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]}), {"a": 1, "extra": 2}),
+    ],
+)
+def test_a_field_that_the_serde_does_not_have_is_named(serde, value):
+    class Forwarding(Processor):
+        def process(self, record):
+            self.context.forward(record.with_value(value))
+
+    for build in (
+        lambda stream: stream.map_values(lambda text: value, returns=serde),
+        lambda stream: stream.process(Forwarding, returns=serde),
+    ):
+        used = Used()
+        build(used.stream).to("out")
+        driver = TopologyTestDriver(used.builder.build())
+        driver.pipe_input("i", "k", "v", timestamp_ms=0)
+        with pytest.raises(TaskFailed, match="got the field 'extra', which is not declared"):
+            driver.run()
+
+
+def test_a_datetime_of_an_extractor_is_answered_with_what_to_give():
+    builder = StreamsBuilder()
+    builder.stream("i", Consumed(S, S, timestamp_extractor=lambda record: NAIVE)).to("out")
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe_input("i", "k", "v", timestamp_ms=0)
+
+    with pytest.raises(TaskFailed) as error:
+        driver.run()
+    assert OF_A_DATETIME in str(error.value)
+
+
+IN_A_STORE = [
+    (lambda keys: keys.put_all({"k": "v"}), "expected pairs (key, value), got a dict", "put_all(entries.items())"),
+    (lambda keys: keys.put_all(["k"]), "expected pairs (key, value), got 'k'", "write put_all([(key, value), …])"),
+    (lambda keys: keys.name(), "has no 'name'", "write the name that context.store(name) was given"),
+    (lambda keys: "k" in keys, "KeyValueStore has no 'key in store'", "write get(key), which gives None"),
+    (lambda keys: keys["k"], "KeyValueStore has no 'store[key]'", "write get(key), which gives None"),
+    (lambda keys: keys.__setitem__("k", "v"), "has no 'store[key] = value'", "write put(key, value)"),
+    (lambda keys: keys.__delitem__("k"), "has no 'del store[key]'", "write delete(key)"),
+    (lambda keys: list(keys), "has no 'for … in store'", "write all()"),
+    (lambda keys: keys.all().has_next(), "StoreIterator has no 'has_next'", "write if rows: …"),
+    (lambda keys: keys.all().hasNext(), "StoreIterator has no 'hasNext'", "write if rows: …"),
+    (lambda keys: keys.all().next(), "StoreIterator has no 'next'", "write next(rows)"),
+    (lambda keys: keys.all().peek_next_key(), "has no 'peek_next_key'", "write next(rows), and keep what it gives"),
+]
+
+
+def with_stores(body):
+    """A driver whose processor runs ``body`` of its context and record."""
+
+    class Running(Processor):
+        def process(self, record):
+            body(self.context, record)
+
+    builder = StreamsBuilder()
+    builder.stream("i", Consumed(S, S)).process(Running, list(STORES.values()))
+    return TopologyTestDriver(builder.build())
+
+
+@pytest.mark.parametrize(("ask", "refused", "phrase"), IN_A_STORE)
+def test_a_store_that_is_asked_as_a_dict_or_in_kafkas_words_says_what_to_write(ask, refused, phrase):
+    driver = with_stores(lambda context, record: ask(context.store("keys")))
+    driver.pipe_input("i", "k", "v", timestamp_ms=0)
+    with pytest.raises(TaskFailed) as error:
+        driver.run()
+    assert refused in str(error.value)
+    assert phrase in str(error.value)
+
+    with pytest.raises((ConfigError, AttributeError, TypeError)) as error:
+        ask(with_stores(lambda context, record: None).get_key_value_store("keys"))
+    assert refused in str(error.value)
+    assert phrase in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("store", "phrase"),
+    [
+        ("windows", "WindowStore has no 'store[key]'; write fetch(key, window_start_ms)"),
+        ("sessions", "SessionStore has no 'store[key]'; write fetch(key), or fetch_session(key"),
+        ("versions", "VersionedKeyValueStore has no 'store[key]'; write get(key)"),
+    ],
+)
+def test_a_store_of_another_kind_names_its_own_calls(store, phrase):
+    driver = with_stores(lambda context, record: context.store(store)["k"])
+    driver.pipe_input("i", "k", "v", timestamp_ms=0)
+    with pytest.raises(TaskFailed) as error:
+        driver.run()
+    assert phrase in str(error.value)
+
+    with pytest.raises(TypeError) as error:
+        with_stores(lambda context, record: None).get_all_state_stores()[store]["k"]
+    assert phrase in str(error.value)
+
+
 STORES = {
     "keys": KeyValues("keys", S, S),
     "windows": Stores.window_store_builder(Stores.in_memory_window_store("windows", "1d", "1h"), S, S),
     "sessions": Stores.session_store_builder(Stores.in_memory_session_store("sessions", "1d"), S, S),
+    "versions": Stores.versioned_key_value_store_builder(
+        Stores.persistent_versioned_key_value_store("versions", "1d"), S, S
+    ),
 }
 
 
@@ -131,6 +299,12 @@ STORES = {
         (lambda c, r: c.store("windows").get("k"), "WindowStore has no 'get'; write fetch(key, window_start_ms)"),
         (lambda c, r: c.store("sessions").get("k"), "SessionStore has no 'get'; write fetch(key)"),
         (lambda c, r: c.store("kays"), "got 'kays'"),
+        (
+            lambda c, r: c.forward(None),
+            "got None, on key 'k'; to forward nothing do not call it; record.with_value(None)",
+        ),
+        (lambda c, r: c.forward(), "got nothing, on key 'k'; to forward nothing do not call it"),
+        (lambda c, r: c.forward(r.with_timestamp(NAIVE)), OF_A_DATETIME),
     ],
 )
 def test_a_running_processor_is_answered_with_the_name_here(kind, ask, phrase):
@@ -143,7 +317,7 @@ def test_a_running_processor_is_answered_with_the_name_here(kind, ask, phrase):
     (stream.process if kind is Processor else stream.process_values)(Asking, list(STORES.values()))
     driver = TopologyTestDriver(builder.build())
     driver.pipe_input("i", "k", "v", timestamp_ms=0)
-    with pytest.raises(Exception, match="process") as error:
+    with pytest.raises(TaskFailed, match="KSTREAM-PROCESS") as error:
         driver.run()
 
     assert phrase in str(error.value)

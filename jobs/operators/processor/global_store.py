@@ -137,7 +137,7 @@ class ReadOnlyStore(KeyValueStore):
     """A global store, as those see it that read it."""
 
     def __init__(self, store: Store, place: str) -> None:
-        self._store, self.place = store, f"{place}, store {store.name!r}"
+        self._store, self.place = store, f"{place}, store {store.store_name!r}"
 
     def get(self, key: Any) -> Any:
         return self._store.get(key)
@@ -171,8 +171,8 @@ class _UpdateContext(ProcessorContext):
         self._node, self._store = node, store
 
     def store(self, name: str) -> Any:
-        if name != self._store.name:
-            self._refuse(f"the store {self._store.name!r}, which it keeps", repr(name), "name that one")
+        if name != self._store.store_name:
+            self._refuse(f"the store {self._store.store_name!r}, which it keeps", repr(name), "name that one")
         return self._store
 
     def forward(

@@ -7,6 +7,7 @@ at recorded ticks alone.
 """
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from functools import cached_property, partial
 from typing import Any
 
@@ -19,7 +20,7 @@ from ....state.records.batches import NO_OFFSET, Batch, Chunk, Drops, Values
 from ....state.records.drop_reasons import DropReason
 from ....state.records.keys import Keys
 from ....state.runs.stored_rows import StoredRows, in_memory
-from ....state.times import NO_TIMESTAMP_MS, Duration, duration_ms
+from ....state.times import FROM_DATETIME, NO_TIMESTAMP_MS, Duration, duration_ms
 from ...functions.callable_bodies import check_nothing_returned
 from ...functions.parameters import form_of
 from ...functions.processor_api import (
@@ -331,6 +332,8 @@ class _Context(ProcessingContext):
             raise self._refusal("forward in process or in a punctuation", "forward elsewhere", "forward later")
         if type(record.timestamp_ms) is not int and not isinstance(record.timestamp_ms, np.integer):
             next_step = "give milliseconds since 1970, as int(...)"
+            if isinstance(record.timestamp_ms, datetime):
+                next_step = FROM_DATETIME
             raise self._refusal("a timestamp in ms as an int", repr(record.timestamp_ms), next_step)
         if record.timestamp_ms < 0:
             raise self._refusal("a timestamp of 0 ms or more", f"{record.timestamp_ms} ms", "correct the timestamp")
@@ -392,12 +395,15 @@ class _Context(ProcessingContext):
         return ConfigError(self._operator.node.name, expected, got, next_step)
 
 
+_NOTHING_TO_FORWARD = "to forward nothing do not call it; record.with_value(None) is a tombstone"
+
+
 class _ProcessorContext(_Context, ProcessorContext):
     """Of a processor that may change keys."""
 
     def forward(
         self,
-        key: Any,
+        key: Any = NOT_GIVEN,
         value: Any = NOT_GIVEN,
         timestamp_ms: int | None = None,
         headers: Headers | None = None,
@@ -414,7 +420,9 @@ class _ProcessorContext(_Context, ProcessorContext):
             self._send(key, child if value is NOT_GIVEN else value)
             return
         if value is NOT_GIVEN:
-            raise self._refusal("a Record, or a key and a value, to forward", repr(key), "give the value, too")
+            got = "nothing" if key is NOT_GIVEN else repr(key)
+            next_step = _NOTHING_TO_FORWARD if key is None or key is NOT_GIVEN else "give the value, too"
+            raise self._refusal("a Record, or a key and a value, to forward", got, next_step)
         record = self._record or Record(None, None, self._due_ms)
         time_ms = record.timestamp_ms if timestamp_ms is None else timestamp_ms
         self._send(Record(key, value, time_ms, record.headers if headers is None else headers), child)
@@ -423,10 +431,13 @@ class _ProcessorContext(_Context, ProcessorContext):
 class _FixedKeyContext(_Context, FixedKeyProcessorContext):
     """Of one that keeps them."""
 
-    def forward(self, record: FixedKeyRecord, child: str | None = None) -> None:
+    def forward(self, record: Any = NOT_GIVEN, child: str | None = None) -> None:
         if not isinstance(record, FixedKeyRecord):
             next_step = "forward the record of process(), with_value() or with_timestamp(); process() may change keys"
-            raise self._refusal("a FixedKeyRecord to forward", repr(record), next_step)
+            if record is None or record is NOT_GIVEN:
+                next_step = _NOTHING_TO_FORWARD
+            got = "nothing" if record is NOT_GIVEN else repr(record)
+            raise self._refusal("a FixedKeyRecord to forward", got, next_step)
         self._send(record, child)
 
 

@@ -99,7 +99,7 @@ class Store(SerializedRows, KeyValueStore):
 
     def __init__(self, spec: KeyValues, place: str) -> None:
         super().__init__(spec.name)
-        self.name, self.place = spec.name, f"{place}, store {spec.name!r}"
+        self.store_name, self.place = spec.name, f"{place}, store {spec.name!r}"
         self._key, self._coder = KeyCoder(spec.key, self.place), coder_of(spec, self.place)
 
     @property

@@ -46,7 +46,7 @@ class TableValues(KeyValueStore):
         self, name: str, owner: str, shape: Shape, view: TableView, operator: Operator | None, place: str
     ) -> None:
         assert isinstance(view, StoreView), "a table without windows and versions is looked at by its keys"
-        self.name, self.owner, self.shape, self.place = name, owner, shape, f"{place}, store {name!r}"
+        self.store_name, self.owner, self.shape, self.place = name, owner, shape, f"{place}, store {name!r}"
         self.view, self.operator, self.writer = view, operator, Writer()
         self._key, self._table = KeyCoder(shape.key, self.place), view.table
         self._order: list[tuple[bytes, int]] = []

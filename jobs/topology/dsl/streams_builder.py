@@ -133,7 +133,8 @@ class StreamsBuilder(Hinting):
     def __init__(self, semantics: str = "kafka", *, config: Mapping[str, Any] | None = None) -> None:
         if semantics not in SEMANTICS:
             expected = " or ".join(map(repr, SEMANTICS))
-            raise ConfigError("StreamsBuilder semantics", expected, repr(semantics), "choose one")
+            next_step = "give settings as config=" if isinstance(semantics, Mapping) else "choose one"
+            raise ConfigError("StreamsBuilder semantics", expected, repr(semantics), next_step)
         self._graph = Graph(semantics)
         self._config = streams_config(config)
         self._graph.handlers, self._graph.default_store = self._config.handlers, self._config.store

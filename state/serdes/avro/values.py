@@ -27,6 +27,10 @@ _EXACT = Context(prec=80)
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 
+class _Undeclared(str):
+    """The name of a field that the schema does not have."""
+
+
 class _Refused(Exception):
     """A value that is not of a type: place, what was expected, the value."""
 
@@ -41,7 +45,11 @@ def from_python(values: list[Any], schema: Schema, kind: pa.DataType, place: str
             path, expected, got = error.args
             is_other_record = isinstance(schema, Record) and isinstance(value, dict) and not path
             next_step = _SEVERAL if is_other_record else "give a value of that type"
-            refuse_value(f"{place}, row {row}{path and f', field {path}'}", expected, got, next_step)
+            where = f"{place}, row {row}{path and f', field {path}'}"
+            if isinstance(got, _Undeclared):
+                said = f"the field {str(got)!r}, which is not declared"
+                raise ConfigError(where, expected, said, next_step) from None
+            refuse_value(where, expected, got, next_step)
     return pa.array(rows, kind)
 
 
@@ -72,7 +80,7 @@ def _record(value: Any, schema: Record, path: str) -> dict[str, Any]:
         _refuse(path, f"a dict with the fields {', '.join(names)}", value)
     for name in value:
         if name not in names:
-            _refuse(path, f"only the fields {', '.join(names)}", name)
+            _refuse(path, f"only the fields {', '.join(names)}", _Undeclared(name))
     found = {}
     for one in schema.fields:
         below = f"{path}.{one.name}" if path else one.name

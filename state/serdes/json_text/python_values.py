@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import ConfigError
-from ..codec import refuse_value
+from ..codec import refuse_field, refuse_value
 from ..fixed_width import KINDS, number, numbers_from_python
 
 _NULL = type(None)
@@ -140,7 +140,7 @@ def _checked_fields(value: Any, arrow_type: pa.StructType, place: str) -> dict[s
         refuse_value(place, f"a dict with the fields {', '.join(names)}", value)
     for name in value:
         if name not in names:
-            refuse_value(place, f"only the fields {', '.join(names)}", name, "declare the field or leave it out")
+            refuse_field(place, names, name)
     return {
         field.name: _checked(value.get(field.name), field.type, f"{place}, field {field.name}") for field in arrow_type
     }

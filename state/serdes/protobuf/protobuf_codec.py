@@ -21,7 +21,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from ...buffers import binary_view
 from ...errors import ConfigError
-from ..codec import Codec, Decoded, LeftToColumns, Read, Write, maps_as_dicts, refuse_value
+from ..codec import Codec, Decoded, LeftToColumns, Read, Write, maps_as_dicts, refuse_field, refuse_value
 from .messages import Fields, fields_of, python_values
 
 _PLACE = "Serde.protobuf"
@@ -169,7 +169,7 @@ class ProtobufCodec(Codec):
             refuse_value(f"{_PLACE}, row {row}", f"a dict with the fields {', '.join(names)}", value)
         for name in value:
             if name not in names:
-                refuse_value(f"{_PLACE}, row {row}", f"only the fields {', '.join(names)}", name)
+                refuse_field(f"{_PLACE}, row {row}", names, name)
 
     def _written(self, row: int, value: Any) -> bytes | None:
         if value is None:

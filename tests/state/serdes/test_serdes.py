@@ -232,7 +232,7 @@ def test_a_variant_that_could_not_be_told_apart_is_never_written(long, string):
         (Serde.variant(), "\0", "a str that does not begin with U"),
         (Serde.variant(), True, "got True"),
         (CLICK, [], "row 1: expected a dict with the fields user, ms, score, ok, tags, place, got"),
-        (CLICK, {"usr": "a"}, "row 1: expected only the fields user, ms, score, ok, tags, place, got 'usr'"),
+        (CLICK, {"usr": "a"}, "row 1: expected only the fields user, ms, score, ok, tags, place, got the field 'usr'"),
         (CLICK, {"ms": 1.5}, "row 1, field ms: expected a long, got 1.5"),
         (CLICK, {"ok": 1}, "field ok: expected a bool, got 1"),
         (CLICK, {"tags": "ab"}, "field tags: expected a list, got 'ab'"),

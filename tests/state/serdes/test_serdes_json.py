@@ -339,8 +339,8 @@ def listed(odd: dict) -> dict:
         ({"ok": 1}, "row 2, field ok: expected a bool, got 1"),
         ({"tags": ["x", 3]}, r"row 2, field tags\[1\]: expected a str, got 3"),
         ({"tags": "x"}, "row 2, field tags: expected a list, got 'x'"),
-        ({"place": {"n": 1, "m": 2}}, "row 2, field place: expected only the fields lat, n, got 'm'"),
-        ({"clicks": 1}, "row 2: expected only the fields .*, got 'clicks'"),
+        ({"place": {"n": 1, "m": 2}}, "row 2, field place: expected only the fields lat, n, got the field 'm'"),
+        ({"clicks": 1}, "row 2: expected only the fields .*, got the field 'clicks'"),
         (7, "row 2: expected a dict with the fields .*, got 7"),
     ],
 )

@@ -95,7 +95,7 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
         {"v": datetime.datetime(2026, 1, 1)},
         "expected a datetime with a zone",
     ),
-    "a field of another name": ("int", {"w": 1}, "expected only the fields v, got 'w'"),
+    "a field of another name": ("int", {"w": 1}, "expected only the fields v, got the field 'w'"),
     "no field": ("int", {}, "field v: expected a value, since it has no default, got None"),
     "no branch": (["string", "long"], {"v": 0.5}, "field v: expected one of string, long, got 0.5"),
 }
