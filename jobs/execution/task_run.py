@@ -179,7 +179,7 @@ class TaskRun:
                     self._advance(task, chunk, places)
                 continue
             if begun is not None:
-                found, begun = difference(begun, chunk), None
+                found, begun = difference(self.sub, begun, chunk), None
                 task.impure |= dict([] if found is None else [found])
             for begin, end in self._cuts(len(chunk)):
                 with self._trial(end - begin):

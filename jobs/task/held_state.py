@@ -1,8 +1,9 @@
 """What a user's functions and processors hold beside their stores, and which of it changed as records were processed.
 
-Owns where such state can be: attributes of an object or of its class, variables of an enclosing function, and global
-variables that a function names. Rule: this only names what changed, for a function whose answers differ already. What
-cannot be copied or compared counts as unchanged, and so does what belongs to this project (stores, contexts).
+Owns where such state can be: attributes of an object, of its class and of those that it inherits from, variables of an
+enclosing function, and global variables that a function or a method names, also by another function of its package.
+Rule: this names what changed, for a function whose answers differ already, and puts plain data back behind a check.
+What cannot be copied or compared counts as unchanged, and so does what belongs to this project (stores, contexts).
 """
 
 import copy
@@ -10,6 +11,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import fields
+from types import CodeType
 from typing import Any
 
 from ..functions.expressions import Call
@@ -17,12 +19,12 @@ from ..functions.folds.aggregation import Aggregation
 from ..functions.folds.python import PythonFold
 from ..functions.value_joiners import CallJoiner
 from ..graph.graph import Node
+from .put_back import LARGE, MISSING, Held, PutBack
 
 _PROJECT = tuple(f"{__name__.partition('.jobs.')[0]}.{room}." for room in ("jobs", "state"))
 _DEPTH_MAX = 6
-_LARGE = 100_000
-"""Of more entries than this nothing is copied to be compared."""
-_MISSING = object()
+_BASES = ("builtins", "abc", "typing")
+"""Modules of classes that hold nothing of a user's."""
 
 
 def functions_of(node: Node) -> list[Any]:
@@ -45,22 +47,31 @@ def _functions_in(value: Any) -> Iterator[Any]:
 
 
 class Kept:
-    """Copies of what functions hold now."""
+    """What functions hold now: copies to compare with, and what can be put back."""
 
     def __init__(self, functions: Sequence[Any]) -> None:
         self.functions = functions
-        self._before = {label: _copied(value) for label, value in self._held()}
+        held = self._held()
+        self._before = {one.place: _copied(one.value) for one in held}
+        self._put_back = PutBack(held)
 
     def changed(self) -> list[str]:
         """What has changed since then, in words."""
-        return [label for label, value in self._held() if not _is_same(self._before.get(label, _MISSING), value)]
+        now = self._held()
+        changed = [one.label for one in now if not _is_same(self._before.get(one.place, MISSING), one.value)]
+        return list(dict.fromkeys(changed))
 
-    def _held(self) -> list[tuple[str, Any]]:
-        found: dict[str, Any] = {}
+    def put_back(self) -> None:
+        """Let plain data be as it was (jobs/task/put_back.py)."""
+        self._put_back.put_back(self._held())
+
+    def _held(self) -> list[Held]:
+        found: dict[tuple[int, str], Held] = {}
+        seen: set[int] = set()
         for function in self.functions:
-            for label, value in _held_by(function, 0):
-                found.setdefault(label, value)
-        return list(found.items())
+            for one in _held_by(function, 0, seen):
+                found.setdefault(one.place, one)
+        return list(found.values())
 
 
 def changed_attributes(what: str, ran: object, fresh: object) -> list[str]:
@@ -68,46 +79,115 @@ def changed_attributes(what: str, ran: object, fresh: object) -> list[str]:
     they are ("the processor").
     """
     one, other = _attributes(ran), _attributes(fresh)
-    changed = [name for name, value in one.items() if not _is_same(other.get(name, _MISSING), value)]
+    changed = [name for name, value in one.items() if not _is_same(other.get(name, MISSING), value)]
     return [f"{what}'s attribute {name!r}" for name in changed]
 
 
-def _held_by(function: Any, depth: int) -> Iterator[tuple[str, Any]]:
-    if depth > _DEPTH_MAX:
+def _held_by(function: Any, depth: int, seen: set[int]) -> Iterator[Held]:
+    if depth > _DEPTH_MAX or id(function) in seen:
         return
+    if not inspect.ismethod(function):  # each look at a method makes another object
+        seen.add(id(function))
     if isinstance(function, functools.partial):
-        yield from _held_by(function.func, depth + 1)
+        yield from _held_by(function.func, depth + 1, seen)
+        for one in (*function.args, *function.keywords.values()):
+            if callable(one):
+                yield from _held_by(one, depth + 1, seen)
     elif inspect.ismethod(function):
-        yield from _held_by(function.__func__, depth + 1)
-        yield from _labelled(function.__self__)
+        yield from _held_by(function.__func__, depth + 1, seen)
+        yield from _labelled(function.__self__, depth, seen)
     elif inspect.isfunction(function):
-        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-            try:
-                value = cell.cell_contents
-            except ValueError:  # it is not set yet
-                continue
-            yield from _held_by(value, depth + 1) if callable(value) else [(f"the variable {name!r}", value)]
+        yield from _enclosed(function, depth, seen)
         if not _is_ours(function):
-            for name in function.__code__.co_names:
-                value = function.__globals__.get(name, _MISSING)
-                if not (value is _MISSING or callable(value) or inspect.ismodule(value) or _is_ours(type(value))):
-                    yield f"the global variable {name!r}", value
+            yield from _global(function, depth, seen)
     elif inspect.isclass(function):
-        if not _is_ours(function):
-            for name, value in vars(function).items():
-                if not name.startswith("__") and not callable(value) and not inspect.isdatadescriptor(value):
-                    yield f"the attribute {name!r} of the class {function.__name__}", value
+        for kind in function.__mro__:
+            if not _is_ours(kind) and kind.__module__ not in _BASES:
+                yield from _of_class(kind, depth, seen)
     elif callable(function):
-        yield from _held_by(type(function).__call__, depth + 1)
-        yield from _labelled(function, depth)
+        yield from _held_by(type(function).__call__, depth + 1, seen)
+        yield from _labelled(function, depth, seen)
 
 
-def _labelled(owner: object, depth: int = 0) -> Iterator[tuple[str, Any]]:
+def _enclosed(function: Any, depth: int, seen: set[int]) -> Iterator[Held]:
+    """Variables of the functions around it (nonlocals)."""
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            value = cell.cell_contents
+        except ValueError:  # it is not set yet
+            continue
+        if name == "__class__":  # of super()
+            continue
+        if callable(value):
+            yield from _held_by(value, depth + 1, seen)
+        else:
+            yield Held(f"the variable {name!r}", value, (id(cell), ""), _setting(cell, "cell_contents"))
+
+
+def _global(function: Any, depth: int, seen: set[int]) -> Iterator[Held]:
+    """Global variables that it names, and what the functions and classes of the same package hold that it names."""
+    places = function.__globals__
+    for name in _names(function.__code__):
+        value = places.get(name, MISSING)
+        if value is MISSING or inspect.ismodule(value) or _is_ours(type(value)):
+            continue
+        if not callable(value):
+            yield Held(f"the global variable {name!r}", value, (id(places), name), _keeping(places, name))
+        elif _package(value) == _package(function):
+            yield from _held_by(value, depth + 1, seen)
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """Names that the code has, with those of functions within."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+def _of_class(kind: type, depth: int, seen: set[int]) -> Iterator[Held]:
+    """Attributes of one class, and what its methods hold."""
+    for name, value in list(vars(kind).items()):
+        body = value.__func__ if isinstance(value, staticmethod | classmethod) else value
+        if inspect.isfunction(body):
+            yield from _held_by(body, depth + 1, seen)
+        elif not name.startswith("__") and not callable(value) and not inspect.isdatadescriptor(value):
+            label = f"the attribute {name!r} of the class {kind.__name__}"
+            yield Held(label, value, (id(kind), name), _setting(kind, name))
+
+
+def _labelled(owner: object, depth: int, seen: set[int]) -> Iterator[Held]:
     for name, value in _attributes(owner).items():
         if callable(value):
-            yield from _held_by(value, depth + 1)
+            yield from _held_by(value, depth + 1, seen)
         elif not _is_ours(type(owner)):
-            yield f"the attribute {name!r} of {type(owner).__name__}", value
+            yield Held(
+                f"the attribute {name!r} of {type(owner).__name__}", value, (id(owner), name), _setting(owner, name)
+            )
+
+
+def _setting(owner: Any, name: str) -> Callable[[Any], None]:
+    def put(value: Any) -> None:
+        if value is MISSING:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, value)
+
+    return put
+
+
+def _keeping(places: dict[str, Any], name: str) -> Callable[[Any], None]:
+    def put(value: Any) -> None:
+        if value is MISSING:
+            places.pop(name, None)
+        else:
+            places[name] = value
+
+    return put
+
+
+def _package(kind: Any) -> str:
+    return str(getattr(kind, "__module__", None)).partition(".")[0]
 
 
 def _attributes(owner: object) -> dict[str, Any]:
@@ -121,7 +201,7 @@ def _attributes(owner: object) -> dict[str, Any]:
 
 
 def _copied(value: Any) -> Any:
-    if isinstance(value, Sized) and _length(value) > _LARGE:
+    if isinstance(value, Sized) and _length(value) > LARGE:
         return value
     try:
         return copy.deepcopy(value)

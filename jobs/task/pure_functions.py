@@ -4,7 +4,8 @@ Owns the second question to aggregators, reducers, mergers, adders and subtracto
 transformers. Rule: under new code the first records of a task are run by two more tasks with the same state, once
 together and once in pieces, and what their nodes forward is compared. Each piece has new processors, as the next
 increment has. A function whose answers differ has chance, a clock or a counter in it, or keeps state outside of its
-stores, which is named. This only looks: nothing of it is kept, and the results that count are computed as ever.
+stores, which is named. This only looks: nothing of it is kept, plain data outside of stores is put back, and the
+results that count are computed as ever.
 Functions that only look on (peek, foreach) are not called; processors are, as in a run that died and is run again.
 """
 
@@ -29,7 +30,16 @@ def asked_twice(sub_topology: SubTopology) -> list[str]:
     return [node.name for node in sub_topology.nodes if not node.is_step and _calls_functions(node)]
 
 
-def difference(begun: Callable[[], Task], input_: Input) -> tuple[str, str] | None:
+def difference(sub_topology: SubTopology, begun: Callable[[], Task], input_: Input) -> tuple[str, str] | None:
+    """As ``_difference``. Plain data that functions of the ``sub_topology`` hold is put back."""
+    held = Kept([function for node in sub_topology.nodes for function in functions_of(node)])
+    try:
+        return _difference(begun, input_)
+    finally:
+        held.put_back()
+
+
+def _difference(begun: Callable[[], Task], input_: Input) -> tuple[str, str] | None:
     """The first node whose answers differ, if its functions are ``asked_twice`` or it is a step, and what differs
     first, in a sentence.
 
@@ -41,9 +51,9 @@ def difference(begun: Callable[[], Task], input_: Input) -> tuple[str, str] | No
     try:
         task = begun()
         nodes = {node.name: node for node in task.sub_topology.nodes if node.is_step or _calls_functions(node)}
-        kept = {name: Kept(functions_of(node)) for name, node in nodes.items()}
+        held = {name: Kept(functions_of(node)) for name, node in nodes.items()}
         together = _answers(task, input_, [0, rows])
-        changed = {name: one.changed() for name, one in kept.items()}
+        changed = {name: one.changed() for name, one in held.items()}
     except Exception:  # the run itself will fail, and say on what
         return None
     try:
@@ -59,8 +69,8 @@ def difference(begun: Callable[[], Task], input_: Input) -> tuple[str, str] | No
         if together[name] != apart.get(name, []):
             if name not in nodes:
                 return None
-            held = changed[name] + _attributes(begun, task, name)
-            return name, in_a_sentence(together[name], apart.get(name, []), held)
+            outside = changed[name] + _attributes(begun, task, name)
+            return name, in_a_sentence(together[name], apart.get(name, []), outside)
     return None
 
 

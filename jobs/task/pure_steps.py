@@ -2,7 +2,7 @@
 
 Rule: the first records that come to a step under new code are computed once together and once in pieces. A step whose
 answers differ uses chance, a clock or a counter, and its results depend on where chunks are cut. This is only a check:
-the results that count are computed as usual.
+the results that count are computed as usual, and plain data that the step's functions hold is put back before.
 """
 
 from collections.abc import Sequence
@@ -34,6 +34,8 @@ def difference(operator: Operator, node: Node, batch: Batch, chunk: Chunk) -> st
         apart = [answer for piece in np.array_split(rows, PIECES) for answer in _answers(operator, batch, chunk, piece)]
     except ReplayError:
         return None
+    finally:
+        kept.put_back()
     return None if together == apart else in_a_sentence(together, apart, changed)
 
 

@@ -1,6 +1,7 @@
 """Functions that use a store or a table are called twice under new code: chance and counters are reported, once."""
 
 import itertools
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -17,6 +18,7 @@ from kstreams_replay.jobs.functions.processor_api import (
 )
 from kstreams_replay.jobs.history.committed_tables import read_table
 from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.task.put_back import Held, PutBack
 from kstreams_replay.jobs.topology import (
     Consumed,
     JoinWindows,
@@ -380,6 +382,165 @@ def test_state_beside_the_stores_is_named(tmp_path, case):
 
     (warning,) = [one for one in said if "twice" in one]
     assert f"; {what} changes while records are processed; keep it in a store; functions must be pure" in warning
+
+
+# --- the check leaves no trace -----------------------------------------------------------------------------------
+
+
+class Base(Processor):
+    """Attributes of a class that others inherit from: how many records came, by what, and the newest ones."""
+
+    counts: ClassVar[dict[str, list[int]]] = {}
+    total: ClassVar[int] = 0
+
+    def numbered(self, record) -> Record:
+        self.counts.setdefault(record.key, []).append(record.value)
+        return record.with_value(sum(map(len, self.counts.values())))
+
+
+class Inherits(Base):
+    def process(self, record) -> None:
+        self.context.forward(self.numbered(record))
+
+
+class Rebinds(Base):
+    """A number of the class, which is replaced."""
+
+    def process(self, record) -> None:
+        Base.total += 1
+        self.context.forward(record.with_value(Base.total))
+
+
+CALLED = 0
+
+
+def called() -> int:
+    global CALLED
+    CALLED += 1
+    return CALLED
+
+
+class AsksAnother(Processor):
+    """A global variable of another function of the module."""
+
+    def process(self, record) -> None:
+        self.context.forward(record.with_value(called()))
+
+
+def with_nonlocal() -> Callable[[StreamsBuilder], Any]:
+    """A method whose class is within the function that has the variable."""
+    number = 0
+
+    class Enclosed(Processor):
+        def process(self, record) -> None:
+            nonlocal number
+            number += 1
+            self.context.forward(record.with_value(number))
+
+    return processed(lambda: Enclosed())
+
+
+def step_with_nonlocal() -> Callable[[StreamsBuilder], Any]:
+    number = 0
+
+    def count(value: int) -> int:
+        nonlocal number
+        number += 1
+        return number
+
+    return lambda builder: numbers(builder).map_values(count, returns=LONG)
+
+
+def table_with_nonlocal() -> Callable[[StreamsBuilder], Any]:
+    seen: list[int] = []
+
+    def count(key: str, value: int, total: int) -> int:
+        seen.append(value)
+        return len(seen)
+
+    return lambda builder: aggregated(numbers(builder), count)
+
+
+TRACES: dict[str, tuple[Callable[[], Callable[[StreamsBuilder], Any]], str]] = {
+    "inherited attribute": (lambda: processed(Inherits), "the attribute 'counts' of the class Base"),
+    "inherited number": (lambda: processed(Rebinds), "the attribute 'total' of the class Base"),
+    "attribute of a supplied class": (
+        lambda: processed(lambda: Inherits()),
+        "the attribute 'counts' of the class Base",
+    ),
+    "global of another function": (lambda: processed(AsksAnother), "the global variable 'CALLED'"),
+    "nonlocal of a method": (with_nonlocal, "the variable 'number'"),
+    "nonlocal of a step": (step_with_nonlocal, "the variable 'number'"),
+    "list of an aggregator": (table_with_nonlocal, "the variable 'seen'"),
+    "attribute of a callable": (lambda: lambda builder: aggregated(numbers(builder), Counts()), "'number' of Counts"),
+    "global list": (lambda: lambda builder: aggregated(numbers(builder), remember), "the global variable 'ALL_SEEN'"),
+}
+
+
+@pytest.fixture
+def _nothing_seen():
+    """Each case begins with what the module began with."""
+    global CALLED
+    CALLED, Base.total = 0, 0
+    Base.counts.clear()
+    ALL_SEEN.clear()
+
+
+@pytest.mark.usefixtures("_nothing_seen")
+@pytest.mark.parametrize("case", TRACES)
+def test_the_check_puts_back_what_functions_hold_and_names_it(tmp_path, case):
+    """Each value is how many records came so far, in this process: from 1 on, as without a check."""
+    make, what = TRACES[case]
+    warehouse, builder = Warehouse(tmp_path), StreamsBuilder()
+    land(warehouse)
+    make()(builder).to("out")
+
+    said = itertools.chain(*warnings_in_increments(warehouse, builder.build()))
+
+    (warning,) = [one for one in said if "twice" in one]
+    assert f"{what} changes while records are processed; keep it in a store" in warning
+    rows = read_table(warehouse, "p", "outputs/out").sort_by("offset").to_pylist()
+    assert [row["value"] for row in rows] == [*range(1, 10)]
+
+
+def test_containers_stay_the_objects_that_they_are_and_get_their_entries_back():
+    inner, numbers_seen = [1], {"a": 1}
+    held = {
+        "list": [inner, 2],
+        "set": {1},
+        "deque": deque([1, 2], 2),
+        "counter": Counter("aab"),
+        "bytes": bytearray(b"x"),
+    }
+    places = [Held(name, value, (0, name), lambda value: None) for name, value in held.items()]
+    before = PutBack([*places, Held("dict", numbers_seen, (0, "dict"), lambda value: None)])
+    inner.append(5)
+    held["list"].clear()
+    held["set"].add(2)
+    held["deque"].append(3)
+    held["counter"]["a"] = 9
+    held["bytes"].extend(b"yz")
+    numbers_seen["b"] = 2
+
+    before.put_back(places)
+
+    assert held["list"] == [[1], 2]
+    assert held["list"][0] is inner
+    assert held["set"] == {1}
+    assert held["deque"] == deque([1, 2], 2)
+    assert held["counter"] == {"a": 2, "b": 1}
+    assert held["bytes"] == b"x"
+    assert numbers_seen == {"a": 1}
+
+
+def test_what_is_no_plain_data_is_left_alone():
+    put: list[Any] = []
+    counter, other = itertools.count(), itertools.count()
+    before = PutBack([Held("counter", counter, (0, "counter"), put.append)])
+
+    before.put_back([Held("counter", other, (0, "counter"), put.append)])
+
+    assert put == []
 
 
 class Cached(First):
