@@ -59,7 +59,7 @@ _JOIN_STORES = (
     'materialized=Materialized(store="in_memory") in the join, for both stores: size and retention are the windows\''
 )
 
-_STORE_NAME = "the name that context.store(name) was given: a store does not tell it"
+_STORE_NAME = "the name that context.store(name) was given: a store has no other"
 _OF_STORES = {
     "name": _STORE_NAME,
     "flush": "nothing: an increment commits its stores when it is done",

@@ -1,7 +1,7 @@
 """What a user's functions and processors hold beside their stores, and which of it changed as records were processed.
 
-Owns where such state can be: attributes of an object, of its class and of those that it inherits from, variables of an
-enclosing function, and global variables that a function or a method names, also by another function of its package.
+Owns where such state can be: attributes of an object, of its class and of those that it inherits from, and variables of
+an enclosing function. Also global variables that a function or a method names, itself or by another one of its package.
 Rule: this names what changed, for a function whose answers differ already, and puts plain data back behind a check.
 What cannot be copied or compared counts as unchanged, and so does what belongs to this project (stores, contexts).
 """

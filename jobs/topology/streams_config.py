@@ -184,8 +184,8 @@ def streams_config(config: Mapping[str, Any] | None) -> StreamsConfig:
     callable of (context, record, exception), also as a class whose ``handle`` is one. A timestamp extractor: a
     callable or one of Kafka's, as of Consumed. Serdes and suppliers of stores: objects, or Kafka's class names.
 
-    Raises ConfigError for names that neither Kafka Streams nor its clients and serdes have, for a setting that asks for
-    other results than those of a replay, and for what is no handler, extractor, serde or kind of store.
+    Raises ConfigError for names that neither Kafka Streams nor its clients and serdes have, and for a setting that asks
+    for other results than those of a replay. Also for what is no handler, extractor, serde or kind of store.
     """
     if config is not None and not isinstance(config, Mapping):
         expected, next_step = "a mapping of Kafka's names to values", f'write for example {{"{HANDLERS[0]}": …}}'

@@ -90,8 +90,8 @@ def _is_there(here: str) -> bool:
 
 
 def test_a_name_that_is_another_one_here_is_answered_as_the_page_has_it():
-    """Of a call that works the answer names what the page has for it; of one that there is nothing to call for, it
-    says so, and never asks for a name that is near by chance.
+    """The answer names what the page has for a call that works. Where there is nothing to call it says what to write,
+    and no name that is near by chance.
     """
     wrong = {}
     for row in rows():

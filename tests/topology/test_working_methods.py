@@ -101,7 +101,9 @@ def driven(topology, records) -> TopologyTestDriver:
 
 
 def played(build, records, topic="out") -> list[tuple]:
-    """What goes to "out" of what ``build`` makes of the given, as (key, value) or (key, start, end, value)."""
+    """The rows of "out", to which the stream or table goes that ``build`` makes: (key, value), or with the window
+    (key, start, end, value).
+    """
     given = Given()
     if (made := build(given)) is not None:
         made.to("out")
