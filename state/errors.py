@@ -28,15 +28,42 @@ Rule: a bug is an ``assert``; bad input is a dropped record or a dead letter; a 
         └── InvalidTimestamp   a timestamp extractor gave a record no valid time (Kafka's StreamsException)
 """
 
+import re
 from typing import Any
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{6,16}(?=[>,])")
+
+
+def said(error: BaseException) -> str:
+    """Class and text of an error of the user's, as "ValueError: bad"; the class alone where it has no text."""
+    try:
+        text = str(error)
+    except Exception as failure:
+        text = f"(its text fails with {type(failure).__name__})"
+    return _without_address(f"{type(error).__name__}: {text}" if text else type(error).__name__)
+
+
+def shown(value: object) -> str:
+    """``repr`` of what the user gave, the same in every run; its class where that fails."""
+    try:
+        return _without_address(repr(value))
+    except Exception:
+        return f"<{type(value).__name__}, whose repr fails>"
+
+
+def _without_address(text: str) -> str:
+    """Python names objects by addresses, which are others in every run."""
+    return _ADDRESS.sub("", text)
 
 
 class ReplayError(Exception):
     """Base of all errors raised on purpose. Its message is "place: expected ..., got ...; next step", and ``next_step``
-    says what to do. It pickles, so a task's error reaches the driver whole.
+    says what to do. It pickles, so a task's error reaches the driver whole. ``got`` has no addresses of objects: dead
+    letters have it, and every run writes the same.
     """
 
     def __init__(self, place: str, expected: str, got: str, next_step: str) -> None:
+        got = _without_address(got)
         self.place, self.expected, self.got, self.next_step = place, expected, got, next_step
         super().__init__(f"{place}: expected {expected}, got {got}; {next_step}")
 
@@ -137,12 +164,15 @@ class TaskFailed(ReplayError):
     @classmethod
     def by(cls, error: Exception, place: str, expected: str, given: str, next_step: str) -> "TaskFailed":
         """A user's function failed with ``error``. ``given``: what it was called with, as in "on key 'a'". An error of
-        this project keeps its own sentence: it names the call that was wrong.
+        this project keeps its own sentence: it names the call that was wrong. A MemoryError is raised again: it says
+        nothing of the record.
         """
+        if isinstance(error, MemoryError):
+            raise error
         if isinstance(error, ConfigError):
             where = error.place if place in error.place else f"{place}, {error.place}"
             return cls(where, error.expected, f"{error.got}, {given}", error.next_step)
-        return cls(place, expected, f"{type(error).__name__}: {error} {given}", next_step)
+        return cls(place, expected, f"{said(error)} {given}", next_step)
 
 
 class BufferFull(TaskFailed):

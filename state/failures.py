@@ -57,7 +57,7 @@ def stop_below(error: BaseException | None) -> BaseException | None:
     """
     while isinstance(error, Exception):
         error = error.__context__
-    return error
+    return None if isinstance(error, SystemExit | GeneratorExit) else error
 
 
 def failure_of(error: BaseException, place: str) -> ReplayError | None:

@@ -13,7 +13,7 @@ import types
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...state.errors import ConfigError, TopologyError
+from ...state.errors import ConfigError, TopologyError, shown
 
 RETURN = "return the result; flat_map and flat_map_values take several"
 FORWARD = "call self.context.forward(record) for each result"
@@ -70,7 +70,7 @@ def check_nothing_returned(result: Any, function: Any, place: str) -> None:
     is_lambda = getattr(function, "__name__", "") == "<lambda>"
     if result is None or (is_lambda and not hasattr(result, "with_value")):
         return
-    got = f"{name_of(function)} that returns {result!r}"
+    got = f"{name_of(function)} that returns {shown(result)}"
     raise ConfigError(place, "a processor that forwards its results", got, "call self.context.forward(record) instead")
 
 
@@ -84,7 +84,9 @@ def several(given: Any, place: str, example: str) -> Iterable[Any]:
         next_step = f"return {example}"
         if isinstance(given, set | frozenset):
             next_step = "a set has another order in every run: return sorted(…) of it"
-        raise ConfigError(place, "a list of results for each record", f"{given!r} ({type(given).__name__})", next_step)
+        raise ConfigError(
+            place, "a list of results for each record", f"{shown(given)} ({type(given).__name__})", next_step
+        )
     return given
 
 

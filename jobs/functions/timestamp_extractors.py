@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from ...state.errors import InvalidTimestamp, TaskFailed, TopologyError
+from ...state.errors import InvalidTimestamp, TaskFailed, TopologyError, said, shown
 from ...state.records.batches import Batch
 from ...state.times import FROM_DATETIME, NO_TIMESTAMP_MS
 from .call_names import Hinting
@@ -260,7 +260,7 @@ class TimestampExtractor:
             try:
                 answer = step.function(record, start_ms) if step.knows_time else step.function(record)
             except Exception as error:
-                got = f"{type(error).__name__}: {error}, of {records.say(row)}"
+                got = f"{said(error)}, of {records.say(row)}"
                 failure = TaskFailed(self.place, "a time of the callable", got, "correct the callable")
                 failure.cause_row = row
                 raise failure from error
@@ -269,7 +269,7 @@ class TimestampExtractor:
                 failure = TaskFailed(
                     self.place,
                     "milliseconds as an int of 64 bits",
-                    f"{answer!r}, of {records.say(row)}",
+                    f"{shown(answer)}, of {records.say(row)}",
                     FROM_DATETIME if isinstance(answer, datetime) else "correct the callable",
                 )
                 failure.cause_row = row

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...state.errors import TaskFailed, TopologyError
+from ...state.errors import TaskFailed, TopologyError, shown
 from ...state.promises import Promise, Repartitioned, WindowedRows
 from ...state.tables.names import TableName
 from ..functions.timestamp_extractors import OWN_TIME, TimestampExtractor
@@ -259,7 +259,7 @@ class PartitionedNode(RepartitionNode):
             several = found
         if not all(type(one) is int and 0 <= one < partitions for one in several):
             expected = f"a partition from 0 to {partitions - 1}, a set of them, or None"
-            raise TaskFailed(self.name, expected, f"{found!r} for key {key!r}", "correct the partitioner")
+            raise TaskFailed(self.name, expected, f"{shown(found)} for key {key!r}", "correct the partitioner")
         return sorted(set(several))
 
 

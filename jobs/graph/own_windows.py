@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...state.errors import ConfigError, TaskFailed
+from ...state.errors import ConfigError, TaskFailed, said, shown
 from ...state.promises import Grid
 from .day_windows import ListedWindows
 from .reach import UNBOUNDED_REACH, Reach
@@ -80,15 +80,18 @@ class OwnListing:
         try:
             given = self.windows.given.windows_for(time_ms)
         except Exception as error:
-            got = f"{type(error).__name__}: {error} on time {time_ms}"
+            got = f"{said(error)} on time {time_ms}"
             raise TaskFailed(self.place, "the windows of a time", got, next_step) from error
         if not isinstance(given, Mapping):
             expected = "a mapping of starts to ends in ms"
-            raise TaskFailed(self.place, expected, f"{given!r} on time {time_ms}", next_step)
+            raise TaskFailed(self.place, expected, f"{shown(given)} on time {time_ms}", next_step)
         found: list[tuple[Any, Any]] = [(start, getattr(end, "end", end)) for start, end in given.items()]
         for start, end in found:
             if not (isinstance(start, int) and isinstance(end, int) and 0 <= start < end):
-                expected, got = "a start of 0 ms or more before its end", f"{start!r} and {end!r} on time {time_ms}"
+                expected, got = (
+                    "a start of 0 ms or more before its end",
+                    f"{shown(start)} and {shown(end)} on time {time_ms}",
+                )
                 raise TaskFailed(self.place, expected, got, next_step)
             if self._ends.setdefault(start, end) != end:
                 got = f"{self._ends[start]} and {end} of {start}"

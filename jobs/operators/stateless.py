@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...state.buffers import is_valid, masked
-from ...state.errors import ConfigError, TaskFailed
+from ...state.errors import ConfigError, TaskFailed, shown
 from ...state.records.batches import Batch, Chunk, Values
 from ...state.records.keys import NULL_CODE, Keys
 from ...state.serdes import Serde
@@ -135,7 +135,8 @@ class FlatMap(Operator):
         rows, pairs = _flattened(self.node.function, self.context, batch, "[(key, value)]", *serdes)
         for pair in pairs:
             if not isinstance(pair, tuple | list) or len(pair) != 2:
-                raise TaskFailed(self.context.node, "pairs of key and value", repr(pair), "return [(key, value)]")
+                next_step = "return the tuple (key, value), and of flat_map a list of them"
+                raise TaskFailed(self.context.node, "pairs of key and value", shown(pair), next_step)
         keys = _typed(self.node.shape.key, [key for key, _ in pairs], self.context)
         values = _typed(self.node.shape.value, [value for _, value in pairs], self.context)
         chunk.left_out[batch.cause] = True

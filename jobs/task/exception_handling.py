@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...state.buffers import only_chunk
-from ...state.errors import TaskFailed
+from ...state.errors import TaskFailed, said, shown
 from ...state.records.batches import Batch, Letter
 from ..functions.exception_handlers import (
     CONTINUE,
@@ -94,12 +94,12 @@ def goes_on(handler: Handler, context: ErrorHandlerContext, record: Record | Non
     try:
         response = handler(context, record, cause if isinstance(cause, Exception) else error)
     except Exception as fatal:
-        got = f"{type(fatal).__name__}: {fatal}, asked about {error.got}"
+        got = f"{said(fatal)}, asked about {error.got}"
         failed = TaskFailed(place, "an exception handler that does not fail", got, next_step)
         failed.is_decided = True
         raise failed from fatal
     if not isinstance(response, ExceptionHandlerResponse):
-        failed = TaskFailed(place, "CONTINUE or FAIL of the exception handler", repr(response), next_step)
+        failed = TaskFailed(place, "CONTINUE or FAIL of the exception handler", shown(response), next_step)
         failed.is_decided = True
         raise failed
     error.is_decided = response is not CONTINUE

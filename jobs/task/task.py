@@ -33,6 +33,7 @@ from .dataflow import dataflows
 from .dead_letters import DeadLetters
 from .decoding import Decoder, contexts, import_batch
 from .exception_handling import Handling, TrialHandling, decoded_or_failed, raw_record
+from .exits import refusing_exits
 from .failure_places import FailurePlaces, Raw
 from .output_tables import dead_letter_table, dropped_table, failed_step_table
 from .record_counts import Counts, Lateness
@@ -189,6 +190,7 @@ class Task:
             found[store] = operator
         return found
 
+    @refusing_exits()
     def resume(
         self,
         rows: Mapping[str, pa.Table | StoredRows],
@@ -229,6 +231,7 @@ class Task:
 
     # --- records ---------------------------------------------------------------------------------------------
 
+    @refusing_exits()
     def process(self, records: pa.Table | Input) -> Result:
         """Run one chunk, in order: a table of INPUT_COLUMNS, or rows of several sources.
 
@@ -260,6 +263,7 @@ class Task:
             self._nobody = batches_of_nobody(self.dataflow, self.operators, nothing, batches)
         return RecordRun(*running, nobody=self._nobody)
 
+    @refusing_exits()
     def advance(self, step: StreamTimeAdvance) -> tuple[Result, dict[str, int]]:
         """Stream time, or the wall clock, moves on without a record: a chunk of one row that is none. Also the time (or
         tick) to forward, by repartition topic and export. Raises as ``process``.

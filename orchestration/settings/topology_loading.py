@@ -37,7 +37,7 @@ def load_topology(reference: str, warehouse: Warehouse | str | None = None) -> T
     except ReplayError as error:
         _say_where(error)
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _broken(reference, error) from error
     if not isinstance(topology, Topology):
         raise ConfigError(
@@ -77,7 +77,7 @@ def _load(place: str, reference: str) -> ModuleType:
     except ReplayError as error:
         _say_where(error)
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _broken(reference, error) from error
     cloudpickle.register_pickle_by_value(module)
     return module
@@ -115,7 +115,7 @@ def _say_where(error: ReplayError) -> None:
         error.say(f"it is called in {site}")
 
 
-def _broken(reference: str, error: Exception) -> ConfigError:
+def _broken(reference: str, error: BaseException) -> ConfigError:
     """An error of the user's own code, with its line."""
     if isinstance(error, SyntaxError):
         where = f"{error.filename}, line {error.lineno}"

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from ..errors import ConfigError
+from ..errors import ConfigError, shown
 
 Write = Callable[[Any], bytes]
 Read = Callable[[bytes], Any]
@@ -142,8 +142,8 @@ def check_values(values: list[Any], kinds: type | UnionType, place: str, expecte
 
 def refuse_value(place: str, expected: str, value: object, next_step: str = "give a value of that type") -> NoReturn:
     """Raise ConfigError for a Python value that the serde cannot carry."""
-    shown = repr(value)
-    got = f"{shown if len(shown) <= 60 else shown[:57] + '...'} ({type(value).__name__})"
+    text = shown(value)
+    got = f"{text if len(text) <= 60 else text[:57] + '...'} ({type(value).__name__})"
     raise ConfigError(place, expected, got, next_step)
 
 

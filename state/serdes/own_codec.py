@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..buffers import is_valid
-from ..errors import ConfigError
+from ..errors import ConfigError, said, shown
 from .codec import Codec, Decoded, LeftToColumns, Read, Write, refuse_value
 from .function_text import function_text
 from .handed_over import own_copy, taking
@@ -77,7 +77,7 @@ class OwnCodec(Codec):
                 found.append(own_copy(self.decode_one(one)))
             except Exception as error:
                 found.append(None)
-                reasons[place] = _said(error)
+                reasons[place] = said(error)
         try:
             return values_from_python(found, self.declared, "value"), reasons
         except ConfigError:
@@ -96,7 +96,7 @@ class OwnCodec(Codec):
             found = self._column(self.decode_one(given), len(given), self.declared, "decode")
         except Exception as error:
             if len(given) <= 1:
-                return pa.nulls(len(given), self.declared), dict.fromkeys(range(len(given)), _said(error))
+                return pa.nulls(len(given), self.declared), dict.fromkeys(range(len(given)), said(error))
             parts = [self._decoded_columns(given.slice(place, 1)) for place in range(len(given))]
             reasons = {place: part[1][0] for place, part in enumerate(parts) if part[1]}
             return pa.concat_arrays([part[0] for part in parts]), reasons
@@ -118,7 +118,7 @@ class OwnCodec(Codec):
             try:
                 one = self.encode_one(value)
             except Exception as error:
-                raise ConfigError(f"Serde.{self.name}", f"bytes of {value!r}", _said(error), _NEXT_STEP) from error
+                raise ConfigError(f"Serde.{self.name}", f"bytes of {shown(value)}", said(error), _NEXT_STEP) from error
             if not isinstance(one, bytes):
                 refuse_value(f"Serde.{self.name}, row {row}", "bytes of encode", one, _NEXT_STEP)
             found.append(one)
@@ -130,7 +130,7 @@ class OwnCodec(Codec):
         except ConfigError:
             raise
         except Exception as error:
-            raise ConfigError(f"Serde.{self.name}", "a binary column of encode", _said(error), _NEXT_STEP) from error
+            raise ConfigError(f"Serde.{self.name}", "a binary column of encode", said(error), _NEXT_STEP) from error
         if written.null_count:
             raise ConfigError(f"Serde.{self.name}", "bytes for every value", "null of encode", _NEXT_STEP)
         return written
@@ -182,7 +182,3 @@ class OwnCodec(Codec):
 
     def taking(self) -> Callable[[Any], Any]:
         return taking(self.declared, self._through_a_column)
-
-
-def _said(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"

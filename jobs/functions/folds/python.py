@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ....state.errors import ConfigError, TaskFailed
+from ....state.errors import ConfigError, TaskFailed, shown
 from ....state.records.batches import Batch
 from ....state.serdes import Serde
 from ....state.serdes.handed_over import HandOver, own_copy
@@ -35,7 +35,7 @@ def initial_misfit(initializer: Callable[[], Any] | None, returns: Serde) -> str
     try:
         returns.from_python([initial])
     except ConfigError:
-        return f"the initializer, which gives {initial!r}, "
+        return f"the initializer, which gives {shown(initial)}, "
     return ""
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from ....state.buffers import is_valid
-from ....state.errors import ConfigError, TaskFailed
+from ....state.errors import ConfigError, TaskFailed, shown
 from ....state.records.batches import NO_OFFSET, OF_CAUSE, Batch, Values
 from ....state.records.keys import Keys
 from ....state.serdes import Serde
@@ -109,7 +109,7 @@ class Outbox:
             kept = ((None, None),)
         if not all(isinstance(name, str) for name, _ in kept):
             expected, next_step = "forwarded headers as (name, bytes or None) pairs", "correct the processor"
-            raise TaskFailed(self.node.name, expected, repr(headers), next_step)
+            raise TaskFailed(self.node.name, expected, shown(headers), next_step)
         return kept
 
     def addressed(self) -> np.ndarray | None:

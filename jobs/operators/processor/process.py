@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from ....state.buffers import only_chunk
-from ....state.errors import ConfigError, ReplayError, TaskFailed
+from ....state.errors import ConfigError, ReplayError, TaskFailed, shown
 from ....state.records.batches import NO_OFFSET, Batch, Chunk, Drops, Values
 from ....state.records.drop_reasons import DropReason
 from ....state.records.keys import Keys
@@ -334,7 +334,7 @@ class _Context(ProcessingContext):
             next_step = "give milliseconds since 1970, as int(...)"
             if isinstance(record.timestamp_ms, datetime):
                 next_step = FROM_DATETIME
-            raise self._refusal("a timestamp in ms as an int", repr(record.timestamp_ms), next_step)
+            raise self._refusal("a timestamp in ms as an int", shown(record.timestamp_ms), next_step)
         if record.timestamp_ms < 0:
             raise self._refusal("a timestamp of 0 ms or more", f"{record.timestamp_ms} ms", "correct the timestamp")
         children = self._operator.context.children
