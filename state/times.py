@@ -5,8 +5,10 @@ Rule: a name that ends in ``_ms`` is an ``int`` of milliseconds. ``"30s"`` exist
 
 import re
 from datetime import UTC, datetime, timedelta
+from operator import index
+from typing import SupportsIndex
 
-from .errors import ConfigError
+from .errors import ConfigError, shown
 
 NO_TIMESTAMP_MS = -1
 """What every observed stream time starts with (Kafka's ConsumerRecord.NO_TIMESTAMP)."""
@@ -90,6 +92,26 @@ def time_ms(time: Instant, name: str) -> int:
         return duration_ms(time - datetime.fromtimestamp(0, UTC), name)
     if isinstance(time, bool) or not isinstance(time, int):
         raise ConfigError(name, "a time", repr(time), "give milliseconds since 1970 or a datetime with its zone")
+    return time
+
+
+def whole_ms(time: int, place: str, what: str = "a time", *, earliest: int = -UNBOUNDED) -> int:
+    """``time`` of a record or a window, as a function of the user's gives it: an ``int``, NumPy's too. ``place`` and
+    ``what`` are named in errors.
+
+    Raises ConfigError for anything else, and where ``earliest`` is given for a time before it and for one to which no
+    duration can be added.
+    """
+    if type(time) is not int:
+        if isinstance(time, bool) or not isinstance(time, SupportsIndex):
+            is_datetime = isinstance(time, datetime)
+            next_step = FROM_DATETIME if is_datetime else "give milliseconds since 1970, as int(…)"
+            raise ConfigError(place, f"{what} in ms as an int", shown(time), next_step)
+        time = index(time)
+    if time < earliest:
+        raise ConfigError(place, f"{what} of {earliest} ms or more", f"{time} ms", "correct it")
+    if earliest > -UNBOUNDED and time >= FOREVER:
+        raise ConfigError(place, f"{what} below 2 ** 62 ms", f"{time} ms", "correct it")
     return time
 
 

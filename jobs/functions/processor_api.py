@@ -6,7 +6,7 @@ increment begins with a new processor, whose ``init`` finds the stores and the s
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
@@ -15,7 +15,8 @@ from ...state.errors import ConfigError
 from ...state.serdes import Serde
 from ...state.times import Duration
 from .call_names import HintingObject, NoDict, public, refuse
-from .store_iterators import StoreIterator, give, pairs_to_put
+from .store_iterators import StoreIterator, give
+from .store_puts import Puts
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -179,7 +180,7 @@ class KeyValues:
             raise refuse("KeyValues", name, public(dir(type(self))))
 
 
-class KeyValueStore(HintingObject, NoDict, ABC):
+class KeyValueStore(Puts, HintingObject, NoDict, ABC):
     """Values by key, in the order of the serialized keys (unsigned bytes). What iterates knows whether it is empty
     (jobs/functions/store_iterators.py).
     """
@@ -197,18 +198,6 @@ class KeyValueStore(HintingObject, NoDict, ABC):
     @abstractmethod
     def put(self, key: Any, value: Any) -> None:
         """Replace the value; None deletes it."""
-
-    def put_if_absent(self, key: Any, value: Any) -> Any:
-        """Put unless there is a value, which is returned."""
-        found = self.get(key)
-        if found is None:
-            self.put(key, value)
-        return found
-
-    def put_all(self, entries: Iterable[tuple[Any, Any]]) -> None:
-        """Put each (key, value), in order. ConfigError for a mapping."""
-        for key, value in pairs_to_put(entries):
-            self.put(key, value)
 
     @abstractmethod
     def delete(self, key: Any) -> Any:

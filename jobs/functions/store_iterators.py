@@ -5,7 +5,7 @@ there is a (next) row by ``if``, ``close()`` and ``with``.
 """
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from ...state.errors import ConfigError
@@ -35,18 +35,6 @@ if not TYPE_CHECKING:  # to a type checker an unknown name is one
         raise refuse("StoreIterator", name, [])
 
     _Closing.__getattr__ = _refuse_name
-
-
-def pairs_to_put(entries: Any) -> list[tuple[Any, Any]]:
-    """What ``put_all`` puts. Raises ConfigError for what are no pairs, a mapping first of all."""
-    expected = "pairs (key, value)"
-    if isinstance(entries, Mapping):
-        raise ConfigError("put_all", expected, "a dict", "write put_all(entries.items())")
-    pairs = list(entries)
-    for pair in pairs:
-        if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise ConfigError("put_all", expected, repr(pair), "write put_all([(key, value), …])")
-    return pairs
 
 
 class StoreIterator(_Closing, Iterator[Row], Generic[Row]):

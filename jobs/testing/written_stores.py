@@ -4,13 +4,13 @@ Rule: what a test puts is in the store at once, for processors, aggregates and l
 is forwarded because of it. A plain value gets the time -1 where the store keeps times, as through Kafka's facades.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from ...state.times import Instant, time_ms
 from ..functions.expressions import Windowed
 from ..functions.session_and_versioned_stores import VersionedRecord
-from ..functions.store_iterators import pairs_to_put
+from ..functions.store_puts import Puts
 from .state_stores import (
     Looks,
     ReadOnlyKeyValueStore,
@@ -25,7 +25,7 @@ from .store_view import VersionedStoreView
 Edits = Callable[[StoreEdit], None]
 
 
-class DriverKeyValueStore(ReadOnlyKeyValueStore):
+class DriverKeyValueStore(ReadOnlyKeyValueStore, Puts):
     """Values by key. ConfigError for a put into the store of a global table or a global store, whose topic is written,
     and for a value of another type.
     """
@@ -37,18 +37,6 @@ class DriverKeyValueStore(ReadOnlyKeyValueStore):
     def put(self, key: Any, value: Any) -> None:
         """Replace the value; None deletes it."""
         self._edit(StoreEdit(self.store_name, "put", (key, value)))
-
-    def put_if_absent(self, key: Any, value: Any) -> Any:
-        """Put unless there is a value, which is returned."""
-        found = self.get(key)
-        if found is None:
-            self.put(key, value)
-        return found
-
-    def put_all(self, entries: Iterable[tuple[Any, Any]]) -> None:
-        """Put each (key, value), in order."""
-        for key, value in pairs_to_put(entries):
-            self.put(key, value)
 
     def delete(self, key: Any) -> Any:
         """Delete the value, and return it."""

@@ -7,7 +7,6 @@ at recorded ticks alone.
 """
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from functools import cached_property, partial
 from typing import Any
 
@@ -15,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 
 from ....state.buffers import only_chunk
-from ....state.errors import ConfigError, ReplayError, TaskFailed, shown
+from ....state.errors import ConfigError, ReplayError, TaskFailed
 from ....state.records.batches import NO_OFFSET, Batch, Chunk, Drops, Values
 from ....state.records.drop_reasons import DropReason
 from ....state.records.keys import Keys
 from ....state.runs.stored_rows import StoredRows, in_memory
-from ....state.times import FROM_DATETIME, NO_TIMESTAMP_MS, Duration, duration_ms
+from ....state.times import NO_TIMESTAMP_MS, Duration, duration_ms, whole_ms
 from ...functions.callable_bodies import check_nothing_returned
 from ...functions.parameters import form_of
 from ...functions.processor_api import (
@@ -330,18 +329,12 @@ class _Context(ProcessingContext):
     def _send(self, record: Record | FixedKeyRecord, child: str | None) -> None:
         if not self._can_forward:
             raise self._refusal("forward in process or in a punctuation", "forward elsewhere", "forward later")
-        if type(record.timestamp_ms) is not int and not isinstance(record.timestamp_ms, np.integer):
-            next_step = "give milliseconds since 1970, as int(...)"
-            if isinstance(record.timestamp_ms, datetime):
-                next_step = FROM_DATETIME
-            raise self._refusal("a timestamp in ms as an int", shown(record.timestamp_ms), next_step)
-        if record.timestamp_ms < 0:
-            raise self._refusal("a timestamp of 0 ms or more", f"{record.timestamp_ms} ms", "correct the timestamp")
+        time_ms = whole_ms(record.timestamp_ms, self._operator.node.name, "a timestamp", earliest=0)
         children = self._operator.context.children
         if child is not None and child not in children:
             next_step = "name the operator below by name=, or leave child= out: all below get the record"
             raise self._refusal(f"a child of {sorted(children)}", repr(child), next_step)
-        self.outbox.put(record.key, record.value, record.timestamp_ms, record.headers, child)
+        self.outbox.put(record.key, record.value, time_ms, record.headers, child)
 
     def schedule(
         self,
@@ -362,8 +355,8 @@ class _Context(ProcessingContext):
         interval_ms = duration_ms(interval, "interval")
         if interval_ms < 1:
             raise self._refusal("an interval of 1 ms or more", f"{interval_ms} ms", "correct the interval")
-        if start_ms is not None and start_ms < 0:
-            raise self._refusal("a start of 0 ms or more", f"{start_ms} ms", "correct the start")
+        if start_ms is not None:
+            start_ms = whole_ms(start_ms, self._operator.node.name, "a start", earliest=0)
         form_of(callback, self._operator.node.name, ("timestamp_ms",), gives=False)
         if is_tick:
             return self._operator.ticks.add(interval_ms, callback, start_ms, self._operator.ticks.now_ms)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....state.errors import ConfigError
-from ....state.times import FOREVER
+from ....state.times import FOREVER, whole_ms
 from ...functions.expressions import Windowed
 from ...functions.processor_api import NOT_GIVEN
 from ...functions.session_and_versioned_stores import SessionStore
@@ -61,7 +61,9 @@ class Sessions(ExpiringRows, SessionStore):
     # --- read ------------------------------------------------------------------------------------------------
 
     def fetch_session(self, key: Any, session_start_ms: int, session_end_ms: int) -> Any:
-        found = self._value(_name(self._key.encode(key), session_start_ms, session_end_ms))
+        data, bounds = self._key.encode(key), (session_start_ms, session_end_ms)
+        start_ms, end_ms = (whole_ms(bound, self.place) for bound in bounds)
+        found = self._value(_name(data, start_ms, end_ms)) if 0 <= start_ms <= end_ms < FOREVER else None
         return None if found is None else self._coder.decode(found)
 
     def fetch(self, key: Any, last: Any = NOT_GIVEN) -> Iterator[tuple[Windowed, Any]]:
@@ -86,6 +88,7 @@ class Sessions(ExpiringRows, SessionStore):
             expected = "a key, or two, the earliest end and the latest start; or the earliest and the latest end"
             raise ConfigError(self.place, expected, f"{len(bounds)} arguments", "correct the call")
         *keys, first, second = bounds
+        first, second = whole_ms(first, self.place), whole_ms(second, self.place)
         if not keys:
             if self.spec.is_persistent:
                 got, next_step = (
@@ -129,11 +132,11 @@ class Sessions(ExpiringRows, SessionStore):
         if not isinstance(session_key, Windowed):
             next_step = "write Windowed(key, start, end), both bounds within the session"
             raise ConfigError(self.place, "a Windowed key", repr(session_key), next_step)
-        start_ms, end_ms = session_key.window_start_ms, session_key.window_end_ms
-        if not 0 <= start_ms <= end_ms:
-            raise ConfigError(
-                self.place, "a session from 0 ms or later to its end", f"{start_ms} to {end_ms} ms", "correct it"
-            )
+        bounds = session_key.window_start_ms, session_key.window_end_ms
+        start_ms, end_ms = (whole_ms(bound, self.place, "a session's bound", earliest=0) for bound in bounds)
+        if start_ms > end_ms:
+            got = f"{start_ms} to {end_ms} ms"
+            raise ConfigError(self.place, "a session that does not end before it begins", got, "correct it")
         return _name(self._key.encode(session_key.key), start_ms, end_ms)
 
     def _contents(self, rows: list[tuple[bytes, bytes]]) -> StoreContents:

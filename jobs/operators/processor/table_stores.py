@@ -17,11 +17,12 @@ from ....state.errors import ConfigError
 from ....state.records.batches import Batch, Chunk, Values
 from ....state.serdes import Serde
 from ....state.stores.key_values import NO_REFERENCE
+from ....state.times import NO_TIMESTAMP_MS, whole_ms
 from ...functions.expressions import Shape
 from ...functions.processor_api import KeyValueStore, ValueAndTimestamp
 from ..base.operator import Links, Operator, TableView, WritableStore
 from ..tables.key_value_view import StoreView
-from .value_coders import KeyCoder, prefix_bytes
+from .value_coders import KeyCoder, misfit_in, prefix_bytes
 
 _FEW = 32
 """So many new keys are put in order one by one, more of them by sorting all."""
@@ -113,14 +114,20 @@ class TableValues(KeyValueStore):
 
     def _put_batch(self, owner: WritableStore, key: bytes, value: ValueAndTimestamp | None) -> Batch:
         """One row as the table itself would put it."""
-        keys = owner.store_keys
+        keys, plain, time_ms = owner.store_keys, None, NO_TIMESTAMP_MS
+        if value is not None:
+            plain, time_ms = value.value, whole_ms(value.timestamp_ms, self.place, earliest=NO_TIMESTAMP_MS)
+        try:
+            column = self.shape.value.from_python([plain])
+        except ConfigError as error:
+            raise misfit_in(self.place, error) from error
         return Batch(
             cause=np.full(1, self.writer.cause, np.int32),
             key=keys.intern(pa.array([key], pa.binary())),
             keys=keys,
-            time_ms=np.full(1, -1 if value is None else value.timestamp_ms, np.int64),
-            valid=np.array([value is not None and value.value is not None]),
-            value=Values(self.shape.value.from_python([None if value is None else value.value])),
+            time_ms=np.full(1, time_ms, np.int64),
+            valid=np.array([plain is not None]),
+            value=Values(column),
         )
 
     # --- rows ------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from ....state.errors import ConfigError
 from ....state.serdes import Serde
 from ....state.serdes.single_values import SingleValues
 from ....state.tables.warehouse import HEADERS
+from ....state.times import NO_TIMESTAMP_MS, whole_ms
 from ...functions.processor_api import (
     AggregationWithHeaders,
     Headers,
@@ -29,6 +30,9 @@ from ...functions.state_stores import (
 
 _Tuples = tuple[type[tuple[Any, ...]], ...]
 
+_ROW = ", row 0"
+"""What a column function calls the only value that it is given."""
+
 
 class Coder:
     """Single values of ``serde``. What is decoded is the caller's own: to change it changes nothing here."""
@@ -36,13 +40,16 @@ class Coder:
     with_more: ClassVar[_Tuples] = ()
     """Tuples whose first item is a value, with what its kind keeps beside it."""
 
-    def __init__(self, serde: Serde, place: str = "") -> None:
+    def __init__(self, serde: Serde, place: str) -> None:
         self.serde, self.place = serde, place
         self._values = SingleValues(serde)
 
     def encode(self, value: Any) -> bytes:
-        """Raises ConfigError for a value that is not of the serde's type."""
-        data = self._values.encode(value)
+        """Raises ConfigError, which names the store, for a value that is not of the serde's type."""
+        try:
+            data = self._values.encode(value)
+        except ConfigError as error:
+            raise misfit_in(self.place, error) from error
         assert data is not None, "stores and their callers keep null away from coders"
         return data
 
@@ -52,11 +59,22 @@ class Coder:
         return None if deletes else self.encode(value)
 
     def decode(self, data: bytes) -> Any:
-        return self._values.decode(data)
+        """Raises ConfigError for bytes that are none of the serde's, as a serde of the user's own may find them."""
+        found = self._values.decode(data)
+        if found is None and (reasons := self.serde.decode(pa.array([data], pa.binary())).reasons):
+            next_step = "correct the functions of the serde: decode reads what encode wrote"
+            got = f"some that it does not ({reasons[0]})"
+            raise ConfigError(self.place, f"bytes that {self.serde} reads", got, next_step)
+        return found
 
     def columns(self, data: Sequence[bytes]) -> dict[str, pa.Array]:
         """The values of ``data`` as a store shows them."""
         return {"value": self.serde.decode(pa.array(data, pa.binary())).values}
+
+
+def misfit_in(place: str, error: ConfigError) -> ConfigError:
+    """What a serde says of a value that it cannot carry, as of the store that is called ``place``."""
+    return ConfigError(f"{place}, {error.place.replace(_ROW, '')}", error.expected, error.got, error.next_step)
 
 
 class KeyCoder(Coder):
@@ -93,7 +111,8 @@ class TimestampedCoder(Coder):
         if not isinstance(value, ValueAndTimestamp):
             next_step = "write ValueAndTimestamp(value, timestamp_ms)"
             raise ConfigError(self.place, "a ValueAndTimestamp, as it is a timestamped store", repr(value), next_step)
-        return value.timestamp_ms.to_bytes(8, "big", signed=True) + super().encode(value.value)
+        time_ms = whole_ms(value.timestamp_ms, self.place, earliest=NO_TIMESTAMP_MS)
+        return time_ms.to_bytes(8, "big", signed=True) + super().encode(value.value)
 
     def decode(self, data: bytes) -> Any:
         return ValueAndTimestamp(super().decode(data[8:]), _time_of(data))

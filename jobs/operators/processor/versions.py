@@ -15,6 +15,7 @@ from ....state.errors import ConfigError
 from ....state.records.keys import Keys
 from ....state.serdes import Serde
 from ....state.stores.versions import LATEST
+from ....state.times import FOREVER, whole_ms
 from ...functions.expressions import Shape
 from ...functions.session_and_versioned_stores import VersionedKeyValueStore, VersionedRecord
 from ...functions.state_stores import StoreBuilder
@@ -24,7 +25,7 @@ from ..tables import versioned_store_kernel
 from ..tables.versioned_store import VersionedTableStore
 from .expiring_rows import Refused, big_endian_at
 from .rows_of_store import RowsOfStore
-from .value_coders import Coder, KeyCoder
+from .value_coders import Coder, KeyCoder, misfit_in
 
 _NO_KEY = b""
 _END = 8
@@ -54,12 +55,15 @@ class VersionedValues(VersionedKeyValueStore):
 
     def put(self, key: Any, value: Any, timestamp_ms: int) -> int:
         data = self._key.encode(key)
-        if timestamp_ms < 0:
-            raise ConfigError(self.place, "a time of 0 ms or more", f"{timestamp_ms} ms", "correct it")
+        timestamp_ms = whole_ms(timestamp_ms, self.place, earliest=0)
+        try:
+            column = self.spec.value.from_python([value])
+        except ConfigError as error:
+            raise misfit_in(self.place, error) from error
         versions, observed_ms = self._store.versions, self._store.versions.observed_ms
         (code,) = self._store.keys.intern(pa.array([data], pa.binary())).tolist()
         versions.reserve(1)
-        reference = versions.append(self.spec.value.from_python([value]), np.array([value is not None]))
+        reference = versions.append(column, np.array([value is not None]))
         answers, old = np.empty(1, np.int64), np.empty(1, np.int64)
         rows = np.array([code], np.int32), np.array([timestamp_ms], np.int64), reference
         versioned_store_kernel.put_all(
@@ -72,6 +76,7 @@ class VersionedValues(VersionedKeyValueStore):
         return int(answers[0])
 
     def delete(self, key: Any, timestamp_ms: int) -> VersionedRecord | None:
+        timestamp_ms = whole_ms(timestamp_ms, self.place, earliest=0)
         versions = self._store.versions
         is_over = timestamp_ms < versions.observed_ms - versions.retention_ms
         before = None if is_over else self.get(key, timestamp_ms)
@@ -80,7 +85,7 @@ class VersionedValues(VersionedKeyValueStore):
 
     def get(self, key: Any, as_of_ms: int | None = None) -> VersionedRecord | None:
         self._key.encode(key)
-        found = self._store.version(key, as_of_ms)
+        found = self._store.version(key, None if as_of_ms is None else min(whole_ms(as_of_ms, self.place), FOREVER))
         return None if found is None else VersionedRecord(*found[:2])
 
     @property

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ....state.errors import ConfigError
+from ....state.times import whole_ms
 from ...functions.expressions import Windowed
 from ...functions.state_stores import StoreBuilder, WindowStore
 from ..base.operator import Counters, StoreContents
@@ -36,8 +36,7 @@ class Windows(ExpiringRows, WindowStore):
 
     def put(self, key: Any, value: Any, window_start_ms: int) -> None:
         data = self._key.encode(key)
-        if window_start_ms < 0:
-            raise ConfigError(self.place, "a window's start of 0 ms or more", f"{window_start_ms} ms", "correct it")
+        window_start_ms = whole_ms(window_start_ms, self.place, "a window's start", earliest=0)
         keeps, spec = self.spec.retain_duplicates, self.spec
         coded = self._coder.encode_put(value)
         if coded is None and keeps and spec.is_persistent:
@@ -67,7 +66,7 @@ class Windows(ExpiringRows, WindowStore):
     # --- read ------------------------------------------------------------------------------------------------
 
     def fetch(self, key: Any, time_ms: int) -> Any:  # type: ignore[override]  # the base takes the other forms
-        data = self._key.encode(key)
+        data, time_ms = self._key.encode(key), min(whole_ms(time_ms, self.place), _LATEST)
         if time_ms < 0 or (self.spec.retain_duplicates and not self.spec.is_persistent):
             return None
         found = self._value(_name(data, time_ms, self._sequence))
@@ -98,7 +97,7 @@ class Windows(ExpiringRows, WindowStore):
         return self._windowed(self._in_order()[::-1])
 
     def _between(self, key: Any, from_ms: int, to_ms: int) -> list[tuple[bytes, bytes]]:
-        return self._rows_of(self._key.encode(key), from_ms, to_ms)
+        return self._rows_of(self._key.encode(key), whole_ms(from_ms, self.place), whole_ms(to_ms, self.place))
 
     def _rows_of(self, key: bytes, first_ms: int, last_ms: int) -> list[tuple[bytes, bytes]]:
         """Between them may be rows of longer keys that begin as the key does."""
@@ -111,6 +110,7 @@ class Windows(ExpiringRows, WindowStore):
 
     def _of_keys(self, first: Any, last: Any, from_ms: int, to_ms: int) -> list[tuple[bytes, bytes]]:
         low, high = (None if bound is None else self._key.encode(bound) for bound in (first, last))
+        from_ms, to_ms = whole_ms(from_ms, self.place), whole_ms(to_ms, self.place)
         found = []
         for name, value in self._rows_around(from_ms, to_ms):
             key, start_ms, _ = _parts(name)

@@ -114,7 +114,10 @@ def test_what_is_too_old_is_refused_and_booked_and_the_driver_shows_the_rest():
             lambda store: store.put("a", "x"),
             r"expected a Windowed key, got 'a', on key 'k'; write Windowed\(key, start, end\)",
         ),
-        (lambda store: store.put(Windowed("a", 5, 4), "x"), "expected a session from 0 ms or later to its end, got 5"),
+        (
+            lambda store: store.put(Windowed("a", 5, 4), "x"),
+            "expected a session that does not end before it begins, got 5",
+        ),
         (lambda store: store.find_sessions("a"), "got 1 arguments"),
         (lambda store: store.find_sessions(0, 5), "sessions of all keys of an in-memory store"),
         (lambda store: store.fetch(None), "expected a key, got None"),

@@ -121,5 +121,6 @@ def test_a_record_of_another_class_than_returns_says_is_refused():
     driver = TopologyTestDriver(topology(Serde.confluent_avro(PAID, ids={7: PAID})))
     driver.pipe_input("in", "k", "no")
 
-    with pytest.raises(TaskFailed, match=r"got the field 'reason'.*; records of several types are those of Serde.avro\("):
+    said = r"got the field 'reason'.*; records of several types are those of Serde.avro\("
+    with pytest.raises(TaskFailed, match=said):
         driver.run()
