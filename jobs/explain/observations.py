@@ -57,10 +57,12 @@ class NodeObservation(Observation):
         self.compare_rows(self.mine(before, self.node), self.mine(after, self.node), names)
 
     def compare_rows(self, before: Rows, after: Rows, names: tuple[str, ...]) -> None:
-        """``names``: of the columns that name a row, which may be missing; equal ones are counted."""
-        self.shown, self.shows = before, after
+        """``names``: of the columns that name a row, which may be missing; equal ones are counted. Of a node with rows
+        in several tables it is called for each.
+        """
+        self.shown, self.shows = [*self.shown, *before], [*self.shows, *after]
         was, now = (_by_name(rows, names) for rows in (before, after))
-        self.changes = [
+        self.changes += [
             Change(was.get(name), now.get(name)) for name in {**was, **now} if was.get(name) != now.get(name)
         ]
 

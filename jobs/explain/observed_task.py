@@ -144,15 +144,22 @@ class ObservedTask(RunObserver):
     ) -> None:
         """Explain a store for the node that keeps it and for those that read it. ``shown``: of a processor's stores."""
         owner, after = self.sub.stores[store], operator.contents()
+        if owner.inner_stores:
+            self._compare_shared(observations, owner, shown, shown_by(operator))
         for observation in observations:
-            if observation.node is owner and owner.inner_stores:
-                observation.compare_rows(shown, shown_by(operator), ROW_OF_A_PROCESSOR)
-            elif observation.node is owner:
+            if observation.node is owner and not owner.inner_stores:
                 observation.compare(before, after, operator.row_key)
             if observation.node is owner:
                 observation.counters = operator.counters()
             elif owner.name in observation.node.reads:
                 observation.looked[store] = observation.mine(after, owner)
+
+    def _compare_shared(self, observations: list[NodeObservation], owner: Node, before: Rows, after: Rows) -> None:
+        """Explain a processor's stores where it took the record, else at the first that shares them."""
+        mine = [one for one in observations if one.node is owner]
+        sharing = [one for one in observations if owner.name in one.node.shares]
+        for observation in (mine or sharing)[:1]:
+            observation.compare_rows(before, after, ROW_OF_A_PROCESSOR)
 
     def _sent(self, result: Result) -> list[Sent]:
         """What continued to other tasks. Rows that only a later part of the same sub-topology gets have no

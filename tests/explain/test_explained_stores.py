@@ -95,3 +95,33 @@ def test_records_of_a_global_store_and_of_its_readers_are_described(tmp_path):
         "its processor takes 'a': '7' into the store rates, in every task that reads it"
     ]
     assert by("ProcessNode", explained(warehouse, topology, "in:0:0")) == ["forwards 'a' = '7'"]
+
+
+class Receives(Processor):
+    def process(self, record):
+        self.context.store("stock").put(record.key, record.value)
+
+
+class Sells(Processor):
+    """Puts into a store that another processor keeps, and into its own."""
+
+    def process(self, record):
+        self.context.store("sold").put(record.key, record.value)
+        self.context.store("stock").put(record.key, f"less {record.value}")
+
+
+def shop() -> Topology:
+    builder = StreamsBuilder()
+    stream(builder, "in").process(Receives, [KeyValues("stock", *PAIR)])
+    stream(builder, "sales").process(Sells, ["stock", KeyValues("sold", *PAIR)])
+    return builder.build()
+
+
+def test_what_a_processor_puts_into_a_store_that_another_keeps_is_described(tmp_path):
+    warehouse = played(tmp_path, shop(), {"in": [("tea", "10", 0)], "sales": [("tea", "3", 1)]})
+
+    assert by("ProcessNode", explained(warehouse, shop(), "in:0:0")) == ["stock, 'tea': begins with '10'"]
+    assert sorted(by("ProcessNode", explained(warehouse, shop(), "sales:0:0"))) == [
+        "sold, 'tea': begins with '3'",
+        "stock, 'tea': '10' -> 'less 3'",
+    ]
