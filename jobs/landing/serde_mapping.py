@@ -51,12 +51,10 @@ def refuse_undecodable(topic: str, first: FirstRecord, serdes: Serdes) -> None:
     for part, serde, column in zip(("key", "value"), serdes, (first.block.key, first.block.value), strict=True):
         decoded = serde.decode(column)
         if decoded.bad.all():
-            raise LandingError(
-                f"topic {topic}, {first.file}",
-                f"a {part} that {serde} reads",
-                decoded.reasons[0],
-                "correct the mapping, types of CSV columns (--types) or the serde of the topology",
-            )
+            mapping = "correct the mapping" if serde.is_struct else f"name its one column (--{part})"
+            next_step = f"{mapping}, or correct types of CSV columns (--types) or the serde of the topology"
+            expected = f"a {part} that {serde} reads"
+            raise LandingError(f"topic {topic}, {first.file}", expected, decoded.reasons[0], next_step)
 
 
 def _csv_type(kind: pa.DataType) -> str:

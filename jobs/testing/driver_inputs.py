@@ -9,6 +9,7 @@ import pyarrow as pa
 from ...state.errors import ConfigError, TaskFailed
 from ...state.serdes import Serde
 from ...state.tables.warehouse import HEADERS
+from ..functions.record_headers import own_headers
 from ..graph.graph import Node
 from ..task.time_extraction import TimeExtraction
 from ..topology.topology import Topology
@@ -62,7 +63,8 @@ class DriverInputs:
         offset: int | None = NO_OFFSET_GIVEN,
     ) -> None:
         """One record more, of a known topic."""
-        self._piped[topic].append(Piped(timestamp_ms, key, value, headers, offset, self.next_arrival()))
+        own = own_headers(headers, f"topic {topic!r}")
+        self._piped[topic].append(Piped(timestamp_ms, key, value, own, offset, self.next_arrival()))
 
     def next_arrival(self) -> int:
         """The number of what comes now."""

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from ....state.buffers import is_valid
-from ....state.errors import ConfigError, TaskFailed, shown
+from ....state.errors import ConfigError, TaskFailed
 from ....state.records.batches import NO_OFFSET, OF_CAUSE, Batch, Values
 from ....state.records.keys import Keys
 from ....state.serdes import Serde
@@ -23,6 +23,7 @@ from ....state.serdes.windowed_codec import Windowed
 from ....state.tables.warehouse import HEADERS
 from ....state.times import UNBOUNDED
 from ...functions.processor_api import Headers
+from ...functions.record_headers import own_headers
 from .process_node import ProcessNode
 
 BEHIND = UNBOUNDED
@@ -67,8 +68,8 @@ class Outbox:
         self._now = _NO_ROW, cause, due_ms, number + 1 if before == cause else 0
 
     def put(self, key: Any, value: Any, time_ms: int, headers: Headers, child: str | None) -> None:
-        """``child``: the name of the only node that gets it; None: all below do. Raises TaskFailed for a key, a value
-        or headers that cannot be forwarded.
+        """``child``: the name of the only node that gets it; None: all below do. Raises TaskFailed for a key
+        or a value that cannot be forwarded, ConfigError for headers.
         """
         plain = self._inner(key) if self._is_windowed else key
         try:
@@ -79,13 +80,13 @@ class Outbox:
             own_value = self._take_value(value)
         except ConfigError as error:
             raise self._misfit(self.node.shape.value, error, "value", plain) from error
-        own_headers = self._own_headers(headers) if headers else ()
+        own = own_headers(headers, self.node.name, "forwarded headers") if headers else ()
         self._children.append(child)
         self._places.append(self._now)
         self._keys.append(own_key if plain is key else key._replace(key=own_key))
         self._values.append(own_value)
         self._times.append(time_ms)
-        self._headers.append(own_headers)
+        self._headers.append(own)
 
     def _inner(self, key: Any) -> Any:
         """The key without its window."""
@@ -101,16 +102,6 @@ class Outbox:
         expected, got = f"a forwarded {what} of {serde}", f"{error.got} with key {key!r}"
         next_step = "correct the processor, or the serdes in returns_key and returns"
         return TaskFailed(self.node.name, expected, got, next_step)
-
-    def _own_headers(self, headers: Any) -> Headers:
-        try:
-            kept = tuple((name, None if content is None else bytes(memoryview(content))) for name, content in headers)
-        except (TypeError, ValueError):
-            kept = ((None, None),)
-        if not all(isinstance(name, str) for name, _ in kept):
-            expected, next_step = "forwarded headers as (name, bytes or None) pairs", "correct the processor"
-            raise TaskFailed(self.node.name, expected, shown(headers), next_step)
-        return kept
 
     def addressed(self) -> np.ndarray | None:
         """Of every record the child that it goes to alone, None where all get it; None when all get all."""

@@ -20,6 +20,7 @@ from ...functions.processor_api import (
     ValueAndTimestamp,
     ValueTimestampHeaders,
 )
+from ...functions.record_headers import own_headers
 from ...functions.state_stores import (
     SESSION_WITH_HEADERS,
     TIMESTAMPED,
@@ -193,22 +194,13 @@ def coder_of(spec: KeyValues, place: str) -> Coder:
 
 def _with_headers(headers: Any, value: bytes, place: str) -> bytes:
     """``value`` behind the length of its headers and these (HeadersSerializer)."""
-    if not isinstance(headers, tuple | list) or not all(map(_is_header, headers)):
-        expected, next_step = "headers as (name, bytes or None) pairs", "correct the processor"
-        raise ConfigError(place, expected, repr(headers), next_step)
+    headers = own_headers(headers, place)
     parts = [_varint(len(headers))] if headers else []
     for name, content in headers:
         coded = name.encode()
         parts += [_varint(len(coded)), coded, _varint(-1) if content is None else _varint(len(content)) + content]
     written = b"".join(parts)
     return _varint(len(written)) + written + value
-
-
-def _is_header(one: Any) -> bool:
-    """A name, and bytes or None."""
-    if not isinstance(one, tuple | list) or len(one) != 2:
-        return False
-    return isinstance(one[0], str) and isinstance(one[1], bytes | None)
 
 
 def _parted(data: bytes) -> tuple[Headers, bytes]:

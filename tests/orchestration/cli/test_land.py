@@ -107,6 +107,26 @@ def test_what_no_reader_could_decode_is_refused_before_it_lands(land, tmp_path, 
     assert Warehouse(str(tmp_path / "w")).topics() == []
 
 
+def test_a_value_of_a_serde_of_ones_own_needs_the_name_of_its_column(land, tmp_path):
+    write(
+        tmp_path,
+        {
+            "in/a.csv": f"t,item,price\n{NOON},tea,2.50\n",
+            "own.py": "from kstreams_replay import Consumed, Serde, StreamsBuilder\n"
+            "money = Serde.of(lambda price: repr(price).encode(), float, type='double')\n"
+            "builder = StreamsBuilder()\n"
+            "builder.stream('money', Consumed(Serde.string(), money)).to('out')\n"
+            "topology = builder.build()\n",
+        },
+    )
+
+    code, _, err = land("money", "--key", "item", "--for", tmp_path / "own.py")
+
+    assert code == 1
+    assert "name its one column (--value), or correct types of CSV columns (--types)" in err
+    assert land("money", "--key", "item", "--value", "price", "--for", tmp_path / "own.py")[0] == 0
+
+
 @pytest.mark.parametrize(
     ("topic", "arguments", "want"),
     [
