@@ -22,6 +22,7 @@ import pyarrow as pa
 from ...state.errors import ConfigError, TaskFailed, TopologyError
 from ...state.records.batches import Batch
 from ...state.serdes import Serde, computed_type
+from ...state.serdes.codec import refused_part
 from ...state.serdes.handed_over import own_copy
 from ...state.serdes.windowed_codec import Windowed as Windowed
 from ...state.tables.warehouse import WINDOW
@@ -320,7 +321,10 @@ class Call:
                 self.result.from_python([result])
             except ConfigError as error:
                 key = python_keys(self.shape, batch.where(np.arange(len(batch)) == row))[0]
-                got, next_step = f"{error.got} on key {key!r}", "correct the callable, or the serde in returns"
+                got, next_step = (
+                    f"{refused_part(error)} on key {key!r}",
+                    "correct the callable, or the serde in returns",
+                )
                 if pa.types.is_boolean(self.result.arrow_type):
                     next_step = "return True or False, as bool(…) gives"
                 raise TaskFailed(self.place, f"a result of {self.result}", got, next_step) from error

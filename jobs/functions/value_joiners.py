@@ -17,6 +17,7 @@ import pyarrow as pa
 from ...state.errors import ConfigError, TaskFailed, TopologyError
 from ...state.records.batches import Batch
 from ...state.serdes import Serde
+from ...state.serdes.codec import refused_part
 from ...state.serdes.handed_over import own_copy
 from .expressions import Expressible, Expression, Shape, bind, fields_of, key_arrays, key_columns, python_keys
 from .parameters import KEY_LEFT_RIGHT, LEFT_RIGHT, form_of
@@ -107,7 +108,7 @@ class CallJoiner(Joiner):
             return self.result.from_python(results)
         except ConfigError as error:
             next_step = "correct the joiner, or the serde in returns"
-            raise TaskFailed(self.place, f"a result of {self.result}", error.got, next_step) from error
+            raise TaskFailed(self.place, f"a result of {self.result}", refused_part(error), next_step) from error
 
 
 def pair_of(left: Shape, right: Serde) -> Pair:

@@ -17,6 +17,7 @@ from ...state.errors import ConfigError, TaskFailed, shown
 from ...state.records.batches import Batch, Chunk, Values
 from ...state.records.keys import NULL_CODE, Keys
 from ...state.serdes import Serde
+from ...state.serdes.codec import refused_part
 from ...state.serdes.handed_over import own_copy
 from ..functions.callable_bodies import check_ran, several
 from ..functions.expressions import Call, Expression, Struct, python_keys
@@ -315,4 +316,4 @@ def _typed(serde: Serde, results: list[Any], context: OperatorContext) -> pa.Arr
     except ConfigError as error:
         more = error.next_step.partition("; ")[2]
         next_step = f"correct the callable, or the serdes in returns_key and returns{more and '; '}{more}"
-        raise TaskFailed(context.node, f"results of {serde}", error.got, next_step) from error
+        raise TaskFailed(context.node, f"results of {serde}", refused_part(error), next_step) from error

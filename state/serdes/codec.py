@@ -3,6 +3,7 @@
 Rule: a null row is a tombstone and stays null; a row that cannot be decoded is null, flagged, and has a sentence.
 """
 
+import re
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
@@ -17,6 +18,9 @@ from ..errors import ConfigError, shown
 
 Write = Callable[[Any], bytes]
 Read = Callable[[bytes], Any]
+
+_PART = re.compile(r", row \d+(?!\d)(?:, )?(.+)$")
+"""Which part of a row's value a refusal is about."""
 
 
 class LeftToColumns(ValueError):
@@ -151,6 +155,15 @@ def refuse_field(place: str, names: Iterable[str], name: object) -> NoReturn:
     """Raise ConfigError for a field that the type does not have."""
     expected, got = f"only the fields {', '.join(names)}", f"the field {name!r}, which is not declared"
     raise ConfigError(place, expected, got, "declare the field or leave it out")
+
+
+def refused_part(error: ConfigError) -> str:
+    """What a serde refused, for a sentence that names the function which gave it; of a nested value with the part."""
+    found = _PART.search(error.place)
+    part = found[1] if found else ""
+    if part:
+        return f"{error.got}, in {part} instead of {error.expected}"
+    return f"{error.got} instead of {error.expected}" if error.expected.startswith("only ") else error.got
 
 
 def maps_as_dicts(values: pa.Array) -> list[Any]:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from ....state.errors import ConfigError, TaskFailed, shown
 from ....state.records.batches import Batch
 from ....state.serdes import Serde
+from ....state.serdes.codec import refused_part
 from ....state.serdes.handed_over import HandOver, own_copy
 from ..expressions import Expressible, Expression, Shape, bind, python_keys
 from .fold import Fold, FoldState, Wanted
@@ -183,7 +184,7 @@ class PythonState(FoldState):
     def _misfit(self, error: ConfigError) -> TaskFailed:
         initial = initial_misfit(self.fold.initializer, self.fold.returns)
         next_step = f"correct {initial}the aggregator, or the serde in returns"
-        return TaskFailed(self.place, f"an aggregate of {self.fold.returns}", error.got, next_step)
+        return TaskFailed(self.place, f"an aggregate of {self.fold.returns}", refused_part(error), next_step)
 
     def show(self, batch: Batch, rows: list[tuple[Any, Any]]) -> None:
         """Key and value of each row of ``batch`` as functions are to see them, of any serdes."""

@@ -18,6 +18,7 @@ from ....state.errors import ConfigError, TaskFailed
 from ....state.records.batches import NO_OFFSET, OF_CAUSE, Batch, Values
 from ....state.records.keys import Keys
 from ....state.serdes import Serde
+from ....state.serdes.codec import refused_part
 from ....state.serdes.handed_over import HandOver
 from ....state.serdes.windowed_codec import Windowed
 from ....state.tables.warehouse import HEADERS
@@ -99,7 +100,7 @@ class Outbox:
         return key.key
 
     def _misfit(self, serde: Serde, error: ConfigError, what: str, key: Any) -> TaskFailed:
-        expected, got = f"a forwarded {what} of {serde}", f"{error.got} with key {key!r}"
+        expected, got = f"a forwarded {what} of {serde}", f"{refused_part(error)} with key {key!r}"
         next_step = "correct the processor, or the serdes in returns_key and returns"
         return TaskFailed(self.node.name, expected, got, next_step)
 

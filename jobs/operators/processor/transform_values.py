@@ -19,6 +19,7 @@ from ....state.buffers import is_valid
 from ....state.errors import ConfigError, TaskFailed
 from ....state.records.batches import Batch, Chunk, Values
 from ....state.records.keys import Keys
+from ....state.serdes.codec import refused_part
 from ....state.serdes.handed_over import own_copy
 from ...functions.expressions import Shape, python_keys
 from ...functions.processor_api import Headers, RecordMetadata, ValueTransformerContext
@@ -104,7 +105,7 @@ class Transformer:
             return serde.from_python(list(values))
         except ConfigError as error:
             next_step = "correct the transformer, or the serde in returns"
-            raise TaskFailed(self.node.name, f"values of {serde}", error.got, next_step) from error
+            raise TaskFailed(self.node.name, f"values of {serde}", refused_part(error), next_step) from error
 
 
 class TransformValues(Operator):

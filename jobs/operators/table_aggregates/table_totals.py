@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from ....state.buffers import fixed_array, is_valid
 from ....state.errors import ConfigError, TaskFailed
 from ....state.records.batches import Batch
+from ....state.serdes.codec import refused_part
 from ....state.serdes.handed_over import HandOver, own_copy
 from ....state.stores.table_slots import TableSlots
 from ....state.stores.value_heap import NO_REFERENCE
@@ -161,7 +162,7 @@ class PythonTotals(Totals):
     def _misfit(self, error: ConfigError) -> TaskFailed:
         initial = initial_misfit(self.node.initializer, self.returns)
         next_step = f"correct {initial}the callables, or the serde in returns"
-        return TaskFailed(self.node.name, f"an aggregate of {self.returns}", error.got, next_step)
+        return TaskFailed(self.node.name, f"an aggregate of {self.returns}", refused_part(error), next_step)
 
     def load(self, at: np.ndarray, values: pa.Array) -> None:
         self.aggregates |= dict(zip(at.tolist(), self.returns.to_python(values), strict=True))

@@ -143,14 +143,14 @@ def test_a_value_of_another_type_is_refused_with_store_and_field(kind):
 
 @pytest.mark.parametrize(
     ("entries", "got"),
-    [({"a": NONE}, "'a'"), (["ab"], "'ab'"), ([("a", NONE, 5)], "('a', {'tags': []}, 5)"), ("ab", "'ab'"), (5, "5")],
+    [({"a": NONE}, "a dict"), (["ab"], "'ab'"), ([("a", NONE, 5)], "('a', {'tags': []}, 5)"), ("ab", "'ab'"), (5, "5")],
     ids=repr,
 )
 def test_put_all_takes_pairs_alone(entries, got):
     error = refusal("key-value", lambda store: store.put_all(entries))
 
     assert error.place == "KSTREAM-PROCESSOR-0000000001, put_all"
-    assert (error.expected, error.got) == ("pairs of key and value", f"{got}, on key 'k'")
+    assert (error.expected, error.got) == ("pairs (key, value)", f"{got}, on key 'k'")
 
     builder = StreamsBuilder()
     builder.table("in", Consumed(STRING, TAGS), materialized=Materialized.as_("kept"))
