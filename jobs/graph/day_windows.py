@@ -23,6 +23,7 @@ from ...state.times import Duration, duration_ms
 from ..functions.call_arguments import checked_class
 from ..functions.call_names import Hinting
 from .reach import Reach
+from .window_close import ClosedAfterGrace
 
 _DAY_MS = 86_400_000
 _CYCLE_DAYS = 146_097
@@ -52,7 +53,7 @@ Listing = Callable[[np.ndarray, np.ndarray], ListedWindows]
 
 @checked_class
 @dataclass(frozen=True, slots=True)
-class DayWindows(Hinting):
+class DayWindows(ClosedAfterGrace, Hinting):
     """Windows of ``days`` days, which begin when clocks of ``zone`` show ``start_ms`` (after midnight). Those of
     several days are counted from Monday, 1970-01-05: windows of 7 are weeks from Monday on.
 
@@ -82,16 +83,6 @@ class DayWindows(Hinting):
     def size_ms(self) -> int:
         """The longest window from 1970 to 2100: a day is an hour longer where clocks are put back."""
         return _longest_ms(self.zone, self.start_ms, self.days)
-
-    @property
-    def wait_ms(self) -> int:
-        """From a window's end until its close."""
-        return self.grace_ms
-
-    @property
-    def retention_ms(self) -> int:
-        """How long a store keeps windows by default, by stream time."""
-        return self.size_ms + self.grace_ms
 
     @property
     def grid(self) -> Grid:

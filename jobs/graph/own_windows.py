@@ -15,12 +15,13 @@ from ...state.errors import ConfigError, TaskFailed, said, shown
 from ...state.promises import Grid
 from .day_windows import ListedWindows
 from .reach import UNBOUNDED_REACH, Reach
+from .window_close import ClosedAfterGrace
 
 _CALLS = ("windows_for", "size", "grace_period_ms")
 
 
 @dataclass(frozen=True, slots=True)
-class OwnWindows:
+class OwnWindows(ClosedAfterGrace):
     """``given``: the object of the user's class, ``name``; ``size_ms``, ``grace_ms``: what it says of itself."""
 
     name: str
@@ -29,16 +30,6 @@ class OwnWindows:
     given: Any = field(repr=False, compare=False)
 
     kind = "time"
-
-    @property
-    def wait_ms(self) -> int:
-        """From a window's end until its close."""
-        return self.grace_ms
-
-    @property
-    def retention_ms(self) -> int:
-        """How long a store keeps windows by default, by stream time."""
-        return self.size_ms + self.grace_ms
 
     @property
     def grid(self) -> Grid:

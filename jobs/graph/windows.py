@@ -14,13 +14,14 @@ from ..functions.call_names import Hinting
 from .day_windows import DayWindows, days_of_zone
 from .own_windows import OwnWindows
 from .reach import UNBOUNDED_REACH, Reach
+from .window_close import ClosedAfterGrace
 
 _DAY_MS = 24 * 3_600_000
 
 
 @checked_class
 @dataclass(frozen=True, slots=True)
-class TimeWindows(Hinting):
+class TimeWindows(ClosedAfterGrace, Hinting):
     """Windows ``[start, start + size)`` that start at multiples of the advance (half open).
 
     Milliseconds: ``size_ms`` > 0, 0 < ``advance_ms`` <= ``size_ms``, ``grace_ms`` >= 0; else ConfigError.
@@ -109,16 +110,6 @@ class TimeWindows(Hinting):
             bob [90000, 100000]: 1 at 90000
         """
         return TimeWindows(self.size_ms, duration_ms(advance, "advance"), self.grace_ms)
-
-    @property
-    def wait_ms(self) -> int:
-        """From a window's end until its close."""
-        return self.grace_ms
-
-    @property
-    def retention_ms(self) -> int:
-        """How long a store keeps windows by default, by stream time."""
-        return self.size_ms + self.grace_ms
 
     @property
     def grid(self) -> Grid:
