@@ -5,8 +5,9 @@ Rule: a name that ends in ``_ms`` is an ``int`` of milliseconds. ``"30s"`` exist
 
 import re
 from datetime import UTC, datetime, timedelta
-from operator import index
-from typing import SupportsIndex
+from typing import Any
+
+import numpy as np
 
 from .errors import ConfigError, shown
 
@@ -95,6 +96,11 @@ def time_ms(time: Instant, name: str) -> int:
     return time
 
 
+def is_int(value: Any) -> bool:
+    """Whether it is an ``int`` or one of NumPy's, and no bool."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
 def whole_ms(time: int, place: str, what: str = "a time", *, earliest: int = -UNBOUNDED) -> int:
     """``time`` of a record or a window, as a function of the user's gives it: an ``int``, NumPy's too. ``place`` and
     ``what`` are named in errors.
@@ -103,11 +109,11 @@ def whole_ms(time: int, place: str, what: str = "a time", *, earliest: int = -UN
     duration can be added.
     """
     if type(time) is not int:
-        if isinstance(time, bool) or not isinstance(time, SupportsIndex):
+        if not is_int(time):
             is_datetime = isinstance(time, datetime)
             next_step = FROM_DATETIME if is_datetime else "give milliseconds since 1970, as int(…)"
             raise ConfigError(place, f"{what} in ms as an int", shown(time), next_step)
-        time = index(time)
+        time = int(time)
     if time < earliest:
         raise ConfigError(place, f"{what} of {earliest} ms or more", f"{time} ms", "correct it")
     if earliest > -UNBOUNDED and time >= FOREVER:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ...state.errors import InvalidTimestamp, TaskFailed, TopologyError, said, shown
 from ...state.records.batches import Batch
-from ...state.times import FROM_DATETIME, NO_TIMESTAMP_MS
+from ...state.times import FROM_DATETIME, NO_TIMESTAMP_MS, is_int
 from .call_names import Hinting
 from .expressions import VALUE_IS_NULL, Expressible, Expression, Shape, bind, python_keys
 from .parameters import Form, form_of
@@ -264,8 +264,7 @@ class TimestampExtractor:
                 failure = TaskFailed(self.place, "a time of the callable", got, "correct the callable")
                 failure.cause_row = row
                 raise failure from error
-            is_int = isinstance(answer, int | np.integer) and not isinstance(answer, bool)
-            if answer is not None and not (is_int and -_BOUND <= answer < _BOUND):
+            if answer is not None and not (is_int(answer) and -_BOUND <= answer < _BOUND):
                 failure = TaskFailed(
                     self.place,
                     "milliseconds as an int of 64 bits",

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from ...state.errors import TaskFailed, TopologyError, shown
 from ...state.promises import Promise, Repartitioned, WindowedRows
 from ...state.tables.names import TableName
+from ...state.times import is_int
 from ..functions.timestamp_extractors import OWN_TIME, TimestampExtractor
 from .graph import Graph, Node
 from .kafka_processors import PROCESSOR, SINK, SOURCE, KafkaNode, kafka_processor
@@ -257,10 +258,11 @@ class PartitionedNode(RepartitionNode):
         several: Collection[Any] = (found,)
         if isinstance(found, Collection) and not isinstance(found, str | bytes):
             several = found
-        if not all(type(one) is int and 0 <= one < partitions for one in several):
+        if not all(is_int(one) and 0 <= one < partitions for one in several):
             expected = f"a partition from 0 to {partitions - 1}, a set of them, or None"
-            raise TaskFailed(self.name, expected, f"{shown(found)} for key {key!r}", "correct the partitioner")
-        return sorted(set(several))
+            next_step = "give one below the number of partitions that the partitioner is given; a test driver has 1"
+            raise TaskFailed(self.name, expected, f"{shown(found)} for key {key!r}", next_step)
+        return sorted({int(one) for one in several})
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -13,6 +13,7 @@ import numpy as np
 
 from ...state.errors import ConfigError, TaskFailed, said, shown
 from ...state.promises import Grid
+from ...state.times import UNBOUNDED, is_int
 from .day_windows import ListedWindows
 from .reach import UNBOUNDED_REACH, Reach
 from .window_close import ClosedAfterGrace
@@ -78,11 +79,9 @@ class OwnListing:
             raise TaskFailed(self.place, expected, f"{shown(given)} on time {time_ms}", next_step)
         found: list[tuple[Any, Any]] = [(start, getattr(end, "end", end)) for start, end in given.items()]
         for start, end in found:
-            if not (isinstance(start, int) and isinstance(end, int) and 0 <= start < end):
-                expected, got = (
-                    "a start of 0 ms or more before its end",
-                    f"{shown(start)} and {shown(end)} on time {time_ms}",
-                )
+            if not (is_int(start) and is_int(end) and 0 <= start < end <= UNBOUNDED):
+                expected = "a start of 0 ms or more before its end, as ints of 64 bits"
+                got = f"{shown(start)} and {shown(end)} on time {time_ms}"
                 raise TaskFailed(self.place, expected, got, next_step)
             if self._ends.setdefault(start, end) != end:
                 got = f"{self._ends[start]} and {end} of {start}"
@@ -98,6 +97,7 @@ def own_windows(given: Any) -> OwnWindows | None:
         return None
     name, numbers = type(given).__name__, (given.size(), given.grace_period_ms())
     for call, number in zip(_CALLS[1:], numbers, strict=True):
-        if isinstance(number, bool) or not isinstance(number, int) or number < 0:
-            raise ConfigError(f"{name}.{call}", "milliseconds, 0 or more", repr(number), "correct the class")
-    return OwnWindows(name, *numbers, given)
+        if not is_int(number) or number < 0:
+            raise ConfigError(f"{name}.{call}", "milliseconds, 0 or more", shown(number), "correct the class")
+    size_ms, grace_ms = map(int, numbers)
+    return OwnWindows(name, size_ms, grace_ms, given)

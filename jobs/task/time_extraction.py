@@ -17,6 +17,7 @@ from ..graph.graph import Node
 from ..tape.task_input import LANDED_TIME, integers
 from ..topology.topology import SubTopology
 from .decoding import Decoder
+from .exits import refusing_exits
 
 
 class TimeExtraction:
@@ -31,6 +32,7 @@ class TimeExtraction:
         """Another one that has got as far."""
         return TimeExtraction(self.source, self.partition, self.partition_time_ms)
 
+    @refusing_exits()
     def __call__(self, rows: pa.Table) -> pa.Table:
         """``rows`` with ``timestamp`` as extracted, and LANDED_TIME.
 

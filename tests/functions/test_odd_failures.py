@@ -71,6 +71,13 @@ class LeavingOnTime(Processor):
         pass
 
 
+def extracted():
+    builder = StreamsBuilder()
+    consumed = Consumed(STRING, STRING, timestamp_extractor=lambda record: leave("bad"))
+    builder.stream("in", consumed).to("out")
+    return builder.build()
+
+
 class Closing(Processor):
     def process(self, record):
         raise GeneratorExit
@@ -94,6 +101,7 @@ LEAVING = {
     "processor": (processed(Leaving), "SystemExit: 0"),
     "init": (processed(LeavingAtOnce), "SystemExit: 0"),
     "punctuator": (processed(LeavingOnTime), "SystemExit: 0"),
+    "extractor": (extracted(), "SystemExit: 0"),
     "GeneratorExit": (processed(Closing), "GeneratorExit"),
 }
 

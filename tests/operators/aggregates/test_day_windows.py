@@ -197,7 +197,10 @@ def replayed(folder, topology, records, max_records=None):
     ("answer", "why"),
     [
         (lambda time_ms: [(0, 10)], r"expected a mapping of starts to ends in ms, got \[\(0, 10\)\] on time 8"),
-        (lambda time_ms: {5: 5}, "expected a start of 0 ms or more before its end, got 5 and 5 on time 8"),
+        (
+            lambda time_ms: {5: 5},
+            "expected a start of 0 ms or more before its end, as ints of 64 bits, got 5 and 5 on time 8",
+        ),
         (lambda time_ms: {0: time_ms + 1}, "expected one end for every start, got 9 and 17 of 0"),
         (lambda time_ms: 1 // 0, "expected the windows of a time, got ZeroDivisionError"),
     ],
