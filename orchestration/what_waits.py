@@ -110,11 +110,16 @@ def sentences_of(waits: Sequence[WaitingInput]) -> list[str]:
 
 
 def _sentence(each: WaitingInput) -> str:
-    times = utc(each.first_ms) + ("" if each.first_ms == each.last_ms else f" to {utc(each.last_ms)}")
+    is_one, is_then = each.records == 1, each.first_ms == each.last_ms
+    times = f"the time {utc(each.first_ms)}" if is_then else f"times {utc(each.first_ms)} to {utc(each.last_ms)}"
+    place = f"{each.topic}, partition {each.partition}"
+    begin = f"{each.records:,} record{'' if is_one else 's'} of {place}, with {times}, wait{'s' if is_one else ''} for"
+    if (each.topic, each.partition) == (each.for_topic, each.for_partition):
+        return f"{begin} what comes next there: records of one time are taken together, and more of it may still come"
     return (
-        f"{each.records:,} records of {each.topic}, partition {each.partition}, with times {times}, wait for topic "
-        f"{each.for_topic}, partition {each.for_partition}, whose records are landed up to {utc(each.reached_ms)}: an "
-        "earlier record may still come there, and would be processed first (Kafka waits likewise, for max.task.idle.ms)"
+        f"{begin} topic {each.for_topic}, partition {each.for_partition}, whose records are landed up to "
+        f"{utc(each.reached_ms)}: an earlier record may still come there, and would be processed first (Kafka waits "
+        "likewise, for max.task.idle.ms)"
     )
 
 

@@ -3,8 +3,10 @@
 Rule: a null row is a tombstone and stays null; a row that cannot be decoded is null, flagged, and has a sentence.
 """
 
+import functools
 import re
 import struct
+import types
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -19,6 +21,7 @@ from ..errors import ConfigError, shown
 Write = Callable[[Any], bytes]
 Read = Callable[[bytes], Any]
 
+_ROUTINES = types.FunctionType | types.BuiltinFunctionType | types.MethodType | functools.partial | type
 _PART = re.compile(r", row \d+(?!\d)(?:, )?(.+)$")
 """Which part of a row's value a refusal is about."""
 
@@ -147,7 +150,7 @@ def check_values(values: list[Any], kinds: type | UnionType, place: str, expecte
 def refuse_value(place: str, expected: str, value: object, next_step: str = "give a value of that type") -> NoReturn:
     """Raise ConfigError for a Python value that the serde cannot carry."""
     text = shown(value)
-    got = f"{text if len(text) <= 60 else text[:57] + '...'} ({type(value).__name__})"
+    got = f"{text if len(text) <= 60 else text[:57] + '...'} ({type(value).__name__}){_unused(value)}"
     raise ConfigError(place, expected, got, next_step)
 
 
@@ -155,6 +158,16 @@ def refuse_field(place: str, names: Iterable[str], name: object) -> NoReturn:
     """Raise ConfigError for a field that the type does not have."""
     expected, got = f"only the fields {', '.join(names)}", f"the field {name!r}, which is not declared"
     raise ConfigError(place, expected, got, "declare the field or leave it out")
+
+
+def _unused(value: object) -> str:
+    """What is missing where a function, a generator or a coroutine stands for its result."""
+    if isinstance(value, types.CoroutineType):
+        value.close()  # else Python warns later that nobody awaited it
+        return ", which nobody awaits"
+    if isinstance(value, types.GeneratorType | types.AsyncGeneratorType):
+        return ", which nobody iterates"
+    return ", which nobody calls" if isinstance(value, _ROUTINES) else ""
 
 
 def refused_part(error: ConfigError) -> str:

@@ -8,6 +8,7 @@ import pytest
 from kstreams_replay.jobs.branches.restatement import restore
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.replay.waiting_inputs import WaitingInput
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology
 from kstreams_replay.orchestration import what_waits
 from kstreams_replay.orchestration.assets import told_in_one_sentence
@@ -31,6 +32,23 @@ WAYS_ON = (
     'record that: replay advance users --to "1970-01-01 00:00:00.020"; or replay with --idle proceed, which takes the '
     "records now, whatever may still come before them"
 )
+
+
+def test_one_record_and_the_partition_that_all_wait_for_are_said_as_they_are():
+    own = WaitingInput("users", 0, 1, 5, 5, "users", 0, 5)
+    other = WaitingInput("orders", 1, 1, 7, 7, "users", 0, 5)
+
+    mine, others, _ = sentences_of([own, other])
+
+    time = "1970-01-01 00:00:00.005"
+    assert mine == (
+        f"1 record of users, partition 0, with the time {time}, waits for what comes next there: records of one time "
+        "are taken together, and more of it may still come"
+    )
+    assert others.startswith(
+        "1 record of orders, partition 1, with the time 1970-01-01 00:00:00.007, waits for topic users, partition 0, "
+        f"whose records are landed up to {time}: an earlier record may still come there"
+    )
 
 
 def joined() -> Topology:

@@ -94,3 +94,34 @@ def test_what_is_said_of_a_part_and_of_the_whole(serde, result, got):
         driver.run()
 
     assert raised.value.got.startswith(got)
+
+
+async def later(value):
+    return value
+
+
+@pytest.mark.parametrize(
+    ("function", "got"),
+    [
+        (
+            lambda value: value.upper,
+            "<built-in method upper of str object> (builtin_function_or_method), which nobody calls",
+        ),
+        (lambda value: str, "<class 'str'> (type), which nobody calls"),
+        (lambda value: later(value), "<coroutine object later> (coroutine), which nobody awaits"),
+        (lambda value: (one for one in value), " (generator), which nobody iterates"),
+        (lambda value: b"x", "b'x' (bytes) on key"),
+    ],
+    ids=["a method", "a class", "a coroutine", "a generator", "another value"],
+)
+@pytest.mark.filterwarnings("error")
+def test_what_stands_for_its_result_is_said_to_be_unused(function, got):
+    builder = StreamsBuilder()
+    stream(builder).map_values(function, returns=STRING).to("out")
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe_input("in", "k", "v", timestamp_ms=0)
+
+    with pytest.raises(TaskFailed) as raised:
+        driver.run()
+
+    assert got in raised.value.got
