@@ -2,7 +2,7 @@
 
 Rule: only the run ends a run. Else ``replay run`` would stop half-way with the exit code of the function, which may be
 that of success. No exception handler is asked and no record is left out for it: it is no ``Exception``, as Java's
-``System.exit`` is none. Ctrl-C and SIGTERM go on as they are.
+``System.exit`` is none. Ctrl-C and SIGTERM are left as they are.
 """
 
 from collections.abc import Iterator

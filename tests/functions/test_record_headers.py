@@ -1,5 +1,5 @@
-"""Headers that the user gives: what is taken and what is refused is the same where a processor forwards them, puts them
-into a store, and where a test pipes them.
+"""Headers that the user gives: the same are taken, and the same refused, where a processor forwards them, where it puts
+them into a store, and where a test pipes them.
 """
 
 import pytest
