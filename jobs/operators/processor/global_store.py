@@ -19,6 +19,7 @@ from ....state.records.keys import Keys
 from ....state.serdes import Serde
 from ....state.times import Duration
 from ...functions.callable_bodies import check_nothing_returned
+from ...functions.parameters import form_of
 from ...functions.processor_api import (
     NOT_GIVEN,
     Cancellable,
@@ -86,6 +87,8 @@ class GlobalStoreView(TableView):
 
     def renew(self) -> None:
         self._processor = self.node.supplier()
+        form_of(self._processor.init, self.node.name, ("context",), gives=False)
+        form_of(self._processor.process, self.node.name, ("record",), gives=False)
         self._call(self._processor.init, _UpdateContext(self.node, self.replica), "init")
 
     def shown(self, place: str) -> "ReadOnlyStore":

@@ -252,6 +252,8 @@ class Process(SharingOperator):
         if not all(callable(getattr(self.processor, name, None)) for name in ("init", "process")):
             expected, next_step = "a supplier of a Processor, which has init and process", "correct the supplier"
             raise ConfigError(self.node.name, expected, repr(self.processor), next_step)
+        form_of(self.processor.init, self.node.name, ("context",), gives=False)
+        form_of(self.processor.process, self.node.name, ("record",), gives=False)
         self.processor_context.is_in_init = True
         self._call(self.processor.init, self.processor_context, "init")
         self.processor_context.is_in_init = False

@@ -22,6 +22,7 @@ from ....state.records.keys import Keys
 from ....state.serdes.codec import refused_part
 from ....state.serdes.handed_over import own_copy
 from ...functions.expressions import Shape, python_keys
+from ...functions.parameters import KEY_VALUE, form_of
 from ...functions.processor_api import Headers, RecordMetadata, ValueTransformerContext
 from ...graph.graph import Graph
 from ..base.failed_records import records_of
@@ -66,6 +67,8 @@ class Transformer:
     def __init__(self, node: TransformValuesNode) -> None:
         self.node, self.context = node, _Context(node.name)
         self.running = node.supplier()
+        form_of(self.running.init, node.name, ("context",), gives=False)
+        form_of(self.running.transform, node.name, KEY_VALUE, gives=False)
         self.running.init(self.context)
 
     def named(self) -> Mapping[str, object]:
