@@ -161,7 +161,7 @@ def test_a_flat_map_takes_what_has_an_order(result):
 def test_one_pair_is_no_list_of_pairs():
     error = said(lambda s: s.flat_map(lambda key, value: (key, value), returns_key=S, returns=S))
 
-    assert error.next_step.startswith("return [(key, value)]")
+    assert error.next_step.startswith("return the tuple (key, value), and of flat_map a list of them")
 
 
 # --- results that are forgotten --------------------------------------------------------------------------------------

@@ -206,7 +206,7 @@ def test_a_value_of_another_type_is_refused_where_it_is_forwarded():
     )
 
     assert items(driver) == [["right"]]
-    assert caught == ["'a' (str) with key 'k'"]
+    assert caught == ["'a' (str), in field items instead of a list with key 'k'"]
 
 
 @pytest.mark.parametrize("headers", [[("n", 1)], [("n",)], [(b"n", b"1")], 5])

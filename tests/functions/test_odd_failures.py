@@ -208,7 +208,9 @@ def test_a_dead_letter_has_no_address_of_an_object():
     value = "on key 'k', value 'read at 0x7f0000000000'"  # what a record says is kept
     assert reason(fail) == f"step: ValueError: no <object object> {value}"
     assert reason(lambda value: object()) == "step: <object object> (object) on key 'k'"
-    assert reason(lambda value: len) == "step: <built-in function len> (builtin_function_or_method) on key 'k'"
+    assert reason(lambda value: len) == (
+        "step: <built-in function len> (builtin_function_or_method), which nobody calls on key 'k'"
+    )
 
 
 def test_too_little_memory_makes_no_dead_letter():
