@@ -12,7 +12,7 @@ from ...state.errors import ReplayError, TaskFailed
 from ...state.records.batches import Batch, Letter
 from ...state.times import UNBOUNDED
 from ..functions.exception_handlers import ErrorHandlerContext
-from ..operators.base.failed_records import headers_of
+from ..operators.base.single_records import headers_of
 from .failure_places import FailurePlaces
 
 UNDECODABLE = "org.apache.kafka.common.errors.SerializationException"

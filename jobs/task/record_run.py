@@ -3,12 +3,14 @@
 Only for tasks in which a processor uses the store of another node: what it finds there depends on how far the others
 have got with the same record. Rule: a record goes depth first through all nodes below a node before the node's next
 record. Its puts are seen at once, by processors and by all views. Then the schedules that are due by its time are
-called. The place of a row is the order in which it was made, so the task's output equals that of
-jobs/task/chunk_run.py.
+called. What leaves the task has the place at which it left, so the task's output equals that of jobs/task/chunk_run.py.
+
+A record stays Python values while it passes processors and tables that they look into, which take it as it is
+(``Operator.take_single``); for every other operator it is a batch of one row.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,17 +19,20 @@ import numpy as np
 from ...state.errors import TaskFailed
 from ...state.records.batches import Batch, Chunk
 from ..graph.graph import Node
-from ..operators.base.forward_order import MergedRows, joined_batch
 from ..operators.base.operator import Links, Operator, SharingOperator, TableView
+from ..operators.base.single_records import OfSource, RowsOfSource, Single, batch_of, one_after_the_other, singles
 from ..operators.dead_letters import ForwardDeadLetters
 from .chunk_run import ChunkRun
 from .dataflow import Dataflow, Edge
 
 BY_RECORD = 4_096
-"""So many records are a chunk: each record is several batches of one row, which stay until the chunk is done."""
+"""So many records are a chunk: what is made of each one may stay until the chunk is done."""
 
 Look = tuple[str, str]
 """Node, and what of it a view sees (``TableView.wants``)."""
+_Lookers = Sequence[tuple[TableView, dict[Look, Batch]]]
+"""Views, each with what it is fed of a chunk without records."""
+_INPUT = TableView.INPUT
 
 
 def batches_of_nobody(
@@ -78,6 +83,41 @@ def _shown_by(dataflow: Dataflow, name: str, when: str) -> str:
     return dataflow.graph.nodes[name].inputs[0] if when == TableView.INPUT else name
 
 
+class _Ahead:
+    """What a step forwards of all records of the chunk. ``rows_of``: rows by cause."""
+
+    def __init__(self, rows: RowsOfSource) -> None:
+        self.rows = rows
+        self.rows_of: dict[int, list[int]] = {}
+        for row, cause in enumerate(rows.causes):
+            self.rows_of.setdefault(cause, []).append(row)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """An edge to a node of this task: its operator, if it has one, and who looks into its input."""
+
+    edge: Edge
+    child: Node
+    operator: Operator | None
+    is_handed: bool
+    """It leaves the task there."""
+    takes_singles: bool
+    ahead: _Ahead | None
+    lookers: _Lookers
+
+
+@dataclass(frozen=True)
+class _Ways:
+    """Where records of a node go: to those who look into its table, to its children, and to those who look later."""
+
+    put: _Lookers
+    steps: tuple[_Step, ...]
+    after: _Lookers
+    ends: bool
+    """Nobody takes them."""
+
+
 class RecordRun(ChunkRun):
     """``nobody``: a batch of no records of every node."""
 
@@ -92,20 +132,27 @@ class RecordRun(ChunkRun):
                     self._seen_by.setdefault(look, []).append((view, nothing))
         self._letters = next((one for one in self.operators.values() if isinstance(one, ForwardDeadLetters)), None)
         self._sharing = {name: one for name, one in self.operators.items() if isinstance(one, SharingOperator)}
-        self._handed: dict[Edge, list[Batch]] = {}
-        """What went down to sinks and repartition tables."""
+        self._ways: dict[str, _Ways] = {}
+        self._ahead: dict[str, _Ahead] = {}
+        """Of steps that ran ahead."""
+        self._behind: list[Node] = []
+        """Steps that run when all records are done, in order."""
+        self._ran_behind: dict[str, Batch] = {}
+        """What those forwarded."""
+        self._handed: dict[Edge, list[tuple[int, Single]]] = {}
+        """What went down to sinks and repartition tables, with its place."""
         self._took: dict[str, list[tuple[list[Batch], Batch]]] = {}
         """What nodes took and forwarded, for who looks on."""
-        self._rows = 0
+        self._places = 0
 
     def run(self, batches: dict[str, Batch]) -> None:
         for name, operator in self._sharing.items():
-            operator.links = Links(partial(self._pass_on, name), partial(self._show, when=TableView.PUT))
+            operator.link(self.chunk, Links(partial(self._pass_on, name), self.show))
         try:
             self._run(batches)
         finally:
             for operator in self._sharing.values():
-                operator.links = None
+                operator.link(self.chunk, None)
 
     def _run(self, batches: dict[str, Batch]) -> None:
         names = list(batches)
@@ -116,18 +163,27 @@ class RecordRun(ChunkRun):
         for operator in self._sharing.values():
             for batch in batches.values():
                 operator.expect(batch)
+        graph = self.dataflow.graph
+        rows = [RowsOfSource(batch, graph.nodes[self.dataflow.node_of(name)].shape) for name, batch in batches.items()]
+        if self.observer is None and self.chunk.handling is None:
+            self._run_ahead(batches)
+            self._behind = self._steps_to_outputs()
+        times = self.chunk.stream_time_ms.tolist()
         try:
             for cause, (source, row) in enumerate(zip(source_of.tolist(), row_of.tolist(), strict=True)):
                 if source >= 0:
-                    self._pass_on(names[source], batches[names[source]].take(np.array([row])))
-                self._punctuate(cause)
+                    self._pass_on(names[source], OfSource(rows[source], row))
+                self._punctuate(cause, times[cause])
                 if self._letters is not None:
                     self._post(cause)
                 if self.chunk.failure is not None:
                     break  # a processor caught it
         except TaskFailed as error:
             if error is not self.chunk.failure:  # which the task raises when the chunk is done
+                self._run_behind()  # what fails there came before
                 raise
+        self.settle()
+        self._run_behind()
         self._hand_on()
         if self.observer is not None:
             self._tell(batches)
@@ -135,81 +191,194 @@ class RecordRun(ChunkRun):
     def _post(self, cause: int) -> None:
         """Dead letters of all up to ``cause``."""
         assert self._letters is not None
-        letters = self._letters.forward(self.chunk, cause)
+        node, letters = self._letters.context.node, self._letters.forward(self.chunk, cause)
         if len(letters) and self.observer is not None:
-            self._took.setdefault(self._letters.context.node, []).append(([], letters))
-        self._pass_on(self._letters.context.node, letters)
+            self._took.setdefault(node, []).append(([], letters))
+        for letter in singles(letters):
+            self._pass_on(node, letter)
+
+    def settle(self) -> None:
+        """What was put is in the stores."""
+        for operator in self.operators.values():
+            operator.settle_singles(self.chunk)
+
+    def _run_ahead(self, batches: dict[str, Batch]) -> None:
+        """Steps right below sources run over all records of the chunk at once: each computes a record from that record
+        alone. Of one that fails nothing counts; it fails again when the record has its turn.
+        """
+        above = dict(batches)
+        for node in self.dataflow.sub_topology.nodes:
+            if not node.is_step or node.inputs[0] not in above or node.name in self.dataflow.graph.dead_lettering:
+                continue
+            left_out = self.chunk.left_out.copy()
+            try:
+                forwarded = self._process(node, [above[node.inputs[0]]])
+            except TaskFailed:
+                self.chunk.left_out[:] = left_out
+                continue
+            self._ahead[node.name] = _Ahead(RowsOfSource(forwarded, node.shape))
+            if node.forwards_one or node.forwards_at_most_one:
+                above[node.name] = forwarded
+
+    def _steps_to_outputs(self) -> list[Node]:
+        """Steps whose records nobody takes but such steps, outputs and other tasks, and at which nobody looks: they run
+        over all that came at once.
+        """
+        graph, found = self.dataflow.graph, dict[str, Node]()
+        looked_at = {name for name, _ in self._seen_by} | self.dataflow.readers.keys() | graph.dead_lettering
+        for node in reversed(self.dataflow.sub_topology.nodes):
+            below = (graph.nodes[edge.child] for edge in self.dataflow.edges_from(node.name))
+            is_free = node.is_step and node.name not in looked_at and node.name not in self._ahead
+            if is_free and all(child.name in found or _leaves(child) for child in below):
+                found[node.name] = node
+        return [*found.values()][::-1]
+
+    def _run_behind(self) -> None:
+        try:
+            for node in self._behind:
+                forwarded = self._process(node, [self._all(self._edge_to(node))])
+                self._ran_behind[node.name] = forwarded
+                if not self.dataflow.edges_from(node.name):
+                    self._end(node.name, forwarded.cause)
+        except TaskFailed as error:
+            self._ask_one_by_one()
+            raise error
+
+    def _ask_one_by_one(self) -> None:
+        """Of several records on which steps behind fail, the first ends the run."""
+        handed = {node.name: self._handed.get(self._edge_to(node), []) for node in self._behind}
+        for _, name, one in sorted((place, name, one) for name, every in handed.items() for place, one in every):
+            self._ask(name, one.batch())
+
+    def _ask(self, name: str, batch: Batch) -> None:
+        """A step, and those below it."""
+        forwarded = self._process(self.dataflow.graph.nodes[name], [batch])
+        for row in range(len(forwarded)):
+            for edge in self.dataflow.edges_from(name):
+                if self.dataflow.graph.nodes[edge.child] in self._behind:
+                    self._ask(edge.child, forwarded.take(np.array([row])))
+
+    def _edge_to(self, node: Node) -> Edge:
+        return Edge(node.inputs[0], node.name, 0)
 
     # --- one record ------------------------------------------------------------------------------------------
 
-    def _pass_on(self, name: str, batch: Batch, child: str | None = None, *, is_put: bool = False) -> None:
-        """Each record of ``batch`` through all below the node, or through ``child`` alone, before the next. ``is_put``:
-        views saw what was put.
+    def _pass_on(self, name: str, one: Single, child: str | None = None, *, is_put: bool = False) -> None:
+        """A record through all below the node that forwards it, or through ``child`` alone. ``is_put``: views saw what
+        was put.
         """
-        edges = [edge for edge in self.dataflow.edges_from(name) if child in (None, edge.child)]
-        if self.observer is not None and name in self._sharing and len(batch):
-            self._took.setdefault(name, []).append(([], batch))
-        for row in range(len(batch)):
-            one = batch.take(np.array([row])) if len(batch) > 1 else batch
-            one = replace(one, path=(np.array([self._rows]),))
-            self._rows += 1
-            if not is_put:
-                self._show(name, one, TableView.PUT)
-            if not edges and not self.dataflow.readers.get(name):
-                keeps = self.dataflow.graph.nodes[self.dataflow.node_of(name)].keeps_records
-                (self.chunk.applied if keeps else self.chunk.left_out)[one.cause] = True
-            for edge in edges:
-                self._enter(edge, one)
-            self._show(name, one, TableView.AFTER)
+        ways = self._ways.get(name) or self._ways_of(name)
+        if self.observer is not None and name in self._sharing:
+            self._took.setdefault(name, []).append(([], one.batch()))
+        if ways.put and not is_put:
+            self._show(ways.put, (name, TableView.PUT), one)
+        if ways.ends:
+            self._end(name, one.cause)
+        for step in ways.steps:
+            if child is None or child == step.edge.child:
+                self._enter(step, one)
+        if ways.after:
+            self._show(ways.after, (name, TableView.AFTER), one)
 
-    def _enter(self, edge: Edge, one: Batch) -> None:
-        child = self.dataflow.graph.nodes[edge.child]
-        if child.is_source or child.written_topic is not None:
-            self._handed.setdefault(edge, []).append(one)
+    def _end(self, name: str, cause: Any) -> None:
+        """Records with that cause, or those causes, end at the node."""
+        keeps = self.dataflow.graph.nodes[self.dataflow.node_of(name)].keeps_records
+        (self.chunk.applied if keeps else self.chunk.left_out)[cause] = True
+
+    def _ways_of(self, name: str) -> _Ways:
+        steps = []
+        for edge in self.dataflow.edges_from(name):
+            child = self.dataflow.graph.nodes[edge.child]
+            operator = self.operators.get(child.name)
+            leaves = _leaves(child) or child in self._behind
+            takes = self.observer is None or child.name in self._sharing
+            lookers = self._seen_by.get((child.name, _INPUT), [])
+            steps.append(_Step(edge, child, operator, leaves, takes, self._ahead.get(child.name), lookers))
+        put, after = (self._seen_by.get((name, when), []) for when in (TableView.PUT, TableView.AFTER))
+        ways = _Ways(put, tuple(steps), after, not steps and not self.dataflow.readers.get(name))
+        self._ways[name] = ways
+        return ways
+
+    def _enter(self, step: _Step, one: Single) -> None:
+        if step.is_handed:
+            self._handed.setdefault(step.edge, []).append((self._next_place(), one))
             return
-        self._show(child.name, one, TableView.INPUT)
-        inputs = [self.nobody[above] for above in child.inputs]
-        inputs[edge.slot] = one
+        if step.lookers:
+            self._show(step.lookers, (step.child.name, _INPUT), one)
+        forwarded: Sequence[Single] | None = None
+        if step.ahead is not None:
+            rows = step.ahead.rows
+            forwarded = [OfSource(rows, row) for row in step.ahead.rows_of.get(one.cause, ())]
+        elif step.operator is None and step.takes_singles:
+            forwarded = (one,)
+        elif step.operator is not None and step.takes_singles:
+            if self.observer is not None:
+                self._note(step, self._inputs_of(step, one))
+            forwarded = step.operator.take_single(one, self.chunk)
+        if forwarded is None:
+            self._enter_batch(step, one)
+        else:
+            for made in forwarded:
+                self._pass_on(step.child.name, made)
+        if self.chunk.failure is not None:
+            raise self.chunk.failure  # no record comes after the one that filled a buffer
+
+    def _enter_batch(self, step: _Step, one: Single) -> None:
+        """A record as a batch of one row."""
+        child, operator, inputs = step.child, step.operator, self._inputs_of(step, one)
         if self.observer is not None:
-            self._took.setdefault(child.name, []).append((inputs, self.nobody[child.name]))
+            self._note(step, inputs)
         forwarded = self._process(child, inputs)
-        operator = self.operators.get(child.name)
         puts = None if operator is None else operator.puts
         if operator is not None:
             for view in operator.context.views:
                 view.settle()
         if puts is not None:
-            self._show(child.name, puts, TableView.PUT)
+            for put in singles(puts):
+                self.show(child.name, put)
         if self.observer is not None:
-            self._took.setdefault(child.name, []).append(([], forwarded))
-        addressed = None if operator is None or child.name in self._sharing else operator.addressed
-        if addressed is None:
-            self._pass_on(child.name, forwarded, is_put=puts is not None)
-        else:
-            for row, name in enumerate(addressed):
-                self._pass_on(child.name, forwarded.take(np.array([row])), name)
-        if self.chunk.failure is not None:
-            raise self.chunk.failure  # no record comes after the one that filled a buffer
+            self._took[child.name].append(([], forwarded))
+        addressed = None if operator is None else operator.addressed
+        for row, made in enumerate(singles(forwarded)):
+            self._pass_on(child.name, made, None if addressed is None else addressed[row], is_put=puts is not None)
+
+    def _inputs_of(self, step: _Step, one: Single) -> list[Batch]:
+        inputs = [self.nobody[above] for above in step.child.inputs]
+        inputs[step.edge.slot] = replace(one.batch(), path=(np.array([self._next_place()]),))
+        return inputs
+
+    def _note(self, step: _Step, inputs: list[Batch]) -> None:
+        """What a node takes, for who looks on."""
+        self._took.setdefault(step.child.name, []).append((inputs, self.nobody[step.child.name]))
+
+    def _next_place(self) -> int:
+        self._places += 1
+        return self._places
 
     def _seen(self, name: str, when: str) -> Batch:
         """What a view is fed when its node runs: it has seen everything already."""
         return self.nobody[_shown_by(self.dataflow, name, when)]
 
-    def show(self, name: str, batch: Batch) -> None:
-        """Of the table of the node ``name``, what was put by nobody's record: to all who look into it."""
-        self._show(name, batch, TableView.PUT)
+    def show(self, name: str, one: Single) -> None:
+        """A row that was put into the table of the node ``name``, and is not forwarded: to all who look into it."""
+        look = name, TableView.PUT
+        self._show(self._seen_by.get(look, ()), look, one)
 
-    def _show(self, name: str, batch: Batch, when: str) -> None:
-        for view, nothing in self._seen_by.get((name, when), ()):
-            view.feed(nothing | {(name, when): batch})
-            view.settle()
+    def _show(self, lookers: _Lookers, look: Look, one: Single) -> None:
+        for view, nothing in lookers:
+            if not view.take_single(one):
+                view.feed(nothing | {look: one.batch()})
+                view.settle()
 
-    def _punctuate(self, cause: int) -> None:
+    def _punctuate(self, cause: int, now_ms: int) -> None:
         """What is due by the stream time at that row; of two processors the one with the lower number first."""
-        now_ms = int(self.chunk.stream_time_ms[cause])
+        is_due = False
         for operator in self._sharing.values():
             operator.reach(now_ms)
-        self._call_due(cause, now_ms, self._sharing)
+            due_ms = operator.next_due_ms(is_tick=False)
+            is_due = is_due or (due_ms is not None and due_ms <= now_ms)
+        if is_due:
+            self._call_due(cause, now_ms, self._sharing)
         if self.chunk.tick_ms is not None:
             tick_ms = self.chunk.tick_ms
             started = {name: operator for name, operator in self._sharing.items() if operator.tick(tick_ms)}
@@ -241,7 +410,12 @@ class RecordRun(ChunkRun):
                     self._send(node, self._all(Edge(above, node.name, slot)))
 
     def _all(self, edge: Edge) -> Batch:
-        return _joined(self._handed.get(edge, []), self.nobody[edge.parent])
+        if edge.parent in self._ran_behind:
+            return self.dataflow.below(self._ran_behind[edge.parent], edge)
+        handed = self._handed.get(edge)
+        if not handed:
+            return self.nobody[edge.parent]
+        return replace(batch_of([one for _, one in handed]), path=(np.array([place for place, _ in handed]),))
 
     def _tell(self, batches: dict[str, Batch]) -> None:
         """Report to observers what every node took and forwarded."""
@@ -262,11 +436,11 @@ class RecordRun(ChunkRun):
                 self.observer.saw(node, slots, _joined(forwarded, self.nobody[node.name]), self.chunk)
 
 
+def _leaves(node: Node) -> bool:
+    """Whether what comes to the node leaves the task."""
+    return node.is_source or node.written_topic is not None
+
+
 def _joined(pieces: Sequence[Batch], nobody: Batch) -> Batch:
     """Batches one after the other."""
-    if not pieces:
-        return nobody
-    lengths = [len(piece) for piece in pieces]
-    which = np.repeat(np.arange(len(pieces)), lengths)
-    row = np.concatenate([np.arange(length) for length in lengths])
-    return joined_batch(pieces, MergedRows(which, row))
+    return one_after_the_other(pieces) if pieces else nobody

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..graph.nodes import RepartitionNode
-from ..operators.base.failed_records import headers_of
+from ..operators.base.single_records import headers_of
 from ..topology.topology import Topology
 from .changelogs import changelogs_of
 from .driver_records import OutputRecord

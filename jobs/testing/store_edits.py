@@ -3,7 +3,6 @@
 from typing import Any, NamedTuple
 
 from ...state.errors import ConfigError
-from ...state.records.batches import Batch
 from ..functions.processor_api import AggregationWithHeaders, KeyValues, ValueAndTimestamp, ValueTimestampHeaders
 from ..functions.state_stores import (
     SESSION_WITH_HEADERS,
@@ -13,6 +12,7 @@ from ..functions.state_stores import (
     TIMESTAMPED_WITH_HEADERS,
 )
 from ..operators.base.operator import Links, WindowedStore
+from ..operators.base.single_records import Single
 from ..operators.processor.process import Process
 from ..operators.processor.table_stores import TableValues, Writer
 from ..operators.processor.table_windows import Place, windows_of
@@ -82,10 +82,7 @@ def _into_table(edit: StoreEdit, task: Task) -> None:
         raise ConfigError(f"{place}, store {edit.store!r}", expected, got, next_step)
     run, arguments = _run_of_nothing(task), list(edit.arguments)
 
-    def show(name: str, batch: Batch) -> None:
-        run.show(name, batch)
-
-    writer = Writer(run.chunk, Links(_send_nothing, show), 0)
+    writer = Writer(run.chunk, Links(_send_nothing, run.show), 0)
     if edit.method == "put" and node.shape.window != "session" and arguments[1] is not None:
         arguments[1] = _with_more(arguments[1], TIMESTAMPED)
     if is_windowed:
@@ -98,6 +95,7 @@ def _into_table(edit: StoreEdit, task: Task) -> None:
     values = TableValues(edit.store, node.name, node.shape, view, operator, place)
     values.writer = writer
     values.put(*arguments)
+    run.settle()
 
 
 def _run_of_nothing(task: Task) -> RecordRun:
@@ -107,5 +105,5 @@ def _run_of_nothing(task: Task) -> RecordRun:
     return RecordRun(task.dataflow, task.operators, chunk, {}, None, nobody=nobody)
 
 
-def _send_nothing(batch: Batch, child: str | None) -> None:
+def _send_nothing(one: Single, child: str | None) -> None:
     raise AssertionError("what a test puts is not forwarded")

@@ -25,6 +25,7 @@ from ...functions.folds.python import PythonState
 from ...graph.store_rows import aggregate_schema
 from ...kernels.slot_lifecycle import enter_slot, find_slot, remove
 from ..base.operator import Counters, Due, OperatorContext, ShownWindows, StatefulOperator, WindowedStore, marked
+from ..base.single_records import Single
 from ..base.store_segments import is_put_expired
 from .emit_on_close import FinalResults
 from .kernel_decisions import Decisions, Updates, joined
@@ -257,14 +258,16 @@ class Aggregate(StatefulOperator, WindowedStore):
     def store_segment_ms(self) -> int:
         return self._put_limits[1]
 
-    def put_by_processor(self, batch: Batch, chunk: Chunk) -> None:
+    def put_by_processor(self, one: Single, chunk: Chunk) -> None:
+        batch = one.batch()
         self._settle()
         is_value = bool(batch.valid[0])
         aggregate = self.folds.saved_of(batch.value.all()) if is_value else None
         if self._window is None or self._admits(batch, chunk):
             self._put(batch, aggregate)
 
-    def remove_by_processor(self, batch: Batch, chunk: Chunk) -> None:
+    def remove_by_processor(self, one: Single, chunk: Chunk) -> None:
+        batch = one.batch()
         self._settle()
         if self._removes_by_time:
             self._reach(batch)

@@ -17,6 +17,7 @@ from ...functions.folds.python import PythonFold, PythonState
 from ..aggregate_parts.aggregate import Aggregate
 from ..base.forward_order import joined_batch, merge_in_forward_order
 from ..base.operator import MultiOperator, OperatorContext, StoreOperator, WritableStore
+from ..base.single_records import Single
 from .aggregate_nodes import CogroupNode
 from .build import aggregate, settings_of
 
@@ -46,8 +47,8 @@ class Cogroup(MultiOperator, StoreOperator, WritableStore):
     def store_keys(self) -> Keys:
         return self.store.store_keys
 
-    def put_by_processor(self, batch: Batch, chunk: Chunk) -> None:
-        self.store.put_by_processor(batch, chunk)
+    def put_by_processor(self, one: Single, chunk: Chunk) -> None:
+        self.store.put_by_processor(one, chunk)
 
     def advance(self, advance_row: Batch, chunk: Chunk) -> Batch | None:
         return self.store.advance(advance_row, chunk)

@@ -5,16 +5,14 @@ Rule: the handler is asked once for each, in the order in which they came. If it
 beyond the point at which it failed; what continued before that stays, and so do the changes of stores.
 """
 
-from typing import Any
-
 import numpy as np
 
 from ....state.errors import TaskFailed
 from ....state.records.batches import Batch, Chunk, Drops
 from ....state.records.drop_reasons import DropReason
-from ...functions.expressions import python_keys
-from ...functions.processor_api import Headers, Record
+from ...functions.processor_api import Record
 from .operator import OperatorContext
+from .single_records import records_in
 
 
 class FailedRecords:
@@ -61,13 +59,4 @@ class FailedRecords:
 
 def records_of(context: OperatorContext, batch: Batch) -> list[Record]:
     """Records as a processor sees them."""
-    keys, values = python_keys(context.shape, batch), context.shape.value.to_python(batch.value.all())
-    headers: list[Headers] = [()] * len(batch)
-    if batch.headers is not None:
-        headers = list(map(headers_of, batch.headers.to_pylist()))
-    return list(map(Record, keys, values, batch.time_ms.tolist(), headers))
-
-
-def headers_of(found: list[dict[str, Any]] | None) -> Headers:
-    """Headers as Arrow gives them, as a record has them."""
-    return tuple((one["key"], one["value"]) for one in found or ())
+    return records_in(context.shape, batch)

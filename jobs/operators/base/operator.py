@@ -5,7 +5,7 @@ record that it receives is either applied, refused with the number that decided,
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -23,6 +23,7 @@ from ....state.serdes import Serde
 from ....state.tables.warehouse import WINDOW_KEY
 from ...functions.expressions import Shape
 from ...graph.graph import TableTraits
+from .single_records import Single
 
 Counters = dict[str, int]
 """Numbers that live with an operator's state: its stream time, its store's, bytes in its buffer."""
@@ -99,6 +100,15 @@ class Operator(ABC):
         records go to ``chunk``.
         """
 
+    def take_single(self, one: Single, chunk: Chunk) -> Sequence[Single] | None:
+        """Process one record of a task that runs record by record, and return what is forwarded. It puts what it
+        forwards, if it puts anything. None: such a record must come as a batch, and nothing was done.
+        """
+        return None
+
+    def settle_singles(self, chunk: Chunk) -> None:  # noqa: B027 (most operators keep nothing of single records)
+        """No more single records come in ``chunk``."""
+
     def advance(self, advance_row: Batch, chunk: Chunk) -> Batch | None:
         """Stream time has reached that of ``advance_row``, one row that is no record: forward what is due now.
 
@@ -144,6 +154,10 @@ class TableView(ABC):
     @abstractmethod
     def feed(self, seen: Mapping[tuple[str, str], Batch]) -> None:
         """Take in the rows ``seen`` in this chunk, by node and kind as in ``wants``, in order."""
+
+    def take_single(self, one: Single) -> bool:
+        """Take in one row that was put, as ``feed`` and ``settle``. False: it must be fed, and nothing was done."""
+        return False
 
     @abstractmethod
     def get(self, asking: Batch, keys: np.ndarray, as_of_ms: np.ndarray | None = None) -> "Found":
@@ -353,9 +367,9 @@ class WritableStore(ABC):
         """Codes the keys of what is put."""
 
     @abstractmethod
-    def put_by_processor(self, batch: Batch, chunk: Chunk) -> None:
-        """Put the one row of ``batch`` (not ``valid``: delete its key), because of a record of ``chunk``. Nothing is
-        forwarded because of it.
+    def put_by_processor(self, one: Single, chunk: Chunk) -> None:
+        """Put ``one`` (its value None: delete its key), because of a record of ``chunk``. Nothing is forwarded because
+        of it.
 
         Raises ConfigError, without a place, for a value that the store cannot keep.
         """
@@ -375,9 +389,9 @@ class WindowedStore(WritableStore):
         """Length of the segments of a persistent store, 0 for one in memory."""
 
     @abstractmethod
-    def remove_by_processor(self, batch: Batch, chunk: Chunk) -> None:
-        """Delete the window in the one row of ``batch``, because of a record of ``chunk``, as SessionStore.remove does:
-        nothing of it is refused.
+    def remove_by_processor(self, one: Single, chunk: Chunk) -> None:
+        """Delete the window of ``one``, because of a record of ``chunk``, as SessionStore.remove does: nothing of it is
+        refused.
         """
 
     @abstractmethod
@@ -406,17 +420,20 @@ class ShownWindows(NamedTuple):
 class Links(NamedTuple):
     """What an operator calls while a task runs record by record (jobs/task/record_run.py)."""
 
-    send: Callable[[Batch, str | None], None]
+    send: Callable[[Single, str | None], None]
     """What it forwards goes through all nodes below, or one child of that name, before the call returns."""
-    show: Callable[[str, Batch], None]
+    show: Callable[[str, Single], None]
     """What was put into the table of a node, not by that node: to everybody who looks into the table."""
 
 
 class SharingOperator(StatefulOperator):
     """An operator that may use stores of other operators, whose records then run one by one through the task."""
 
-    links: Links | None = None
-    """None: a chunk goes through one node after the other, and ``process`` returns what is forwarded."""
+    @abstractmethod
+    def link(self, chunk: Chunk, links: Links | None) -> None:
+        """Records of ``chunk`` come one by one to ``take_single`` from now on, and what is forwarded continues at once.
+        ``links``: what it calls; None: they come one by one no longer.
+        """
 
     @abstractmethod
     def connect(self, owners: Mapping[str, Operator]) -> None:

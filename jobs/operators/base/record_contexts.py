@@ -6,7 +6,7 @@ from typing import Any
 from ....state.records.batches import NO_OFFSET, Batch, Chunk
 from ...functions.expressions import Call, ContextCall, Expression
 from ...functions.processor_api import RecordContext
-from .failed_records import headers_of
+from .single_records import headers_of
 
 
 def names_of_topics(extractor: Expression | Call, batch: Batch, chunk: Chunk) -> list[Any]:

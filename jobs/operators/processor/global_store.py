@@ -31,8 +31,9 @@ from ...functions.processor_api import (
     RecordMetadata,
 )
 from ...graph.graph import Graph
-from ..base.failed_records import headers_of, records_of
+from ..base.failed_records import records_of
 from ..base.operator import Found, OperatorContext, TableView
+from ..base.single_records import headers_of
 from .opened_stores import stores_of
 from .process_node import GlobalStoreNode
 from .stores import Store

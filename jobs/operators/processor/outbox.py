@@ -6,7 +6,7 @@ else of their cause, by the time at which their schedule was due. Schedules of t
 go by the processors' names.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ from ....state.tables.warehouse import HEADERS
 from ....state.times import UNBOUNDED
 from ...functions.processor_api import Headers
 from ...functions.record_headers import own_headers
+from ..base.single_records import Context, Made, Single
 from .process_node import ProcessNode
 
 BEHIND = UNBOUNDED
@@ -72,6 +73,16 @@ class Outbox:
         """``child``: the name of the only node that gets it; None: all below do. Raises TaskFailed for a key
         or a value that cannot be forwarded, ConfigError for headers.
         """
+        own_key, own_value, own = self._own(key, value, headers)
+        self._children.append(child)
+        self._places.append(self._now)
+        self._keys.append(own_key)
+        self._values.append(own_value)
+        self._times.append(time_ms)
+        self._headers.append(own)
+
+    def _own(self, key: Any, value: Any, headers: Headers) -> tuple[Any, Any, Headers]:
+        """What counts of a record that is forwarded."""
         plain = self._inner(key) if self._is_windowed else key
         try:
             own_key = self._take_key(plain)
@@ -82,12 +93,7 @@ class Outbox:
         except ConfigError as error:
             raise self._misfit(self.node.shape.value, error, "value", plain) from error
         own = own_headers(headers, self.node.name, "forwarded headers") if headers else ()
-        self._children.append(child)
-        self._places.append(self._now)
-        self._keys.append(own_key if plain is key else key._replace(key=own_key))
-        self._values.append(own_value)
-        self._times.append(time_ms)
-        self._headers.append(own)
+        return own_key if plain is key else key._replace(key=own_key), own_value, own
 
     def _inner(self, key: Any) -> Any:
         """The key without its window."""
@@ -113,30 +119,35 @@ class Outbox:
         rows, causes, due_ms, numbers = np.array(self._places, np.int64).reshape(-1, 4).T
         is_due = rows == _NO_ROW
         own = np.where(is_due, 0, rows)
-        start_ms = end_ms = None
-        if self.node.shape.window is not None:
-            start_ms = np.array([windowed.window_start_ms for windowed in self._keys], np.int64)
-            end_ms = np.array([windowed.window_end_ms for windowed in self._keys], np.int64)
-            self._keys = [windowed.key for windowed in self._keys]
-        key = self.keys.intern(self.node.shape.key.encode(self.node.shape.key.from_python(self._keys)))
-        value = self.node.shape.value.from_python(self._values)
         context = None
         if taken.context is not None or is_due.any():
             sources, offsets = taken.context or (None, None)
             context = _pick(sources, own, is_due, OF_CAUSE, _NO_TOPIC), _pick(offsets, own, is_due, OF_CAUSE, NO_OFFSET)
         return Batch(
             cause=_pick(taken.cause, own, is_due, 0, causes).astype(np.int32),
-            key=key,
-            keys=self.keys,
             time_ms=np.array(self._times, np.int64),
-            valid=is_valid(value),
-            value=Values(value),
-            window_start_ms=start_ms,
-            window_end_ms=end_ms,
-            headers=self._all_headers(),
             path=self._path(taken, own, is_due, (due_ms, numbers)),
             context=context,
+            **self._columns(self._keys, self._values, self._headers),
         )
+
+    def _columns(self, keys: list[Any], values: list[Any], headers: list[Headers]) -> dict[str, Any]:
+        """Keys, values and headers as a batch has them."""
+        start_ms = end_ms = None
+        if self._is_windowed:
+            start_ms = np.array([windowed.window_start_ms for windowed in keys], np.int64)
+            end_ms = np.array([windowed.window_end_ms for windowed in keys], np.int64)
+            keys = [windowed.key for windowed in keys]
+        value = self.node.shape.value.from_python(values)
+        return {
+            "key": self.keys.intern(self.node.shape.key.encode(self.node.shape.key.from_python(keys))),
+            "keys": self.keys,
+            "valid": is_valid(value),
+            "value": Values(value),
+            "window_start_ms": start_ms,
+            "window_end_ms": end_ms,
+            "headers": _all_headers(headers),
+        }
 
     def _path(
         self, taken: Batch, own: np.ndarray, is_due: np.ndarray, places: tuple[np.ndarray, np.ndarray]
@@ -152,37 +163,54 @@ class Outbox:
         behind = [*due, *[0] * (len(own_path) - len(due))]
         return tuple(_pick(column, own, is_due, _NO_PLACE, last) for column, last in zip(own_path, behind, strict=True))
 
-    def _all_headers(self) -> pa.Array | None:
-        if not any(self._headers):
-            return None
-        rows = [[{"key": key, "value": value} for key, value in headers] or None for headers in self._headers]
-        return pa.array(rows, HEADERS)
-
 
 class SendingOutbox(Outbox):
-    """Each record continues to ``send`` at once. ``taken``: the batch that is processed, or one of no records."""
+    """Each record continues to ``send`` at once."""
 
     def __init__(
-        self,
-        node: ProcessNode,
-        keys: Keys,
-        handing: Handing,
-        taken: Batch,
-        send: Callable[[Batch, str | None], None],
+        self, node: ProcessNode, keys: Keys, handing: Handing, send: Callable[[Single, str | None], None]
     ) -> None:
         super().__init__(node, keys, handing)
-        self._taken, self._send = taken, send
+        self._send = send
+        self._cause = 0
+        self._context: Context | None = None
+
+    def at(self, one: Single) -> None:
+        """What comes is caused by that record."""
+        self._cause, self._context = one.cause, one.context
+
+    def at_punctuation(self, cause: int, due_ms: int) -> None:
+        self._cause, self._context = cause, (_NO_TOPIC, NO_OFFSET)
 
     def put(self, key: Any, value: Any, time_ms: int, headers: Headers, child: str | None) -> None:
-        super().put(key, value, time_ms, headers, child)
+        own_key, own_value, own_headers = self._own(key, value, headers)
         try:
-            batch = self.batch(self._taken)
-            for column in (self._places, self._keys, self._values, self._times, self._headers, self._children):
-                column.clear()
-            self._send(batch, child)
+            self._send(Made(self, self._cause, own_key, own_value, time_ms, own_headers, self._context), child)
         except TaskFailed as error:  # which is not of the record that is processed
             error.is_decided = True
             raise
+
+    def made(self, records: Sequence[Made]) -> Batch:
+        """Records that were sent, as columns, in order."""
+        context = None
+        if any(one.context is not None for one in records):
+            own = [one.context or (OF_CAUSE, OF_CAUSE) for one in records]
+            sources, offsets = np.array(own, np.int64).T
+            context = sources, offsets
+        return Batch(
+            cause=np.array([one.cause for one in records], np.int32),
+            time_ms=np.array([one.time_ms for one in records], np.int64),
+            context=context,
+            **self._columns(
+                [one.key for one in records], [one.value for one in records], [one.headers for one in records]
+            ),
+        )
+
+
+def _all_headers(every: list[Headers]) -> pa.Array | None:
+    if not any(every):
+        return None
+    return pa.array([[{"key": key, "value": value} for key, value in headers] or None for headers in every], HEADERS)
 
 
 def _pick(

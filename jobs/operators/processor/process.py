@@ -6,8 +6,8 @@ everything else that the record caused, and have no topic, no offset and no head
 at recorded ticks alone.
 """
 
-from collections.abc import Callable, Mapping
-from functools import cached_property, partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,15 @@ import pyarrow as pa
 
 from ....state.buffers import only_chunk
 from ....state.errors import ConfigError, ReplayError, TaskFailed
-from ....state.records.batches import NO_OFFSET, Batch, Chunk, Drops, Values
+from ....state.records.batches import NO_OFFSET, OF_CAUSE, Batch, Chunk, Drops
 from ....state.records.drop_reasons import DropReason
 from ....state.records.keys import Keys
 from ....state.runs.stored_rows import StoredRows, in_memory
+from ....state.serdes.handed_over import HandOver
+from ....state.serdes.rebuilding import Take
 from ....state.times import NO_TIMESTAMP_MS, Duration, duration_ms, whole_ms
 from ...functions.callable_bodies import check_nothing_returned
+from ...functions.expressions import Shape
 from ...functions.parameters import form_of
 from ...functions.processor_api import (
     NOT_GIVEN,
@@ -35,7 +38,17 @@ from ...functions.processor_api import (
     RecordMetadata,
 )
 from ..base.failed_records import FailedRecords, records_of
-from ..base.operator import Counters, InnerStore, Operator, OperatorContext, SharingOperator, WindowedStore, marked
+from ..base.operator import (
+    Counters,
+    InnerStore,
+    Links,
+    Operator,
+    OperatorContext,
+    SharingOperator,
+    WindowedStore,
+    marked,
+)
+from ..base.single_records import Single
 from .global_store import GlobalStoreView
 from .opened_stores import Expiring, stores_of
 from .outbox import Handing, Outbox, SendingOutbox
@@ -64,20 +77,15 @@ class Process(SharingOperator):
         """Those of its own, and those that it shares."""
         self.replicas: dict[str, GlobalStoreView] = {}
         """Of global stores, whose rows are among those of its own."""
+        self._given_key, self._given_value = _giving_keys(context.shape), HandOver(context.shape.value.codec).give
         self._expiring = [store for store in self.stores.values() if isinstance(store, Expiring)]
         self.schedules, self.ticks = Punctuations(), Ticks()
         self.stream_time_ms = NO_TIMESTAMP_MS
         self.processor_context = (_ProcessorContext if node.changes_keys else _FixedKeyContext)(self)
         self._writer = Writer()
+        self._sending: SendingOutbox | None = None
+        """None: what is forwarded waits for the end of the batch."""
         self._counters: Counters = {}
-
-    @cached_property
-    def _nobody(self) -> Batch:
-        """What is left to forward when records continued at once."""
-        keys, value = self.keys.intern(pa.array([], pa.binary())), self.node.shape.value.from_python([])
-        times, none = np.zeros(0, np.int64), np.zeros(0, np.bool_)
-        bounds = (None, None) if self.node.shape.window is None else (times, times)
-        return Batch(np.zeros(0, np.int32), keys, self.keys, times, none, Values(value), *bounds)
 
     def connect(self, owners: Mapping[str, Operator]) -> None:
         for store, owner in self.node.shared.items():
@@ -106,15 +114,14 @@ class Process(SharingOperator):
                 store.expect(names)
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
-        if self.links is None:
-            self.expect(batch)
+        self.expect(batch)
         records = records_of(self.context, batch)
         metadata = metadata_of(batch, chunk)
-        outbox = self._open(batch, chunk)
+        self._writer.chunk = chunk
+        outbox = self.processor_context.outbox = Outbox(self.node, self.keys, self.handing)
         failed = FailedRecords(self.context, batch, chunk)
         for row, cause in enumerate(batch.cause.tolist()):
-            if self.links is None:
-                self._punctuate(chunk, cause, failed)
+            self._punctuate(chunk, cause, failed)
             self._come_to(chunk, cause)
             self.processor_context.enter(records[row], metadata[row])
             outbox.at_row(row)
@@ -125,16 +132,45 @@ class Process(SharingOperator):
                     raise
                 failed.add(row, error)
             self._book_refused(chunk, cause)
-        if self.links is None:
-            self._punctuate(chunk, len(chunk.stream_time_ms), failed)
-            self.reach(max(chunk.stream_time_ms[-1:].tolist(), default=NO_TIMESTAMP_MS))
-        if chunk.tick_ms is not None and self.links is None:
+        self._punctuate(chunk, len(chunk.stream_time_ms), failed)
+        self.reach(max(chunk.stream_time_ms[-1:].tolist(), default=NO_TIMESTAMP_MS))
+        if chunk.tick_ms is not None:
             self._call_ticked(chunk.tick_ms, failed)
         self.processor_context.leave()
         chunk.applied[np.delete(batch.cause, failed.rows)] = True
         failed.book()
         self.addressed = outbox.addressed()
-        return outbox.batch(batch) if self.links is None else self._nobody
+        return outbox.batch(batch)
+
+    def link(self, chunk: Chunk, links: Links | None) -> None:
+        self._writer.chunk, self._writer.links, self.addressed = chunk, links, None
+        self._sending = None if links is None else SendingOutbox(self.node, self.keys, self.handing, links.send)
+        if self._sending is not None:
+            self.processor_context.outbox = self._sending
+
+    def take_single(self, one: Single, chunk: Chunk) -> Sequence[Single]:
+        """As ``process``, without its schedules; all that is forwarded has continued when it returns."""
+        assert self._sending is not None, "records come one by one while the operator is linked"
+        key, value, time_ms, headers = one.record(self.context.shape)
+        record = Record(self._given_key(key), self._given_value(value), time_ms, headers)
+        self._come_to(chunk, one.cause)
+        self._sending.at(one)
+        self.processor_context.enter(record, place_of(one, chunk))
+        failed: FailedRecords | None = None
+        try:
+            self._call(self.processor.process, self.node.handed(record), f"key {record.key!r}")
+        except TaskFailed as error:
+            if error.is_decided:
+                raise
+            failed = FailedRecords(self.context, one.batch(), chunk)
+            failed.add(0, error)
+        self._book_refused(chunk, one.cause)
+        self.processor_context.leave()
+        if failed is None:
+            chunk.applied[one.cause] = True
+        else:
+            failed.book()
+        return ()
 
     @property
     def now(self) -> tuple[int, int]:
@@ -147,16 +183,6 @@ class Process(SharingOperator):
         self._writer.cause = cause
         for replica in self.replicas.values():
             replica.come_to(cause)
-
-    def _open(self, batch: Batch, chunk: Chunk) -> Outbox:
-        """Where what it forwards because of ``batch`` goes."""
-        self._writer.chunk, self._writer.links = chunk, self.links
-        if self.links is None:
-            outbox = Outbox(self.node, self.keys, self.handing)
-        else:
-            outbox = SendingOutbox(self.node, self.keys, self.handing, batch, self.links.send)
-        self.processor_context.outbox = outbox
-        return outbox
 
     def _punctuate(self, chunk: Chunk, before: int, failed: FailedRecords) -> None:
         """Call what gets due by records of the chunk before that one."""
@@ -191,7 +217,6 @@ class Process(SharingOperator):
 
     def punctuate(self, chunk: Chunk, cause: int, nobody: Batch, *, is_tick: bool) -> None:
         failed = FailedRecords(self.context, nobody, chunk)
-        self._open(nobody, chunk)
         self._writer.cause = cause
         self._call_next(failed, cause, is_tick=is_tick)
         self.processor_context.leave()
@@ -454,3 +479,19 @@ def metadata_of(batch: Batch, chunk: Chunk) -> list[RecordMetadata | None]:
         None if offset == NO_OFFSET else RecordMetadata(chunk.context_topics[source], chunk.partition, offset)
         for source, offset in zip(sources.tolist(), offsets.tolist(), strict=True)
     ]
+
+
+def place_of(one: Single, chunk: Chunk) -> RecordMetadata | None:
+    """As ``metadata_of``, of one record."""
+    source, offset = one.context or (OF_CAUSE, OF_CAUSE)
+    if offset == OF_CAUSE:
+        source, offset = chunk.context_source[one.cause], chunk.context_offset[one.cause]
+    if offset == NO_OFFSET:
+        return None
+    return RecordMetadata(chunk.context_topics[source], chunk.partition, int(offset))
+
+
+def _giving_keys(shape: Shape) -> Take:
+    """A copy of a key, for a function that may change it; with its window, if it has one."""
+    give = HandOver(shape.key.codec).give
+    return give if shape.window is None else lambda key: key._replace(key=give(key.key))

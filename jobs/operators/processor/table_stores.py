@@ -6,21 +6,25 @@ goes down because of it.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from ....state.buffers import is_valid
 from ....state.errors import ConfigError
 from ....state.records.batches import Batch, Chunk, Values
+from ....state.records.keys import Keys
 from ....state.serdes import Serde
+from ....state.serdes.handed_over import HandOver
 from ....state.stores.key_values import NO_REFERENCE
 from ....state.times import NO_TIMESTAMP_MS, whole_ms
 from ...functions.expressions import Shape
 from ...functions.processor_api import KeyValueStore, ValueAndTimestamp
 from ..base.operator import Links, Operator, TableView, WritableStore
+from ..base.single_records import Made, Single
 from ..tables.key_value_view import StoreView
 from .value_coders import KeyCoder, misfit_in, prefix_bytes
 
@@ -37,6 +41,26 @@ class Writer:
     cause: int = 0
 
 
+class _Puts:
+    """Makes rows of what is put into one table, whose keys are serialized already. ``keys``: code them; ``value``:
+    serde of the table's values.
+    """
+
+    def __init__(self, keys: Keys, value: Serde) -> None:
+        self._keys, self._value = keys, value
+
+    def made(self, records: Sequence[Made]) -> Batch:
+        value = self._value.from_python([one.value for one in records])
+        return Batch(
+            cause=np.array([one.cause for one in records], np.int32),
+            key=self._keys.intern(pa.array([one.key for one in records], pa.binary())),
+            keys=self._keys,
+            time_ms=np.array([one.time_ms for one in records], np.int64),
+            valid=is_valid(value),
+            value=Values(value),
+        )
+
+
 class TableValues(KeyValueStore):
     """Of the table ``owner``, which has ``shape`` and whose rows ``operator`` keeps; None for a global table.
 
@@ -50,16 +74,46 @@ class TableValues(KeyValueStore):
         self.store_name, self.owner, self.shape, self.place = name, owner, shape, f"{place}, store {name!r}"
         self.view, self.operator, self.writer = view, operator, Writer()
         self._key, self._table = KeyCoder(shape.key, self.place), view.table
+        self._handing = HandOver(shape.value.codec)
+        self._newest: dict[bytes, ValueAndTimestamp | None] = {}
+        """What the table shows for keys that were put or asked for, of the chunk that runs."""
+        self._puts: _Puts | None = None
+        view.reader = self
         self._order: list[tuple[bytes, int]] = []
         """Keys that occurred, with their codes, in order."""
         self._met = 0
 
     # --- read ------------------------------------------------------------------------------------------------
 
+    def note(self, one: Single) -> bool:
+        if not one.has_key:
+            return True
+        record = one.record(self.shape)
+        if record.key is None:  # some serde's way to read a key that is there
+            return False
+        shown = None if record.value is None else ValueAndTimestamp(record.value, record.timestamp_ms)
+        self._newest[self._bytes_of(one, record.key)] = shown
+        return True
+
+    def _bytes_of(self, one: Single, key: Any) -> bytes:
+        maker = one.maker if isinstance(one, Made) else None
+        return key if isinstance(maker, _Puts) else self._key.encode(key)
+
+    def forget(self) -> None:
+        self._newest = {}
+
     def get(self, key: Any) -> ValueAndTimestamp | None:
-        self.view.settle()
+        data = self._key.encode(key)
+        try:
+            found = self._newest[data]
+        except KeyError:
+            found = self._newest[data] = self._look_up(data)
+        return None if found is None else ValueAndTimestamp(self._handing.give(found.value), found.timestamp_ms)
+
+    def _look_up(self, key: bytes) -> ValueAndTimestamp | None:
+        """What the view shows."""
         slots = self._table.slots
-        (at,) = slots.find(np.array([self.view.keys.lookup(self._key.encode(key))], np.int32), None, None).tolist()
+        (at,) = slots.find(np.array([self.view.keys.lookup(key)], np.int32), None, None).tolist()
         reference = int(slots.reference[at]) if at >= 0 else NO_REFERENCE
         if reference == NO_REFERENCE:
             return None
@@ -88,14 +142,14 @@ class TableValues(KeyValueStore):
         if value is not None and not isinstance(value, ValueAndTimestamp):
             next_step = "write ValueAndTimestamp(value, timestamp_ms)"
             raise ConfigError(self.place, "a ValueAndTimestamp, as it is the store of a table", repr(value), next_step)
-        batch = self._put_batch(owner, self._key.encode(key), value)
+        one = self._one(owner, self._key.encode(key), value)
         assert self.writer.chunk is not None
         assert self.writer.links is not None
         try:
-            owner.put_by_processor(batch, self.writer.chunk)
+            owner.put_by_processor(one, self.writer.chunk)
         except ConfigError as error:
             raise ConfigError(self.place, error.expected, error.got, error.next_step) from error
-        self.writer.links.show(self.owner, batch)
+        self.writer.links.show(self.owner, one)
 
     def delete(self, key: Any) -> Any:
         found = self.get(key)
@@ -112,23 +166,22 @@ class TableValues(KeyValueStore):
             raise ConfigError(self.place, "puts into a table because of records", "one by a recorded time", next_step)
         return self.operator
 
-    def _put_batch(self, owner: WritableStore, key: bytes, value: ValueAndTimestamp | None) -> Batch:
-        """One row as the table itself would put it."""
-        keys, plain, time_ms = owner.store_keys, None, NO_TIMESTAMP_MS
-        if value is not None:
-            plain, time_ms = value.value, whole_ms(value.timestamp_ms, self.place, earliest=NO_TIMESTAMP_MS)
+    def _one(self, owner: WritableStore, key: bytes, value: ValueAndTimestamp | None) -> Made:
+        """A row as the table itself would put it."""
+        if self._puts is None:
+            self._puts = _Puts(owner.store_keys, self.shape.value)
+        if value is None:
+            return Made(self._puts, self.writer.cause, key, None, NO_TIMESTAMP_MS)
+        time_ms = whole_ms(value.timestamp_ms, self.place, earliest=NO_TIMESTAMP_MS)
         try:
-            column = self.shape.value.from_python([plain])
-        except ConfigError as error:
-            raise misfit_in(self.place, error) from error
-        return Batch(
-            cause=np.full(1, self.writer.cause, np.int32),
-            key=keys.intern(pa.array([key], pa.binary())),
-            keys=keys,
-            time_ms=np.full(1, time_ms, np.int64),
-            valid=np.array([plain is not None]),
-            value=Values(column),
-        )
+            own = self._handing.take(value.value)
+        except ConfigError as refused:
+            try:
+                self.shape.value.from_python([value.value])  # says what is wrong with it
+            except ConfigError as error:
+                raise misfit_in(self.place, error) from error
+            raise misfit_in(self.place, refused) from refused
+        return Made(self._puts, self.writer.cause, key, own, time_ms)
 
     # --- rows ------------------------------------------------------------------------------------------------
 

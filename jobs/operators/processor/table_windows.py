@@ -18,6 +18,7 @@ from ...functions.processor_api import NOT_GIVEN, ValueAndTimestamp
 from ...functions.session_and_versioned_stores import SessionStore
 from ...functions.state_stores import WindowStore
 from ..base.operator import WindowedStore
+from ..base.single_records import OfBatch
 from .table_stores import Writer
 from .value_coders import KeyCoder
 
@@ -73,21 +74,23 @@ class _Rows:
             expected, got = "a window from 0 ms or later to its end", f"one from {start_ms} to {end_ms} ms"
             raise ConfigError(str(self.place), expected, got, "correct it")
         keys, shape = self.keeper.store_keys, self.place.shape
-        batch = Batch(
-            cause=np.full(1, self.writer.cause, np.int32),
-            key=keys.intern(pa.array([self.key.encode(key)], pa.binary())),
-            keys=keys,
-            time_ms=np.full(1, time_ms, np.int64),
-            valid=np.array([value is not None]),
-            value=Values(shape.value.from_python([value])),
-            window_start_ms=np.full(1, start_ms, np.int64),
-            window_end_ms=np.full(1, end_ms, np.int64),
+        one = OfBatch(
+            Batch(
+                cause=np.full(1, self.writer.cause, np.int32),
+                key=keys.intern(pa.array([self.key.encode(key)], pa.binary())),
+                keys=keys,
+                time_ms=np.full(1, time_ms, np.int64),
+                valid=np.array([value is not None]),
+                value=Values(shape.value.from_python([value])),
+                window_start_ms=np.full(1, start_ms, np.int64),
+                window_end_ms=np.full(1, end_ms, np.int64),
+            )
         )
         try:
-            (self.keeper.remove_by_processor if removes else self.keeper.put_by_processor)(batch, chunk)
+            (self.keeper.remove_by_processor if removes else self.keeper.put_by_processor)(one, chunk)
         except ConfigError as error:
             raise ConfigError(str(self.place), error.expected, error.got, error.next_step) from error
-        links.show(self.place.owner, batch)
+        links.show(self.place.owner, one)
         if self.note is not None:
             has_time = value is not None and shape.window == "time"
             self.note(Windowed(key, start_ms, end_ms), value, time_ms if has_time else None)

@@ -14,6 +14,7 @@ from ....state.records.keys import Keys
 from ....state.stores.key_values import key_value_schema
 from ....state.stores.slots import STORED
 from ..base.operator import Counters, OperatorContext, StatefulOperator, WritableStore, marked
+from ..base.single_records import Single
 from ..tables.materialized_table import StoredTable
 from ..tables.table_store import TableStore
 from ..tables.versioned_store import VersionedTableStore
@@ -40,7 +41,8 @@ class TableAggregate(StatefulOperator, WritableStore):
         keys: Keys = self.context.keys
         return keys
 
-    def put_by_processor(self, batch: Batch, chunk: Chunk) -> None:
+    def put_by_processor(self, one: Single, chunk: Chunk) -> None:
+        batch = one.batch()
         at, is_value = self.slots.enter(batch.key, None, None), bool(batch.valid[0])
         if is_value:
             self.totals.take(at, batch.value.all())

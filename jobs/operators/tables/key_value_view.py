@@ -6,6 +6,7 @@ was there when the chunk began. Windows that the owner's window store has forgot
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from ....state.times import FOREVER
 from ...functions.expressions import Shape
 from ..base.forward_order import merge_in_forward_order
 from ..base.operator import Found, TableView
+from ..base.single_records import Single, batch_of
 from .table_store_kernel import look, put_rows
 
 OBSERVED = b"observed_ms"
@@ -34,6 +36,18 @@ class Clamp:
     by_end: bool = False
 
 
+class Reader(Protocol):
+    """Who looks into a view by single keys, and knows what was put last."""
+
+    def note(self, one: Single) -> bool:
+        """That row was put. False: such a row must be fed, and nothing was done."""
+        ...
+
+    def forget(self) -> None:
+        """The view alone knows what the table shows."""
+        ...
+
+
 class StoreView(TableView):
     """Of the node ``owner``, whose table has ``shape``; its keys are coded by ``keys``."""
 
@@ -42,11 +56,33 @@ class StoreView(TableView):
         self.wants = frozenset({(owner, TableView.PUT)})
         self.table = KeyValues(shape.key, keys, shape.value.arrow_type, is_windowed=shape.window is not None)
         self._observed_ms, self._kept = -1, 0
+        self.reader: Reader | None = None
+        self._waiting: list[Single] = []
+        """Rows that were put, of which the reader alone knows."""
         self._puts: Batch | None = None
         self._at = np.zeros(0, np.int64)
 
     def feed(self, seen: Mapping[tuple[str, str], Batch]) -> None:
-        puts = seen[self.owner, self.PUT].coded_by(self.keys)
+        self._tell_all()
+        self._take(seen[self.owner, self.PUT])
+
+    def take_single(self, one: Single) -> bool:
+        if self.reader is None or not self.reader.note(one):
+            return False
+        self._waiting.append(one)
+        return True
+
+    def _tell_all(self) -> None:
+        """Nothing is the reader's alone."""
+        if self.reader is not None:
+            self.reader.forget()
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            self._take(batch_of(waiting))
+            self._settle()
+
+    def _take(self, seen: Batch) -> None:
+        puts = seen.coded_by(self.keys)
         puts = puts.where(puts.key >= 0)  # a global table's records come as they are
         self._puts, self._at = puts, self.table.slots.enter(puts.key, puts.window_start_ms, puts.window_end_ms)
 
@@ -67,6 +103,10 @@ class StoreView(TableView):
         return Found(value, found != NO_REFERENCE, found_time)
 
     def settle(self) -> None:
+        self._settle()
+        self._tell_all()
+
+    def _settle(self) -> None:
         if self._puts is None:
             return
         puts, slots = self._puts, self.table.slots

@@ -9,6 +9,7 @@ from ....state.records.batches import Batch, Chunk
 from ....state.records.keys import Keys
 from ...functions.expressions import Shape
 from ..base.operator import OperatorContext, StoreOperator, WritableStore
+from ..base.single_records import Single, batch_of
 from .table_store import PlainStore, TableStore
 from .versioned_store import VersionedTableStore
 
@@ -34,9 +35,12 @@ class StoredTable(StoreOperator, WritableStore):
     def __init__(self, context: OperatorContext, store: TableStore) -> None:
         super().__init__(context)
         self.store, self.row_key = store, store.row_key
+        self._waiting: list[Single] = []
+        """Single records that are still to be put, of the chunk that runs."""
 
     def put(self, batch: Batch, chunk: Chunk, *, keeps_old: bool = False, skips_nothing: bool = False) -> Batch:
         """As TableStore.put; what is not refused is applied."""
+        self.settle_singles(chunk)
         booked = len(chunk.drops)
         forwarded = self.store.put(batch, chunk, keeps_old=keeps_old, skips_nothing=skips_nothing)
         taken = np.ones(len(batch), np.bool_)
@@ -50,5 +54,10 @@ class StoredTable(StoreOperator, WritableStore):
         assert isinstance(self.store, PlainStore), "no processor looks into a versioned table"
         return self.store.table.keys
 
-    def put_by_processor(self, batch: Batch, chunk: Chunk) -> None:
-        self.store.put(batch, chunk)
+    def put_by_processor(self, one: Single, chunk: Chunk) -> None:
+        self._waiting.append(one)
+
+    def settle_singles(self, chunk: Chunk) -> None:
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            self.store.put(batch_of(waiting), chunk)

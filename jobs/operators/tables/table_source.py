@@ -5,15 +5,19 @@ filtered: an older record replaces a newer one, a deletion of what is not there 
 refuses the put (KIP-914).
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from ....state.records.batches import Batch, Chunk, Drops
 from ....state.records.drop_reasons import DropReason
+from ...functions.expressions import Shape
 from ..base.operator import Operator, OperatorContext, TableView
+from ..base.single_records import Single
 from .materialized_table import StoredTable, open_store
 from .table_nodes import TableNode
+from .table_store import PlainStore, TableStore
 from .versioned_store import VersionedTableStore, VersionedView
 
 
@@ -25,9 +29,14 @@ class TableSource(Operator):
 
 
 class StoredTableSource(StoredTable):
-    """Materialized in ``store``."""
+    """Materialized in ``store``. ``shape``: of the table."""
 
     _lent: VersionedTableStore | None = None
+
+    def __init__(self, context: OperatorContext, store: TableStore, shape: Shape) -> None:
+        super().__init__(context, store)
+        is_plain = isinstance(store, PlainStore) and not store.sends_old
+        self._takes_singles = is_plain and shape.window is None and shape == context.shape
 
     def lend_to(self, view: TableView) -> None:
         """Let ``view``, the only one that sees the table, put what comes if the store is versioned and both code keys
@@ -43,6 +52,13 @@ class StoredTableSource(StoredTable):
         batch = with_keys(batch, self.context.node, chunk)
         return self.put(batch, chunk) if self._lent is None else self._lent.lend(batch, chunk)
 
+    def take_single(self, one: Single, chunk: Chunk) -> Sequence[Single] | None:
+        if not (self._takes_singles and one.has_key and one.is_plain):
+            return None
+        chunk.applied[one.cause] = True
+        self._waiting.append(one)
+        return (one,)
+
 
 def with_keys(batch: Batch, node: str, chunk: Chunk) -> Batch:
     """Records that have a key; the others are refused."""
@@ -55,4 +71,4 @@ def with_keys(batch: Batch, node: str, chunk: Chunk) -> Batch:
 def build(node: TableNode, context: OperatorContext) -> Operator:
     """The operator of ``node``."""
     store = open_store(context, node.shape, context.keys)
-    return TableSource(context) if store is None else StoredTableSource(context, store)
+    return TableSource(context) if store is None else StoredTableSource(context, store, node.shape)
