@@ -161,7 +161,7 @@ def refuse_field(place: str, names: Iterable[str], name: object) -> NoReturn:
 
 
 def _unused(value: object) -> str:
-    """What is missing where a function, a generator or a coroutine stands for its result."""
+    """What is missing where a function, a generator or a coroutine is given instead of its result."""
     if isinstance(value, types.CoroutineType):
         value.close()  # else Python warns later that nobody awaited it
         return ", which nobody awaits"
