@@ -53,8 +53,12 @@ def suppress_eagerly(  # type: ignore[no-untyped-def]
     totals[FULL_ROW] = -1
     for row in range(key.shape[0]):
         totals[STREAM_TIME] = max(totals[STREAM_TIME], time[row])
+        # A recorded time moves stream time and may evict, but puts nothing.
         if key[row] != ONLY_TIME:
             slot = find(table, s_key, s_start, s_end, key[row], start[row], end[row])
+            # The key does not wait (cleanPut): its buffer time is this change's, and so is the prior value, which
+            # priorValueForBuffered answers until it leaves. ``-(row + 2)`` refers to a row of this call, as in
+            # suppress_kernel.
             if slot < 0:
                 slot = enter(key[row], start[row], end[row], slots)
                 e_due[slot] = due[row]
@@ -63,6 +67,8 @@ def suppress_eagerly(  # type: ignore[no-untyped-def]
                 if with_bytes:
                     e_prior_bytes[slot], e_prior_hash[slot] = sizes.old[row], sizes.old_hash[row]
                 push(queue, counts[LIVE_COUNT] - 1, slot, keys, is_session, s_key, s_start, s_end, e_due)
+            # New or replaced, the entry has the latest value and timestamp; only its place in the order is that of the
+            # first.
             s_time[slot] = time[row]
             e_reference[slot] = -(row + 2)
             s_flags[slot] |= CHANGED
@@ -71,6 +77,8 @@ def suppress_eagerly(  # type: ignore[no-untyped-def]
                 e_bytes[slot] = entry_bytes(sizes, row, e_prior_bytes[slot], e_prior_hash[slot])
                 size += e_bytes[slot]
             note(counts[LIVE_COUNT], size, totals)
+        # enforceConstraints evicts by time first; with the EMIT strategy it then evicts the oldest until the buffer is
+        # within its limits. Both are an evictWhile, and so two measurements if both evict something.
         for is_time_over in (True, False):
             before = n
             while counts[LIVE_COUNT]:
@@ -78,6 +86,8 @@ def suppress_eagerly(  # type: ignore[no-untyped-def]
                 if is_time_over:
                     leaves = e_due[first] <= totals[STREAM_TIME] - wait
                 else:
+                    # overCapacity, strictly more. It is asked again after each eviction, since one entry may be all
+                    # that is too much.
                     leaves = counts[LIVE_COUNT] > limits[0] or size > limits[1]
                 if not leaves:
                     break
@@ -105,6 +115,7 @@ def write_out(n, row, slot, stream_time, slots, entries, emitted):  # type: igno
 @inner_kernel
 def push(queue, size, slot, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
     """Enter ``slot`` into the heap of ``size`` slots."""
+    # The buffer times lie beside the slots, so that a comparison reads one array; keys are read for equal times alone.
     dues, slots = queue
     at, due = size, e_due[slot]
     while at > 0:

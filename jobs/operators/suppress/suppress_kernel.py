@@ -63,7 +63,10 @@ def suppress_strictly(  # type: ignore[no-untyped-def]
     n, n_before, with_bytes = rows.key.shape[0], slots.counts[LIVE_COUNT], sizes.fixed.shape[0] > 0
     if n:
         totals[STREAM_TIME] = observed[n - 1]
+    # The last expiry time of the call. What is due after it stays beyond the call, whatever row put it.
     limit = totals[STREAM_TIME] - wait
+    # The most entries there can be: all from before, and a new one for every row. The entries from before have the
+    # numbers below n_before, so a number alone says whether the entry has a slot.
     most = n + n_before
     held = Held(np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.int32))
     weighed = np.empty((most if with_bytes else 0, 3), np.int64)
@@ -76,6 +79,8 @@ def suppress_strictly(  # type: ignore[no-untyped-def]
     )
     most_at_once = count_leaving(n_held, held, weighed, goes, bytes_gone)
     measure(puts, goes, bytes_put, bytes_gone, n_before, totals[BYTES], limits, totals)
+    # BufferFullStrategy.SHUT_DOWN: what left up to the row that filled the buffer has been forwarded, then Kafka
+    # throws.
     last_row = n if totals[FULL_ROW] < 0 else totals[FULL_ROW]
     order = by_row(n_held, held, last_row, goes, rows.valid, keeps[0], entries.reference)
     left = written_out(order, held, observed, rows, keeps[0], slots, entries)
@@ -96,10 +101,13 @@ def schedule(observed, limit, wait, slots, entries, held, weighed):  # type: ign
     e_due, _, _, e_number, e_bytes, e_prior_bytes, e_prior_hash = entries
     h_slot, h_first, h_latest, h_leaves = held
     n, number = observed.shape[0], 0
+    # Room for more entries than rows means that the buffer is not empty. An empty one is not searched: it may be large.
     for slot in range(s_flags.shape[0] if h_slot.shape[0] > n else 0):
         if s_flags[slot] & LIVE:
             e_number[slot] = number
             h_slot[number], h_first[number], h_latest[number], h_leaves[number] = slot, _NOBODY, _NOBODY, n
+            # evictWhile takes an entry while ``due <= stream time - wait``, which is the first row with ``stream time
+            # >= due + wait``.
             if n > 0 and e_due[slot] <= limit:
                 h_leaves[number] = first_reaching(observed, 0, e_due[slot] + wait)
             if weighed.shape[0]:
@@ -118,25 +126,37 @@ def put_changes(  # type: ignore[no-untyped-def]
     h_slot, h_first, h_latest, h_leaves = held
     n, n_held, guess = key.shape[0], counts[LIVE_COUNT], 0
     for row in range(n):
+        # A recorded time moves stream time and may evict, but there is no buffer.put, and so no measurement of the
+        # buffer.
         if key[row] == ONLY_TIME:
             puts[row] = _NO_PUT
             continue
         number = _NOBODY
+        # The batch names the key's previous change: its entry is known without a lookup, but it may have left since.
         if earlier[row] >= 0:
             number = number_of[earlier[row]]
+        # The first change of its key here: only the buffer can have an entry of it. For NEW even that is excluded,
+        # since the table above had no such row before, so that nothing of it can have been buffered.
         elif earlier[row] == NONE_HERE:
             slot = find(table, s_key, s_start, s_end, key[row], start[row], end[row])
             number = _NOBODY if slot < 0 else entries.number[slot]
+        # No entry, or one that was evicted at an earlier row: the key begins again with a new buffer time (cleanPut).
+        # An entry that leaves at this very row is still there, because the put comes before the evictions.
         if number < 0 or h_leaves[number] < row:
             number, n_held, puts[row] = n_held, n_held + 1, 1
             h_slot[number], h_first[number], h_leaves[number] = _NOBODY, row, n
+            # Neighbouring changes are due at nearly the same row, so the search begins where the last one ended. A
+            # change that is due already leaves at its own row.
             if due[row] <= limit:
                 guess = near_reaching(observed, row, guess, due[row] + wait)
                 h_leaves[number] = guess
+            # The old value of the key's first change is the prior value of the entry: what priorValueForBuffered
+            # answers while the entry waits. Later changes of the key leave it as it is.
             if weighed.shape[0]:
                 weighed[number, 0], weighed[number, 1], weighed[number, 2] = 0, sizes.old[row], sizes.old_hash[row]
         number_of[row] = number
         h_latest[number] = row
+        # A replaced value gives its bytes back, so that the row counts for the difference.
         if weighed.shape[0]:
             size = entry_bytes(sizes, row, weighed[number, 1], weighed[number, 2])
             bytes_put[row] = size - weighed[number, 0]
@@ -174,6 +194,8 @@ def entry_bytes(sizes, row, prior, prior_hash):  # type: ignore[no-untyped-def]
     """What Kafka counts for an entry: an old value that equals the prior one is kept once."""
     fixed, new_bytes = sizes.fixed[row], sizes.new[row]
     old_bytes, old_hash = sizes.old[row], sizes.old_hash[row]
+    # BufferValue keeps one array for both if they are equal, and counts it once. Equal by length and hash of 64 bits
+    # here: the bytes themselves are not kept, and a collision would only miscount a size.
     same = old_bytes == prior and old_hash == prior_hash
     return fixed + max(prior, 0) + (0 if same or old_bytes < 0 else old_bytes) + new_bytes
 
@@ -195,6 +217,7 @@ def first_reaching(observed, begin, time):  # type: ignore[no-untyped-def]
 def near_reaching(observed, begin, guess, time):  # type: ignore[no-untyped-def]
     """As first_reaching; starts at ``guess``, since neighbours leave near one another."""
     guess = max(begin, min(guess, observed.shape[0] - 1))
+    # A few steps either way find most rows; then bisection, so that one far entry does not walk the whole batch.
     for _ in range(8):
         if observed[guess] < time:
             guess += 1
@@ -210,16 +233,20 @@ def measure(puts, goes, bytes_put, bytes_gone, count, size, limits, totals):  # 
     """Measure the buffer after every put and every round of evictions; find where it is over a limit after them."""
     totals[FULL_ROW] = -1
     for row in range(puts.shape[0]):
+        # updateBufferMetrics is called after each put, before evictions: the maximum includes what leaves at the same
+        # row.
         if puts[row] != _NO_PUT:
             count += puts[row]
             if bytes_put.shape[0]:
                 size += bytes_put[row]
             note(count, size, totals)
+        # All evictions of a row are one evictWhile, which updates the metrics once.
         if goes[row]:
             count -= goes[row]
             if bytes_put.shape[0]:
                 size -= bytes_gone[row]
             note(count, size, totals)
+        # overCapacity is asked after the evictions by time. More than the limit is too much, the limit itself is not.
         if count > limits[0] or size > limits[1]:
             totals[FULL_ROW], totals[FULL_COUNT], totals[FULL_BYTES] = row, count, size
             break
@@ -239,6 +266,7 @@ def note(count, size, totals):  # type: ignore[no-untyped-def]
 def reference_of(number, held, valid, with_tombstones, e_reference):  # type: ignore[no-untyped-def]
     """What entry ``number`` refers to now; NO_VALUE: a tombstone that is not forwarded."""
     latest = held.latest[number]
+    # No change in this call: the value lies in the heap, where the call before has put it.
     if latest < 0:
         return e_reference[held.slot[number]]
     return reference_to(latest, valid, with_tombstones)
@@ -247,6 +275,10 @@ def reference_of(number, held, valid, with_tombstones, e_reference):  # type: ig
 @inner_kernel
 def reference_to(row, valid, with_tombstones):  # type: ignore[no-untyped-def]
     """Reference of a change of this call; NO_VALUE: a tombstone that is not forwarded."""
+    # One column refers to two places. A number from 0 on is a value in the heap, -1 (NO_VALUE) is none, and so -2 and
+    # below are rows of this call: row 0 is -2, row 1 is -3. They become heap numbers when the values of the call are
+    # stored. shouldForward: a tombstone of a final result has nothing to delete below, so it becomes NO_VALUE, which
+    # leaves no result.
     return -(np.int64(row) + 2) if valid[row] or with_tombstones else np.int64(NO_VALUE)
 
 
@@ -255,6 +287,8 @@ def by_row(n_held, held, last_row, goes, valid, with_tombstones, e_reference):  
     """Numbers of the entries that leave, by the row, up to ``last_row``, at which they do; none that do in silence."""
     h_leaves, n = held.leaves, goes.shape[0]
     is_forwarded, at = np.empty(n_held, np.bool_), np.zeros(n + 1, np.int64)
+    # A counting sort by row: ``at[row + 1]`` counts the entries of a row, the sums make ``at[row]`` its first place,
+    # and each entry moves that on by one. Entries of one row are put in their final order by ``in_order``.
     for number in range(n_held):
         is_forwarded[number] = h_leaves[number] < n and h_leaves[number] <= last_row
         if is_forwarded[number]:
@@ -300,11 +334,14 @@ def write_out(order, held, observed, rows, with_tombstones, slots, entries, left
         slot, first, latest, row = held.slot[number], held.first[number], held.latest[number], held.leaves[number]
         l_row[place], l_slot[place], l_stream_time[place] = row, slot, observed[row]
         l_reference[place] = reference_of(number, held, valid, with_tombstones, entries.reference)
+        # It came and left within the call, and never had a slot: its key and buffer time are those of its first change.
         if slot < 0:
             l_key[place], l_start[place], l_end[place], l_due[place] = key[first], start[first], end[first], due[first]
         else:
             l_key[place], l_start[place], l_end[place] = s_key[slot], s_start[slot], s_end[slot]
             l_due[place] = entries.due[slot]
+        # The buffer time is the first change's, the record's timestamp the latest one's, since its value is what is
+        # forwarded.
         l_time[place] = s_time[slot] if latest < 0 else time[latest]
 
 
@@ -336,9 +373,11 @@ def settle(n_before, n, held, weighed, rows, with_tombstones, slots, entries):  
     n_leaving = 0
     for number in range(n_before):
         n_leaving += held.leaves[number] < n
+    # Where many leave, building the index again costs less than deleting each of them from it.
     few = n_leaving * 8 < n_before
     for number in range(n_before):
         slot = held.slot[number]
+        # It stays. If it changed in this call, its value and timestamp are new, its place in the order is not.
         if held.leaves[number] >= n:
             if held.latest[number] >= 0:
                 e_reference[slot] = reference_of(number, held, rows.valid, with_tombstones, e_reference)
@@ -349,6 +388,7 @@ def settle(n_before, n, held, weighed, rows, with_tombstones, slots, entries):  
             continue
         if few:
             delete(table, s_key, s_start, s_end, slot)
+        # The heap keeps values that some entry refers to, so the references go with the entry.
         e_reference[slot] = e_prior[slot] = NO_VALUE
         vacate(s_flags, free, counts, slot)
     if not few and n_leaving:

@@ -17,7 +17,9 @@ from ....state.compilation.kernel_compilation import array_kernel, inner_array_k
 from ....state.records.key_interning import compare_serialized, compare_serialized_sessions
 from .kernel_columns import Leaving
 
+# Entries of a group up to which it is sorted by insertion, and up to which by merging alone.
 _VERY_FEW, _FEW = 8, 48
+# Six passes for 64 bits, with counters (16 KiB) that stay in the processor's cache.
 _DIGIT_BITS = 11
 _DIGITS = 1 << _DIGIT_BITS
 
@@ -66,20 +68,26 @@ def sort_leaving(group, spare, keys, is_session, s_key, s_start, s_end, e_due): 
         return
     slots, dues, words, counts = spare
     n, suffix = group.shape[0], s_end if is_session else s_start
+    # Keys of one topic often share a long prefix, which says nothing about their order. The eight bytes behind it
+    # mostly decide, and they are compared as one number.
     begin = common_bytes(group, keys, s_key)
     for place in range(n):
         slot = group[place]
         slots[0][place], dues[0][place] = slot, e_due[slot]
         words[0][place] = next_bytes(keys, s_key[slot], suffix[slot], begin)
     at = 0
+    # A sort by digits is stable, so the less important number goes first: bytes of the key, then the buffer time.
     if n > _FEW:
         at = sort_by_digits(n, words, words, dues, slots, counts, at)
         lowest = dues[0][0] if at == 0 else dues[1][0]
+        # Times are counted from the lowest: numbers must not be negative, and few digits then differ.
         for place in range(n):
             lowest = min(lowest, dues[at][place])
         for place in range(n):
             dues[at][place] -= lowest
         at = sort_by_digits(n, dues, words, dues, slots, counts, at)
+        # Entries that are still equal differ behind the eight bytes, or not at all: runs of them are compared as a
+        # whole.
         first = 0
         for place in range(1, n + 1):
             if place == n or dues[at][place] != dues[at][first] or words[at][place] != words[at][first]:
@@ -113,11 +121,13 @@ def sort_by_digits(n, numbers, words, dues, slots, counts, at):  # type: ignore[
         highest, lowest = max(highest, np.uint64(numbers[at][place])), min(lowest, np.uint64(numbers[at][place]))
     differs = highest ^ lowest
     for shift in range(0, 64, _DIGIT_BITS):
+        # Digits above the highest bit that differs are the same in all numbers.
         if differs >> np.uint64(shift) == 0:
             break
         counts[:] = 0
         for place in range(n):
             counts[(np.uint64(numbers[at][place]) >> np.uint64(shift)) & np.uint64(_DIGITS - 1)] += 1
+        # From counts to the first place of each digit.
         total = 0
         for digit in range(_DIGITS):
             counts[digit], total = total, total + counts[digit]
@@ -150,6 +160,8 @@ def common_bytes(group, keys, s_key):  # type: ignore[no-untyped-def]
 @inner_kernel
 def next_bytes(keys, code, suffix, begin):  # type: ignore[no-untyped-def]
     """Eight bytes of ``key || be64(suffix)`` from byte ``begin`` on, which is in the key or its end, as a number."""
+    # A windowed key is serialized as the key's bytes and then eight of the window's start (of a session its end first),
+    # big-endian (WindowKeySchema, SessionKeySchema). As an unsigned number, such bytes compare as Kafka compares them.
     data, offsets = keys
     first, word = offsets[code] + begin, np.uint64(0)
     length = offsets[code + 1] - first
@@ -162,6 +174,7 @@ def next_bytes(keys, code, suffix, begin):  # type: ignore[no-untyped-def]
 @inner_kernel
 def merge_sort(begin, end, at, slots, dues, words, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
     """Bottom up, of the places ``begin`` to ``end``; the half that is not full is where the merged go."""
+    # Compared from the cheapest to the dearest: buffer time, eight bytes of the key as a number, whole serialized keys.
     to, width = 1 - at, 1
     while width < end - begin:
         for left in range(begin, end, 2 * width):
@@ -193,6 +206,7 @@ def is_before(a, b, keys, is_session, s_key, s_start, s_end, e_due):  # type: ig
     """
     if e_due[a] != e_due[b]:
         return e_due[a] < e_due[b]
+    # BufferKey.compareTo: of one buffer time by serialized key, as unsigned bytes.
     data, offsets = keys
     if is_session:
         order = compare_serialized_sessions(
