@@ -19,6 +19,7 @@ LATE_CLASSES = 496
 def class_limit_ms(number: int) -> int:
     """The largest lateness that is counted in a class."""
     shift = max(0, number // 8 - 1)
+    # The inverse of the class number in advance_counters: class 8 * shift + m has latenesses whose top bits are m.
     return ((number - 8 * shift + 1) << shift) - 1
 
 
@@ -29,10 +30,13 @@ def advance_counters(time_ms, takes, is_record, counters, late_classes, stream_t
     for row in range(time_ms.shape[0]):
         if is_record[row]:
             tape = max(tape, time_ms[row])
+        # Late against the time before it: a record that moves stream time is not late.
         if takes[row]:
             late = max(stream - time_ms[row], 0)
             late_sum, late_max, taken = late_sum + late, max(late_max, late), taken + 1
             stream = max(stream, time_ms[row])
+            # A class keeps the four highest bits of a lateness, m = late >> shift, which is below 16. From 16 on m is 8
+            # to 15, so every doubling adds eight classes: the number is 8 * shift + m.
             shift = 0
             while late >> shift >= 16:
                 shift += 1

@@ -32,18 +32,23 @@ def deduplicate(rows, interval, knows_siblings, slots, entries, passes, totals):
     for row in range(key.shape[0]):
         totals[STREAM_TIME] = max(totals[STREAM_TIME], time[row])
         passes[row] = True
+        # Without an identity nothing can be its duplicate.
         if key[row] < 0 or id_[row] < 0:
             continue
         oldest = totals[STREAM_TIME] - interval
+        # The id stands in the place of a window's start: an entry is found by (key, id).
         slot = find(table, s_key, s_start, s_end, key[row], id_[row], 0)
+        # An older entry is expired: looked up as if it were gone, whether or not it has been removed yet.
         if slot >= 0 and s_time[slot] >= oldest:
             is_again = offset[row] >= 0 and offset[row] == e_offset[slot] and topic[row] == e_topic[slot]
+            # The record that made the entry, processed again after a failure: it passes, as it did the first time.
             if is_again and not (knows_siblings and record[row] == e_record[slot]):
                 continue
             if abs(time[row] - s_time[slot]) <= interval:
                 passes[row] = False
                 totals[DUPLICATES] += 1
                 continue
+        # It passes, but an entry that is expired from the beginning would never be found.
         if time[row] < oldest:
             continue
         if slot < 0:

@@ -53,11 +53,14 @@ def aggregate_records(rows, history, with_old, slots, updates, program, refused,
     n, n_refused = 0, 0
     for row in range(begin, end_row):
         k = key[row]
+        # KStreamAggregate and KStreamReduce drop a record with a null key or a null value.
         if k < 0 or not valid[row]:
             refused.row[n_refused], refused.limit[n_refused], refused.store_time[n_refused] = row, -1, -1
             n_refused += 1
             continue
         slot = find(table, s_key, s_start, s_end, k, 0, 0)
+        # The put of a versioned store has the result's time, which is never before the time of the aggregate that is
+        # there.
         if history != UNVERSIONED:
             time_now = time[row] if slot < 0 else max(s_time[slot], time[row])
             limit = counts[OBSERVED_MS] - history
@@ -68,6 +71,7 @@ def aggregate_records(rows, history, with_old, slots, updates, program, refused,
                 continue
             counts[OBSERVED_MS] = max(counts[OBSERVED_MS], time_now)
         flags = ADD | EMIT
+        # The first record of its key: the aggregate begins from the initializer.
         if slot < 0:
             counts[FREE_TOP] -= 1
             counts[LIVE_COUNT] += 1

@@ -90,34 +90,48 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
     n_updates, n_program, n_refusals, observed = 0, 0, 0, totals[STREAM_TIME]
     for row in range(rows.begin, rows.end):
         k, t = rows.key[row], rows.time[row]
+        # A null key is dropped before observedStreamTime moves. Null values are aggregated.
         if k >= 0:
             observed = max(observed, t)
         close = observed - grace - gap
+        # The record's own session is [t, t]; every session that is found widens it.
         start, end, n_found = t, t, 0
         if k >= 0:
+            # findSessions(key, t - gap, t + gap). The store shows no session that it has expired by its own stream
+            # time, although it may still be in a segment.
             horizon = max(t - gap, slots.counts[OBSERVED_MS] - reach + 1)
+            # By falling end from the last session that starts at or before t + gap, down to the first that ends before
+            # the horizon.
             slot = first_from(lists, k, slots.start, t + gap)
             while slot != NO_SLOT and slots.end[slot] >= horizon:
                 found[n_found] = slot
                 n_found += 1
                 start, end = min(start, slots.start[slot]), max(end, slots.end[slot])
                 slot = following[slot]
+        # windowCloseTime. The merged session decides, not the record: a late record is taken if it joins a session that
+        # is still open. Nothing has been changed yet, so a refused record leaves the sessions as they were.
         if k < 0 or end < close:
             kind = CLOSED if k >= 0 else NULL
             refuse(refusals, n_refusals, row, kind, start, end, observed, close, True)
             n_refusals += 1
             continue
+        # If the merged session is the record's own [t, t], what it merges has the same bounds, and Kafka puts over it
+        # without a tombstone.
         session, has_tombstones = (row, k, start, end, observed), start != t or end != t
         written = n_updates, n_program
         n_updates, n_program = forward_merged(
             found[:n_found], session, has_tombstones, asked, closing, slots, updates, program, written
         )
+        # The tombstones show the old aggregates, so their entries come before those that merge them.
         merged, n_program = merge(found[:n_found], asked.go_on, slots, lists, program, n_program)
+        # Without a session to merge the aggregate begins from the initializer (START), else it is what ``merge`` has
+        # made.
         enter(program, n_program, ADD | (0 if n_found else START) | (EMIT if asked.updates else 0), merged, row)
         n_program += 1
         if asked.updates:
             show(updates, n_updates, row, k, start, end, UPDATE, observed)
             n_updates += 1
+        # found[n_found - 1] ends first: it was widened where it is, and needs no new place in the list.
         if n_found and merged == found[n_found - 1]:
             extend_in_place(merged, start, end, slots)
         else:
@@ -133,10 +147,12 @@ def forward_merged(found, session, has_tombstones, asked, closing, slots, update
     s_start, s_end = slots.start, slots.end
     row, k, _, _, observed = session
     n_updates, n_program = written
+    # Backwards, so by ascending end: the order in which Kafka removes and forwards them.
     for f in range(found.shape[0] - 1, -1, -1):
         slot = found[f]
         if asked.final and has_closed(closing, s_end[slot], row):  # it left before; its value stood until now
             enter(program, n_program, EMIT, slot, -1)
+            # Its row is the one whose stream time closed it, which is the first with ``closed >= end``.
             left = np.searchsorted(closing.closed, s_end[slot])
             show(updates, n_updates, left, k, s_start[slot], s_end[slot], FINAL, observed)
             n_program, n_updates = n_program + 1, n_updates + 1
@@ -155,6 +171,8 @@ def merge(found, goes_on, slots, lists, program, n_program):  # type: ignore[no-
     """
     s_flags, free, counts = slots.flags, slots.free, slots.counts
     n = found.shape[0]
+    # In place: the aggregate is there already (MERGE alone). In a new slot it is the initializer's, into which all of
+    # them are merged.
     if n and goes_on and not s_flags[found[n - 1]] & STORED:
         merged, flags = np.int64(found[n - 1]), MERGE
     else:
@@ -183,8 +201,10 @@ def keep(slot, session, windows, wants_final, slots, lists, refusals, n_refusals
     row, k, start, end, _ = session
     s_key[slot], s_start[slot], s_end[slot], s_time[slot], s_flags[slot] = k, start, end, end, 0
     counts[OBSERVED_MS] = max(counts[OBSERVED_MS], end)
+    # The store's own stream time is that of session ends; a put moves it before it judges the put itself.
     limit = counts[OBSERVED_MS] - windows.retention
     expired = is_expired(end, limit, windows.segment)
+    # Kafka forwards the update although its store drops the session and counts it as expired.
     if expired:
         refuse(refusals, n_refusals, row, UNSTORED, start, end, counts[OBSERVED_MS], limit, False)
     if expired or (not wants_final and end <= limit):  # not stored, or stored where it is never visible again

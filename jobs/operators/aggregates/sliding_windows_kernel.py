@@ -80,27 +80,33 @@ def aggregate_sliding_windows(  # type: ignore[no-untyped-def]
     for row in range(begin, end_row):
         totals[NEXT_ROW] = row
         t = time[row]
+        # Refused before the clock moves, as in Kafka: null keys and null values both.
         if key[row] < 0 or not valid[row]:
             if totals[REFUSALS] == into.refusals.row.shape[0]:
                 return
             refuse(into, row, NULL, (-1, -1), observed, -1, True)
             store_time[row] = counts[OBSERVED_MS]
             continue
+        # Searched first, because the room that a record needs depends on it. Nothing has changed yet, so a call that
+        # has no room can be repeated from this row.
         n_found, has_right = search(key[row], t, difference, kept[0], slots, lists, found)
         if not has_room(n_found + _OTHERS, into):
             return
         observed = max(observed, t)
         totals[STREAM_TIME] = observed
         close = observed - grace
+        # Even the latest window that could have the record, [t, t + difference], is closed.
         if t + difference < close:
             refuse(into, row, CLOSED, (t, t + difference), observed, close, True)
         else:
             first_refusal, n_before = totals[REFUSALS], totals[PROGRAM]
             record = row, key[row], t, observed, close, kept
+            # The left window would start before 0: processEarly.
             if t < difference:
                 take_early(record, difference, asked, found[:n_found], has_right, slots, lists, into)
             else:
                 take(record, difference, asked, found[:n_found], has_right, slots, lists, into)
+            # Every window refused it, so the record as a whole is dropped.
             if totals[PROGRAM] == n_before:
                 into.refusals.is_record[first_refusal : totals[REFUSALS]] = True
         store_time[row] = counts[OBSERVED_MS]
@@ -124,6 +130,8 @@ def search(k, t, difference, hidden, slots, lists, found):  # type: ignore[no-un
     """
     _, s_start, s_end, _, _, _, _, counts = slots
     following = lists[1]
+    # backwardFetch(key, t - 2 * timeDifference, t + 1): far enough for the left window of the record before, and one
+    # more for the record's own right window.
     lowest = max(0, t - 2 * difference, counts[OBSERVED_MS] - hidden)
     n_found, has_right = 0, False
     slot = first_from(lists, k, s_start, t + 1)
@@ -133,6 +141,8 @@ def search(k, t, difference, hidden, slots, lists, found):  # type: ignore[no-un
         else:
             found[n_found] = slot
             n_found += 1
+            # The newest window before the record: it knows the time of the previous record, and nothing older is
+            # needed.
             if s_end[slot] < t:
                 break
         slot = following[slot]
@@ -145,27 +155,35 @@ def take(record, difference, asked, found, has_right, slots, lists, into):  # ty
     _, s_start, s_end, s_time, s_flags, _, _, _ = slots
     t = record[2]
     left, right, previous, has_left, is_repeated = NO_SLOT, NO_SLOT, -1, False, False
+    # By falling start, as processReverse. The first that ends after t has all that lies after the record and within
+    # reach (rightWinAgg), one that ends at t is the left window of t, and the one before has the previous record.
     for slot in found:
         if s_end[slot] > t:
             right = slot if right == NO_SLOT else right
         elif s_end[slot] == t:
+            # A window's time is that of its latest record. At t, another record was at t before: all its windows are
+            # there (Kafka returns).
             has_left, is_repeated = True, s_time[slot] >= t
             previous = -1 if is_repeated else s_time[slot]
         else:
             left, previous = slot, s_time[slot]
     if is_repeated:
         left, right, previous = NO_SLOT, NO_SLOT, -1
+    # Before any update: the right window must not have the record itself.
     copied = copy_right(record, difference, right, has_right, slots, into)
     for slot in found:
         if s_end[slot] >= t:
             update(record, slot, asked, slots, into)
     made = NO_SLOT
+    # createPreviousRecordRightWindow: the previous record's right window has this record as its first.
     if previous >= 0 and previous + 1 + difference >= t and not starts_at(found, previous + 1, s_start):
         made = make(record, previous + 1, difference, NO_SLOT, asked, slots, lists, into)
     if made != NO_SLOT and previous + 1 == t - difference:  # Kafka makes this window once more, from nothing
         put(record, made, START | ADD | (OLD if asked[1] else 0), record[0], asked, slots, into)
         if not s_flags[made] & LIVE:
             book_unstored(record, (t - difference, t), slots, into)
+    # The left window. leftWindowNotEmpty: where the previous record is in it, it continues the newest window before t,
+    # which has no record before this left window: else that one's right window would be newer.
     elif not has_left:
         base = left if previous >= t - difference else NO_SLOT
         make(record, t - difference, difference, base, asked, slots, lists, into)
@@ -180,13 +198,18 @@ def take_early(record, difference, asked, found, has_right, slots, lists, into):
     t = record[2]
     combined, right, previous = NO_SLOT, NO_SLOT, -1
     for slot in found:
+        # [0, difference] is the left window of all early records. Its time is that of the latest; if that is after t,
+        # the previous record's right window is there already, made by the later record.
         if s_start[slot] == 0:
             combined = slot
             previous = s_time[slot] if s_time[slot] < t else -1
         elif right == NO_SLOT:
             right = slot
+    # With no window between, the combined window has what lies after the record, if its latest record does; copy_right
+    # looks at that.
     right = combined if right == NO_SLOT else right
     copied = copy_right(record, difference, right, has_right, slots, into)
+    # processEarly fetches by rising start, processReverse by falling.
     for place in range(found.shape[0] - 1, -1, -1):
         if s_start[found[place]] > 0:
             update(record, found[place], asked, slots, into)
@@ -214,6 +237,7 @@ def update(record, slot, asked, slots, into):  # type: ignore[no-untyped-def]
     """Add the record to a window that is there, if it is open."""
     _, s_start, s_end, s_time, s_flags, _, _, _ = slots
     row, _, t, observed, close, _ = record
+    # Window by window: those that are closed are dropped, the others take the record.
     if s_end[slot] < close:
         refuse(into, row, CLOSED, (s_start[slot], s_end[slot]), observed, close, False)
         return
@@ -244,6 +268,7 @@ def make(record, start, difference, base, asked, slots, lists, into):  # type: i
 def copy_right(record, difference, source, has_right, slots, into):  # type: ignore[no-untyped-def]
     """Keep what is in ``source``, before the record is added to it, for the record's right window, if it needs one."""
     _, k, t, _, _, _ = record
+    # rightWindowIsNotEmpty: only if something after the record was there. It takes the time of that.
     if has_right or source == NO_SLOT or slots.time[source] <= t:
         return NO_SLOT
     slot = claim(k, t + 1, t + 1 + difference, slots.time[source], slots)
@@ -254,6 +279,8 @@ def copy_right(record, difference, source, has_right, slots, into):  # type: ign
 @inner_kernel
 def enter_right(record, slot, asked, slots, lists, into):  # type: ignore[no-untyped-def]
     """Put the record's right window into the store and forward it."""
+    # Without a check of windowCloseTime, and with no old value: createCurrentRecordRightWindow puts and forwards it
+    # always.
     if asked[0]:
         put(record, slot, 0, -1, asked, slots, into)
     store(record, slot, slots, lists, into)
@@ -263,6 +290,7 @@ def enter_right(record, slot, asked, slots, lists, into):  # type: ignore[no-unt
 def store(record, slot, slots, lists, into):  # type: ignore[no-untyped-def]
     """Let a new window be found, unless it is where the store shows none: then its slot is free again."""
     free, counts, start, hidden = slots.free, slots.counts, slots.start[slot], record[5][0]
+    # An older one is never shown: it is forwarded, and not kept.
     if start >= counts[OBSERVED_MS] - hidden:
         link(slots, lists, slot)
         counts[OBSERVED_MS] = max(counts[OBSERVED_MS], start)

@@ -52,6 +52,7 @@ def aggregate_time_windows(rows, windows, listed, kept, asked, slots, updates, p
     plain = ADD | (EMIT if is_asked else 0) | (OLD if with_old else 0)
     for row in range(begin, end_row):
         k, t = key[row], time[row]
+        # Before the clock moves: a record with a null key is no reason to close a window.
         if k < 0:
             refuse(refusals, n_refusals, row, NULL, -1, -1, observed, -1, True)
             n_refusals += 1
@@ -60,6 +61,8 @@ def aggregate_time_windows(rows, windows, listed, kept, asked, slots, updates, p
         close = observed - grace
         first_refusal, taken = n_refusals, False
         at, after = (first[row], first[row + 1]) if is_listed else (0, 0)
+        # TimeWindows.windowsFor: the first window with ``start + size > t``, on the grid of the advance, not before the
+        # origin.
         start = 0 if is_listed else origin + max(0, t - origin - size + advance) // advance * advance
         while at < after if is_listed else start <= t:
             if is_listed:
@@ -67,12 +70,16 @@ def aggregate_time_windows(rows, windows, listed, kept, asked, slots, updates, p
                 at += 1
             else:
                 end = start + size
+            # windowEnd > windowCloseTime is in time, so equal is late. Each window decides for itself: a record may be
+            # late for the first of its windows and in time for the next.
             if end <= close:
                 refuse(refusals, n_refusals, row, CLOSED, start, end, observed, close, False)
                 n_refusals += 1
                 start += advance
                 continue
             taken = True
+            # The store no longer shows it, so the aggregate begins from the initializer again, as if there had been
+            # none.
             is_hidden = start < counts[OBSERVED_MS] - kept[0]
             slot = -1 if is_hidden else find(table, s_key, s_start, s_end, k, start, end)
             flags = plain
@@ -85,8 +92,11 @@ def aggregate_time_windows(rows, windows, listed, kept, asked, slots, updates, p
                     counts[LIVE_COUNT] += 1
                     s_flags[slot] = LIVE
                     insert(table, s_key, s_start, s_end, slot)
+            # A window store's stream time is that of window starts, for every put, whether it keeps it or not.
             counts[OBSERVED_MS] = max(counts[OBSERVED_MS], start)
             s_time[slot] = max(s_time[slot], t)
+            # A hidden window was forwarded and is not kept. Kafka's store counts such a put as expired, by whole
+            # segments where it is persistent.
             if not is_hidden:
                 s_flags[slot] |= CHANGED
             elif is_expired(start, counts[OBSERVED_MS] - kept[1], kept[2]):
@@ -100,6 +110,7 @@ def aggregate_time_windows(rows, windows, listed, kept, asked, slots, updates, p
             program.flags[n_program], program.slots[n_program], program.arguments[n_program] = flags, slot, row
             n_program += 1
             start += advance
+        # Only if no window took it the record counts as dropped; else single windows were refused.
         if not taken:
             refusals.is_record[first_refusal:n_refusals] = True
     totals[UPDATES], totals[PROGRAM], totals[REFUSALS], totals[STREAM_TIME] = n_updates, n_program, n_refusals, observed

@@ -89,16 +89,23 @@ def join_streams(rows, windows, store, unmatched, pairs, refusals, totals):  # t
     for at in range(totals[ROW], rows.shape[0]):
         row = rows[at]
         totals[ROW] = at
+        # sharedTimeTracker.advanceStreamTime, before any check: also a record that is refused moves the clock of both
+        # sides.
         totals[STREAM_TIME] = max(totals[STREAM_TIME], row[ROW_TIME])
+        # A recorded time: there is no record to be joined, but what is closed leaves.
         if row[IS_WHOLE] == ONLY_TIME:
             if not let_leave(row, windows, unmatched, pairs, totals):
                 return OUT_IS_FULL
             totals[PHASE] = FRESH
             continue
+        # A null key or null value: skipRecord, or the result of an outer side. It neither looks for closed records nor
+        # is stored.
         if not row[IS_WHOLE]:
             if not pass_by(row, windows, store, pairs, refusals, totals):
                 return OUT_IS_FULL
             continue
+        # Asked before the row has any effect. A row that is stopped in the middle is continued from its phase: what it
+        # has written is then not written again.
         if totals[PHASE] == FRESH and not has_room(store, 2 * row[ROW_KEY] + row[SIDE]):
             return STORE_IS_FULL
         if not let_leave(row, windows, unmatched, pairs, totals):
@@ -118,6 +125,7 @@ def write(pairs, totals, key, time, side, own, other):  # type: ignore[no-untype
     if n == pairs.shape[0]:
         return False
     pairs[n, 0], pairs[n, 1], pairs[n, 2] = totals[ROW], key, time
+    # Columns 3 and 4 are the left and the right reference, so that a record of side 1 writes its own into column 4.
     pairs[n, 3 + side], pairs[n, 4 - side] = own, other
     totals[WRITTEN] = n + 1
     return True
@@ -136,9 +144,13 @@ def refuse(refusals, totals, kind, observed, limit, is_record):  # type: ignore[
 def pass_by(row, windows, store, pairs, refusals, totals):  # type: ignore[no-untyped-def]
     """A record whose key or value is null."""
     side, key, time, reference = row[SIDE], row[ROW_KEY], row[ROW_TIME], row[ROW_REFERENCE]
+    # There is a value, so it is the key that is null: on an outer side it is forwarded without a partner (KIP-962).
     if reference != NONE and windows[IS_OUTER + side]:
         return write(pairs, totals, key, time, side, reference, NONE)
     refuse(refusals, totals, NULL_KEY if key < 0 else NULL_VALUE, totals[STREAM_TIME], NONE, 1)
+    # KStreamJoinWindow puts the null value. RocksDBWindowStore.put drops it at once, since with retainDuplicates it
+    # would delete nothing, but InMemoryWindowStore.put moves its stream time first, and counts the put if it is
+    # expired.
     if key >= 0 and windows[SEGMENT] == 0:
         limit = advance(store, side, time) - windows[RETENTION]
         if time <= limit:
@@ -158,6 +170,8 @@ def advance(store, side, time):  # type: ignore[no-untyped-def]
 def let_leave(row, windows, unmatched, pairs, totals):  # type: ignore[no-untyped-def]
     """Waiting records whose windows are closed leave, if this one is to look."""
     observed = totals[STREAM_TIME]
+    # emitNonJoinedOuterRecords runs for records at the stream time only, and returns at once while the tracked time
+    # (sharedTimeTracker.minTime) shows that nothing can be closed.
     if totals[PHASE] == FRESH:
         looks = windows[IS_OUTER] and row[ROW_TIME] == observed
         if row[IS_WHOLE] == ONLY_TIME or (
@@ -172,12 +186,14 @@ def let_leave(row, windows, unmatched, pairs, totals):  # type: ignore[no-untype
             rank = first_closed(unmatched, windows[WAIT], windows[WAIT + 1], observed)
             if rank == NONE:
                 break
+            # The result of a record that waited has its own time, not that of the record which closes it.
             slot = slot_of[rank]
             key, side, own = waits[slot, waiting.KEY], waits[slot, waiting.SIDE], waits[slot, waiting.REFERENCE]
             if not write(pairs, totals, key, times[rank], side, own, NONE):
                 return False
             end_waiting(unmatched, slot)
             totals[LAST_LEFT] = rank
+        # Kafka sets minTime while it iterates, so it is what the iteration has read last.
         totals[TRACKED_TIME] = tracked_time(unmatched, totals[LAST_LEFT])
         totals[PHASE], totals[AT] = MEETING, NONE
     return True
@@ -187,15 +203,20 @@ def let_leave(row, windows, unmatched, pairs, totals):  # type: ignore[no-untype
 def meet_others(row, windows, store, unmatched, pairs, totals):  # type: ignore[no-untyped-def]
     """The record's pairs; without any and of an outer side: itself alone, now or later."""
     blocks, pool, counts, beside = store
+    # A block has the records of one key and side: number 2 * key + side, and so 2 * key + 1 - side for the other side.
     side, key, time, reference = row[SIDE], row[ROW_KEY], row[ROW_TIME], row[ROW_REFERENCE]
     block = 2 * key + 1 - side
     end, until = blocks[block, BEGIN] + blocks[block, COUNT], max(0, time + windows[LOOK_AHEAD + side])
+    # The first time at this row: where otherWindowStore.fetch(timeFrom, timeTo) begins. The other side's store shows
+    # only what is within its retention, by its own stream time.
     if totals[AT] == NONE:
         visible = counts[OBSERVED_MS + 1 - side] - windows[RETENTION] + 1
         oldest = max(0, time - windows[LOOK_BACK + side], visible)
         totals[AT], totals[HAS_EFFECT] = first_from(pool, blocks[block, BEGIN], end, oldest), 0
         totals[LATE_AT] = first_late(store, block, oldest) if blocks[block, LATE] != NONE else NONE
     at, late = totals[AT], totals[LATE_AT]
+    # Two runs by rising time are merged: the block, and the list of late records which were too far down to be moved
+    # in.
     while True:
         is_late = is_late_next(pool, at, end, late)
         other = late if is_late else at
@@ -204,10 +225,12 @@ def meet_others(row, windows, store, unmatched, pairs, totals):  # type: ignore[
         if not write(pairs, totals, key, max(time, pool[other, TIME]), side, reference, pool[other, REFERENCE]):
             totals[AT], totals[LATE_AT] = at, late
             return False
+        # emitInnerJoin: the other record has a match now, so it waits no longer.
         totals[HAS_EFFECT] = 1
         slot = pool[other, PENDING]
         if slot != NONE:
             pool[other, PENDING] = NONE
+            # The slot may have been freed and given to another record since, which its sequence number shows.
             if unmatched.rows[slot, waiting.SEQUENCE] == pool[other, SEQUENCE]:  # else it has left
                 end_waiting(unmatched, slot)
         if is_late:
@@ -215,12 +238,15 @@ def meet_others(row, windows, store, unmatched, pairs, totals):  # type: ignore[
         else:
             at += 1
     totals[AT] = NONE  # from here on: the slot in which this record waits
+    # needOuterJoin. Once stream time is past the join window (timeTo), Kafka forwards the record at once and stores it
+    # nowhere. The grace period does not count here.
     if windows[IS_OUTER + side] and not totals[HAS_EFFECT]:
         if until < totals[STREAM_TIME] or windows[IS_OUTER + side] == AT_ONCE:
             if not write(pairs, totals, key, time, side, reference, NONE):
                 totals[AT], totals[LATE_AT] = at, late
                 return False
         else:
+            # sharedTimeTracker.updatedMinTime, then putInOuterJoinStore.
             totals[TRACKED_TIME] = min(totals[TRACKED_TIME], time)
             totals[AT] = begin_waiting(unmatched, key, row[ROW_SEQUENCE], side, time, reference, row[RANK])
         totals[HAS_EFFECT] = 1
@@ -232,6 +258,7 @@ def keep(row, windows, store, refusals, totals):  # type: ignore[no-untyped-def]
     """Store the record, unless it is expired."""
     side, time = row[SIDE], row[ROW_TIME]
     limit = advance(store, side, time) - windows[RETENTION]
+    # Only a record without any result is dropped whole: one that has been joined or waits has had its effect.
     if is_expired(time, limit, windows[SEGMENT]):
         refuse(refusals, totals, EXPIRED, limit + windows[RETENTION], limit, 1 - totals[HAS_EFFECT])
     elif time > limit:  # else it stands in a segment that is alive, never to be seen

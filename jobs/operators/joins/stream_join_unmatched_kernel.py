@@ -74,6 +74,7 @@ def sort_ties(order, spare, rows, keys):  # type: ignore[no-untyped-def]
         end = begin + 1
         while end < order.shape[0] and time[order[end]] == time[order[begin]]:
             end += 1
+        # The times are in order already; what is left are runs of equal times, mostly short ones.
         width = 1
         while width < end - begin:
             for left in range(begin, end, 2 * width):
@@ -115,6 +116,8 @@ def leaves(ranks: int) -> int:
 @inner_kernel
 def mark(trees, side, rank):  # type: ignore[no-untyped-def]
     """``trees``: bool, one row a side."""
+    # The leaves are the second half of the row, so rank r is node leaves + r, and the parent of node i is i / 2. A
+    # parent that is marked has marked parents, so the walk up ends there.
     node = trees.shape[1] // 2 + rank
     while node > 0 and not trees[side, node]:
         trees[side, node] = True
@@ -133,6 +136,7 @@ def unmark(trees, side, rank):  # type: ignore[no-untyped-def]
     """Take a mark that is there away."""
     node = trees.shape[1] // 2 + rank
     trees[side, node] = False
+    # A parent loses its mark with the last of its two children.
     node >>= 1
     while node > 0 and not (trees[side, 2 * node] or trees[side, 2 * node + 1]):
         trees[side, node] = False
@@ -146,6 +150,7 @@ def next_marked(trees, side, rank):  # type: ignore[no-untyped-def]
     if rank >= size:
         return NONE
     node = size + rank
+    # Up until something to the right is marked, then down to its first leaf.
     while not trees[side, node]:
         while node & 1:  # a right child: go on above, until there is something to the right
             node >>= 1
@@ -211,10 +216,12 @@ def first_closed(unmatched, left_wait, right_wait, observed):  # type: ignore[no
     """
     trees, times = unmatched.trees, unmatched.time
     left, right = next_marked(trees, LEFT, 0), next_marked(trees, RIGHT, 0)
+    # Times rise with the rank, so where the first of a side is open, all of that side are.
     if left != NONE and is_open(times[left], left_wait, observed):
         left = NONE
     if right != NONE and is_open(times[right], right_wait, observed):
         right = NONE
+    # The lower rank leaves first, which is the order of the outer join store: (time, right before left, key bytes).
     return left if right == NONE or (left != NONE and left < right) else right
 
 
@@ -224,10 +231,14 @@ def tracked_time(unmatched, left):  # type: ignore[no-untyped-def]
     NONE. UNBOUNDED when nothing was there.
     """
     trees, times = unmatched.trees, unmatched.time
+    # All closed records have left, so the first that is marked on each side is the first open one that Kafka finds
+    # there.
     first_left, first_right = next_marked(trees, LEFT, 0), next_marked(trees, RIGHT, 0)
     if first_left == NONE or first_right == NONE:  # it reads to the end
         rank = max(left, last_marked(trees, LEFT), last_marked(trees, RIGHT))
         return UNBOUNDED if rank == NONE else times[rank]
+    # Here it has found an open one of each side. It sets minTime to the next record before it sees that it may stop; if
+    # there is no next one, minTime stays that of the last open one.
     rank = max(first_left, first_right)
     next_left, next_right = next_marked(trees, LEFT, rank + 1), next_marked(trees, RIGHT, rank + 1)
     if next_left == NONE or (next_right != NONE and next_right < next_left):
