@@ -56,10 +56,13 @@ def meet_versions(merged, begin, changes, retentions, stores, journal, results):
         side, r = which[place], row[place]
         mine, other = (stores[0], stores[1]) if side == 0 else (stores[1], stores[0])
         key, time, reference = changes[side].key[r], changes[side].time[r], changes[side].reference[r]
+        # The version will be valid up to the next one of its key. The bound: each version of the other table that
+        # begins in that time may cause a result where it begins and one where it ends, beside the first and the last.
         next_own = last_after(key, time, mine)
         latest_end = LATEST if next_own < 0 else mine.start[next_own]
         if n + 3 + 2 * begun_between(key, time, latest_end, other) > results.place.shape[0]:
             break
+        # Before the put: afterwards the old version would no longer be shown at this time.
         before, before_time = shown_at(key, time, retentions[side], mine)
         until = put(key, time, reference, retentions[side], mine, journal)
         if until != NOT_PUT:
@@ -67,7 +70,10 @@ def meet_versions(merged, begin, changes, retentions, stores, journal, results):
             n = add_results(key, time, LATEST if until == IS_LATEST else until, retentions[1 - side], other, results, n)
             for i in range(first, n):
                 results.place[i], results.before[i], results.before_time[i] = place, before, before_time
+                # Results go by rising time, so of a latest version the last one is what the key shows now.
                 results.is_newest[i], results.follows[i] = until == IS_LATEST and i == n - 1, False
+            # A version out of order, which ends where the next one of its key begins: what both tables show there is a
+            # last result, behind those that the put corrects.
             if until != IS_LATEST:
                 add_what_follows(place, key, until, retentions[side], retentions[1 - side], mine, other, results, n)
                 n += 1
@@ -115,8 +121,11 @@ def add_results(key, time, until, retention, versions, results, n):  # type: ign
     bottom, next_start, slot = n, LATEST, heads[key]
     if newer >= 0:
         next_start, slot = start[newer], older[newer]
+    # From the newest to the oldest, which is how versions are linked; the results are turned round afterwards.
     known = max(first, counts[OBSERVED_MS] - retention)  # what ended before may be gone already
     while slot >= 0 and end[slot] > known:
+        # A gap before the next version: the other table showed nothing from here on, a result of its own. A mark (start
+        # == end) is no version.
         if first < end[slot] < min(next_start, until) and start[slot] < end[slot]:
             results.time[n], results.other[n], results.other_time[n] = end[slot], TOMBSTONE, -1
             n += 1
@@ -138,6 +147,8 @@ def begin_of(key, time, until, retention, versions):  # type: ignore[no-untyped-
     """(time of the first result, reference and time of what the other table shows then)."""
     limit = versions.counts[OBSERVED_MS] - retention
     reference, since = shown_at(key, time, retention, versions)
+    # The other table has forgotten what it showed then. Its oldest time that can still be asked for is the limit, and
+    # what it showed there had begun before, so the result is at the limit.
     if since < 0 and time < limit < until:
         known, known_since = shown_at(key, limit, retention, versions)
         if 0 <= known_since < limit:

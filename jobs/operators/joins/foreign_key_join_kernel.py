@@ -28,6 +28,8 @@ SUBSCRIPTION = 0
 WRITTEN, NEXT, NEEDED = 0, 1, 2
 """Places in ``totals``: answers written; the first row not done; answers that it needs room for."""
 NO_SLOT = -1
+# SubscriptionWrapper.Instruction: DELETE_KEY_AND_PROPAGATE, PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE and
+# PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE, by Kafka's numbers; DELETE_KEY_NO_PROPAGATE is 0, and has no answer.
 _ANSWERS_NULL, _ANSWERS_ALWAYS, _ANSWERS_IF_FOUND = 1, 2, 3
 
 
@@ -125,6 +127,8 @@ def join(which, rows, subscriptions, changes, store, lists, keys, answers, begin
     lengths, n, room = lists.length, 0, answers.at.shape[0]
     for at in range(begin, which.shape[0]):
         row = rows[at]
+        # A subscription has at most one answer; a change of the right table has one for each subscription of its key. A
+        # row is begun only if all of its answers have room, so that no row is ever half done.
         if which[at] == SUBSCRIPTION:
             if n == room:
                 totals[WRITTEN], totals[NEXT], totals[NEEDED] = n, at, 1
@@ -147,7 +151,9 @@ def _subscribe(row, at, subscriptions, store, lists, answers, n):  # type: ignor
     """Put or remove subscription ``row``, and answer it; the new number of answers."""
     s_key, s_primary, s_instruction, s_time, s_hashed, s_a, s_b, s_partition, _, r_found, r_time = subscriptions
     instruction, key, primary, time = s_instruction[row], s_key[row], s_primary[row], s_time[row]
+    # The two instructions that propagate a right value put the subscription, the two that delete remove it.
     subscribes = instruction >= _ANSWERS_ALWAYS
+    # Without a foreign key nothing is stored, but a left join still answers the left record.
     if key >= 0:
         slot = find(store.table, store.key, store.start, store.end, key, primary, 0)
         if subscribes:
@@ -158,6 +164,7 @@ def _subscribe(row, at, subscriptions, store, lists, answers, n):  # type: ignor
             store.flags[slot] |= CHANGED
         elif slot != NO_SLOT:
             _removed(store, lists, slot)
+    # SubscriptionJoinProcessorSupplier. The answer's time is the later one of the subscription and the right value.
     if (
         instruction == _ANSWERS_NULL
         or instruction == _ANSWERS_ALWAYS
@@ -177,12 +184,16 @@ def _answer_all(at, key, time, valid, store, lists, keys, answers, n):  # type: 
     firsts, lengths, in_order, following, _, _, _ = lists
     if lengths[key] == 0:
         return n
+    # Kafka scans its store by the prefix of the foreign key (prefixScan), so by serialized primary key. The list is put
+    # in this order only when it is read: most subscriptions come long before their right value changes, or never see it
+    # change.
     if not in_order[key]:
         _sort(key, store, lists, keys)
     a_at, a_primary, a_time, a_valid, a_hashed, a_a, a_b, a_partition = answers
     slot = firsts[key]
     while slot != NO_SLOT:
         a_at[n], a_primary[n], a_time[n], a_valid[n] = at, store.start[slot], time, valid
+        # The hash of the left value that subscribed: ResponseJoin drops the answer if the left value has changed since.
         a_hashed[n], a_partition[n] = True, store.partition[slot]
         a_a[n], a_b[n] = store.hash_a[slot], store.hash_b[slot]
         n += 1
@@ -207,6 +218,7 @@ def _added(store, lists, key, primary):  # type: ignore[no-untyped-def]
 def _link(lists, key, slot):  # type: ignore[no-untyped-def]
     firsts, lengths, in_order, following, previous, _, _ = lists
     following[slot], previous[slot] = NO_SLOT, NO_SLOT
+    # New subscriptions go in front, which takes one step. A list of one is in order.
     if lengths[key]:
         following[slot] = firsts[key]
         previous[firsts[key]] = slot
@@ -228,6 +240,7 @@ def _removed(store, lists, slot):  # type: ignore[no-untyped-def]
     s_key, s_start, s_end, _, s_flags, table, free, counts, _, _, _ = store
     firsts, lengths, _, following, previous, _, _ = lists
     key, before, after = s_key[slot], previous[slot], following[slot]
+    # Taking one out leaves the others in the order in which they are, sorted or not.
     if before == NO_SLOT:
         firsts[key] = after
     else:
@@ -269,6 +282,7 @@ def _merge(slots, merged, bounds, primary, keys):  # type: ignore[no-untyped-def
     low, middle, high = bounds
     data, offsets = keys
     left, right = low, middle
+    # The last of the left run is before the first of the right: nothing to compare, both runs are copied.
     if (
         middle < high
         and compare_serialized(data, offsets, primary[slots[middle - 1]], 0, primary[slots[middle]], 0) < 0

@@ -64,12 +64,16 @@ def aggregate_changes(at, changes, retention, clock, groups, amount, result):  #
         is_there = reference[slot] != NO_REFERENCE
         total = amount[slot] if is_there else 0
         result.old[row], result.old_valid[row] = total, is_there
+        # KTableAggregate: the subtractor first, but only if there is an aggregate to take from.
         if is_there and old_valid[row]:
             total -= old[row]
+        # Then the adder; without an aggregate it begins from the initializer, here 0.
         if valid[row]:
             total += new[row]
+        # Kafka's newTimestamp: never before what the aggregate had.
         result.time[row] = max(time[row], s_time[slot]) if is_there else time[row]
         result.new[row], result.valid[row] = total, is_there or valid[row]
+        # A store that refuses the result, or keeps it as history, leaves the group's aggregate as it was.
         if settle_group(slot, result.time[row], result.valid[row], retention, clock, groups):
             amount[slot] = total
 
@@ -83,11 +87,15 @@ def settle_group(slot, time, is_value, retention, clock, groups):  # type: ignor
     s_time, s_flags, reference, s_next = Groups(*groups)
     is_there = reference[slot] != NO_REFERENCE
     if retention != PLAIN:
+        # The put is expired by the store's stream time.
         if time < clock[0] - retention:
             return False
         clock[0] = max(clock[0], time)
+        # The group was deleted later than this: the result is in its history, and the group stays deleted.
         if not is_there and s_next[slot] > time:
             return False
+        # The version that was there moves into the history, which then ends here. So it does where a deleted group is
+        # deleted again.
         if time > s_time[slot] if is_there else not is_value:
             s_next[slot] = time
     s_time[slot] = time

@@ -45,15 +45,20 @@ def fold_changes(at, changes, retention, clock, groups, beside, program, result)
     n, rows = 0, at.shape[0]
     for row in range(rows):
         slot = at[row]
+        # A versioned store may refuse the result, which is known only when its time is. So it is made beside, and
+        # copied into the group's slot if the store has taken it.
         into = slot if retention == PLAIN else beside
         is_there = reference[slot] != NO_REFERENCE
         is_value = is_there or valid[row]
         result.was_there[row], result.valid[row] = is_there, is_value
         result.time[row] = max(time[row], s_time[slot]) if is_there else time[row]
+        # Without an aggregate and without a new value nothing is folded: the result is a deletion.
         if is_value:
+            # The first entry of a change carries OLD or START; the last one EMIT.
             first = OLD if is_there else START
             takes = is_there and old_valid[row]
             if is_there and into != slot:
+                # The old value is read from the copy, so that OLD comes with it.
                 program.flags[n], program.slots[n], program.arguments[n] = COPY | OLD, into, slot
                 first = 0
                 n += 1
@@ -62,6 +67,7 @@ def fold_changes(at, changes, retention, clock, groups, beside, program, result)
                 program.flags[n], program.slots[n], program.arguments[n] = first | TAKE | end, into, rows + row
                 first = 0
                 n += 1
+            # There must be an EMIT for every result, also where a change neither takes nor adds.
             if valid[row] or not takes:
                 more = ADD if valid[row] else 0
                 program.flags[n], program.slots[n], program.arguments[n] = first | more | EMIT, into, row

@@ -34,11 +34,16 @@ def watch_buffer(merged, changes, leaving, asked, clock, ends, s_flags, referenc
     last, previous = -1, observed
     for i in range(which.shape[0]):
         row = row_of[i]
+        # A change moves stream time and is put. What was due by the time before it had left by then: Kafka evicts after
+        # each put, so at this change's own put the entries of the previous stream time are gone.
         if which[i] == 0:
             previous, observed, last = observed, max(observed, c_time[row]), row
             slot = c_at[row]
             if not is_waiting(slot, -1, previous - wait, ends, s_flags, newest):
+                # The key does not wait, so the change begins an entry. Later ones leave ``newest`` as it is: the prior
+                # value is that of the first.
                 newest[slot] = row + 1
+        # An entry is there until all below have got its result: it leaves behind the rows that see it.
         elif which[i] == 1:
             newest[leaving[row]] = LEFT
         else:
@@ -46,6 +51,7 @@ def watch_buffer(merged, changes, leaving, asked, clock, ends, s_flags, referenc
             is_held[row] = slot >= 0 and is_waiting(slot, last, previous - wait, ends, s_flags, newest)
             if is_held[row]:
                 begun = newest[slot] - 1
+                # From before the chunk: its prior value was kept when that chunk was committed.
                 found[row] = reference[slot] if begun < 0 else prior_of(begun, c_old_valid)
     return observed
 
@@ -55,6 +61,7 @@ def is_waiting(slot, last, limit, ends, s_flags, newest):  # type: ignore[no-unt
     """Is the slot's entry there, after change ``last``, when those that ended by ``limit`` had left before it?"""
     if newest[slot] == LEFT or (newest[slot] == 0 and not s_flags[slot] & HELD):
         return False
+    # The entry of change ``last`` itself is there, however old: it was put after the previous evictions.
     return ends[slot] > limit or (last >= 0 and newest[slot] == last + 1)
 
 
@@ -77,6 +84,7 @@ def clear(c_at, leaving, newest):  # type: ignore[no-untyped-def]
 def commit(c_at, leaving, old_valid, limit, ends, s_flags, reference, newest):  # type: ignore[no-untyped-def]
     """Keep what ``watch_buffer`` noted, as of the end of the chunk, when all that ended by ``limit`` have left."""
     for slot in range(ends.shape[0]):
+        # It has left, by an emission or in silence, so its prior value is needed no longer.
         if s_flags[slot] & HELD and (newest[slot] == LEFT or ends[slot] <= limit):
             s_flags[slot] ^= HELD
             reference[slot] = NO_REFERENCE

@@ -23,6 +23,8 @@ def put_rows(at, time, valid, s_time, s_flags, reference, before):  # type: igno
     for row in range(at.shape[0]):
         slot = at[row]
         before[row] = reference[slot]
+        # ``FIRST_ROW - row``, -2 and below, is a row of this call; a reference from 0 on is a value in the heap, and
+        # NO_REFERENCE, -1, is none. The rows get heap numbers when the call is over.
         reference[slot] = FIRST_ROW - row if valid[row] else NO_REFERENCE
         s_time[slot] = time[row]
         s_flags[slot] |= CHANGED
@@ -42,18 +44,22 @@ def look(merged, puts, asked, bound, clock, s_time, reference, newest, found, fo
     for i in range(which.shape[0]):
         row = row_of[i]
         if which[i] == 0:
+            # One more than the row, so that 0, which the array is filled with, says that there was no put here.
             newest[p_at[row]] = row + 1
             observed = max(observed, bound[p_at[row]])
             continue
         slot = asked[row]
         found[row], found_time[row] = NO_REFERENCE, NO_TIME
+        # The window store has expired this window: its own stream time is the newest bound that was put.
         if slot < 0 or bound[slot] <= observed - retention:
             continue
         put = newest[slot] - 1
+        # No put before this row in the chunk: what the table had before the chunk counts.
         if put < 0:
             if reference[slot] != NO_REFERENCE:
                 found[row], found_time[row] = reference[slot], s_time[slot]
         elif p_valid[put]:
             found[row], found_time[row] = FIRST_ROW - put, p_time[put]
+    # Only what was put is cleared: the array has an element for every slot of the table.
     for row in range(p_at.shape[0]):
         newest[p_at[row]] = 0

@@ -61,6 +61,7 @@ def put_all(rows, skips_nothing, retention, versions, journal, answers, old):  #
     for row in range(key.shape[0]):
         latest = find(key[row], LATEST, retention, versions)
         old[row] = TOMBSTONE if latest < 0 else versions.reference[latest]
+        # KTableFilter with old values: there was nothing and there is nothing, so it forwards nothing and puts nothing.
         if skips_nothing and latest < 0 and reference[row] == TOMBSTONE:
             answers[row] = SKIPPED
         else:
@@ -97,12 +98,16 @@ def find(key, as_of, retention, versions):  # type: ignore[no-untyped-def]
     """Slot of the version of ``key`` as of a time (LATEST: of its latest), or -1 when there is none or a tombstone."""
     _, start, end, reference, _, _, _, counts, heads, _ = versions
     slot = heads[key] if key >= 0 else NO_SLOT
+    # The latest version lies in a store of its own (latestValueStore), which no retention clears: it is found as of any
+    # time from its beginning on.
     if slot >= 0 and end[slot] == LATEST:
         if start[slot] <= as_of:
             return slot
+    # "history retention exceeded": null, even if the version is still in a segment.
     if slot < 0 or as_of < counts[OBSERVED_MS] - retention:
         return NO_SLOT
     slot = first_from(key, as_of, versions)
+    # The newest version that began by then may have ended before: in a gap there is none.
     return slot if slot >= 0 and as_of < end[slot] and reference[slot] != TOMBSTONE else NO_SLOT
 
 
@@ -124,21 +129,29 @@ def first_from(key, time, versions):  # type: ignore[no-untyped-def]
 def put(key, time, reference, retention, versions, journal):  # type: ignore[no-untyped-def]
     """Put one version; IS_LATEST, NOT_PUT, or the end of the version."""
     _, start, end, references, older, _, _, counts, heads, _ = versions
+    # The grace period of the store is its history retention. A refused put does not move the stream time.
     if time < counts[OBSERVED_MS] - retention:
         return NOT_PUT
     counts[OBSERVED_MS] = max(counts[OBSERVED_MS], time)
     head = heads[key]
+    # No latest version: the key is new, or its newest version was deleted.
     if head < 0 or end[head] != LATEST:
         return put_before(key, time, reference, NO_SLOT, versions, journal)
+    # Out of order: only the history changes, the latest version stays.
     if time < start[head]:
         return put_before(key, time, reference, head, versions, journal)
+    # maybePutToLatestValueStore. The latest version moves into the history and ends here. The history must reach up to
+    # its beginning first, since it has no gaps: where the key was deleted before, a deleted version fills the gap.
     if time > start[head]:
         write(older, head, join(older[head], start[head], versions, journal), OLDER, journal)
         change(end, head, time, END, versions, journal)
         if reference != TOMBSTONE:
             write(heads, key, add(key, time, LATEST, reference, head, versions), HEAD, journal)
+    # Of equal times the later put replaces the earlier.
     elif reference != TOMBSTONE:
         change(references, head, reference, REFERENCE, versions, journal)
+    # deleteLatestValue without a version in a segment: the history becomes the newest again, as if there had never been
+    # a version at this time.
     else:
         write(heads, key, older[head], HEAD, journal)
         remove(head, versions, journal)
@@ -150,17 +163,24 @@ def put_before(key, time, reference, latest, versions, journal):  # type: ignore
     """Put what is older than slot ``latest``, or anything when there is none (NO_SLOT)."""
     _, start, end, _, older, _, _, _, heads, _ = versions
     past = heads[key] if latest < 0 else older[latest]
+    # maybePutToSegments: a segment whose next timestamp is later has the put's place.
     if past >= 0 and end[past] > time:
         return put_into_history(key, time, reference, latest, past, versions, journal)
+    # Between the history and the latest version: valid up to where that begins.
     if latest >= 0:
         before = join(past, time, versions, journal)
         fresh = add(key, time, start[latest], reference, before, versions)
         write(older, latest, fresh, OLDER, journal)
         return start[latest]
+    # No latest version, and nothing later: this one becomes it. The gap before it is filled once it moves into the
+    # history.
     if reference != TOMBSTONE:
         write(heads, key, add(key, time, LATEST, reference, past, versions), HEAD, journal)
+    # finishPut of a tombstone for a key without versions: Kafka inserts an empty record into the segment, with the same
+    # time as beginning and end. It is the mark that a later put out of order ends at.
     elif past < 0:
         write(heads, key, add(key, time, time, TOMBSTONE, NO_SLOT, versions), HEAD, journal)
+    # A tombstone behind the history: the deletion is known up to here.
     elif end[past] < time:
         write(heads, key, join(past, time, versions, journal), HEAD, journal)
     return IS_LATEST
@@ -171,15 +191,19 @@ def put_into_history(key, time, reference, latest, past, versions, journal):  # 
     """Put what is older than the end of the history, whose newest version is slot ``past``."""
     _, start, end, references, older, _, _, _, heads, _ = versions
     newer = latest
+    # A mark is alone in its history.
     if start[past] == end[past]:  # a mark: the new version ends where it stands, and takes its place
         fresh = add(key, time, end[past], reference, NO_SLOT, versions)
         remove(past, versions, journal)
     else:
         newer = last_after(key, time, versions)
         slot = past if newer < 0 else older[newer]
+        # The same time again: updateRecord.
         if slot >= 0 and start[slot] == time:
             change(references, slot, reference, REFERENCE, versions, journal)
             return end[slot]
+        # Within a version: it is cut in two, and the new one takes the later part. Before the oldest version: up to its
+        # beginning.
         until = start[newer] if slot < 0 else end[slot]
         fresh = add(key, time, until, reference, slot, versions)
         if slot >= 0:
@@ -195,9 +219,11 @@ def put_into_history(key, time, reference, latest, past, versions, journal):  # 
 def join(past, time, versions, journal):  # type: ignore[no-untyped-def]
     """Let the history whose newest version is ``past`` reach up to ``time``; its newest version now."""
     key, start, end, _, _, _, _, _, _, _ = versions
+    # There is nothing to reach from, or the history ends there already.
     if past < 0 or (end[past] == time and start[past] < time):
         return past
     first, before = end[past], past
+    # A mark is no version: the deleted one that takes its place begins where it stands.
     if start[past] == first:
         before = NO_SLOT
         remove(past, versions, journal)
@@ -222,6 +248,8 @@ def remove(slot, versions, journal):  # type: ignore[no-untyped-def]
     """Take a version that nothing leads to any more out of the store; with a journal it stays until it expires."""
     key, start, end, reference, _, flags, free, counts, _, skip_lists = versions
     leave(skip_lists, key[slot], start, slot)
+    # A journal may take the put back, so the slot must not be given to another version. It becomes a version of no
+    # length, which nothing leads to.
     if journal.entries.shape[0]:
         write(end, slot, start[slot], END, journal)
         return
