@@ -24,6 +24,8 @@ INLINED = -1
 def _enqueue(record, queue, time, heads, tails, following, head_time, heap, size):  # type: ignore[no-untyped-def]
     q = queue[record]
     following[record] = NONE
+    # RecordQueue: an empty queue is offered to the heap with its first record; a full one keeps its place, since the
+    # time that counts is its head's.
     if heads[q] == NONE:
         heads[q] = tails[q] = record
         head_time[q] = time[record]
@@ -49,6 +51,8 @@ def _send(first, after, taken, rows, queues, stack):  # type: ignore[no-untyped-
             depth -= 1
             continue
         stack[depth, 0] += 1
+        # There is no topic between, so the row is processed at once, in the middle of the record that sent it. The
+        # stack stands for the depth first calls of ``forward``.
         if queue[row] == INLINED:
             sequence[row] = taken
             taken += 1
@@ -73,11 +77,14 @@ def number_caused(first_begin, first_end, begin, end, queue, time, queues, seque
     stack = np.zeros((queues + 1, 2), np.int64)  # an inlined row's own are of another topic
     for landed in range(first_begin.shape[0]):
         taken = _send(first_begin[landed], first_end[landed], 1, rows, all_queues, stack)
+        # TopologyTestDriver.completeAllProcessableWork: all that one piped record causes, before the next one.
         while sizes[0] > 0:
             q = poll(heap, sizes[0], head_time)
             sizes[0] -= 1
             record = heads[q]
             heads[q] = following[record]
+            # PartitionGroup.nextRecord polls the queue and offers it again with its next record's time, so of equal
+            # times another queue may come first.
             if heads[q] != NONE:
                 head_time[q] = time[heads[q]]
                 offer(heap, sizes[0], q, head_time)

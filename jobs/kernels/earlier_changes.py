@@ -41,5 +41,6 @@ def chain_by_key(key, start, end, newest, earlier):  # type: ignore[no-untyped-d
         while before != EMPTY and not is_same(before, row, key, start, end):
             at = (at + 1) & mask
             before = newest[at]
+        # EMPTY of the table is NONE_HERE: a key's first change finds no row, and that is the answer.
         earlier[row] = before
         newest[at] = row

@@ -59,6 +59,7 @@ def _word(data, begin, end):  # type: ignore[no-untyped-def]
 @inner_kernel
 def _hash(data, begin, end, seed):  # type: ignore[no-untyped-def]
     h1, h2, length = seed, seed, np.uint64(end - begin)
+    # Blocks of 16 bytes, as two words; then up to 15 bytes that are left, the second word first.
     while begin + 16 <= end:
         h1 ^= _rotated(_word(data, begin, begin + 8) * _C1, _31) * _C2
         h1 = (_rotated(h1, _27) + h2) * _5 + _N1
@@ -67,6 +68,7 @@ def _hash(data, begin, end, seed):  # type: ignore[no-untyped-def]
         begin += 16
     if begin + 8 < end:
         h2 ^= _rotated(_word(data, begin + 8, end) * _C2, _33) * _C1
+    # Zero bytes change nothing: the word of no bytes is 0, and its product is 0, too.
     h1 ^= _rotated(_word(data, begin, min(begin + 8, end)) * _C1, _31) * _C2
     h1, h2 = h1 ^ length, h2 ^ length
     h1 = h1 + h2

@@ -22,6 +22,7 @@ def offer(heap, size, queue, head_time):  # type: ignore[no-untyped-def]
     at = size
     while at > 0:
         parent = (at - 1) >> 1
+        # siftUp stops at an equal parent. A queue that comes later therefore stays below those of the same time.
         if head_time[queue] >= head_time[heap[parent]]:
             break
         heap[at] = heap[parent]
@@ -38,6 +39,8 @@ def poll(heap, size, head_time):  # type: ignore[no-untyped-def]
     at, half = 0, last >> 1
     while at < half:
         child = 2 * at + 1
+        # siftDown prefers the left child of equal ones, and does not exchange equals: ties depend on the shape, as in
+        # Java.
         if child + 1 < last and head_time[heap[child]] > head_time[heap[child + 1]]:
             child += 1
         if head_time[moved] <= head_time[heap[child]]:
@@ -66,6 +69,8 @@ def take_in_order(times, ends, beyond, heads, heap, progress, which):  # type: i
     """
     head, head_time = heads
     size, waiting = progress[0], progress[1]
+    # The queue that ended the call before has been read on: it takes its place in the heap as a queue whose record has
+    # just been taken.
     if waiting != NOBODY:
         head_time[waiting] = times[head[waiting]] if head[waiting] < ends[waiting] else beyond[waiting]
         if head_time[waiting] != NO_MORE:
@@ -79,6 +84,8 @@ def take_in_order(times, ends, beyond, heads, heap, progress, which):  # type: i
     while taken < room:
         q = heap[0]
         last = head[q]
+        # Two queues, the most frequent case: the first of the heap is taken as long as it is before the other, without
+        # moving the heap for each record.
         if size == 2 and last < ends[q]:
             last = run_of(times, head[q], min(ends[q], head[q] + room - taken), head_time[heap[1]])
             for _ in range(head[q], last):
@@ -86,7 +93,9 @@ def take_in_order(times, ends, beyond, heads, heap, progress, which):  # type: i
                 taken += 1
             head[q] = last
             if last < ends[q] or beyond[q] != UNREAD:
+                # Neither more rows here nor all of it read: only its next piece shows its time, so the call ends.
                 head_time[q] = times[last] if last < ends[q] else beyond[q]
+                # poll and offer of a heap of two: the queue goes behind the other unless it is earlier, strictly.
                 if head_time[q] >= head_time[heap[1]]:  # of equal ones the other, which has waited
                     heap[0], heap[1] = heap[1], q
                 size -= head_time[q] == NO_MORE
@@ -103,6 +112,7 @@ def take_in_order(times, ends, beyond, heads, heap, progress, which):  # type: i
         which[taken] = q
         taken += 1
         head[q] += 1
+        # As above: the time of its next record is not known before more is read.
         if head[q] == ends[q] and beyond[q] == UNREAD:
             waiting = q
             break

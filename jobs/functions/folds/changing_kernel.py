@@ -31,6 +31,7 @@ def change_numbers(kind, program, rows, valid, state, state_valid, wanted, wante
             old[wanted_old[update]] = state[s]
             old_valid[wanted_old[update]] = state_valid[s]
         if f & TAKE:
+            # Nothing is checked: a subtractor may go below zero, as Kafka's does.
             if kind == COUNT:
                 state[s] -= 1
             elif valid[a]:

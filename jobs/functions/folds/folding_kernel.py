@@ -22,10 +22,13 @@ def fold_numbers(kind, program, values, valid, state, state_valid, wanted, wante
     """Fold ``values`` of the rows into ``state`` by slot; ``*_valid`` false means null."""
     flags, slots, arguments = program
     update = 0
+    # The order of these branches is that of the flags in fold_program. An OLD is asked before MERGE and ADD change the
+    # slot.
     for p in range(flags.shape[0]):
         f, s, a = flags[p], slots[p], arguments[p]
         if f & START:
             state[s] = 0
+            # A count or a sum of nothing is 0; a minimum or maximum of nothing is null.
             state_valid[s] = kind <= SUM
         if f & COPY:
             state[s], state_valid[s] = state[a], state_valid[a]
@@ -33,6 +36,8 @@ def fold_numbers(kind, program, values, valid, state, state_valid, wanted, wante
             old[wanted_old[update]] = state[s]
             old_valid[wanted_old[update]] = state_valid[s]
         if f & MERGE and state_valid[a]:
+            # Partial counts and sums are added, minima and maxima compared: merging is the same as taking one more
+            # number.
             combine(kind, state, state_valid, s, state[a])
         if f & ADD:
             if kind == COUNT:
@@ -41,6 +46,7 @@ def fold_numbers(kind, program, values, valid, state, state_valid, wanted, wante
             elif valid[a]:
                 combine(kind, state, state_valid, s, values[a])
         if f & EMIT:
+            # Only what somebody below reads is written out.
             if wanted[update] >= 0:
                 new[wanted[update]] = state[s]
                 new_valid[wanted[update]] = state_valid[s]

@@ -33,6 +33,7 @@ def chain_by_slot(program, key, start, end, newest, earlier):  # type: ignore[no
             newest[slot] = newest[arguments[entry]] if flags[entry] & MERGE else NEW
         if flags[entry] & EMIT:
             row = newest[slot]
+            # A session that was widened is another row of the result table: its key has other bounds.
             if row >= 0 and not is_same(row, update, key, start, end):
                 row = NEW
             earlier[update] = row

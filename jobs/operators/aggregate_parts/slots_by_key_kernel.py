@@ -58,6 +58,7 @@ def unlink(slots, lists, slot):  # type: ignore[no-untyped-def]
     s_key, _, s_end, _, s_flags, _, free, counts = slots
     head, following, skip_lists = lists
     before = last_above(head, following, skip_lists, s_key[slot], s_end, s_end[slot])
+    # Several windows may have the same end, such as sessions that the store no longer shows: from the first of them on.
     at = head[s_key[slot]] if before == NO_SLOT else following[before]
     while at != slot:
         before, at = at, following[at]
@@ -77,6 +78,7 @@ def relink(order, slots, lists):  # type: ignore[no-untyped-def]
     s_key = slots[0]
     head, following, _ = lists
     head[:] = NO_SLOT
+    # By rising end, each in front of the last, so that the list goes by falling end.
     for slot in order:
         following[slot] = head[s_key[slot]]
         head[s_key[slot]] = slot

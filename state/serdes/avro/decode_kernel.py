@@ -104,6 +104,7 @@ class Slots(NamedTuple):
 @inner_kernel
 def _varint(data, at, end, longest, registers):  # type: ignore[no-untyped-def]
     """Place behind a number of at most ``longest`` bytes, or minus the fault; the number is in the registers."""
+    # Faults are 1 and above and places 0 and above, so one number is either: a place, or minus the fault.
     value = np.uint64(0)
     for i in range(longest):
         if at + i >= end:
@@ -113,9 +114,11 @@ def _varint(data, at, end, longest, registers):  # type: ignore[no-untyped-def]
         if byte <= _SEVEN:
             if longest == _INT_BYTES:  # an int is the lower 32 bits, as Java takes it
                 value &= _INT
+            # Zigzag: the lowest bit is the sign, so that small negative numbers are short. 2 n is n, 2 n + 1 is -n - 1.
             half = np.int64(value >> _ONE)
             registers.numbers[0] = -half - 1 if value & _ONE else half
             return at + i + 1
+    # The last byte that is allowed still says that more follow.
     return -LONG_NUMBER
 
 
@@ -136,6 +139,7 @@ def _time(at, value, conversion, registers):  # type: ignore[no-untyped-def]
     """``at``, or minus the fault; in the registers are days of a date, microseconds of others."""
     if conversion == DATE:
         return at if _FIRST_DAY <= value <= _LAST_DAY else -NO_TIME
+    # The range is checked in the unit of the value, so that multiplying cannot overflow before it.
     scale = 1000 if conversion == TIME_MILLIS or conversion == TIMESTAMP_MILLIS else 1
     day = _DAY_MILLIS if scale == 1000 else _DAY_MICROS
     least, most = (0, day) if conversion <= TIME_MICROS else (_FIRST_DAY * day, (_LAST_DAY + 1) * day)
@@ -153,6 +157,8 @@ def _number(data, at, end, operation, conversion, registers):  # type: ignore[no
         value = registers.numbers[0]
         if at < 0 or conversion == AS_IT_IS:
             return at
+        # Schema resolution promotes an int or long. Through a float first where the reader's type is float, since Java
+        # rounds to one, too.
         if conversion == TO_DOUBLE:
             registers.doubles[0] = value
         elif conversion == TO_FLOAT:
@@ -163,6 +169,7 @@ def _number(data, at, end, operation, conversion, registers):  # type: ignore[no
         return at
     if operation == FLOAT:
         at = _little_endian(data, at, end, 4, registers)
+        # The four bytes are read as a float by the array that shares the memory of ``word``.
         if at >= 0:
             registers.word[0] = registers.numbers[0]
             registers.doubles[0] = registers.single[0]
@@ -183,11 +190,15 @@ def _is_text(data, at, end):  # type: ignore[no-untyped-def]
         at += 1
         if first < 0x80:
             continue
+        # 0x80 to 0xBF continue a character, 0xC0 and 0xC1 would begin a form that is longer than necessary, and from
+        # 0xF5 on the code point is above U+10FFFF.
         if first < 0xC2 or first > 0xF4:
             return False
         more = 1 if first < 0xE0 else 2 if first < 0xF0 else 3
         if at + more > end:
             return False
+        # The second byte excludes longer forms (E0, F0), surrogates (ED) and what is above U+10FFFF (F4); the others
+        # are free.
         low = 0xA0 if first == 0xE0 else 0x90 if first == 0xF0 else 0x80
         high = 0x9F if first == 0xED else 0x8F if first == 0xF4 else 0xBF
         for i in range(more):
@@ -210,6 +221,7 @@ def _bytes(data, at, end, size, is_text, registers):  # type: ignore[no-untyped-
         size = registers.numbers[0]
         if size < 0:
             return -NEGATIVE_LENGTH
+    # Not ``at + size > end``: a length from damaged bytes may be near 2 ** 63.
     if size > end - at:
         return -CUT
     if is_text and not _is_text(data, at, at + size):
@@ -227,6 +239,7 @@ def _decimal(data, at, end, size, limits, tables, registers):  # type: ignore[no
     begin, size = registers.numbers[0], registers.numbers[1]
     if size == 0:
         return -NO_DIGITS
+    # Two's complement, most significant byte first: the sign fills all bits above the first byte.
     fill = np.int64(-1) if data[begin] >= 0x80 else np.int64(0)
     upper, lower = fill, fill
     for i in range(size):
@@ -250,6 +263,7 @@ def _decimal(data, at, end, size, limits, tables, registers):  # type: ignore[no
 @inner_kernel
 def _value(data, at, end, operation, a, b, tables, checks_text, registers):  # type: ignore[no-untyped-def]
     """Place behind one value, which is in the registers, or minus the fault."""
+    # By the numbers of the instructions: INT to BOOLEAN are the numbers that come first.
     if operation <= BOOLEAN or operation == UINT:
         return _number(data, at, end, operation, a, registers)
     if operation == BYTES:
@@ -263,6 +277,8 @@ def _value(data, at, end, operation, a, b, tables, checks_text, registers):  # t
         return at
     if registers.numbers[0] < 0 or registers.numbers[0] >= b:
         return -NO_SYMBOL
+    # From the writer's symbol to the reader's. -1 is a symbol that the reader does not have, and for which it has no
+    # default.
     registers.numbers[0] = tables[a + registers.numbers[0]]
     return at if registers.numbers[0] >= 0 else -UNREAD_SYMBOL
 
@@ -290,11 +306,14 @@ def _items(data, at, end, place, depth, slot, behind, slots, stack, registers): 
     if depth + 2 > len(stack):
         return -DEEP, place, depth
     at = _block(data, at, end, registers)
+    # The number of items is a cell itself, which ``_row`` writes behind this: its place is known now, and later blocks
+    # of the same array add to it. -1: nobody reads the array.
     if at >= 0:
         stack[depth] = registers.numbers[0]
         stack[depth + 1] = -1 if slot < 0 else slots.bases[slot] + slots.counts[slot]
         if registers.numbers[0] > 0:
             return at, place, depth + 2
+    # No items: go on behind the instructions of an item, with nothing on the stack.
     return at, behind, depth
 
 
@@ -305,6 +324,7 @@ def _next(data, at, end, place, depth, first, slots, stack, registers):  # type:
     if stack[depth - 2] > 0:
         return at, first, depth
     at = _block(data, at, end, registers)
+    # The block is done. An array ends with a block of no items, so there may be another one.
     if at >= 0 and registers.numbers[0] > 0:
         stack[depth - 2] = registers.numbers[0]
         if stack[depth - 1] >= 0:
@@ -316,6 +336,7 @@ def _next(data, at, end, place, depth, first, slots, stack, registers):  # type:
 @inner_kernel
 def _jump(data, at, end, place, depth, operation, a, b, tables, stack, registers):  # type: ignore[no-untyped-def]
     """As ``_items``, of a union, a jump, a call and a return."""
+    # A union is the number of its branch and then that branch's value: a jump.
     if operation == UNION:
         at = _varint(data, at, end, _INT_BYTES, registers)
         if at >= 0 and (registers.numbers[0] < 0 or registers.numbers[0] >= b):
@@ -327,6 +348,7 @@ def _jump(data, at, end, place, depth, operation, a, b, tables, stack, registers
         return at, stack[depth - 1], depth - 1
     if depth + 1 > len(stack):  # a call
         return -DEEP, place, depth
+    # A call, which recursive schemas need: the instructions of a named type are there once.
     stack[depth] = place
     return at, a, depth + 1
 
@@ -340,10 +362,12 @@ def _row(data, at, end, place, instructions, slots, stack, checks_text, register
         operation, slot, a, b = code[place, 0], code[place, 1], code[place, 2], code[place, 3]
         place += 1
         width = 0
+        # Bytes have two cells, begin and length; a decimal its two halves. All others have one.
         if INT <= operation <= LAST_VALUE:
             at = _value(data, at, end, operation, a, b, tables, checks_text, registers)
             width = 2 if BYTES <= operation <= DECIMAL else 1
         elif operation == PUSH:
+            # A number that the data do not have: the number of a branch, or a default.
             registers.numbers[0] = a
             width = 1
         elif operation == ITEMS:
@@ -357,10 +381,12 @@ def _row(data, at, end, place, instructions, slots, stack, checks_text, register
             return 0 if at == end else TRAILING
         else:
             at, place, depth = _jump(data, at, end, place, depth, operation, a, b, tables, stack, registers)
+        # After each instruction, so that no step needs to look at a fault itself.
         if at < 0:
             return -at
         if slot >= 0:
             for part in range(width):
+                # The caller makes room and reads this row again from its beginning.
                 if slots.counts[slot + part] >= slots.room[slot + part]:
                     registers.numbers[0] = slot + part
                     return HAS_NO_ROOM
@@ -394,10 +420,13 @@ def decode_rows(  # type: ignore[no-untyped-def]
             if fault > 0:  # what the row gave so far is taken back
                 faults[row] = fault
                 _copy(slots.kept, slots.counts)
+        # A row that is null or bad has a cell in every slot of its level all the same: those of the ``blank``
+        # instructions, of no bytes.
         if fault >= 0 and (fault > 0 or not is_wanted[row]):
             fault = _row(data, 0, 0, blank, instructions, slots, stack, checks_text, registers)
         if fault == HAS_NO_ROOM:
             _copy(slots.kept, slots.counts)
+            # The row will be read again, and may have had a fault before its blank cells found no room.
             faults[row] = 0
             return row
     return len(begins)

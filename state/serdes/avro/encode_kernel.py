@@ -15,6 +15,7 @@ _SEVEN, _MORE = np.uint64(0x7F), np.uint64(0x80)
 @inner_kernel
 def _varint(out, at, value):  # type: ignore[no-untyped-def]
     """Place behind a number."""
+    # Zigzag: n is 2 n, -n - 1 is 2 n + 1. Written so that the least long does not overflow.
     zigzag = (
         np.uint64(value) << np.uint64(1) if value >= 0 else (np.uint64(-(value + 1)) << np.uint64(1)) | np.uint64(1)
     )
@@ -37,6 +38,7 @@ def _little_endian(out, at, value, size):  # type: ignore[no-untyped-def]
 def _decimal(out, at, upper, lower, size):  # type: ignore[no-untyped-def]
     """Two's complement, of the fewest bytes with their number before them, or of ``size`` bytes."""
     if size < 0:
+        # BigInteger.toByteArray: the fewest bytes that still show the sign.
         size = 16
         while size > 1:  # the first byte only repeats the sign of the next
             half, place = (upper, size - 9) if size > 8 else (lower, size - 1)
@@ -98,6 +100,7 @@ def _row(at, place, instructions, text, cells, bases, cursors, stack, registers,
             stack[depth - 1] -= 1
             if stack[depth - 1] > 0:
                 place = a
+            # The end of an array is a block of no items.
             else:
                 at = _varint(out, at, 0)
                 depth -= 1

@@ -51,10 +51,15 @@ def fold_expressions(program, codes, registers, initial, inputs, state, wanted, 
         if f & OLD and wanted_old[update] >= 0:
             copy_row(old, wanted_old[update], state, s, fields)
         for part in range(3):
+            # Part 0 is MERGE, 1 TAKE and 2 ADD, each with instructions of its own; TAKE and ADD read a row, MERGE
+            # another aggregate.
             if not f & (MERGE if part == 0 else TAKE if part == 1 else ADD):
                 continue
+            # There is no aggregate to merge.
             if part == 0 and not state_known[a, fields]:
                 continue
+            # The last column says whether there is an aggregate at all: an add without one begins from the initial
+            # value.
             if not state_known[s, fields]:
                 copy_row(state, s, initial, 0, fields)
             for field in range(fields):
@@ -68,6 +73,8 @@ def fold_expressions(program, codes, registers, initial, inputs, state, wanted, 
             for field in range(fields):
                 register = results[part, field]
                 state_words[s, field], state_known[s, field] = words[register], known[register]
+            # A plain fold has one field, and null is no aggregate. One of several fields is there even if all of them
+            # are null.
             state_known[s, fields] = state_known[s, 0] or not is_plain
         if f & EMIT:
             if wanted[update] >= 0:
@@ -90,6 +97,7 @@ def carry_out(code, begin, end, words, doubles, known):  # type: ignore[no-untyp
     """Instructions from ``begin`` up to ``end``."""
     for at in range(begin, end):
         operation, into, a, b, c = code[at, 0], code[at, 1], code[at, 2], code[at, 3], code[at, 4]
+        # SAME and NOT_SAME know null: it is the same as null and nothing else, and the answer is never null.
         if operation >= _OF_LONGS:
             both = known[a] and known[b]
             if (
@@ -104,10 +112,13 @@ def carry_out(code, begin, end, words, doubles, known):  # type: ignore[no-untyp
                     is_same = equal(doubles[a], doubles[b]) if is_double else words[a] == words[b]
                 words[into] = is_same == (operation == SAME or operation == SAME + DOUBLES)
                 known[into] = True
+            # An operation of doubles has the number of that of longs and DOUBLES more, so one list of cases serves
+            # both.
             elif both:
                 known[into] = True
                 if operation >= _OF_DOUBLES:
                     of_doubles(operation - DOUBLES, into, float(doubles[a]), float(doubles[b]), words, doubles)
+                # SQL's rule: with a null operand the result is null. Greatest and least pass a null over.
                 else:
                     of_longs(operation, into, words[a], words[b], words, known)
             else:
@@ -120,9 +131,11 @@ def carry_out(code, begin, end, words, doubles, known):  # type: ignore[no-untyp
         elif operation == OR_ELSE:
             source = a if known[a] else b
             words[into], known[into] = words[source], known[source]
+        # A condition that is null is not true.
         elif operation == CHOOSE:
             source = b if known[a] and words[a] != 0 else c
             words[into], known[into] = words[source], known[source]
+        # Three-valued logic: decided by one operand, else null if one of them is.
         elif operation == AND or operation == OR:
             decides = operation == OR  # true decides an OR, false an AND, whatever is beside it
             is_decided = (known[a] and (words[a] != 0) == decides) or (known[b] and (words[b] != 0) == decides)
@@ -147,9 +160,11 @@ def of_longs(operation, into, x, y, words, known):  # type: ignore[no-untyped-de
     elif operation == DIVIDE or operation == REMAINDER:
         if y == 0:
             known[into] = False
+        # The least long divided by -1 does not fit: it wraps in Java, and traps in the processor.
         elif y == -1:
             words[into] = -x if operation == DIVIDE else 0
         else:
+            # // rounds down, Java's division towards zero.
             quotient = x // y
             if quotient < 0 and quotient * y != x:
                 quotient += 1  # towards zero
@@ -180,6 +195,7 @@ def of_doubles(operation, into, x, y, words, doubles):  # type: ignore[no-untype
     elif operation == TIMES:
         doubles[into] = x * y
     elif operation == DIVIDE:
+        # By zero as IEEE 754 says; Numba would raise instead.
         if y != 0.0:
             doubles[into] = x / y
         elif x == 0.0 or x != x:
