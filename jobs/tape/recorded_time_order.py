@@ -1,9 +1,10 @@
 """The position of recorded times among records: behind all of their time, before all later ones.
 
 Owns the arithmetic of that order, which planner and tapes share. Rule: in doubled milliseconds a record of time t is at
-2 t and a recorded time T at 2 T + 1. Records after it in its partition are at 2 T + 2 at least, whatever their own
-time. So partitions that have all been advanced to T have all got past it, and a record that comes later is behind it in
-every cut. On a tape of causes the same is a row of time T + 1 whose sub-topology is BEFORE_ALL.
+2 t and a recorded time T at 2 T + 1. Records that follow the recorded time in its partition are at 2 T + 2 at least,
+whatever their own time. So once every partition has recorded T, all records that are still to come are behind T, and
+the order is the same wherever increments are cut. On a tape of causes a recorded time is a row of time T + 1 whose
+sub-topology is BEFORE_ALL.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +26,11 @@ def doubled(time_ms: np.ndarray, is_moment: np.ndarray, lowest: int) -> np.ndarr
     no row is before it.
     """
     places: np.ndarray
+    # 2 t of a record leaves 2 t + 1 free for the recorded time t, between it and 2 (t + 1) of the next millisecond.
+    # Here ``time_ms`` of a recorded time T is T + 1, so its place is 2 (T + 1) - 1.
     if is_moment.any():
+        # What follows a recorded time T in its partition is at 2 (T + 1) or behind, so that it is behind T on every
+        # tape. The floor of a row is that of the rows before it, hence without the last one.
         floors = np.maximum.accumulate(np.concatenate([[lowest], np.where(is_moment, 2 * time_ms, lowest)]))
         places = np.maximum(2 * time_ms - is_moment, floors[:-1])
     else:
@@ -34,11 +39,21 @@ def doubled(time_ms: np.ndarray, is_moment: np.ndarray, lowest: int) -> np.ndarr
 
 
 def in_heap(places: np.ndarray, own: np.ndarray, queue: int, queues: int, *, is_mixed: bool) -> np.ndarray:
-    """Numbers by which heads of ``queues`` queues are compared: as ``places``, but some ties go by queue, so that no
-    tie depends on the former content of the heap. These are recorded times of one place, and the records that one holds
-    back (whose ``own`` place is before it). ``is_mixed``: so do all records (TaskTape.is_mixed).
+    """Numbers by which the heap compares the heads of ``queues`` queues: by ``places``, and some ties by queue number,
+    so that they do not depend on what the heap held before. These ties are between recorded times, and between records
+    that a recorded time holds back, whose ``own`` place is lower. ``is_mixed``: between all records
+    (TaskTape.is_mixed).
     """
     others = queue if is_mixed else 0
+    # The heap's kernel compares one int64 a head, as PartitionGroup compares one timestamp, so place, kind of row and
+    # queue are packed into one number. Places are 2 * queues apart, and each kind has ``queues`` numbers of its own:
+    #
+    #     2 * queues * place - 2 * queues + queue    a record that a recorded time holds back
+    #     2 * queues * place                         any other record; + queue on a mixed tape
+    #     2 * queues * place - queues + queue        a recorded time
+    #
+    # Records are at even places and recorded times at odd ones, so no kinds share a number. At a time t the order is:
+    # what is held back to t, the other records of t, the recorded times t.
     behind = np.where(places % 2 == 1, queue - queues, np.where(own < places, queue - 2 * queues, others))
     return 2 * queues * places + behind
 

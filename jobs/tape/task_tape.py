@@ -153,6 +153,8 @@ class TaskTape:
     ) -> Iterator[tuple[Input | StreamTimeAdvance, CausalOrder]]:
         for number, recorded in enumerate(queue.recorded):
             yield from self._records(slice_.part(slice_.begin, recorded.before_offset), records)
+            # A recorded time T comes before the records of T + 1: the tape's time is T + 1 there, and BEFORE_ALL puts
+            # the row in front of those records. If the tape had reached T + 1 already, the row has an ordinary place.
             before_ms, self.tape_time_ms = self.tape_time_ms, max(self.tape_time_ms, recorded.time_ms + 1)
             places = NO_ORDER
             if self.is_placed:
@@ -193,6 +195,8 @@ class TaskTape:
         """Landed records alone, which are read as they are taken."""
         readers = [reader for reader in self._readers() if reader is not None]
         beyond = np.array([queue.beyond_ms for queue in self.queues], np.int64)
+        # Ties depend on the heap that the increment before left, so the same records come in the same order wherever it
+        # ended.
         order = QueueOrder([reader.times() for reader in readers], beyond, self.heap or [])
         while len(which := order.take(records)):
             counts = np.bincount(which, minlength=len(readers)).tolist()
@@ -212,6 +216,7 @@ class TaskTape:
         for begin, end in parts(advance >= 0, records):
             part = slice(begin, end)
             queue, here = which[part], CausalOrder({name: column[part] for name, column in places.items()})
+            # A recorded time is a part of its own: the task handles it between two chunks.
             if advance[begin] >= 0:
                 yield self._clock.move(int(which[begin]), int(advance[begin]), which[:begin], tables), here
                 continue
@@ -235,6 +240,8 @@ class TaskTape:
             mine = [place for place, queue in enumerate(self.queues) if queue.source == number]
             table = found[mine[0]] if mine else self.empty[number]
             if len(mine) > 1:
+                # Several partitions of one source are one table for the task. Its rows go in the tape's order, which
+                # the places of each queue's rows on the tape give.
                 order = np.argsort(np.concatenate([np.flatnonzero(which == place) for place in mine]))
                 table = concatenated([found[place] for place in mine]).take(pa.array(order)).combine_chunks()
             tables.append(table)
@@ -246,6 +253,7 @@ class TaskTape:
             return self._nothing(queue)
         if queue.pieces is not None:
             nothing = self._nothing(queue)
+            # Offsets are given once the rows are in order, and are not in the pieces.
             nothing = nothing.drop_columns(["offset"]) if queue.source in self.next_offset else nothing
             return self._offset(queue, queue.pieces.read(self.order, nothing))
         assert queue.slice is not None
@@ -265,6 +273,7 @@ class TaskTape:
         is_record = advance_numbers(rows) < 0
         first = self.next_offset[queue.source]
         self.next_offset[queue.source] = first + int(is_record.sum())
+        # A recorded time takes no offset: it has that of the record before it.
         rows = rows.append_column("offset", pa.array(first + np.cumsum(is_record) - 1))
         if is_record.any():
             self.fixed[queue.source] = rows.filter(pa.array(is_record))
@@ -292,6 +301,8 @@ class TaskTape:
                 for queue, table in zip(self.queues, tables, strict=True)
             ]
         )
+        # By the arrival of the landed record, then by the number of tasks between, so that what a record causes comes
+        # behind it; then by queue.
         order = np.lexsort((row, which, depth, arrival))
         return which[order], row[order]
 
@@ -302,16 +313,21 @@ class TaskTape:
         times = [
             integers(lane.table, "timestamp" if lane.queue.slice is not None else "cause_time_ms", -1) for lane in lanes
         ]
+        # The next record of a queue, which a later increment takes, is in the heap as well: ties depend on the heap's
+        # shape, so without it they would depend on where the increment ends.
         beyond = np.array([lane.queue.beyond_ms for lane in lanes], np.int64)
         if any(queue.has_advances for queue in self.queues):
             heads = [self._heads(number, len(lanes), times[number], lane) for number, lane in enumerate(lanes)]
             times, beyond = [head[:-1] for head in heads], np.array([head[-1] for head in heads])
+        # number of queues * time + number of the queue: the heap compares times first and then queues, so that the
+        # shape of the heap decides no tie. ``beyond`` is such a head, too; NO_MORE stays the largest number.
         elif self.is_mixed:
             beyond = np.where(beyond == NO_MORE, beyond, len(times) * beyond + np.arange(len(times)))
             times = [len(times) * column + number for number, column in enumerate(times)]
         which, row, self.heap = merge_queues(times, beyond, self.heap or [])
         if lanes[-1].which is None:
             return which, row
+        # Only the last queue may be several: its rows have kept which queue each of them is of.
         queue = np.array([lane.number for lane in lanes], np.int16)[which]
         goes_round = np.flatnonzero(which == len(lanes) - 1)
         queue[goes_round], row[goes_round] = lanes[-1].which, lanes[-1].row
@@ -336,9 +352,12 @@ class TaskTape:
     def _heads(self, number: int, lanes: int, times: np.ndarray, lane: "_Lane") -> np.ndarray:
         """Of a queue's rows, and of the one behind them, the numbers by which heads are compared."""
         queue, table = lane.queue, lane.table
+        # Doubled, as recorded_time_order says: BEFORE_ALL marks a recorded time T, whose cause has the time T + 1, and
+        # 2 (T + 1) - 1 is its place. Nothing is known of what comes after.
         if queue.slice is None:
             places = 2 * times - (integers(table, "cause_sub", 0) == BEFORE_ALL)
             return np.append(in_heap(places, 2 * times, number, lanes, is_mixed=self.is_mixed), NO_MORE)
+        # One row more, the next one of a later increment: a recorded time before it holds it back as any other.
         has_beyond = queue.beyond_ms != NO_MORE
         times = np.append(times, queue.beyond_ms if has_beyond else 0)
         places = doubled(times, np.append(advance_numbers(table) >= 0, queue.beyond_is_advance), queue.lowest)
@@ -348,6 +367,7 @@ class TaskTape:
 
     def _by_cause(self, tables: list[pa.Table]) -> tuple[np.ndarray, np.ndarray]:
         which, row = rows_of(tables)
+        # By PLACE_COLUMNS up to cause_depth. np.lexsort takes the most important key last.
         keys = [np.concatenate([integers(table, name, -1) for table in tables]) for name in PLACE_COLUMNS[:5]]
         order = np.lexsort((row, which, *keys[::-1]))
         return which[order], row[order]
@@ -359,6 +379,8 @@ class TaskTape:
         if not self.is_placed:
             return {}
         places = {name: np.full(n, -1, np.int64) for name in PLACE_COLUMNS}
+        # Rows of repartition tables have the place of their cause. A landed record is a cause itself: its own place is
+        # made here.
         landed, doubled_ms = np.zeros(n, np.bool_), np.zeros(n, np.int64)
         for place, (queue, table) in enumerate(zip(self.queues, tables, strict=True)):
             rows = np.flatnonzero(which == place)
@@ -375,6 +397,8 @@ class TaskTape:
             for name in PLACE_COLUMNS[1:]:
                 places[name][landed] = {"cause_number": LANDED}.get(name, 0)
             return places
+        # The tape's time in doubled milliseconds. Even, 2 t, is the time t. Odd, 2 T + 1, is a recorded time T: halved
+        # and rounded up it is T + 1, and BEFORE_ALL puts the row in front of the records of T + 1.
         running = np.maximum.accumulate(np.concatenate([[2 * self.tape_time_ms], doubled_ms]))[1:]
         times = (running + 1) // 2
         self.tape_time_ms = int(times[-1]) if n else self.tape_time_ms

@@ -23,8 +23,9 @@ EXCHANGE = "(exchange)"
 """Where all repartition tables of a sub-topology are merged: the row that is sent first is taken first."""
 
 
+# Outputs and edges are numbered from 0 on, and the end of a path counts as -1 (forward_order).
 _FIRST = -2
-"""In a path, before every row and before the end of a shorter path (-1)."""
+"""End of the path of a node's input, as a view sees it: it sorts before all that the node makes of the input."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,8 @@ class Dataflow:
             for slot, above in enumerate(() if node.takes_letters else node.inputs):
                 edge = Edge(above, node.name, slot)
                 self.edges_down.setdefault(above, []).append(edge)
+                # An edge to a repartition table belongs to the sub-topology that writes the table, an edge to any other
+                # node to that node's sub-topology.
                 if above in here if isinstance(node, RepartitionNode) else node.name in here:
                     self.children.setdefault(above, []).append(edge)
         looks: set[tuple[str, str]] = set()
@@ -134,6 +137,8 @@ class Dataflow:
         below: dict[str, set[str]] = {}
         for name in reversed(self.graph.nodes):
             reached = {name}
+            # What is sent to repartition topics merges again in the order in which it was sent, so all of them count as
+            # one node.
             if isinstance(self.graph.nodes[name], RepartitionNode) and name not in self._heads():
                 reached.add(EXCHANGE)
             for below_it in self._next(name):
@@ -150,6 +155,7 @@ class Dataflow:
         return [*(edge.child for edge in self.children.get(name, ())), *sorted(self.readers.get(name, ())), *sent]
 
     def _meets_again(self, name: str, below: dict[str, set[str]]) -> bool:
+        # Two children (or readers) from which one node can be reached: rows of this node come there on two paths.
         seen: set[str] = set()
         for child in self._next(name):
             reached = below.get(child, {child})
@@ -193,6 +199,9 @@ class Dataflow:
 
     def _at(self, batch: Batch, name: str, way: int) -> Batch:
         edges_down = len(self.edges_down.get(name, ())) + 2
+        # One number for output and edge: row * (edges + 2) + edge. Kafka runs an output through all edges before the
+        # next output, so the row counts more. Edge 0 is what views see before all children, 1 and up are the children
+        # in Kafka's order, and edges + 1 is what views see after them.
         rows = np.arange(len(batch), dtype=np.int64) * edges_down + way
         return replace(batch, path=(*batch.path, rows))
 

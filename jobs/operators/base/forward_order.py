@@ -32,11 +32,16 @@ def merge_in_forward_order(batches: Sequence[Batch]) -> MergedRows:
     which = np.repeat(np.arange(len(batches), dtype=np.int8), lengths)
     row = np.concatenate([np.arange(n, dtype=np.int64) for n in lengths]) if batches else np.zeros(0, np.int64)
     occupied = [number for number, n in enumerate(lengths) if n]
+    # One batch alone is in order already.
     if len(occupied) < 2:
         return MergedRows(which, row)
     cause = np.concatenate([batch.cause for batch in batches])
+    # Batches that branched more often have longer paths. The missing end of a shorter one is -1 (``_path``), which is
+    # before every number.
     depth = max(len(batches[number].path) for number in occupied)
     columns = [np.concatenate([_path(batch, level) for batch in batches]) for level in range(depth)]
+    # np.lexsort takes the most important key last: the cause, then the path from its beginning. Rows of one batch are
+    # in order already, so that the row comes last.
     order = np.lexsort((row, *columns[::-1], cause)) if columns else np.argsort(cause, kind="stable")
     return MergedRows(which[order], row[order])
 
@@ -57,6 +62,7 @@ def joined_batch(batches: Sequence[Batch], merged: MergedRows, *, with_values: b
     if len(batches) == 1:
         return batches[0]
     starts = np.cumsum([0, *(len(batch) for batch in batches[:-1])])
+    # Rows of all batches are numbered one batch after the other.
     rows = starts[merged.which] + merged.row
     depth = max(len(batch.path) for batch in batches)
 
