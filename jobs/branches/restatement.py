@@ -52,7 +52,7 @@ def done_at(warehouse: Warehouse, pipeline: str, increment: int) -> DoneRow:
 
 
 def in_force(rows: list[LedgerRow[DoneRow]]) -> list[LedgerRow[DoneRow]]:
-    """The done rows that count, in order: without those that a restore or a promote has withdrawn."""
+    """The done rows of a ledger that no restatement undid, in order: those that the last increment builds on."""
     before: dict[int, int] = {}
     last = -1  # below the 0 with which a branch from the start begins
     for row in rows:

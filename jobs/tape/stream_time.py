@@ -52,7 +52,7 @@ class StreamTimeAdvance:
 
 class TimeSignal(NamedTuple):
     """A recorded time that a task forwards to those that read what it writes. ``place``: PLACE_COLUMNS of
-    jobs/tape/task_tape.py; ``send``: which of the rows of its place comes first.
+    jobs/tape/input_queues.py; ``send``: which of the rows of its place comes first.
     """
 
     writer: int

@@ -38,7 +38,10 @@ _INPUT = TableView.INPUT
 def batches_of_nobody(
     dataflow: Dataflow, operators: Mapping[str, Operator], nothing: Chunk, batches: dict[str, Batch]
 ) -> dict[str, Batch]:
-    """What each node forwards of ``nothing``, a chunk without records: it has the form of all that it forwards."""
+    """An empty batch of every node, by name, with the columns and types of the batches that the node forwards.
+
+    They come from a run of ``nothing``, a chunk without records.
+    """
     forms = _Forms()
     run = _FormsRun(dataflow, operators, nothing, {}, forms)
     run.run(batches)

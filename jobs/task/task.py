@@ -88,16 +88,18 @@ class Task:
         """Verdicts on the records of landed topics alone."""
         self.observer: Observer | None = None
         self.looks_twice = False
-        """Of the next chunk's first records steps are asked twice; what differs is in ``impure``, by node."""
+        """Whether each step is called twice with the first records of the next chunk. ``impure`` says, by node, what
+        differed between its two answers.
+        """
         self.impure: dict[str, str] = {}
         self.trial: TrialHandling | None = None
-        """Where it is noted that something failed, while nobody knows whether that counts."""
+        """In a trial run, where failures are noted: the records that caused them may not be there in the final run."""
         self.advances = 0
         """Recorded times taken; they are no records."""
         self._ticked_ms = NO_TIMESTAMP_MS
         """The latest tick that was forwarded."""
         self.unfinished: Result | None = None
-        """What the chunk caused on which the task failed, right up to the record that filled a buffer."""
+        """If the task failed on a full buffer: the chunk's results up to the record that filled it."""
         self.dataflow = dataflows(topology)[sub_topology.id]
         self.sources: tuple[Node, ...] = (
             *sub_topology.sources,

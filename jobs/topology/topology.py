@@ -100,7 +100,7 @@ class Topology(Hinting):
         self._pipes_into_loops = False
         self._state_schemas: dict[str, pa.Schema] = {}
         self.dataflows: Any = None
-        """How tasks hang together, worked out by the first of them (jobs/task/task.py)."""
+        """How the nodes of each sub-topology hang together, worked out by the first task (jobs/task/dataflow.py)."""
         if graph is not None:
             self._settle()
 

@@ -53,8 +53,8 @@ class Aggregate(StatefulOperator, WindowedStore):
     _position_column = "window_start_ms"
     """Of the durable rows: what decides when a window closes (``_position``)."""
     _tells_new_rows = False
-    """A window that begins in a slot was not there, nor in any buffer below that waits for its close (one that waits
-    for a time may still have it).
+    """Whether a window that takes a new slot is a new row of the result table. Then a suppress below that waits for the
+    window's close needs no lookup for it; one that waits for a time may still buffer an earlier row of that name.
     """
     _looks_at_every_row = False
     """``_remove_nulls`` has to be called after every record."""

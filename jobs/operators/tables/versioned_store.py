@@ -66,6 +66,7 @@ class VersionedTableStore(TableStore):
         if len(rows) == 0:
             return
         put = (answers != versioned_store_kernel.NOT_PUT) & (answers != versioned_store_kernel.SKIPPED)
+        # The store's stream time as it was at each put: one that was refused or skipped did not move it.
         observed = np.maximum.accumulate(np.where(put, np.maximum(batch.time_ms, before), before))[rows]
         limit = observed - self.versions.retention_ms
         chunk.drop(
@@ -73,7 +74,10 @@ class VersionedTableStore(TableStore):
         )
 
     def lend(self, batch: Batch, chunk: Chunk) -> Batch:
-        """As ``put`` of changes that nobody but the view sees that has borrowed the store: it puts them."""
+        """Leave the changes of ``batch`` to the view that borrowed this store, which puts them when its turn comes.
+
+        Returns the batch as it is. Only that view reads the table, so nobody needs old values and ``latest`` flags.
+        """
         self._lent = batch, chunk, len(chunk.drops), self.versions.observed_ms
         return batch
 
@@ -81,6 +85,8 @@ class VersionedTableStore(TableStore):
         """What became of the changes that were lent: as if they had been put when they came."""
         assert self._lent is not None, "only lent changes are booked"
         batch, chunk, drops, before = self._lent
+        # The view has put the changes later, but the refusals are listed where ``put`` would have listed them: before
+        # those of the nodes below.
         later, chunk.drops[drops:] = chunk.drops[drops:], []
         self._refuse(batch, answers, before, chunk)
         chunk.drops += later
@@ -183,6 +189,8 @@ class VersionedView(TableView):
         self._puts, self._is_put = puts, False
         self._answers = np.empty(len(puts), np.int64)
         self._counts = self.versions.slots.counts.copy()
+        # Only a replica runs its puts again for a second reader, so only it notes how to take them back. In the owner's
+        # store they are run once.
         self._journal = (
             versioned_store_kernel.journal_of(len(puts)) if self.is_replica else versioned_store_kernel.NO_JOURNAL
         )
@@ -200,8 +208,11 @@ class VersionedView(TableView):
 
     def _run(self, asking: Batch, keys: np.ndarray, as_of: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         assert self._puts is not None, "a view is fed before it is asked"
+        # Each reader of the view sees the puts before its own row, so for another reader they are taken back and run
+        # once more, merged with its rows.
         if self._is_put and self.is_replica:
             self._rewind()
+        # The owner's store cannot go back.
         elif self._is_put:
             self._puts = _none_of(self._puts)
         store, puts = self.versions, self._puts
@@ -223,6 +234,8 @@ class VersionedView(TableView):
     def _rewind(self) -> None:
         """Back to the beginning of the chunk."""
         slots = self.versions.slots
+        # Puts with a journal free no slot, so what was taken since the chunk began is the part of the stack of free
+        # slots that lies between its two tops.
         versioned_store_kernel.take_back(self.versions.columns(), self._journal)
         self.versions.skip_lists.clear()
         slots.flags[slots.free[slots.counts[FREE_TOP] : self._counts[FREE_TOP]]] = 0
@@ -231,6 +244,7 @@ class VersionedView(TableView):
     def settle(self) -> None:
         if self._puts is None:
             return
+        # Nobody looked, so the puts have not been run yet.
         if not self._is_put:
             nobody = _none_of(self._puts)
             self._run(nobody, nobody.key, nobody.time_ms)
