@@ -41,7 +41,7 @@ from kstreams_replay.state.errors import ReplayError
 from kstreams_replay.state.records.drop_reasons import DropReason
 from kstreams_replay.state.tables import warehouse
 from tests.every_store import every_store
-from tests.source_tree import ROOT, files, matches, package_modules, refuse, text_of
+from tests.source_tree import ROOT, files, matches, modules, package_modules, refuse, text_of
 
 pytestmark = pytest.mark.xdist_group("source tree")  # read and parsed once
 
@@ -352,3 +352,31 @@ def test_every_document_that_is_named_somewhere_is_there():
         [f"{place}: {path}" for place, path in named if path.rpartition("/")[2] not in names],
         "Nobody who clones this has these documents; say the reason in place, or name one that is here:",
     )
+
+
+def test_a_name_that_is_said_to_be_of_a_module_is_defined_in_it():
+    name = r"[A-Z]+(?:_[A-Z]+)+|(?:[A-Z][a-z]+){2,}|[a-z]+(?:_[a-z]+)+"
+    said = re.compile(rf"\b({name})`*\s+(?:of|in)\s+`?((?:jobs|state|orchestration|expectations)/[\w/]+\.py)")
+    found = [
+        (f"{path}:{text_of(path).count(chr(10), 0, match.start()) + 1}", *match.groups())
+        for path in files()
+        if path.endswith((".md", ".py")) and not path.startswith("tests/") and path != "CHANGELOG.md"
+        for match in said.finditer(text_of(path))
+    ]
+
+    assert found
+    refuse(
+        [f"{place}: {name} of {path}" for place, name, path in found if name not in defined_names(path)],
+        "It has moved or was renamed; name the module that defines it:",
+    )
+
+
+def defined_names(path: str) -> set[str]:
+    """Names that a module defines: functions, classes and variables, none of those that it imports."""
+    nodes = ast.walk(modules()[path]) if path in modules() else ()
+    stored = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return {
+        node.name if isinstance(node, stored) else node.id
+        for node in nodes
+        if isinstance(node, stored) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    }
