@@ -25,7 +25,7 @@ from ..topology.topology import Topology
 from .range_cuts import Group, RangeCuts
 
 _NOT_CLOCKS = ("store_time_ms", "tracked_time_ms")
-"""Counters of times that are no stream time of records that came: of window starts, and of what left last."""
+"""Counters of times other than a stream time of records: the newest window start, and the time that a join tracks."""
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,9 @@ from .restatement import in_force
 def compare(
     warehouse: Warehouse, topology: Topology, pipeline: str, branch: str, range_: Range, begins: Cut
 ) -> list[str]:
-    """Outputs of ``branch`` that are those of ``pipeline``, of the same code. ``begins``: offsets from which on records
-    decided rows of the range. Raises BackfillDiffers for the first row that is another.
+    """Outputs of ``branch`` whose rows in the range equal those of ``pipeline``, where both ran the same code.
+    ``begins``: offsets of the first records that decided rows of the range. Raises BackfillDiffers for the first row
+    that differs.
     """
     ledger = Ledger(warehouse.pipeline(pipeline).ledger)
     ran = in_force(ledger.done_rows())

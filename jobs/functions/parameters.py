@@ -35,7 +35,7 @@ MERGER: Form = ("key", "one", "other")
 PARTITIONER: Form = ("topic", "key", "value", "partitions")
 
 _CONVERSIONS = (str, bytes, bytearray, int, float, complex, list, tuple, set, frozenset, dict)
-"""Classes that convert one value, and give an empty one of none; which of them have a signature depends on Python."""
+"""Classes that convert one value, or without any give an empty one. Which have a signature depends on Python."""
 
 _GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 """Callable objects of one value, which have no signature before Python 3.13."""

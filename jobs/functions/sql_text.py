@@ -115,7 +115,7 @@ def quoted(name: str) -> str:
 
 
 def _places(tokens: list[_Token], names: Collection[str]) -> tuple[set[int], list[int]]:
-    """Places of words that are names for sure (what the result is called), and of those that may be one."""
+    """Places of the words that are certainly names (the alias of a result), and of the words that may be one."""
     sure: set[int] = set()
     mixed: list[int] = []
     places = [place for place, token in enumerate(tokens) if token.sort != "skipped" or token.text[0] in '"`']

@@ -54,8 +54,8 @@ class LoopTopic:
 
 
 OthersWrite = dict[str, Expression | Call | None]
-"""By topic that a topology writes and reads and that others write, too: what is true of the landed records that others
-wrote; None: of all that landed.
+"""For every topic that the topology writes and reads, and that other producers write as well: the predicate that is
+true of the landed records of others; None: all landed records are of others.
 """
 
 
@@ -148,7 +148,7 @@ class Node(TakesLateRecords, TouchesTopics, RunsAgain):
         return None if (store := graph.store_of(self)) is None else TableName.state(store)
 
     def store_rows(self, graph: "Graph") -> StoreRows:
-        """Columns of the rows of its store, here of the one that its table is materialized in; it must have one."""
+        """The columns of the rows in its store. Here the store of its table; it must have one."""
         spec = graph.tables[self.name].store
         assert spec is not None, f"{self.name} has no store"
         return table_rows(self.shape, spec.history_retention_ms)

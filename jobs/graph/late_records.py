@@ -1,6 +1,6 @@
-"""What every node answers about the grace of its windows: whether it has one, and what it is with another.
+"""The grace period of a node's windows: whether it has one, and the same node with another one.
 
-What is said here holds for a node without windows. Who has windows with a grace says more beside its operator.
+The answers here are those of a node without windows. Nodes whose windows have a grace period override them.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -42,8 +42,8 @@ def check_node_name(name: str) -> str:
 
 
 def table_name_of(node: str) -> str:
-    """A legal name for what the node of that name keeps: the name itself if it is one, else what is legal of it and
-    eight digits that no other name has.
+    """A legal table name for the state of ``node``: the node's name if that is legal, else its legal characters and
+    eight digits of its hash, so that two names do not become one.
     """
     if _LEGAL.fullmatch(node):
         return node

@@ -121,8 +121,8 @@ class RunsAgain:
     """Not by keys and times alone."""
 
     def records_kept(self, rows: pa.Table) -> tuple[pa.Table, ...]:
-        """By input, the records that it got before, of which its store has ``rows``: timestamp, key as of
-        ``record_keys`` and, where it is judged by values, value. None of any input here.
+        """The records of former increments that ``rows`` of its store still hold, a table an input: timestamp, key as
+        ``record_keys`` gives it, and the value if the node is judged by values. Here there are none.
         """
         return ()
 

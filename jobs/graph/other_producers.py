@@ -19,8 +19,10 @@ Others = Expressible | Callable[[Any, Any], Any] | bool | None
 
 
 def note_others(graph: Graph, topics: tuple[str, ...], others: Others, shape: Shape, name: str) -> None:
-    """What a Consumed says of the landed records of ``topics``, which are those of the source ``name``. ``others``: a
-    step that is true of what others wrote, True for all that landed, or None where nobody else writes.
+    """Note which landed records of ``topics``, the topics of source ``name``, other producers wrote, as Consumed says.
+
+    ``others``: a predicate that is true of their records, True if all landed records are theirs, or None if nobody
+    else writes the topics.
 
     Raises TopologyError for anything else.
     """

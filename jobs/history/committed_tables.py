@@ -144,8 +144,8 @@ def done_row(
 
 
 def _done_row_with(warehouse: Warehouse, pipeline: str, table: str, increment: int | None) -> DoneRow:
-    """The done row of ``increment``, which must name ``table``, or an output of topics that records name, of which it
-    is one.
+    """The done row of ``increment``. Raises ConfigError unless the row names ``table``, or ``table`` is an output and
+    the row names an output whose records choose their topics.
     """
     done = done_row(warehouse, pipeline, increment, of=[table]).content
     names = table_names(done)

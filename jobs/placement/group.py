@@ -28,7 +28,7 @@ class Present:
 
 @dataclass(slots=True)
 class GroupTask:
-    """``files``: of its state as of its last run; None: it has no stores. ``owner``: who ran it last."""
+    """``files``: those of its state after its last run; None: it has no stores. ``owner``: who ran it last."""
 
     files: Files | None = None
     owner: str | None = None

@@ -64,7 +64,7 @@ def _copy(group: Group, task: TaskId, member: str) -> list[Copy]:
 
 
 def stage_advice(group: Group, present: Collection[Present], owners: Mapping[TaskId, str | None]) -> list[str]:
-    """Sub-topologies, which run one after the other, that leave a member idle which has tasks of others only."""
+    """Advice for every sub-topology that leaves members idle while it runs, because their tasks are of other ones."""
     if group.settings.balances_sub_topologies:
         return []  # it comes when all is learned
     has_tasks, said = set(owners.values()), []

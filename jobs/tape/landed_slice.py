@@ -81,8 +81,8 @@ class Slice:
     def _read(
         self, columns: Sequence[str], records: int = 1 << 20, *, dictionary_keys: bool = False
     ) -> Iterator[pa.Table]:
-        """Pieces of at most ``records`` rows with those of ``columns`` that there are; offset must be one of them. Row
-        groups outside the slice are not read. ``dictionary_keys``: as of ``chunks``.
+        """The slice in pieces of at most ``records`` rows, with the ``columns`` that a file has; offset must be one of
+        them. Row groups outside the slice are not read. ``dictionary_keys``: as of ``chunks``.
         """
         for file in self.files:
             for batch in self._batches(file, columns, records, dictionary_keys=dictionary_keys):

@@ -22,8 +22,8 @@ ADVANCE = "moment"
 
 
 def doubled(time_ms: np.ndarray, is_moment: np.ndarray, lowest: int) -> np.ndarray:
-    """Places of the rows of one queue, in its order. ``time_ms``: of a recorded time that time plus one; ``lowest``:
-    no row is before it.
+    """Places of the rows of one queue, in its order, in doubled ms. ``time_ms``: timestamps of records, and recorded
+    times plus one. ``lowest``: the least place, behind what was recorded in former increments.
     """
     places: np.ndarray
     # 2 t of a record leaves 2 t + 1 free for the recorded time t, between it and 2 (t + 1) of the next millisecond.

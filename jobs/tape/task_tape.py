@@ -54,7 +54,9 @@ NO_ORDER = CausalOrder({})
 
 @dataclass
 class _Lane:
-    """``queue``, whose ``number`` it is among the tape's, and its rows; of several, ``which`` and ``row`` of each."""
+    """A ``queue`` of the tape, its ``number`` there, and its rows. If it is made of several queues, ``which`` and
+    ``row`` say for each of its rows the queue and the row there.
+    """
 
     number: int
     queue: Queue
@@ -129,8 +131,8 @@ class TaskTape:
 
     @property
     def is_mixed(self) -> bool:
-        """Whether it reads repartition tables, of which nobody knows at the end of an increment what comes next, so
-        that ties by the shape of a heap would depend on cuts.
+        """Whether it reads repartition tables. Their next record is not known at the end of an increment, so if the
+        shape of a heap decided ties, these would depend on the cuts.
         """
         return any(queue.slice is None for queue in self.queues)
 
@@ -334,8 +336,8 @@ class TaskTape:
         return queue, row
 
     def _lanes(self, tables: list[pa.Table]) -> list["_Lane"]:
-        """Queues as they are merged by time. Those of a loop are one, behind all others of the same time: a record that
-        goes round comes after the one that caused it, whichever queue that was in.
+        """The queues that are merged by time. All queues of a loop are one of them, the last: among records of one time
+        a record that goes round the loop comes after the record that caused it, whichever queue that was in.
         """
         queues = list(zip(range(len(tables)), self.queues, tables, strict=True))
         lanes = [_Lane(*each) for each in queues if not each[1].goes_round]

@@ -40,8 +40,8 @@ def difference(operator: Operator, node: Node, batch: Batch, chunk: Chunk) -> st
 
 
 def in_a_sentence(together: Sequence[Answer], apart: Sequence[Answer], changed: Sequence[str] = ()) -> str:
-    """The first answer that differs; where one has more of them, the first of these. ``changed``: what the function
-    holds that changed meanwhile, as subjects of a sentence.
+    """The first answer that differs, as text; if one list is longer, its first answer beyond the other. ``changed``:
+    the variables of the function that changed between the calls, as subjects of a sentence.
     """
     at = next((at for at, pair in enumerate(zip(together, apart, strict=False)) if pair[0] != pair[1]), None)
     at = min(len(together), len(apart)) if at is None else at

@@ -99,7 +99,7 @@ class Task:
         self._ticked_ms = NO_TIMESTAMP_MS
         """The latest tick that was forwarded."""
         self.unfinished: Result | None = None
-        """If the task failed on a full buffer: the chunk's results up to the record that filled it."""
+        """If a record failed the task, as one does that fills a buffer: the chunk's results up to that record."""
         self.dataflow = dataflows(topology)[sub_topology.id]
         self.sources: tuple[Node, ...] = (
             *sub_topology.sources,

@@ -224,9 +224,8 @@ class StoreReader(Hinting):
         return DriverVersionedStore(name, partial(self._versions, name), edit=self._edit)
 
     def get_all_state_stores(self) -> dict[str, StateStore]:
-        """Every store that one of the methods above reads, by name, with times and headers where it knows them.
-        (Records that wait in joins, suppress buffers and deduplication are no such stores: ``store(name)`` shows what
-        it can of them.)
+        """Every store that one of the methods above reads, by name, with timestamps and headers where it knows them.
+        Buffers of joins, suppress and deduplication are not among them: ``store(name)`` shows what it can of them.
         """
         kinds = {name: self._kind(name) for name in self._names()}
         found: dict[str, StateStore] = {}

@@ -18,7 +18,7 @@ _1, _2, _3, _4, _5, _6, _7, _8 = (np.uint64(n) for n in range(1, 9))
 _16, _24, _40, _48, _56 = (np.uint64(8 * n) for n in (2, 3, 5, 6, 7))
 _CODE = 0xFFFFFFFF
 _BLOCK = 256
-"""Keys that are looked up together, so that their cache misses overlap: a quarter of the time of one by one."""
+"""How many keys are looked up together, so that their cache misses overlap. It takes a quarter of the time."""
 
 
 @inlined_kernel

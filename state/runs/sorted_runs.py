@@ -176,9 +176,9 @@ def to_merge(lengths: Sequence[int], fresh: int) -> int:
 def merged(
     runs: Sequence[Run], form: RowForm, *, is_whole: bool, is_forgotten: Callable[[pa.Table], np.ndarray]
 ) -> Iterator[pa.Table]:
-    """Rows of ``runs`` (oldest first) as those of one, piece by piece.
+    """The rows of ``runs`` (oldest first) merged into one run, piece by piece.
 
-    ``is_whole``: nothing lies below, so that deleted rows, and those of which ``is_forgotten`` is true, are left out.
+    ``is_whole``: there are no older runs, so deleted rows and rows for which ``is_forgotten`` is true are left out.
     """
     longest = max(runs, key=len)
     share = max(1, MERGED_ROWS * len(longest) // max(1, sum(map(len, runs))))

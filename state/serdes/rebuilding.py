@@ -33,7 +33,7 @@ def rebuilding(
     names: dict[str, Any] = {**_CLASSES, "Unlike": Unlike, "otherwise": otherwise}
 
     def part(inner: pa.DataType, value: str) -> str:
-        """Source of what is made of ``value``: of the variable ``v``, or of what shall be in it."""
+        """Source text that rebuilds ``value``, which is the variable ``v`` or an expression to be put into it."""
         name = f"other_{len(names)}"
         names[name] = other(inner)
         if pa.types.is_nested(inner):

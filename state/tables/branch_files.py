@@ -81,7 +81,7 @@ def landed_files(
     within: Within | None = None,
     opened: OpenTables | None = None,
 ) -> list[DataFile]:
-    """Files of a landed topic as of the done row ``last`` of its landing, those that may hold what is ``within``.
+    """Files of a landed topic at the version of its done row ``last``: those that may hold rows ``within``.
 
     ``opened``: as of ``open_table``. Raises DamagedTable for a log that does not say what it said.
     """

@@ -114,9 +114,11 @@ def _unreadable(path: str, error: BaseException) -> DamagedTable:
 
 
 def table_digest(path: str, version: int, *, opened: OpenTables | None = None) -> str:
-    """What the table's log says of it at ``version``, as one number: of its columns, and of every live file what counts
-    to readers. It is taken of what Delta reads, not of bytes, so a checkpoint has that of the entries it represents; it
-    costs what listing the files does. One that is in ``opened`` at that version is asked as it is.
+    """A digest of the table at ``version``: of its columns, and of what readers need to know of every live file.
+
+    It is computed from what Delta reads and not from the bytes of the log, so a checkpoint has the digest of the
+    entries that it replaces. It costs as much as listing the files. ``opened``: tables that are open already, which are
+    used if they are at that version.
     """
     table = None if opened is None else opened.get(path)
     if table is None or table.version() != version:

@@ -20,7 +20,7 @@ Bases = dict[str, list[list[Any]]]
 """Table → [pipeline, version] of every pipeline that has rows of it, oldest first; JSON."""
 
 Digests = dict[str, list[list[Any]]]
-"""Table → [pipeline, version, digest of what its log says at that version] of all that have rows of it; JSON."""
+"""Table → [pipeline, version, digest of the log at that version] of every pipeline that has rows of it; JSON."""
 
 
 def behind(cut: Cut, other: Cut) -> list[tuple[str, str, int, int]]:

@@ -175,7 +175,7 @@ def number_columns(array: pa.Array, dtype: type) -> tuple[np.ndarray, np.ndarray
 
 @dataclass(frozen=True)
 class MeanFold(Fold):
-    """mean: the sum of an expression by the number of its values. ``where``: of records for which it is true."""
+    """mean: the sum of an expression divided by the number of its values. ``where``: only records where it is true."""
 
     of: Expressible
     where: Expressible | None = None

@@ -26,8 +26,8 @@ Aggregator = Callable[[Any, Any, Any], Any]
 
 
 def initial_misfit(initializer: Callable[[], Any] | None, returns: Serde) -> str:
-    """What the next step of an aggregate that failed says of the initializer: what it gives, if that is not of
-    ``returns``; else nothing.
+    """Text about the initializer for the error of an aggregate that failed: what it gives, if ``returns`` cannot
+    serialize that; else "".
     """
     try:
         initial = None if initializer is None else initializer()

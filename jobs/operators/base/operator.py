@@ -73,10 +73,12 @@ class Operator(ABC):
     is_repeatable = False
     """It computes each row from that row and what the tables show to it, and keeps nothing: it can be asked again."""
     addressed: np.ndarray | None = None
-    """Of every row of what was forwarded last, the name of the child that alone gets it, None for all; None: all do."""
+    """The child that gets each row of the last forwarded batch, by name, or None for all children; None instead of an
+    array: every child gets every row.
+    """
 
     topics: list[str] | None = None
-    """Of every row of what was written last, the topic that it names; None: it is that of the sink."""
+    """The topic of every row of the last written batch, where rows name their topics; None: the topic of the sink."""
 
     def __init__(self, context: OperatorContext) -> None:
         self.context = context
@@ -140,8 +142,8 @@ class TableView(ABC):
     """A reader's own view of a table: it answers as a KTableValueGetter would when the asking row is processed.
 
     ``feed`` keeps it up to date: before the reader's ``process``, the task passes what the nodes of ``wants`` did in
-    the chunk. With each node ``wants`` has which rows: those it PUT into its store, its INPUT as it is read, or those
-    it forwarded, which count from AFTER all that they cause below.
+    the chunk. ``wants`` has pairs of a node and which of its rows the view sees. PUT: those it put into its store.
+    INPUT: those it reads. AFTER: those it forwarded, which are seen once all that they cause below is done.
     """
 
     PUT, INPUT, AFTER = "put", "input", "after"
@@ -448,8 +450,8 @@ class SharingOperator(StatefulOperator):
 
     @abstractmethod
     def punctuate(self, chunk: Chunk, cause: int, nobody: Batch, *, is_tick: bool) -> None:
-        """Call once what is due by the stream time at row ``cause`` of ``chunk``, or with ``is_tick`` by its tick.
-        ``nobody``: an empty batch of its input.
+        """Call the punctuators that are due at the stream time of row ``cause`` of ``chunk``, or with ``is_tick`` at
+        its tick of the wall clock, each once. ``nobody``: a batch of the operator's input without records.
         """
 
     @abstractmethod

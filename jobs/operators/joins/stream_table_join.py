@@ -152,8 +152,8 @@ class BufferedStreamTableJoin(BufferedByGrace):
         return batch.take(np.arange(row))
 
     def _leaves(self, arrived: Batch) -> tuple[np.ndarray, np.ndarray]:
-        """Row of ``arrived`` at which each record leaves, first those that wait already (len(arrived): not in this
-        chunk); and which of those that arrived do not wait.
+        """The row of ``arrived`` at which each record leaves the buffer, buffered records first and then those that
+        arrived; ``len(arrived)`` for a record that stays. And which of the arrived records are not buffered at all.
         """
         has_key = arrived.key != NULL_CODE
         times = np.where(has_key, arrived.time_ms, NO_TIMESTAMP_MS)

@@ -48,7 +48,7 @@ class ExpiringRows(SerializedRows):
         self._key, self._coder = KeyCoder(spec.key, self.place), coder_of(spec, self.place)
         self._time_ms = -1
         self._oldest: list[tuple[int, bytes]] = []
-        """A heap of (time, name of a row) of rows that were put, for what expires; of those that are gone, too."""
+        """A heap of (time, name of the row), by which rows expire. A row that was deleted stays in it until then."""
         self.refused: list[Refused] = []
         """Since somebody took them."""
 

@@ -22,8 +22,8 @@ from .process_node import GlobalStoreNode, ProcessNode
 
 @dataclass
 class GivenStores:
-    """As ``ProcessNode`` has them: ``stores`` of its own, and the nodes that keep ``shared`` ones, those of ``tables``,
-    and those of which it has ``replicas``.
+    """The stores of a processor, as ProcessNode takes them: ``stores`` are its own. The others are by name, with the
+    node that keeps each: ``shared`` with another processor, of ``tables``, and ``replicas`` of global stores.
     """
 
     stores: tuple[KeyValues, ...] = ()

@@ -23,8 +23,8 @@ ROWS = StoreRows(pa.schema([("store", pa.string()), ("key", pa.binary()), ("valu
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ProcessNode(Node):
     """A Python processor, record by record (jobs/functions/processor_api.py). ``stores``: those whose rows it keeps.
-    ``shared``: of stores that other processors keep, ``tables``: of those of tables, ``replicas``: of global stores,
-    each the node that keeps it.
+    By name of a store, the node that keeps it: ``shared`` for stores of other processors, ``tables`` for those of
+    tables, ``replicas`` for global stores.
     """
 
     supplier: Callable[[], Any]

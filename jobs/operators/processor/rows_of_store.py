@@ -27,7 +27,7 @@ class RowsOfStore:
         return found
 
     def find_all(self, names: Sequence[bytes]) -> Mapping[bytes, bytes]:
-        """Values by name, of those of ``names`` that have a row, and perhaps of others."""
+        """Values of the rows with these names, by name. A name without a row is left out; other rows may be in it."""
         if self._stored is None or not names:
             return {}
         own = self._own(self._stored.of(pa.array(names, pa.binary())))

@@ -233,8 +233,9 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """What left: its slots, and which of it came in this batch; what stays, its slots; the rows of the batch that they
-    came from, first of what left.
+    """Entries that a batch moves. ``slot``: of each entry that left; ``is_fresh``: which of these came in this batch.
+    ``stays``: slots of the entries that came and stay. ``rows``: the rows of the batch from which the entries that came
+    are, those that left first.
     """
 
     slot: np.ndarray

@@ -102,7 +102,7 @@ class ProtobufCodec(Codec):
 
     @property
     def path(self) -> list[int]:
-        """Where the message is: its place among those of its file, or of the message that it is in, outermost first.
+        """Indexes of the message, outermost first: that of the outermost message in its file, then of each nested one.
         Raises ConfigError behind a map of the same message, which serializers count or do not count.
         """
         found: list[int] = []
