@@ -109,6 +109,8 @@ class CausalOrder:
         if self._sequence is None:
             self._sequence = self._numbered()
         known = self._sequence[np.maximum(numbers, 0)] if self._count else 0
+        # A recorded time that was handed on by k tasks has the number LANDED - k. It comes behind all that its landed
+        # record causes, and the k-th behind the one before it, so each k has ADVANCE_SEQUENCES numbers of its own.
         found: np.ndarray = np.where(numbers < 0, (LANDED - numbers) * ADVANCE_SEQUENCES, known)
         return found
 
@@ -138,10 +140,14 @@ class CausalOrder:
         is_own = np.arange(len(both[0])) >= n
         arrival, parent = both[:2]
         ordinal = np.empty(len(is_own), np.int64)
+        # A row is the same as in an earlier run if it is the n-th that its parent sends to the topic, whatever its send
+        # number is among the rows of other topics. So both lists are numbered within their parents, and equal numbers
+        # are paired.
         for mine in (~is_own, is_own):
             rows = np.flatnonzero(mine)
             order = rows[np.lexsort([column[rows] for column in reversed(both)])]
             ordinal[order] = _within(_changes(arrival[order], parent[order]))
+        # Equal rows of both lists are neighbours now, the earlier run's first.
         order = np.lexsort((is_own, ordinal, parent, arrival))
         twice = np.flatnonzero(~_changes(arrival[order], parent[order], ordinal[order]))
         numbers = np.full(len(sent.arrival), _NEW)
@@ -168,20 +174,25 @@ class CausalOrder:
             return np.zeros(0, np.int64)
         sent, runs = self._all()
         is_open = ~np.isin(sent.topic, list(self._ended))
+        # Rows of this run; and for a topic to which more may be sent, those of the last run stand in for what is
+        # missing yet.
         there = np.flatnonzero((runs == self._run) | (is_open & (runs == self._run - 1)))
         order = there[np.lexsort((sent.send[there], sent.parent[there], sent.arrival[there]))]
+        # In order of (landed record, parent, send), so that what one row sends is a range: ``starts`` to ``ends``.
         parent, n = sent.parent[order], len(order)
         place = np.full(self._count, _NEW)
         place[order] = np.arange(n)
         starts = np.flatnonzero(_changes(sent.arrival[order], parent))
         ends = np.append(starts[1:], n)
         begin, end = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        # A range whose parent is a landed record, or a recorded time that was handed on, has no row above it.
         is_first = parent[starts] <= LANDED
         above = place[parent[starts]]
         has_parent = ~is_first & (above != _NEW)
         begin[above[has_parent]], end[above[has_parent]] = starts[has_parent], ends[has_parent]
         queue = np.where(self._inlined(sent), INLINED, sent.topic)[order]
         sequence, rest = np.zeros(n, np.int64), (queue, sent.time[order], len(self._topics))
+        # Each level of recorded times is numbered on its own, behind the levels before it, as in ``sequence``.
         for level in np.unique(parent[starts[is_first]]).tolist():
             roots, found = is_first & (parent[starts] == level), np.zeros(n, np.int64)
             number_caused(starts[roots], ends[roots], begin, end, *rest, found)

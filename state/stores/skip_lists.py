@@ -60,6 +60,7 @@ def last_above(head, following, skip_lists, list_, order, number):  # type: igno
     before, at, steps = np.int64(NONE), np.int64(head[list_]), 0
     while at != NONE and order[at] > number and steps < _FAR:
         before, at, steps = at, np.int64(following[at]), steps + 1
+    # Nearly all lists are read at their beginning only: a few steps there, before any skip list is built.
     return before if steps < _FAR else last_above_far(before, head, following, skip_lists, list_, order, number)
 
 
@@ -71,6 +72,7 @@ def last_above_far(before, head, following, skip_lists, list_, order, number):  
     near = _near(skip_lists, list_, order, number)
     if near != NONE and order[near] < order[before]:
         before = near
+    # One item in 16 is in a skip list, so the last steps are taken in the list itself.
     at = np.int64(following[before])
     while at != NONE and order[at] > number:
         before, at = at, np.int64(following[at])
@@ -90,6 +92,7 @@ def enter(skip_lists, list_, order, item):  # type: ignore[no-untyped-def]
     above, lane = NONE, _LANES
     while node != NONE:
         node = _skip(nodes, node, order, order[item])
+        # From the highest skip list down, each node linked to the one below it.
         if lane <= height:
             fresh = _node(skip_lists, item, nodes[node, _NEXT], NONE)
             nodes[node, _NEXT] = fresh
@@ -109,6 +112,7 @@ def leave(skip_lists, list_, order, item):  # type: ignore[no-untyped-def]
     while node != NONE:
         node = _skip(nodes, node, order, order[item])
         before, at = node, nodes[node, _NEXT]
+        # Items of equal order are side by side, in any order.
         while at != NONE and nodes[at, _ITEM] != item and order[nodes[at, _ITEM]] == order[item]:
             before, at = at, nodes[at, _NEXT]
         if at != NONE and nodes[at, _ITEM] == item:
@@ -182,6 +186,7 @@ def _height(item):  # type: ignore[no-untyped-def]
     mixed = (np.int64(item) * 2654435761) & 0xFFFFFFFF
     mixed = ((mixed ^ (mixed >> 15)) * 739982445) & 0xFFFFFFFF
     mixed ^= mixed >> 12
+    # Four zero bits come once in 16: the height needs no random numbers, and is the same after a restart.
     height, shift = 0, 28
     while height < _LANES and (mixed >> shift) & 15 == 0:
         height, shift = height + 1, shift - 4

@@ -14,6 +14,7 @@ EMPTY = -1
 @inlined_kernel
 def home(mask, key, start, end):  # type: ignore[no-untyped-def]
     """Where in a table of ``mask + 1`` places the search for (key, start, end) begins."""
+    # Odd multipliers and shifts spread neighbouring keys and window starts over the table, which takes the lowest bits.
     h = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     h = (h ^ (h >> np.uint64(29))) + np.uint64(start) * np.uint64(0xBF58476D1CE4E5B9)
     h = (h ^ (h >> np.uint64(32))) + np.uint64(end) * np.uint64(0x94D049BB133111EB)

@@ -144,6 +144,7 @@ def has_room(store, block):  # type: ignore[no-untyped-def]
     blocks, pool, counts, _ = store
     if blocks[block, COUNT] < blocks[block, ROOM]:
         return counts[TOP] < pool.shape[0]
+    # A full block is copied to the end of the pool with twice the room.
     return counts[TOP] + wider(blocks[block, ROOM]) <= pool.shape[0]
 
 
@@ -185,6 +186,7 @@ def insert(store, block, record, oldest):  # type: ignore[no-untyped-def]
     """
     blocks, pool, counts, _ = store
     last = blocks[block, BEGIN] + blocks[block, COUNT] - 1
+    # A record that is so late that many would have to be moved for it goes into the list beside the block instead.
     if blocks[block, COUNT] > _FAR and pool[last - _FAR, TIME] > record[0]:
         at = counts[TOP]
         counts[TOP] += 1
@@ -195,6 +197,7 @@ def insert(store, block, record, oldest):  # type: ignore[no-untyped-def]
         _widen(store, block, oldest)
     begin = blocks[block, BEGIN]
     at = begin + blocks[block, COUNT]
+    # Behind those of its own time: fetch gives records of equal time in the order in which they were put.
     while at > begin and pool[at - 1, TIME] > record[0]:
         _copy(pool, at - 1, pool, at)
         at -= 1
@@ -223,6 +226,8 @@ def _widen(store, block, oldest):  # type: ignore[no-untyped-def]
     blocks, pool, counts, _ = store
     begin, count = blocks[block, BEGIN], blocks[block, COUNT]
     expired = first_from(pool, begin, begin + count, oldest) - begin
+    # Where half of the block is expired, what is left moves to its front. Otherwise the block moves, to twice
+    # the room, so that copying costs each record a constant on average.
     to = begin
     if 2 * expired < count or count == 0:
         to = counts[TOP]
@@ -250,6 +255,7 @@ def enumerate_records(store, oldest, of, rows):  # type: ignore[no-untyped-def]
     following, n = beside.following, 0
     for block in range(blocks.shape[0]):
         end = blocks[block, BEGIN] + blocks[block, COUNT]
+        # Block 2 * key + side: the lowest bit is the side.
         at, late = first_from(pool, blocks[block, BEGIN], end, oldest[block & 1]), blocks[block, LATE]
         if late != NONE:
             late = first_late(store, block, oldest[block & 1])

@@ -87,9 +87,11 @@ class StreamJoin(MultiOperator, StatefulOperator):
         super().__init__(context)
         self.joiner = joiner
         retention_ms = before_ms + after_ms + grace_ms
+        # JoinWindows.of: without an outer join store KStreamKStreamJoin forwards an unmatched record at once.
         outer = kernel.AT_ONCE if emits_at_once else 1
         self.windows = np.array(
             [
+                # By side: what the left record looks back, the right one looks ahead.
                 *(before_ms, after_ms),
                 *(after_ms, before_ms),
                 *(after_ms + grace_ms, before_ms + grace_ms),
@@ -175,6 +177,8 @@ class StreamJoin(MultiOperator, StatefulOperator):
         side, slots = rows[:, kernel.SIDE], self.waiting.order
         until = np.maximum(0, rows[:, kernel.ROW_TIME] + self.windows[kernel.LOOK_AHEAD + side])
         is_outer = self.windows[kernel.IS_OUTER + side] == 1
+        # Only these can be stored by putInOuterJoinStore, so they and those that wait already are all that the order
+        # must have.
         may_wait = np.flatnonzero((rows[:, kernel.IS_WHOLE] == 1) & is_outer & (until >= stream_time))
         fresh = rows[may_wait]
         self.waiting.reserve(len(fresh))
@@ -285,6 +289,7 @@ class StreamJoin(MultiOperator, StatefulOperator):
         """Waiting records never, since it is by leaving that they end."""
         kind = pc.index_in(only_chunk(rows, "kind"), pa.array(_KINDS)).to_numpy(zero_copy_only=False)
         stored = [counters.get(name, NO_TIMESTAMP_MS) for name in ("left_store_time_ms", "right_store_time_ms")]
+        # By kind: left and right records of the window stores, then left and right ones that wait.
         oldest = np.array([*(time - self.windows[kernel.RETENTION] + 1 for time in stored), *[NO_TIMESTAMP_MS] * 2])
         return rows["record_time_ms"].to_numpy() < oldest[kind]
 
