@@ -36,11 +36,16 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{6,16}(?=[>,])")
 
 def said(error: BaseException) -> str:
     """Class and text of an error of the user's, as "ValueError: bad"; the class alone where it has no text."""
+    text = text_of(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def text_of(error: BaseException) -> str:
+    """What an error of the user's says, the same in every run."""
     try:
-        text = str(error)
+        return _without_address(str(error))
     except Exception as failure:
-        text = f"(its text fails with {type(failure).__name__})"
-    return _without_address(f"{type(error).__name__}: {text}" if text else type(error).__name__)
+        return f"(its text fails with {type(failure).__name__})"
 
 
 def shown(value: object) -> str:

@@ -1,4 +1,4 @@
-"""The increments of a backfill: those that warm up, of which only state stays, and those of the range.
+"""The increments of a backfill: first those that warm up, which keep state only, then those of the range.
 
 Owns what of an increment's rows is kept. Rule: a row belongs to the range `[from, to)` when its own record time lies in
 it; outputs, drops and dead letters have such rows alone, repartition tables none, state all. An output below a

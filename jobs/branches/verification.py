@@ -44,8 +44,8 @@ _PLACE = ("partition", "topic", "offset", "node", "window_start_ms", "window_end
 
 @dataclass(frozen=True)
 class Difference:
-    """The first row that differs. ``place``: its partition and offset, or of a store its number; ``want``: of the
-    pipeline, ``got``: of the branch; None where one of them has no such row.
+    """The first row that differs. ``place``: its partition and offset, or the number of a store's row. ``want``: the
+    row of the pipeline, ``got``: that of the branch; None if one has no such row.
     """
 
     table: str
@@ -149,8 +149,8 @@ def _unique(seed: int) -> str:
 
 
 def verifiable(warehouse: Warehouse, topology: Topology, pipeline: str) -> list[range]:
-    """Increments that ``verify`` takes in one range: done, in force, one after the other, by this topology and of the
-    same topics.
+    """Increments that ``verify`` replays as one range: done, in force, consecutive, with this topology and the same
+    topics.
     """
     ledger = Ledger(warehouse.pipeline(pipeline).ledger)
     found: list[range] = []

@@ -1,4 +1,4 @@
-"""Runs one task of one increment: reads its slice and its state, writes files nobody sees yet, reports.
+"""Runs one task of one increment: reads its slice and its state, writes files that no commit names yet, and reports.
 
 Owns the border between the pure task and files. Rule: everything is a function of the description, so a task that died
 is simply run again; nothing here commits. The same function runs in process and in Spark's workers.

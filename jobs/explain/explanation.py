@@ -2,8 +2,8 @@
 
 Rule: the tapes are the same as when the increment ran, so the answer is what happened, offsets included. It reaches
 back as far as the landed topic and the versions of the state tables do. Steps with effects of their own (peek, foreach,
-processors) have them again. Who asks what became of it, and not for all that every operator did, gets it from what was
-committed, where that decides it, else from a run that ends behind the record.
+processors) have them again. What became of the record is answered from committed tables where they decide it, else by a
+run that ends behind the record; only what every operator did always needs a run.
 """
 
 from collections.abc import Callable, Mapping

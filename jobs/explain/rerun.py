@@ -1,10 +1,10 @@
 """Which tasks of an increment run again to explain one landed record.
 
 Owns the choice. Rule: the task that read the record runs, then those that read what it sent, each with all tasks that
-send to it, since a tape is only right when it is whole. No other task runs, and none runs twice. But where
-records go round a loop all tasks run, as often as it takes. So they do by arrival where what a task sends may change
-the order of records that others took before it ran. Where nobody asks what came of the record later, and no other task
-reads what the task that read it sends, that task ends right behind it.
+send to it, since a tape is only right when it is whole. No other task runs, and none runs twice. But where records go
+round a loop all tasks run, as often as it takes. So they do with order="arrival" where the records of one task may
+change the order of what another took before. If nobody asks for later effects, and no other task reads what this one
+sends, the task ends right behind the record.
 """
 
 from tempfile import TemporaryDirectory

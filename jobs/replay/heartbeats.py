@@ -96,7 +96,7 @@ def heartbeat_of(tables: PipelineTables, run: str) -> Heartbeat | None:
 
 
 def at_work(tables: PipelineTables, at_ms: int, *, but: str | None = None) -> dict[str, Heartbeat]:
-    """Heartbeats of runs that are not lost at ``at_ms``, by run; of all ``but`` one.
+    """Heartbeats, by run, of the runs that are alive at ``at_ms``, except the run ``but``.
 
     One of a file system whose clock is further away counts as lost; where none can be read, nobody is at work.
     """

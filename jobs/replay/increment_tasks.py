@@ -116,7 +116,7 @@ class IncrementTasks:
         return queues
 
     def _imported(self, sub: SubTopology, partition: int) -> dict[str, ImportedStore]:
-        """Stores of earlier parts of the sub-topology that nodes of this one look into."""
+        """Stores of earlier parts of the sub-topology that nodes of this part read."""
         found = {}
         for name in {imported.node for imported in dataflows(self.topology)[sub.id].imports if imported.when}:
             store = self.topology.graph.store_of(self.topology.graph.nodes[name])

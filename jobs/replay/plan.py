@@ -1,4 +1,4 @@
-"""The plan of an increment at work: what it takes of the recorded times, and what comes after it.
+"""A plan while its increment runs: which recorded times it takes, and what comes after it.
 
 Rule: a plan is never changed once it is written down, and is run again as written.
 """

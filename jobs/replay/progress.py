@@ -30,11 +30,11 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far this replay is.
+    """How far this replay is: it has read ``records_done`` of the ``records_to_do`` landed records that were unread
+    when it began.
 
-    ``records_done`` of ``records_to_do``: landed records, of those that were unread when it began, which it has read. A
-    record that is repartitioned is partly done until the last stage has processed it. ``records_per_second``: since the
-    replay began. ``stream_time_ms``: the highest of all tasks, -1 before the first record. ``step``: "planned",
+    A record that is repartitioned is partly done until the last stage has processed it. ``records_per_second``: since
+    the replay began. ``stream_time_ms``: the highest of all tasks, -1 before the first record. ``step``: "planned",
     "compiling kernels 12 of 40", "sub-topology 0", "computed", "committed outputs/x", "done".
     """
 
@@ -137,7 +137,7 @@ class Meter:
 
 
 def _work(plan: Plan, topology: Topology) -> dict[int, int]:
-    """Rows that every sub-topology will read, if each of them sends one on for one that it gets."""
+    """Rows that every sub-topology will read if each forwards one row for each that it reads."""
     work: dict[int, int] = {}
     for sub in topology.sub_topologies:
         topics = [source.topic for source in sub.sources if source.landed_topic is not None]

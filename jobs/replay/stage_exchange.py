@@ -197,8 +197,8 @@ class Exchange:
         raise endless(topic, self._loops[topic], after, last["key"], otherwise)
 
     def _writers(self, name: str, partition: int) -> tuple[int, ...]:
-        """Numbers of the tasks that write what a task of ``partition`` reads as ``name``: of a topic all, and of an
-        earlier part of the same task that part.
+        """Numbers of the tasks whose rows a task of ``partition`` reads as ``name``: all tasks for a topic, one for an
+        earlier part of the same task.
         """
         writers = [(sub, p) for sub in self.topology.writers_of(name) for p in range(self.partitions[str(sub.id)])]
         return tuple(self.topology.writer_number(name, *writer) for writer in writers) or (partition,)

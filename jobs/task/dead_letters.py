@@ -8,7 +8,7 @@ its stack only the functions of the user's, with names of files and without fold
 from collections.abc import Iterable
 
 from ...state.call_sites import users_frames
-from ...state.errors import ReplayError, TaskFailed
+from ...state.errors import ReplayError, TaskFailed, text_of
 from ...state.records.batches import Batch, Letter
 from ...state.times import UNBOUNDED
 from ..functions.exception_handlers import ErrorHandlerContext
@@ -75,6 +75,6 @@ def _told(error: TaskFailed) -> tuple[str, str | None, str]:
     kind = type(exception)
     has_module = kind.__module__ != "builtins" and not isinstance(exception, ReplayError)
     name = f"{kind.__module__}.{kind.__qualname__}" if has_module else kind.__qualname__
-    said = str(exception) or None
+    said = text_of(exception) or None
     frames = "".join(f"\tat {frame}\n" for frame in users_frames(exception.__traceback__))
     return name, said, (name if said is None else f"{name}: {said}") + f"\n{frames}"
