@@ -228,7 +228,7 @@ def _instant(value: Any) -> Any:
     if value is None:
         return None
     if type(value) is datetime and value.tzinfo is not None:
-        return value if value.tzinfo is _UTC else value.astimezone(_UTC)
+        return (value if value.tzinfo is _UTC else value.astimezone(_UTC)).replace(fold=0)
     raise Unlike
 
 

@@ -403,6 +403,6 @@ def _clock_converter(kind: pa.DataType) -> One:
     def convert(value: Any) -> datetime:
         if type(value) is not datetime or value.tzinfo is None:
             raise LeftToColumns
-        return value.astimezone(UTC).replace(tzinfo=_ARROWS_UTC)
+        return value.astimezone(UTC).replace(tzinfo=_ARROWS_UTC, fold=0)
 
     return convert

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from kstreams_replay.jobs.topology import Serde
 from kstreams_replay.state.errors import ConfigError
 from kstreams_replay.state.serdes.codec import LEFT_TO_COLUMNS
+from kstreams_replay.state.serdes.handed_over import HandOver
 from kstreams_replay.state.serdes.json_text.json_schema import type_text
 from kstreams_replay.state.serdes.packed import packed
 from kstreams_replay.state.serdes.single_values import SingleValues
@@ -410,3 +411,16 @@ def test_messages_of_protocol_buffers_are_written_and_read_the_same(data, random
 
     for serde in (plain, behind_id):
         check(serde, value, random)
+
+
+@pytest.mark.parametrize("zone", [dt.UTC, ZoneInfo("UTC")], ids=repr)
+def test_a_time_in_utc_has_no_fold_where_it_is_taken_or_encoded(zone):
+    """Python keeps the fold of a time that is in UTC already; a column does not."""
+    seen = []
+    serde = Serde.of(lambda value: seen.append(value.fold) or b"x", lambda data: None, type="timestamp")
+    twice = dt.datetime(2000, 1, 1, tzinfo=zone, fold=1)
+
+    SingleValues(serde).encode(twice)
+
+    assert seen == [0]
+    assert HandOver(Serde.json("timestamp").codec).take(twice).fold == 0
