@@ -329,3 +329,22 @@ def test_a_topic_that_the_topology_names_itself_is_refused():
         longs(**{LETTERS: "longs"})
     with pytest.raises(TopologyError, match=r"neither reads nor writes, got one that .*SINK.* names"):
         longs(**{LETTERS: "out"})
+
+
+def test_what_a_letter_says_of_an_error_is_the_same_in_every_run():
+    """
+    Python names an object by its address, which is another one in every process.
+    """
+
+    def refuse(value: int) -> int:
+        raise ValueError(object())
+
+    builder = StreamsBuilder(config={PROCESSING: LogAndContinueExceptionHandler, LETTERS: "letters"})
+    builder.stream("longs", Consumed(STRING, LONG)).map_values(lambda value: refuse(value), returns=LONG).to("out")
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe_input("longs", "k", 1, timestamp_ms=0)
+    (letter,) = driver.read_outputs("letters")
+    headers = {name: value.decode() for name, value in letter.headers}
+
+    assert headers["__streams.errors.message"] == "<object object>"
+    assert headers["__streams.errors.stacktrace"].startswith("ValueError: <object object>\n")
