@@ -63,6 +63,7 @@ NEED_RECORDS = {
     "kstreams_replay.jobs.kernels.slot_lifecycle.enter_slot",
     "kstreams_replay.jobs.kernels.slot_lifecycle.find_slot",
     "kstreams_replay.jobs.kernels.slot_lifecycle.remove",
+    "kstreams_replay.jobs.operators.aggregate_parts.slots_by_key_kernel.enter_window",
     "kstreams_replay.jobs.operators.aggregate_parts.slots_by_key_kernel.first_from",
     "kstreams_replay.jobs.operators.aggregate_parts.slots_by_key_kernel.unlink",
     "kstreams_replay.jobs.operators.aggregates.session_windows_kernel.enter",
