@@ -136,7 +136,7 @@ def demo_part(folder: Path, runs: int) -> Figures:
     return figures
 
 
-def tell(figures: Figures) -> None:
+def print_figures(figures: Figures) -> None:
     """The figures as lines."""
     print("first results, seconds (CPU), target")
     for name, each in figures.items():

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from kstreams_replay.state.records.murmur2 import murmur2_partitions
 
-from .landed_data import SET_BACK_MS_MAX, SET_BACK_SHARE, VALUES, Rows
+from .landed_data import SET_BACK_MS_MAX, SET_BACK_SHARE, VALUES, LandedColumns
 
 SKEWS = ("zipf", "uniform", "hot-key", "hot-partition")
 """Of keys: a Zipf tail; all alike; a Zipf tail and one key with half of all records; a Zipf tail and one partition with
@@ -23,7 +23,7 @@ HOT_KEY_SHARE, HOT_PARTITION_SHARE = 0.5, 0.9
 _AT_ONCE = 2_000_000
 
 
-def clicks(records: int, *, partitions: int, keys: int, skew: str, seed: int = 7) -> Iterator[Rows]:
+def clicks(records: int, *, partitions: int, keys: int, skew: str, seed: int = 7) -> Iterator[LandedColumns]:
     """Records of every partition, 0 first. ``skew``: one of SKEWS; there is a key for every partition."""
     generator = np.random.default_rng(seed)
     names = pc.binary_join_element_wise("user-", pa.array(np.arange(keys)).cast(pa.string()), "").cast(pa.binary())
@@ -33,7 +33,7 @@ def clicks(records: int, *, partitions: int, keys: int, skew: str, seed: int = 7
     for partition, count in enumerate(counts.tolist()):
         mine = np.flatnonzero(partition_of == partition).astype(np.int32)
         numbers = _drawn(mine, weights, count, generator)
-        yield Rows(names.take(pa.array(numbers)), *_times_and_values(records, count, generator))
+        yield LandedColumns(names.take(pa.array(numbers)), *_times_and_values(records, count, generator))
 
 
 def _weights(keys: int, skew: str) -> np.ndarray:

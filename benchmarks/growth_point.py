@@ -21,7 +21,7 @@ from kstreams_replay.jobs.replay.pipeline_run import replay
 
 from . import THREADS
 from .comparison import OURS
-from .measuring import Clock, tell
+from .measuring import Stopwatch, print_figures
 from .ours import PIPELINE
 from .typed_data import warehouse_of
 from .workloads import WORKLOADS
@@ -41,7 +41,7 @@ def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
 
 
 def main() -> None:
-    options, clock = options_of(), Clock()
+    options, clock = options_of(), Stopwatch()
     warehouse, workload = warehouse_of(options.folder), WORKLOADS[options.workload]
     cache = f"{warehouse.root}/cache"
     spark = open_spark(f"local[{THREADS}]") if options.runner == "spark" else None
@@ -59,7 +59,7 @@ def main() -> None:
     if spark is not None:
         spark.stop()
     last = reports[-(len(reports) // options.runs) :]
-    tell(
+    print_figures(
         options,
         clock,
         system=OURS,

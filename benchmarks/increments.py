@@ -46,7 +46,7 @@ def topology() -> Topology:
     return builder.build()
 
 
-class Pipeline:
+class BenchmarkPipeline:
     """One warehouse with its own warm copies; ``clock_ms`` is the time of the next record."""
 
     def __init__(self, folder: Path) -> None:
@@ -73,7 +73,7 @@ class Pipeline:
 
 def by_size(folder: Path, sizes: list[int], rounds: int) -> list[dict[str, Any]]:
     """Seconds of increments over state of each size."""
-    pipelines = {size: Pipeline(folder / str(size)) for size in sizes}
+    pipelines = {size: BenchmarkPipeline(folder / str(size)) for size in sizes}
     for size, pipeline in pipelines.items():
         for first in range(0, size, BUILD_RECORDS):
             pipeline.land(np.arange(first, min(first + BUILD_RECORDS, size)))
@@ -94,7 +94,7 @@ def by_size(folder: Path, sizes: list[int], rounds: int) -> list[dict[str, Any]]
 
 def in_a_row(folder: Path, increments: int) -> dict[str, Any]:
     """The last tenth of so many small increments against the first."""
-    pipeline, generator, seconds = Pipeline(folder / "row"), np.random.default_rng(2), []
+    pipeline, generator, seconds = BenchmarkPipeline(folder / "row"), np.random.default_rng(2), []
     for _ in range(increments + 1):
         pipeline.land(generator.integers(0, 100_000, SMALL))
         seconds.append(pipeline.run())

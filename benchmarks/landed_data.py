@@ -32,7 +32,7 @@ ROWS_A_FILE = 2_500_000
 
 
 @dataclass(frozen=True)
-class Rows:
+class LandedColumns:
     """Records of one partition in order of offset. ``keys``: their bytes; ``time_ms`` and ``values``: int64."""
 
     keys: pa.Array
@@ -58,7 +58,7 @@ def click_numbers(records: int, partitions: int, keys: int, seed: int, *, unifor
 
 def clicks(
     records: int, *, partitions: int = 4, keys: int = 500_000, seed: int = 7, uniform: bool = False
-) -> Iterator[Rows]:
+) -> Iterator[LandedColumns]:
     """Per partition one record every 4 ms, a fifth of them set back by up to 30 s; times are even. Behind them a
     record of a key of its own, a day after the last of the topic, which closes all windows.
     """
@@ -70,7 +70,7 @@ def clicks(
         time_ms = np.arange(count, dtype=np.int64) * STEP_MS + SET_BACK_MS_MAX
         late = generator.random(count) < SET_BACK_SHARE
         time_ms[late] -= generator.integers(0, SET_BACK_MS_MAX // 2, int(late.sum())) * 2
-        yield Rows(
+        yield LandedColumns(
             pa.concat_arrays([names.take(pa.array(mine)), _closing_key(partition, partitions)]),
             np.append(time_ms, closing_ms),
             np.append(generator.integers(0, VALUES, count), 0),
@@ -82,7 +82,7 @@ def closing_time_ms(numbers: list[np.ndarray]) -> int:
     return max(len(mine) for mine in numbers) * STEP_MS + SET_BACK_MS_MAX + DAY_MS
 
 
-def users(records: int, *, partitions: int = 4, keys: int = 500_000, seed: int = 7) -> Iterator[Rows]:
+def users(records: int, *, partitions: int = 4, keys: int = 500_000, seed: int = 7) -> Iterator[LandedColumns]:
     """Updates of a table beside ``clicks`` of the same arguments: a fifth as many, one every 20 ms and partition, each
     of any of the partition's distinct keys; in order; times are odd.
     """
@@ -92,10 +92,10 @@ def users(records: int, *, partitions: int = 4, keys: int = 500_000, seed: int =
         count = len(mine) * STEP_MS // UPDATE_STEP_MS
         chosen = generator.choice(np.unique(mine), count) if count else np.empty(0, np.int64)
         time_ms = np.arange(count, dtype=np.int64) * UPDATE_STEP_MS + SET_BACK_MS_MAX + 1
-        yield Rows(names.take(pa.array(chosen)), time_ms, generator.integers(0, VALUES, count))
+        yield LandedColumns(names.take(pa.array(chosen)), time_ms, generator.integers(0, VALUES, count))
 
 
-def items(records: int, *, partitions: int = 4, seed: int = 7) -> Iterator[Rows]:
+def items(records: int, *, partitions: int = 4, seed: int = 7) -> Iterator[LandedColumns]:
     """``item-0`` to ``item-999``, each once before all else and once in the middle of ``records`` clicks."""
     generator = np.random.default_rng(seed + 3)
     names = _names("item", VALUES)
@@ -104,7 +104,9 @@ def items(records: int, *, partitions: int = 4, seed: int = 7) -> Iterator[Rows]
     for partition in range(partitions):
         mine = np.flatnonzero(partition_of == partition)
         time_ms = np.repeat([1, middle_ms + 3], len(mine)).astype(np.int64)
-        yield Rows(names.take(pa.array(np.tile(mine, 2))), time_ms, generator.integers(0, VALUES, 2 * len(mine)))
+        yield LandedColumns(
+            names.take(pa.array(np.tile(mine, 2))), time_ms, generator.integers(0, VALUES, 2 * len(mine))
+        )
 
 
 def land(
@@ -121,7 +123,9 @@ def land(
     land_rows(warehouse, topic, clicks(records, partitions=partitions, keys=keys, seed=seed, uniform=uniform))
 
 
-def land_rows(warehouse: Warehouse, topic: str, partitions: Iterable[Rows], *, rows_a_file: int = ROWS_A_FILE) -> None:
+def land_rows(
+    warehouse: Warehouse, topic: str, partitions: Iterable[LandedColumns], *, rows_a_file: int = ROWS_A_FILE
+) -> None:
     """Land rows, partition 0 first, as increment 1 of ``topic``."""
     files: list[DataFile] = []
     ends: dict[str, int] = {}
@@ -144,7 +148,7 @@ def land_rows(warehouse: Warehouse, topic: str, partitions: Iterable[Rows], *, r
     ledger.done(1, done, written_at_ms=0)
 
 
-def _landed(rows: Rows, first: int, after: int) -> pa.Table:
+def _landed(rows: LandedColumns, first: int, after: int) -> pa.Table:
     count = after - first
     return pa.table(
         {

@@ -30,7 +30,7 @@ from kstreams_replay.state.tables.data_files import read_files
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.kafka.broker import running_broker
 
-from .measuring import Clock
+from .measuring import Stopwatch
 from .peers.kafka import BROKER_JAVA, load, typed_rows
 from .typed_data import RECORDS, prepare
 
@@ -54,7 +54,7 @@ def copy(spark: SparkSession, servers: str, folder: Path) -> int:
     return sum(file.records for file in read_files(str(folder)))
 
 
-def time(clock: Clock, work: Callable[[Path], int], folder: Path, records: int) -> None:
+def time(clock: Stopwatch, work: Callable[[Path], int], folder: Path, records: int) -> None:
     """Time ``work`` in a new folder, which is gone afterwards. Raises AssertionError when a record is missing."""
     landed = clock.time(lambda: work(folder))
     assert landed == records, f"expected {records} records, got {landed}"
@@ -65,7 +65,7 @@ def from_broker(spark: SparkSession, rows: Sequence[pl.DataFrame], runs: int, sc
     """Counters of ours and of Spark's, pair by pair, the first pair cold; which goes first alternates. CPU seconds are
     those of all, the broker too.
     """
-    records, ours, theirs = sum(map(len, rows)), Clock(), Clock()
+    records, ours, theirs = sum(map(len, rows)), Stopwatch(), Stopwatch()
     (scratch / "broker").mkdir()
     with running_broker(scratch / "broker", BROKER_JAVA) as broker:
         load(broker, TOPIC, rows)
@@ -92,7 +92,7 @@ def from_files(spark: SparkSession, rows: Sequence[pl.DataFrame], runs: int, scr
     """Counters by format, the first run cold."""
     counters: dict[str, Any] = {}
     for kind, value in (("parquet", "value"), ("jsonl", None)):
-        folder, clock = scratch / kind, Clock()
+        folder, clock = scratch / kind, Stopwatch()
         folder.mkdir()
         for number, part in enumerate(rows):
             write_file(kind, part, folder / f"{number}.{kind}")

@@ -29,7 +29,7 @@ SAMPLE_SECONDS = 0.1
 
 
 @dataclass
-class Clock:
+class Stopwatch:
     """Wall and CPU seconds of runs; the CPU time is that of this process and all its children."""
 
     seconds: list[float] = field(default_factory=list)
@@ -74,7 +74,7 @@ def program_options(words: str, workloads: list[str] | None = None) -> argparse.
     return options
 
 
-def tell(options: argparse.Namespace, clock: Clock, **said: Any) -> None:
+def print_figures(options: argparse.Namespace, clock: Stopwatch, **said: Any) -> None:
     """Print the line of JSON. ``said``: ``system``, ``configuration``, ``rows_out``, ``checks``, …"""
     line = {
         "workload": options.workload,

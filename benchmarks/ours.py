@@ -24,7 +24,7 @@ from kstreams_replay.state.tables.warehouse import Warehouse
 
 from . import THREADS
 from .comparison import OURS
-from .measuring import Clock, added_up, program_options, tell
+from .measuring import Stopwatch, added_up, print_figures, program_options
 from .typed_data import SLICE, warehouse_of
 from .workloads import WORKLOADS, Workload
 
@@ -86,7 +86,7 @@ def by_increments(reports: list[tuple[float, IncrementReport]]) -> dict[str, flo
 
 def measure(options: Namespace) -> None:
     """Run ``options.runs`` times and print the line; a workload in slices runs once, after one slice that warms up."""
-    workload, warehouse, clock = WORKLOADS[options.workload], warehouse_of(options.folder), Clock()
+    workload, warehouse, clock = WORKLOADS[options.workload], warehouse_of(options.folder), Stopwatch()
     started = time.perf_counter()
     spark = open_spark(f"local[{THREADS}]", extra={"spark.sql.shuffle.partitions": "4"})
     start_up = time.perf_counter() - started
@@ -98,7 +98,7 @@ def measure(options: Namespace) -> None:
     for _ in range(1 if workload.slices else options.runs):
         reports = clock.time(lambda: replay_once(spark, warehouse, workload, max_records=max_records))
     spark.stop()
-    tell(
+    print_figures(
         options,
         clock,
         system=OURS,

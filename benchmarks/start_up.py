@@ -214,10 +214,10 @@ def kernels_part(folder: Path) -> dict[str, Any]:
 # --- what is printed ---------------------------------------------------------------------------------------------
 
 
-def tell(figures: dict[str, Any]) -> None:
+def print_figures(figures: dict[str, Any]) -> None:
     """The figures as lines."""
     if "first results" in figures:
-        first_results.tell(figures["first results"])
+        first_results.print_figures(figures["first results"])
     if "driver" in figures:
         print("test driver, seconds since the first import (CPU)")
         for step, each in figures["driver"]["steps"].items():
@@ -262,7 +262,7 @@ def main() -> None:
             figures["kernels"] = kernels_part(folder)
     finally:
         shutil.rmtree(folder)
-    tell(figures)
+    print_figures(figures)
     if options.json is not None:
         options.json.write_text(json.dumps(figures, indent=2))
 

@@ -22,7 +22,7 @@ from kstreams_replay.state.tables.parquet_writer import TaskFile
 from kstreams_replay.state.tables.warehouse import LANDED_SCHEMA, Warehouse
 
 from . import landed_data
-from .landed_data import Rows
+from .landed_data import LandedColumns
 from .workloads import WORKLOADS
 
 RECORDS = 10_000_000
@@ -39,7 +39,7 @@ TYPED_SCHEMA = pa.schema(
     ]
 )
 
-_MAKERS: dict[str, Callable[[int], Iterable[Rows]]] = {
+_MAKERS: dict[str, Callable[[int], Iterable[LandedColumns]]] = {
     "clicks": landed_data.clicks,
     "clicks_uniform": lambda records: landed_data.clicks(records, uniform=True),
     "clicks_in_files": landed_data.clicks,

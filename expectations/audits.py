@@ -22,7 +22,7 @@ from ..state.tables.names import OUTPUTS, TableName
 from ..state.tables.parquet_reader import open_file, refuse_missing
 from ..state.tables.warehouse import PipelineTables, Warehouse
 from ..state.times import END_OF_TIME_MS
-from .facts import ReplayFacts, Source
+from .facts import ReplayFacts, SourceTopic
 
 WITNESSES_MAX = 20
 _PIECE_ROWS = 1 << 18
@@ -156,7 +156,7 @@ class Scope:
         rows = self.scan(path, files, wanted).filter(pl.col("increment") == number)
         return rows.select(*columns, "partition").collect()
 
-    def source_files(self, source: Source) -> tuple[str, list[DataFile]]:
+    def source_files(self, source: SourceTopic) -> tuple[str, list[DataFile]]:
         """Path and live files of the table in which the records of ``source`` lie."""
         if source.kind == "repartition":
             path = self.tables.repartition(source.topic)

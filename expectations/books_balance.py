@@ -18,7 +18,7 @@ from ..state.tables.branch_files import table_names
 from ..state.tables.data_files import DataFile
 from ..state.tables.names import DEAD_LETTER, DROPPED, LEDGER, TableName
 from .audits import Audit, Scope, Unchecked, witness_rows
-from .facts import ReplayFacts, Source, SubTopology
+from .facts import ReplayFacts, SourceTopic, SubTopologyFacts
 from .guarantee import About, Guarantee, Rule
 
 POSITION = ["topic", "partition", "offset"]
@@ -62,7 +62,9 @@ def _read_otherwise(scope: Scope) -> bool:
     return known is not None and any(topics != known.get(id_, {}).get("reads") for id_, topics in reads.items())
 
 
-def _refusals_unbooked(booked: dict[str, dict[str, list[int]]] | None, dropped: pl.DataFrame, part: SubTopology) -> int:
+def _refusals_unbooked(
+    booked: dict[str, dict[str, list[int]]] | None, dropped: pl.DataFrame, part: SubTopologyFacts
+) -> int:
     """Refusals that only one of both knows, rows of `dropped` or the ledger; 0 where it did not count them yet."""
     if booked is None:
         return 0
@@ -113,7 +115,7 @@ def _line(number: int, booked: dict[str, Any], read: int, dropped: int, undecoda
     }
 
 
-def _booked(scope: Scope, part: SubTopology) -> dict[str, Any]:
+def _booked(scope: Scope, part: SubTopologyFacts) -> dict[str, Any]:
     """What the ledger's done row says of the sub-topology; rows from before counted no ``left_out``, nor what was
     ``refused``.
     """
@@ -125,7 +127,7 @@ def _booked(scope: Scope, part: SubTopology) -> dict[str, Any]:
     return {**numbers, "refused": booked.get("refused")}
 
 
-def _landed(scope: Scope, source: Source) -> pl.LazyFrame:
+def _landed(scope: Scope, source: SourceTopic) -> pl.LazyFrame:
     """Positions of ``source`` inside the increment: the cut of a landed topic, a repartition table's own records."""
     path, files = scope.source_files(source)
     if source.kind == "repartition":
@@ -165,7 +167,7 @@ def _refusals(scope: Scope, table: str, path: str) -> pl.DataFrame:
     return rows.select(*POSITION, "sub_topology", *more).collect()
 
 
-def _positions(refusals: pl.DataFrame, part: SubTopology) -> pl.DataFrame:
+def _positions(refusals: pl.DataFrame, part: SubTopologyFacts) -> pl.DataFrame:
     return refusals.filter(pl.col("sub_topology") == part.id).select(POSITION).unique()
 
 

@@ -14,7 +14,7 @@ P = TypeVar("P")
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceTopic:
     """A topic that a sub-topology reads. ``kind`` says in which table its records lie; ``has_own_times``: their times
     are those of that table, and not what an extractor makes of them.
     """
@@ -25,11 +25,11 @@ class Source:
 
 
 @dataclass(frozen=True)
-class SubTopology:
+class SubTopologyFacts:
     """A sub-topology, by its number, with the topics it reads."""
 
     id: int
-    sources: tuple[Source, ...]
+    sources: tuple[SourceTopic, ...]
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Promised:
 class ReplayFacts:
     """All that the checks of one pipeline need to know."""
 
-    sub_topologies: tuple[SubTopology, ...]
+    sub_topologies: tuple[SubTopologyFacts, ...]
     final_outputs: tuple[FinalOutput, ...] = ()
     promises: tuple[Promised, ...] = ()
     topology: str | None = None
@@ -71,6 +71,6 @@ class ReplayFacts:
         """Promises of one kind, each with who gives it."""
         return [(each, each.promise) for each in self.promises if isinstance(each.promise, kind)]
 
-    def sub_topology(self, number: int) -> SubTopology:
+    def sub_topology(self, number: int) -> SubTopologyFacts:
         """The sub-topology with this number; KeyError when there is none."""
         return {each.id: each for each in self.sub_topologies}[number]

@@ -16,7 +16,7 @@ import polars as pl
 from ..state.tables.data_files import DataFile
 from ..state.tables.names import TableName
 from .audits import Audit, Scope, recorded_times, witness_rows
-from .facts import FinalOutput, ReplayFacts, Source
+from .facts import FinalOutput, ReplayFacts, SourceTopic
 from .final_once import finals_of
 from .guarantee import About, Guarantee, Rule
 
@@ -92,7 +92,7 @@ def _with_running_highest(scope: Scope, path: str, files: list[DataFile], part: 
     return joined.select(*part.columns, pl.col("highest_landed_ms").fill_null(pl.lit(before, pl.Int64)))
 
 
-def _highest_of_cut(scope: Scope, source: Source) -> pl.DataFrame:
+def _highest_of_cut(scope: Scope, source: SourceTopic) -> pl.DataFrame:
     """Highest time of ``source`` by partition, over all records before the end of the increment's cut."""
     path, files = scope.source_files(source)
     ends = {p: end for p, (_, end) in scope.cut(source.topic).items()} if source.kind == "landed" else {}

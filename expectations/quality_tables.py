@@ -86,7 +86,7 @@ def record_verdicts(warehouse: Warehouse, pipeline: str, verdicts: Sequence[Verd
     ledger = Ledger(tables.ledger)
     numbers = sorted({verdict.increment for verdict in verdicts if verdict.increment})
     done = {row.increment: row for row in ledger.done_rows(numbers[0], numbers[-1])} if numbers else {}
-    told = [
+    results = [
         (_result(verdict, done[verdict.increment]), verdict.answer == "unchecked")
         for verdict in verdicts
         if verdict.increment in done
@@ -94,10 +94,12 @@ def record_verdicts(warehouse: Warehouse, pipeline: str, verdicts: Sequence[Verd
 
     def news(known: pa.Table) -> list[Row]:
         newest = {_subject(row): _answer(row) for row in _in_order(known)}
-        at_ms = max([now_ms(), *(told_ms + 1 for told_ms in known["recorded_at_ms"].to_pylist())])  # clocks differ
+        at_ms = max(
+            [now_ms(), *(recorded_ms + 1 for recorded_ms in known["recorded_at_ms"].to_pylist())]
+        )  # clocks differ
         return [
             row | {"recorded_at_ms": at_ms}
-            for row, lacks_evidence in told
+            for row, lacks_evidence in results
             if newest.get(_subject(row)) != _answer(row) and not (lacks_evidence and _subject(row) in newest)
         ]
 

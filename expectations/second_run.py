@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..state.node_rows import NodeRows
-from ..state.promises import Input
+from ..state.promises import InputPromise
 from ..state.tables.data_files import DataFile
 from ..state.tables.names import DEAD_LETTER, DROPPED, TableName
 from ..state.tables.parquet_writer import write_task_file
@@ -27,7 +27,7 @@ _NOT_COMPARED = {"increment", "arrival"}
 OTHER_ROWS = "other_rows"
 """Of an audit's frame: rows below the node that a second run wrote otherwise than the increment."""
 
-OfNode = Callable[[Scope, NodeRows, tuple[Input, ...], str], Audit | Unchecked]
+OfNode = Callable[[Scope, NodeRows, tuple[InputPromise, ...], str], Audit | Unchecked]
 """An audit of the node's inputs and of the table with all that it forwards. The scope has the tasks that ran."""
 
 
@@ -59,10 +59,10 @@ def judged_again(scope: Scope, node: str, why_not: str, audit: OfNode, beside: s
         planted.add(DEAD_LETTER)
         partitions = found.partitions if found.chosen.others else None
         seen = scope.with_tables(planted.listed, partitions)
-        told = audit(seen, found, tuple(Input(name) for name in names), forwarded)
-    if isinstance(told, Unchecked):
-        return Unchecked(f"{why_not}, and {told.reason}")
-    return _with_comparison(scope, found, told, why_not)
+        audited = audit(seen, found, tuple(InputPromise(name) for name in names), forwarded)
+    if isinstance(audited, Unchecked):
+        return Unchecked(f"{why_not}, and {audited.reason}")
+    return _with_comparison(scope, found, audited, why_not)
 
 
 def _as_kept(found: NodeRows) -> pa.Table:
@@ -93,18 +93,18 @@ class _Planted:
         self.listed[self._scope.tables.table(table)] = files
 
 
-def _with_comparison(scope: Scope, found: NodeRows, told: Audit, why_not: str) -> Audit:
+def _with_comparison(scope: Scope, found: NodeRows, audited: Audit, why_not: str) -> Audit:
     """With what differs in the tables below the node, and which tasks ran."""
     chosen = found.chosen
     other = [row for table, again in found.written.items() for row in _differing(scope, table, found, again)]
-    frame = told.frame.with_columns(
+    frame = audited.frame.with_columns(
         pl.lit(len(other)).alias(OTHER_ROWS), pl.lit(chosen.records).alias("run_again"),
         pl.lit(chosen.others).alias("tasks_left_out"), pl.lit(chosen.seed).alias("seed"),
     )  # fmt: skip
     witnesses = [{"breaks": OTHER_ROWS, **row} for row in other[:WITNESSES_MAX]]
     ran = f"tasks {', '.join(chosen.tasks)} of the increment were run again, {chosen.records:,} records"
     return replace(
-        told, frame=frame, witnesses=[*told.witnesses, *witnesses][:WITNESSES_MAX], reason=f"{why_not}, so {ran}"
+        audited, frame=frame, witnesses=[*audited.witnesses, *witnesses][:WITNESSES_MAX], reason=f"{why_not}, so {ran}"
     )
 
 

@@ -21,7 +21,7 @@ HISTORY_ROWS_MIN = 1 << 16
 
 
 @dataclass(frozen=True)
-class History:
+class StoreHistory:
     """``rows``: live rows of the store as far as it was read, the increment's own ones among them. ``unread``: rows of
     files that were not opened.
     """
@@ -31,17 +31,17 @@ class History:
     seed: int
 
 
-def store_history(scope: Scope, table: str, row_key: Sequence[str], columns: Sequence[str], own: int) -> History:
+def store_history(scope: Scope, table: str, row_key: Sequence[str], columns: Sequence[str], own: int) -> StoreHistory:
     """Newest rows by ``row_key`` and partition that are not deleted: ``row_key``, ``columns``, increment, partition."""
     path = scope.tables.table(table)
     chosen, unread, seed = _chosen(scope, table, scope.files(table, path), own)
     wanted = [*dict.fromkeys([*row_key, *columns, "increment", "deleted"])]
     if not chosen:
         schema = [name for name in wanted if name != "deleted"]
-        return History(pl.DataFrame(schema=[*schema, "partition"]), unread, seed)
+        return StoreHistory(pl.DataFrame(schema=[*schema, "partition"]), unread, seed)
     rows = scope.scan(path, chosen, wanted).collect()
     newest = rows.sort("increment").unique(["partition", *row_key], keep="last", maintain_order=True)
-    return History(newest.filter(~pl.col("deleted")).drop("deleted"), unread, seed)
+    return StoreHistory(newest.filter(~pl.col("deleted")).drop("deleted"), unread, seed)
 
 
 def _chosen(scope: Scope, table: str, files: list[DataFile], own: int) -> tuple[list[DataFile], int, int]:

@@ -17,16 +17,25 @@ from ..state.errors import ReplayError
 from ..state.node_rows import RunAgain
 from ..state.tables.warehouse import Warehouse
 from .audits import WITNESSES_MAX, Audit, Scope, Unchecked, open_scope
-from .facts import FinalOutput, ReplayFacts, Source, SubTopology
+from .facts import FinalOutput, ReplayFacts, SourceTopic, SubTopologyFacts
 from .guarantees import Question, questions_of
 from .suites.checkpoint import Judged, SuiteAnswer, run_checkpoint
 from .suites.data_docs import DataDocs
 from .suites.evidence import Evidence, suite_name
 from .suites.project_suites import ProjectSuite
-from .suites.run import Run
+from .suites.run import JudgedRun
 from .suites.table_rows import rows_of_increment
 
-__all__ = ["FinalOutput", "ReplayFacts", "Source", "SubTopology", "Verdict", "as_one", "check_increment", "is_in_order"]
+__all__ = [
+    "FinalOutput",
+    "ReplayFacts",
+    "SourceTopic",
+    "SubTopologyFacts",
+    "Verdict",
+    "as_one",
+    "check_increment",
+    "is_in_order",
+]
 
 Engine = Literal["gx", "plain"]
 Answer = Literal["true", "false", "unknown", "unchecked"]
@@ -131,7 +140,7 @@ def check_increment(
     readable = [
         (suite, rows) for suite, (rows, _) in zip(suites, batches, strict=True) if isinstance(rows, pl.DataFrame)
     ]
-    judged, used, reason = _judge(Run(pipeline, scope.increment, run_id), known, readable, engine, docs)
+    judged, used, reason = _judge(JudgedRun(pipeline, scope.increment, run_id), known, readable, engine, docs)
     answers = iter(judged.rules)
     verdicts = [
         _verdict(question, scope, audit, next(answers), used, reason)
@@ -139,7 +148,7 @@ def check_increment(
         else _unknown(question, scope, scope.increment, audit)
         for question, audit in zip(questions, audits, strict=True)
     ]
-    told = [
+    with_seconds = [
         replace(verdict, seconds=seconds, page=judged.pages.get(suite_name(verdict.table), ""))
         for verdict, (_, seconds) in zip(verdicts, timed, strict=True)
     ]
@@ -150,8 +159,8 @@ def check_increment(
         verdict = _suite_verdict(
             suite, scope, scope.increment, answer, len(rows) if isinstance(rows, pl.DataFrame) else 0
         )
-        told.append(replace(verdict, seconds=seconds, page=judged.pages.get(suite.name, "") if is_read else ""))
-    return told
+        with_seconds.append(replace(verdict, seconds=seconds, page=judged.pages.get(suite.name, "") if is_read else ""))
+    return with_seconds
 
 
 def _timed_audit(question: Question, scope: Scope) -> tuple[Audit | Unchecked | Exception, float]:
@@ -177,7 +186,7 @@ def _timed_rows(suite: ProjectSuite, scope: Scope) -> tuple[pl.DataFrame | Excep
 
 
 def _judge(
-    run: Run,
+    run: JudgedRun,
     evidence: list[Evidence],
     suites: list[tuple[ProjectSuite, pl.DataFrame]],
     engine: Engine,

@@ -26,7 +26,7 @@ from .metadata import Metadata, quiet_metadata
 from .pipeline import REFUSALS, Pipeline
 from .reported_increments import NOTHING_NEW
 from .settings.dry_run import dry_run_of
-from .settings.run_settings import Asked, RunSettings, asked_of, refuse_without_tables
+from .settings.run_settings import RequestedRun, RunSettings, asked_of, refuse_without_tables
 from .text_tables import utc
 from .what_waits import sentences_of
 
@@ -35,14 +35,16 @@ DRY_RUN, NOT_SELECTED = "dry_run", "not_selected"
 MAY_PASS = (LedgerConflict, CommitLost, TaskFailed, StorageError, MachineError)
 """Errors that may be gone when Dagster retries: another runner, a full disk, a store that did not answer."""
 
-Told = Iterator[dg.MaterializeResult[Any] | dg.AssetObservation | dg.AssetCheckEvaluation]
+StepEvents = Iterator[dg.MaterializeResult[Any] | dg.AssetObservation | dg.AssetCheckEvaluation]
 
 
-def as_asked(context: dg.AssetExecutionContext, pipeline: Pipeline, config: RunSettings) -> tuple[Pipeline, Asked]:
+def as_asked(
+    context: dg.AssetExecutionContext, pipeline: Pipeline, config: RunSettings
+) -> tuple[Pipeline, RequestedRun]:
     """The pipeline with the resources and the settings of this run, and those settings. What is wrong with them fails
     the step in one sentence.
     """
-    with told_in_one_sentence():
+    with failing_in_one_sentence():
         if not any(pipeline.key(name) in context.selected_asset_keys for name in written_tables(pipeline)):
             refuse_without_tables(config)
         asked = asked_of(
@@ -57,10 +59,10 @@ def written_tables(pipeline: Pipeline) -> list[str]:
     return [*(table.name for _, table in pipeline.all_tables()), *REFUSALS]
 
 
-def advance_topics(context: dg.AssetExecutionContext, pipeline: Pipeline, asked: Asked) -> None:
+def advance_topics(context: dg.AssetExecutionContext, pipeline: Pipeline, asked: RequestedRun) -> None:
     """Record the times that the run's settings name."""
     for topic, time_ms in asked.advance.items():
-        with told_in_one_sentence():
+        with failing_in_one_sentence():
             recorded = record_time(pipeline.warehouse, topic, time_ms)
         context.log.info(
             f"{topic}: stream time {utc(time_ms)} recorded in {len(recorded)} partitions"
@@ -80,9 +82,11 @@ def observe_the_others(context: dg.AssetExecutionContext, pipeline: Pipeline, pa
             context.log_event(dg.AssetObservation(pipeline.key(name), metadata=said, partition=partition))
 
 
-def tell_dry_run(context: dg.AssetExecutionContext, pipeline: Pipeline, asked: Asked, more: Sequence[str] = ()) -> Told:
+def report_dry_run(
+    context: dg.AssetExecutionContext, pipeline: Pipeline, asked: RequestedRun, more: Sequence[str] = ()
+) -> StepEvents:
     """What a run would do, in the log and as an observation of each selected table."""
-    with told_in_one_sentence():
+    with failing_in_one_sentence():
         found = dry_run_of(pipeline.warehouse, pipeline.topology, pipeline=pipeline.name, asked=asked)
     sentences = [*found.sentences, *more, *sentences_of(found.waits)]
     for sentence in sentences:
@@ -100,7 +104,7 @@ def tell_dry_run(context: dg.AssetExecutionContext, pipeline: Pipeline, asked: A
 
 
 @contextmanager
-def told_in_one_sentence() -> Iterator[None]:
+def failing_in_one_sentence() -> Iterator[None]:
     """Errors raised on purpose fail the step with their sentence; only those that may be gone at a second try are
     retried.
     """

@@ -33,7 +33,14 @@ from ..jobs.replay.waiting_inputs import WaitingInput
 from ..jobs.topology import SubTopology
 from ..state.tables.ledger import LandingLedger, Ledger
 from ..state.tables.names import DEAD_LETTER, DROPPED, LANDED, OUTPUTS, REPARTITION, STATE, TableName
-from .asked_runs import Told, advance_topics, as_asked, observe_the_others, tell_dry_run, told_in_one_sentence
+from .asked_runs import (
+    StepEvents,
+    advance_topics,
+    as_asked,
+    failing_in_one_sentence,
+    observe_the_others,
+    report_dry_run,
+)
 from .checks import evaluations_of
 from .lineage import Table
 from .metadata import (
@@ -53,7 +60,7 @@ from .progress_lines import ProgressLines
 from .reported_increments import increments_to_report, planned_checks, reported_increment
 from .resources import Engine
 from .settings.connections import KafkaResource, Source, source_of
-from .settings.run_settings import Asked, ReplayConfig
+from .settings.run_settings import ReplayConfig, RequestedRun
 from .what_waits import inputs_that_wait, results_that_wait, sentences_of
 
 WORDS = {
@@ -92,18 +99,20 @@ def _increments(pipeline: Pipeline) -> dg.AssetsDefinition:
         retry_policy=pipeline.retry_policy,
         pool=pipeline.word,
     )
-    def increments(context: dg.AssetExecutionContext, config: ReplayConfig) -> Told:
-        mine, asked = as_asked(context, pipeline, config)
+    def increments(context: dg.AssetExecutionContext, config: ReplayConfig) -> StepEvents:
+        in_run, asked = as_asked(context, pipeline, config)
         if asked.dry_run:
-            yield from tell_dry_run(context, mine, asked)
+            yield from report_dry_run(context, in_run, asked)
             return
-        with beating(mine.own, context.run.run_id, "landing") as heart:
-            yield from _land_and_replay(context, mine, heart, asked)
+        with beating(in_run.own, context.run.run_id, "landing") as heart:
+            yield from _land_and_replay(context, in_run, heart, asked)
 
     return increments
 
 
-def _land_and_replay(context: dg.AssetExecutionContext, pipeline: Pipeline, heart: Heart, asked: Asked) -> Told:
+def _land_and_replay(
+    context: dg.AssetExecutionContext, pipeline: Pipeline, heart: Heart, asked: RequestedRun
+) -> StepEvents:
     quiet: list[dg.AssetKey] = []
     selected = context.selected_asset_keys
     yield from _land_selected(context, pipeline, heart, quiet)
@@ -120,7 +129,7 @@ def _land_and_replay(context: dg.AssetExecutionContext, pipeline: Pipeline, hear
     yield from _check_quiet(context, pipeline, quiet)
 
 
-def land_topics(context: dg.AssetExecutionContext, pipeline: Pipeline, heart: Heart) -> Told:
+def land_topics(context: dg.AssetExecutionContext, pipeline: Pipeline, heart: Heart) -> StepEvents:
     """Land the selected topics, and nothing else."""
     quiet: list[dg.AssetKey] = []
     yield from _land_selected(context, pipeline, heart, quiet)
@@ -129,7 +138,7 @@ def land_topics(context: dg.AssetExecutionContext, pipeline: Pipeline, heart: He
 
 def _land_selected(
     context: dg.AssetExecutionContext, pipeline: Pipeline, heart: Heart, quiet: list[dg.AssetKey]
-) -> Told:
+) -> StepEvents:
     for topic, source in pipeline.sources.items():
         if pipeline.key(TableName.landed(topic)) in context.selected_asset_keys:
             heart.say(f"landing {topic}")
@@ -142,9 +151,9 @@ def _land(
     topic: str,
     source: Source,
     quiet: list[dg.AssetKey],
-) -> Told:
+) -> StepEvents:
     engine: Engine = getattr(context.resources, pipeline.engine_key)
-    with told_in_one_sentence():
+    with failing_in_one_sentence():
         landed = engine.land(pipeline.warehouse, topic, source, pipeline.landing)
     context.log.info(f"{topic}: {landed.records} records landed in {landed.seconds:.1f} s")
     for warning in landed.warnings:
@@ -165,14 +174,14 @@ def replay_landed(
     of landed records that were read before.
     """
 
-    def tell(line: str) -> None:
+    def log_line(line: str) -> None:
         heart.say(line)
         context.log.info(line)
 
     heart.say("replaying")
     _observe_external_topics(context, pipeline)
     engine: Engine = getattr(context.resources, pipeline.engine_key)
-    with told_in_one_sentence():
+    with failing_in_one_sentence():
         ran, waits = list[int](), None
         for report in replay(
             pipeline.warehouse,
@@ -185,12 +194,12 @@ def replay_landed(
             flush_at_end=pipeline.flush,
             wanted=pipeline.wanted,
             on_step=context.log.debug,
-            progress=ProgressLines(tell).show,
+            progress=ProgressLines(log_line).show,
             run=context.run.run_id,
             until_ms=until_ms,
             times=times,
         ):
-            ran.append(_told(context, pipeline, report))
+            ran.append(_log_report(context, pipeline, report))
             waits = report.waits
         place = pipeline.warehouse, pipeline.topology
         if waits is None:
@@ -202,7 +211,7 @@ def replay_landed(
     return ran, waits
 
 
-def _told(context: dg.AssetExecutionContext, pipeline: Pipeline, report: IncrementReport) -> int:
+def _log_report(context: dg.AssetExecutionContext, pipeline: Pipeline, report: IncrementReport) -> int:
     books = report.books
     context.log.info(
         f"increment {report.increment}: {books.read} records read, {books.applied} applied, {books.dropped} dropped, "
@@ -223,7 +232,7 @@ def _report(
     metadata_of: Callable[[int], Metadata],
     quiet: list[dg.AssetKey],
     waits: Sequence[WaitingInput] = (),
-) -> Told:
+) -> StepEvents:
     """One materialization for each increment that Dagster does not know yet; if there is none, an observation, and the
     key is one of the ``quiet``.
     """
@@ -241,7 +250,7 @@ def _report(
     yield dg.MaterializeResult(asset_key=key, metadata=metadata_of(unheard[-1]), data_version=data_version(last))
 
 
-def _check_quiet(context: dg.AssetExecutionContext, pipeline: Pipeline, quiet: list[dg.AssetKey]) -> Told:
+def _check_quiet(context: dg.AssetExecutionContext, pipeline: Pipeline, quiet: list[dg.AssetKey]) -> StepEvents:
     """Make the checks of ``quiet`` assets. A blocking one that is broken fails the step, as it would fail its own."""
     planned = {key for key in planned_checks(context.instance, context.run.run_id) if key.asset_key in quiet}
     broken = []
@@ -256,8 +265,8 @@ def _check_quiet(context: dg.AssetExecutionContext, pipeline: Pipeline, quiet: l
 def _observe_external_topics(context: dg.AssetExecutionContext, pipeline: Pipeline) -> None:
     """Report to Dagster the landed offsets of topics that other pipelines land."""
     for topic in pipeline.topology.source_topics():
-        is_told = topic in pipeline.sources or topic in pipeline.landed_by
-        row = None if is_told else pipeline.landing_ledger(topic).last_done()
+        is_landed_here = topic in pipeline.sources or topic in pipeline.landed_by
+        row = None if is_landed_here else pipeline.landing_ledger(topic).last_done()
         if row is not None:
             key = pipeline.key(TableName.landed(topic))
             tags = {"dagster/data_version": data_version(row).value}

@@ -16,7 +16,7 @@ import dagster as dg
 from ..expectations.guarantees import G3, Guarantee, questions_of
 from ..expectations.suites.project_suites import ProjectSuite
 from ..expectations.verdicts import Verdict, as_one, check_increment
-from ..jobs.landing.landing import dead_letters_told
+from ..jobs.landing.landing import dead_letters_sentence
 from ..jobs.replay.books import is_nothing_applied
 from ..jobs.replay.heartbeats import beating
 from ..jobs.replay.increment_report import SHARE_MAX
@@ -128,7 +128,7 @@ def _results(
                 yield key, spec, _fresh(pipeline, key, table.name)
             else:
                 yield key, spec, _progress(pipeline, instance, run_id, key, table.name)
-    not_recorded = _why_not_recorded(pipeline, list(_told(asked))) if asked else None
+    not_recorded = _why_not_recorded(pipeline, list(_recorded(asked))) if asked else None
     if not_recorded is not None:
         dg.get_dagster_logger().warning(not_recorded)
 
@@ -137,7 +137,7 @@ def _why_not_recorded(pipeline: Pipeline, verdicts: list[Verdict]) -> str | None
     return why_not_recorded(pipeline.warehouse, pipeline.name, verdicts, replay_facts(pipeline.topology))
 
 
-def _told(asked: dict[tuple[TableName, int], list[Verdict]]) -> Iterator[Verdict]:
+def _recorded(asked: dict[tuple[TableName, int], list[Verdict]]) -> Iterator[Verdict]:
     """Verdicts as they are recorded: books that were audited for one output only say so."""
     for (table, _), verdicts in asked.items():
         for verdict in verdicts:
@@ -189,13 +189,13 @@ def _rows(
     last = reported_increment(instance, key.asset_key, pipeline.path(table)) or 0
     numbers = ran_in_run(instance, run_id, {key.asset_key}) or [last]
     rows = [row.content for row in pipeline.landing_ledger(table.name).done_rows(numbers[0], numbers[-1])]
-    told = [sentence for row in rows if (sentence := dead_letters_told(table.name, row)) is not None]
+    letters = [sentence for row in rows if (sentence := dead_letters_sentence(table.name, row)) is not None]
     return dg.AssetCheckResult(
         asset_key=key.asset_key,
         check_name=key.name,
-        passed=not told,
+        passed=not letters,
         severity=dg.AssetCheckSeverity.WARN,
-        description=". ".join(told) or ROWS_RULE,
+        description=". ".join(letters) or ROWS_RULE,
         metadata={
             "records_read": sum(row.records or 0 for row in rows),
             "dead_letters": sum(row.dead_letters or 0 for row in rows),

@@ -7,7 +7,7 @@ know the other. Rule: an output is final when all that reaches it has left one s
 from collections.abc import Iterable
 from typing import Literal, cast
 
-from ..expectations.facts import FinalOutput, Promised, ReplayFacts, Source, SubTopology
+from ..expectations.facts import FinalOutput, Promised, ReplayFacts, SourceTopic, SubTopologyFacts
 from ..expectations.guarantees import Question, questions_of
 from ..jobs.branches.second_run import SecondRun
 from ..jobs.code_changes.code_snapshot import steps_by_table
@@ -76,11 +76,11 @@ def facts_of_output(topology: Topology, output: str) -> ReplayFacts:
     )
 
 
-def _sub_topology(part: Part) -> SubTopology:
-    return SubTopology(
+def _sub_topology(part: Part) -> SubTopologyFacts:
+    return SubTopologyFacts(
         part.id,
         tuple(
-            Source(
+            SourceTopic(
                 source.topic,
                 "repartition" if isinstance(source, RepartitionNode) else "landed",
                 has_own_times=source.time_step is None,

@@ -15,7 +15,7 @@ import dagster as dg
 
 from ..expectations.suites.data_docs import DataDocs
 from ..expectations.suites.project_suites import ProjectSuite
-from ..jobs.code_changes.state_migration import Wanted
+from ..jobs.code_changes.state_migration import MigrationOptions
 from ..jobs.landing.landing import LandingRules
 from ..jobs.topology import SubTopology, Topology
 from ..state.errors import ConfigError
@@ -34,7 +34,7 @@ from .settings.connections import (
     source_of,
     warehouse_of,
 )
-from .settings.run_settings import Asked
+from .settings.run_settings import RequestedRun
 from .settings.translator import ReplayTranslator
 
 REFUSALS = (DROPPED, DEAD_LETTER)
@@ -72,7 +72,7 @@ class Pipeline:
     verify_increments: int | None = None
     translator: ReplayTranslator = field(default_factory=ReplayTranslator)
     flush: bool = False
-    wanted: Wanted | None = None
+    wanted: MigrationOptions | None = None
 
     @property
     def warehouse(self) -> Warehouse:
@@ -128,7 +128,7 @@ class Pipeline:
         }
         return replace(self, place=place, sources=sources)
 
-    def with_settings(self, asked: Asked) -> "Pipeline":
+    def with_settings(self, asked: RequestedRun) -> "Pipeline":
         """Itself, with the settings of one run."""
         return replace(
             self, max_records=asked.max_records, increments=asked.increments, idle=asked.idle, flush=asked.flush,

@@ -44,15 +44,15 @@ class Reported:
 
 def newest_by_partition(instance: DagsterInstance, key: AssetKey, path: str) -> dict[str, Reported]:
     """Of each partition the newest materialization of the table at ``path``."""
-    told: dict[str, Reported] = {}
+    newest: dict[str, Reported] = {}
     for record in _materializations(instance, key):
         said = record.asset_materialization
         if said is None or said.partition is None or INCREMENT not in said.metadata:
             continue
         table = said.metadata.get(TABLE)
-        if said.partition not in told and (table is None or table.value == path):
-            told[said.partition] = Reported(int(_value(said.metadata[INCREMENT])), int(record.timestamp * 1000))
-    return told
+        if said.partition not in newest and (table is None or table.value == path):
+            newest[said.partition] = Reported(int(_value(said.metadata[INCREMENT])), int(record.timestamp * 1000))
+    return newest
 
 
 def _materializations(instance: DagsterInstance, key: AssetKey) -> Iterator[EventLogRecord]:
@@ -68,8 +68,8 @@ def ran_in_run(instance: DagsterInstance, run_id: str, keys: Collection[AssetKey
     """Increments that assets of ``keys`` have reported in this Dagster run."""
     events = instance.all_logs(run_id, of_type=DagsterEventType.ASSET_MATERIALIZATION)
     mine = [event.asset_materialization for event in events]
-    told = [event for event in mine if event is not None and event.asset_key in keys]
-    return sorted({int(_value(event.metadata[INCREMENT])) for event in told})
+    reported = [event for event in mine if event is not None and event.asset_key in keys]
+    return sorted({int(_value(event.metadata[INCREMENT])) for event in reported})
 
 
 def planned_checks(instance: DagsterInstance, run_id: str) -> set[AssetCheckKey]:

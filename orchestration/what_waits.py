@@ -106,7 +106,7 @@ def sentences_of(waits: Sequence[WaitingInput]) -> list[str]:
     if not waits:
         return []
     last = max(waits, key=lambda each: each.last_ms)
-    return [*map(_sentence, waits), ways_on(last)]
+    return [*map(_sentence, waits), what_to_do(last)]
 
 
 def _sentence(each: WaitingInput) -> str:
@@ -123,7 +123,7 @@ def _sentence(each: WaitingInput) -> str:
     )
 
 
-def ways_on(last: WaitingInput) -> str:
+def what_to_do(last: WaitingInput) -> str:
     """What can be done about it."""
     return (
         f"what to do: nothing, if more of {last.for_topic} lands later, since the next run takes them; if nothing more "

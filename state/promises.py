@@ -42,7 +42,7 @@ class WindowedRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Sessions:
+class SessionsPromise:
     """The rows of a store are sessions: those of a key are further apart than ``gap_ms``. The store shows no session
     that ended at ``stream time - retention_ms`` or before.
     """
@@ -63,7 +63,7 @@ class Buffered:
 
 
 @dataclass(frozen=True, slots=True)
-class Suppressed:
+class SuppressPromise:
     """Every window that changes in the store ``aggregate`` waits in the buffer ``table`` or leaves to each of
     ``outputs``, which have all that leaves, under the same key and window. ``wait_ms``: from a window's end to its
     close.
@@ -80,14 +80,14 @@ class Suppressed:
 
 
 @dataclass(frozen=True, slots=True)
-class Versions:
+class VersionsPromise:
     """Rows of a store are versions, valid in ``[valid_from_ms, valid_to_ms)``."""
 
     table: str
 
 
 @dataclass(frozen=True, slots=True)
-class Repartitioned:
+class RepartitionPromise:
     """Records of a repartition table lie in the partition of their key's hash (``by_key``; else in one that their value
     names). ``at_most_one``: a record on the tape above makes no more than one of them.
     """
@@ -108,7 +108,7 @@ class Deletions:
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
+class InputPromise:
     """Where records lie that an operator gets: a landed or repartition table, with steps between that make one record
     of one and keep keys and times.
     """
@@ -124,8 +124,8 @@ class JoinedStreams:
     """
 
     table: str
-    left: Input | None
-    right: Input | None
+    left: InputPromise | None
+    right: InputPromise | None
     kind: str
     before_ms: int
     after_ms: int
@@ -138,7 +138,7 @@ class Deduplicated:
     """The output ``table`` has all records of ``given`` that a deduplication by key forwards."""
 
     table: str
-    given: Input | None
+    given: InputPromise | None
     interval_ms: int
     why_not: str = ""
 
@@ -157,8 +157,8 @@ class JoinedAsOf:
     """
 
     table: str
-    left: Input | None
-    right: Input | None
+    left: InputPromise | None
+    right: InputPromise | None
     is_left: bool = False
     history_ms: int = 0
     joined: JoinedValues | None = field(default=None, compare=False)
@@ -177,8 +177,8 @@ class JoinedByForeignKey:
     """
 
     table: str
-    left: Input | None
-    right: Input | None
+    left: InputPromise | None
+    right: InputPromise | None
     is_left: bool = False
     keys: Callable[[pa.Array], pa.Array] | None = field(default=None, compare=False)
     foreign_keys: Callable[[pa.Array, pa.Array], pa.Array] | None = field(default=None, compare=False)
@@ -188,11 +188,11 @@ class JoinedByForeignKey:
 
 Promise = (
     WindowedRows
-    | Sessions
+    | SessionsPromise
     | Buffered
-    | Suppressed
-    | Versions
-    | Repartitioned
+    | SuppressPromise
+    | VersionsPromise
+    | RepartitionPromise
     | Deletions
     | JoinedStreams
     | Deduplicated
@@ -203,4 +203,4 @@ Promise = (
 
 def lacks_evidence(promise: Promise) -> bool:
     """Whether no table has what it is judged by."""
-    return bool(getattr(promise, "why_not", "")) or (isinstance(promise, Suppressed) and not promise.outputs)
+    return bool(getattr(promise, "why_not", "")) or (isinstance(promise, SuppressPromise) and not promise.outputs)

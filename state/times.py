@@ -73,10 +73,10 @@ def instant_ms(text: str, name: str) -> int:
         return int(text)
     expected = 'a time such as "2026-01-31T10:00:00Z", or milliseconds since 1970'
     try:
-        found = datetime.fromisoformat(text)
+        instant = datetime.fromisoformat(text)
     except ValueError as error:
         raise ConfigError(name, expected, repr(text), "correct the text") from error
-    zoned = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    zoned = instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
     return duration_ms(zoned - datetime.fromtimestamp(0, UTC), name)
 
 

@@ -17,7 +17,7 @@ from kstreams_replay.state.tables.parquet_writer import TaskFile
 from kstreams_replay.state.tables.warehouse import LANDED_SCHEMA, Warehouse
 
 
-class Landed(NamedTuple):
+class LandedRecord(NamedTuple):
     """One record of a landed topic, as bytes."""
 
     partition: int
@@ -28,7 +28,7 @@ class Landed(NamedTuple):
 
 
 def plant(
-    warehouse: Warehouse, topic: str, records: Sequence[Landed], *, partitions: int, first_offset: int = 0
+    warehouse: Warehouse, topic: str, records: Sequence[LandedRecord], *, partitions: int, first_offset: int = 0
 ) -> None:
     """Land ``records`` as the topic's next increment. ``first_offset``: of the first one, below which the broker had
     deleted all.
@@ -56,7 +56,7 @@ def plant(
     ledger.done(increment, done, written_at_ms=0)
 
 
-def _table(records: Sequence[Landed], first: int, increment: int) -> pa.Table:
+def _table(records: Sequence[LandedRecord], first: int, increment: int) -> pa.Table:
     n = len(records)
     headers = [[{"key": key, "value": value} for key, value in record.headers] for record in records]
     return pa.table(

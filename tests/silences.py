@@ -115,7 +115,7 @@ SILENCES = [
     ),
     _silence(
         "files of another format than is read", "landing/test_known_files.py::test_the_extension_tells_the_format",
-        "return replace(self, format=next(iter(found))) if found else self", 'return replace(self, format="json")',
+        "return replace(self, format=next(iter(formats))) if formats else self", 'return replace(self, format="json")',
     ),
     _silence(
         "CSV numbers as text where longs are read",
@@ -166,7 +166,7 @@ SILENCES = [
     _silence(
         "records that wait for another partition",
         "dagster/test_waiting.py::test_a_static_table_holds_everything_back_and_after_two_runs_a_check_warns",
-        "return [*map(_sentence, waits), ways_on(last)]", "return [ways_on(last)]",
+        "return [*map(_sentence, waits), what_to_do(last)]", "return [what_to_do(last)]",
     ),
     _silence(
         "results that wait in a suppress", f"{_CLI}/test_what_waits.py::test_results_that_are_not_final_are_counted",

@@ -46,7 +46,7 @@ _FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Block:
+class CodeBlock:
     """A block of code: ``line`` is that of its fence."""
 
     path: str
@@ -59,10 +59,10 @@ def pages() -> list[str]:
     return [path for path in files() if path.endswith(".md") and path != "CHANGELOG.md"]
 
 
-def blocks(path: str) -> Iterator[Block]:
+def blocks(path: str) -> Iterator[CodeBlock]:
     page = text_of(path)
     for found in _FENCE.finditer(page):
-        yield Block(path, page.count("\n", 0, found.start()) + 1, found[2], found[3])
+        yield CodeBlock(path, page.count("\n", 0, found.start()) + 1, found[2], found[3])
 
 
 BLOCKS = [block for path in pages() for block in blocks(path)]
@@ -107,7 +107,7 @@ def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return made
 
 
-def blocks_of(path: str, part: str) -> Iterator[Block]:
+def blocks_of(path: str, part: str) -> Iterator[CodeBlock]:
     return (each for each in blocks(path) if part in each.text)
 
 

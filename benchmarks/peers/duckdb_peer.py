@@ -9,7 +9,7 @@ import duckdb
 
 from .. import THREADS
 from ..workloads import GAP_MS, INTERVAL_MS, WINDOW_MS
-from .relational import Files, run_forms
+from .relational import PeerFiles, run_forms
 
 SESSIONS = f"""
     SELECT key, min(ms) AS start_ms, max(ms) AS end_ms, count(*) AS clicks, sum(value)::BIGINT AS total
@@ -39,10 +39,10 @@ JOINED_CLICKS = """
 NOTES = {"W3": "compares with the record before, kept or not, in order of time"}
 
 
-def form(query: str) -> Callable[[Files], None]:
+def form(query: str) -> Callable[[PeerFiles], None]:
     """``query`` over the views ``stream`` and ``rows`` (of the table), in a database of its own, to a file."""
 
-    def run(files: Files) -> None:
+    def run(files: PeerFiles) -> None:
         with duckdb.connect(config={"threads": THREADS}) as database:
             for view, paths in (("stream", files.stream), ("rows", files.table)):
                 if paths:

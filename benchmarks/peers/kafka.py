@@ -195,7 +195,7 @@ def run(broker: Broker, command: Sequence[str], workload: str, name: str, topics
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedTopics:
     """Topics of the broker by the names that Peer.java has for them, ``records`` of the stream without those that close
     its windows, and the answer where it is known.
     """
@@ -212,7 +212,7 @@ def measured(
     what it has to be.
     """
     scratch = Path(tempfile.mkdtemp(prefix="kafka-peer-"))
-    loaded: dict[int, Loaded] = {}
+    loaded: dict[int, LoadedTopics] = {}
     try:
         (scratch / "broker").mkdir()
         with (
@@ -233,14 +233,14 @@ def measured(
         shutil.rmtree(scratch)
 
 
-def load_inputs(broker: Broker, folder: Path, workload: str, records: int) -> Loaded:
+def load_inputs(broker: Broker, folder: Path, workload: str, records: int) -> LoadedTopics:
     """Load the topics of ``workload``, a prefix of so many records."""
     rows = inputs(folder, workload, records)
     topics = {topic: f"{topic}-{records}" for topic in rows}
     for topic, parts in rows.items():
         load(broker, topics[topic], parts)
     named = dict(zip(["clicks", *list(rows)[1:]], topics.values(), strict=True))
-    return Loaded(named, sum(len(part) - 1 for part in next(iter(rows.values()))), expected(workload, rows))
+    return LoadedTopics(named, sum(len(part) - 1 for part in next(iter(rows.values()))), expected(workload, rows))
 
 
 def _result(workload: str, name: str, records: int, ran: Sequence[dict[str, Any]], why: str) -> dict[str, Any]:

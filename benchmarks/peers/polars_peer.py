@@ -6,12 +6,12 @@
 import polars as pl
 
 from ..workloads import GAP_MS, INTERVAL_MS, WINDOW_MS
-from .relational import Files, run_forms
+from .relational import PeerFiles, run_forms
 
 NOTES = {"W3": "compares with the record before, kept or not, in order of time"}
 
 
-def sessions(files: Files) -> None:
+def sessions(files: PeerFiles) -> None:
     """Sorted by key and time, sessions numbered by a running sum."""
     is_new = (pl.col("key") != pl.col("key").shift(1)) | (pl.col("ms") - pl.col("ms").shift(1) > GAP_MS)
     (
@@ -29,7 +29,7 @@ def sessions(files: Files) -> None:
     )  # fmt: skip
 
 
-def windows(files: Files) -> None:
+def windows(files: PeerFiles) -> None:
     """Grouped by key and start."""
     (
         pl.scan_parquet(files.stream)
@@ -39,7 +39,7 @@ def windows(files: Files) -> None:
     )
 
 
-def first_clicks(files: Files) -> None:
+def first_clicks(files: PeerFiles) -> None:
     """Sorted by key and time, and each record compared with the one before."""
     is_first = (pl.col("key") != pl.col("key").shift(1)) | (pl.col("ms") - pl.col("ms").shift(1) > INTERVAL_MS)
     (
@@ -51,7 +51,7 @@ def first_clicks(files: Files) -> None:
     )
 
 
-def joined_clicks(files: Files) -> None:
+def joined_clicks(files: PeerFiles) -> None:
     """The newest row of the key that is not later, both sides sorted by time."""
     stream, table = (
         pl.scan_parquet(side).select("key", "ms", "value").sort("ms") for side in (files.stream, files.table)

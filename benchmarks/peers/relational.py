@@ -12,13 +12,13 @@ import polars as pl
 from kstreams_replay.state.tables.data_files import read_files
 
 from ..landed_data import CLOSING
-from ..measuring import Clock, added_up, program_options, tell
+from ..measuring import Stopwatch, added_up, print_figures, program_options
 from ..typed_data import typed_path
 from ..workloads import WORKLOADS
 
 
 @dataclass(frozen=True)
-class Files:
+class PeerFiles:
     """Typed Parquet files of the stream and, for a join, of the table; and the file to write."""
 
     stream: list[str]
@@ -26,7 +26,7 @@ class Files:
     target: str
 
 
-Form = Callable[[Files], None]
+Form = Callable[[PeerFiles], None]
 
 
 def run_forms(words: str, system: str, forms: Mapping[str, Form], notes: Mapping[str, str]) -> None:
@@ -35,12 +35,12 @@ def run_forms(words: str, system: str, forms: Mapping[str, Form], notes: Mapping
     topics = WORKLOADS[options.workload].topics
     sources = [typed_files(options.folder, topic) for topic in topics]
     target = options.folder / f"{system.split()[0]}.parquet"
-    files, clock = Files(sources[0], sources[1] if len(sources) > 1 else [], str(target)), Clock()
+    files, clock = PeerFiles(sources[0], sources[1] if len(sources) > 1 else [], str(target)), Stopwatch()
     for _ in range(options.runs):
         target.unlink(missing_ok=True)
         clock.time(lambda: forms[options.workload](files))
     results = without_closing(pl.scan_parquet(target))
-    tell(
+    print_figures(
         options,
         clock,
         system=system,

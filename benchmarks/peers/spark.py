@@ -24,7 +24,7 @@ from kstreams_replay.jobs.execution.spark_session import open_spark
 from kstreams_replay.state.tables.data_files import read_files
 
 from .. import THREADS
-from ..measuring import Clock, added_up, program_options, tell
+from ..measuring import Stopwatch, added_up, print_figures, program_options
 from ..typed_data import typed_path
 from ..workloads import GAP_MS, GRACE_MS, INTERVAL_MS, WINDOW_MS, WORKLOADS
 from .relational import without_closing
@@ -112,7 +112,7 @@ def measure(options: Namespace) -> None:
     start_up = time.perf_counter() - started
     source = typed_path(options.folder, WORKLOADS[options.workload].topics[0])
     targets = {mode: options.folder / f"spark_{mode}" for mode in MODES}
-    counters = {mode: Clock() for mode in MODES}
+    counters = {mode: Stopwatch() for mode in MODES}
     for _ in range(options.runs):
         for mode, run in MODES.items():
             shutil.rmtree(targets[mode], ignore_errors=True)
@@ -120,7 +120,7 @@ def measure(options: Namespace) -> None:
     spark.stop()
     for mode, target in targets.items():
         results = without_closing(pl.scan_parquet([f"{target}/{file.path}" for file in read_files(str(target))]))
-        tell(
+        print_figures(
             options,
             counters[mode],
             system=f"spark {pyspark.__version__}",

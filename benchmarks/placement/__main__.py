@@ -34,9 +34,9 @@ from ...jobs.replay.pipeline_run import replay
 from ...jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, Topology
 from ...state.records.murmur2 import murmur2_partitions
 from ...state.tables.warehouse import Warehouse
-from ..landed_data import Rows, land_rows
+from ..landed_data import LandedColumns, land_rows
 from .played_workers import PlayedRunner, PlayedWorkers
-from .slow_storage import Reads, slow_storage
+from .slow_storage import StorageReads, slow_storage
 
 TASKS, WORKERS, INCREMENTS, RECORDS = 8, 3, 30, 10_000
 JOINS_AT, DIES_AT = 10, 20
@@ -66,7 +66,7 @@ def topology() -> Topology:
 
 
 @dataclass
-class Increment:
+class MeasuredIncrement:
     """``seconds``: of its busiest worker; ``unmoved``, ``moved``: of the longest task that stayed and that did not, 0
     where there is none. ``state_bytes``: read from the warehouse while the increment waited.
     """
@@ -83,7 +83,7 @@ class Increment:
 class _Timed:
     """Runs tasks through another runner's places, and counts what each takes."""
 
-    reads: Reads
+    reads: StorageReads
     seconds: dict[str, float] = field(default_factory=dict)
 
     def run(self, topology: Topology, description: TaskDescription, cache: str | None) -> TaskReport:
@@ -121,10 +121,10 @@ def land(warehouse: Warehouse, keys: int) -> None:
     names = pc.binary_join_element_wise("user-", pa.array(np.arange(keys)).cast(pa.string()), "").cast(pa.binary())
     partition_of = murmur2_partitions(names, TASKS)
 
-    def partitions() -> Iterable[Rows]:
+    def partitions() -> Iterable[LandedColumns]:
         for partition in range(TASKS):
             at = np.flatnonzero(partition_of[numbers] == partition)
-            yield Rows(names.take(pa.array(numbers[at])), at.astype(np.int64), np.ones(len(at), np.int64))
+            yield LandedColumns(names.take(pa.array(numbers[at])), at.astype(np.int64), np.ones(len(at), np.int64))
 
     land_rows(warehouse, "clicks", partitions(), rows_a_file=50_000)
 
@@ -137,10 +137,10 @@ def built(folder: Path, keys: int) -> Warehouse:
     return warehouse
 
 
-def measured(built_at: Path, folder: Path, settings: PlacementSettings) -> list[Increment]:
+def measured(built_at: Path, folder: Path, settings: PlacementSettings) -> list[MeasuredIncrement]:
     """The increments of one configuration, on a copy of the warehouse."""
     shutil.copytree(built_at, folder / "warehouse")
-    workers, found = PlayedWorkers(folder / "caches"), list[Increment]()
+    workers, found = PlayedWorkers(folder / "caches"), list[MeasuredIncrement]()
     for number in range(1, WORKERS + 1):
         workers.start(number, MEMBERS[number - 1])
     with slow_storage() as reads:
@@ -166,12 +166,12 @@ def measured(built_at: Path, folder: Path, settings: PlacementSettings) -> list[
 
 def _increment(
     number: int, ran: dict[str, str], before: dict[str, str], seconds: dict[str, float], state_bytes: int
-) -> Increment:
+) -> MeasuredIncrement:
     moved = {task for task, host in ran.items() if before.get(task) != host}
     busy: dict[str, float] = defaultdict(float)
     for task, host in ran.items():
         busy[host] += seconds[task]
-    return Increment(
+    return MeasuredIncrement(
         number,
         max(busy.values()),
         max((seconds[task] for task in ran if task not in moved), default=0.0),
@@ -181,7 +181,7 @@ def _increment(
     )
 
 
-def summary(found: list[Increment]) -> dict[str, Any]:
+def summary(found: list[MeasuredIncrement]) -> dict[str, Any]:
     """The numbers that are to be compared."""
     quiet = [one for one in found if one.number not in (JOINS_AT, DIES_AT) and one.moves == 0] or found
     median = statistics.median(one.seconds for one in quiet)
@@ -205,7 +205,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="every increment, as JSON")
     chosen = parser.parse_args(arguments)
     names = chosen.only.split(";") if chosen.only else list(CONFIGURATIONS)
-    results: dict[str, list[Increment]] = {}
+    results: dict[str, list[MeasuredIncrement]] = {}
     with tempfile.TemporaryDirectory(prefix="replay-placement-") as folder:
         built(Path(folder) / "built", chosen.keys)
         for number, name in enumerate(names):

@@ -62,7 +62,7 @@ class PlayedWorkers:
 
     def run_placed(self, work: Callable[[int], Iterable[Answer]], places: Sequence[Sequence[str]]) -> list[Answer]:
         ran = dict.fromkeys((executor.place for executor in self.there), 0)
-        return [found for number, wished in enumerate(places) for found in self._run(work, number, wished, ran)]
+        return [found for number, preferred in enumerate(places) for found in self._run(work, number, preferred, ran)]
 
     def learn(self) -> None:
         """Every learner copies all that it was asked to."""
@@ -70,9 +70,9 @@ class PlayedWorkers:
             StateLearner(self.cache(executor), os.getpid()).copy_what_is_new()
 
     def _run(
-        self, work: Callable[[int], Iterable[Answer]], number: int, wished: Sequence[str], ran: dict[str, int]
+        self, work: Callable[[int], Iterable[Answer]], number: int, preferred: Sequence[str], ran: dict[str, int]
     ) -> list[Answer]:
-        for place in [*wished, *sorted(ran, key=ran.__getitem__)]:
+        for place in [*preferred, *sorted(ran, key=ran.__getitem__)]:
             for executor in [one for one in self.there if place in (one.place, one.host)]:
                 if executor.id not in self.lost:
                     ran[executor.place] += 1

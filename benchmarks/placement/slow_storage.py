@@ -18,7 +18,7 @@ OPEN_S, BYTES_PER_SECOND = 0.030, 50e6
 
 
 @dataclass
-class Reads:
+class StorageReads:
     """What was read so far. ``state_bytes``: of files of stores."""
 
     seconds: float = 0.0
@@ -26,9 +26,9 @@ class Reads:
 
 
 @contextmanager
-def slow_storage() -> Iterator[Reads]:
+def slow_storage() -> Iterator[StorageReads]:
     """Within it reads are counted, and how long they would take."""
-    reads, before = Reads(), parquet_reader.open_filesystem
+    reads, before = StorageReads(), parquet_reader.open_filesystem
 
     def open_filesystem(directory: str) -> tuple[Any, str]:
         filesystem, path = before(directory)
@@ -42,7 +42,7 @@ def slow_storage() -> Iterator[Reads]:
 
 
 class _SlowFileSystem:
-    def __init__(self, filesystem: fs.FileSystem, reads: Reads) -> None:
+    def __init__(self, filesystem: fs.FileSystem, reads: StorageReads) -> None:
         self._filesystem, self._reads = filesystem, reads
 
     def open_input_file(self, path: str) -> pa.NativeFile:
@@ -57,7 +57,7 @@ class _SlowFileSystem:
 class _SlowFile:
     """What ``pa.PythonFile`` asks of a file."""
 
-    def __init__(self, file: pa.NativeFile, reads: Reads, is_state: bool) -> None:
+    def __init__(self, file: pa.NativeFile, reads: StorageReads, is_state: bool) -> None:
         self._file, self._reads, self._is_state = file, reads, is_state
 
     def read(self, count: int = -1) -> bytes:

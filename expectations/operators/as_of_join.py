@@ -14,7 +14,7 @@ from functools import partial
 import polars as pl
 
 from ...state.node_rows import NodeRows
-from ...state.promises import Input, JoinedAsOf
+from ...state.promises import InputPromise, JoinedAsOf
 from ...state.tables.names import DEAD_LETTER, DROPPED, TableName
 from ...state.times import END_OF_TIME_MS, NO_TIMESTAMP_MS
 from ..audits import Audit, Scope, Unchecked
@@ -31,7 +31,7 @@ def audit_as_of_join(scope: Scope, node: str, promise: JoinedAsOf) -> Audit | Un
     if not promise.table_node:
         return Unchecked(promise.why_not)
 
-    def again(seen: Scope, rows: NodeRows, inputs: tuple[Input, ...], forwarded: str) -> Audit | Unchecked:
+    def again(seen: Scope, rows: NodeRows, inputs: tuple[InputPromise, ...], forwarded: str) -> Audit | Unchecked:
         if rows.several_of_one:
             return Unchecked("several of its records are of one, and which of them a row is of is not known")
         left, right = inputs
@@ -40,7 +40,9 @@ def audit_as_of_join(scope: Scope, node: str, promise: JoinedAsOf) -> Audit | Un
     return judged_again(scope, node, promise.why_not, again, promise.table_node)
 
 
-def _audit(scope: Scope, promise: JoinedAsOf, inputs: tuple[Input, Input], *, is_in_order: bool = False) -> Audit:
+def _audit(
+    scope: Scope, promise: JoinedAsOf, inputs: tuple[InputPromise, InputPromise], *, is_in_order: bool = False
+) -> Audit:
     """``is_in_order``: offsets of both inputs are numbers of one tape."""
     left, right = inputs
     rows = scope.own_rows(promise.table, ["offset", "cause_offset", "value"])
@@ -64,7 +66,7 @@ def _audit(scope: Scope, promise: JoinedAsOf, inputs: tuple[Input, Input], *, is
     )
 
 
-def _came(scope: Scope, promise: JoinedAsOf, left: Input) -> pl.DataFrame:
+def _came(scope: Scope, promise: JoinedAsOf, left: InputPromise) -> pl.DataFrame:
     """Own records that the join took, with `value`."""
     own = own_records(scope, left, "value").filter(pl.col("value").is_not_null())
     own = own if promise.is_left else own.filter(pl.col("key").is_not_null())
@@ -76,7 +78,9 @@ def _came(scope: Scope, promise: JoinedAsOf, left: Input) -> pl.DataFrame:
     return own
 
 
-def _can_be(scope: Scope, promise: JoinedAsOf, right: Input, came: pl.DataFrame, *, is_in_order: bool) -> pl.DataFrame:
+def _can_be(
+    scope: Scope, promise: JoinedAsOf, right: InputPromise, came: pl.DataFrame, *, is_in_order: bool
+) -> pl.DataFrame:
     """Of each of ``came`` the values that the table can have shown it, `version`; null where there was none."""
     tape = records(scope, right, NO_TIMESTAMP_MS, END_OF_TIME_MS, "value")
     reached = pl.col("timestamp").cum_max().over("partition")

@@ -14,7 +14,7 @@ from functools import partial
 import polars as pl
 
 from ...state.node_rows import NodeRows
-from ...state.promises import Deduplicated, Input
+from ...state.promises import Deduplicated, InputPromise
 from ...state.tables.names import DEAD_LETTER, DROPPED
 from ...state.times import END_OF_TIME_MS
 from ..audits import Audit, Scope, Unchecked
@@ -29,7 +29,7 @@ def audit_deduplicated_interval(scope: Scope, node: str, promise: Deduplicated) 
     if promise.given is not None and not promise.why_not:
         return _audit(scope, promise, promise.given)
 
-    def again(seen: Scope, rows: NodeRows, inputs: tuple[Input, ...], forwarded: str) -> Audit | Unchecked:
+    def again(seen: Scope, rows: NodeRows, inputs: tuple[InputPromise, ...], forwarded: str) -> Audit | Unchecked:
         if rows.several_of_one or rows.same_coordinates:
             return Unchecked("several of its records have the same topic and offset, by which it knows them again")
         return _audit(seen, replace(promise, table=forwarded), inputs[0])
@@ -37,7 +37,7 @@ def audit_deduplicated_interval(scope: Scope, node: str, promise: Deduplicated) 
     return judged_again(scope, node, promise.why_not, again)
 
 
-def _audit(scope: Scope, promise: Deduplicated, given: Input) -> Audit | Unchecked:
+def _audit(scope: Scope, promise: Deduplicated, given: InputPromise) -> Audit | Unchecked:
     if scope.planned.flushes or any(any(counts.values()) for counts in (scope.planned.recorded_to or {}).values()):
         return Unchecked("recorded times moved the stream time of the deduplication, which its input does not show")
     own = own_records(scope, given)
@@ -48,10 +48,12 @@ def _audit(scope: Scope, promise: Deduplicated, given: Input) -> Audit | Uncheck
         return Unchecked("records were landed with offsets of their own, by which a deduplication knows them again")
     tape = _tape(scope, promise, given, own, lowest)
     entry_ms = pl.when(pl.col("is_kept") & (pl.col("timestamp") >= pl.col("_stream_time") - promise.interval_ms))
-    told = tape.with_columns(entry_ms.then(pl.col("timestamp")).shift(1).forward_fill().over(KEY).alias("kept_time_ms"))
+    with_kept_times = tape.with_columns(
+        entry_ms.then(pl.col("timestamp")).shift(1).forward_fill().over(KEY).alias("kept_time_ms")
+    )
     is_alive = pl.col("kept_time_ms") >= pl.col("_stream_time") - promise.interval_ms
     is_close = is_alive & ((pl.col("timestamp") - pl.col("kept_time_ms")).abs() <= promise.interval_ms)
-    judged = told.filter("is_own", pl.col("key").is_not_null()).with_columns(
+    judged = with_kept_times.filter("is_own", pl.col("key").is_not_null()).with_columns(
         is_close.fill_null(False).alias("is_close")
     )
     found = {
@@ -62,7 +64,7 @@ def _audit(scope: Scope, promise: Deduplicated, given: Input) -> Audit | Uncheck
     return Audit.of(own.height, {name: rows.select(shown) for name, rows in found.items()})
 
 
-def _lowest_ms(scope: Scope, promise: Deduplicated, given: Input, own: pl.DataFrame) -> int:
+def _lowest_ms(scope: Scope, promise: Deduplicated, given: InputPromise, own: pl.DataFrame) -> int:
     """The time from which on an earlier record may still count for own ones."""
     return min(reached_before(scope, given, _begins(own)), default=0) - promise.interval_ms
 
@@ -71,14 +73,14 @@ def _begins(own: pl.DataFrame) -> pl.DataFrame:
     return own.group_by("partition").agg(pl.col("offset").min().alias("_begin"))
 
 
-def _tape(scope: Scope, promise: Deduplicated, given: Input, own: pl.DataFrame, lowest_ms: int) -> pl.DataFrame:
+def _tape(scope: Scope, promise: Deduplicated, given: InputPromise, own: pl.DataFrame, lowest_ms: int) -> pl.DataFrame:
     """Own records and those before them that may still count, in order: is_own, is_kept, and `_stream_time`."""
     earlier = records(scope, given, lowest_ms, END_OF_TIME_MS).join(_begins(own), on="partition", how="inner")
     earlier = earlier.filter(pl.col("offset") < pl.col("_begin")).drop("_begin")
     tape = pl.concat([earlier.with_columns(is_own=False), own.with_columns(is_own=True)]).sort(PLACE)
     kept = _kept(scope, promise, tape).with_columns(is_kept=True)
-    told = tape.join(kept, on=PLACE, how="left", maintain_order="left")
-    return told.with_columns(
+    with_kept = tape.join(kept, on=PLACE, how="left", maintain_order="left")
+    return with_kept.with_columns(
         pl.col("is_kept").fill_null(False), pl.col("timestamp").cum_max().over("partition").alias("_stream_time")
     )
 

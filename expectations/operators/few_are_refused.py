@@ -26,12 +26,12 @@ def audit_few_are_refused(scope: Scope) -> Audit | Unchecked:
     ]
     if scope.done.kind is not None:
         return Unchecked("the increment restates what others wrote, and read nothing of its own")
-    told = pl.DataFrame(parts, {"sub_topology": pl.Int64, **dict.fromkeys(_COUNTS, pl.Int64)})
+    counts = pl.DataFrame(parts, {"sub_topology": pl.Int64, **dict.fromkeys(_COUNTS, pl.Int64)})
     too_many = {
-        f"too_many_{name}": told.filter(pl.col(name) > pl.col("read") * SHARE_MAX)
+        f"too_many_{name}": counts.filter(pl.col(name) > pl.col("read") * SHARE_MAX)
         for name in ("dropped", "undecodable")
     }
-    return Audit.of(int(told["read"].sum()), too_many)
+    return Audit.of(int(counts["read"].sum()), too_many)
 
 
 def _questions(_: ReplayFacts) -> Iterator[About]:

@@ -13,7 +13,7 @@ from functools import partial
 
 import polars as pl
 
-from ...state.promises import Input, JoinedByForeignKey
+from ...state.promises import InputPromise, JoinedByForeignKey
 from ...state.tables.names import DEAD_LETTER, TableName
 from ..audits import Audit, Scope, Unchecked
 from ..facts import ReplayFacts
@@ -55,13 +55,16 @@ def audit_foreign_key_join(scope: Scope, facts: ReplayFacts, promise: JoinedByFo
         pl.Series("key", promise.keys(keys)), pl.col("foreign_key"), pl.when(is_joined).then(joined).alias("want")
     )
     got = _rows(scope, promise.table, wanted)
-    told = wanted.join(got, on="key", how="left", nulls_equal=True)
+    compared = wanted.join(got, on="key", how="left", nulls_equal=True)
     return Audit.of(
-        wanted.height, {"different": told.filter(pl.col("want").ne_missing(pl.col("got")))}, unread=unread, seed=seed
+        wanted.height,
+        {"different": compared.filter(pl.col("want").ne_missing(pl.col("got")))},
+        unread=unread,
+        seed=seed,
     )
 
 
-def _newest(scope: Scope, given: Input, keys: pl.Series | None = None) -> pl.DataFrame:
+def _newest(scope: Scope, given: InputPromise, keys: pl.Series | None = None) -> pl.DataFrame:
     """Newest record of each key, of ``keys`` alone: `key` and `value`; a record that cannot be decoded is none."""
     topic = TableName(given.table).name
     path = scope.tables.table(DEAD_LETTER)
@@ -70,7 +73,7 @@ def _newest(scope: Scope, given: Input, keys: pl.Series | None = None) -> pl.Dat
     return newest_values(scope, given, keys, dead)
 
 
-def _lie_by_their_hashes(scope: Scope, facts: ReplayFacts, given: Input, rows: pl.DataFrame) -> bool:
+def _lie_by_their_hashes(scope: Scope, facts: ReplayFacts, given: InputPromise, rows: pl.DataFrame) -> bool:
     """Whether each of ``rows`` of a table lies in the partition to which its key's hash leads a subscription."""
     topic = TableName(given.table).name
     reads = [each.id for each in facts.sub_topologies if topic in {source.topic for source in each.sources}]

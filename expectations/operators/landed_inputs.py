@@ -7,13 +7,13 @@ partition.
 
 import polars as pl
 
-from ...state.promises import Input
+from ...state.promises import InputPromise
 from ...state.tables.data_files import DataFile
 from ...state.tables.names import DROPPED, LANDED, TableName
 from ...state.tables.parquet_reader import open_file
 from ...state.times import END_OF_TIME_MS
 from ..audits import Scope
-from ..facts import Source
+from ..facts import SourceTopic
 
 OWN_OFFSET, ARRIVAL = "context_offset", "arrival"
 """Columns that a landed table may have: the offset by which operators know a record, its number among all topics'."""
@@ -23,7 +23,7 @@ SCHEMA = {"partition": pl.Int32, "offset": pl.Int64, "timestamp": pl.Int64, "key
 """Of the records that are read; times in milliseconds, keys serialized."""
 
 
-def end_of(scope: Scope, given: Input) -> dict[int, int]:
+def end_of(scope: Scope, given: InputPromise) -> dict[int, int]:
     """By partition, the offset after the last record that the increments up to this one read."""
     if TableName(given.table).kind == LANDED:
         return {partition: end for partition, (_, end) in scope.cut(TableName(given.table).name).items()}
@@ -34,7 +34,7 @@ def end_of(scope: Scope, given: Input) -> dict[int, int]:
     return ends
 
 
-def begin_of(scope: Scope, given: Input) -> pl.DataFrame:
+def begin_of(scope: Scope, given: InputPromise) -> pl.DataFrame:
     """`partition` and `_begin`: the offset from which on the increment read; where it read nothing, where it ends."""
     begins = end_of(scope, given)
     if TableName(given.table).kind == LANDED:
@@ -47,28 +47,28 @@ def begin_of(scope: Scope, given: Input) -> pl.DataFrame:
     )
 
 
-def records(scope: Scope, given: Input, lowest_ms: int, highest_ms: int, *more: str) -> pl.DataFrame:
+def records(scope: Scope, given: InputPromise, lowest_ms: int, highest_ms: int, *more: str) -> pl.DataFrame:
     """Records of ``given`` with a time in ``[lowest_ms, highest_ms]`` that were read up to this increment: SCHEMA and
     ``more`` columns. Opens only files that can hold some.
     """
     path, files = scope.source_files(_source(given))
-    mine = [file for file in files if file.may_hold("timestamp", lowest_ms, highest_ms)]
-    return _read(scope, path, mine, given, more).filter(pl.col("timestamp").is_between(lowest_ms, highest_ms))
+    chosen = [file for file in files if file.may_hold("timestamp", lowest_ms, highest_ms)]
+    return _read(scope, path, chosen, given, more).filter(pl.col("timestamp").is_between(lowest_ms, highest_ms))
 
 
-def at_offsets(scope: Scope, given: Input, places: pl.DataFrame, *more: str) -> pl.DataFrame:
+def at_offsets(scope: Scope, given: InputPromise, places: pl.DataFrame, *more: str) -> pl.DataFrame:
     """Records of ``given`` at ``places`` (partition, offset): SCHEMA and ``more`` columns."""
     if places.is_empty():
         return pl.DataFrame(schema={**SCHEMA, **dict.fromkeys(more, pl.Binary)})
     path, files = scope.source_files(_source(given))
     spans = {row[0]: (row[1], row[2]) for row in places.group_by("partition").agg(
         pl.col("offset").min().alias("low"), pl.col("offset").max().alias("high")).iter_rows()}  # fmt: skip
-    mine = [file for file in files if file.partition in spans and file.may_hold("offset", *spans[file.partition])]
-    found = _read(scope, path, mine, given, more)
+    chosen = [file for file in files if file.partition in spans and file.may_hold("offset", *spans[file.partition])]
+    found = _read(scope, path, chosen, given, more)
     return found.join(places.select("partition", "offset").unique(), on=["partition", "offset"], how="semi")
 
 
-def without_refused(scope: Scope, given: Input, found: pl.DataFrame) -> pl.DataFrame:
+def without_refused(scope: Scope, given: InputPromise, found: pl.DataFrame) -> pl.DataFrame:
     """``found`` records of ``given`` without those that an operator refused, up to this increment: for their keys or
     values, or as late ones.
     """
@@ -83,14 +83,14 @@ def without_refused(scope: Scope, given: Input, found: pl.DataFrame) -> pl.DataF
     return found.join(refused.unique(), on=PLACE, how="anti")
 
 
-def own_records(scope: Scope, given: Input, *more: str) -> pl.DataFrame:
+def own_records(scope: Scope, given: InputPromise, *more: str) -> pl.DataFrame:
     """Records of ``given`` that the increment read: SCHEMA and ``more`` columns, by partition and offset."""
     if TableName(given.table).kind != LANDED:
         rows = scope.own_rows(given.table, ["offset", "timestamp", "key", *more])
         return rows.select(*SCHEMA, *more).sort("partition", "offset")
     cut = {partition: span for partition, span in scope.cut(TableName(given.table).name).items() if span[0] < span[1]}
-    path, files = scope.source_files(Source(TableName(given.table).name))
-    mine = [
+    path, files = scope.source_files(SourceTopic(TableName(given.table).name))
+    chosen = [
         file
         for file in files
         if file.partition in cut and file.may_hold("offset", cut[file.partition][0], cut[file.partition][1] - 1)
@@ -99,12 +99,12 @@ def own_records(scope: Scope, given: Input, *more: str) -> pl.DataFrame:
         {"partition": list(cut), "_begin": [begin for begin, _ in cut.values()]},
         {"partition": pl.Int32, "_begin": pl.Int64},
     )
-    rows = _read(scope, path, mine, given, more).join(begins, on="partition", how="inner")
+    rows = _read(scope, path, chosen, given, more).join(begins, on="partition", how="inner")
     return rows.filter(pl.col("offset") >= pl.col("_begin")).drop("_begin")
 
 
 def newest_values(
-    scope: Scope, given: Input, keys: pl.Series | None = None, without: pl.DataFrame | None = None
+    scope: Scope, given: InputPromise, keys: pl.Series | None = None, without: pl.DataFrame | None = None
 ) -> pl.DataFrame:
     """`key`, `value` and `partition` of the newest record of each key, of ``keys`` alone, read up to this increment; a
     tombstone's value is null. Records ``without`` (partition, offset) are none. Keys are in one partition each.
@@ -117,7 +117,7 @@ def newest_values(
     return found.unique("key", keep="last", maintain_order=True).select("key", "value", "partition")
 
 
-def has_own_offsets(scope: Scope, given: Input, lowest_ms: int) -> bool:
+def has_own_offsets(scope: Scope, given: InputPromise, lowest_ms: int) -> bool:
     """Whether records of ``given`` from a time on were landed with offsets by which operators know them, and which are
     not those of the table: a topic that was copied.
     """
@@ -125,12 +125,12 @@ def has_own_offsets(scope: Scope, given: Input, lowest_ms: int) -> bool:
     return _has_some(scope, given, OWN_OFFSET, is_other, lowest_ms)
 
 
-def has_arrivals(scope: Scope, given: Input) -> bool:
+def has_arrivals(scope: Scope, given: InputPromise) -> bool:
     """Whether records of ``given`` were landed with their number among those of all topics."""
     return _has_some(scope, given, ARRIVAL, pl.col(ARRIVAL).is_not_null())
 
 
-def _has_some(scope: Scope, given: Input, column: str, wanted: pl.Expr, lowest_ms: int | None = None) -> bool:
+def _has_some(scope: Scope, given: InputPromise, column: str, wanted: pl.Expr, lowest_ms: int | None = None) -> bool:
     """Whether a column that a landed table may have has ``wanted`` values, of records from a time on."""
     path, files = scope.source_files(_source(given))
     for file in files:
@@ -145,31 +145,31 @@ def _has_some(scope: Scope, given: Input, column: str, wanted: pl.Expr, lowest_m
     return False
 
 
-def reached_before(scope: Scope, given: Input, begins: pl.DataFrame) -> list[int]:
+def reached_before(scope: Scope, given: InputPromise, begins: pl.DataFrame) -> list[int]:
     """For partitions of ``begins`` with records before `_begin`: a time that these had reached, by the bounds of
     files; 0 if the bounds do not say.
     """
     _path, files = scope.source_files(_source(given))
     found = []
     for partition, begin in begins.select("partition", "_begin").iter_rows():
-        mine = [file for file in files if file.partition == partition and file.records]
-        whole = [file for file in mine if file.max_offset is not None and file.max_offset < begin]
+        chosen = [file for file in files if file.partition == partition and file.records]
+        whole = [file for file in chosen if file.max_offset is not None and file.max_offset < begin]
         times = [file.bounds["timestamp"][1] for file in whole if "timestamp" in file.bounds]
-        if any((file.min_offset or 0) < begin for file in mine):
+        if any((file.min_offset or 0) < begin for file in chosen):
             found.append(max(times, default=0))
     return found
 
 
-def _source(given: Input) -> Source:
+def _source(given: InputPromise) -> SourceTopic:
     name = TableName(given.table)
-    return Source(name.name, "landed" if name.kind == LANDED else "repartition")
+    return SourceTopic(name.name, "landed" if name.kind == LANDED else "repartition")
 
 
 def _read(
     scope: Scope,
     path: str,
     files: list[DataFile],
-    given: Input,
+    given: InputPromise,
     more: tuple[str, ...],
     keys: pl.Series | None = None,
 ) -> pl.DataFrame:

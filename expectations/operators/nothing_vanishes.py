@@ -14,7 +14,7 @@ from functools import partial
 import polars as pl
 
 from ...state.node_rows import NodeRows
-from ...state.promises import Input, Suppressed
+from ...state.promises import InputPromise, SuppressPromise
 from ...state.tables.names import TableName, TaskId
 from ...state.tables.warehouse import WINDOW
 from ..audits import Audit, Scope, Unchecked
@@ -26,21 +26,21 @@ from ..store_history import HISTORY_ROWS_MIN, store_history
 IDENTITY = ["partition", "key", *WINDOW]
 
 
-def audit_nothing_vanishes(scope: Scope, who: Promised, promise: Suppressed) -> Audit | Unchecked:
+def audit_nothing_vanishes(scope: Scope, who: Promised, promise: SuppressPromise) -> Audit | Unchecked:
     """Frame: `rows` (windows that changed or were due), `finals`, `waiting`, and `vanished` and `lost` ones."""
     if scope.done.kind is not None:
         return Unchecked("the increment restates what others wrote, so its rows are not its own changes")
     if promise.outputs:
         return _audit(scope, who, promise)
 
-    def again(seen: Scope, rows: NodeRows, inputs: tuple[Input, ...], forwarded: str) -> Audit:
+    def again(seen: Scope, rows: NodeRows, inputs: tuple[InputPromise, ...], forwarded: str) -> Audit:
         return _audit(seen, who, replace(promise, outputs=(forwarded,)))
 
     why_not = f"no output has all that leaves {promise.table}, under its key and window"
     return judged_again(scope, who.node, why_not, again) if promise.aggregate else Unchecked(why_not)
 
 
-def _audit(scope: Scope, who: Promised, promise: Suppressed) -> Audit:
+def _audit(scope: Scope, who: Promised, promise: SuppressPromise) -> Audit:
     changed = scope.own_rows(promise.aggregate, ["key", *WINDOW, "deleted"]).filter(~pl.col("deleted"))
     buffer = scope.own_rows(promise.table, ["key", *WINDOW, "deleted"])
     waiting, due = buffer.filter(~pl.col("deleted")), _due(scope, who, promise)
@@ -58,7 +58,7 @@ def _audit(scope: Scope, who: Promised, promise: Suppressed) -> Audit:
     return Audit.of(changed.height + due.height, {"vanished": vanished, "lost": lost}, **counts)
 
 
-def _due(scope: Scope, who: Promised, promise: Suppressed) -> pl.DataFrame:
+def _due(scope: Scope, who: Promised, promise: SuppressPromise) -> pl.DataFrame:
     """Windows that waited before the increment and closed in it, as far as the buffer's history is read."""
     none = pl.DataFrame(schema=[*IDENTITY])
     before = scope.ledger.rows_of(scope.increment - 1)
@@ -105,7 +105,7 @@ def _without(rows: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
 
 
 def _questions(facts: ReplayFacts) -> Iterator[About]:
-    for who, promise in facts.promised(Suppressed):
+    for who, promise in facts.promised(SuppressPromise):
         yield promise.table, partial(audit_nothing_vanishes, who=who, promise=promise)
 
 

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 import polars as pl
 
-from ...state.promises import Repartitioned
+from ...state.promises import RepartitionPromise
 from ..audits import Audit, Scope
 from ..facts import Promised, ReplayFacts
 from ..guarantee import About, Guarantee, Rule
@@ -22,7 +22,7 @@ CAUSE = ["cause_time_ms", "cause_sub", "cause_partition", "cause_offset", "cause
 _M, _MASK = 0x5BD1E995, 0xFFFFFFFF
 
 
-def audit_repartition_by_key(scope: Scope, who: Promised, promise: Repartitioned) -> Audit:
+def audit_repartition_by_key(scope: Scope, who: Promised, promise: RepartitionPromise) -> Audit:
     """Frame: `rows` (of the increment), and `misplaced`, `gaps` and `repeated` ones."""
     rows = scope.own_rows(promise.table, ["offset", "key", *CAUSE]).sort("partition", "offset")
     partitions = scope.done.partitions.get(str(who.sub_topology))
@@ -39,7 +39,7 @@ def audit_repartition_by_key(scope: Scope, who: Promised, promise: Repartitioned
     return Audit.of(rows.height, {"misplaced": misplaced, "gaps": _gaps(scope, promise, rows), "repeated": repeated})
 
 
-def _gaps(scope: Scope, promise: Repartitioned, rows: pl.DataFrame) -> pl.DataFrame:
+def _gaps(scope: Scope, promise: RepartitionPromise, rows: pl.DataFrame) -> pl.DataFrame:
     """Records that do not follow the one before them; before the first of the increment, by the bounds of files."""
     path, number = scope.tables.table(promise.table), scope.increment
     last: dict[int, int] = {}
@@ -96,7 +96,7 @@ def _times(numbers: np.ndarray) -> np.ndarray:
 
 
 def _questions(facts: ReplayFacts) -> Iterator[About]:
-    for who, promise in facts.promised(Repartitioned):
+    for who, promise in facts.promised(RepartitionPromise):
         yield promise.table, partial(audit_repartition_by_key, who=who, promise=promise)
 
 

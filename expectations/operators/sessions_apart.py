@@ -11,7 +11,7 @@ from functools import partial
 
 import polars as pl
 
-from ...state.promises import Sessions
+from ...state.promises import SessionsPromise
 from ...state.tables.names import TableName, TaskId
 from ...state.tables.warehouse import WINDOW
 from ..audits import Audit, Scope
@@ -22,7 +22,7 @@ from ..store_history import store_history
 KEY = ["partition", "key"]
 
 
-def audit_sessions_apart(scope: Scope, who: Promised, promise: Sessions) -> Audit:
+def audit_sessions_apart(scope: Scope, who: Promised, promise: SessionsPromise) -> Audit:
     """Frame: `rows` (sessions that the increment made or changed), `unread`, `seed`, and `touching` pairs."""
     own = scope.own_rows(promise.table, ["key", *WINDOW, "deleted"]).filter(~pl.col("deleted"))
     if own.is_empty():
@@ -42,7 +42,7 @@ def audit_sessions_apart(scope: Scope, who: Promised, promise: Sessions) -> Audi
     return Audit.of(own.height, {"touching": touching}, unread=history.unread, seed=history.seed)
 
 
-def _shown_after(scope: Scope, who: Promised, promise: Sessions) -> pl.Expr:
+def _shown_after(scope: Scope, who: Promised, promise: SessionsPromise) -> pl.Expr:
     """By partition, the time up to which the store shows nothing any more; -1 before it has seen a record."""
     store = TableName(promise.table).name
     times = pl.lit(-1, pl.Int64)
@@ -56,7 +56,7 @@ def _shown_after(scope: Scope, who: Promised, promise: Sessions) -> pl.Expr:
 
 
 def _questions(facts: ReplayFacts) -> Iterator[About]:
-    for who, promise in facts.promised(Sessions):
+    for who, promise in facts.promised(SessionsPromise):
         yield promise.table, partial(audit_sessions_apart, who=who, promise=promise)
 
 

@@ -16,7 +16,7 @@ from functools import partial
 import polars as pl
 
 from ...state.node_rows import NodeRows
-from ...state.promises import Input, JoinedStreams
+from ...state.promises import InputPromise, JoinedStreams
 from ..audits import Audit, Scope, Unchecked
 from ..facts import ReplayFacts
 from ..guarantee import About, Guarantee, Rule
@@ -33,7 +33,7 @@ def audit_stream_join_pairs(scope: Scope, node: str, promise: JoinedStreams) -> 
     if promise.left is not None and promise.right is not None and not promise.why_not:
         return _audit(scope, promise, (promise.left, promise.right))
 
-    def again(seen: Scope, rows: NodeRows, inputs: tuple[Input, ...], forwarded: str) -> Audit | Unchecked:
+    def again(seen: Scope, rows: NodeRows, inputs: tuple[InputPromise, ...], forwarded: str) -> Audit | Unchecked:
         if rows.several_of_one and promise.kind != "inner":
             return Unchecked("several of its records are of one, and which of them are alone is not known")
         left, right = inputs
@@ -42,7 +42,7 @@ def audit_stream_join_pairs(scope: Scope, node: str, promise: JoinedStreams) -> 
     return judged_again(scope, node, promise.why_not, again)
 
 
-def _audit(scope: Scope, promise: JoinedStreams, inputs: tuple[Input, Input]) -> Audit:
+def _audit(scope: Scope, promise: JoinedStreams, inputs: tuple[InputPromise, InputPromise]) -> Audit:
     rows = scope.own_rows(promise.table, ["offset", *GROUP[1:], "key"])
     if rows.is_empty():
         return Audit.of(0, {"outside": rows})
@@ -69,16 +69,20 @@ def _audit(scope: Scope, promise: JoinedStreams, inputs: tuple[Input, Input]) ->
     return Audit.of(rows.height, {"outside": outside})
 
 
-def _pairs(scope: Scope, given: Input, rows: pl.DataFrame, others: pl.DataFrame, back: int, ahead: int) -> pl.DataFrame:
+def _pairs(
+    scope: Scope, given: InputPromise, rows: pl.DataFrame, others: pl.DataFrame, back: int, ahead: int
+) -> pl.DataFrame:
     """GROUP of every pair of a cause, as a record of this side, with a record of the other one."""
     places = rows.select("partition", pl.col("cause_offset").alias("offset")).unique()
     causes = at_offsets(scope, given, places).filter(pl.col("key").is_not_null())
-    met = _met(causes, others, back, ahead, earliest=0)
+    partnered = _with_partners(causes, others, back, ahead, earliest=0)
     later = pl.max_horizontal("timestamp", "timestamp_right")
-    return met.select("partition", pl.col("offset").alias("cause_offset"), later.alias("record_time_ms"))
+    return partnered.select("partition", pl.col("offset").alias("cause_offset"), later.alias("record_time_ms"))
 
 
-def _met(side: pl.DataFrame, others: pl.DataFrame, back: int, ahead: int, earliest: int | None = None) -> pl.DataFrame:
+def _with_partners(
+    side: pl.DataFrame, others: pl.DataFrame, back: int, ahead: int, earliest: int | None = None
+) -> pl.DataFrame:
     """Pairs of records of one key, of which the other one is in ``[time - back, time + ahead]``. ``earliest``: Kafka
     takes this for an end before it, as where ``ahead`` is below 0.
     """
@@ -91,7 +95,7 @@ def _alone(
     scope: Scope,
     promise: JoinedStreams,
     rows: pl.DataFrame,
-    inputs: tuple[Input, Input],
+    inputs: tuple[InputPromise, InputPromise],
     records_of: tuple[pl.DataFrame, pl.DataFrame],
 ) -> pl.DataFrame:
     """TIME of records of an outer side that may be forwarded alone: they match none of an earlier increment, or are
@@ -111,11 +115,11 @@ def _alone(
             pl.col("offset") < pl.col("_begin").fill_null(0)
         )
         before = without_refused(scope, beside, before.drop("_begin"))
-        met = side.clear() if promise.emits_at_once else _met(side, before, back, ahead)
+        partnered = side.clear() if promise.emits_at_once else _with_partners(side, before, back, ahead)
         causes = at_offsets(scope, given, places)
-        with_partner = _met(causes, others, back, min(ahead, 0)).select("partition", "offset").unique()
+        with_partner = _with_partners(causes, others, back, min(ahead, 0)).select("partition", "offset").unique()
         causes = causes.join(with_partner, on=["partition", "offset"], how="anti")
-        free = side.join(met.select("partition", "offset").unique(), on=["partition", "offset"], how="anti")
+        free = side.join(partnered.select("partition", "offset").unique(), on=["partition", "offset"], how="anti")
         both = pl.concat([free.select(*SCHEMA), causes.select(*SCHEMA)]).unique(["partition", "offset"])
         found.append(both.select("partition", pl.col("timestamp").alias("record_time_ms")))
     return pl.concat(found)

@@ -27,8 +27,8 @@ def audit_tombstones_of_values(scope: Scope, promise: Deletions) -> Audit:
     if promise.never or tombstones.is_empty():
         return Audit.of(tombstones.height, {"of_nothing": tombstones})
     records = pl.concat([_earlier(scope, promise, tombstones), rows]).sort("partition", "offset")
-    told = records.with_columns(pl.col("is_tombstone").shift(1).over(IDENTITY).alias("_was_tombstone"))
-    of_nothing = told.filter(
+    with_previous = records.with_columns(pl.col("is_tombstone").shift(1).over(IDENTITY).alias("_was_tombstone"))
+    of_nothing = with_previous.filter(
         "is_tombstone", pl.col("increment") == scope.increment, pl.col("_was_tombstone").fill_null(True)
     )
     return Audit.of(tombstones.height, {"of_nothing": of_nothing.drop("_was_tombstone")})

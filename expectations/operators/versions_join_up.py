@@ -11,7 +11,7 @@ from functools import partial
 
 import polars as pl
 
-from ...state.promises import Versions
+from ...state.promises import VersionsPromise
 from ..audits import Audit, Scope
 from ..facts import ReplayFacts
 from ..guarantee import About, Guarantee, Rule
@@ -21,7 +21,7 @@ KEY = ["partition", "key"]
 SPAN = ["valid_from_ms", "valid_to_ms"]
 
 
-def audit_versions_join_up(scope: Scope, promise: Versions) -> Audit:
+def audit_versions_join_up(scope: Scope, promise: VersionsPromise) -> Audit:
     """Frame: `rows` (versions that the increment made or ended), `unread`, `seed`, `overlapping` and `empty` ones."""
     own = scope.own_rows(promise.table, ["key", *SPAN, "is_mark", "deleted"]).filter(
         ~pl.col("deleted"), ~pl.col("is_mark"), pl.col("valid_from_ms") >= 0
@@ -45,7 +45,7 @@ def audit_versions_join_up(scope: Scope, promise: Versions) -> Audit:
 
 
 def _questions(facts: ReplayFacts) -> Iterator[About]:
-    for _, promise in facts.promised(Versions):
+    for _, promise in facts.promised(VersionsPromise):
         yield promise.table, partial(audit_versions_join_up, promise=promise)
 
 

@@ -19,7 +19,7 @@ from .data_docs import DataDocs, publish, site_folder
 from .evidence import ROW, Evidence, batch_of, build_suite, suite_name
 from .library import load_great_expectations, open_context
 from .project_suites import ProjectSuite, build_project_suite
-from .run import Run
+from .run import JudgedRun
 
 _FORMAT = {
     "result_format": "SUMMARY",
@@ -61,7 +61,7 @@ class Judged:
 
 
 def run_checkpoint(
-    run: Run,
+    run: JudgedRun,
     evidence: Sequence[Evidence],
     suites: Sequence[tuple[ProjectSuite, pl.DataFrame]] = (),
     docs: DataDocs | None = None,
@@ -111,7 +111,7 @@ class _Bench:
         definition = self.gx.ValidationDefinition(name=kept.name, data=self.batches[batch], suite=kept)
         self.definitions.append(self.context.validation_definitions.add_or_update(definition))
 
-    def run(self, run: Run) -> dict[Any, Any]:
+    def run(self, run: JudgedRun) -> dict[Any, Any]:
         """Results by their identifier."""
         if not self.definitions:
             return {}

@@ -22,10 +22,10 @@ _LOADED = re.compile(
 )
 _LOADED_BY_STYLE = re.compile(r"""url\(\s*['"]?https?:[^)]*\)""", re.IGNORECASE)
 _RUN = re.compile(r"(?P<pipeline>[A-Za-z0-9._-]+)-increment-(?P<increment>\d+)(?:-run-(?P<run>[A-Za-z0-9-]+))?")
-"""As `checkpoint.Run.name` writes it."""
+"""As `checkpoint.JudgedRun.name` writes it."""
 
 
-def told_run(name: str, dagster_url: str | None) -> dict[str, Any] | None:
+def linked_run(name: str, dagster_url: str | None) -> dict[str, Any] | None:
     """Pipeline, increment, run and its address, of what contains a run's name; None where that names no increment."""
     found = _RUN.search(name)
     if found is None:
@@ -56,7 +56,7 @@ class OfflinePageView(DefaultJinjaPageView):
         draw: Any = super().render
         drawn = _LOADED_BY_STYLE.sub("none", _LOADED.sub("", draw(document, template=template, **settings)))
         title = getattr(document, "page_title", "") or ""
-        run = told_run(title, self.dagster_url)
+        run = linked_run(title, self.dagster_url)
         head = _template("page_head.html.j2").render(style=_style(), run=run)
         banner = _template("page_banner.html.j2").render(run=run) if run else ""
         drawn = drawn.replace("</head>", f"{head}</head>", 1)
@@ -90,7 +90,7 @@ class VerdictIndexView:
                 "is_passed": bool(link["validation_success"]),
                 "at": f"{link['run_time']:%Y-%m-%d %H:%M:%S}",
                 "name": link["run_name"],
-                "run": told_run(str(link["run_name"]), self.dagster_url),
+                "run": linked_run(str(link["run_name"]), self.dagster_url),
             }
             for link in links.get("validations_links", [])
         ]

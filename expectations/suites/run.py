@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Run:
+class JudgedRun:
     """Whose increment is judged; ``run_id``: of the Dagster run that asks, "" for none."""
 
     pipeline: str

@@ -19,7 +19,7 @@ from ...state.tables.task_entry import TaskEntry
 from ...state.tables.warehouse import Warehouse
 from ...state.wall_clock import now_ms
 from ..code_changes.code_snapshot import code_snapshot
-from ..code_changes.compatibility import Verdict
+from ..code_changes.compatibility import Compatibility
 from ..code_changes.state_migration import take_over
 from ..execution.task_description import Runner
 from ..history.committed_tables import done_row
@@ -79,7 +79,7 @@ def backfill(
     """
     if not from_ms < to_ms:
         raise ConfigError("range", "an end after its beginning", f"{from_ms} to {to_ms} ms", "correct --from or --to")
-    run = _Run(warehouse, topology, pipeline, name, Range(from_ms, to_ms), runner, max_records, on_step, doing)
+    run = _BackfillRun(warehouse, topology, pipeline, name, Range(from_ms, to_ms), runner, max_records, on_step, doing)
     try:
         return run.run()
     except BaseException:
@@ -100,7 +100,7 @@ class _Beginning:
 
 
 @dataclass
-class _Run:
+class _BackfillRun:
     warehouse: Warehouse
     topology: Topology
     pipeline: str
@@ -212,7 +212,7 @@ class _Run:
                 because = because or self._changed(verdict)
         return self._from_log(dict.fromkeys(self.log.groups), because)
 
-    def _changed(self, verdict: Verdict) -> str:
+    def _changed(self, verdict: Compatibility) -> str:
         """What lets a change of the code reach back further than the state of the pipeline."""
         stores, first = self.topology.stores(), verdict.changes[0]
         names = [stores[each.store].name for each in verdict.changes if each.store in stores]
@@ -239,8 +239,8 @@ class _Run:
             now = times[group]
             if now is None:
                 raise self._too_short(first)
-            mine = [each for each in found if each.group == group]
-            times[group] = self.horizon.earlier(group, now, self.range.from_ms, mine)
+            of_group = [each for each in found if each.group == group]
+            times[group] = self.horizon.earlier(group, now, self.range.from_ms, of_group)
         return self._from_log(times)
 
     def _too_short(self, found: Unsettled) -> LandingError:

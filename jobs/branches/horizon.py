@@ -128,19 +128,19 @@ class Horizon:
         """Enter into ``tainted`` up to which time what a node sends may be wrong, None for no limit yet."""
         if name in tainted:
             return []
-        node, reach, found = self.topology.graph.nodes[name], self._reach[name], []
+        node, reach, unsettled = self.topology.graph.nodes[name], self._reach[name], []
         tainted[name] = latest_ms  # a circle goes through what is unbounded
         for other in node.inputs:
-            found += self._settle(other, group, latest_ms, tainted, done, branch)
+            unsettled += self._settle(other, group, latest_ms, tainted, done, branch)
         above = [tainted[other] for other in node.inputs]
         limits = [limit for limit in above if limit is not None]
         if len(limits) < len(above):
             tainted[name] = None
-            return found
+            return unsettled
         limit = max(limits, default=latest_ms)
         if reach.is_nothing or reach.is_unbounded:
             tainted[name] = limit
-            return found
+            return unsettled
         own = list(self._open(node, reach, group, limit, latest_ms, done, branch))
         key = name, group
         if not own and reach.gap_ms is not None and key not in self.settled:
@@ -148,7 +148,7 @@ class Horizon:
                 _clocks(done, self._store(node), task)[1] for task in self._tasks(node, group, done)
             )
         tainted[name] = None if own else self.settled.get(key, limit + reach.ms)
-        return [*found, *own]
+        return [*unsettled, *own]
 
     def _open(
         self, node: Node, reach: Reach, group: Group, limit_ms: int, latest_ms: int, done: DoneRow, branch: str
@@ -199,7 +199,7 @@ class Horizon:
 
     def waiting(self, done: DoneRow, to_ms: int) -> list[Unsettled]:
         """Nodes that may still send something of a time before ``to_ms``, when no record before it comes any more."""
-        found, limits = [], dict[str, int]()
+        unsettled, limits = [], dict[str, int]()
         for name in self.topology.graph.nodes:
             limit, reach = self._limit(name, to_ms, limits, ()), self._reach[name]
             if reach.ms == 0:
@@ -209,8 +209,8 @@ class Horizon:
                 for task in self._tasks(node, group, done):
                     least, most = _clocks(done, self._store(node), task)
                     if most > NO_TIMESTAMP_MS and least < limit:
-                        found.append(Unsettled(name, str(task), group, least, limit, limit - to_ms))
-        return found
+                        unsettled.append(Unsettled(name, str(task), group, least, limit, limit - to_ms))
+        return unsettled
 
     def _limit(self, name: str, to_ms: int, limits: dict[str, int], above: tuple[str, ...]) -> int:
         if name in above:

@@ -76,9 +76,9 @@ def _compare(
     got = _in_order(read_table(warehouse, branch, table), range_, not_compared)
     if want.equals(got):
         return
-    mine, others = want.to_pylist(), got.to_pylist()
-    for number in range(max(len(mine), len(others))):
-        one = mine[number] if number < len(mine) else None
+    wanted, others = want.to_pylist(), got.to_pylist()
+    for number in range(max(len(wanted), len(others))):
+        one = wanted[number] if number < len(wanted) else None
         other = others[number] if number < len(others) else None
         if repr(one) != repr(other):  # NaN is NaN
             raise BackfillDiffers(

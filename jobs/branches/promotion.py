@@ -24,7 +24,7 @@ from ..history.committed_tables import done_row
 from ..replay.unfinished import refuse_pending, unfinished
 from .branches import Branch, branch_of
 from .range_promotion import finish_range, plan_range
-from .restatement import OnStep, Source, done_at, finish, in_force, plan_restatement
+from .restatement import OnStep, RestatementSource, done_at, finish, in_force, plan_restatement
 
 
 def promote(
@@ -103,7 +103,9 @@ def _finish(
     own = Ledger(warehouse.pipeline(branch.name).ledger)
     increment = planned.content.branch_increment
     assert increment is not None
-    source = Source(warehouse.pipeline(branch.name).root, branch.name, done_at(warehouse, branch.name, increment))
+    source = RestatementSource(
+        warehouse.pipeline(branch.name).root, branch.name, done_at(warehouse, branch.name, increment)
+    )
     return finish(warehouse, branch.parent, planned, _brought(own, increment), source, on_step, clock_ms)
 
 

@@ -45,11 +45,11 @@ class RangeCuts:
         self.queues: dict[tuple[str, str], PendingQueue] = {
             (queue.topic, queue.partition): queue for queue in self._planner.queues()
         }
-        meetings = self._planner.meetings()
+        merged_queues = self._planner.merged_queues()
         self.group_of: dict[tuple[str, str], Group] = {
-            queue: number for number, meeting in enumerate(meetings) for queue in meeting
+            queue: number for number, merged in enumerate(merged_queues) for queue in merged
         }
-        self.groups = range(len(meetings))
+        self.groups = range(len(merged_queues))
 
     @property
     def ends(self) -> Cut:
@@ -64,12 +64,12 @@ class RangeCuts:
             above = (source.landed_topic for other in self._above(sub) for source in other.sources)
             topic = next(topic for topic in above if topic is not None)
             return dict.fromkeys(range(count), self.group_of[topic, "0"])
-        found = {}
+        groups = {}
         for p in range(count):
             queues = [(topic, str(p)) for topic in topics if (topic, str(p)) in self.group_of]
             if queues:
-                found[p] = self.group_of[queues[0]]
-        return found
+                groups[p] = self.group_of[queues[0]]
+        return groups
 
     def _above(self, sub: SubTopology) -> list[SubTopology]:
         """Sub-topologies that write what it reads, and what those read."""
@@ -92,7 +92,7 @@ class RangeCuts:
     def latest_before(self, queue: tuple[str, str], time_ms: int | None) -> int:
         """Time that the partition has reached before the cut of a time, NO_TIMESTAMP_MS where nothing is before it."""
         rows = self.rows_before(queue, time_ms)
-        return NO_TIMESTAMP_MS if rows == 0 else (int(self.queues[queue].rows.place[rows - 1]) + 1) // 2
+        return NO_TIMESTAMP_MS if rows == 0 else (int(self.queues[queue].rows.position[rows - 1]) + 1) // 2
 
     def reached(self, group: Group, time_ms: int | None) -> int:
         """The highest time of any partition of a group before the cut of a time."""
@@ -118,13 +118,13 @@ class RangeCuts:
         for (topic, partition), queue in self.queues.items():
             rows = int(np.searchsorted(np.asarray(queue.rows.offset), cut.get(topic, {}).get(partition, 0)))
             if rows:
-                group, latest = self.group_of[topic, partition], (int(queue.rows.place[rows - 1]) + 1) // 2
+                group, latest = self.group_of[topic, partition], (int(queue.rows.position[rows - 1]) + 1) // 2
                 found[group] = max(latest, found.get(group, latest))
         return found
 
     def first_time(self, group: Group) -> int | None:
         """The time with which a group begins; None when nothing of it has landed."""
-        firsts = [int(self.queues[queue].rows.place[0]) // 2 for queue in self._of(group) if len(self.queues[queue])]
+        firsts = [int(self.queues[queue].rows.position[0]) // 2 for queue in self._of(group) if len(self.queues[queue])]
         return min(firsts, default=None)
 
     def missing_from_start(self) -> dict[Group, int]:
@@ -132,7 +132,7 @@ class RangeCuts:
         found: dict[Group, int] = {}
         for queue, group in self.group_of.items():
             if len(self.queues[queue]) and self._begins_late(queue):
-                first = int(self.queues[queue].rows.place[0]) // 2
+                first = int(self.queues[queue].rows.position[0]) // 2
                 found[group] = max(first, found.get(group, first))
         return found
 
@@ -148,30 +148,30 @@ class RangeCuts:
         """The time by which the last record before ``time_ms`` has come, be it late: the highest that its partition had
         reached by then; NO_TIMESTAMP_MS when there is none.
         """
-        found = NO_TIMESTAMP_MS
+        latest_ms = NO_TIMESTAMP_MS
         for (topic, partition), queue in self.queues.items():
             begin, _ = queue.cut(self.rows_before((topic, partition), time_ms))
             offsets, times = self._planner.records.times_from(topic, partition, begin)
             late = np.flatnonzero(times < time_ms)
             if len(late):
                 at = np.searchsorted(np.asarray(queue.rows.offset), offsets[late[-1]], side="right") - 1
-                found = max(found, (int(queue.rows.place[at]) + 1) // 2)
-        return found
+                latest_ms = max(latest_ms, (int(queue.rows.position[at]) + 1) // 2)
+        return latest_ms
 
     def has_ties(self, group: Group, time_ms: int) -> bool:
         """Whether the first records after the cut of a time do not say by themselves in which order tasks that read
         several topics take them, so that it hangs on what was taken before.
         """
-        if group not in self._meeting:
+        if group not in self._with_several_queues:
             return False
-        mine = self._of(group)
-        rows = {queue: self.rows_before(queue, time_ms) for queue in mine}
-        for queue in mine:
-            places = self.queues[queue].rows.place
-            if rows[queue] < len(places):
-                head = places[rows[queue]]
-                for other in mine:
-                    others = self.queues[other].rows.place[rows[other] :]
+        queues = self._of(group)
+        rows = {queue: self.rows_before(queue, time_ms) for queue in queues}
+        for queue in queues:
+            positions = self.queues[queue].rows.position
+            if rows[queue] < len(positions):
+                head = positions[rows[queue]]
+                for other in queues:
+                    others = self.queues[other].rows.position[rows[other] :]
                     at = np.searchsorted(others, head)
                     if other != queue and at < len(others) and others[at] == head:
                         return True
@@ -179,7 +179,7 @@ class RangeCuts:
 
     def earlier_times(self, group: Group, time_ms: int) -> np.ndarray:
         """Distinct times before ``time_ms`` at which a partition of a group moves on, latest first."""
-        found = [self.queues[q].rows.place[: self.rows_before(q, time_ms)] // 2 for q in self._of(group)]
+        found = [self.queues[q].rows.position[: self.rows_before(q, time_ms)] // 2 for q in self._of(group)]
         return np.unique(np.concatenate(found))[::-1] if found else np.zeros(0, np.int64)
 
     def _begins_late(self, queue: tuple[str, str]) -> bool:
@@ -232,7 +232,7 @@ class RangeCuts:
         return found
 
     @cached_property
-    def _meeting(self) -> set[Group]:
+    def _with_several_queues(self) -> set[Group]:
         """Groups in which some task takes landed records in an order that several queues decide."""
         found = set()
         for sub in self.topology.sub_topologies:

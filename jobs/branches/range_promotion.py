@@ -33,7 +33,7 @@ from ..replay.unfinished import drop_command
 from .branches import Branch
 from .range_run import TIME, Range
 from .restated_output import renumbered, rewritten
-from .restatement import OnStep, Restatement, Source, done_at, plan_restatement, restated_row
+from .restatement import OnStep, Restatement, RestatementSource, done_at, plan_restatement, restated_row
 
 
 class _Place(NamedTuple):
@@ -89,7 +89,7 @@ def finish_range(
     before = done_at(warehouse, branch.parent, plan.restates)
     brought = done_at(warehouse, branch.name, plan.branch_increment)
     places = _places(warehouse, branch, before, brought)
-    source = Source(warehouse.pipeline(branch.name).root, branch.name, brought)
+    source = RestatementSource(warehouse.pipeline(branch.name).root, branch.name, brought)
     run = _RangeRestatement(warehouse, branch.parent, planned, source, clock_ms)
     run.places = places
     versions = {}
@@ -101,7 +101,7 @@ def finish_range(
         TableName(table).name: sum(place.after - place.first for place in mine.values())
         for table, mine in places.items()
     }
-    done = restated_row(plan, before, Source(), [], before)
+    done = restated_row(plan, before, RestatementSource(), [], before)
     done = replace(
         done,
         versions=versions,
@@ -189,7 +189,7 @@ def _places(warehouse: Warehouse, branch: Branch, before: DoneRow, brought: Done
     """Where the branch's rows are published: behind what the parent has written. Raises LedgerError when it has never
     written to a partition, so that nobody knows which task does.
     """
-    found: Places = {}
+    places: Places = {}
     for table in _outputs(brought):
         counts: dict[int, int] = {}
         root = warehouse.pipeline(branch.name).table(table)
@@ -208,12 +208,12 @@ def _places(warehouse: Warehouse, branch: Branch, before: DoneRow, brought: Done
                 f"rows of partition {missing[0]}, to which it has written nothing",
                 "fork the pipeline before the range, run the branch to the end, and promote that",
             )  # fmt: skip
-        found[table] = {
+        places[table] = {
             partition: _Place(*writers[partition], writers[partition][1] + count)
             for partition, count in counts.items()
             if count
         }
-    return found
+    return places
 
 
 def _moved_on(done: DoneRow, places: Places) -> dict[str, TaskEntry]:
@@ -261,19 +261,19 @@ def _beyond(ledger: Ledger, done: DoneRow) -> list[int]:
 
 
 def _refuse_other_columns(warehouse: Warehouse, branch: Branch, table: str, before: DoneRow, brought: DoneRow) -> None:
-    mine = open_table(warehouse.pipeline(branch.parent).table(table))
-    other = open_table(warehouse.pipeline(branch.name).table(table), version=brought.versions[table])
-    if mine is None or other is None or table in (before.bases or {}):
+    of_parent = open_table(warehouse.pipeline(branch.parent).table(table))
+    of_branch = open_table(warehouse.pipeline(branch.name).table(table), version=brought.versions[table])
+    if of_parent is None or of_branch is None or table in (before.bases or {}):
         raise ConfigError(
             f"{branch.parent}/{table}", "an output whose rows are all its own",
-            "none" if mine is None else "one that it has in part from the pipeline it was forked from",
+            "none" if of_parent is None else "one that it has in part from the pipeline it was forked from",
             "fork the pipeline before the range, run the branch to the end, and promote that",
         )  # fmt: skip
-    found = other_types(mine, pa.schema(other.schema().to_arrow()))
-    if found:
+    different = other_types(of_parent, pa.schema(of_branch.schema().to_arrow()))
+    if different:
         raise ConfigError(
             f"{branch.name}/{table}", f"columns of the types that {branch.parent} has",
-            f"another type of {', '.join(found)}", "give the output another name in the changed topology",
+            f"another type of {', '.join(different)}", "give the output another name in the changed topology",
         )  # fmt: skip
 
 

@@ -17,8 +17,8 @@ from ..code_changes.upstream_lineage import nodes_upstream
 from ..execution.task_description import KeptRange, Runner
 from ..graph.nodes import SinkNode
 from ..replay.increment_report import IncrementReport
-from ..replay.pipeline_run import Pipeline
-from ..replay.run_settings import OnStep, RunSettings
+from ..replay.pipeline_run import PipelineRun
+from ..replay.run_settings import OnStep, ReplaySettings
 from ..topology.topology import Topology
 
 TIME = "record_time_ms"
@@ -52,10 +52,10 @@ class RangeRun:
 
     def run(self, until_ms: int) -> Iterator[IncrementReport]:
         """Read what is before the cut of a time."""
-        settings = RunSettings(
+        settings = ReplaySettings(
             max_records=self.max_records, idle="proceed", until_ms=until_ms, on_step=self.on_step, kept=self._kept
         )
-        pipeline = Pipeline(self.warehouse, self.topology, self.branch, self.runner, settings)
+        pipeline = PipelineRun(self.warehouse, self.topology, self.branch, self.runner, settings)
         for plan in pipeline.plans():
             yield pipeline.run(plan)
 

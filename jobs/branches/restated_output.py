@@ -74,11 +74,11 @@ class RestatedOutput:
 
     def _back(self, file: DataFile) -> list[DataFile]:
         """A file of ``base`` that is not live: as it is where its rows are, else written again."""
-        mine = self._increments([file])
-        if mine <= self._kept:
+        increments = self._increments([file])
+        if increments <= self._kept:
             return [file]
         changes = [lambda rows: renumbered(rows.filter(pc.invert(self._stay(rows))), self.number)]
-        if mine & self._kept:
+        if increments & self._kept:
             changes.insert(0, lambda rows: rows.filter(self._stay(rows)))
         placed = replace(file, root=self.path)
         targets = [TaskFile(self.path, partition=file.partition, name=self.name) for _ in changes]

@@ -92,7 +92,7 @@ def restore(
         )  # fmt: skip
         pending = plan_restatement(ledger, warehouse, plan, 0, clock_ms)
         ledger.refuse_vacuumed(increment)  # once more: vacuum may have looked before the plan was there
-    return finish(warehouse, pipeline, pending, [], Source(), on_step, clock_ms)
+    return finish(warehouse, pipeline, pending, [], RestatementSource(), on_step, clock_ms)
 
 
 def _refuse_unless_given_up(
@@ -140,7 +140,7 @@ def _refuse_across_ranges(ledger: Ledger, plan: PlanRow) -> None:
 
 
 @dataclass(frozen=True)
-class Source:
+class RestatementSource:
     """Where the rows come from that take the place of others: a branch's own tables at the versions in ``done``."""
 
     root: str = ""
@@ -154,7 +154,7 @@ def finish(
     pipeline: str,
     planned: LedgerRow[PlanRow],
     rows: list[LedgerRow[DoneRow]],
-    source: Source,
+    source: RestatementSource,
     on_step: OnStep,
     clock_ms: Callable[[], int],
 ) -> LedgerRow[DoneRow]:
@@ -189,7 +189,7 @@ class Restatement:
         warehouse: Warehouse,
         pipeline: str,
         planned: LedgerRow[PlanRow],
-        source: Source,
+        source: RestatementSource,
         clock_ms: Callable[[], int],
     ) -> None:
         self.warehouse, self.planned, self.source, self.clock_ms = warehouse, planned, source, clock_ms
@@ -242,16 +242,20 @@ class Restatement:
     def _schema(self, table: str) -> pa.Schema:
         """The columns that are there and those of the source; the source's alone where one is of another type."""
         there = open_table(self.own.table(table))
-        mine = None if there is None else pa.schema(there.schema().to_arrow())
+        own_columns = None if there is None else pa.schema(there.schema().to_arrow())
         version = self.brought().get(table)
         if version is None:
-            assert mine is not None, f"{self.own.table(table)}: no table"
-            return mine
+            assert own_columns is not None, f"{self.own.table(table)}: no table"
+            return own_columns
         path = f"{self.source.root}/{table}"
         opened = open_table(path, version=version)
         assert opened is not None, f"{path}: no table"
         brought = pa.schema(opened.schema().to_arrow())
-        return brought if there is None or mine is None or other_types(there, brought) else union(mine, brought)
+        return (
+            brought
+            if there is None or own_columns is None or other_types(there, brought)
+            else union(own_columns, brought)
+        )
 
     def base_files(self, table: str) -> list[DataFile]:
         """What the table had as of the increment that stays."""
@@ -338,7 +342,7 @@ def _nothing_read(ledger: Ledger) -> Cut:
 
 
 def restated_row(
-    planned: PlanRow, base: DoneRow, source: Source, rows: list[LedgerRow[DoneRow]], before: DoneRow
+    planned: PlanRow, base: DoneRow, source: RestatementSource, rows: list[LedgerRow[DoneRow]], before: DoneRow
 ) -> DoneRow:
     """What the pipeline continues with, and the books of the increments that were brought, as one.
 

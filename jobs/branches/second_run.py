@@ -32,7 +32,7 @@ from ..graph.graph import Graph, Node
 from ..operators.base.operator import StatefulOperator
 from ..replay.plan import Plan
 from ..replay.rerun import Rerun
-from ..tape.task_input import Input
+from ..tape.task_input import TapeChunk
 from ..task.output_tables import output_table
 from ..task.task import Result, Task
 from ..topology.topology import SubTopology, Topology
@@ -240,12 +240,12 @@ class _WatchedTask(RunObserver):
         if node.name in self.nodes:
             self.nodes[node.name].take(inputs, forwarded, chunk, self._begin)
 
-    def took(self, task: Task, part: Input, result: Result) -> None:
+    def took(self, task: Task, part: TapeChunk, result: Result) -> None:
         """As RunObserver."""
         for name, watched in self.nodes.items():
             watched.drop(result.dropped, name, self._begin)
 
-    def wrote(self, part: Input) -> None:
+    def wrote(self, part: TapeChunk) -> None:
         """As RunObserver."""
         self._begin += len(part)
 
@@ -274,11 +274,11 @@ class _WatchedNode:
         counters = store.counters()
         reached = counters.get("stream_time_ms", counters.get("store_time_ms", NO_TIMESTAMP_MS))
         nothing = pa.nulls(1, pa.binary())
-        moment = pa.table({"timestamp": pa.array([reached]), "key": nothing, "value": nothing})
+        advance = pa.table({"timestamp": pa.array([reached]), "key": nothing, "value": nothing})
         for slot, kept in enumerate(self.node.records_kept(store.contents())):
             if "value" not in kept.column_names:
                 kept = kept.append_column("value", pa.nulls(len(kept), pa.binary()))
-            records = pa.concat_tables([kept.select(_OF_STORE).cast(moment.schema), moment])
+            records = pa.concat_tables([kept.select(_OF_STORE).cast(advance.schema), advance])
             offset = pa.array(np.arange(-len(records), 0))
             places = {"partition": self._places(len(records)), "offset": offset}
             self.earlier[slot] = pa.table({**places, **dict(zip(_OF_STORE, records.columns, strict=True))})
@@ -322,8 +322,8 @@ class _WatchedNode:
 
     def drop(self, dropped: pa.Table, name: str, begin: int) -> None:
         """Refusals of a chunk."""
-        mine = dropped.filter(pc.equal(dropped["node"], name))
-        columns = self._places(len(mine)), pc.add(mine["cause"].cast(pa.int64()), begin)
+        of_node = dropped.filter(pc.equal(dropped["node"], name))
+        columns = self._places(len(of_node)), pc.add(of_node["cause"].cast(pa.int64()), begin)
         self.dropped = pa.concat_tables([self.dropped, pa.table(columns, schema=_PLACES.schema)])
 
     def _places(self, rows: int) -> pa.Array:
@@ -356,21 +356,23 @@ def _sub_of(topology: Topology, name: str) -> SubTopology | None:
 
 def _tables_below(graph: Graph, name: str, sub: SubTopology | None) -> list[str]:
     """Outputs and repartition tables that a node's records reach; of outputs that ``sub`` alone writes, if given."""
-    found, begun, seen = dict[str, None](), [name], {name}
-    mine = None if sub is None else {node.name for node in sub.nodes}
+    tables, begun, seen = dict[str, None](), [name], {name}
+    of_sub = None if sub is None else {node.name for node in sub.nodes}
     while begun:
         for child in graph.children(begun.pop()):
-            if child.name in seen or (mine is not None and child.name not in mine):
+            if child.name in seen or (of_sub is not None and child.name not in of_sub):
                 continue
             seen.add(child.name)
             begun.append(child.name)
             table = child.table(graph)
             is_rows = table is not None and TableName(table).kind in (OUTPUTS, REPARTITION)
-            if table is not None and is_rows and (mine is None or _writers_are(graph, child, mine)):
-                found[table] = None
-    return list(found)
+            if table is not None and is_rows and (of_sub is None or _writers_are(graph, child, of_sub)):
+                tables[table] = None
+    return list(tables)
 
 
-def _writers_are(graph: Graph, sink: Node, mine: Collection[str]) -> bool:
+def _writers_are(graph: Graph, sink: Node, of_sub: Collection[str]) -> bool:
     topic = sink.written_topic
-    return topic is not None and all(each.name in mine for each in graph.nodes.values() if each.written_topic == topic)
+    return topic is not None and all(
+        each.name in of_sub for each in graph.nodes.values() if each.written_topic == topic
+    )

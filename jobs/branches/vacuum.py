@@ -131,13 +131,15 @@ class _Vacuum:
 
     def find(self, oldest: int) -> Iterator[Waste]:
         """Of the pipeline's own tables, then of the topics that it reads."""
-        found = _listed(self.tables.root)
+        listed = _listed(self.tables.root)
         pinned, begins = self._pinned(), self._begins(oldest)
-        for table in sorted({path.partition("/_delta_log/")[0] for path in found if "/_delta_log/" in path}):
-            mine = {p.removeprefix(f"{table}/"): info for p, info in found.items() if p.startswith(f"{table}/")}
+        for table in sorted({path.partition("/_delta_log/")[0] for path in listed if "/_delta_log/" in path}):
+            of_table = {p.removeprefix(f"{table}/"): info for p, info in listed.items() if p.startswith(f"{table}/")}
             begin = begins.get(table) if oldest else None
-            yield from self._of_table(table, self.tables.table(table), mine, begin, pinned.get(table, set()), self.last)
-        for path, info in found.items():
+            yield from self._of_table(
+                table, self.tables.table(table), of_table, begin, pinned.get(table, set()), self.last
+            )
+        for path, info in listed.items():
             number = re.match(r"_exchange/(\d+)/", path)
             if number is not None and int(number[1]) <= self.last:
                 yield Waste("_exchange", f"{self.tables.root}/{path}", info.size, UNCOMMITTED)

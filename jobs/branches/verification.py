@@ -114,7 +114,7 @@ def verify(
     last = done[-1]
     want = dict(_tables(warehouse, topology, pipeline, since, last.increment))
     records = sum(plan.records for plan in planned)
-    found = Verification(
+    verification = Verification(
         since, last.increment, records,
         {name: len(rows) for name, rows in want.items()}, {name: _digest(rows) for name, rows in want.items()},
     )  # fmt: skip
@@ -140,8 +140,8 @@ def verify(
             finally:
                 if name in branches(warehouse):
                     drop(warehouse, name)
-            found.cuttings.append(Cutting(words, sizes, time.perf_counter() - begun, difference, asking.impure))
-    return found
+            verification.cuttings.append(Cutting(words, sizes, time.perf_counter() - begun, difference, asking.impure))
+    return verification
 
 
 def _unique(seed: int) -> str:
@@ -153,7 +153,7 @@ def verifiable(warehouse: Warehouse, topology: Topology, pipeline: str) -> list[
     topics.
     """
     ledger = Ledger(warehouse.pipeline(pipeline).ledger)
-    found: list[range] = []
+    ranges: list[range] = []
     before = ""
     for row in in_force(ledger.done_rows()):
         own = row.content
@@ -162,11 +162,11 @@ def verifiable(warehouse: Warehouse, topology: Topology, pipeline: str) -> list[
             before = ""
             continue
         is_next, before = before == own.topology, own.topology or ""
-        if found and is_next and found[-1].stop == row.increment:
-            found[-1] = range(found[-1].start, row.increment + 1)
+        if ranges and is_next and ranges[-1].stop == row.increment:
+            ranges[-1] = range(ranges[-1].start, row.increment + 1)
         else:
-            found.append(range(row.increment, row.increment + 1))
-    return found
+            ranges.append(range(row.increment, row.increment + 1))
+    return ranges
 
 
 def _range(
@@ -234,7 +234,7 @@ class _Asking:
 
     def run(self, topology: Topology, descriptions: list["TaskDescription"]) -> list["TaskReport"]:
         """As a Runner."""
-        reports = self._runner.run(topology, [replace(each, looks_twice=True) for each in descriptions])
+        reports = self._runner.run(topology, [replace(each, checks_purity=True) for each in descriptions])
         for report in reports:
             self.impure |= report.impure
         return reports
@@ -323,10 +323,10 @@ def _shown(row: dict[str, Any] | None, other: dict[str, Any] | None) -> str:
     """Of a row what differs from the other one."""
     if row is None:
         return "no row"
-    told = (
+    differing = (
         row if other is None else {name: value for name, value in row.items() if repr(value) != repr(other.get(name))}
     )
-    return ", ".join(f"{name} {value!r}" for name, value in told.items())
+    return ", ".join(f"{name} {value!r}" for name, value in differing.items())
 
 
 def _digest(rows: pa.Table) -> str:

@@ -88,10 +88,10 @@ def _output(graph: Graph, sink: SinkNode) -> dict[str, Any]:
 
 
 def _stores(topology: Topology, sub: SubTopology) -> dict[str, Any]:
-    graph, found = topology.graph, {}
+    graph, stores = topology.graph, {}
     for name, node in sub.stores.items():
         rows, above = node.store_rows(graph), lineage(graph, node)
-        found[name] = {
+        stores[name] = {
             "operator": describe_operator(node),
             "node": node.name,
             "sub_topology": sub.id,
@@ -111,24 +111,24 @@ def _stores(topology: Topology, sub: SubTopology) -> dict[str, Any]:
                 }
             ),
         }
-    return found
+    return stores
 
 
 def _settings(topology: Topology, sub: SubTopology, node: Node) -> dict[str, Any]:
     """Numbers and names of the node, each under its own name."""
-    found = {name: value for name, value in vars(node).items() if name not in _NOT_SETTINGS}
-    found = {name: value for name, value in found.items() if isinstance(value, int | str | bool | None)}
+    settings = {name: value for name, value in vars(node).items() if name not in _NOT_SETTINGS}
+    settings = {name: value for name, value in settings.items() if isinstance(value, int | str | bool | None)}
     windows = node.windowed_by
     if windows is not None:
-        found["windows"] = type(windows).__name__
-        found |= {field.name: getattr(windows, field.name) for field in fields(windows) if field.compare}
+        settings["windows"] = type(windows).__name__
+        settings |= {field.name: getattr(windows, field.name) for field in fields(windows) if field.compare}
     traits = topology.graph.tables.get(node.name)
     if traits is not None and traits.store is not None and topology.graph.store_of(node) == traits.store.name:
-        found |= {
+        settings |= {
             "is_persistent": traits.store.is_persistent,
             "history_retention_ms": traits.store.history_retention_ms,
         }
-    return found | _own(topology, sub, node)
+    return settings | _own(topology, sub, node)
 
 
 def _without_nothing(settings: dict[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ _GENERATED = re.compile(r"-\d{10}(-|$)")
 
 
 @dataclass(frozen=True)
-class Change:
+class TopologyChange:
     """One difference. ``place``: "store 'hours'", "output 'x'", "topology". ``goes_on``: false when it is refused.
 
     ``store``: the name, where it is of one.
@@ -52,14 +52,14 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Compatibility:
     """``sources``: where the rows of every store come from that had some: its name of today → from before."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[TopologyChange, ...]
     sources: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def refused(self) -> tuple[Change, ...]:
+    def refused(self) -> tuple[TopologyChange, ...]:
         return tuple(change for change in self.changes if not change.goes_on)
 
     @property
@@ -68,7 +68,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Wishes:
+class StateRequests:
     """What the user says of the change. ``renamed``: store from before → its name now, None to let its rows go;
     ``migrated``: stores (names of today) whose old rows a function turns into new ones.
     """
@@ -77,25 +77,27 @@ class Wishes:
     migrated: Collection[str] = ()
 
 
-def compare(before: Record, now: Record, partitions: Mapping[str, int], wishes: Wishes | None = None) -> Verdict:
+def compare(
+    before: Record, now: Record, partitions: Mapping[str, int], requests: StateRequests | None = None
+) -> Compatibility:
     """The verdict on continuing with the state of ``before`` under the code of ``now``.
 
     ``partitions``: of each repartition table, as ``repartition/<name>``. Raises ConfigError for a request that fits
     neither the previous nor the current code.
     """
-    wishes = wishes or Wishes()
-    renamed = _renamed(before, now, wishes)
+    requests = requests or StateRequests()
+    renamed = _renamed(before, now, requests)
     sources = _sources(before, now, renamed)
     changes = [*_whole(before, now), *_repartitions(before, now, partitions)]
     comparable = before["made_with"] == now["made_with"]
     for name, store in now["stores"].items():
         if name in sources:
-            changes += _store(before["stores"][sources[name]], store, (sources[name], name), wishes, comparable)
+            changes += _store(before["stores"][sources[name]], store, (sources[name], name), requests, comparable)
         else:
-            changes.append(_begun(before, name, wishes))
-    changes += _gone(before, now, sources, renamed, wishes, comparable)
+            changes.append(_begun(before, name, requests))
+    changes += _gone(before, now, sources, renamed, requests, comparable)
     changes += _outputs(before, now, comparable)
-    return Verdict(tuple(changes), sources)
+    return Compatibility(tuple(changes), sources)
 
 
 def is_generated(name: str) -> bool:
@@ -103,10 +105,10 @@ def is_generated(name: str) -> bool:
     return _GENERATED.search(name) is not None
 
 
-def _renamed(before: Record, now: Record, wishes: Wishes) -> dict[str, str | None]:
+def _renamed(before: Record, now: Record, requests: StateRequests) -> dict[str, str | None]:
     """Requests that are still to be carried out: a repeated command asks for what is done already."""
     left: dict[str, str | None] = {}
-    for old, new in wishes.renamed.items():
+    for old, new in requests.renamed.items():
         if new is not None and new not in now["stores"]:
             known = ", ".join(sorted(now["stores"]))
             raise ConfigError(f"renamed {old!r}", f"a store of the topology, one of {known}", repr(new), "correct it")
@@ -128,64 +130,72 @@ def _sources(before: Record, now: Record, renamed: Mapping[str, str | None]) -> 
     return sources | {new: old for old, new in renamed.items() if new is not None}
 
 
-def _whole(before: Record, now: Record) -> Iterator[Change]:
+def _whole(before: Record, now: Record) -> Iterator[TopologyChange]:
     if before["semantics"] != now["semantics"]:
         note = "a pipeline never mixes the two"
-        yield Change("topology", "semantics", before["semantics"], now["semantics"], note, goes_on=False)
+        yield TopologyChange("topology", "semantics", before["semantics"], now["semantics"], note, goes_on=False)
     read, reads = (
         {topic for sub in record["sub_topologies"].values() for topic in (*sub["queues"], *sub["globals"]) if topic}
         for record in (before, now)
     )
     for topic in sorted(reads - read):
-        yield Change(f"topic {topic!r}", "new", None, None, "it is read from its first landed record, or from its cut")
+        yield TopologyChange(
+            f"topic {topic!r}", "new", None, None, "it is read from its first landed record, or from its cut"
+        )
     for topic in sorted(read - reads):
-        yield Change(f"topic {topic!r}", "not read any more", None, None, "its cut is kept, should it come back")
+        yield TopologyChange(
+            f"topic {topic!r}", "not read any more", None, None, "its cut is kept, should it come back"
+        )
 
 
-def _repartitions(before: Record, now: Record, partitions: Mapping[str, int]) -> Iterator[Change]:
+def _repartitions(before: Record, now: Record, partitions: Mapping[str, int]) -> Iterator[TopologyChange]:
     yield from _connected(before, now)
     for name, node in now["repartitions"].items():
         had = partitions.get(TableName.repartition(name))
         wanted = node["partitions"]
         if had is not None and wanted is not None and wanted != had:
             note = "keys would move away from their rows"
-            yield Change(f"repartition {name!r}", "partitions", had, wanted, note, goes_on=False)
+            yield TopologyChange(f"repartition {name!r}", "partitions", had, wanted, note, goes_on=False)
 
 
-def _connected(before: Record, now: Record) -> Iterator[Change]:
+def _connected(before: Record, now: Record) -> Iterator[TopologyChange]:
     """Outputs that the topology reads itself from now on, or does not any more: their rows stay where they are."""
     was, is_ = (set(record["outputs"]) & set(record["repartitions"]) for record in (before, now))
     for name in sorted((is_ - was) & set(before["outputs"])):
         note = "what was written to it before is not read; its new rows are in the partitions of their keys"
-        yield Change(f"topic {name!r}", "read by the topology", None, None, note)
+        yield TopologyChange(f"topic {name!r}", "read by the topology", None, None, note)
     for name in sorted((was - is_) & set(now["outputs"])):
         note = "its new rows are in the partitions of who writes them"
-        yield Change(f"topic {name!r}", "not read by the topology any more", None, None, note)
+        yield TopologyChange(f"topic {name!r}", "not read by the topology any more", None, None, note)
 
 
-def _store(before: Record, now: Record, names: tuple[str, str], wishes: Wishes, comparable: bool) -> Iterator[Change]:
+def _store(
+    before: Record, now: Record, names: tuple[str, str], requests: StateRequests, comparable: bool
+) -> Iterator[TopologyChange]:
     place = f"store {names[1]!r}"
     if names[0] != names[1]:
-        yield Change(place, "name", names[0], names[1], "its rows are taken along")
+        yield TopologyChange(place, "name", names[0], names[1], "its rows are taken along")
     is_strict = is_generated(names[0]) and names[0] == names[1]
     for what, old, new, note, goes_on in compare_stores(before, now, comparable=comparable, is_strict=is_strict):
-        if names[1] in wishes.migrated and not goes_on:
-            yield Change(place, what, old, new, "its rows go through the migration function")
+        if names[1] in requests.migrated and not goes_on:
+            yield TopologyChange(place, what, old, new, "its rows go through the migration function")
             continue
         if not goes_on and is_generated(names[1]):
             note = f"{note}; its name is generated, and an operator added before it may have moved the numbers"
-        yield Change(place, what, old, new, note, goes_on)
+        yield TopologyChange(place, what, old, new, note, goes_on)
 
 
-def _begun(before: Record, name: str, wishes: Wishes) -> Change:
+def _begun(before: Record, name: str, requests: StateRequests) -> TopologyChange:
     removed = before.get("removed", {}).get("stores", {})
     if name not in removed:
-        return Change(f"store {name!r}", "new", None, None, "it is empty: what it leads to begins with the next record")
+        return TopologyChange(
+            f"store {name!r}", "new", None, None, "it is empty: what it leads to begins with the next record"
+        )
     since = removed[name]["increment"]
-    if name in wishes.migrated:
-        return Change(f"store {name!r}", "is back", None, None, "its rows go through the migration function")
+    if name in requests.migrated:
+        return TopologyChange(f"store {name!r}", "is back", None, None, "its rows go through the migration function")
     note = f"its rows end with increment {since} and miss what came since; use another name, or migrate it"
-    return Change(f"store {name!r}", "is back", None, None, note, goes_on=False)
+    return TopologyChange(f"store {name!r}", "is back", None, None, note, goes_on=False)
 
 
 def _gone(
@@ -193,9 +203,9 @@ def _gone(
     now: Record,
     sources: Mapping[str, str],
     renamed: Mapping[str, str | None],
-    wishes: Wishes,
+    requests: StateRequests,
     comparable: bool,
-) -> Iterator[Change]:
+) -> Iterator[TopologyChange]:
     taken = set(sources.values())
     begun = [name for name in now["stores"] if name not in sources]
     for old in before["stores"]:
@@ -203,16 +213,18 @@ def _gone(
             continue
         alike = [new for new in begun if _is_alike(before["stores"][old], now["stores"][new], comparable)]
         if not alike or (old in renamed and renamed[old] is None):
-            yield Change(f"store {old!r}", "removed", None, None, "its rows stay readable as of the increments before")
+            yield TopologyChange(
+                f"store {old!r}", "removed", None, None, "its rows stay readable as of the increments before"
+            )
             continue
-        found = " or ".join(repr(new) for new in alike)
+        names = " or ".join(repr(new) for new in alike)
         why = "an operator that was added or removed moved the numbers in the names; " if is_generated(old) else ""
-        wish = f"renamed={{{old!r}: {alike[0]!r}}}"
+        request = f"renamed={{{old!r}: {alike[0]!r}}}"
         note = (
-            f"{why}{found} is new and made alike, and would begin empty: name the store (Materialized.as_, or name= of "
-            f"its operator), say {wish} to take its rows along, or renamed={{{old!r}: None}} to let them go"
+            f"{why}{names} is new and made alike, and would begin empty: name the store (Materialized.as_, or name= of "
+            f"its operator), say {request} to take its rows along, or renamed={{{old!r}: None}} to let them go"
         )
-        yield Change(f"store {old!r}", "gone", None, None, note, goes_on=False)
+        yield TopologyChange(f"store {old!r}", "gone", None, None, note, goes_on=False)
 
 
 def _is_alike(before: Record, now: Record, comparable: bool) -> bool:
@@ -220,35 +232,37 @@ def _is_alike(before: Record, now: Record, comparable: bool) -> bool:
     return all(goes_on for *_, goes_on in changes)
 
 
-def _outputs(before: Record, now: Record, comparable: bool) -> Iterator[Change]:
+def _outputs(before: Record, now: Record, comparable: bool) -> Iterator[TopologyChange]:
     removed = before.get("removed", {}).get("outputs", {})
     for name, output in now["outputs"].items():
         place, old = f"output {name!r}", before["outputs"].get(name, removed.get(name))
         if old is None:
-            yield Change(place, "new", None, None, "it begins with the next increment")
+            yield TopologyChange(place, "new", None, None, "it begins with the next increment")
             continue
         if name not in before["outputs"]:
             note = f"its offsets continue; it has nothing of the increments after {old['increment']}"
-            yield Change(place, "is back", None, None, note)
+            yield TopologyChange(place, "is back", None, None, note)
         yield from _columns(place, old["schema"], output["schema"])
         if comparable and old["steps"] != output["steps"]:
-            yield Change(place, "steps", old["steps"], output["steps"], "records come through other steps from now on")
+            yield TopologyChange(
+                place, "steps", old["steps"], output["steps"], "records come through other steps from now on"
+            )
     for name in before["outputs"]:
         if name not in now["outputs"]:
-            yield Change(f"output {name!r}", "removed", None, None, "what it has stays readable")
+            yield TopologyChange(f"output {name!r}", "removed", None, None, "what it has stays readable")
 
 
-def _columns(place: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Change]:
+def _columns(place: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[TopologyChange]:
     for column in sorted({*before, *now}):
         old, new = before.get(column), now.get(column)
         if old == new:
             continue
         if column == "value" and same_or_grown(old, new):
             note = "fields that it gains are null in what is there"
-            yield Change(place, column, type_words(old), type_words(new), note)
+            yield TopologyChange(place, column, type_words(old), type_words(new), note)
         else:
             note = "write to an output of another name"
-            yield Change(place, column, type_words(old), type_words(new), note, goes_on=False)
+            yield TopologyChange(place, column, type_words(old), type_words(new), note, goes_on=False)
 
 
 def _shown(value: Any) -> str:

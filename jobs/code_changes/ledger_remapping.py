@@ -89,7 +89,7 @@ def _next_offsets(previous: DoneRow, before: Content) -> dict[str, dict[str, int
 def _tasks(previous: DoneRow, before: Content, code: Content, sources: Mapping[str, str]) -> dict[str, TaskEntry]:
     old_tasks = previous.tasks
     partitions = sorted({TaskId.of(task).partition for task in old_tasks})
-    found: dict[str, TaskEntry] = {}
+    remapped: dict[str, TaskEntry] = {}
     for number, sub in code["sub_topologies"].items():
         stores = {name: store for name, store in code["stores"].items() if str(store["sub_topology"]) == number}
         above = list(_same(number, sub, stores, before, sources))
@@ -98,8 +98,8 @@ def _tasks(previous: DoneRow, before: Content, code: Content, sources: Mapping[s
             offsets = _offsets(code, sub, str(p))
             if entries or offsets:
                 entry = _task(sub, stores, entries, previous, before, sources)
-                found[str(TaskId(int(number), p))] = replace(entry, next_offsets=offsets)
-    return found
+                remapped[str(TaskId(int(number), p))] = replace(entry, next_offsets=offsets)
+    return remapped
 
 
 def _same(number: str, sub: Content, stores: Content, before: Content, sources: Mapping[str, str]) -> Iterator[str]:
@@ -125,7 +125,7 @@ def _task(
     before: Content,
     sources: Mapping[str, str],
 ) -> TaskEntry:
-    counters = {store: found for _, entry in entries for store, found in entry.counters.items()}
+    counters = {store: counted for _, entry in entries for store, counted in entry.counters.items()}
     olds = [entry for _, entry in entries]
     return TaskEntry(
         counters={name: dict(counters[sources[name]]) for name in stores if sources.get(name) in counters},

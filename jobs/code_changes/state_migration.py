@@ -25,7 +25,7 @@ from ...state.tables.warehouse import Warehouse
 from ..history.committed_tables import read_table
 from ..topology.topology import Topology
 from .code_snapshot import code_snapshot
-from .compatibility import Verdict, Wishes, compare
+from .compatibility import Compatibility, StateRequests, compare
 from .ledger_remapping import carried, forget_rows
 
 Migration = Callable[[pa.Table], pa.Table]
@@ -36,7 +36,7 @@ current columns; those that are not in the row key may be missing (null).
 
 
 @dataclass(frozen=True)
-class Wanted:
+class MigrationOptions:
     """What the user says of a change. ``migrate``: store → function; ``renamed``: store from before → of today, or
     None to let its rows go. A request that was fulfilled before does nothing, so that a command can be repeated.
     """
@@ -67,7 +67,7 @@ class CodeChange:
 
     previous: DoneRow
     record: dict[str, Any]
-    verdict: Verdict | None = None
+    verdict: Compatibility | None = None
     rewrites: Mapping[str, Rewrite] = field(default_factory=dict)
 
     def changes(self) -> list[dict[str, Any]] | None:
@@ -81,19 +81,19 @@ class CodeChange:
         return {name: {"from": one.store, "function": one.function_name} for name, one in self.rewrites.items()}
 
 
-def verdict_on(previous: DoneRow, topology: Topology, wanted: Wanted | None = None) -> Verdict:
+def verdict_on(previous: DoneRow, topology: Topology, wanted: MigrationOptions | None = None) -> Compatibility:
     """The verdict on continuing from ``previous``, a done row that has a record of its code."""
-    wanted = wanted or Wanted()
+    wanted = wanted or MigrationOptions()
     assert previous.code is not None
-    wishes = Wishes(wanted.renamed, frozenset(wanted.migrate))
-    return compare(previous.code, code_snapshot(topology), previous.partitions, wishes)
+    requests = StateRequests(wanted.renamed, frozenset(wanted.migrate))
+    return compare(previous.code, code_snapshot(topology), previous.partitions, requests)
 
 
 def take_over(
-    pipeline: str, last: LedgerRow[DoneRow] | None, topology: Topology, wanted: Wanted | None = None
+    pipeline: str, last: LedgerRow[DoneRow] | None, topology: Topology, wanted: MigrationOptions | None = None
 ) -> CodeChange:
     """How ``topology`` continues from the done row ``last``. Raises CodeChanged when it must not."""
-    wanted = wanted or Wanted()
+    wanted = wanted or MigrationOptions()
     unknown = sorted(set(wanted.migrate) - set(topology.stores()))
     if unknown:
         known = ", ".join(topology.stores())
@@ -148,14 +148,14 @@ def migrated_files(
     """The new rows of every store that is migrated, written and not yet visible, by table: a file a partition.
     ``before``: the increment that they come from.
     """
-    found: dict[str, list[DataFile]] = {}
+    migrated: dict[str, list[DataFile]] = {}
     for store, rewrite in change.rewrites.items():
         rows = read_table(warehouse, pipeline, TableName.state(rewrite.store), increment=before)
         rows = live_rows(rows, rewrite.row_key).drop_columns(["increment", "deleted"])
         row_key = change.record["stores"][store]["row_key"]
         made = _made(store, rewrite, rows, ["partition", *row_key], topology.state_schema(store))
-        found[TableName.state(store)] = _written(warehouse.pipeline(pipeline).state(store), made, increment)
-    return found
+        migrated[TableName.state(store)] = _written(warehouse.pipeline(pipeline).state(store), made, increment)
+    return migrated
 
 
 def _made(store: str, rewrite: Rewrite, rows: pa.Table, named: list[str], schema: pa.Schema) -> pa.Table:
@@ -164,20 +164,20 @@ def _made(store: str, rewrite: Rewrite, rows: pa.Table, named: list[str], schema
     """
     place = f"migration of store {store!r} by {rewrite.function_name}"
     try:
-        found = rewrite.function(rows)
+        rewritten = rewrite.function(rows)
     except Exception as error:
         got = f"{type(error).__name__}: {error}"
         raise TaskFailed(place, "the store's new rows", got, "correct the function") from error
-    if not isinstance(found, pa.Table):
-        raise ConfigError(place, "a pyarrow Table", type(found).__name__, "correct the function")
+    if not isinstance(rewritten, pa.Table):
+        raise ConfigError(place, "a pyarrow Table", type(rewritten).__name__, "correct the function")
     columns = pa.schema([field for field in schema if field.name not in ("increment", "deleted")])
-    missing = [name for name in named if name not in found.column_names]
-    unknown = [name for name in found.column_names if name not in columns.names]
+    missing = [name for name in named if name not in rewritten.column_names]
+    unknown = [name for name in rewritten.column_names if name not in columns.names]
     if missing or unknown:
         expected = f"columns of {', '.join(columns.names)}, {', '.join(named)} among them"
-        raise ConfigError(place, expected, ", ".join(found.column_names), "correct the function")
+        raise ConfigError(place, expected, ", ".join(rewritten.column_names), "correct the function")
     try:
-        table = conformed(found, columns)
+        table = conformed(rewritten, columns)
     except pa.ArrowException as error:
         got = str(error).splitlines()[0]
         raise ConfigError(place, ", ".join(map(str, columns)), got, "cast the columns") from error
@@ -191,24 +191,24 @@ def _made(store: str, rewrite: Rewrite, rows: pa.Table, named: list[str], schema
 def _written(path: str, rows: pa.Table, increment: int) -> list[DataFile]:
     found = []
     for partition in sorted(pc.unique(rows["partition"]).to_pylist()):
-        mine = rows.filter(pc.equal(rows["partition"], partition)).drop_columns(["partition"]).combine_chunks()
-        n = len(mine)
-        mine = mine.add_column(0, "increment", pa.array([increment] * n, pa.int64()))
-        mine = mine.add_column(1, "deleted", pa.array([False] * n, pa.bool_()))
+        of_partition = rows.filter(pc.equal(rows["partition"], partition)).drop_columns(["partition"]).combine_chunks()
+        n = len(of_partition)
+        of_partition = of_partition.add_column(0, "increment", pa.array([increment] * n, pa.int64()))
+        of_partition = of_partition.add_column(1, "deleted", pa.array([False] * n, pa.bool_()))
         file = TaskFile(path, partition=partition, name=f"{increment:08d}-migrated")
-        file.write(mine)
+        file.write(of_partition)
         found.append(file.close())
     return [file for file in found if file is not None]
 
 
-def _refusal(pipeline: str, verdict: Verdict) -> CodeChanged:
+def _refusal(pipeline: str, verdict: Compatibility) -> CodeChanged:
     what = "; ".join(change.sentence() for change in verdict.refused)
-    ways = "two options: fork and replay from the start under another pipeline name"
+    options = "two options: fork and replay from the start under another pipeline name"
     changed = {change.store: change for change in verdict.refused if change.what != "gone"}
     if changed and all(changed):
         stores = ", ".join(f"{store!r}: function" for store in changed)
-        ways += f", or give a function that makes the new rows of the old, migrate={{{stores}}}"
-    return CodeChanged(f"pipeline {pipeline!r}", "code that continues with its state", what, ways)
+        options += f", or give a function that makes the new rows of the old, migrate={{{stores}}}"
+    return CodeChanged(f"pipeline {pipeline!r}", "code that continues with its state", what, options)
 
 
 def _refuse_unrecorded(pipeline: str, previous: DoneRow, topology: Topology) -> None:

@@ -33,24 +33,24 @@ class Lineage:
 
 def lineage(graph: Graph, node: Node) -> Lineage:
     """Of a node that keeps a store."""
-    found = Lineage()
+    traced = Lineage()
     for other in nodes_upstream(graph, node):
         if any(getattr(other, name, None) is not None for name in STEPS):
-            found.steps.add(describe_node(other, shows_functions=True))
-        found.steps.update(_own_serdes(other))
+            traced.steps.add(describe_node(other, shows_functions=True))
+        traced.steps.update(_own_serdes(other))
         if other.time_step is not None:
-            found.times.add(other.time_step.words)
-            found.steps.update(describe_times(other))
+            traced.times.add(other.time_step.words)
+            traced.steps.update(describe_times(other))
     if any(getattr(node, name, None) is not None for name in STEPS):
-        found.steps.add(describe_node(node, shows_functions=True))
-    _keys(graph, node, found, set())
-    _spread(graph, node, found, set())
+        traced.steps.add(describe_node(node, shows_functions=True))
+    _keys(graph, node, traced, set())
+    _spread(graph, node, traced, set())
     for name in node.inputs:
         if graph.nodes[name].shape.window is not None:
-            _windows(graph, graph.nodes[name], found)
+            _windows(graph, graph.nodes[name], traced)
     if node.takes_back:
-        _values(graph, node, found, set())
-    return found
+        _values(graph, node, traced, set())
+    return traced
 
 
 def nodes_above(graph: Graph, node: Node) -> list[str]:

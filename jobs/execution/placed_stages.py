@@ -49,7 +49,7 @@ class PlacedStages:
         self._increment = 0
         self._answers: dict[str, MemberAnswer] = {}
         self._state: dict[TaskId, dict[str, tuple[StateFile, ...]]] = {}
-        self._told: dict[str, tuple[Learned, ...]] = {}
+        self._announced: dict[str, tuple[Learned, ...]] = {}
         self._elsewhere: set[str] = set()
         self._seconds: dict[str, float] = {}
 
@@ -63,21 +63,21 @@ class PlacedStages:
             self._tables, self._increment = tables, 0
             self._warehouse, self._pipeline = first.warehouse, first.pipeline
             self._group = group_of(read_hint(tables), self.settings)
-            self._state, self._told = {}, {}
-        self._meet(topology, descriptions)
+            self._state, self._announced = {}, {}
+        self._note_tasks(topology, descriptions)
         if self._increment != first.increment:
             self._increment, self._elsewhere, self._seconds = first.increment, set(), {}
             self._survey(workers)
             self._assign()
-            self._tell(workers, topology)
+            self._announce(workers, topology)
         elif not {_id(description) for description in descriptions} <= set(self._group.assignment.owners()):
             self._assign()
-        found = self._run(workers, descriptions, run_tasks)
-        self._book(descriptions, found)
-        self._tell(workers, topology)
-        return [(number, outcome) for number, _, outcome in found]
+        outcomes = self._run(workers, descriptions, run_tasks)
+        self._book(descriptions, outcomes)
+        self._announce(workers, topology)
+        return [(number, outcome) for number, _, outcome in outcomes]
 
-    def _meet(self, topology: Topology, descriptions: list[TaskDescription]) -> None:
+    def _note_tasks(self, topology: Topology, descriptions: list[TaskDescription]) -> None:
         """Know the tasks that are to run, and forget those that the topology has no longer."""
         subs = {sub.id for sub in topology.sub_topologies}
         for gone in [task for task in self._group.tasks if task.sub_topology not in subs]:
@@ -87,7 +87,7 @@ class PlacedStages:
 
     def _knows(self, task: TaskId, state: dict[str, tuple[StateFile, ...]]) -> None:
         self._state[task] = state
-        self._group.meets(task, _sizes(state))
+        self._group.note_files(task, _sizes(state))
 
     # --- who is there -------------------------------------------------------------------------------------------
 
@@ -165,20 +165,20 @@ class PlacedStages:
             increment=self._increment, members=members, elsewhere=sorted(self._elsewhere), seconds=self._seconds,
         )  # fmt: skip
 
-    def _tell(self, workers: Workers, topology: Topology) -> None:
+    def _announce(self, workers: Workers, topology: Topology) -> None:
         """Send members the list of tasks whose state they keep warm, where that has changed."""
         wanted = {
             name: tuple(Learned(*task, self._state[task]) for task in self._group.to_learn(name) if task in self._state)
             for name in self._seats
         }
-        news = {name: learned for name, learned in wanted.items() if learned != self._told.get(name, ())}
+        news = {name: learned for name, learned in wanted.items() if learned != self._announced.get(name, ())}
         if not news:
             return
         cache, warehouse, pipeline = self.cache, self._warehouse, self._pipeline
         alive = {executor.id for executor in workers.executors()}  # Spark would wait for one that was lost meanwhile
         there = [executor for name in news for executor in self._seats[name].executors if executor.id in alive]
         answers = workers.ask_each(there, lambda: _hear(own_cache(cache), warehouse, pipeline, topology, news))
-        self._told |= {name: news[name] for name in answers.values() if name is not None}
+        self._announced |= {name: news[name] for name in answers.values() if name is not None}
 
 
 def _hear(

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ...state.records.batches import Batch, Chunk
 from ..graph.graph import Node
-from ..tape.task_input import Input
-from ..tape.task_tape import CausalOrder
+from ..tape.task_input import TapeChunk
+from ..tape.task_tape import CausalColumns
 from ..task.task import Result, Task
 
 
@@ -32,7 +32,7 @@ class RunObserver:
     def resumed(self, task: Task) -> None:
         """Its stores are loaded, and it has processed nothing."""
 
-    def parts(self, task: Task, chunk: Input, places: CausalOrder) -> Iterator[tuple[Input, CausalOrder]]:
+    def parts(self, task: Task, chunk: TapeChunk, places: CausalColumns) -> Iterator[tuple[TapeChunk, CausalColumns]]:
         """Parts of a chunk that is to be processed, each together with its places, in order. ``took`` and ``wrote`` are
         called for a part before the next one is asked for.
         """
@@ -41,10 +41,10 @@ class RunObserver:
     def saw(self, node: Node, inputs: Sequence[Batch], forwarded: Batch, chunk: Chunk) -> None:
         """As jobs/task/chunk_run.py has it, if ``task.observer`` is this."""
 
-    def took(self, task: Task, part: Input, result: Result) -> None:
+    def took(self, task: Task, part: TapeChunk, result: Result) -> None:
         """A part was processed, and nothing of its result is written."""
 
-    def wrote(self, part: Input) -> None:
+    def wrote(self, part: TapeChunk) -> None:
         """The sink has what a part resulted in."""
 
     def advanced(self, task: Task, result: Result) -> None:
@@ -54,5 +54,5 @@ class RunObserver:
         """All parts are processed, and none has failed."""
 
 
-NOBODY = RunObserver()
+NO_OBSERVER = RunObserver()
 """Where nobody looks on."""

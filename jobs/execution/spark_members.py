@@ -140,12 +140,12 @@ class SparkWorkers:
         """Executor by task attempt, of the jobs of a group."""
         with suppress(Py4JError):  # it takes long: what is not known yet is left out
             self._spark.listenerBus().waitUntilEmpty()
-        tracker, store, found = self._context.statusTracker(), self._spark.statusStore(), {}
+        tracker, store, executors = self._context.statusTracker(), self._spark.statusStore(), {}
         for job in tracker.getJobIdsForGroup(group):
-            told = tracker.getJobInfo(job)
-            for stage in told.stageIds if told is not None else ():
+            job_info = tracker.getJobInfo(job)
+            for stage in job_info.stageIds if job_info is not None else ():
                 tasks = store.taskList(stage, 0, 1 << 20)
                 for number in range(tasks.size()):
                     task = tasks.apply(number)
-                    found[task.taskId()] = task.executorId()
-        return found
+                    executors[task.taskId()] = task.executorId()
+        return executors

@@ -67,11 +67,11 @@ def member_id(cache: str) -> str:
     path = Path(cache) / _MEMBER
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        mine = path.with_name(f"{_MEMBER}-{uuid.uuid4().hex}")
-        mine.write_text(str(uuid.uuid4()))
+        own_file = path.with_name(f"{_MEMBER}-{uuid.uuid4().hex}")
+        own_file.write_text(str(uuid.uuid4()))
         with suppress(FileExistsError):
-            os.link(mine, path)
-        mine.unlink()
+            os.link(own_file, path)
+        own_file.unlink()
     return path.read_text()
 
 
@@ -127,9 +127,9 @@ class StateLearner:
 
     def run(self) -> None:
         os.nice(10)
-        with _lock(self.cache) as is_mine:
+        with _lock(self.cache) as has_lock:
             heard = time.monotonic()
-            while is_mine and self._has_worker() and time.monotonic() - heard < IDLE_S:
+            while has_lock and self._has_worker() and time.monotonic() - heard < IDLE_S:
                 if self.copy_what_is_new():
                     heard = time.monotonic()
                 else:
@@ -141,29 +141,29 @@ class StateLearner:
         for name, at in news.items():
             self._seen[name] = at
             with suppress(OSError, ReplayError):  # a file that a merge has made useless may be gone already
-                topology, tasks = _told(self.cache, name)
+                topology, tasks = _instruction(self.cache, name)
                 for task in tasks:
-                    self._copy(topology, task, _Wish(self.cache, name, at))
+                    self._copy(topology, task, _RequestedState(self.cache, name, at))
         return bool(news)
 
-    def _copy(self, topology: Topology, learned: Learned, wish: "_Wish") -> None:
+    def _copy(self, topology: Topology, learned: Learned, request: "_RequestedState") -> None:
         task = Task(topology, topology.sub_topology(learned.sub_topology), learned.partition)
         for store, files in learned.state.items():
-            for table in {file.table for file in files} if wish.is_newest() else ():
+            for table in {file.table for file in files} if request.is_newest() else ():
                 own = [file.file for file in files if file.table == table]
                 forget_others(self.cache, table, learned.partition, own)
             for file in files:
-                if not (wish.is_newest() and self._has_worker()):
+                if not (request.is_newest() and self._has_worker()):
                     return
-                make_copy(file, form_of(task.stores[store]), self.cache, self._at_a_pace(file, wish))
+                make_copy(file, form_of(task.stores[store]), self.cache, self._at_a_pace(file, request))
 
-    def _at_a_pace(self, file: StateFile, wish: "_Wish") -> Callable[[int], bool]:
+    def _at_a_pace(self, file: StateFile, request: "_RequestedState") -> Callable[[int], bool]:
         """Waits after each piece of a file until it may have been copied; then says whether to continue."""
         began, bytes_a_row = time.monotonic(), file.file.bytes / max(1, file.file.records)
 
         def goes_on(rows: int) -> bool:
             time.sleep(max(0.0, rows * bytes_a_row / BYTES_PER_SECOND - (time.monotonic() - began)))
-            return self._has_worker() and wish.has(file)
+            return self._has_worker() and request.has(file)
 
         return goes_on
 
@@ -176,7 +176,7 @@ class StateLearner:
         return True
 
 
-class _Wish:
+class _RequestedState:
     """The files that a pipeline wants, as of one instruction. A newer instruction may come while a large file of this
     one is copied. The copy is finished if the newer one has it, too: with frequent instructions it would else never
     be whole.
@@ -195,7 +195,7 @@ class _Wish:
         if at == self._at:
             return True
         if at != self._newer[0]:
-            _, tasks = _told(self._cache, self._name)
+            _, tasks = _instruction(self._cache, self._name)
             self._newer = at, frozenset(copy_name(f) for task in tasks for files in task.state.values() for f in files)
         return copy_name(file) in self._newer[1]
 
@@ -211,7 +211,7 @@ def _wanted(cache: str) -> dict[str, int]:
     return found
 
 
-def _told(cache: str, name: str) -> tuple[Topology, list[Learned]]:
+def _instruction(cache: str, name: str) -> tuple[Topology, list[Learned]]:
     """What a pipeline wants now."""
     _, topology, tasks = pickle.loads((Path(cache) / _LEARNING / name).read_bytes())
     return topology, tasks

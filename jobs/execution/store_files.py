@@ -16,7 +16,7 @@ import pyarrow as pa
 from ...state.buffers import only_chunk
 from ...state.records.keys import canonical_bytes
 from ...state.runs.local_copies import RunWriter, StateFile, open_run
-from ...state.runs.sorted_runs import RowForm, Run, every_row, merged, rows_of, run_of, to_merge
+from ...state.runs.sorted_runs import RowForm, SortedRun, every_row, merged, rows_of, run_of, to_merge
 from ...state.runs.stored_rows import StoredRows
 from ...state.serdes import Serde
 from ...state.times import NO_TIMESTAMP_MS
@@ -32,7 +32,7 @@ Hashes = np.ndarray
 """Of serialized keys, uint64, rising and distinct."""
 
 
-class StoreRows:
+class StoreFiles:
     """Rows of one store and partition as of the increment before. ``files`` are oldest first."""
 
     def __init__(self, operator: "StatefulOperator", files: Sequence[StateFile], cache: str | None) -> None:
@@ -44,7 +44,7 @@ class StoreRows:
         return sum(state_file.file.records for state_file in self.files)
 
     @cached_property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[SortedRun]:
         return [open_run(state_file, self.form, self.cache) for state_file in self.files]
 
     def due(self, counters: "Counters", until_ms: int | None) -> np.ndarray:

@@ -53,7 +53,7 @@ class TaskDescription:
     before: TaskEntry
     notes: Notes | None = None
     """Where it writes its progress; None: nowhere."""
-    looks_twice: bool = False
+    checks_purity: bool = False
     """Whether it tries if steps answer alike twice (jobs/task/pure_steps.py)."""
     is_trial: bool = False
     """Whether it may read what is not written in the end, so that nobody knows yet if a failure is one."""

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from ...state.compilation.kernel_tiers import KernelTiers, Tell, tiers
+from ...state.compilation.kernel_tiers import KernelTiers, OnCompiled, tiers
 from ...state.errors import MachineError, ReplayError, StorageError, TaskFailed
 from ...state.failures import failure_of
 from ...state.tables.data_files import DataFile
@@ -25,8 +25,8 @@ from ..tape.causal_order import ADVANCE_SEQUENCES, LANDED
 from ..tape.exchange_files import ExchangeFile
 from ..tape.input_queues import PLACE_COLUMNS
 from ..tape.stream_time import StreamTimeAdvance, TimeSignal
-from ..tape.task_input import Input
-from ..tape.task_tape import CausalOrder, TaskTape
+from ..tape.task_input import TapeChunk
+from ..tape.task_tape import CausalColumns, TaskTape
 from ..task.dataflow import dataflows
 from ..task.exception_handling import TrialHandling
 from ..task.kernel_calls import call_kernels, call_ordering_kernels
@@ -35,7 +35,7 @@ from ..task.task import Result, Task, empty_input
 from ..task.time_extraction import extractions
 from ..topology.topology import SubTopology, Topology
 from .progress_notes import NoteWriter
-from .run_observer import NOBODY, RunObserver
+from .run_observer import NO_OBSERVER, RunObserver
 from .sinks import Sink, sink_of
 from .store_files import global_contents
 from .task_description import TaskDescription, TaskReport
@@ -120,7 +120,7 @@ class TaskRun:
     description: TaskDescription
     cache: str | None
     sink: Sink
-    observer: RunObserver = NOBODY
+    observer: RunObserver = NO_OBSERVER
     pieces: dict[tuple[str, int], ExchangeFile] = field(default_factory=dict)
     piece_paths: dict[str, dict[str, str]] = field(default_factory=dict)
     signals: list[tuple[str, TimeSignal]] = field(default_factory=list)
@@ -163,11 +163,11 @@ class TaskRun:
         d = self.description
         task = self._new_task()
         self.observer.begins(task, self.next_offsets)
-        task.looks_twice = d.looks_twice
+        task.checks_purity = d.checks_purity
         tape = self._tape(task)
         begun = self._resume(task, tape)
         self.observer.resumed(task)
-        if not d.looks_twice or self.observer is not NOBODY or not asked_twice(self.sub):
+        if not d.checks_purity or self.observer is not NO_OBSERVER or not asked_twice(self.sub):
             begun = None  # it holds the rows of all stores
         self.watch.lap("resume")
         for chunk, places in tape.chunks(task.chunk_records):
@@ -235,7 +235,7 @@ class TaskRun:
             self.has_failed = self.is_over = True
         self._taken += rows
 
-    def _advance(self, task: Task, step: StreamTimeAdvance, places: CausalOrder) -> None:
+    def _advance(self, task: Task, step: StreamTimeAdvance, places: CausalColumns) -> None:
         result, signals = task.advance(step)
         self.observer.advanced(task, result)
         self.watch.lap("compute")
@@ -246,7 +246,7 @@ class TaskRun:
         self._signal(signals, places)
         self.watch.lap("write")
 
-    def _take(self, task: Task, chunk: Input, places: CausalOrder) -> None:
+    def _take(self, task: Task, chunk: TapeChunk, places: CausalColumns) -> None:
         for part, part_places in self.observer.parts(task, chunk, places):
             result = task.process(part)
             self.watch.lap("compute")
@@ -320,7 +320,7 @@ class TaskRun:
 
     # --- out -------------------------------------------------------------------------------------------------
 
-    def _write(self, result: Result, places: CausalOrder) -> None:
+    def _write(self, result: Result, places: CausalColumns) -> None:
         for name, rows in result.outputs.items():
             table = TableName.output(name)
             first = self.next_offsets.get(table, 0)
@@ -334,7 +334,7 @@ class TaskRun:
             sub = pa.array(np.full(len(rows), self.sub.id, np.int32))
             self._keep(table, self._with_arrival(rows, places).append_column("sub_topology", sub))
 
-    def _with_arrival(self, rows: pa.Table, places: CausalOrder) -> pa.Table:
+    def _with_arrival(self, rows: pa.Table, places: CausalColumns) -> pa.Table:
         """Rows with the arrival of the landed record that caused them, null where the order is by time."""
         arrival = pa.nulls(len(rows), pa.int64())
         if self.description.order == "arrival":
@@ -355,7 +355,7 @@ class TaskRun:
                 rows = rows.append_column("old", pa.nulls(len(rows), pa.binary()))
             self._keep(table, rows)
 
-    def _write_pieces(self, name: str, rows: pa.Table, places: CausalOrder) -> None:
+    def _write_pieces(self, name: str, rows: pa.Table, places: CausalColumns) -> None:
         """One file for every target partition, for the later stages of this increment alone."""
         d = self.description
         is_topic = name in [node.topic for node in self.sub.repartitions if not node.is_ours]
@@ -373,7 +373,7 @@ class TaskRun:
                 self.piece_paths.setdefault(name, {})[str(target)] = file.path
             self.pieces[name, target].write(rows.filter(pa.array(targets == target)))
 
-    def _signal(self, signals: dict[str, int], places: CausalOrder, *, is_tick: bool = False) -> None:
+    def _signal(self, signals: dict[str, int], places: CausalColumns, *, is_tick: bool = False) -> None:
         """Pass a recorded time on, behind all that it caused here; a tick before that, since it reaches all at once."""
         own = [node.topic for node in self.sub.repartitions if not node.is_ours]
         for name, time_ms in signals.items():
@@ -427,8 +427,9 @@ class TaskRun:
         )
 
 
-def compile_kernels(topology: Topology, tell: Tell) -> tuple[int, int]:
-    """Compile what tasks of ``topology`` call into Numba's cache on disk, and wait for it; ``tell`` gets the progress.
+def compile_kernels(topology: Topology, on_compiled: OnCompiled) -> tuple[int, int]:
+    """Compile what tasks of ``topology`` call into Numba's cache on disk, and wait for it; ``on_compiled`` gets the
+    progress.
 
     Returns how many versions of kernels are cached now, and how many of them are new.
 
@@ -439,4 +440,4 @@ def compile_kernels(topology: Topology, tell: Tell) -> tuple[int, int]:
         call_kernels(topology)
         call_ordering_kernels()
 
-    return KernelTiers().warm_up(call_all, tell)
+    return KernelTiers().warm_up(call_all, on_compiled)

@@ -27,7 +27,7 @@ from ...state.tables.warehouse import PipelineTables
 from ..tape.task_tape import TaskTape
 from ..task.task import Task
 from ..topology.topology import Topology
-from .store_files import Hashes, StoreRows, may_ask_for_any
+from .store_files import Hashes, StoreFiles, may_ask_for_any
 
 if TYPE_CHECKING:
     from ..operators.base.operator import StatefulOperator
@@ -62,7 +62,7 @@ class TaskState:
     ) -> None:
         self.task, self.topology, self.tables, self.cache = task, topology, tables, cache
         self._stored = {
-            store: StoreRows(operator, files.get(store, ()), cache) for store, operator in task.stores.items()
+            store: StoreFiles(operator, files.get(store, ()), cache) for store, operator in task.stores.items()
         }
         self._any_row = may_ask_for_any(topology.graph, task.sub_topology)
 
@@ -101,8 +101,8 @@ class TaskState:
         }
         shown = {}
         for node, other in others.items():
-            found = other.load(imported[node].counters, hashes if len(other) > few else None)
-            other.operator.resume(found, imported[node].counters)
+            loaded = other.load(imported[node].counters, hashes if len(other) > few else None)
+            other.operator.resume(loaded, imported[node].counters)
             shown[node] = other.operator.contents()
         return rows, shown
 
@@ -110,10 +110,10 @@ class TaskState:
         operator = self.task.stores[store]
         return not (operator.needs_all or operator.finds_rows) and store not in self._any_row
 
-    def _earlier(self, imported: ImportedStore) -> StoreRows:
+    def _earlier(self, imported: ImportedStore) -> StoreFiles:
         """Rows of a store that an earlier part of the sub-topology keeps."""
         earlier = Task(self.topology, self.topology.sub_topology(imported.sub_topology), self.task.partition)
-        return StoreRows(earlier.stores[imported.store], imported.files, self.cache)
+        return StoreFiles(earlier.stores[imported.store], imported.files, self.cache)
 
     def write(self, increment: int, name: str) -> tuple[dict[str, DataFile], dict[str, list[DataFile]]]:
         """Write the rows that changed; the new files by table ("state/x"), and those whose rows went into them. Files

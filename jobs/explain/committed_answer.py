@@ -44,15 +44,15 @@ def cause_of(history: History, place: Position) -> tuple[int, tuple[int, ...]]:
     topic, partition, offset = place
     table, done = TableName.repartition(topic), history.at().row.content
     rows = _rows(history, done, table, _SENT, ("offset", offset, offset), partition)
-    found = rows.filter(pc.equal(rows["offset"], offset)).to_pylist()
+    causes = rows.filter(pc.equal(rows["offset"], offset)).to_pylist()
     name = f"record {topic}:{partition}:{offset}"
-    if not found:
+    if not causes:
         next_step = f"look there: replay sql 'SELECT * FROM \"{table}\"'; a backfill keeps none"
         raise ConfigError(name, f"a record of {table}", "none at this offset", next_step)
-    if found[0]["cause_sub"] == BEFORE_ALL:
+    if causes[0]["cause_sub"] == BEFORE_ALL:
         next_step = "no record caused it: read the tables, as with `replay show`"
         raise ConfigError(name, "a record that a landed one caused", "one that a recorded time caused", next_step)
-    return found[0]["increment"], tuple(found[0][column] for column in _CAUSE)
+    return causes[0]["increment"], tuple(causes[0][column] for column in _CAUSE)
 
 
 def committed_steps(
@@ -121,8 +121,8 @@ class _Committed:
     def _refused(self, table: str, sub: SubTopology, place: Position) -> list[dict[str, Any]]:
         topic, partition, offset = place
         rows = self._own(table, table_schema(self.topology, table), partition)
-        is_ours = pc.and_(pc.equal(rows["offset"], offset), pc.equal(rows["sub_topology"], sub.id))
-        found: list[dict[str, Any]] = rows.filter(pc.and_(is_ours, pc.equal(rows["topic"], topic))).to_pylist()
+        is_selected = pc.and_(pc.equal(rows["offset"], offset), pc.equal(rows["sub_topology"], sub.id))
+        found: list[dict[str, Any]] = rows.filter(pc.and_(is_selected, pc.equal(rows["topic"], topic))).to_pylist()
         return found
 
     def _sent(self, sub: SubTopology, place: Position, node: RepartitionNode) -> list[dict[str, Any]]:
@@ -130,9 +130,9 @@ class _Committed:
         table, found = TableName.repartition(node.topic), []
         for partition in range(self.done.partitions[table]):
             rows = self._own(table, _SENT, partition)
-            is_ours = pc.and_(pc.equal(rows["cause_sub"], sub.id), pc.equal(rows["cause_partition"], place[1]))
-            is_ours = pc.and_(is_ours, pc.equal(rows["cause_offset"], place[2]))
-            mine = rows.filter(pc.and_(is_ours, pc.equal(rows["cause_depth"], 1)))
+            is_selected = pc.and_(pc.equal(rows["cause_sub"], sub.id), pc.equal(rows["cause_partition"], place[1]))
+            is_selected = pc.and_(is_selected, pc.equal(rows["cause_offset"], place[2]))
+            mine = rows.filter(pc.and_(is_selected, pc.equal(rows["cause_depth"], 1)))
             found += [row | {"partition": partition} for row in mine.to_pylist()]
         return found
 

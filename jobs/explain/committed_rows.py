@@ -33,10 +33,10 @@ def difference(history: History, topology: Topology, increment: int, runs: Seque
             offsets = {row["offset"] for row in again}
             causes = {taken.place[2] for taken in run.taken} if len(run.sub.sources) == 1 and run.is_alone else set()
 
-            def is_ours(rows: pa.Table, offsets: set[int] = offsets, causes: set[int] = causes) -> Any:
+            def is_selected(rows: pa.Table, offsets: set[int] = offsets, causes: set[int] = causes) -> Any:
                 return pc.or_(_one_of(rows["offset"], offsets), _one_of(rows["cause_offset"], causes))
 
-            committed = _committed(history, topology, increment, run, table, is_ours)
+            committed = _committed(history, topology, increment, run, table, is_selected)
             said = _first(table, run, by_offset(committed), by_offset(again))
             if said is not None:
                 return said
@@ -55,7 +55,7 @@ def _difference_of_drops(history: History, topology: Topology, increment: int, r
     places = {(taken.place[0], taken.place[2]) for taken in run.taken}
     offsets = {offset for _, offset in places}
 
-    def is_ours(rows: pa.Table) -> Any:
+    def is_selected(rows: pa.Table) -> Any:
         return pc.and_(_one_of(rows["offset"], offsets), pc.equal(rows["sub_topology"], run.sub.id))
 
     def by_place(rows: list[Row]) -> dict[Any, Row]:
@@ -67,7 +67,7 @@ def _difference_of_drops(history: History, topology: Topology, increment: int, r
         }
 
     again = by_place(_rows(pa.concat_tables(run.written[DROPPED]))) if DROPPED in run.written else {}
-    return _first(DROPPED, run, by_place(_committed(history, topology, increment, run, DROPPED, is_ours)), again)
+    return _first(DROPPED, run, by_place(_committed(history, topology, increment, run, DROPPED, is_selected)), again)
 
 
 def _committed(
@@ -76,18 +76,18 @@ def _committed(
     increment: int,
     run: ObservedTask,
     table: str,
-    is_ours: Callable[[pa.Table], Any],
+    is_selected: Callable[[pa.Table], Any],
 ) -> list[Row]:
-    """What the increment wrote to ``table`` in the run's partition, of the rows that ``is_ours`` marks."""
-    found: list[Row] = []
+    """What the increment wrote to ``table`` in the run's partition, of the rows that ``is_selected`` marks."""
+    committed: list[Row] = []
     schema = without_partition(table_schema(topology, table))
     for part in table_parts(history.warehouse, history.pipeline, history.at().row.content, table):
         within = "increment", increment, increment
         files = read_files(part.path, version=part.version, within=within)
         files = [file for file in files if file.partition == run.description.partition]
         rows = read_rows(part.path, files, schema)
-        found += _rows(rows.filter(pc.and_(pc.equal(rows["increment"], increment), is_ours(rows))))
-    return found
+        committed += _rows(rows.filter(pc.and_(pc.equal(rows["increment"], increment), is_selected(rows))))
+    return committed
 
 
 def _one_of(column: pa.ChunkedArray, numbers: set[int]) -> Any:

@@ -34,7 +34,7 @@ from ..task.decoding import Decoder
 from ..topology.topology import Topology
 from .committed_answer import cause_of, committed_steps
 from .committed_rows import difference
-from .observations import Left, NodeObservation, Position, Taken
+from .observations import NodeObservation, Position, ReleasedRow, Taken
 from .observed_task import ObservedTask
 from .readable_values import readable
 from .rerun import rerun
@@ -68,7 +68,7 @@ class Explanation:
     place: Position
     increment: int
     steps: list[Step]
-    left: list[Left]
+    left: list[ReleasedRow]
     difference: str | None = None
     was_run: bool = True
     """False: what was committed decided it, and nothing was run again."""
@@ -145,17 +145,17 @@ def _from(place: Position, kept: list[tuple[ObservedTask, Taken]]) -> list[tuple
     ``place``. Where others of its cause were sent to the same task, nobody knows which rows are whose, so they are left
     out.
     """
-    found: list[tuple[ObservedTask, Taken]] = []
+    observed: list[tuple[ObservedTask, Taken]] = []
     mine, others = set[tuple[str, int]](), set[tuple[str, int]]()
     for run, taken in kept:
         own, (topic, partition, _) = run.description.partition, taken.place
         sent = {(each.name, own if each.partition is None else each.partition) for each in taken.sent}
         if taken.place == place or (topic, partition) in mine - others:
-            found.append((run, taken))
+            observed.append((run, taken))
             mine |= sent
         else:
             others |= sent
-    return found
+    return observed
 
 
 def deciding_steps(steps: list[Step]) -> list[Step]:

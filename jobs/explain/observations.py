@@ -15,7 +15,7 @@ from ...state.buffers import only_chunk
 from ...state.records.batches import Batch, Chunk
 from ...state.serdes import Serde
 from ..graph.graph import Node
-from ..graph.observations import Change, Observation, Row, Wait
+from ..graph.observations import Observation, Row, RowChange, Wait
 from ..operators.base.operator import StatefulOperator, StoreContents
 from .readable_values import readable
 
@@ -26,7 +26,7 @@ Position = tuple[str, int, int]
 """Topic, partition and offset."""
 
 
-class Left(NamedTuple):
+class ReleasedRow(NamedTuple):
     """What waited and left because of a later record; ``written``: the outputs it reached, as (output, offset)."""
 
     wait: Wait
@@ -63,7 +63,7 @@ class NodeObservation(Observation):
         self.shown, self.shows = [*self.shown, *before], [*self.shows, *after]
         was, now = (_by_name(rows, names) for rows in (before, after))
         self.changes += [
-            Change(was.get(name), now.get(name)) for name in {**was, **now} if was.get(name) != now.get(name)
+            RowChange(was.get(name), now.get(name)) for name in {**was, **now} if was.get(name) != now.get(name)
         ]
 
     def mine(self, table: pa.Table, owner: Node) -> Rows:

@@ -24,14 +24,14 @@ from ..graph.graph import Node
 from ..graph.nodes import RepartitionNode, SinkNode
 from ..graph.observations import Wait
 from ..operators.base.operator import StatefulOperator
-from ..tape.task_input import LANDED_TIME, Input
-from ..tape.task_tape import CausalOrder
+from ..tape.task_input import LANDED_TIME, TapeChunk
+from ..tape.task_tape import CausalColumns
 from ..task.dataflow import dataflows
 from ..task.task import Result, Task
 from ..topology.topology import Topology
-from .observations import ROW_OF_A_PROCESSOR, Left, NodeObservation, Rows, Sent, Taken, is_in, rows_of, shown_by
+from .observations import ROW_OF_A_PROCESSOR, NodeObservation, ReleasedRow, Rows, Sent, Taken, is_in, rows_of, shown_by
 
-Find = Callable[[Task, Input, CausalOrder], np.ndarray]
+Find = Callable[[Task, TapeChunk, CausalColumns], np.ndarray]
 """Which rows of a chunk go back to the record (bool)."""
 
 
@@ -58,13 +58,13 @@ class ObservedTask(RunObserver):
         """As RunObserver."""
         self.task, self.next_offsets = None, next_offsets
         self.taken: list[Taken] = []
-        self.left: list[Left] = []
+        self.left: list[ReleasedRow] = []
         self.is_record = False
         """The part at hand is a row of the record."""
         self._before: dict[str, tuple[pa.Table, Rows]] = {}
         self._observations: list[NodeObservation] | None = None
         self._watched: dict[str, list[Wait]] = {}
-        self._leaving: list[tuple[int, Left]] = []
+        self._leaving: list[tuple[int, ReleasedRow]] = []
         self._sink.written.clear()
 
     @property
@@ -82,7 +82,7 @@ class ObservedTask(RunObserver):
         """Whether its sub-topology takes nothing from other parts of itself."""
         return not dataflows(self.topology)[self.sub.id].imports
 
-    def parts(self, task: Task, chunk: Input, places: CausalOrder) -> Iterator[tuple[Input, CausalOrder]]:
+    def parts(self, task: Task, chunk: TapeChunk, places: CausalColumns) -> Iterator[tuple[TapeChunk, CausalColumns]]:
         """Each row of the record by itself, and what lies between them."""
         self.task = task
         mask = self._find(task, chunk, places)
@@ -97,7 +97,7 @@ class ObservedTask(RunObserver):
                 self._observations = []
             yield _cut(chunk, places, begin, end)
 
-    def wrote(self, part: Input) -> None:
+    def wrote(self, part: TapeChunk) -> None:
         """As RunObserver."""
         if self.is_record:
             self.taken[-1].next_offsets, self.is_record = dict(self.next_offsets), False
@@ -106,7 +106,7 @@ class ObservedTask(RunObserver):
 
     # --- rows of the record ----------------------------------------------------------------------------------
 
-    def took(self, task: Task, part: Input, result: Result) -> None:
+    def took(self, task: Task, part: TapeChunk, result: Result) -> None:
         """As RunObserver."""
         observations, self._observations = self._observations, None
         if observations is None:
@@ -214,17 +214,17 @@ class ObservedTask(RunObserver):
         if isinstance(node, SinkNode):
             first = self.next_offsets.get(TableName.output(node.topic), 0)
             for cause, left in [pair for pair in self._leaving if node.name in self._below(pair[1].wait.node)]:
-                found = np.flatnonzero((forwarded.cause == cause) & left.wait.matches(forwarded, None))
-                left.written.extend((node.topic, first + int(row)) for row in found[:1])
+                matching = np.flatnonzero((forwarded.cause == cause) & left.wait.matches(forwarded, None))
+                left.written.extend((node.topic, first + int(row)) for row in matching[:1])
             return
         for wait in list(self._watched.get(node.name, ())):
-            found = np.flatnonzero(wait.matches(forwarded, chunk))
-            if len(found):
-                batch = forwarded.take(found[:1])
+            matching = np.flatnonzero(wait.matches(forwarded, chunk))
+            if len(matching):
+                batch = forwarded.take(matching[:1])
                 cause = int(batch.cause[0])
                 place = chunk.topics[chunk.source[cause]], chunk.partition, int(chunk.offset[cause])
                 times = chunk.stream_time_ms[batch.cause] if batch.stream_time_ms is None else batch.stream_time_ms
-                left = Left(wait, rows_of(batch, chunk)[0], place, int(times[0]), [])
+                left = ReleasedRow(wait, rows_of(batch, chunk)[0], place, int(times[0]), [])
                 self.left.append(left)
                 self._leaving.append((cause, left))
                 self._watched[node.name].remove(wait)
@@ -247,7 +247,7 @@ class _SinkOfTheRecord(MemorySink):
         super().write(table, rows)
 
 
-def _landed_ms(part: Input) -> int | None:
+def _landed_ms(part: TapeChunk) -> int | None:
     """Of the one row, where its topic has an extractor."""
     times = [table[LANDED_TIME][0].as_py() for table in part.tables if LANDED_TIME in table.column_names and len(table)]
     return next(iter(times), None)
@@ -260,13 +260,13 @@ def _keys(node: RepartitionNode, rows: pa.Table) -> list[Any]:
 
 def _runs(mask: np.ndarray) -> Iterator[tuple[int, int, bool]]:
     """(begin, end, whether set): stretches of rows that are not set, and every row that is."""
-    marked = np.flatnonzero(mask)
-    edges = np.unique(np.concatenate([[0, len(mask)], marked, marked + 1]))
+    set_rows = np.flatnonzero(mask)
+    edges = np.unique(np.concatenate([[0, len(mask)], set_rows, set_rows + 1]))
     for begin, end in pairwise(edges.tolist()):
         yield begin, end, bool(mask[begin])
 
 
-def _cut(chunk: Input, places: CausalOrder, begin: int, end: int) -> tuple[Input, CausalOrder]:
+def _cut(chunk: TapeChunk, places: CausalColumns, begin: int, end: int) -> tuple[TapeChunk, CausalColumns]:
     """Rows ``[begin, end)`` of a chunk."""
     if (begin, end) == (0, len(chunk)):
         return chunk, places
@@ -275,4 +275,4 @@ def _cut(chunk: Input, places: CausalOrder, begin: int, end: int) -> tuple[Input
         first, after = np.searchsorted(chunk.rows(number), [begin, end])
         tables.append(table.slice(first, after - first).combine_chunks())
     columns = {name: column[begin:end] for name, column in places.columns.items()}
-    return Input(chunk.source[begin:end], tuple(tables)), CausalOrder(columns)
+    return TapeChunk(chunk.source[begin:end], tuple(tables)), CausalColumns(columns)

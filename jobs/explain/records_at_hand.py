@@ -43,8 +43,8 @@ def explain_arrival(topology: Topology, records: RecordsOfTopics, arrival: int) 
         if place is None:
             raise ConfigError("explanation", "a record that was piped", f"number {arrival}", "ask for another one")
         list(replay(warehouse, topology, pipeline=_PIPELINE, runner=LocalRunner(), idle="proceed", order="arrival"))
-        found = explain(warehouse, _PIPELINE, topology, place, order="arrival")
-    return say_place(place), [f"{step.node}: {sentence}" for step in found.steps for sentence in step.sentences]
+        explanation = explain(warehouse, _PIPELINE, topology, place, order="arrival")
+    return say_place(place), [f"{step.node}: {sentence}" for step in explanation.steps for sentence in step.sentences]
 
 
 def _landed_rows(parts: Sequence[tuple[pa.Table, np.ndarray]]) -> tuple[pa.Table, np.ndarray]:

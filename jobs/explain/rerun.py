@@ -19,8 +19,8 @@ from ..replay.plan import Plan
 from ..replay.rerun import Rerun
 from ..tape.causal_order import is_known_late
 from ..tape.input_queues import PLACE_COLUMNS
-from ..tape.task_input import Input
-from ..tape.task_tape import CausalOrder
+from ..tape.task_input import TapeChunk
+from ..tape.task_tape import CausalColumns
 from ..task.dataflow import dataflows
 from ..task.task import Task
 from ..topology.topology import SubTopology, Topology
@@ -142,7 +142,7 @@ class _Chosen:
         reads_landed_alone = not dataflow.imports and all(source.landed_topic is not None for source in sub.sources)
         return reads_landed_alone and not dataflow.written
 
-    def _find(self, task: Task, chunk: Input, places: CausalOrder) -> np.ndarray:
+    def _find(self, task: Task, chunk: TapeChunk, places: CausalColumns) -> np.ndarray:
         """Rows that go back to the record, which is looked for by its offset first. Where all tasks run again, it is
         looked for each time, since its position on the tape may be another one.
         """
@@ -161,7 +161,7 @@ class _Chosen:
         return every
 
 
-def _nothing(task: Task, chunk: Input, places: CausalOrder) -> np.ndarray:
+def _nothing(task: Task, chunk: TapeChunk, places: CausalColumns) -> np.ndarray:
     return np.zeros(len(chunk), np.bool_)
 
 

@@ -12,7 +12,7 @@ from ...state.records.drop_reasons import DropReason
 from ..graph.observations import Row
 from ..graph.wording import Wording
 from ..topology.topology import Topology
-from .observations import Left, NodeObservation, Taken
+from .observations import NodeObservation, ReleasedRow, Taken
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class SentenceWriter:
             f"{self.say_time(limit)}, the record is {stream - time_ms} ms late"
         )
 
-    def left(self, left: Left) -> str:
+    def left(self, left: ReleasedRow) -> str:
         """What waited and left in the same increment."""
         topic, partition, offset = left.because_of
         window = self.topology.graph.nodes[left.wait.node].shape.window

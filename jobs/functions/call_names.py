@@ -245,7 +245,7 @@ def public(names: Any) -> list[str]:
     return [name for name in names if not name.startswith("_")]
 
 
-class _Hinting(type):
+class _NameHints(type):
     """The class itself, asked for a name that it does not have: ``TimeWindows.ofSizeAndGrace``."""
 
     if not TYPE_CHECKING:
@@ -326,7 +326,7 @@ class HintingObject:
             raise refuse(self.called or type(self).__name__, name, public(dir(type(self))))
 
 
-class Hinting(metaclass=_Hinting):
+class Hinting(metaclass=_NameHints):
     """A class of the DSL, and its instances: unknown names are refused with what to write."""
 
     __slots__ = ()

@@ -124,15 +124,15 @@ def exception_handlers(config: Mapping[str, Any]) -> ExceptionHandlers:
 
     Raises ConfigError for what is no handler.
     """
-    found: dict[str, Handler] = {}
+    by_name: dict[str, Handler] = {}
     for name, value in config.items():
         known = _OLD_NAMES.get(name, name)
-        if known not in found or name == known:
-            found[known] = _handler(known, value)
-    processing = found.get(PROCESSING)
+        if known not in by_name or name == known:
+            by_name[known] = _handler(known, value)
+    processing = by_name.get(PROCESSING)
     if isinstance(processing, LogAndFailExceptionHandler):
         processing = None
-    return ExceptionHandlers(processing, found.get(DESERIALIZATION))
+    return ExceptionHandlers(processing, by_name.get(DESERIALIZATION))
 
 
 def _handler(name: str, value: Any) -> Handler:

@@ -220,9 +220,9 @@ def _declared(expression: pl.Expr, columns: Mapping[str, pa.DataType]) -> pa.Dat
         if plain.meta.eq(pl.col(name)):
             return kind
         fields = kind if pa.types.is_struct(kind) else []
-        found = [field.type for field in fields if plain.meta.eq(pl.col(name).struct.field(field.name))]
-        if found:
-            return found[0]
+        types = [field.type for field in fields if plain.meta.eq(pl.col(name).struct.field(field.name))]
+        if types:
+            return types[0]
     return None
 
 

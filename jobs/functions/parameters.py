@@ -178,8 +178,8 @@ def _own_signature(function: Any) -> inspect.Signature:
         if not hasattr(function, "__wrapped__"):
             raise
         return inspect.signature(function)
-    passes_on = any(each.kind is each.VAR_POSITIONAL for each in own.parameters.values())
-    return inspect.signature(function) if passes_on else own
+    takes_any = any(each.kind is each.VAR_POSITIONAL for each in own.parameters.values())
+    return inspect.signature(function) if takes_any else own
 
 
 def _refused(function: Any, place: str, forms: tuple[Form, ...], got: str, possible: Any) -> TopologyError:

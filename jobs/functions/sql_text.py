@@ -46,7 +46,7 @@ def readings(text: str, names: Collection[str]) -> Iterator[str]:
     if text in names:
         yield quoted(text)
         return
-    tokens = [_Token(str(found.lastgroup), found[0]) for found in _TOKEN.finditer(text)]
+    tokens = [_Token(str(matched.lastgroup), matched[0]) for matched in _TOKEN.finditer(text)]
     sure, mixed = _places(tokens, names)
     if not sure and not mixed:
         yield text
@@ -66,7 +66,7 @@ def readings(text: str, names: Collection[str]) -> Iterator[str]:
 
 def balanced(text: str) -> str:
     """``text`` with the conditions of a long AND or OR in halves of halves, which means the same."""
-    tokens = [_Token(str(found.lastgroup), found[0]) for found in _TOKEN.finditer(text)]
+    tokens = [_Token(str(matched.lastgroup), matched[0]) for matched in _TOKEN.finditer(text)]
     if any(token.text.startswith(("--", "/*")) for token in tokens):
         return text
     alternatives: list[list[list[str]]] = [[[]]]
@@ -102,8 +102,8 @@ def _halved(conditions: list[str], word: str) -> str:
 def depth(text: str) -> int:
     """How many parentheses and CASEs are in one another at most."""
     now = deepest = 0
-    for found in _TOKEN.finditer(text):
-        word = found[0].upper()
+    for matched in _TOKEN.finditer(text):
+        word = matched[0].upper()
         now += (word in ("(", "CASE")) - (word in (")", "END"))
         deepest = max(deepest, now)
     return deepest

@@ -63,7 +63,7 @@ class StoreIterator(_Closing, Iterator[Row], Generic[Row]):
         self._is_closed = True
 
 
-class StoreRows(_Closing, list[Row], Generic[Row]):
+class IterableRows(_Closing, list[Row], Generic[Row]):
     """All rows at once: a list, which can be asked as a StoreIterator, too. ``next`` takes the first off."""
 
     def __next__(self) -> Row:
@@ -83,7 +83,7 @@ def _given_as(call: Callable[..., Any], kind: Callable[[Any], Any]) -> Callable[
     @functools.wraps(call)
     def giving(*arguments: Any, **options: Any) -> Any:
         found = call(*arguments, **options)
-        is_rows = isinstance(found, Iterator | list) and not isinstance(found, StoreIterator | StoreRows)
+        is_rows = isinstance(found, Iterator | list) and not isinstance(found, StoreIterator | IterableRows)
         return kind(found) if is_rows else found
 
     return giving

@@ -123,7 +123,7 @@ class ConsumedRecords(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Columns:
+class _RecordColumns:
     """What a step over a record of a topic may name. A field of the value goes first."""
 
     shape: Shape
@@ -191,7 +191,7 @@ class TimestampExtractor:
         Raises InvalidTimestamp or TaskFailed, with the first record that fails as ``cause_row``, its row in
         ``records``.
         """
-        found, begin, end = [np.zeros(0, np.int64)], 0, len(records.batch)
+        extracted, begin, end = [np.zeros(0, np.int64)], 0, len(records.batch)
         size = _ROWS_MIN if self._step_knows_time else end
         while begin < end:
             try:
@@ -199,10 +199,10 @@ class TimestampExtractor:
             except TaskFailed as error:
                 error.cause_row += begin
                 raise
-            found.append(times)
+            extracted.append(times)
             partition_time_ms, begin = int(times.max(initial=partition_time_ms)), begin + len(times)
             size = min(2 * size, _ROWS_MAX) if rounds <= _ROUNDS else max(size // 2, _ROWS_MIN)
-        return np.concatenate(found)
+        return np.concatenate(extracted)
 
     def _times(self, records: ConsumedRecords, start_ms: int) -> tuple[np.ndarray, int]:
         """Times, and how many rounds they took."""
@@ -337,7 +337,7 @@ def _step(of: Any, shape: Shape, place: str) -> Expression | RecordFunction | No
     if of is None:
         return None
     if isinstance(of, str | pl.Expr):
-        step = bind(of, _Columns(shape), place)
+        step = bind(of, _RecordColumns(shape), place)
         if not pa.types.is_integer(step.result.arrow_type):
             next_step = 'give milliseconds since 1970, of a datetime pl.col("at").dt.epoch("ms")'
             raise TopologyError(place, "a time as whole milliseconds", f"{of!s}, which gives {step.result}", next_step)

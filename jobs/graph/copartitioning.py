@@ -30,22 +30,24 @@ def partitions_of(graph: Graph, counts: Mapping[str, int]) -> dict[str, int]:
     A repartition table without a number of its own has as many as the topics it is joined with, else as the largest
     topic above it. Raises TopologyError when topics that belong together differ.
     """
-    found: dict[str, int] = {}
+    partitions: dict[str, int] = {}
     for _ in range(len(graph.loops) + 1):  # what goes round a loop may come from every topic of it
         for node in graph.nodes.values():
             if node.is_source and node.topic_of_records in counts:  # a repartition table, too, if others write it
-                found[node.name] = counts[node.topic_of_records]
+                partitions[node.name] = counts[node.topic_of_records]
             elif isinstance(node, RepartitionNode):
-                above = (found.get(source, 1) for name in node.inputs for source in sources_of(graph, name))
-                found[node.name] = node.partitions or max([found.get(node.name, 1), *above])
+                above = (partitions.get(source, 1) for name in node.inputs for source in sources_of(graph, name))
+                partitions[node.name] = node.partitions or max([partitions.get(node.name, 1), *above])
         for loop in graph.loops.values():
-            same = [name for name in found if graph.nodes[name].topic_of_records == loop.topic]
-            found |= dict.fromkeys(same, max(found[name] for name in same))
+            same = [name for name in partitions if graph.nodes[name].topic_of_records == loop.topic]
+            partitions |= dict.fromkeys(same, max(partitions[name] for name in same))
     groups = [frozenset().union(*(sources_of(graph, name) for name in group)) for group in graph.copartitioned]
     for group in _joined(groups):
-        _settle(graph, group, found, counts)
+        _settle(graph, group, partitions, counts)
     # of a loop's topic the node that reads it counts
-    return {graph.nodes[name].topic_of_records: number for name, number in found.items() if name not in graph.loops}
+    return {
+        graph.nodes[name].topic_of_records: number for name, number in partitions.items() if name not in graph.loops
+    }
 
 
 def _settle(graph: Graph, group: frozenset[str], found: dict[str, int], counts: Mapping[str, int]) -> None:

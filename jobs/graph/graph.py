@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ...state.call_sites import call_site
 from ...state.errors import ReplayError, TopologyError
-from ...state.promises import Promise, Versions, WindowedRows
+from ...state.promises import Promise, VersionsPromise, WindowedRows
 from ...state.tables.names import TableName
 from ..functions.exception_handlers import ExceptionHandlers
 from ..functions.expressions import Call, Expression, Shape
@@ -24,7 +24,7 @@ from .late_records import TakesLateRecords
 from .name_rules import check_name, check_node_name, check_table_name
 from .observations import Observation, RunsAgain, Wait
 from .reach import NO_REACH, UNBOUNDED_REACH, Reach
-from .store_rows import StoreRows, table_rows
+from .store_rows import StoreRowSchema, table_rows
 from .touched_topics import TouchesTopics
 from .windows import Windows
 from .wording import Wording
@@ -147,7 +147,7 @@ class Node(TakesLateRecords, TouchesTopics, RunsAgain):
         """The table that has its records or its state, as the ledger calls it: "state/x", "outputs/y"; or None."""
         return None if (store := graph.store_of(self)) is None else TableName.state(store)
 
-    def store_rows(self, graph: "Graph") -> StoreRows:
+    def store_rows(self, graph: "Graph") -> StoreRowSchema:
         """The columns of the rows in its store. Here the store of its table; it must have one."""
         spec = graph.tables[self.name].store
         assert spec is not None, f"{self.name} has no store"
@@ -191,7 +191,7 @@ class Node(TakesLateRecords, TouchesTopics, RunsAgain):
     """It computes each record from that record alone, by a function or an expression of the user's."""
     forwards_at_once = False
     """What it forwards because of a record is of that record, and of no other."""
-    forwards_one = forwards_at_most_one = passes_on = False
+    forwards_one = forwards_at_most_one = forwards_unchanged = False
     """It makes one record of each, or at most one, at its time and key but for ``changes_keys``; or all as it is."""
     results_may_be_null = has_places_of_table = True  # a window without a value; causes name offsets of its table
     keeps_records = False
@@ -263,7 +263,7 @@ class Node(TakesLateRecords, TouchesTopics, RunsAgain):
             yield WindowedRows(TableName.state(store), windows.grid, windows.wait_ms)
         spec = graph.tables[self.name].store if self.is_table else None
         if spec is not None and spec.is_versioned:
-            yield Versions(TableName.state(spec.name))
+            yield VersionsPromise(TableName.state(spec.name))
 
     def waits_until(self, rows: pa.Table) -> pa.Array | None:
         """The stream time that lets each row of its store go, null for rows that do not wait; None when none ever

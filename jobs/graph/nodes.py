@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...state.errors import TaskFailed, TopologyError, shown
-from ...state.promises import Promise, Repartitioned, WindowedRows
+from ...state.promises import Promise, RepartitionPromise, WindowedRows
 from ...state.tables.names import TableName
 from ...state.times import is_int
 from ..functions.timestamp_extractors import OWN_TIME, TimestampExtractor
@@ -199,7 +199,7 @@ class RepartitionNode(Node):
 
     def promises(self, graph: Graph) -> Iterable[Promise]:
         """Its records lie by their key; of steps that make at most one of one, each is there once."""
-        yield Repartitioned(self.table(graph), self.target_of is None, self.makes_at_most_one(graph))
+        yield RepartitionPromise(self.table(graph), self.target_of is None, self.makes_at_most_one(graph))
 
     def makes_at_most_one(self, graph: Graph) -> bool:
         """Whether a record on the tape above makes at most one record here."""
@@ -239,7 +239,7 @@ class PartitionedNode(RepartitionNode):
 
     def promises(self, graph: Graph) -> Iterable[Promise]:
         """Nothing of where a record is, nor of how often."""
-        yield Repartitioned(self.table(graph), by_key=False, at_most_one=False)
+        yield RepartitionPromise(self.table(graph), by_key=False, at_most_one=False)
 
     def of_time_windows(self) -> RepartitionNode:
         return PartitionedTimeWindowsNode(**vars(self))
@@ -247,21 +247,21 @@ class PartitionedNode(RepartitionNode):
     def partitions_of(self, key: Any, value: Any, partitions: int) -> list[int] | None:
         """Ascending, each once. Raises TaskFailed when the partitioner fails, and for what is no partition."""
         try:
-            found = self.partitioner(self.topic, key, value, partitions)
+            chosen = self.partitioner(self.topic, key, value, partitions)
         except Exception as error:
             given = f"on key {key!r}"
             raise TaskFailed.by(
                 error, self.name, "a partitioner that does not fail", given, "correct the partitioner"
             ) from error
-        if found is None:
+        if chosen is None:
             return None
-        several: Collection[Any] = (found,)
-        if isinstance(found, Collection) and not isinstance(found, str | bytes):
-            several = found
+        several: Collection[Any] = (chosen,)
+        if isinstance(chosen, Collection) and not isinstance(chosen, str | bytes):
+            several = chosen
         if not all(is_int(one) and 0 <= one < partitions for one in several):
             expected = f"a partition from 0 to {partitions - 1}, a set of them, or None"
             next_step = "give one below the number of partitions that the partitioner is given; a test driver has 1"
-            raise TaskFailed(self.name, expected, f"{shown(found)} for key {key!r}", next_step)
+            raise TaskFailed(self.name, expected, f"{shown(chosen)} for key {key!r}", next_step)
         return sorted({int(one) for one in several})
 
 
@@ -277,7 +277,7 @@ class WindowedRepartitionNode(RepartitionNode):
         return pc.binary_slice(keys, 0, -self.window_bytes)
 
     def promises(self, graph: Graph) -> Iterable[Promise]:
-        yield Repartitioned(self.table(graph), by_key=False, at_most_one=self.makes_at_most_one(graph))
+        yield RepartitionPromise(self.table(graph), by_key=False, at_most_one=self.makes_at_most_one(graph))
 
 
 def _without_end(keys: pa.BinaryArray) -> pa.BinaryArray:
@@ -296,7 +296,7 @@ class TimeWindowsRepartitionNode(RepartitionNode):
         return _without_end(keys)
 
     def promises(self, graph: Graph) -> Iterable[Promise]:
-        yield Repartitioned(self.table(graph), by_key=False, at_most_one=self.makes_at_most_one(graph))
+        yield RepartitionPromise(self.table(graph), by_key=False, at_most_one=self.makes_at_most_one(graph))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -364,7 +364,7 @@ class GlobalTableNode(Node):
 class ToStreamNode(Node):
     """A table's changes as a stream of records."""
 
-    forwards_one = passes_on = True
+    forwards_one = forwards_unchanged = True
 
     def explain(self, seen: Observation, say: Wording) -> list[str]:
         return ["goes on"]

@@ -36,7 +36,7 @@ class Row:
         return repr(self.key), self.window
 
 
-class Change(NamedTuple):
+class RowChange(NamedTuple):
     """A row of a store as its operator shows it, by column; None: it was not, or is not, there."""
 
     before: dict[str, Any] | None
@@ -60,16 +60,16 @@ class Wait(NamedTuple):
         """Rows of what the node forwards, or of what a sink below it gets (``chunk`` None), that are this."""
         if len(batch) == 0:
             return np.zeros(0, np.bool_)
-        found = np.asarray(pc.equal(batch.keys.take(batch.key), self.key_bytes).fill_null(self.key_bytes is None))
+        is_match = np.asarray(pc.equal(batch.keys.take(batch.key), self.key_bytes).fill_null(self.key_bytes is None))
         if self.window is not None and batch.window_start_ms is not None and batch.window_end_ms is not None:
-            found = found & (batch.window_start_ms == self.window[0]) & (batch.window_end_ms == self.window[1])
+            is_match = is_match & (batch.window_start_ms == self.window[0]) & (batch.window_end_ms == self.window[1])
         if self.record_time_ms is not None:
-            found = found & (batch.time_ms == self.record_time_ms)
+            is_match = is_match & (batch.time_ms == self.record_time_ms)
         if self.coordinates is not None and chunk is not None:
             topic, offset = batch.coordinates(chunk)
             known = [number for number, name in enumerate(chunk.context_topics) if name == self.coordinates[0]]
-            found = found & np.isin(topic, known) & (offset == self.coordinates[1])
-        return found
+            is_match = is_match & np.isin(topic, known) & (offset == self.coordinates[1])
+        return is_match
 
 
 @dataclass
@@ -80,7 +80,7 @@ class Observation:
 
     received: list[list[Row]]
     forwarded: list[Row]
-    changes: list[Change] = field(default_factory=list)
+    changes: list[RowChange] = field(default_factory=list)
     shown: list[dict[str, Any]] = field(default_factory=list)
     """Rows of its store beforehand, of the keys that came in or went out."""
     shows: list[dict[str, Any]] = field(default_factory=list)

@@ -77,8 +77,8 @@ class OwnListing:
         if not isinstance(given, Mapping):
             expected = "a mapping of starts to ends in ms"
             raise TaskFailed(self.place, expected, f"{shown(given)} on time {time_ms}", next_step)
-        found: list[tuple[Any, Any]] = [(start, getattr(end, "end", end)) for start, end in given.items()]
-        for start, end in found:
+        windows: list[tuple[Any, Any]] = [(start, getattr(end, "end", end)) for start, end in given.items()]
+        for start, end in windows:
             if not (is_int(start) and is_int(end) and 0 <= start < end <= UNBOUNDED):
                 expected = "a start of 0 ms or more before its end, as ints of 64 bits"
                 got = f"{shown(start)} and {shown(end)} on time {time_ms}"
@@ -86,7 +86,7 @@ class OwnListing:
             if self._ends.setdefault(start, end) != end:
                 got = f"{self._ends[start]} and {end} of {start}"
                 raise TaskFailed(self.place, "one end for every start", got, next_step)
-        return found
+        return windows
 
 
 def own_windows(given: Any) -> OwnWindows | None:

@@ -33,9 +33,9 @@ def repartitioned(
         sink, null_filter, source = f"{topic}-sink", f"{topic}-filter", f"{topic}-source"
     if shared is not None:
         return shared
-    found = found_repartition(graph, above, topic)
-    if found is not None:
-        return found
+    table_node = found_repartition(graph, above, topic)
+    if table_node is not None:
+        return table_node
     return add_repartition(
         graph,
         above,

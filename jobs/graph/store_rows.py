@@ -18,7 +18,7 @@ TIME = pa.field("record_time_ms", pa.int64())
 
 
 @dataclass(frozen=True, slots=True)
-class StoreRows:
+class StoreRowSchema:
     """``schema``: the store's own columns. ``row_key``: names of those that name a row, if the schema has them."""
 
     schema: pa.Schema
@@ -30,12 +30,12 @@ class StoreRows:
         return [column for column in self.row_key if column in self.schema.names]
 
 
-def table_rows(shape: Shape, history_retention_ms: int | None) -> StoreRows:
+def table_rows(shape: Shape, history_retention_ms: int | None) -> StoreRowSchema:
     """Of a table's key-value store; with a history retention it is versioned."""
     if history_retention_ms is not None:
-        return StoreRows(version_schema(shape), VERSION_KEY)
+        return StoreRowSchema(version_schema(shape), VERSION_KEY)
     is_windowed = shape.window is not None
-    return StoreRows(key_value_schema(shape.key.arrow_type, shape.value.arrow_type, is_windowed=is_windowed))
+    return StoreRowSchema(key_value_schema(shape.key.arrow_type, shape.value.arrow_type, is_windowed=is_windowed))
 
 
 def version_schema(shape: Shape) -> pa.Schema:

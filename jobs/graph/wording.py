@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .observations import Change, Observation, Row, Wait, bounds_of
+from .observations import Observation, Row, RowChange, Wait, bounds_of
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Wording:
         """What became of something that waits, as the end of a sentence; empty when nothing is known."""
         return f"; {seen.outcomes[wait]}" if wait in seen.outcomes else ""
 
-    def change(self, change: Change, kind: str | None) -> str:
+    def change(self, change: RowChange, kind: str | None) -> str:
         """A row of a store, before and after. ``kind``: of its window."""
         entry = change.after or change.before or {}
         bounds, name = bounds_of(entry), repr(entry.get("key", entry.get("id")))
@@ -67,5 +67,5 @@ class Wording:
         return said or ([] if seen.refusals else ["forwards nothing"])
 
 
-def _has_value(change: Change) -> bool:
+def _has_value(change: RowChange) -> bool:
     return "value" in (change.after or change.before or {})

@@ -31,7 +31,7 @@ from ...state.tables.ledger import LandingLedger, Ledger, LedgerRow
 from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.names import TableName
 from ...state.tables.object_stores import open_filesystem
-from ...state.tables.parquet_reader import open_file, way_back
+from ...state.tables.parquet_reader import how_to_restore, open_file
 from ...state.tables.warehouse import Warehouse
 
 _NO_PIPELINES = ("landed", "landed_dead_letter", "landing", "branches")
@@ -128,7 +128,7 @@ class _Fsck:
         for before, row in pairwise(rows):
             if row.increment != before.increment + 1 and row.increment not in replacing:
                 expected, got = f"a done row of increment {before.increment + 1}", f"{row.increment} as the next"
-                raise DamagedLedger(ledger.path, expected, got, way_back(ledger.path, None))
+                raise DamagedLedger(ledger.path, expected, got, how_to_restore(ledger.path, None))
 
     def _examine_table(self, pipeline: str, table: str, rows: list[LedgerRow[DoneRow]]) -> None:
         """As of every increment that can be asked for; the newest first, which says most."""
@@ -159,7 +159,7 @@ class _Fsck:
             rows = sum(batch.num_rows for batch in opened.rows().iter_batches())
         if rows != file.records:
             place = f"{file.root or path}/{file.path}"
-            raise DamagedTable(place, f"{file.records} rows, as the log says", f"{rows}", way_back(path, None))
+            raise DamagedTable(place, f"{file.records} rows, as the log says", f"{rows}", how_to_restore(path, None))
 
     def _compare_books(self, pipeline: str, rows: list[LedgerRow[DoneRow]]) -> None:
         """Rows of outputs by increment, with what the ledger says was written since the last restatement or fork."""
@@ -175,7 +175,7 @@ class _Fsck:
                     booked = (row.content.outputs or {}).get(name, 0)
                     if counts[row.increment] != booked:
                         place, got = f"{path}, increment {row.increment}", f"{counts[row.increment]}"
-                        raise DamagedTable(place, f"{booked} rows, as the ledger says", got, way_back(path, None))
+                        raise DamagedTable(place, f"{booked} rows, as the ledger says", got, how_to_restore(path, None))
 
     def _rows_by_increment(self, path: str, files: list[DataFile]) -> Counter[int] | None:
         """None where a file is damaged, which has been said."""
@@ -206,19 +206,23 @@ class _Fsck:
             self._examine_files(path, files)
             landed, booked = sum(file.records for file in files), sum(row.content.records or 0 for row in done)
             if landed != booked:
-                raise DamagedTable(path, f"{booked} records, as its ledger says", f"{landed}", way_back(path, None))
+                raise DamagedTable(
+                    path, f"{booked} records, as its ledger says", f"{landed}", how_to_restore(path, None)
+                )
             self._examine_offsets(path, files, last.content.cut_to)
         with self._noting():
             dead = self.warehouse.landed_dead_letter(topic)
             self._examine_files(dead, read_files(dead))
         with self._noting():
             times = self.warehouse.recorded_time(topic)
-            found = read_files(times)
+            time_files = read_files(times)
             wanted = sum(len(row.content.recorded_time or {}) for row in ledger.done_rows())
-            self._examine_files(times, found)
-            if sum(file.records for file in found) < wanted:
-                got = f"{sum(file.records for file in found)}"
-                raise DamagedTable(times, f"{wanted} recorded times, as the ledger says", got, way_back(times, None))
+            self._examine_files(times, time_files)
+            if sum(file.records for file in time_files) < wanted:
+                got = f"{sum(file.records for file in time_files)}"
+                raise DamagedTable(
+                    times, f"{wanted} recorded times, as the ledger says", got, how_to_restore(times, None)
+                )
 
     def _examine_offsets(self, path: str, files: list[DataFile], cut_to: dict[str, int]) -> None:
         """They rise in each partition, and end before what landing will write next."""
@@ -232,11 +236,11 @@ class _Fsck:
                         column = pa.concat_arrays([pa.array([last], pa.int64()), batch.column(0)])
                         if not pc.all(pc.greater(column.slice(1), column.slice(0, len(column) - 1))).as_py():
                             expected = f"offsets that rise after {last}"
-                            raise DamagedTable(f"{path}/{file.path}", expected, "others", way_back(path, None))
+                            raise DamagedTable(f"{path}/{file.path}", expected, "others", how_to_restore(path, None))
                         last = column[-1].as_py()
             if last >= end:
                 expected, got = f"offsets below {end} in partition {partition}", f"offset {last}"
-                raise DamagedTable(path, expected, got, way_back(path, None))
+                raise DamagedTable(path, expected, got, how_to_restore(path, None))
 
 
 def pipelines_of(warehouse: Warehouse) -> list[str]:

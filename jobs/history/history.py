@@ -96,16 +96,16 @@ class History:
         self, holds: Callable[[LedgerRow[DoneRow]], bool], first: int, last: int
     ) -> LedgerRow[DoneRow] | None:
         """The last done row of ``[first, last]`` for which ``holds``, which once false stays false."""
-        found = None
+        last_row = None
         while first <= last:
             middle = (first + last) // 2
             row = self._done(middle)
             assert row is not None, f"{self.ledger.path}: increment {middle} is missing between others"
             if holds(row):
-                found, first = row, middle + 1
+                last_row, first = row, middle + 1
             else:
                 last = middle - 1
-        return found
+        return last_row
 
     def _done(self, increment: int) -> LedgerRow[DoneRow] | None:
         return self.ledger.rows_of(increment).done

@@ -76,18 +76,18 @@ def diff_output(
     left, right = (_flat(table, identity, fields, side) for table, side in zip(tables, "AB", strict=True))
     both = left.join(right, on=identity, how="full", nulls_equal=True, coalesce=True).sort(identity)
     differs = pl.any_horizontal(*(_is_other(both, name) for name in fields))
-    marked = both.select(
+    compared = both.select(
         pl.when(pl.col("in A").is_null()).then(pl.lit("only in B")).when(pl.col("in B").is_null())
         .then(pl.lit("only in A")).when(differs).then(pl.lit("differs")).alias("difference"),
         *identity,
         *(f"{side}.{name}" for name in fields for side in "AB"),
     )  # fmt: skip
-    rows = marked.filter(pl.col("difference").is_not_null())
+    rows = compared.filter(pl.col("difference").is_not_null())
     counts = (
         count_rows(warehouse, a, TableName.output(output), increment=increment_a),
         count_rows(warehouse, b, TableName.output(output), increment=increment_b),
     )
-    return OutputDiff(output, rows, len(marked) - len(rows), counts)
+    return OutputDiff(output, rows, len(compared) - len(rows), counts)
 
 
 def _range(warehouse: Warehouse, pipeline: str, increment: int | None) -> tuple[int, int] | None:

@@ -14,7 +14,7 @@ from ...state.tables.data_files import oldest_first
 from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.names import TableName, TaskId
 from ...state.tables.warehouse import Warehouse
-from ..execution.store_files import StoreRows
+from ..execution.store_files import StoreFiles
 from ..task.task import Task
 from ..topology.topology import Topology
 from .committed_tables import done_row
@@ -52,8 +52,8 @@ def store_in(topology: Topology, store: str, files: Sequence[StateFile], done: D
     for partition in sorted({each.file.partition for each in files}):
         operator = Task(topology, sub, partition).stores[store]
         counters = done.task(TaskId(sub.id, partition)).counters[store]
-        mine = [each for each in files if each.file.partition == partition]
-        operator.resume(StoreRows(operator, mine, None).load(counters), counters)
+        of_partition = [each for each in files if each.file.partition == partition]
+        operator.resume(StoreFiles(operator, of_partition, None).load(counters), counters)
         rows = operator.contents()
         pieces.append(rows.add_column(0, "partition", pa.array([partition] * len(rows), pa.int32())))
     return pa.concat_tables(pieces)

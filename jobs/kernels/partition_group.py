@@ -55,7 +55,7 @@ NO_MORE = UNBOUNDED
 """Time of the next record of a queue that has none."""
 UNREAD = np.iinfo(np.int64).min
 """Time of the next record of a queue of which more is to be read before anything else is taken."""
-NOBODY = -1
+NO_QUEUE = -1
 
 
 @kernel
@@ -65,18 +65,18 @@ def take_in_order(times, ends, beyond, heads, heap, progress, which):  # type: i
 
     ``beyond[q]``: time of the queue's next record after these, NO_MORE or UNREAD. ``heads``: (head, head_time) of every
     queue, kept up. ``heap``: the queues that have a record, in the order of the heap's array. ``progress``: how many
-    they are, and the queue that was to be read on when the call before ended, or NOBODY; kept up.
+    they are, and the queue that was to be read on when the call before ended, or NO_QUEUE; kept up.
     """
     head, head_time = heads
     size, waiting = progress[0], progress[1]
     # The queue that ended the call before has been read on: it takes its place in the heap as a queue whose record has
     # just been taken.
-    if waiting != NOBODY:
+    if waiting != NO_QUEUE:
         head_time[waiting] = times[head[waiting]] if head[waiting] < ends[waiting] else beyond[waiting]
         if head_time[waiting] != NO_MORE:
             offer(heap, size, waiting, head_time)
             size += 1
-        waiting = NOBODY
+        waiting = NO_QUEUE
     left = 0
     for q in range(ends.shape[0]):
         left += ends[q] - head[q]
@@ -155,7 +155,7 @@ class QueueOrder:
         head_time[:] = np.where(head < self._ends, np.append(self._times, NO_MORE)[head], self._beyond)
         known = [queue for queue in heap if head_time[queue] != NO_MORE]
         new = [queue for queue in range(queues) if queue not in known and head_time[queue] != NO_MORE]
-        self._heap, self._progress = np.zeros(queues, np.int64), np.array([0, NOBODY])
+        self._heap, self._progress = np.zeros(queues, np.int64), np.array([0, NO_QUEUE])
         for size, queue in enumerate((*known, *new)):
             offer(self._heap, size, queue, head_time)
             self._progress[0] += 1
@@ -173,12 +173,12 @@ class QueueOrder:
         which, taken = np.empty(records, np.int16), 0
         least = records // 2 if least is None else least
         while True:
-            if self._progress[1] != NOBODY:
+            if self._progress[1] != NO_QUEUE:
                 self._read_on(int(self._progress[1]))
             taken += take_in_order(
                 self._times, self._ends, self._beyond, self._heads, self._heap, self._progress, which[taken:]
             )
-            if self._progress[1] == NOBODY or taken > least:
+            if self._progress[1] == NO_QUEUE or taken > least:
                 return which[:taken]
 
     def _read_on(self, queue: int) -> None:

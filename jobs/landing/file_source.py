@@ -122,18 +122,18 @@ class FileSource:
         """
         if self.format is not None:
             return self
-        found: dict[str, str] = {}
+        formats: dict[str, str] = {}
         for name in names:
             extension = name.removesuffix(".gz").rpartition("/")[2].rpartition(".")[2].lower()
             if extension not in EXTENSIONS:
                 expected = f"an extension that gives the format ({', '.join(EXTENSIONS)}; also with .gz)"
                 next_step = "declare the format (--format), or leave the file out (--pattern)"
                 raise LandingError(f"{self.path}/{name}", expected, repr(extension), next_step)
-            found.setdefault(EXTENSIONS[extension], name)
-        if len(found) > 1:
-            got = ", ".join(f"{name} ({kind})" for kind, name in found.items())
+            formats.setdefault(EXTENSIONS[extension], name)
+        if len(formats) > 1:
+            got = ", ".join(f"{name} ({kind})" for kind, name in formats.items())
             raise LandingError(self.path, "files of one format", got, "choose some of them (--pattern)")
-        return replace(self, format=next(iter(found))) if found else self
+        return replace(self, format=next(iter(formats))) if formats else self
 
     @classmethod
     def from_dict(cls, path: str, fields: Mapping[str, Any]) -> "FileSource":

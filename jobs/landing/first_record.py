@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from .file_source import FileSource
 from .files.columns import time_text
 from .files.known_files import FoundFile
-from .files.reading import Reading
+from .files.reading import SliceReading
 from .files.records import FileRecords, read_slice, slices_of
 from .landing_rules import RowRules
 
@@ -40,7 +40,7 @@ def first_record(source: FileSource, files: Sequence[FoundFile]) -> FirstRecord 
     """The first record of ``files``; None where the first of them have none."""
     for file in files[:_FILES]:
         piece = slices_of(source, file.name, file.bytes, file.mtime_ns)[0]
-        reading = Reading(source, piece, RowRules(keeps_bad=True), takes_digests=False, keeps=0)
+        reading = SliceReading(source, piece, RowRules(keeps_bad=True), takes_digests=False, keeps=0)
         for block in read_slice(reading):
             return FirstRecord(file.name, source.format or "", block)
     return None

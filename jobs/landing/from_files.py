@@ -24,7 +24,7 @@ from ...state.tables.parquet_writer import write_task_file
 from ...state.tables.warehouse import LANDED_SCHEMA, Warehouse
 from .bad_rows import commit_dead_letters, dead_letters, refuse_too_many
 from .file_source import FileSource
-from .files.counting import Counted
+from .files.counting import CountedFiles
 from .files.file_order import find_disorder
 from .files.known_files import (
     FoundFile,
@@ -34,7 +34,7 @@ from .files.known_files import (
     mapping_changes,
     refuse_no_match,
 )
-from .files.reading import Reading, as_they_stand
+from .files.reading import SliceReading, as_they_stand
 from .files.records import FileRecords, read_slice
 from .files.spark_tasks import run_tasks
 from .files.streams import FileSlice, is_as_planned
@@ -90,20 +90,20 @@ class FileLander:
             known = KnownFiles(source, self.topic, plans, allow_same_content=allowed, verified=verified)
             new = known.new(found)
             if last is not None and not new and not must:
-                _tell(known, warn)
+                _warn_of(known, warn)
                 if known.verified() != verified:
                     write_verified(verified_files, known.verified())
                 return None
             if self.show is not None and (first := first_record(source, new)) is not None:
                 self.show(first)
             rows = RowRules(self.rules.on_bad_row == DEAD_LETTER, self.rules.latest_ms(clock_ms))
-            counted = Counted.of(self.spark, self.warehouse, source, rows, new)
+            counted = CountedFiles.of(self.spark, self.warehouse, source, rows, new)
             if counted is not None:
                 disorder = find_disorder([(file.found.name, file.spans) for file in counted.files])
                 if disorder is not None and self.rules.on_disorder == STOP:
                     disorder.refuse(self.topic, source.path)
                 plan = self._plan(source, rows, last, plans, known, counted, changes)
-                _tell(known, warn)
+                _warn_of(known, warn)
                 if (hidden := listing.sentence(self.topic)) is not None:
                     warn(hidden)
                 if disorder is not None:
@@ -123,7 +123,7 @@ class FileLander:
         last: LedgerRow[LandingDoneRow] | None,
         plans: Sequence[LedgerRow[LandingPlanRow]],
         known: KnownFiles,
-        counted: Counted,
+        counted: CountedFiles,
         changes: dict[str, list[Any]],
     ) -> LandingPlanRow:
         for file in counted.files:
@@ -259,7 +259,7 @@ class _Write:
         """Records of a slice; then its dead letters are among ``letters``. PlanOutdated when the file changed."""
         if not is_as_planned(self.source, piece):
             raise PlanOutdated(piece.name)
-        reading = Reading(self.source, piece, self.rules, takes_digests=False, keeps=None)
+        reading = SliceReading(self.source, piece, self.rules, takes_digests=False, keeps=None)
         yield from read_slice(reading)
         if reading.bad:
             rows = as_they_stand(self.source, piece, reading.bad)
@@ -282,7 +282,7 @@ class _Write:
         return files
 
 
-def _tell(known: KnownFiles, warn: Callable[[str], None]) -> None:
+def _warn_of(known: KnownFiles, warn: Callable[[str], None]) -> None:
     for sentence in known.sentences():
         warn(sentence)
 

@@ -189,7 +189,7 @@ def _land(
     refuse_older_landing_ledger(warehouse, topic, ledger, newest)
     if newest is not None:
         _refuse_other_source(topic, newest.content.source, lander)
-    run = _Run(warehouse, topic, ledger, lander, rules, clock_ms)
+    run = _LandingRun(warehouse, topic, ledger, lander, rules, clock_ms)
     if pending is not None and pending.content.recorded_time is not None:
         last, pending = finish_recording(warehouse, topic, pending, clock_ms), None
     if pending is not None:
@@ -200,7 +200,7 @@ def _land(
     return _report(topic, run, last, time.monotonic() - started)
 
 
-class _Run:
+class _LandingRun:
     """One call: the increments that it has ``done``, the plan that it has ``given_up`` last, and what it has to say."""
 
     def __init__(
@@ -352,7 +352,7 @@ def _refuse_other_source(topic: str, source: Mapping[str, Any], lander: Lander) 
         )
 
 
-def _report(topic: str, run: _Run, last: LedgerRow[LandingDoneRow], seconds: float) -> LandingReport:
+def _report(topic: str, run: _LandingRun, last: LedgerRow[LandingDoneRow], seconds: float) -> LandingReport:
     cut_from: dict[int, int] = {}
     gaps: dict[int, tuple[int, int]] = {}
     done = run.done
@@ -380,7 +380,7 @@ def warnings_of(topic: str, done: LandingDoneRow) -> list[str]:
     found = []
     if done.files == 0 and not any(done.cut_to.values()):
         found.append(f"{topic}: there is no file yet, so no record; its number of partitions may still change")
-    if (letters := dead_letters_told(topic, done)) is not None:
+    if (letters := dead_letters_sentence(topic, done)) is not None:
         found.append(letters)
     if done.implausible is not None:
         odd, of_files = Implausible(**done.implausible), done.source["kind"] == FileLander.kind
@@ -388,7 +388,7 @@ def warnings_of(topic: str, done: LandingDoneRow) -> list[str]:
     return found
 
 
-def dead_letters_told(topic: str, done: LandingDoneRow) -> str | None:
+def dead_letters_sentence(topic: str, done: LandingDoneRow) -> str | None:
     """A sentence about the rows of a done landing increment that became no record; None: every row became one."""
     records, letters = done.records or 0, done.dead_letters or 0
     if not letters:

@@ -69,6 +69,6 @@ def _csv_type(kind: pa.DataType) -> str:
         pa.float32(): "double",
     }
     is_text = pa.types.is_temporal(kind) or pa.types.is_binary(kind) or pa.types.is_decimal(kind)
-    found = "string" if is_text else names.get(kind, "json")
-    assert found in CSV_TYPES
-    return found
+    csv_type = "string" if is_text else names.get(kind, "json")
+    assert csv_type in CSV_TYPES
+    return csv_type

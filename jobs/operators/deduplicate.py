@@ -20,7 +20,7 @@ from ...state.serdes import Serde
 from ...state.stores.slots import LIVE, LIVE_COUNT, Slots
 from ..functions.expressions import Call, Expression
 from . import deduplicate_kernel
-from .base.operator import Counters, OperatorContext, StatefulOperator, marked
+from .base.operator import Counters, OperatorContext, StatefulOperator, with_deleted
 from .deduplicate_node import DeduplicateNode, identity_columns, identity_schema
 
 _KEPT_SLOTS = 65_536
@@ -148,7 +148,7 @@ class Deduplicate(StatefulOperator):
 
     def changes(self) -> pa.Table:
         self._purge()
-        return marked(self._table(self.slots.changed()), self._table(self.slots.graves()))
+        return with_deleted(self._table(self.slots.changed()), self._table(self.slots.graves()))
 
     def rows(self) -> pa.Table:
         self._purge()

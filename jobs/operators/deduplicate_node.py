@@ -14,7 +14,7 @@ from ...state.tables.names import TableName
 from ..functions.expressions import Call, Expression
 from ..graph.graph import Graph, Node
 from ..graph.observations import Observation
-from ..graph.store_rows import TIME, StoreRows
+from ..graph.store_rows import TIME, StoreRowSchema
 from ..graph.wording import Wording
 from .base.promised_tables import input_of, outputs_of
 
@@ -39,12 +39,12 @@ class DeduplicateNode(Node):
     def identity(self) -> Expression | Call | None:
         return self.id_selector
 
-    def store_rows(self, graph: Graph) -> StoreRows:
+    def store_rows(self, graph: Graph) -> StoreRowSchema:
         parts = {"key": self.shape.key.arrow_type}
         if self.id_selector is not None:
             parts["id"] = self.id_selector.result.arrow_type
         row_key = identity_columns(self.by)
-        return StoreRows(identity_schema({name: parts[name] for name in row_key}), row_key)
+        return StoreRowSchema(identity_schema({name: parts[name] for name in row_key}), row_key)
 
     def store_settings(self, graph: Graph) -> Mapping[str, Any]:
         return {"id": self.id_selector}

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from ..graph.graph import Graph, Node
 from ..graph.observations import Observation, Wait
 from ..graph.reach import Reach
-from ..graph.store_rows import BUFFER_KEY, StoreRows, buffer_schema
+from ..graph.store_rows import BUFFER_KEY, StoreRowSchema, buffer_schema
 from ..graph.wording import Wording
 from .base.waiting_records import records_waiting, say_waiting
 
@@ -25,8 +25,8 @@ class ReorderNode(Node):
     def reach(self, graph: Graph) -> Reach:
         return Reach(self.grace_ms + 1)
 
-    def store_rows(self, graph: Graph) -> StoreRows:
-        return StoreRows(buffer_schema(graph.parent(self).shape), BUFFER_KEY)
+    def store_rows(self, graph: Graph) -> StoreRowSchema:
+        return StoreRowSchema(buffer_schema(graph.parent(self).shape), BUFFER_KEY)
 
     def waits_until(self, rows: pa.Table) -> pa.Array | None:
         return pc.add(rows["record_time_ms"], self.grace_ms)

@@ -118,7 +118,7 @@ class PeekNode(Node):
     function: Callable[[Any, Any], None]
 
     operator = ".stateless:build_peek"
-    forwards_at_once = forwards_one = passes_on = True
+    forwards_at_once = forwards_one = forwards_unchanged = True
     keeps_records = True
 
     def explain(self, seen: Observation, say: Wording) -> list[str]:

@@ -69,7 +69,7 @@ class FlowGraph:
                 if edge.room and edge.end != source and edge.end not in came_by:
                     came_by[edge.end] = number
                     if edge.end == sink:
-                        return self._way(came_by, source, sink)
+                        return self._steps_to(came_by, source, sink)
                     queue.append(edge.end)
         return []
 
@@ -96,11 +96,11 @@ class FlowGraph:
         while node not in seen:
             seen.add(node)
             node = self._edges[came_by[node]].start
-        return self._way(came_by, node, node)
+        return self._steps_to(came_by, node, node)
 
-    def _way(self, came_by: dict[int, int], start: int, end: int) -> list[int]:
+    def _steps_to(self, came_by: dict[int, int], start: int, end: int) -> list[int]:
         """The edges by which one came from ``start`` to ``end``, at least one, the last first."""
-        way = [came_by[end]]
-        while (before := self._edges[way[-1]].start) != start:
-            way.append(came_by[before])
-        return way
+        steps = [came_by[end]]
+        while (before := self._edges[steps[-1]].start) != start:
+            steps.append(came_by[before])
+        return steps

@@ -60,7 +60,7 @@ class Group:
         has = self.warm.get(member, frozenset())
         return sum(size for name, size in (self.tasks[task].files or {}).items() if name not in has)
 
-    def meets(self, task: TaskId, files: Files | None) -> None:
+    def note_files(self, task: TaskId, files: Files | None) -> None:
         """A task is to run whose state has these files now."""
         self.tasks.setdefault(task, GroupTask()).files = files
 

@@ -80,16 +80,16 @@ class LeastLoaded:
     def poll(self, task: TaskId, is_eligible: Callable[[str], bool] = lambda member: True) -> str | None:
         """Take out the least loaded member that may have ``task``; None: there is none. The others stay."""
         passed: list[str] = []
-        found = None
-        while len(self._queue) and found is None:
+        least = None
+        while len(self._queue) and least is None:
             member = self._queue.poll()
             self._within.discard(member)
             if self._may_take(member, task) and is_eligible(member):
-                found = member
+                least = member
             else:
                 passed.append(member)
         self.offer(*sorted(passed))
-        return found
+        return least
 
 
 def by_load(loads: Callable[[str], float], members: Iterable[str]) -> LeastLoaded:

@@ -58,17 +58,17 @@ def settings_of(given: Mapping[str, Any], environment: Mapping[str, str]) -> Pla
     """As ``given`` by name, else as the ``environment`` has it (REPLAY_PLACEMENT, REPLAY_NUM_STANDBY_REPLICAS, …;
     tags with commas between them). Raises ConfigError.
     """
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for name in ("placement", *_NUMBERS, "rack_aware_assignment_tags", "rack_aware_assignment_strategy"):
         variable = f"REPLAY_{name.upper()}"
         if name in given:
-            found[name] = given[name]
+            settings[name] = given[name]
         elif text := environment.get(variable):
-            found[name] = _number(variable, text) if name in _NUMBERS else text
-    tags = found.get("rack_aware_assignment_tags", ())
+            settings[name] = _number(variable, text) if name in _NUMBERS else text
+    tags = settings.get("rack_aware_assignment_tags", ())
     parts = tags.split(",") if isinstance(tags, str) else tags
     return PlacementSettings(
-        **found | {"rack_aware_assignment_tags": tuple(tag.strip() for tag in parts if tag.strip())}
+        **settings | {"rack_aware_assignment_tags": tuple(tag.strip() for tag in parts if tag.strip())}
     )
 
 

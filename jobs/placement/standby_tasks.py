@@ -73,11 +73,11 @@ class _TaggedStandbys:
         last, count, left = owner, 1, self._replicas
         while left > 0:
             self._use(self._tasks[last].member, count, used)
-            found = members.poll(task, lambda member: not _is_in(member, used.values()))
-            if found is None:
+            standby = members.poll(task, lambda member: not _is_in(member, used.values()))
+            if standby is None:
                 break
-            self._tasks[found].standby.add(task)
-            last, count, left = found, count + 1, left - 1
+            self._tasks[standby].standby.add(task)
+            last, count, left = standby, count + 1, left - 1
         return left
 
     def _use(self, member: Member, count: int, used: dict[Tag, set[str]]) -> None:

@@ -26,7 +26,7 @@ def done_row_of(
     by_id = {
         str(sub.id): [report for report in reports if report.sub_topology == sub.id] for sub in topology.sub_topologies
     }
-    by_sub = {sub: add_books([report.counts for report in mine]) for sub, mine in by_id.items()}
+    by_sub = {sub: add_books([report.counts for report in of_sub]) for sub, of_sub in by_id.items()}
     after = [(TaskId(report.sub_topology, report.partition), report.after) for report in reports]
     tasks = {str(task): TaskEntry.from_json(entry) for task, entry in after}
     books = add_books([report.landed for report in reports])
@@ -43,9 +43,9 @@ def done_row_of(
         tasks=previous.tasks | tasks,
         tape_times=tape_times,
         lateness=total_lateness(reports),
-        lateness_by_sub_topology={sub: total_lateness(mine) for sub, mine in by_id.items()},
-        lateness_counts_by_sub_topology={sub: lateness_counts(mine) for sub, mine in by_id.items()},
-        seconds_by_sub_topology={sub: task_seconds(mine) for sub, mine in by_id.items()},
+        lateness_by_sub_topology={sub: total_lateness(of_sub) for sub, of_sub in by_id.items()},
+        lateness_counts_by_sub_topology={sub: lateness_counts(of_sub) for sub, of_sub in by_id.items()},
+        seconds_by_sub_topology={sub: task_seconds(of_sub) for sub, of_sub in by_id.items()},
         operators=total_numbers(reports),
         impure={node: said for report in reports for node, said in report.impure.items()} or None,
         recorded_to=((previous.recorded_to or {}) | (plan.row.recorded_to or {})) or None,

@@ -102,8 +102,8 @@ def at_work(tables: PipelineTables, at_ms: int, *, but: str | None = None) -> di
     """
     filesystem, folder = open_filesystem(tables.heartbeats)
     try:
-        found = filesystem.get_file_info(fs.FileSelector(folder, allow_not_found=True))
-        beats = {entry.base_name: heartbeat_of(tables, entry.base_name) for entry in found if entry.base_name != but}
+        listed = filesystem.get_file_info(fs.FileSelector(folder, allow_not_found=True))
+        beats = {entry.base_name: heartbeat_of(tables, entry.base_name) for entry in listed if entry.base_name != but}
     except OSError as error:
         _LOG.warning("heartbeats in %s cannot be read: %s", tables.heartbeats, error)
         return {}

@@ -64,13 +64,13 @@ class Transactions:
         """Versions of all tables after it, those that the topology has no more included (``versions``: before it). A
         table that is there and gets nothing is left alone. ``rewritten``: tables with all the rows they will have.
         """
-        found = dict(versions)
+        committed = dict(versions)
         for table, path in written_tables(self.topology, self.warehouse.pipeline(self.pipeline)).items():
             files = [DataFile.from_dict(file) for report in reports for file in report.files.get(table, [])]
             removed = [DataFile.from_dict(file) for report in reports for file in report.removed.get(table, [])]
             app_id = f"{self.pipeline}/{table}/{self.epoch}"
-            if files or removed or table in rewritten or table not in found:
-                found[table] = commit_files(
+            if files or removed or table in rewritten or table not in committed:
+                committed[table] = commit_files(
                     path,
                     table_schema(self.topology, table),
                     rewritten.get(table, []) + files,
@@ -83,6 +83,6 @@ class Transactions:
                 )
             if TableName(table).kind != STATE:
                 merged = compact(path, app_id=app_id, increment=self.increment, opened=self.opened)
-                found[table] = found[table] if merged is None else merged
+                committed[table] = committed[table] if merged is None else merged
             self.on_step(f"committed {table} {self.increment}")
-        return found
+        return committed

@@ -95,7 +95,7 @@ class IncrementTasks:
                 node.topic: plan.row.partitions[TableName.repartition(node.topic)] for node in sub.repartitions
             },
             before=self.previous.task(TaskId(sub.id, partition)),
-            looks_twice=plan.row.changes is not None or not self.previous.tasks,
+            checks_purity=plan.row.changes is not None or not self.previous.tasks,
             is_trial=is_trial,
             kept=self.kept,
         )
@@ -117,7 +117,7 @@ class IncrementTasks:
 
     def _imported(self, sub: SubTopology, partition: int) -> dict[str, ImportedStore]:
         """Stores of earlier parts of the sub-topology that nodes of this part read."""
-        found = {}
+        stores = {}
         for name in {imported.node for imported in dataflows(self.topology)[sub.id].imports if imported.when}:
             store = self.topology.graph.store_of(self.topology.graph.nodes[name])
             earlier = None if store is None else self.topology.sub_topology_of(store)
@@ -126,5 +126,5 @@ class IncrementTasks:
             counters = self.previous.task(TaskId(earlier.id, partition)).counters.get(store)
             if counters is not None:
                 files = of_partition(self.state[store], partition)
-                found[name] = ImportedStore(earlier.id, store, files, counters)
-        return found
+                stores[name] = ImportedStore(earlier.id, store, files, counters)
+        return stores

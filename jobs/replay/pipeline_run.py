@@ -18,7 +18,7 @@ from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import PlanRow
 from ...state.tables.warehouse import Warehouse
 from ...state.wall_clock import now_ms
-from ..code_changes.state_migration import CodeChange, Wanted, migrated_files, take_over
+from ..code_changes.state_migration import CodeChange, MigrationOptions, migrated_files, take_over
 from ..execution.task_description import Runner, TaskReport, exchange_folder
 from ..task.kernel_calls import call_kernels
 from ..topology.topology import Topology
@@ -32,7 +32,7 @@ from .plan import Plan
 from .planned_inputs import planned_inputs, tape_times
 from .planner import Planner
 from .progress import Meter, OnProgress
-from .run_settings import OnStep, RunSettings
+from .run_settings import OnStep, ReplaySettings
 from .stage_exchange import clear_exchange
 from .takeover import in_place_of, make_tables, refusal_of, refuse_while_at_work, shut_out, unused_epoch
 from .unfinished import refuse_after_flush, refuse_backfill
@@ -50,7 +50,7 @@ def replay(
     order: str = "time",
     flush_at_end: bool = False,
     on_step: OnStep = lambda step: None,
-    wanted: Wanted | None = None,
+    wanted: MigrationOptions | None = None,
     progress: OnProgress | None = None,
     run: str | None = None,
     until_ms: int | None = None,
@@ -72,11 +72,11 @@ def replay(
     if flush_at_end and until_ms is not None:
         raise ConfigError("until", "no flush_at_end beside it", "both", "close history when all of it was read")
     topology = topology.reading(warehouse.topics)
-    settings = RunSettings(
+    settings = ReplaySettings(
         max_records=max_records, idle=idle, order=order, flush_at_end=flush_at_end, until_ms=until_ms, times=times,
         wanted=wanted, run=run, on_step=on_step, progress=progress,
     )  # fmt: skip
-    work = Pipeline(warehouse, topology, pipeline, runner, settings)
+    work = PipelineRun(warehouse, topology, pipeline, runner, settings)
     for plan in work.plans():
         if increments == 0:
             return
@@ -84,11 +84,11 @@ def replay(
         increments = None if increments is None else increments - 1
 
 
-class Pipeline:
+class PipelineRun:
     """A pipeline at work, from its last done increment on."""
 
     def __init__(
-        self, warehouse: Warehouse, topology: Topology, pipeline: str, runner: Runner, settings: RunSettings
+        self, warehouse: Warehouse, topology: Topology, pipeline: str, runner: Runner, settings: ReplaySettings
     ) -> None:
         self.warehouse, self.topology, self.name = warehouse, topology, pipeline
         self.runner, self.settings = runner, settings

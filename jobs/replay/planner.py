@@ -12,7 +12,7 @@ from dataclasses import replace
 from ...state.errors import ConfigError, DamagedLedger, DamagedTable
 from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow
 from ...state.tables.names import TableName
-from ...state.tables.parquet_reader import way_back
+from ...state.tables.parquet_reader import how_to_restore
 from ...state.tables.warehouse import Warehouse
 from ...state.times import NO_TIMESTAMP_MS
 from ..tape.landed_topic import Landed
@@ -78,13 +78,13 @@ class Planner:
             for p, end in landed.ends.items():
                 if read.get(p, 0) > end:
                     expected, got = f"offsets up to {read[p]} in partition {p}, which were read", f"an end at {end}"
-                    raise DamagedLedger(path, expected, got, way_back(path, None))
+                    raise DamagedLedger(path, expected, got, how_to_restore(path, None))
             for p, count in (self.previous.recorded_to or {}).get(topic, {}).items():
                 if count > len(landed.recorded.get(p, ())):
                     expected = f"{count} recorded times in partition {p}, which were read"
                     path = warehouse.recorded_time(topic)
                     got = str(len(landed.recorded.get(p, ())))
-                    raise DamagedTable(path, expected, got, way_back(path, None))
+                    raise DamagedTable(path, expected, got, how_to_restore(path, None))
 
     def partitions(self) -> dict[str, int]:
         """Tasks of every sub-topology, by its id, and partitions of every repartition table, as ``repartition/<name>``,
@@ -166,11 +166,11 @@ class Planner:
         """What is unread of the partitions that something reads, nothing held back."""
         queues = [self._unread_of(landed, p) for landed in self.landed.values() for p in landed.ends]
         read = [queue for queue in queues if self.topology.readers_of(queue.topic)]
-        return Backlog(read, [self._last_place(queue) for queue in read])
+        return Backlog(read, [self._last_position(queue) for queue in read])
 
-    def _last_place(self, queue: PendingQueue) -> int:
+    def _last_position(self, queue: PendingQueue) -> int:
         """Of all that has landed in its partition."""
-        return int(queue.rows.place[-1]) if len(queue) else 2 * self.records.reached_ms(queue.topic, queue.partition)
+        return int(queue.rows.position[-1]) if len(queue) else 2 * self.records.reached_ms(queue.topic, queue.partition)
 
     def what_waits(self) -> list[WaitingInput]:
         """Records that are left unread now, since records of several queues are merged."""
@@ -222,7 +222,7 @@ class Planner:
                 found += int(((times >= 0) & (times < time_ms)).sum())
         return found
 
-    def _meets_repartitions(self) -> bool:
+    def _merges_repartitions(self) -> bool:
         """Whether a task reads a landed topic beside a repartition table."""
         kinds = ({node.landed_topic is None for node in sub.sources} for sub in self.topology.sub_topologies)
         return any(len(found) > 1 for found in kinds)
@@ -231,23 +231,23 @@ class Planner:
         """Records whose order is not final yet: all from the time that the slowest queue merged with them has
         reached.
         """
-        for meeting in self.meetings():
-            mine, reached = list[int](), list[tuple[int, int]]()
+        for merged in self.merged_queues():
+            numbers, reached = list[int](), list[tuple[int, int]]()
             for number, queue in enumerate(unread.queues):
-                if (queue.topic, queue.partition) in meeting:
-                    mine.append(number)
-                    last = self._last_place(queue)
+                if (queue.topic, queue.partition) in merged:
+                    numbers.append(number)
+                    last = self._last_position(queue)
                     if last != 2 * NO_TIMESTAMP_MS:
                         # An odd place is a recorded time (recorded_time_order.py): the queue is past it, since whatever
                         # comes next in the partition is behind it.
                         reached.append((last + last % 2, number))
             if len(reached) > 1:
-                place, slowest = min(reached)
-                for number in mine:
-                    unread.hold_back(number, place)
-                self.waits += waiting_inputs(unread, mine, slowest, place)
+                position, slowest = min(reached)
+                for number in numbers:
+                    unread.hold_back(number, position)
+                self.waits += waiting_inputs(unread, numbers, slowest, position)
 
-    def meetings(self) -> list[set[tuple[str, str]]]:
+    def merged_queues(self) -> list[set[tuple[str, str]]]:
         """Queues (topic, partition) whose records are merged, in a task or through a repartition table."""
         groups: list[set[tuple[str, str]]] = []
         of_sub: dict[int, set[tuple[str, str]]] = {}
@@ -273,7 +273,7 @@ class Planner:
     def _cuts(self, unread: PendingRecords, max_records: int) -> Iterator[tuple[Cut, Cut, int]]:
         """Cuts, how many recorded times are taken with each, and how many records lie between it and the one before."""
         # records of one time meet in the order of their queues, which a cut must not part
-        with_equal = self.order == "time" and (bool(self.records.merged) or self._meets_repartitions())
+        with_equal = self.order == "time" and (bool(self.records.merged) or self._merges_repartitions())
         before, ready = [0] * len(unread.queues), unread.ready
         while sum(before) < ready:
             after = unread.first(min(sum(before) + max_records, ready), with_equal=with_equal)

@@ -53,10 +53,10 @@ never by two at once. What it raises at a step stops the run there; what it rais
 
 
 class Meter:
-    """Counts for one replay. ``tell`` None: nobody looks, and nothing is counted or noted."""
+    """Counts for one replay. ``on_progress`` None: nobody looks, and nothing is counted or noted."""
 
-    def __init__(self, tell: OnProgress | None = None, *, seconds: Callable[[], float] = time.monotonic) -> None:
-        self._tell, self._seconds = tell, seconds
+    def __init__(self, on_progress: OnProgress | None = None, *, seconds: Callable[[], float] = time.monotonic) -> None:
+        self._on_progress, self._seconds = on_progress, seconds
         self._started, self._run = seconds(), uuid.uuid4().hex[:16]
         self._unread: Callable[[], int] | None = None
         self._done = self._to_do = self._records = 0
@@ -71,7 +71,7 @@ class Meter:
             on_step(step)
             self._on_step(step.rpartition(" ")[0])
 
-        return on_step if self._tell is None else on_each
+        return on_step if self._on_progress is None else on_each
 
     def expect(self, unread: Callable[[], int]) -> None:
         """Records to do are counted when the next increment begins, by ``unread``, which knows what has landed."""
@@ -79,7 +79,7 @@ class Meter:
 
     def begin(self, plan: Plan, topology: Topology) -> None:
         """An increment begins."""
-        if self._tell is None:
+        if self._on_progress is None:
             return
         if self._unread is not None:
             self._to_do, self._unread = self._done + self._unread(), None
@@ -93,13 +93,13 @@ class Meter:
 
     def count(self, words: str, done: int, of: int) -> None:
         """What the replay waits for, and how far it is."""
-        if self._tell is not None:
+        if self._on_progress is not None:
             self._on_step(f"{words} {done} of {of}")
 
     @contextmanager
     def stage(self, sub: SubTopology, tasks: list[TaskDescription], folder: str) -> Iterator[list[TaskDescription]]:
         """While the stage runs; its tasks, which write their notes below ``folder``."""
-        if self._tell is None:
+        if self._on_progress is None:
             yield tasks
             return
         notes = Notes(f"{folder}/progress-{self._run}", NOTE_SECONDS, time.time())
@@ -121,7 +121,7 @@ class Meter:
         self._report(self._worked, self._last.stream_time_ms, step)
 
     def _report(self, worked: float, stream_time_ms: int, step: str) -> None:
-        assert self._tell is not None, "somebody looks"
+        assert self._on_progress is not None, "somebody looks"
         work = max(sum(self._work.values()), 1)
         done = self._done + int(self._records * min(worked, work) / work)
         done = max(done, self._last.records_done)
@@ -133,7 +133,7 @@ class Meter:
             stream_time_ms=max(stream_time_ms, self._last.stream_time_ms),
             step=step,
         )
-        self._tell(self._last)
+        self._on_progress(self._last)
 
 
 def _work(plan: Plan, topology: Topology) -> dict[int, int]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..code_changes.state_migration import Wanted
+from ..code_changes.state_migration import MigrationOptions
 from ..execution.task_description import KeptRange
 from .landed_times import LandedTimes
 from .progress import OnProgress
@@ -17,7 +17,7 @@ def _no_step(step: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunSettings:
+class ReplaySettings:
     """As the parameters of ``replay``. ``kept``: of a backfill, which rows stay; None where it is none."""
 
     max_records: int | None = None
@@ -26,7 +26,7 @@ class RunSettings:
     flush_at_end: bool = False
     until_ms: int | None = None
     times: LandedTimes | None = None
-    wanted: Wanted | None = None
+    wanted: MigrationOptions | None = None
     run: str | None = None
     on_step: OnStep = _no_step
     progress: OnProgress | None = None

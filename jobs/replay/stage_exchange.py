@@ -21,7 +21,7 @@ from ..task.dataflow import dataflows
 from ..topology.topology import SubTopology, Topology
 
 
-class _Piece(NamedTuple):
+class _RowFile(NamedTuple):
     """A file of rows. ``sub``: the stage that wrote it; ``sender``: the task (``Topology.writer_number``)."""
 
     sub: int
@@ -38,7 +38,7 @@ class Exchange:
 
     def __init__(self, order: str, topology: Topology, partitions: dict[str, int]) -> None:
         self.order, self.topology, self.partitions = order, topology, partitions
-        self._pieces: dict[tuple[str, int], list[_Piece]] = {}
+        self._pieces: dict[tuple[str, int], list[_RowFile]] = {}
         self._signals: dict[str, list[TimeSignal]] = {}
         self._causes = CausalOrder()
         self._numbers: dict[str, tuple[np.ndarray, np.ndarray]] = {}
@@ -47,9 +47,9 @@ class Exchange:
         """Arrivals, numbers and places of the rows that a task reads, by its id, where these may turn out wrong."""
         self._loops = topology.loop_topics
         self._may_be_wrong = order == "arrival" and (bool(self._loops) or is_known_late(topology))
-        self._before: dict[tuple[str, int], list[_Piece]] = {}
+        self._before: dict[tuple[str, int], list[_RowFile]] = {}
         """What the run before wrote to topics of loops."""
-        self._read: dict[tuple[str, int], list[_Piece]] = {}
+        self._read: dict[tuple[str, int], list[_RowFile]] = {}
         """What was read of topics of loops."""
         self._ticks_before: dict[str, list[TimeSignal]] = {}
         """Ticks of the wall clock that the run before sent to topics of loops."""
@@ -71,7 +71,7 @@ class Exchange:
             for name, by_target in report.pieces.items():
                 for target, path in by_target.items():
                     sender = self.topology.writer_number(name, sub, report.partition)
-                    self._pieces.setdefault((name, int(target)), []).append(_Piece(sub.id, sender, path))
+                    self._pieces.setdefault((name, int(target)), []).append(_RowFile(sub.id, sender, path))
                 if self.order == "arrival":
                     self._number(name, list(by_target.values()), is_inlined=written[name])
             for name, signals in report.signals:
@@ -119,7 +119,7 @@ class Exchange:
         self._ticks_read[name] = ticks
         return ticks
 
-    def _written(self, name: str, partition: int) -> list[_Piece]:
+    def _written(self, name: str, partition: int) -> list[_RowFile]:
         """By this run, and by the run before of stages that have not run yet."""
         place = name, partition
         written = self._pieces.get(place, [])
@@ -204,7 +204,7 @@ class Exchange:
         return tuple(self.topology.writer_number(name, *writer) for writer in writers) or (partition,)
 
 
-def _rows_by_sender(pieces: Sequence[_Piece]) -> dict[tuple[int, int], pa.Table]:
+def _rows_by_sender(pieces: Sequence[_RowFile]) -> dict[tuple[int, int], pa.Table]:
     """What each task wrote, in the order in which it did."""
     found: dict[tuple[int, int], list[pa.Table]] = {}
     for piece in pieces:

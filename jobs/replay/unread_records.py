@@ -18,10 +18,10 @@ from ..tape.recorded_time_order import doubled, numbered
 _NONE = np.zeros(0, np.int64)
 
 
-class Rows(NamedTuple):
-    """``place`` int64, not falling; ``offset``: of each; ``advance_rows``: which of them are recorded times."""
+class UnreadRows(NamedTuple):
+    """``position`` int64, not falling; ``offset``: of each; ``advance_rows``: which of them are recorded times."""
 
-    place: np.ndarray
+    position: np.ndarray
     offset: Sequence[int] | np.ndarray
     advance_rows: np.ndarray
 
@@ -34,16 +34,16 @@ class PendingQueue:
 
     topic: str
     partition: str
-    rows: Rows
+    rows: UnreadRows
     begin: int
     taken: int
 
     def __len__(self) -> int:
-        return len(self.rows.place)
+        return len(self.rows.position)
 
-    def before(self, place: int, end: int) -> int:
+    def before(self, position: int, end: int) -> int:
         """How many of the first ``end`` rows are before a place."""
-        return int(np.searchsorted(self.rows.place[:end], place))
+        return int(np.searchsorted(self.rows.position[:end], position))
 
     def records(self, rows: int) -> int:
         """How many of the first rows are records."""
@@ -58,36 +58,38 @@ class PendingQueue:
         return self.begin if last < 0 else int(self.rows.offset[last]) + 1, self.taken + advance_rows
 
 
-def by_time(offset: np.ndarray, time_ms: np.ndarray, recorded: Sequence[Recorded], tape_time_ms: int) -> Rows:
+def by_time(offset: np.ndarray, time_ms: np.ndarray, recorded: Sequence[Recorded], tape_time_ms: int) -> UnreadRows:
     """Rows of a queue whose tape has reached ``tape_time_ms``. Takes ``time_ms`` over: of years of records there is no
     second copy.
     """
     lowest = 2 * tape_time_ms
     if not recorded:
-        place = np.multiply(time_ms, 2, out=time_ms)
-        np.maximum(place, lowest, out=place)
-        return Rows(np.maximum.accumulate(place, out=place), _spared(offset), _NONE)
+        position = np.multiply(time_ms, 2, out=time_ms)
+        np.maximum(position, lowest, out=position)
+        return UnreadRows(np.maximum.accumulate(position, out=position), _spared(offset), _NONE)
     times = np.array([each.time_ms + 1 for each in recorded], np.int64)
-    time_ms, offset, is_moment = _with_moments(time_ms, times, offset, recorded)
-    place = np.maximum.accumulate(doubled(time_ms, is_moment, lowest))
-    return Rows(place, offset, np.flatnonzero(is_moment))
+    time_ms, offset, is_advance = _with_advances(time_ms, times, offset, recorded)
+    position = np.maximum.accumulate(doubled(time_ms, is_advance, lowest))
+    return UnreadRows(position, offset, np.flatnonzero(is_advance))
 
 
-def by_arrival(offset: np.ndarray, arrival: np.ndarray, recorded: Sequence[Recorded], arrivals: Sequence[int]) -> Rows:
+def by_arrival(
+    offset: np.ndarray, arrival: np.ndarray, recorded: Sequence[Recorded], arrivals: Sequence[int]
+) -> UnreadRows:
     """As ``by_time``; ``arrivals``: of the recorded times."""
-    arrival, offset, is_moment = _with_moments(arrival, np.array(arrivals, np.int64), offset, recorded)
+    arrival, offset, is_advance = _with_advances(arrival, np.array(arrivals, np.int64), offset, recorded)
     offsets = offset if recorded else _spared(offset)
-    return Rows(np.maximum.accumulate(arrival), offsets, np.flatnonzero(is_moment))
+    return UnreadRows(np.maximum.accumulate(arrival), offsets, np.flatnonzero(is_advance))
 
 
-def _with_moments(
+def _with_advances(
     column: np.ndarray, own: np.ndarray, offset: np.ndarray, recorded: Sequence[Recorded]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """``column``, the offsets and which rows are recorded times, of records and recorded times together."""
-    number, is_moment = numbered(offset, recorded)
-    rows = np.where(is_moment, len(offset) + number, number)
+    number, is_advance = numbered(offset, recorded)
+    rows = np.where(is_advance, len(offset) + number, number)
     offsets = np.array([each.before_offset for each in recorded], np.int64)
-    return np.concatenate([column, own])[rows], np.concatenate([offset, offsets])[rows], is_moment
+    return np.concatenate([column, own])[rows], np.concatenate([offset, offsets])[rows], is_advance
 
 
 def _spared(offset: np.ndarray) -> Sequence[int] | np.ndarray:
@@ -105,14 +107,14 @@ class PendingRecords:
         self.queues = queues
         self.ends = [len(queue) for queue in queues]
 
-    def hold_back(self, number: int, place: int) -> None:
-        """Rows of a queue from ``place`` on are not to be read."""
-        self.ends[number] = self.queues[number].before(place, self.ends[number])
+    def hold_back(self, number: int, position: int) -> None:
+        """Rows of a queue from ``position`` on are not to be read."""
+        self.ends[number] = self.queues[number].before(position, self.ends[number])
 
-    def end_before(self, place: int) -> None:
-        """No row from ``place`` on is to be read, of any queue."""
+    def end_before(self, position: int) -> None:
+        """No row from ``position`` on is to be read, of any queue."""
         for number in range(len(self.queues)):
-            self.hold_back(number, place)
+            self.hold_back(number, position)
 
     @property
     def ready(self) -> int:
@@ -128,24 +130,27 @@ class PendingRecords:
         """How many of each queue are among the first ``rows`` (1 to ``ready``), or with all others of the last one's
         place.
         """
-        some = [(queue.rows.place, end) for queue, end in zip(self.queues, self.ends, strict=True) if end]
-        low, high = min(int(place[0]) for place, _ in some) - 1, max(int(place[end - 1]) for place, end in some)
+        some = [(queue.rows.position, end) for queue, end in zip(self.queues, self.ends, strict=True) if end]
+        low, high = (
+            min(int(position[0]) for position, _ in some) - 1,
+            max(int(position[end - 1]) for position, end in some),
+        )
         while low + 1 < high:  # the last row's place is above low, at most high
             middle = (low + high) // 2
             if sum(self._before(middle + 1)) >= rows:
                 high = middle
             else:
                 low = middle
-        found, equal = self._before(high), self._before(high + 1)
+        taken, equal = self._before(high), self._before(high + 1)
         if with_equal:
             return equal
-        missing = rows - sum(found)
+        missing = rows - sum(taken)
         for number, end in enumerate(equal):
-            more = min(missing, end - found[number])
-            found[number] += more
+            more = min(missing, end - taken[number])
+            taken[number] += more
             missing -= more
-        return found
+        return taken
 
-    def _before(self, place: int) -> list[int]:
+    def _before(self, position: int) -> list[int]:
         """Rows of each queue before a place."""
-        return [queue.before(place, end) for queue, end in zip(self.queues, self.ends, strict=True)]
+        return [queue.before(position, end) for queue, end in zip(self.queues, self.ends, strict=True)]

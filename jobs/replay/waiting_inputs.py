@@ -32,25 +32,25 @@ class WaitingInput:
         return asdict(self)
 
 
-def waiting_inputs(unread: PendingRecords, meeting: Sequence[int], slowest: int, place: int) -> list[WaitingInput]:
-    """Of the queues with the numbers in ``meeting``, which are merged: what is held back since the queue ``slowest``
-    has not got past ``place``.
+def waiting_inputs(unread: PendingRecords, merged: Sequence[int], slowest: int, position: int) -> list[WaitingInput]:
+    """Of the queues with the numbers in ``merged``, which are merged: what is held back since the queue ``slowest``
+    has not got past ``position``.
     """
-    found, last = [], unread.queues[slowest]
-    for number in meeting:
+    waiting, last = [], unread.queues[slowest]
+    for number in merged:
         queue, end = unread.queues[number], unread.ends[number]
         records = queue.records(len(queue)) - queue.records(end)
         if records:
-            found.append(
+            waiting.append(
                 WaitingInput(
                     topic=queue.topic,
                     partition=int(queue.partition),
                     records=records,
-                    first_ms=int(queue.rows.place[end]) // 2,
-                    last_ms=int(queue.rows.place[-1]) // 2,
+                    first_ms=int(queue.rows.position[end]) // 2,
+                    last_ms=int(queue.rows.position[-1]) // 2,
                     for_topic=last.topic,
                     for_partition=int(last.partition),
-                    reached_ms=place // 2,
+                    reached_ms=position // 2,
                 )
             )
-    return found
+    return waiting

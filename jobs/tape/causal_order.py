@@ -28,7 +28,7 @@ _NEW = -1
 """Number of a row that was not sent before."""
 
 
-class _Sent(NamedTuple):
+class _SentRow(NamedTuple):
     arrival: np.ndarray
     parent: np.ndarray
     send: np.ndarray
@@ -47,7 +47,7 @@ class CausalOrder:
 
     def __init__(self) -> None:
         none = np.zeros(0, np.int64)
-        self._sent = [_Sent(none, none, none, none, none)]
+        self._sent = [_SentRow(none, none, none, none, none)]
         self._run, self._runs = 0, [none]
         """Of every row the last run in which it was sent, as ``_sent`` has them."""
         self._count = 0
@@ -72,16 +72,16 @@ class CausalOrder:
         if number == len(self._is_inlined):
             self._is_inlined.append(time is None)
         time = np.zeros(len(arrival), np.int64) if time is None else time
-        sent = _Sent(arrival, parent, send, time, np.full(len(arrival), number))
+        sent = _SentRow(arrival, parent, send, time, np.full(len(arrival), number))
         numbers = np.full(len(arrival), _NEW) if self._run == 0 else self._known(sent, number)
         is_new = numbers == _NEW
         numbers[is_new] = self._count + np.arange(np.count_nonzero(is_new))
         self._count += int(np.count_nonzero(is_new))
-        self._sent.append(_Sent(*(column[is_new] for column in sent)))
+        self._sent.append(_SentRow(*(column[is_new] for column in sent)))
         self._runs.append(np.full(np.count_nonzero(is_new), self._run))
         self._sequence = None
         if not is_new.all():
-            self._renew(numbers[~is_new], _Sent(*(column[~is_new] for column in sent)))
+            self._renew(numbers[~is_new], _SentRow(*(column[~is_new] for column in sent)))
         return numbers
 
     def end(self, topics: Iterable[str]) -> None:
@@ -125,11 +125,11 @@ class CausalOrder:
         later = places[places > self.sequence(np.array([number]))[0]]
         return int(later.min(initial=UNBOUNDED)) - 1
 
-    def _inlined(self, sent: _Sent) -> np.ndarray:
+    def _inlined(self, sent: _SentRow) -> np.ndarray:
         found: np.ndarray = np.array(self._is_inlined, np.bool_)[sent.topic]
         return found
 
-    def _known(self, sent: _Sent, topic: int) -> np.ndarray:
+    def _known(self, sent: _SentRow, topic: int) -> np.ndarray:
         """Numbers of the rows that were sent in an earlier run, and _NEW."""
         known, runs = self._all()
         before = np.flatnonzero((known.topic == topic) & (runs < self._run))
@@ -154,17 +154,17 @@ class CausalOrder:
         numbers[order[twice] - n] = before[order[twice - 1]]
         return numbers
 
-    def _renew(self, numbers: np.ndarray, sent: _Sent) -> None:
+    def _renew(self, numbers: np.ndarray, sent: _SentRow) -> None:
         """Rows were sent once more, perhaps at another time."""
         known, runs = self._all()
         for column, new in zip(known, sent, strict=True):
             column[numbers] = new
         runs[numbers] = self._run
 
-    def _all(self) -> tuple[_Sent, np.ndarray]:
+    def _all(self) -> tuple[_SentRow, np.ndarray]:
         """All rows by number, and in which run they were sent last."""
         if len(self._sent) != 1:
-            self._sent = [_Sent(*(np.concatenate(columns) for columns in zip(*self._sent, strict=True)))]
+            self._sent = [_SentRow(*(np.concatenate(columns) for columns in zip(*self._sent, strict=True)))]
             self._runs = [np.concatenate(self._runs)]
         return self._sent[0], self._runs[0]
 

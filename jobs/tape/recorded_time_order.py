@@ -17,31 +17,31 @@ from ..landing.recorded_time import Recorded
 
 BEFORE_ALL = -1
 """``cause_sub`` of a recorded time: before the records of its millisecond."""
-ADVANCE = "moment"
+ADVANCE = "advance"
 """Column of a queue's rows: number of the recorded time that a row is, null for a record."""
 
 
-def doubled(time_ms: np.ndarray, is_moment: np.ndarray, lowest: int) -> np.ndarray:
+def doubled(time_ms: np.ndarray, is_advance: np.ndarray, lowest: int) -> np.ndarray:
     """Places of the rows of one queue, in its order, in doubled ms. ``time_ms``: timestamps of records, and recorded
     times plus one. ``lowest``: the least place, behind what was recorded in former increments.
     """
-    places: np.ndarray
+    positions: np.ndarray
     # 2 t of a record leaves 2 t + 1 free for the recorded time t, between it and 2 (t + 1) of the next millisecond.
     # Here ``time_ms`` of a recorded time T is T + 1, so its place is 2 (T + 1) - 1.
-    if is_moment.any():
+    if is_advance.any():
         # What follows a recorded time T in its partition is at 2 (T + 1) or behind, so that it is behind T on every
         # tape. The floor of a row is that of the rows before it, hence without the last one.
-        floors = np.maximum.accumulate(np.concatenate([[lowest], np.where(is_moment, 2 * time_ms, lowest)]))
-        places = np.maximum(2 * time_ms - is_moment, floors[:-1])
+        floors = np.maximum.accumulate(np.concatenate([[lowest], np.where(is_advance, 2 * time_ms, lowest)]))
+        positions = np.maximum(2 * time_ms - is_advance, floors[:-1])
     else:
-        places = np.maximum(2 * time_ms, lowest)
-    return places
+        positions = np.maximum(2 * time_ms, lowest)
+    return positions
 
 
-def in_heap(places: np.ndarray, own: np.ndarray, queue: int, queues: int, *, is_mixed: bool) -> np.ndarray:
-    """Numbers by which the heap compares the heads of ``queues`` queues: by ``places``, and some ties by queue number,
-    so that they do not depend on what the heap held before. These ties are between recorded times, and between records
-    that a recorded time holds back, whose ``own`` place is lower. ``is_mixed``: between all records
+def in_heap(positions: np.ndarray, own: np.ndarray, queue: int, queues: int, *, is_mixed: bool) -> np.ndarray:
+    """Numbers by which the heap compares the heads of ``queues`` queues: by ``positions``, and some ties by queue
+    number, so that they do not depend on what the heap held before. These ties are between recorded times, and between
+    records that a recorded time holds back, whose ``own`` place is lower. ``is_mixed``: between all records
     (TaskTape.is_mixed).
     """
     others = queue if is_mixed else 0
@@ -54,8 +54,8 @@ def in_heap(places: np.ndarray, own: np.ndarray, queue: int, queues: int, *, is_
     #
     # Records are at even places and recorded times at odd ones, so no kinds share a number. At a time t the order is:
     # what is held back to t, the other records of t, the recorded times t.
-    behind = np.where(places % 2 == 1, queue - queues, np.where(own < places, queue - 2 * queues, others))
-    return 2 * queues * places + behind
+    behind = np.where(positions % 2 == 1, queue - queues, np.where(own < positions, queue - 2 * queues, others))
+    return 2 * queues * positions + behind
 
 
 def numbered(offset: np.ndarray, recorded: Sequence[Recorded]) -> tuple[np.ndarray, np.ndarray]:
@@ -63,9 +63,9 @@ def numbered(offset: np.ndarray, recorded: Sequence[Recorded]) -> tuple[np.ndarr
     ``recorded``; and which are recorded times.
     """
     at = np.searchsorted(offset, np.array([each.before_offset for each in recorded], np.int64))
-    is_moment = np.insert(np.zeros(len(offset), np.bool_), at, True)
+    is_advance = np.insert(np.zeros(len(offset), np.bool_), at, True)
     number = np.insert(np.arange(len(offset)), at, np.arange(len(recorded)))
-    return number, is_moment
+    return number, is_advance
 
 
 def with_advances(table: pa.Table, at: np.ndarray, given: Mapping[str, Any]) -> pa.Table:
@@ -88,14 +88,14 @@ def advance_numbers(table: pa.Table) -> np.ndarray:
     return numbers
 
 
-def parts(is_moment: np.ndarray, records: int) -> list[tuple[int, int]]:
+def parts(is_advance: np.ndarray, records: int) -> list[tuple[int, int]]:
     """Rows ``[begin, end)`` of the chunks of a tape: every recorded time is one of its own, others have ``records``
     rows.
     """
     found, begin = [], 0
-    for at in [*np.flatnonzero(is_moment).tolist(), len(is_moment)]:
+    for at in [*np.flatnonzero(is_advance).tolist(), len(is_advance)]:
         found += [(first, min(first + records, at)) for first in range(begin, at, records)]
-        if at < len(is_moment):
+        if at < len(is_advance):
             found.append((at, at + 1))
         begin = at + 1
     return found

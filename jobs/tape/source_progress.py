@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ...state.times import FOREVER, NO_TIMESTAMP_MS
 from ..kernels.partition_group import NO_MORE
-from .stream_time import HOLDS_NOBODY_BACK, SourceProgress, StreamTimeAdvance
+from .stream_time import HOLDS_NONE_BACK, SourceProgress, StreamTimeAdvance
 
 if TYPE_CHECKING:
     from .input_queues import Queue
@@ -63,7 +63,7 @@ class SourceClock:
     def _passed_on(self, queue: "Queue") -> SourceProgress:
         assert queue.pieces is not None
         if not queue.pieces.writers:
-            return HOLDS_NOBODY_BACK
+            return HOLDS_NONE_BACK
         signals = self.signals.get(self.names[queue.source], {})
         time_ms = min((signals.get(str(writer), NO_TIMESTAMP_MS) for writer in queue.pieces.writers), default=-1)
         return SourceProgress(time_ms, time_ms)

@@ -21,7 +21,7 @@ class SourceProgress(NamedTuple):
 
 
 NO_PROGRESS = SourceProgress(NO_TIMESTAMP_MS, NO_TIMESTAMP_MS)
-HOLDS_NOBODY_BACK = SourceProgress(NO_TIMESTAMP_MS, FOREVER)
+HOLDS_NONE_BACK = SourceProgress(NO_TIMESTAMP_MS, FOREVER)
 
 
 def combine(above: Iterable[SourceProgress]) -> SourceProgress:

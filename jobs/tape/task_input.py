@@ -20,7 +20,7 @@ LANDED_TIME = "landed_timestamp"
 
 
 @dataclass(frozen=True)
-class Input:
+class TapeChunk:
     """A chunk of a tape. ``source`` int16: place of each row's source in the task's ``sources``; ``tables``: the rows
     of each source, in order.
     """
@@ -32,11 +32,11 @@ class Input:
         return len(self.source)
 
     @classmethod
-    def of(cls, table: pa.Table) -> "Input":
+    def of(cls, table: pa.Table) -> "TapeChunk":
         """The records of a task with one source."""
         return cls(np.zeros(len(table), np.int16), (table,))
 
-    def part(self, begin: int, end: int) -> "Input":
+    def part(self, begin: int, end: int) -> "TapeChunk":
         """Rows ``begin`` to ``end``."""
         if begin == 0 and end == len(self):
             return self
@@ -45,7 +45,7 @@ class Input:
             for rows in (slice(0, begin), slice(begin, end))
         )
         tables = zip(self.tables, before, here, strict=True)
-        return Input(self.source[begin:end], tuple(table.slice(*rows).combine_chunks() for table, *rows in tables))
+        return TapeChunk(self.source[begin:end], tuple(table.slice(*rows).combine_chunks() for table, *rows in tables))
 
     def rows(self, number: int) -> np.ndarray:
         """Rows of the chunk that are from source ``number``."""

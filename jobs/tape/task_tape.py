@@ -26,11 +26,11 @@ from .landed_slice import Slice, concatenated
 from .recorded_time_order import ADVANCE, BEFORE_ALL, advance_numbers, doubled, in_heap, parts, with_advances
 from .source_progress import SourceClock
 from .stream_time import StreamTimeAdvance
-from .task_input import Input, integers
+from .task_input import TapeChunk, integers
 
 
 @dataclass
-class CausalOrder:
+class CausalColumns:
     """PLACE_COLUMNS of a chunk's rows; empty where nobody asks for them."""
 
     columns: dict[str, np.ndarray]
@@ -43,12 +43,12 @@ class CausalOrder:
         found = {name: column[cause] for name, column in self.columns.items()}
         return found | {"cause_depth": found["cause_depth"] + deeper}
 
-    def part(self, begin: int, end: int) -> "CausalOrder":
+    def part(self, begin: int, end: int) -> "CausalColumns":
         """Of the chunk's rows ``begin`` to ``end``."""
-        return CausalOrder({name: column[begin:end] for name, column in self.columns.items()})
+        return CausalColumns({name: column[begin:end] for name, column in self.columns.items()})
 
 
-NO_ORDER = CausalOrder({})
+NO_ORDER = CausalColumns({})
 """Where nobody asks for them."""
 
 
@@ -102,7 +102,7 @@ class TaskTape:
             return queue
         return replace(queue, slice=extracted(queue.slice, self.extractions[queue.source]))
 
-    def chunks(self, records: int) -> Iterator[tuple[Input | StreamTimeAdvance, CausalOrder]]:
+    def chunks(self, records: int) -> Iterator[tuple[TapeChunk | StreamTimeAdvance, CausalColumns]]:
         """Chunks of about ``records`` rows, and recorded times at which stream time moves on, each with one place."""
         if self._only is not None:
             yield from self._single(self.queues[0], self._only, records)
@@ -152,35 +152,35 @@ class TaskTape:
 
     def _single(
         self, queue: Queue, slice_: Slice, records: int
-    ) -> Iterator[tuple[Input | StreamTimeAdvance, CausalOrder]]:
+    ) -> Iterator[tuple[TapeChunk | StreamTimeAdvance, CausalColumns]]:
         for number, recorded in enumerate(queue.recorded):
             yield from self._records(slice_.part(slice_.begin, recorded.before_offset), records)
             # A recorded time T comes before the records of T + 1: the tape's time is T + 1 there, and BEFORE_ALL puts
             # the row in front of those records. If the tape had reached T + 1 already, the row has an ordinary place.
             before_ms, self.tape_time_ms = self.tape_time_ms, max(self.tape_time_ms, recorded.time_ms + 1)
-            places = NO_ORDER
+            positions = NO_ORDER
             if self.is_placed:
-                places = self._landed(np.array([self.tape_time_ms]), np.array([recorded.before_offset]))
+                positions = self._landed(np.array([self.tape_time_ms]), np.array([recorded.before_offset]))
                 if self.tape_time_ms > before_ms:
-                    places.columns["cause_sub"] = np.full(1, BEFORE_ALL, np.int64)
-            yield self._clock.move(0, number, np.zeros(0, np.int64), ()), places
+                    positions.columns["cause_sub"] = np.full(1, BEFORE_ALL, np.int64)
+            yield self._clock.move(0, number, np.zeros(0, np.int64), ()), positions
             slice_ = slice_.part(recorded.before_offset, slice_.end)
         yield from self._records(slice_, records)
 
-    def _records(self, slice_: Slice, records: int) -> Iterator[tuple[Input, CausalOrder]]:
+    def _records(self, slice_: Slice, records: int) -> Iterator[tuple[TapeChunk, CausalColumns]]:
         for table in slice_.chunks(records, dictionary_keys=True):
-            chunk, places = Input.of(table.combine_chunks()), NO_ORDER
+            chunk, positions = TapeChunk.of(table.combine_chunks()), NO_ORDER
             if self.is_placed:
-                places = self._landed(self._times_up_to(chunk), chunk.spread("offset", -1))
-            yield chunk, places
+                positions = self._landed(self._times_up_to(chunk), chunk.spread("offset", -1))
+            yield chunk, positions
 
-    def _times_up_to(self, chunk: Input) -> np.ndarray:
+    def _times_up_to(self, chunk: TapeChunk) -> np.ndarray:
         """Time of the tape at every row of its next chunk of landed records; its own moves on."""
         times = np.maximum.accumulate(np.append(self.tape_time_ms, chunk.spread("timestamp", -1)))
         self.tape_time_ms = int(times[-1])
         return times[1:]
 
-    def _landed(self, times: np.ndarray, offset: np.ndarray) -> CausalOrder:
+    def _landed(self, times: np.ndarray, offset: np.ndarray) -> CausalColumns:
         n = len(times)
         constant = {
             "cause_sub": self.sub_topology,
@@ -189,11 +189,11 @@ class TaskTape:
             "cause_number": LANDED,
         }
         columns = {"cause_time_ms": times, "cause_offset": offset}
-        return CausalOrder(
+        return CausalColumns(
             {name: columns[name] if name in columns else np.full(n, constant[name], np.int64) for name in PLACE_COLUMNS}
         )
 
-    def _landed_chunks(self, records: int) -> Iterator[tuple[Input, CausalOrder]]:
+    def _landed_chunks(self, records: int) -> Iterator[tuple[TapeChunk, CausalColumns]]:
         """Landed records alone, which are read as they are taken."""
         readers = [reader for reader in self._readers() if reader is not None]
         beyond = np.array([queue.beyond_ms for queue in self.queues], np.int64)
@@ -202,22 +202,22 @@ class TaskTape:
         order = QueueOrder([reader.times() for reader in readers], beyond, self.heap or [])
         while len(which := order.take(records)):
             counts = np.bincount(which, minlength=len(readers)).tolist()
-            found = [reader.take(count) for reader, count in zip(readers, counts, strict=True)]
-            chunk, places = self._input(which, found), NO_ORDER
+            tables = [reader.take(count) for reader, count in zip(readers, counts, strict=True)]
+            chunk, positions = self._input(which, tables), NO_ORDER
             if self.is_placed:
-                places = self._landed(self._times_up_to(chunk), self.position + np.arange(len(which)))
+                positions = self._landed(self._times_up_to(chunk), self.position + np.arange(len(which)))
             self.position += len(which)
-            yield chunk, places
+            yield chunk, positions
         self.heap = order.heap
 
-    def _merged(self, records: int) -> Iterator[tuple[Input | StreamTimeAdvance, CausalOrder]]:
+    def _merged(self, records: int) -> Iterator[tuple[TapeChunk | StreamTimeAdvance, CausalColumns]]:
         tables = self._tables
         which, row = self._by_arrival(tables) if self.order == "arrival" else self._by_time(tables)
-        places, advance = self._places(tables, which, row), advances_of(tables, which, row)
+        positions, advance = self._places(tables, which, row), advances_of(tables, which, row)
         readers = self._readers()
         for begin, end in parts(advance >= 0, records):
             part = slice(begin, end)
-            queue, here = which[part], CausalOrder({name: column[part] for name, column in places.items()})
+            queue, here = which[part], CausalColumns({name: column[part] for name, column in positions.items()})
             # A recorded time is a part of its own: the task handles it between two chunks.
             if advance[begin] >= 0:
                 yield self._clock.move(int(which[begin]), int(advance[begin]), which[:begin], tables), here
@@ -234,20 +234,20 @@ class TaskTape:
             None if queue.slice is None else LandedRows(queue.slice, self.empty[queue.source]) for queue in self.queues
         ]
 
-    def _input(self, which: np.ndarray, found: list[pa.Table]) -> Input:
+    def _input(self, which: np.ndarray, found: list[pa.Table]) -> TapeChunk:
         """Rows of queues ``which``, which of every queue are ``found``."""
         source_of = np.array([queue.source for queue in self.queues], np.int16)
         tables = []
         for number in range(len(self.names)):
-            mine = [place for place, queue in enumerate(self.queues) if queue.source == number]
-            table = found[mine[0]] if mine else self.empty[number]
-            if len(mine) > 1:
+            numbers = [place for place, queue in enumerate(self.queues) if queue.source == number]
+            table = found[numbers[0]] if numbers else self.empty[number]
+            if len(numbers) > 1:
                 # Several partitions of one source are one table for the task. Its rows go in the tape's order, which
                 # the places of each queue's rows on the tape give.
-                order = np.argsort(np.concatenate([np.flatnonzero(which == place) for place in mine]))
-                table = concatenated([found[place] for place in mine]).take(pa.array(order)).combine_chunks()
+                order = np.argsort(np.concatenate([np.flatnonzero(which == place) for place in numbers]))
+                table = concatenated([found[place] for place in numbers]).take(pa.array(order)).combine_chunks()
             tables.append(table)
-        return Input(source_of[which], tuple(tables))
+        return TapeChunk(source_of[which], tuple(tables))
 
     def _table(self, queue: Queue) -> pa.Table:
         """What the order of a queue depends on, recorded times among it."""
@@ -357,13 +357,13 @@ class TaskTape:
         # Doubled, as recorded_time_order says: BEFORE_ALL marks a recorded time T, whose cause has the time T + 1, and
         # 2 (T + 1) - 1 is its place. Nothing is known of what comes after.
         if queue.slice is None:
-            places = 2 * times - (integers(table, "cause_sub", 0) == BEFORE_ALL)
-            return np.append(in_heap(places, 2 * times, number, lanes, is_mixed=self.is_mixed), NO_MORE)
+            positions = 2 * times - (integers(table, "cause_sub", 0) == BEFORE_ALL)
+            return np.append(in_heap(positions, 2 * times, number, lanes, is_mixed=self.is_mixed), NO_MORE)
         # One row more, the next one of a later increment: a recorded time before it holds it back as any other.
         has_beyond = queue.beyond_ms != NO_MORE
         times = np.append(times, queue.beyond_ms if has_beyond else 0)
-        places = doubled(times, np.append(advance_numbers(table) >= 0, queue.beyond_is_advance), queue.lowest)
-        heads = in_heap(places, 2 * times, number, lanes, is_mixed=self.is_mixed)
+        positions = doubled(times, np.append(advance_numbers(table) >= 0, queue.beyond_is_advance), queue.lowest)
+        heads = in_heap(positions, 2 * times, number, lanes, is_mixed=self.is_mixed)
         heads[-1] = heads[-1] if has_beyond else NO_MORE
         return heads
 
@@ -380,7 +380,7 @@ class TaskTape:
         self.position += n
         if not self.is_placed:
             return {}
-        places = {name: np.full(n, -1, np.int64) for name in PLACE_COLUMNS}
+        positions = {name: np.full(n, -1, np.int64) for name in PLACE_COLUMNS}
         # Rows of repartition tables have the place of their cause. A landed record is a cause itself: its own place is
         # made here.
         landed, doubled_ms = np.zeros(n, np.bool_), np.zeros(n, np.int64)
@@ -389,16 +389,16 @@ class TaskTape:
             if queue.slice is not None:
                 landed[rows] = True
                 name = "arrival" if self.order == "arrival" else "timestamp"
-                places["cause_time_ms"][rows] = integers(table, name, -1)[row[rows]]
+                positions["cause_time_ms"][rows] = integers(table, name, -1)[row[rows]]
             else:
                 for name in PLACE_COLUMNS:
-                    places[name][rows] = integers(table, name, -1)[row[rows]]
+                    positions[name][rows] = integers(table, name, -1)[row[rows]]
             if self.order == "time":
                 doubled_ms[rows] = self._doubled(queue, table)[row[rows]]
         if self.order == "arrival":
             for name in PLACE_COLUMNS[1:]:
-                places[name][landed] = {"cause_number": LANDED}.get(name, 0)
-            return places
+                positions[name][landed] = {"cause_number": LANDED}.get(name, 0)
+            return positions
         # The tape's time in doubled milliseconds. Even, 2 t, is the time t. Odd, 2 T + 1, is a recorded time T: halved
         # and rounded up it is T + 1, and BEFORE_ALL puts the row in front of the records of T + 1.
         running = np.maximum.accumulate(np.concatenate([[2 * self.tape_time_ms], doubled_ms]))[1:]
@@ -408,8 +408,8 @@ class TaskTape:
                "cause_sub": np.where(running % 2, BEFORE_ALL, self.sub_topology),
                "cause_partition": np.full(n, self.partition), "cause_depth": np.zeros(n, np.int64)}  # fmt: skip
         for name in PLACE_COLUMNS:
-            places[name][landed] = own[name][landed]
-        return places
+            positions[name][landed] = own[name][landed]
+        return positions
 
     def _doubled(self, queue: Queue, table: pa.Table) -> np.ndarray:
         """Places by time, twice what they are, of the rows of a queue in its order

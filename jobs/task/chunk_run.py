@@ -184,8 +184,8 @@ class ChunkRun:
         exports: dict[str, pa.Table] = {}
         for number, name in enumerate(names):
             send = np.empty(len(self._sent[name]), np.int64)
-            mine = which == number
-            send[row[mine]] = np.flatnonzero(mine)
+            is_of_table = which == number
+            send[row[is_of_table]] = np.flatnonzero(is_of_table)
             table = self._tables[name].append_column("send", pa.array(send))
             (exports if name in exported else repartitions)[name] = table
         return repartitions, exports

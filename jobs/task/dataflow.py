@@ -78,9 +78,9 @@ class Dataflow:
                     self.children.setdefault(above, []).append(edge)
         looks: set[tuple[str, str]] = set()
         for reader in here & set(wants):
-            mine = {look for wanted in wants[reader] for look in wanted}
-            looks |= mine
-            for look in mine:
+            looked_at = {look for wanted in wants[reader] for look in wanted}
+            looks |= looked_at
+            for look in looked_at:
                 self.readers.setdefault(self._looked_at(*look), set()).add(reader)
         globals_ = [table.name for table in sub_topology.globals]
         elsewhere = [name for name in graph.nodes if name not in here and name not in globals_]
@@ -102,7 +102,7 @@ class Dataflow:
             if export.when == TableView.INPUT:
                 self.readers.setdefault(self._looked_at(export.node, export.when), set()).add(EXCHANGE)
         below = self._reached()
-        self.marked = {name for name in graph.nodes if self._meets_again(name, below)}
+        self.marked = {name for name in graph.nodes if self._merges_again(name, below)}
 
     def _side_by_side(self, name: str) -> list[list[Edge]]:
         """Edges from ``name`` into this sub-topology; between two lists a child elsewhere has its turn."""
@@ -154,7 +154,7 @@ class Dataflow:
         sent = [EXCHANGE for export in self.exports if export.node == name]
         return [*(edge.child for edge in self.children.get(name, ())), *sorted(self.readers.get(name, ())), *sent]
 
-    def _meets_again(self, name: str, below: dict[str, set[str]]) -> bool:
+    def _merges_again(self, name: str, below: dict[str, set[str]]) -> bool:
         # Two children (or readers) from which one node can be reached: rows of this node come there on two paths.
         seen: set[str] = set()
         for child in self._next(name):
@@ -197,12 +197,12 @@ class Dataflow:
             return batch
         return replace(batch, path=(*batch.path, np.full(len(batch), -1, np.int64)))
 
-    def _at(self, batch: Batch, name: str, way: int) -> Batch:
+    def _at(self, batch: Batch, name: str, branch: int) -> Batch:
         edges_down = len(self.edges_down.get(name, ())) + 2
         # One number for output and edge: row * (edges + 2) + edge. Kafka runs an output through all edges before the
         # next output, so the row counts more. Edge 0 is what views see before all children, 1 and up are the children
         # in Kafka's order, and edges + 1 is what views see after them.
-        rows = np.arange(len(batch), dtype=np.int64) * edges_down + way
+        rows = np.arange(len(batch), dtype=np.int64) * edges_down + branch
         return replace(batch, path=(*batch.path, rows))
 
     def needs_old(self, name: str, *, counts_bytes: bool) -> bool:

@@ -15,7 +15,7 @@ from ...state.serdes import Serde
 from ...state.serdes.confluent_head import VALUE_HEADER, with_header_ids
 from ...state.times import NO_TIMESTAMP_MS
 from ..graph.graph import Node
-from ..tape.task_input import Input, integers
+from ..tape.task_input import TapeChunk, integers
 
 
 class Decoder:
@@ -112,7 +112,7 @@ def old_of(table: pa.Table, serde: Serde) -> pa.Array | None:
 
 
 def contexts(
-    input_: Input, topics: tuple[str, ...], offset: np.ndarray
+    input_: TapeChunk, topics: tuple[str, ...], offset: np.ndarray
 ) -> tuple[np.ndarray, tuple[str, ...], np.ndarray]:
     """Of every row the offset that operators see, the topics that they see, and which of these each row is from."""
     seen, names, source = offset, list(topics), input_.source
@@ -123,9 +123,9 @@ def contexts(
         if "context_offset" in table.column_names:
             seen[rows] = integers(table, "context_offset", NO_OFFSET)
         if "context_topic" in table.column_names:
-            found = only_chunk(table, "context_topic").dictionary_encode()
-            names += [name for name in found.dictionary.to_pylist() if name not in names]
-            numbers = np.array([*(names.index(name) for name in found.dictionary.to_pylist()), -1], np.int16)
+            encoded = only_chunk(table, "context_topic").dictionary_encode()
+            names += [name for name in encoded.dictionary.to_pylist() if name not in names]
+            numbers = np.array([*(names.index(name) for name in encoded.dictionary.to_pylist()), -1], np.int16)
             source = source.copy()
-            source[rows] = numbers[found.indices.fill_null(-1).to_numpy()]
+            source[rows] = numbers[encoded.indices.fill_null(-1).to_numpy()]
     return seen, tuple(names), source

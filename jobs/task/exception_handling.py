@@ -22,13 +22,13 @@ from ..functions.exception_handlers import (
 )
 from ..functions.processor_api import Record
 from ..graph.graph import Node
-from ..tape.task_input import LANDED_TIME, Input
+from ..tape.task_input import LANDED_TIME, TapeChunk
 from .dead_letters import DeadLetters
 from .decoding import headers_of
 from .failure_places import FailurePlaces, Raw
 
 
-def raw_record(input_: Input, cause: int) -> Raw:
+def raw_record(input_: TapeChunk, cause: int) -> Raw:
     """The record at row ``cause`` of the chunk."""
     number = int(input_.source[cause])
     row = int(np.searchsorted(input_.rows(number), cause))
@@ -42,7 +42,7 @@ def _bytes(value: Any) -> bytes | None:
     return value if isinstance(value, bytes) else None
 
 
-class Handling:
+class ChunkHandling:
     """Of one chunk. ``letters``: what the handler writes of records without which it continues; None: nothing."""
 
     def __init__(self, handler: Handler, places: FailurePlaces, letters: DeadLetters | None) -> None:
@@ -120,11 +120,11 @@ def decoded_or_failed(
     headers, contexts = headers_of(records), dict[int, ErrorHandlerContext]()
     of_record = LANDED_TIME if LANDED_TIME in records.column_names else "timestamp"
     for row, reason in sorted(reasons.items()):
-        found = () if headers is None else headers[row].as_py() or ()
+        row_headers = () if headers is None else headers[row].as_py() or ()
         key, value, time_ms, offset = (
             only_chunk(records, n)[row].as_py() for n in ("key", "value", of_record, "offset")
         )
-        record = Record(key, value, time_ms, tuple((one["key"], one["value"]) for one in found))
+        record = Record(key, value, time_ms, tuple((one["key"], one["value"]) for one in row_headers))
         topic = source.topic_of_records
         context = ErrorHandlerContext(
             topic, partition, offset, record.headers, source.name, task_id, time_ms, key, value

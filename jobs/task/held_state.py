@@ -98,11 +98,11 @@ def _held_by(function: Any, depth: int, seen: set[int]) -> Iterator[Held]:
         yield from _labelled(function.__self__, depth, seen)
     elif inspect.isfunction(function):
         yield from _enclosed(function, depth, seen)
-        if not _is_ours(function):
+        if not _is_of_project(function):
             yield from _global(function, depth, seen)
     elif inspect.isclass(function):
         for kind in function.__mro__:
-            if not _is_ours(kind) and kind.__module__ not in _BASES:
+            if not _is_of_project(kind) and kind.__module__ not in _BASES:
                 yield from _of_class(kind, depth, seen)
     elif callable(function):
         yield from _held_by(type(function).__call__, depth + 1, seen)
@@ -129,7 +129,7 @@ def _global(function: Any, depth: int, seen: set[int]) -> Iterator[Held]:
     places = function.__globals__
     for name in _names(function.__code__):
         value = places.get(name, MISSING)
-        if value is MISSING or inspect.ismodule(value) or _is_ours(type(value)):
+        if value is MISSING or inspect.ismodule(value) or _is_of_project(type(value)):
             continue
         if not callable(value):
             yield Held(f"the global variable {name!r}", value, (id(places), name), _keeping(places, name))
@@ -160,7 +160,7 @@ def _labelled(owner: object, depth: int, seen: set[int]) -> Iterator[Held]:
     for name, value in _attributes(owner).items():
         if callable(value):
             yield from _held_by(value, depth + 1, seen)
-        elif not _is_ours(type(owner)):
+        elif not _is_of_project(type(owner)):
             yield Held(
                 f"the attribute {name!r} of {type(owner).__name__}", value, (id(owner), name), _setting(owner, name)
             )
@@ -221,7 +221,7 @@ def _is_same(one: Any, other: Any, depth: int = 0) -> bool:
         return True
     if type(one) is not type(other):
         return False
-    if _is_ours(type(one)) or inspect.isroutine(one) or inspect.isclass(one):
+    if _is_of_project(type(one)) or inspect.isroutine(one) or inspect.isclass(one):
         return True
     if isinstance(one, Mapping):
         return _is_equal(set(one), set(other)) and all(_is_same(one[name], other[name], depth + 1) for name in one)
@@ -247,5 +247,5 @@ def _is_equal(one: Any, other: Any) -> bool:
         return repr(one) == repr(other)
 
 
-def _is_ours(kind: Callable[..., Any]) -> bool:
+def _is_of_project(kind: Callable[..., Any]) -> bool:
     return f"{getattr(kind, '__module__', None)}.".startswith(_PROJECT)

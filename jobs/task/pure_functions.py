@@ -18,10 +18,10 @@ from ...state.errors import TaskFailed
 from ...state.records.batches import Batch, Chunk
 from ..graph.graph import Node
 from ..operators.base.operator import Operator, TableView
-from ..tape.task_input import Input
+from ..tape.task_input import TapeChunk
 from ..topology.topology import SubTopology
 from .held_state import Kept, changed_attributes, functions_of
-from .pure_steps import PIECES, RECORDS, Answer, held_in_a_sentence, in_a_sentence, told
+from .pure_steps import PIECES, RECORDS, Answer, forwarded_answers, held_in_a_sentence, in_a_sentence
 from .task import Task
 
 
@@ -30,7 +30,7 @@ def asked_twice(sub_topology: SubTopology) -> list[str]:
     return [node.name for node in sub_topology.nodes if not node.is_step and _calls_functions(node)]
 
 
-def difference(sub_topology: SubTopology, begun: Callable[[], Task], input_: Input) -> tuple[str, str] | None:
+def difference(sub_topology: SubTopology, begun: Callable[[], Task], input_: TapeChunk) -> tuple[str, str] | None:
     """As ``_difference``. Plain data that functions of the ``sub_topology`` hold is put back."""
     held = Kept([function for node in sub_topology.nodes for function in functions_of(node)])
     try:
@@ -39,7 +39,7 @@ def difference(sub_topology: SubTopology, begun: Callable[[], Task], input_: Inp
         held.put_back()
 
 
-def _difference(begun: Callable[[], Task], input_: Input) -> tuple[str, str] | None:
+def _difference(begun: Callable[[], Task], input_: TapeChunk) -> tuple[str, str] | None:
     """The first node whose answers differ, if its functions are ``asked_twice`` or it is a step, and what differs
     first, in a sentence.
 
@@ -93,10 +93,10 @@ class _Listener:
         self.answers: dict[str, list[Answer]] = {}
 
     def saw(self, node: Node, inputs: Sequence[Batch], forwarded: Batch, chunk: Chunk) -> None:
-        self.answers.setdefault(node.name, []).extend(told(forwarded, chunk))
+        self.answers.setdefault(node.name, []).extend(forwarded_answers(forwarded, chunk))
 
 
-def _answers(task: Task, input_: Input, cuts: Sequence[int]) -> Mapping[str, list[Answer]]:
+def _answers(task: Task, input_: TapeChunk, cuts: Sequence[int]) -> Mapping[str, list[Answer]]:
     for node in task.sub_topology.nodes:
         if node.keeps_records:
             task.operators.pop(node.name, None)

@@ -64,7 +64,7 @@ def _said(answer: Answer | None, where: slice) -> str:
     return "nothing else" if answer is None else ", ".join(answer[where])
 
 
-def told(forwarded: Batch, chunk: Chunk) -> list[Answer]:
+def forwarded_answers(forwarded: Batch, chunk: Chunk) -> list[Answer]:
     """All that is forwarded, in order."""
     keys, values = forwarded.keys.typed(forwarded.key).to_pylist(), forwarded.value.all().to_pylist()
     causes, valid, times = forwarded.cause.tolist(), forwarded.valid.tolist(), forwarded.time_ms.tolist()
@@ -79,4 +79,4 @@ def _place(chunk: Chunk, cause: int) -> str:
 
 
 def _answers(operator: Operator, batch: Batch, chunk: Chunk, rows: np.ndarray) -> list[Answer]:
-    return told(operator.process(batch.take(rows), chunk), chunk) if len(rows) else []
+    return forwarded_answers(operator.process(batch.take(rows), chunk), chunk) if len(rows) else []

@@ -12,7 +12,7 @@ from ..kernels.stream_time import LATE_CLASSES, class_limit_ms
 
 
 @dataclass(slots=True)
-class Lateness:
+class LatenessTotals:
     """Of records behind the task's stream time when they were taken: milliseconds behind, summed and largest."""
 
     total_ms: int = 0

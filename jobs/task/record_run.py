@@ -35,7 +35,7 @@ _Lookers = Sequence[tuple[TableView, dict[Look, Batch]]]
 _INPUT = TableView.INPUT
 
 
-def batches_of_nobody(
+def empty_batches_of(
     dataflow: Dataflow, operators: Mapping[str, Operator], nothing: Chunk, batches: dict[str, Batch]
 ) -> dict[str, Batch]:
     """An empty batch of every node, by name, with the columns and types of the batches that the node forwards.
@@ -45,21 +45,21 @@ def batches_of_nobody(
     forms = _Forms()
     run = _FormsRun(dataflow, operators, nothing, {}, forms)
     run.run(batches)
-    run.feed_rest(forms.nobody)
+    run.feed_rest(forms.empty_batches)
     for operator in operators.values():
         for view in operator.context.views:
             view.settle()
-    return forms.nobody
+    return forms.empty_batches
 
 
 class _Forms:
     """Looks on."""
 
     def __init__(self) -> None:
-        self.nobody: dict[str, Batch] = {}
+        self.empty_batches: dict[str, Batch] = {}
 
     def saw(self, node: Node, inputs: Sequence[Batch], forwarded: Batch, chunk: Chunk) -> None:
-        self.nobody[node.name] = forwarded
+        self.empty_batches[node.name] = forwarded
 
 
 class _FormsRun(ChunkRun):
@@ -75,10 +75,10 @@ class _FormsRun(ChunkRun):
         else:
             self._rest.append(view)
 
-    def feed_rest(self, nobody: dict[str, Batch]) -> None:
+    def feed_rest(self, empty_batches: dict[str, Batch]) -> None:
         """Views of tables that were made later."""
         for view in self._rest:
-            view.feed({(name, when): nobody[_shown_by(self.dataflow, name, when)] for name, when in view.wants})
+            view.feed({(name, when): empty_batches[_shown_by(self.dataflow, name, when)] for name, when in view.wants})
 
 
 def _shown_by(dataflow: Dataflow, name: str, when: str) -> str:
@@ -122,11 +122,11 @@ class _Ways:
 
 
 class RecordRun(ChunkRun):
-    """``nobody``: a batch of no records of every node."""
+    """``empty_batches``: a batch of no records of every node."""
 
-    def __init__(self, *running: Any, nobody: dict[str, Batch]) -> None:
+    def __init__(self, *running: Any, empty_batches: dict[str, Batch]) -> None:
         super().__init__(*running)
-        self.nobody = nobody
+        self.empty_batches = empty_batches
         self._seen_by: dict[Look, list[tuple[TableView, dict[Look, Batch]]]] = {}
         for operator in self.operators.values():
             for view in operator.context.views:
@@ -189,7 +189,7 @@ class RecordRun(ChunkRun):
         self._run_behind()
         self._hand_on()
         if self.observer is not None:
-            self._tell(batches)
+            self._report(batches)
 
     def _post(self, cause: int) -> None:
         """Dead letters of all up to ``cause``."""
@@ -346,13 +346,13 @@ class RecordRun(ChunkRun):
             self._pass_on(child.name, made, None if addressed is None else addressed[row], is_put=puts is not None)
 
     def _inputs_of(self, step: _Step, one: Single) -> list[Batch]:
-        inputs = [self.nobody[above] for above in step.child.inputs]
+        inputs = [self.empty_batches[above] for above in step.child.inputs]
         inputs[step.edge.slot] = replace(one.batch(), path=(np.array([self._next_place()]),))
         return inputs
 
     def _note(self, step: _Step, inputs: list[Batch]) -> None:
         """What a node takes, for who looks on."""
-        self._took.setdefault(step.child.name, []).append((inputs, self.nobody[step.child.name]))
+        self._took.setdefault(step.child.name, []).append((inputs, self.empty_batches[step.child.name]))
 
     def _next_place(self) -> int:
         self._places += 1
@@ -360,7 +360,7 @@ class RecordRun(ChunkRun):
 
     def _seen(self, name: str, when: str) -> Batch:
         """What a view is fed when its node runs: it has seen everything already."""
-        return self.nobody[_shown_by(self.dataflow, name, when)]
+        return self.empty_batches[_shown_by(self.dataflow, name, when)]
 
     def show(self, name: str, one: Single) -> None:
         """A row that was put into the table of the node ``name``, and is not forwarded: to all who look into it."""
@@ -392,8 +392,8 @@ class RecordRun(ChunkRun):
     ) -> None:
         while due := self._due(now_ms, sharing, is_tick=is_tick):
             (_, name) = min(due)
-            nobody = self.nobody[self.dataflow.graph.nodes[name].inputs[0]]
-            sharing[name].punctuate(self.chunk, cause, nobody, is_tick=is_tick)
+            empty_batch = self.empty_batches[self.dataflow.graph.nodes[name].inputs[0]]
+            sharing[name].punctuate(self.chunk, cause, empty_batch, is_tick=is_tick)
 
     def _due(
         self, now_ms: int, sharing: Mapping[str, SharingOperator], *, is_tick: bool
@@ -409,7 +409,7 @@ class RecordRun(ChunkRun):
             self._write(sink, self._process(sink, [self._all(Edge(sink.inputs[0], sink.name, 0))]))
         for node in self.dataflow.sub_topology.repartitions:
             for slot, above in enumerate(node.inputs):
-                if above in self.nobody:
+                if above in self.empty_batches:
                     self._send(node, self._all(Edge(above, node.name, slot)))
 
     def _all(self, edge: Edge) -> Batch:
@@ -417,10 +417,10 @@ class RecordRun(ChunkRun):
             return self.dataflow.below(self._ran_behind[edge.parent], edge)
         handed = self._handed.get(edge)
         if not handed:
-            return self.nobody[edge.parent]
+            return self.empty_batches[edge.parent]
         return replace(batch_of([one for _, one in handed]), path=(np.array([place for place, _ in handed]),))
 
-    def _tell(self, batches: dict[str, Batch]) -> None:
+    def _report(self, batches: dict[str, Batch]) -> None:
         """Report to observers what every node took and forwarded."""
         assert self.observer is not None
         for source, batch in batches.items():
@@ -432,11 +432,13 @@ class RecordRun(ChunkRun):
             elif not node.is_source:
                 took = self._took.get(node.name, [])
                 slots = [
-                    _joined([inputs[slot] for inputs, _ in took if inputs and len(inputs[slot])], self.nobody[above])
+                    _joined(
+                        [inputs[slot] for inputs, _ in took if inputs and len(inputs[slot])], self.empty_batches[above]
+                    )
                     for slot, above in enumerate(node.inputs)
                 ]
                 forwarded = [batch for _, batch in took if len(batch)]
-                self.observer.saw(node, slots, _joined(forwarded, self.nobody[node.name]), self.chunk)
+                self.observer.saw(node, slots, _joined(forwarded, self.empty_batches[node.name]), self.chunk)
 
 
 def _leaves(node: Node) -> bool:
@@ -444,6 +446,6 @@ def _leaves(node: Node) -> bool:
     return node.is_source or node.written_topic is not None
 
 
-def _joined(pieces: Sequence[Batch], nobody: Batch) -> Batch:
+def _joined(pieces: Sequence[Batch], empty_batch: Batch) -> Batch:
     """Batches one after the other."""
-    return one_after_the_other(pieces) if pieces else nobody
+    return one_after_the_other(pieces) if pieces else empty_batch

@@ -25,19 +25,19 @@ from ..kernels import stream_time as task_counters
 from ..operators.base.operator import Counters, Operator, OperatorContext, StatefulOperator, TableView
 from ..operators.tables.table_views import build_view
 from ..tape.stream_time import SourceProgress, StreamTimeAdvance, combine
-from ..tape.task_input import INPUT_COLUMNS, Input
+from ..tape.task_input import INPUT_COLUMNS, TapeChunk
 from ..topology.topology import SubTopology, Topology
 from .advance_stream_time import StreamTimeRun, advance_chunk
 from .chunk_run import ChunkRun, Observer
 from .dataflow import dataflows
 from .dead_letters import DeadLetters
 from .decoding import Decoder, contexts, import_batch
-from .exception_handling import Handling, TrialHandling, decoded_or_failed, raw_record
+from .exception_handling import ChunkHandling, TrialHandling, decoded_or_failed, raw_record
 from .exits import refusing_exits
 from .failure_places import FailurePlaces, Raw
 from .output_tables import dead_letter_table, dropped_table, failed_step_table
-from .record_counts import Counts, Lateness
-from .record_run import BY_RECORD, RecordRun, batches_of_nobody
+from .record_counts import Counts, LatenessTotals
+from .record_run import BY_RECORD, RecordRun, empty_batches_of
 from .shared_stores import connect_stores, lend_stores
 from .time_extraction import refuse_invalid_times
 
@@ -83,11 +83,11 @@ class Task:
         self.counts_bytes = counts_bytes
         self.stream_time_ms = NO_TIMESTAMP_MS
         self.tape_time_ms = NO_TIMESTAMP_MS
-        self.lateness, self.counts = Lateness(), Counts()
+        self.lateness, self.counts = LatenessTotals(), Counts()
         self.landed = Counts()
         """Verdicts on the records of landed topics alone."""
         self.observer: Observer | None = None
-        self.looks_twice = False
+        self.checks_purity = False
         """Whether each step is called twice with the first records of the next chunk. ``impure`` says, by node, what
         differed between its two answers.
         """
@@ -112,7 +112,7 @@ class Task:
             *(imported.name for imported in self.dataflow.imports),
             *(table.name for table in sub_topology.globals),
         )
-        self.written_as: tuple[str, ...] = (
+        self.written_names: tuple[str, ...] = (
             *(source.topic if isinstance(source, RepartitionNode) else "" for source in sub_topology.sources),
             *(imported.name for imported in self.dataflow.imports),
             *("" for _ in sub_topology.globals),
@@ -131,7 +131,7 @@ class Task:
                 if not node.is_source:
                     self._build(node)
         self.is_by_record = any(node.is_by_record for node in sub_topology.nodes)
-        self._nobody: dict[str, Batch] = {}
+        self._empty_batches: dict[str, Batch] = {}
         self._undecodable: list[tuple[int, ErrorHandlerContext, str]] = []
         """Of the chunk that was taken last, what cannot be read: its row, where it is, and why."""
         connect_stores(self.graph, self.operators)
@@ -234,18 +234,18 @@ class Task:
     # --- records ---------------------------------------------------------------------------------------------
 
     @refusing_exits()
-    def process(self, records: pa.Table | Input) -> Result:
+    def process(self, records: pa.Table | TapeChunk) -> Result:
         """Run one chunk, in order: a table of INPUT_COLUMNS, or rows of several sources.
 
         Raises the failure of the first record that ended the run (BufferFull: a strict suppress buffer is full);
         ``unfinished`` then has what came before.
         """
-        input_ = records if isinstance(records, Input) else Input.of(records.combine_chunks())
+        input_ = records if isinstance(records, TapeChunk) else TapeChunk.of(records.combine_chunks())
         batches, chunk, takes, reasons = self.take(input_)
         self._handle(chunk, partial(raw_record, input_))
         chunk_run = self._chunk_run(chunk)
-        if self.looks_twice:
-            chunk_run.impure, self.looks_twice = self.impure, False
+        if self.checks_purity:
+            chunk_run.impure, self.checks_purity = self.impure, False
         chunk_run.run(batches)
         for view in self.views:
             view.settle()
@@ -260,10 +260,10 @@ class Task:
         running = self.dataflow, self.operators, chunk, self.repartition_counts, self.observer
         if not self.is_by_record:
             return ChunkRun(*running)
-        if not self._nobody:
+        if not self._empty_batches:
             batches, nothing, _, _ = self.take(empty_input(self))
-            self._nobody = batches_of_nobody(self.dataflow, self.operators, nothing, batches)
-        return RecordRun(*running, nobody=self._nobody)
+            self._empty_batches = empty_batches_of(self.dataflow, self.operators, nothing, batches)
+        return RecordRun(*running, empty_batches=self._empty_batches)
 
     @refusing_exits()
     def advance(self, step: StreamTimeAdvance) -> tuple[Result, dict[str, int]]:
@@ -309,13 +309,13 @@ class Task:
             letters.add_undecodable(self._undecodable)
         chunk.letters = letters
         if (handler := self.graph.handlers.processing) is not None:
-            chunk.handling = Handling(handler, places, letters)
+            chunk.handling = ChunkHandling(handler, places, letters)
 
     def _result(
         self,
         chunk_run: ChunkRun,
         chunk: Chunk,
-        input_: Input,
+        input_: TapeChunk,
         takes: np.ndarray,
         reasons: dict[int, dict[int, str]],
     ) -> Result:
@@ -343,7 +343,7 @@ class Task:
             raise chunk.failure
         return result
 
-    def take(self, input_: Input) -> tuple[dict[str, Batch], Chunk, np.ndarray, dict[int, dict[int, str]]]:
+    def take(self, input_: TapeChunk) -> tuple[dict[str, Batch], Chunk, np.ndarray, dict[int, dict[int, str]]]:
         """Decoded records by source, the chunk, which rows are records taken, and why others cannot be read."""
         n, topics = len(input_), len(self.sub_topology.sources)
         time_ms = input_.spread("timestamp", NO_TIMESTAMP_MS)
@@ -397,7 +397,7 @@ class Task:
     def _topics(self) -> tuple[str, ...]:
         return tuple(source.topic_of_records for source in self.sources)
 
-    def _is_topic(self, input_: Input) -> np.ndarray:
+    def _is_topic(self, input_: TapeChunk) -> np.ndarray:
         """Rows that Kafka would have taken from a topic."""
         inlined = [n for n, source in enumerate(self.sources) if isinstance(source, RepartitionNode) and source.is_ours]
         return np.isin(input_.source, inlined, invert=True) if inlined else np.ones(len(input_), np.bool_)
@@ -424,7 +424,7 @@ class Task:
             self.landed.add(chunk, unread, is_landed[chunk.source])
 
 
-def empty_input(task: Task) -> Input:
+def empty_input(task: Task) -> TapeChunk:
     """A chunk of no records."""
     nothing = pa.table({name: pa.array([], kind) for name, kind in INPUT_COLUMNS.items()})
     tables = [nothing for _ in task.sources]
@@ -436,4 +436,4 @@ def empty_input(task: Task) -> Input:
             tables[number] = nothing.set_column(3, "value", none).append_column("old", none)
             for name in () if source.shape.window is None else ("window_start_ms", "window_end_ms"):
                 tables[number] = tables[number].append_column(name, pa.array([], pa.int64()))
-    return Input(np.zeros(0, np.int16), tuple(tables))
+    return TapeChunk(np.zeros(0, np.int16), tuple(tables))

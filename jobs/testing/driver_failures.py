@@ -13,43 +13,43 @@ from ...state.errors import TaskFailed
 from ...state.serdes import Serde
 from ..topology.topology import Topology
 from .driver_records import PipedRecord
-from .driver_tasks import Batch
+from .driver_tasks import DriverStep
 
 Landed = Mapping[str, tuple[pa.Table, np.ndarray]]
 
 
-def first_records(landed: Landed, count: int) -> Batch:
+def first_records(landed: Landed, count: int) -> DriverStep:
     """The first ``count`` records of a batch, by arrival."""
     kept = {}
     arrivals = np.sort(np.concatenate([at for _, at in landed.values()]))
     if count > 0:
         for topic, (rows, at) in landed.items():
-            mine = at <= arrivals[count - 1]
-            if mine.any():
-                kept[topic] = rows.filter(pa.array(mine)), at[mine]
-    return Batch(kept)
+            is_before = at <= arrivals[count - 1]
+            if is_before.any():
+                kept[topic] = rows.filter(pa.array(is_before)), at[is_before]
+    return DriverStep(kept)
 
 
-def find_first(landed: Landed, error: TaskFailed, run: Callable[[Batch], None]) -> tuple[int, TaskFailed] | None:
+def find_first(landed: Landed, error: TaskFailed, run: Callable[[DriverStep], None]) -> tuple[int, TaskFailed] | None:
     """How many records of the batch that ended with ``error`` can be run, and the error of the one after them.
 
     ``run`` runs records after all that was before the batch, and raises as they do. None when they do not fail again.
     """
     good, bad = 0, sum(len(rows) for rows, _ in landed.values())
-    found = None
-    while bad - good > 1 or found is None:
-        middle = bad if found is None else (good + bad) // 2
+    failure = None
+    while bad - good > 1 or failure is None:
+        middle = bad if failure is None else (good + bad) // 2
         try:
             run(first_records(landed, middle))
         except TaskFailed as again:
-            bad, found = middle, again
+            bad, failure = middle, again
         else:
-            if found is None:
+            if failure is None:
                 return None
             good = middle
     arrivals = np.sort(np.concatenate([at for _, at in landed.values()]))
-    found.arrival = int(arrivals[good])
-    return good, found
+    failure.arrival = int(arrivals[good])
+    return good, failure
 
 
 def piped_record(topology: Topology, landed: Landed, arrival: int) -> PipedRecord | None:

@@ -228,17 +228,17 @@ class StoreReader(Hinting):
         Buffers of joins, suppress and deduplication are not among them: ``store(name)`` shows what it can of them.
         """
         kinds = {name: self._kind(name) for name in self._names()}
-        found: dict[str, StateStore] = {}
+        stores: dict[str, StateStore] = {}
         for name, kind in kinds.items():
             if kind.name == _KEY_VALUE:
-                found[name] = DriverKeyValueStore(name, self._looks_into(name), kind.shown, edit=self._edit)
+                stores[name] = DriverKeyValueStore(name, self._looks_into(name), kind.shown, edit=self._edit)
             elif kind.name == _WINDOW:
-                found[name] = DriverWindowStore(name, self._looks_into(name), kind.shown, edit=self._edit)
+                stores[name] = DriverWindowStore(name, self._looks_into(name), kind.shown, edit=self._edit)
             elif kind.name == _SESSION:
-                found[name] = DriverSessionStore(name, self._looks_into(name), kind.shown, edit=self._edit)
+                stores[name] = DriverSessionStore(name, self._looks_into(name), kind.shown, edit=self._edit)
             elif kind.name == _VERSIONED:
-                found[name] = DriverVersionedStore(name, partial(self._versions, name), edit=self._edit)
-        return found
+                stores[name] = DriverVersionedStore(name, partial(self._versions, name), edit=self._edit)
+        return stores
 
     def _looks_into(self, name: str) -> Looks:
         return Looks(partial(self._now, name), partial(self._of_key, name))

@@ -20,12 +20,12 @@ from ..operators.processor.punctuation import WALL_CLOCK
 from ..tape.causal_order import ADVANCE_SEQUENCES, LANDED, CausalOrder, are_in_order
 from ..tape.loop_rounds import LoopRounds
 from ..tape.stream_time import StreamTimeAdvance
-from ..tape.task_input import Input
+from ..tape.task_input import TapeChunk
 from ..task.task import Result, Task, empty_input
 from ..topology.topology import SubTopology, Topology
 from .changelogs import ChangeLog
 from .driver_records import OutputRecord, Tape, without_time
-from .driver_time import DrivenTime, Waiting
+from .driver_time import DrivenTime, WaitingAdvance
 from .store_edits import StoreEdit, make
 
 Landed = Mapping[str, tuple[pa.Table, np.ndarray]]
@@ -33,7 +33,7 @@ Landed = Mapping[str, tuple[pa.Table, np.ndarray]]
 
 
 @dataclass(frozen=True)
-class Batch:
+class DriverStep:
     """What is played at once: ``landed`` records, one recorded time, or one edit of a store.
 
     ``recorded``: topic (None: a tick of the wall clock), time in ms and arrival. ``causes``: kept from run to run.
@@ -85,7 +85,7 @@ class DrivenTasks:
         self.tasks = [Task(topology, sub, counts_bytes=counts_bytes) for sub in topology.sub_topologies]
         self._tapes = {(task.sub_topology.id, source): Tape() for task in self.tasks for source in task.source_names}
         self._time = DrivenTime(topology, self.tasks)
-        self._batch, self._played, self._causes = Batch({}), Played(), CausalOrder()
+        self._batch, self._played, self._causes = DriverStep({}), Played(), CausalOrder()
         self._rounds = LoopRounds(topology.loop_topics)
         self._orders: list[tuple[np.ndarray, np.ndarray]] = []
         """(arrival, number) of every task's records, as it took them."""
@@ -99,7 +99,7 @@ class DrivenTasks:
             task.resume({}, {store: started for store, node in task.sub_topology.stores.items() if node.has_clock})
             task.chunk_records = chunk_records or task.chunk_records
 
-    def play(self, batch: Batch) -> Played:
+    def play(self, batch: DriverStep) -> Played:
         """Every task in turn. To play the batch again the tasks must be as they were before it.
 
         Raises TaskFailed for a record that goes round a loop without end.
@@ -168,7 +168,7 @@ class DrivenTasks:
             tables = list(empty_input(task).tables)
             tables[source] = row
             tiers.take(1)
-            self._run_chunk(task, Input(np.full(1, source, np.int16), tuple(tables)), arrival, number)
+            self._run_chunk(task, TapeChunk(np.full(1, source, np.int16), tuple(tables)), arrival, number)
         self._number_taken(before)
 
     def _next_turn(self) -> tuple[Task, int | None] | None:
@@ -204,7 +204,7 @@ class DrivenTasks:
     def _run_task(self, task: Task) -> None:
         """Everything that waits for one task, in the order of causes."""
         causes, failure = self._causes, self._played.failure
-        waiting = [self._waiting(task, *source) for source in zip(task.source_names, task.written_as, strict=True)]
+        waiting = [self._waiting(task, *source) for source in zip(task.source_names, task.written_names, strict=True)]
         empty = empty_input(task)
         tables = [empty.tables[n] if table is None else table for n, (table, *_) in enumerate(waiting)]
         arrival, number = (np.concatenate([columns[n] for columns in waiting]) for n in (1, 2))
@@ -230,29 +230,31 @@ class DrivenTasks:
                     for table, start, count in zip(tables, used.tolist(), counts.tolist(), strict=True)
                 )
                 used += counts
-                if not self._run_chunk(task, Input(source[part], pieces), arrival[part], number[part]):
+                if not self._run_chunk(task, TapeChunk(source[part], pieces), arrival[part], number[part]):
                     return
             if advances and not self._advance(task, advances.pop(0)):
                 return
 
-    def _waiting(self, task: Task, source: str, written_as: str) -> tuple[pa.Table | None, np.ndarray, np.ndarray]:
+    def _waiting(self, task: Task, source: str, written_name: str) -> tuple[pa.Table | None, np.ndarray, np.ndarray]:
         """What waits for one source, in order: several sub-topologies may have written it, one after the other."""
         tape = self._tapes[task.sub_topology.id, source]
         table, arrival, number = tape.take()
-        if table is None or len(self.topology.writers_of(written_as)) < 2:
+        if table is None or len(self.topology.writers_of(written_name)) < 2:
             return table, arrival, number
         order = np.lexsort((self._causes.sequence(number), arrival))
         offset = pa.array(tape.next_offset - len(table) + np.arange(len(table)))
         table = table.take(pa.array(order))
         return table.set_column(table.column_names.index("offset"), "offset", offset), arrival[order], number[order]
 
-    def _advance(self, task: Task, waiting: Waiting) -> bool:
+    def _advance(self, task: Task, waiting: WaitingAdvance) -> bool:
         """False when that ended the run."""
         assert self._batch.recorded is not None, "advances come of a recorded time"
         place = (np.full(1, number, np.int64) for number in (self._batch.recorded[2], LANDED - waiting.level))
         return self._run_chunk(task, self._time.step(task, waiting), *place)
 
-    def _run_chunk(self, task: Task, chunk: Input | StreamTimeAdvance, arrival: np.ndarray, number: np.ndarray) -> bool:
+    def _run_chunk(
+        self, task: Task, chunk: TapeChunk | StreamTimeAdvance, arrival: np.ndarray, number: np.ndarray
+    ) -> bool:
         """False when a record ended the run."""
         failed = None
         signals: dict[str, int] = {}
@@ -276,7 +278,7 @@ class DrivenTasks:
             played.logged += log.take(arrival)
         self._exchange(task, arrival, number, result)
         played.refused.append((arrival, result.dropped, result.dead_letters))
-        if isinstance(chunk, Input):
+        if isinstance(chunk, TapeChunk):
             kept, skipped = result.taken.copy(), without_time(result.dropped)
             kept[skipped] = True  # Kafka's driver takes each of them as a record at -1
             if failed is not None:
@@ -311,6 +313,6 @@ class DrivenTasks:
         return [
             self._tapes[task.sub_topology.id, source]
             for task in self.tasks
-            for source, written_as in zip(task.source_names, task.written_as, strict=True)
-            if written_as == name
+            for source, written_name in zip(task.source_names, task.written_names, strict=True)
+            if written_name == name
         ]

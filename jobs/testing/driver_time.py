@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ...state.times import FOREVER, NO_TIMESTAMP_MS
-from ..tape.stream_time import HOLDS_NOBODY_BACK, SourceProgress, StreamTimeAdvance
+from ..tape.stream_time import HOLDS_NONE_BACK, SourceProgress, StreamTimeAdvance
 from ..task.task import Task
 from ..topology.topology import Topology
 
 
-class Waiting(NamedTuple):
+class WaitingAdvance(NamedTuple):
     """A recorded time on its way to a source. ``level``: how many tasks it was handed on by."""
 
     level: int
@@ -34,7 +34,7 @@ class DrivenTime:
         """By sub-topology and number of the source."""
         self._reached: dict[str, int] = {}
         """Largest time of the records of a topic."""
-        self._waiting: dict[int, list[Waiting]] = {}
+        self._waiting: dict[int, list[WaitingAdvance]] = {}
         """By sub-topology."""
 
     def pipe(self, topic: str, time_ms: int) -> None:
@@ -47,14 +47,14 @@ class DrivenTime:
         for task in self._tasks:
             for number, source in enumerate(task.sub_topology.sources):
                 if source.landed_topic == topic:
-                    self._waiting.setdefault(task.sub_topology.id, []).append(Waiting(0, number, time_ms))
+                    self._waiting.setdefault(task.sub_topology.id, []).append(WaitingAdvance(0, number, time_ms))
 
     def tick(self, time_ms: int) -> None:
         """The wall clock has reached ``time_ms``; each task that reads a topic takes it once, and passes it on."""
         for task in self._tasks:
             landed = [number for number, one in enumerate(task.sub_topology.sources) if one.landed_topic is not None]
             for number in landed[:1]:
-                waiting = Waiting(0, number, time_ms, is_tick=True)
+                waiting = WaitingAdvance(0, number, time_ms, is_tick=True)
                 self._waiting.setdefault(task.sub_topology.id, []).append(waiting)
 
     def signal(self, writer: Task, signals: Mapping[str, int], level: int) -> None:
@@ -69,19 +69,21 @@ class DrivenTime:
             writers = self._topology.writers_of(name) or [writer.sub_topology]
             reached_ms = min(passed.get(sub.id, NO_TIMESTAMP_MS) for sub in writers)
             for task in self._tasks:
-                for number, written_as in enumerate(task.written_as):
-                    if written_as == name and reached_ms != NO_TIMESTAMP_MS:
-                        waiting = Waiting(level, number, reached_ms)
+                for number, written_name in enumerate(task.written_names):
+                    if written_name == name and reached_ms != NO_TIMESTAMP_MS:
+                        waiting = WaitingAdvance(level, number, reached_ms)
                         self._waiting.setdefault(task.sub_topology.id, []).append(waiting)
 
     def pass_tick(self, signals: Mapping[str, int]) -> None:
         """A tick goes to the readers of repartition topics and exports, which take it before what it caused above."""
         for task in self._tasks:
-            passed = [(number, signals[name]) for number, name in enumerate(task.written_as) if name in signals]
+            passed = [(number, signals[name]) for number, name in enumerate(task.written_names) if name in signals]
             for number, time_ms in passed[:1]:
-                self._waiting.setdefault(task.sub_topology.id, []).append(Waiting(0, number, time_ms, is_tick=True))
+                self._waiting.setdefault(task.sub_topology.id, []).append(
+                    WaitingAdvance(0, number, time_ms, is_tick=True)
+                )
 
-    def next_of(self, task: Task) -> list[Waiting]:
+    def next_of(self, task: Task) -> list[WaitingAdvance]:
         """What waits for ``task``, in order; it is taken."""
         return sorted(self._waiting.pop(task.sub_topology.id, []))
 
@@ -89,13 +91,13 @@ class DrivenTime:
         """Of what waits for ``task`` the lowest level; None when nothing does."""
         return min((waiting.level for waiting in self._waiting.get(task.sub_topology.id, ())), default=None)
 
-    def take_first(self, task: Task) -> Waiting:
+    def take_first(self, task: Task) -> WaitingAdvance:
         """The first that waits for ``task``; there must be one."""
         waiting = self._waiting[task.sub_topology.id]
         waiting.remove(first := min(waiting))
         return first
 
-    def step(self, task: Task, waiting: Waiting) -> StreamTimeAdvance:
+    def step(self, task: Task, waiting: WaitingAdvance) -> StreamTimeAdvance:
         """The advance itself, with what all sources of the task have reached by now."""
         signals = task.sub_topology.id, waiting.source
         if not waiting.is_tick:
@@ -106,8 +108,8 @@ class DrivenTime:
             reached_ms = recorded_ms
             if source.landed_topic is not None:
                 reached_ms = self._reached.get(source.landed_topic, FOREVER)
-            if task.written_as[number] in self._topology.loop_topics:
-                sources[number] = HOLDS_NOBODY_BACK
+            if task.written_names[number] in self._topology.loop_topics:
+                sources[number] = HOLDS_NONE_BACK
             elif not source.is_global:
                 sources[number] = SourceProgress(recorded_ms, max(recorded_ms, reached_ms))
         tick_ms = waiting.time_ms if waiting.is_tick else None

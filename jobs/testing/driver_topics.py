@@ -162,16 +162,16 @@ class TestOutputTopic(Hinting):
 
         Raises ConfigError for a null key, and for keys that cannot be looked up (dicts and lists).
         """
-        found: dict[Any, Any] = {}
+        last_values: dict[Any, Any] = {}
         for key, value in self.read_key_values_to_list():
             place, next_step = "read_key_values_to_map", "use read_key_values_to_list"
             if key is None:
                 raise ConfigError(place, "records with keys", "a null key", next_step)
             try:
-                found[key] = value
+                last_values[key] = value
             except TypeError as error:
                 raise ConfigError(place, "keys that can be looked up", repr(key), next_step) from error
-        return found
+        return last_values
 
     def read_values_to_list(self) -> list[Any]:
         """Values of all records that were not read yet, in order."""

@@ -41,7 +41,7 @@ class InternalTopics:
         if not parts:
             return []
         self._sent[topic] = []
-        shape, found = self._nodes[topic].shape, list[OutputRecord]()
+        shape, records = self._nodes[topic].shape, list[OutputRecord]()
         for arrival, table in parts:
             rows = table.combine_chunks()
             keys = shape.key.to_python(shape.key.decode(rows["key"].combine_chunks()).values)
@@ -49,5 +49,5 @@ class InternalTopics:
             times, arrivals = rows["timestamp"].to_pylist(), arrival[rows["cause"].to_numpy()].tolist()
             headers = map(headers_of, rows["headers"].to_pylist())
             nothing = [None] * len(keys)
-            found += map(OutputRecord, keys, values, times, nothing, arrivals, headers)
-        return found
+            records += map(OutputRecord, keys, values, times, nothing, arrivals, headers)
+        return records

@@ -1,5 +1,5 @@
 """What a test sees of a state store, by Kafka's kinds: ReadOnlyKeyValueStore, ReadOnlyWindowStore,
-ReadOnlySessionStore and VersionedKeyValueStore.
+ReadOnlySessionStore and ReadOnlyVersionedKeyValueStore.
 
 Rule: a store shows what is in it when it is asked, after all that was piped. Keys are in the order of their serialized
 bytes (unsigned); windows by start and then key, sessions by end, key and start, as Kafka's in-memory stores have them.
@@ -19,7 +19,7 @@ from ..functions.call_names import Hinting, NoDict
 from ..functions.expressions import Windowed
 from ..functions.processor_api import AggregationWithHeaders, ValueAndTimestamp, ValueTimestampHeaders
 from ..functions.session_and_versioned_stores import VersionedRecord
-from ..functions.store_iterators import StoreRows, give
+from ..functions.store_iterators import IterableRows, give
 from ..operators.base.operator import StoreContents
 from .driver_inputs import encoded
 from .store_view import VersionedStoreView
@@ -61,7 +61,7 @@ class _Store(Hinting, NoDict):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        give(cls, StoreRows, [name for name in vars(cls) if not name.startswith("_") and name != "get"])
+        give(cls, IterableRows, [name for name in vars(cls) if not name.startswith("_") and name != "get"])
 
     def __init__(self, name: str, looks: Looks, shown: Shown | None = None) -> None:
         self.store_name, self._looks, self._show = name, looks, shown
@@ -309,7 +309,7 @@ def _sessions(rows: list[_Row]) -> list[tuple[Windowed, Any]]:
     return [row.windowed for row in sorted(rows, key=lambda row: (row.end_ms, row.data, row.start_ms))]
 
 
-class VersionedKeyValueStore(Hinting, NoDict):
+class ReadOnlyVersionedKeyValueStore(Hinting, NoDict):
     """The history of values by key, as far as the history retention reaches (KIP-889)."""
 
     def __init__(self, name: str, view: Callable[[], VersionedStoreView]) -> None:

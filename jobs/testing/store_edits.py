@@ -16,9 +16,9 @@ from ..operators.base.single_records import Single
 from ..operators.processor.process import Process
 from ..operators.processor.table_stores import TableValues, Writer
 from ..operators.processor.table_windows import Place, windows_of
-from ..operators.tables.key_value_view import StoreView
+from ..operators.tables.key_value_view import KeyValueView
 from ..operators.tables.table_views import build_view
-from ..task.record_run import RecordRun, batches_of_nobody
+from ..task.record_run import RecordRun, empty_batches_of
 from ..task.task import Task, empty_input
 
 _NO_TIMESTAMP_MS = -1
@@ -91,7 +91,7 @@ def _into_table(edit: StoreEdit, task: Task) -> None:
         getattr(windows, edit.method)(*arguments)
         return
     view = build_view(graph, node.name, getattr(operator, "keys", operator.context.keys))
-    assert isinstance(view, StoreView), "a key-value store is looked at by its keys"
+    assert isinstance(view, KeyValueView), "a key-value store is looked at by its keys"
     values = TableValues(edit.store, node.name, node.shape, view, operator, place)
     values.writer = writer
     values.put(*arguments)
@@ -101,8 +101,8 @@ def _into_table(edit: StoreEdit, task: Task) -> None:
 def _run_of_nothing(task: Task) -> RecordRun:
     """A chunk without records, in which views are shown what is put."""
     batches, chunk, _, _ = task.take(empty_input(task))
-    nobody = batches_of_nobody(task.dataflow, task.operators, chunk, batches)
-    return RecordRun(task.dataflow, task.operators, chunk, {}, None, nobody=nobody)
+    empty_batches = empty_batches_of(task.dataflow, task.operators, chunk, batches)
+    return RecordRun(task.dataflow, task.operators, chunk, {}, None, empty_batches=empty_batches)
 
 
 def _send_nothing(one: Single, child: str | None) -> None:

@@ -27,7 +27,7 @@ from .driver_inputs import DriverInputs, encoded
 from .driver_outputs import DriverOutputs
 from .driver_records import NO_OFFSET_GIVEN, AutoTime, DeadLetter, DroppedRecord, Headers, OutputRecord, forward_ms
 from .driver_stores import GlobalStores, StoreReader
-from .driver_tasks import Batch, DrivenTasks, Played
+from .driver_tasks import DrivenTasks, DriverStep, Played
 from .driver_topics import TestInputTopic, TestOutputTopic
 from .store_edits import StoreEdit
 
@@ -72,7 +72,7 @@ class TopologyTestDriver(StoreReader):
         self._options["wall_clock_ms"] = self._wall_clock_ms if self._ticks else None
         with tiers.running():
             self._driven = DrivenTasks(topology, **self._options)
-        self._log: list[Batch] = []
+        self._log: list[DriverStep] = []
         """All that was played: it is played again where an order is known late, and to find a record that failed."""
         self._plays_again = is_known_late(topology)
         self._in, self._out = DriverInputs(topology), DriverOutputs(topology)
@@ -211,7 +211,7 @@ class TopologyTestDriver(StoreReader):
         if time_ms < 0:
             raise ConfigError("advance_stream_time", "a time of 0 ms or more", str(time_ms), "correct the time")
         self.run()
-        self._play(Batch({}, (topic, time_ms, self._in.next_arrival())))
+        self._play(DriverStep({}, (topic, time_ms, self._in.next_arrival())))
 
     def advance_wall_clock_time(self, advance: Duration) -> None:
         """The wall clock continues by ``advance``, 0 ms or more: a tick, as it is recorded beside landed topics
@@ -223,10 +223,10 @@ class TopologyTestDriver(StoreReader):
         self._check_open()
         self.run()
         if not self._ticks:
-            self._play(Batch({}, (None, self._wall_clock_ms, 0)))
+            self._play(DriverStep({}, (None, self._wall_clock_ms, 0)))
             self._ticks = True
         self._wall_clock_ms += advance_ms
-        self._play(Batch({}, (None, self._wall_clock_ms, self._in.next_arrival())))
+        self._play(DriverStep({}, (None, self._wall_clock_ms, self._in.next_arrival())))
 
     # --- out -------------------------------------------------------------------------------------------------
 
@@ -334,28 +334,28 @@ class TopologyTestDriver(StoreReader):
         if not self._in.is_waiting():
             return
         landed, failure = self._in.take()
-        self._play(Batch(landed))
+        self._play(DriverStep(landed))
         if failure is not None:
             self._failure = failure
             with self.topology.graph.naming_calls():
                 raise failure
 
-    def batches(self) -> list[Batch]:
+    def batches(self) -> list[DriverStep]:
         """All that was run so far, in order: records with their arrivals, and recorded times."""
         return list(self._log)
 
     def _edit(self, edit: StoreEdit) -> None:
         self._check_open()
         self.run()
-        self._play(Batch({}, edit=edit))
+        self._play(DriverStep({}, edit=edit))
 
-    def _play(self, batch: Batch) -> None:
+    def _play(self, batch: DriverStep) -> None:
         self._shown.clear()
         try:
             played = self._played(batch)
         except TaskFailed as error:
             batch, played = self._before_failure(batch, error)
-        self._log.append(batch if self._plays_again else Batch(batch.landed, batch.recorded, edit=batch.edit))
+        self._log.append(batch if self._plays_again else DriverStep(batch.landed, batch.recorded, edit=batch.edit))
         self._keep(batch, played)
         self._failure = played.failure
         if self._failure is not None:
@@ -363,7 +363,7 @@ class TopologyTestDriver(StoreReader):
             with self.topology.graph.naming_calls():
                 raise self._failure
 
-    def _played(self, batch: Batch) -> Played:
+    def _played(self, batch: DriverStep) -> Played:
         """The failure of a record that filled a buffer is in the answer, other failures are raised."""
         records = sum(len(rows) for rows, _ in batch.landed.values())
         tiers.expect(records, lambda: call_kernels(self.topology))
@@ -373,10 +373,10 @@ class TopologyTestDriver(StoreReader):
                 batch.causes.refuse_endless()
                 played = self._played_again(batch)
         if played.failure is not None:
-            self._tell(played.failure, batch)
+            self._note_on(played.failure, batch)
         return played
 
-    def _played_again(self, batch: Batch) -> Played:
+    def _played_again(self, batch: DriverStep) -> Played:
         """``batch`` from the beginning, now that it is known what the records cause; so is all that was before it."""
         self._begin_again()
         batch.causes.again()
@@ -389,10 +389,10 @@ class TopologyTestDriver(StoreReader):
             before.causes.again()
             self._driven.play(before)
 
-    def _before_failure(self, batch: Batch, error: TaskFailed) -> tuple[Batch, Played]:
+    def _before_failure(self, batch: DriverStep, error: TaskFailed) -> tuple[DriverStep, Played]:
         """The records of ``batch`` before the one that failed, run, and what they caused, with its failure."""
 
-        def run(records: Batch) -> None:
+        def run(records: DriverStep) -> None:
             with tiers.running():
                 self._begin_again()
             self._played(records)
@@ -403,7 +403,7 @@ class TopologyTestDriver(StoreReader):
         if found is None:
             raise error
         count, failure = found
-        self._tell(failure, batch)
+        self._note_on(failure, batch)
         with tiers.running():
             self._begin_again()
         good = first_records(batch.landed, count)
@@ -411,12 +411,12 @@ class TopologyTestDriver(StoreReader):
         played.failure = failure
         return good, played
 
-    def _tell(self, failure: TaskFailed, batch: Batch) -> None:
+    def _note_on(self, failure: TaskFailed, batch: DriverStep) -> None:
         failure.record = piped_record(self.topology, batch.landed, failure.arrival)
         if failure.record is not None:
             failure.add_note(failure.record.note())
 
-    def _keep(self, batch: Batch, played: Played) -> None:
+    def _keep(self, batch: DriverStep, played: Played) -> None:
         for sub, arrival, outputs in played.outputs:
             self._out.collect(sub, arrival, outputs)
         for arrival, tables in played.repartitions:

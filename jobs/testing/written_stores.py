@@ -15,9 +15,9 @@ from .state_stores import (
     Looks,
     ReadOnlyKeyValueStore,
     ReadOnlySessionStore,
+    ReadOnlyVersionedKeyValueStore,
     ReadOnlyWindowStore,
     Shown,
-    VersionedKeyValueStore,
 )
 from .store_edits import StoreEdit
 from .store_view import VersionedStoreView
@@ -77,7 +77,7 @@ class DriverSessionStore(ReadOnlySessionStore):
         self._edit(StoreEdit(self.store_name, "remove", (session_key,)))
 
 
-class DriverVersionedStore(VersionedKeyValueStore):
+class DriverVersionedStore(ReadOnlyVersionedKeyValueStore):
     """The history of values by key, of a processor's store. ConfigError for a put into that of a table."""
 
     def __init__(self, name: str, view: Callable[[], VersionedStoreView], *, edit: Edits) -> None:

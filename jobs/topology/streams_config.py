@@ -190,17 +190,17 @@ def streams_config(config: Mapping[str, Any] | None) -> StreamsConfig:
     if config is not None and not isinstance(config, Mapping):
         expected, next_step = "a mapping of Kafka's names to values", f'write for example {{"{HANDLERS[0]}": …}}'
         raise ConfigError(_PLACE, expected, repr(config), next_step)
-    found = dict(config or {})
-    handlers = exception_handlers({name: value for name, value in found.items() if name in HANDLERS})
-    for name, value in found.items():
+    given = dict(config or {})
+    handlers = exception_handlers({name: value for name, value in given.items() if name in HANDLERS})
+    for name, value in given.items():
         if name not in HANDLERS and name not in HONOURED:
             _check(name, value)
-    store = _named(found, SUPPLIERS, _STORES) or _named(found, DSL_STORE, _STORES) or "persistent"
-    key, value = (_serde(name, found.get(name)) for name in (KEY_SERDE, VALUE_SERDE))
+    store = _named(given, SUPPLIERS, _STORES) or _named(given, DSL_STORE, _STORES) or "persistent"
+    key, value = (_serde(name, given.get(name)) for name in (KEY_SERDE, VALUE_SERDE))
     extractor, letters, application_id = (
-        _extractor(found.get(EXTRACTOR)),
-        _topic(found.get(DEAD_LETTERS)),
-        found.get(APPLICATION),
+        _extractor(given.get(EXTRACTOR)),
+        _topic(given.get(DEAD_LETTERS)),
+        given.get(APPLICATION),
     )
     return StreamsConfig(
         handlers, extractor, store, key, value, letters, application_id if isinstance(application_id, str) else None

@@ -359,12 +359,12 @@ def _parts(graph: Graph) -> list[SubTopology]:
     groups = graph.groups()
     group_of = {node.name: number for number, group in enumerate(groups) for node in group}
     levels = _levels(graph, group_of)
-    found: dict[tuple[int, int], list[Node]] = {}
+    nodes_of: dict[tuple[int, int], list[Node]] = {}
     for name, node in graph.nodes.items():
         if name in group_of:
-            found.setdefault((levels[name], group_of[name]), []).append(node)
+            nodes_of.setdefault((levels[name], group_of[name]), []).append(node)
     parts: list[SubTopology] = []
-    for (level, kafka_id), nodes in sorted(found.items(), key=lambda item: item[0]):
+    for (level, kafka_id), nodes in sorted(nodes_of.items(), key=lambda item: item[0]):
         number = kafka_id if level == 0 else len(groups) + len([part for part in parts if part.level > 0])
         parts.append(_part(graph, nodes, number, kafka_id, level))
     _check_whole(parts)
@@ -461,10 +461,10 @@ def _reached(parts: Collection[SubTopology]) -> dict[int, frozenset[int]]:
     }
     reached: dict[int, frozenset[int]] = {}
     for one in parts:
-        found, waiting = set[int](), [one.id]
+        below, waiting = set[int](), [one.id]
         while waiting:
-            new = next_of[waiting.pop()] - found
-            found |= new
+            new = next_of[waiting.pop()] - below
+            below |= new
             waiting += new
-        reached[one.id] = frozenset(found)
+        reached[one.id] = frozenset(below)
     return reached

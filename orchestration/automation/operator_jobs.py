@@ -22,7 +22,7 @@ from ...jobs.replay.unfinished import drop_command
 from ...jobs.topology import Topology
 from ...state.errors import ConfigError
 from ...state.tables.ledger import Ledger
-from ..asked_runs import told_in_one_sentence
+from ..asked_runs import failing_in_one_sentence
 from ..facts import replay_facts, second_run
 from ..pipeline import Pipeline
 from ..resources import Engine
@@ -93,7 +93,7 @@ def _job(pipeline: Pipeline, what: str, config: type[dg.Config], done: Done, wor
     )
     def step(context: dg.OpExecutionContext) -> Iterator[Any]:
         mine = pipeline.in_run(context.resources)
-        with beating(mine.own, context.run.run_id, what), told_in_one_sentence():
+        with beating(mine.own, context.run.run_id, what), failing_in_one_sentence():
             said = done(mine, config(**context.op_config), context)
         yield dg.Output(None, metadata=said)
 
@@ -217,13 +217,13 @@ def _restore(pipeline: Pipeline, asked: RestoreConfig, context: dg.OpExecutionCo
     rows = in_force(pipeline.ledger.done_rows())
     withdrawn = [row for row in rows if row.increment > asked.to]
     records = sum((row.content.books or {}).get("read", 0) for row in withdrawn)
-    told = f"{len(withdrawn):,} increments after {asked.to}, which read {records:,} records"
+    summary = f"{len(withdrawn):,} increments after {asked.to}, which read {records:,} records"
     said: dict[str, Any] = {"increments_withdrawn": len(withdrawn), "records_to_read_again": records}
     if not asked.do:
-        context.log.warning(f"would withdraw {told}; launch it with `do: true` in its config")
+        context.log.warning(f"would withdraw {summary}; launch it with `do: true` in its config")
         return said | {"is_done": False}
     row = restore(pipeline.warehouse, pipeline.name, asked.to, abandon=asked.abandon)
-    context.log.info(f"withdrew {told}; {pipeline.name} continues after increment {asked.to} (epoch {row.epoch})")
+    context.log.info(f"withdrew {summary}; {pipeline.name} continues after increment {asked.to} (epoch {row.epoch})")
     return said | {"is_done": True, "increment": row.increment, "epoch": row.epoch}
 
 

@@ -25,7 +25,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Change:
+class PlannedChange:
     """Of the code, judged on the last increment. ``sentences``: what differs; ``goes_on``: whether the state does."""
 
     sentences: list[str]
@@ -47,17 +47,17 @@ class Planned:
     diffs: list[OutputDiff] = field(default_factory=list)
 
 
-def change_of(pipeline: Pipeline, changed: Topology) -> Change:
+def change_of(pipeline: Pipeline, changed: Topology) -> PlannedChange:
     """What the changed code means for the state of the last increment; nothing is written."""
     last = done_row(pipeline.warehouse, pipeline.name)
     if last.content.code is None:
         is_same = last.content.topology == changed.fingerprint
         made = "the topology that made the state" if is_same else "another topology than that which made the state"
-        return Change([made], is_same)
+        return PlannedChange([made], is_same)
     verdict = verdict_on(last.content, changed)
     sentences = [f"{'goes on' if each.goes_on else 'refused'}: {each.sentence()}" for each in verdict.changes]
     same = f"nothing differs that the state of increment {last.increment} depends on"
-    return Change(sentences or [same], verdict.goes_on)
+    return PlannedChange(sentences or [same], verdict.goes_on)
 
 
 def fork_point(pipeline: Pipeline, at: int | None, *, goes_on: bool) -> int:
@@ -116,9 +116,9 @@ def _compared(pipeline: Pipeline, now: str, branch: str, at: int, records: int) 
     place = pipeline.warehouse
     mine, other = outputs_of(place, now), outputs_of(place, branch)
     is_one_cut = _cut(done_row(place, now).content) == _cut(done_row(place, branch).content)
-    told = None if is_one_cut else f"{branch} has read further than {now}: replay {now}, then plan again"
+    caveat = None if is_one_cut else f"{branch} has read further than {now}: replay {now}, then plan again"
     diffs = [diff_output(place, now, branch, name) for name in mine if name in other]
-    return Planned(branch, at, records, told, sorted({*mine} ^ {*other}), diffs)
+    return Planned(branch, at, records, caveat, sorted({*mine} ^ {*other}), diffs)
 
 
 def _cut(done: DoneRow) -> dict[str, dict[str, int]]:

@@ -171,7 +171,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _in_options(said: str) -> str:
     """What an error says to write in Python, as options of the command."""
     return re.sub(
-        r"renamed=\{'([^']+)': (?:'([^']+)'|None)\}", lambda wish: f"--renamed {wish[1]}={wish[2] or ''}", said
+        r"renamed=\{'([^']+)': (?:'([^']+)'|None)\}", lambda match: f"--renamed {match[1]}={match[2] or ''}", said
     )
 
 

@@ -13,7 +13,14 @@ import dagster as dg
 
 from ...jobs.replay.heartbeats import Heart, beating
 from ...jobs.replay.landed_times import LandedTimes
-from ..asked_runs import Told, advance_topics, as_asked, observe_the_others, tell_dry_run, told_in_one_sentence
+from ..asked_runs import (
+    StepEvents,
+    advance_topics,
+    as_asked,
+    failing_in_one_sentence,
+    observe_the_others,
+    report_dry_run,
+)
 from ..assets import external_specs, land_topics, landed_spec, refusals_spec, replay_landed, table_spec
 from ..metadata import Metadata, data_version, increment_metadata, quiet_metadata, refusals_metadata
 from ..pipeline import REFUSALS, Pipeline
@@ -40,11 +47,11 @@ def _landing(pipeline: Pipeline) -> dg.AssetsDefinition:
         retry_policy=pipeline.retry_policy,
         pool=f"{pipeline.word}_landing",
     )
-    def landing(context: dg.AssetExecutionContext) -> Told:
-        with told_in_one_sentence():
-            mine = pipeline.in_run(context.resources)
-        with beating(mine.own, context.run.run_id, "landing") as heart:
-            yield from land_topics(context, mine, heart)
+    def landing(context: dg.AssetExecutionContext) -> StepEvents:
+        with failing_in_one_sentence():
+            in_run = pipeline.in_run(context.resources)
+        with beating(in_run.own, context.run.run_id, "landing") as heart:
+            yield from land_topics(context, in_run, heart)
 
     return landing
 
@@ -67,25 +74,27 @@ def _tables(pipeline: Pipeline) -> dg.AssetsDefinition:
         partitions_def=pipeline.partitions,
         backfill_policy=dg.BackfillPolicy.single_run(),
     )
-    def increments(context: dg.AssetExecutionContext, config: PartitionConfig) -> Told:
-        mine, asked = as_asked(context, pipeline, config)
-        assert mine.partitions is not None
-        windows = windows_of(mine.partitions, list(context.partition_keys))
+    def increments(context: dg.AssetExecutionContext, config: PartitionConfig) -> StepEvents:
+        in_run, asked = as_asked(context, pipeline, config)
+        assert in_run.partitions is not None
+        windows = windows_of(in_run.partitions, list(context.partition_keys))
         if asked.dry_run:
-            with told_in_one_sentence():
-                more = [withdrawal_of(mine, windows[0]).sentence] if config.restore else []
-            yield from tell_dry_run(context, mine, replace(asked, until_ms=windows[-1].end_ms), more)
+            with failing_in_one_sentence():
+                more = [withdrawal_of(in_run, windows[0]).sentence] if config.restore else []
+            yield from report_dry_run(context, in_run, replace(asked, until_ms=windows[-1].end_ms), more)
             return
-        with beating(mine.own, context.run.run_id, "replaying") as heart, told_in_one_sentence():
+        with beating(in_run.own, context.run.run_id, "replaying") as heart, failing_in_one_sentence():
             if config.restore:
-                go_back(context, mine, windows[0])
-            advance_topics(context, mine, asked)
-            yield from _replay_windows(context, mine, heart, windows)
+                go_back(context, in_run, windows[0])
+            advance_topics(context, in_run, asked)
+            yield from _replay_windows(context, in_run, heart, windows)
 
     return increments
 
 
-def _replay_windows(context: dg.AssetExecutionContext, pipeline: Pipeline, heart: Heart, windows: list[Window]) -> Told:
+def _replay_windows(
+    context: dg.AssetExecutionContext, pipeline: Pipeline, heart: Heart, windows: list[Window]
+) -> StepEvents:
     """One after the other. Those at the begin that are done are reported again, where the run continues from there."""
     done_ms = reached(pipeline).until_ms
     goes_on = done_ms is not None and windows[-1].end_ms >= done_ms
@@ -131,7 +140,9 @@ def _summed(metadata_of: Callable[[int], Metadata], increments: list[int]) -> Me
     return each[-1] | {name: sum(one.get(name) or 0 for one in each) for name in counted}
 
 
-def _report(context: dg.AssetExecutionContext, pipeline: Pipeline, windows: list[Window], late: dict[str, int]) -> Told:
+def _report(
+    context: dg.AssetExecutionContext, pipeline: Pipeline, windows: list[Window], late: dict[str, int]
+) -> StepEvents:
     """One materialization a table and partition, with the numbers of the increment that ended it."""
     so_far, ledger = reached(pipeline), pipeline.ledger
     tables = [
@@ -146,12 +157,12 @@ def _report(context: dg.AssetExecutionContext, pipeline: Pipeline, windows: list
     for name, metadata_of in asked.items():
         version = None
         for window in windows:
-            mine = so_far.increments.get(window.end_ms)
+            of_window = so_far.increments.get(window.end_ms)
             last = max(
                 (numbers[-1] for end, numbers in so_far.increments.items() if end <= window.end_ms), default=None
             )
             row = None if last is None else ledger.rows_of(last).done
-            said: Metadata = _summed(metadata_of, mine) if mine else quiet_metadata(pipeline, name, row)
+            said: Metadata = _summed(metadata_of, of_window) if of_window else quiet_metadata(pipeline, name, row)
             version = data_version(row)
             context.add_asset_metadata(
                 said | {LATE: late[window.key]}, asset_key=pipeline.key(name), partition_key=window.key

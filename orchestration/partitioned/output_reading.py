@@ -19,7 +19,7 @@ from ...jobs.history.committed_tables import read_changelog, read_newest
 from ...state.errors import ConfigError, LedgerError
 from ...state.tables.names import OUTPUTS
 from ...state.tables.warehouse import WINDOW
-from ..asked_runs import told_in_one_sentence
+from ..asked_runs import failing_in_one_sentence
 from ..pipeline import Pipeline
 from .windows import reached, windows_of
 
@@ -50,7 +50,7 @@ class ReplayIOManager(dg.IOManager):
 
     def load_input(self, context: dg.InputContext) -> Any:
         """The output as the parameter's frame."""
-        with told_in_one_sentence():
+        with failing_in_one_sentence():
             return self._frame(context, self._rows(context))
 
     def _rows(self, context: dg.InputContext) -> pa.Table:

@@ -10,7 +10,7 @@ from ...jobs.branches.backfill import Backfill, backfill
 from ...jobs.history.output_diff import diff_output, outputs_of
 from ...jobs.replay.heartbeats import beating
 from ...state.times import instant_ms
-from ..asked_runs import told_in_one_sentence
+from ..asked_runs import failing_in_one_sentence
 from ..metadata import Metadata
 from ..pipeline import Pipeline
 from ..resources import Engine
@@ -43,26 +43,26 @@ def backfill_job(pipeline: Pipeline) -> dg.JobDefinition:
     )
     def range_(context: dg.OpExecutionContext, config: BackfillConfig) -> None:
         engine: Engine = getattr(context.resources, pipeline.engine_key)
-        mine = pipeline.in_run(context.resources)
-        with beating(mine.own, context.run.run_id, "a backfill of a range") as heart, told_in_one_sentence():
+        in_run = pipeline.in_run(context.resources)
+        with beating(in_run.own, context.run.run_id, "a backfill of a range") as heart, failing_in_one_sentence():
 
-            def tell(sentence: str) -> None:
+            def log_line(sentence: str) -> None:
                 heart.say(sentence)
                 context.log.info(sentence)
 
             found = backfill(
-                mine.warehouse,
-                mine.topology if config.topology is None else load_topology(config.topology, mine.warehouse),
-                pipeline=mine.name,
+                in_run.warehouse,
+                in_run.topology if config.topology is None else load_topology(config.topology, in_run.warehouse),
+                pipeline=in_run.name,
                 name=config.name,
                 from_ms=instant_ms(config.from_time, "from_time"),
                 to_ms=instant_ms(config.to_time, "to_time"),
                 runner=engine.runner(),
-                max_records=mine.max_records,
+                max_records=in_run.max_records,
                 on_step=context.log.debug,
-                doing=tell,
+                doing=log_line,
             )
-            context.add_output_metadata(_metadata(mine, found))
+            context.add_output_metadata(_metadata(in_run, found))
 
     @dg.job(
         name=f"{pipeline.word}_backfill",

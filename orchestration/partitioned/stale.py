@@ -76,11 +76,11 @@ def stale_partitions(pipeline: Pipeline, instance: dg.DagsterInstance, table: Ta
     if all(row.content.restates is None for row in rows):
         return Stale()
     assert pipeline.partitions is not None
-    told = newest_by_partition(instance, pipeline.key(table), pipeline.path(table))
-    windows, so_far = windows_of(pipeline.partitions, list(told)), reached(pipeline)
-    withdrawn = [window.key for window in windows if told[window.key].increment != _increment(so_far, window)]
+    newest = newest_by_partition(instance, pipeline.key(table), pipeline.path(table))
+    windows, so_far = windows_of(pipeline.partitions, list(newest)), reached(pipeline)
+    withdrawn = [window.key for window in windows if newest[window.key].increment != _increment(so_far, window)]
     promoted = [row for row in in_force(rows) if row.content.range_ms is not None]
-    replaced = [window.key for window in windows if _is_replaced(window, told[window.key], promoted)]
+    replaced = [window.key for window in windows if _is_replaced(window, newest[window.key], promoted)]
     return Stale(tuple(withdrawn), tuple(replaced))
 
 
@@ -91,11 +91,11 @@ def _increment(so_far: Reached, window: Window) -> int | None:
     return max((numbers[-1] for end, numbers in so_far.increments.items() if end <= window.end_ms), default=0)
 
 
-def _is_replaced(window: Window, told: Reported, promoted: list[LedgerRow[DoneRow]]) -> bool:
+def _is_replaced(window: Window, newest: Reported, promoted: list[LedgerRow[DoneRow]]) -> bool:
     for row in promoted:
         assert row.content.range_ms is not None
         from_ms, to_ms = row.content.range_ms
-        if from_ms < window.end_ms and window.start_ms < to_ms and told.at_ms < row.written_at_ms:
+        if from_ms < window.end_ms and window.start_ms < to_ms and newest.at_ms < row.written_at_ms:
             return True
     return False
 

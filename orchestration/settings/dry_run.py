@@ -13,7 +13,7 @@ from ...state.errors import CodeChanged
 from ...state.tables.ledger import Ledger
 from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.warehouse import Warehouse
-from .run_settings import Asked
+from .run_settings import RequestedRun
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class DryRun:
     sentences: tuple[str, ...]
 
 
-def dry_run_of(warehouse: Warehouse, topology: Topology, *, pipeline: str, asked: Asked) -> DryRun:
+def dry_run_of(warehouse: Warehouse, topology: Topology, *, pipeline: str, asked: RequestedRun) -> DryRun:
     """What a replay with these settings would do now with the landed records."""
     ledger = Ledger(warehouse.pipeline(pipeline).ledger)
     last, pending = ledger.last_done(), ledger.pending()

@@ -12,7 +12,7 @@ from enum import Enum
 import dagster as dg
 from pydantic import Field
 
-from ...jobs.code_changes.state_migration import Wanted
+from ...jobs.code_changes.state_migration import MigrationOptions
 from ...state.errors import ConfigError
 from ...state.times import instant_ms
 from .topology_loading import load_function
@@ -84,7 +84,7 @@ class PartitionConfig(RunSettings):
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestedRun:
     """Settings as a replay takes them. ``advance``: topic to milliseconds."""
 
     max_records: int | None = None
@@ -93,13 +93,13 @@ class Asked:
     until_ms: int | None = None
     flush: bool = False
     advance: dict[str, int] = field(default_factory=dict)
-    wanted: Wanted | None = None
+    wanted: MigrationOptions | None = None
     dry_run: bool = False
 
 
 def asked_of(
     config: RunSettings, *, max_records: int | None, increments: int | None, idle: str, topics: Collection[str]
-) -> Asked:
+) -> RequestedRun:
     """What ``config`` asks for over the pipeline's own settings. ConfigError for what cannot be, or contradicts.
 
     ``topics``: that the pipeline reads or lands.
@@ -123,14 +123,14 @@ def asked_of(
         raise ConfigError(
             "advance", "no `dry_run` beside it", "both", "a recorded time stays for ever: leave one of them out"
         )
-    return Asked(
+    return RequestedRun(
         max_records=config.max_records if config.max_records is not None else max_records,
         increments=increments,
         idle="proceed" if is_flush else idle if config.idle is None else config.idle.value,
         until_ms=None if until is None else instant_ms(until, "until"),
         flush=is_flush,
         advance={topic: instant_ms(time, f"advance, topic {topic!r}") for topic, time in config.advance.items()},
-        wanted=Wanted(
+        wanted=MigrationOptions(
             {store: load_function(name) for store, name in config.migrate.items()},
             {old: new or None for old, new in config.renamed.items()},
         ),

@@ -125,15 +125,15 @@ class Kernel:
         from numba import njit
 
         try:
-            found: Any = njit(cache=True, **self._options)(self.py_func)
+            dispatcher: Any = njit(cache=True, **self._options)(self.py_func)
         except RuntimeError:  # no folder that it could write to: compiled in every process anew
-            found = njit(**self._options)(self.py_func)
-        write_in_turn(found)
+            dispatcher = njit(**self._options)(self.py_func)
+        write_in_turn(dispatcher)
         if "inline" not in self._options:
-            _widen_numbers(found)
+            _widen_numbers(dispatcher)
         if self.is_inner:
-            self._close_to_python(found)
-        return found
+            self._close_to_python(dispatcher)
+        return dispatcher
 
     def _close_to_python(self, dispatcher: Any) -> None:
         """Let a call from Python find no compiled version, since it could not enter it, and end in an error."""

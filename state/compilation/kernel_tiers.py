@@ -38,7 +38,7 @@ NEXT_STEP = (
     "`python -m kstreams_replay.state.compilation.compiler` says more"
 )
 
-Tell = Callable[[str, int, int], None]
+OnCompiled = Callable[[str, int, int], None]
 """Called with what is done, and how many of how many."""
 
 
@@ -61,18 +61,18 @@ class KernelTiers:
                 call_all()
             self.switch_or_compile()
 
-    def expect(self, records: int, call_all: Callable[[], None], tell: Tell | None = None) -> None:
+    def expect(self, records: int, call_all: Callable[[], None], on_compiled: OnCompiled | None = None) -> None:
         """``records`` will come: if they are more than a few, start to compile; if they are so many that waiting is
-        quicker than interpreting, wait. ``tell`` is called with the progress meanwhile.
+        quicker than interpreting, wait. ``on_compiled`` is called with the progress meanwhile.
         """
         if self._is_settled(records):
             return
         self.start_compiling(call_all)
         while not self.is_compiled and records > RECORDS_MEANWHILE * len(left := self._missing()):
-            self._wait(left, tell)
+            self._wait(left, on_compiled)
             self.switch_or_compile()
 
-    def warm_up(self, call_all: Callable[[], None], tell: Tell | None = None) -> tuple[int, int]:
+    def warm_up(self, call_all: Callable[[], None], on_compiled: OnCompiled | None = None) -> tuple[int, int]:
         """Compile what ``call_all`` calls, and wait for it: how many versions it has called, and how many were new.
 
         Raises MachineError when the compiler ends and some are not cached.
@@ -80,10 +80,10 @@ class KernelTiers:
         self.start_compiling(call_all)
         new = len(self._asked)
         while not self.is_compiled:
-            self._wait(self._missing(), tell)
+            self._wait(self._missing(), on_compiled)
             self.switch_or_compile()
-        if tell is not None and new:
-            tell(COMPILING, new, new)
+        if on_compiled is not None and new:
+            on_compiled(COMPILING, new, new)
         if left := self._missing():
             names = ", ".join(sorted({kernel.name for kernel, _ in left}))
             raise MachineError("Numba's cache", f"{new} versions of kernels", f"none of {names}", NEXT_STEP)
@@ -137,10 +137,10 @@ class KernelTiers:
         self._cached.update(set(versions_called()) - set(left))
         return left
 
-    def _wait(self, left: list[Version], tell: Tell | None) -> None:
+    def _wait(self, left: list[Version], on_compiled: OnCompiled | None) -> None:
         """Until the compiler has ended, or LOOK_SECONDS."""
-        if tell is not None:
-            tell(COMPILING, len(self._asked) - len(left), len(self._asked))
+        if on_compiled is not None:
+            on_compiled(COMPILING, len(self._asked) - len(left), len(self._asked))
         if self._compiler is not None:
             with suppress(subprocess.TimeoutExpired):
                 self._compiler.wait(LOOK_SECONDS)

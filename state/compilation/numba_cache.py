@@ -40,10 +40,10 @@ def write_in_turn(dispatcher: Any) -> None:
 
     def load() -> dict[Any, str]:
         try:
-            found: dict[Any, str] = load_index()
+            index: dict[Any, str] = load_index()
         except (AttributeError, ImportError):
             return {}
-        return found
+        return index
 
     def save(key: Any, compiled: Any) -> None:
         with alone(file._cache_path, WRITING):

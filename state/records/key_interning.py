@@ -143,8 +143,8 @@ def _intern_blocks(words, word_offsets, order, table, data, offsets, count, code
         for b in range(size):
             word, hashed, entry = order[block + b], hashes[b], entries[b]
             begin, end = word_offsets[word], word_offsets[word + 1]
-            is_met = _has_tag(entry, hashed) and lengths[b] == end - begin
-            if is_met and _is_same(data, firsts[b], words, begin, end - begin):
+            is_candidate = _has_tag(entry, hashed) and lengths[b] == end - begin
+            if is_candidate and _is_same(data, firsts[b], words, begin, end - begin):
                 codes[word] = entry & _CODE
                 continue
             place, code = find(table, data, offsets, hashed, words, begin, end)
@@ -171,14 +171,14 @@ def first_uses(indices, is_used, order):  # type: ignore[no-untyped-def]
 
     ``is_used``: true for words to leave out, and on return for all that were found.
     """
-    found = 0
+    count = 0
     for row in range(indices.shape[0]):
         word = indices[row]
         if word >= 0 and not is_used[word]:
             is_used[word] = True
-            order[found] = word
-            found += 1
-    return found
+            order[count] = word
+            count += 1
+    return count
 
 
 @kernel

@@ -32,7 +32,7 @@ class _Words:
 
     def __init__(self, dictionary: pa.Array) -> None:
         self.dictionary, self.view = dictionary, binary_view(dictionary)
-        self.is_met = ~is_valid(dictionary)
+        self.is_named = ~is_valid(dictionary)
         self.codes = np.full(len(dictionary) + 1, NULL_CODE, np.int32)
 
 
@@ -108,8 +108,8 @@ class Keys:
         if indices.null_count:
             indices = indices.fill_null(NULL_CODE)
         rows, words = indices.to_numpy(), self._words_of(array.dictionary)
-        order = np.empty(min(len(rows), len(words.is_met)), np.int64)
-        found = key_interning.first_uses(rows, words.is_met, order)
+        order = np.empty(min(len(rows), len(words.is_named)), np.int64)
+        found = key_interning.first_uses(rows, words.is_named, order)
         self._intern_words(words.view, order[:found], words.codes)
         return words.codes[rows]
 

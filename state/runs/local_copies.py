@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from ..tables.data_files import DataFile, conformed
 from ..tables.parquet_reader import open_file, refuse_missing
-from .sorted_runs import RowForm, Run, due_index, run_of
+from .sorted_runs import RowForm, SortedRun, due_index, run_of
 
 CACHE_VARIABLE = "REPLAY_CACHE"
 """Environment variable that names the directory of warm copies."""
@@ -53,7 +53,7 @@ class StateFile:
     file: DataFile
 
 
-def open_run(state_file: StateFile, form: RowForm, cache: str | None) -> Run:
+def open_run(state_file: StateFile, form: RowForm, cache: str | None) -> SortedRun:
     """The rows of ``state_file``: from its warm copy, which is made if need be, or with no ``cache`` into memory."""
     if cache is None:
         return run_of(_whole(state_file, form), form)
@@ -154,21 +154,21 @@ class RunWriter:
 # --- one copy -----------------------------------------------------------------------------------------------------
 
 
-def _sealed(folder: Path, state_file: StateFile, form: RowForm) -> Run | None:
+def _sealed(folder: Path, state_file: StateFile, form: RowForm) -> SortedRun | None:
     """The copy in ``folder``, or None when it is not there, not of this file and form, or damaged."""
     try:
         content = _checked((folder / _SEAL).read_text())
         if content is None or content["source"] != _source(state_file, form):
             return None
-        found = {name: _part(folder / name, content["parts"][name]) for name in _PARTS}
-        if any(found[name]["crc"] != content["parts"][name]["crc"] for name in _PARTS):
+        parts = {name: _part(folder / name, content["parts"][name]) for name in _PARTS}
+        if any(parts[name]["crc"] != content["parts"][name]["crc"] for name in _PARTS):
             return None
-        if found != content["parts"]:  # moved or copied, and whole
-            (folder / _SEAL).write_text(_signed(content | {"parts": found}))
+        if parts != content["parts"]:  # moved or copied, and whole
+            (folder / _SEAL).write_text(_signed(content | {"parts": parts}))
         reader = pa.ipc.open_file(pa.memory_map(str(folder / _ROWS)))
         batches = [reader.get_batch(number) for number in range(reader.num_record_batches)]
         starts = np.array(content["starts"], np.int64)
-        return Run(batches, starts, _mapped(folder / _HASHES, np.uint64), *(
+        return SortedRun(batches, starts, _mapped(folder / _HASHES, np.uint64), *(
             _mapped(folder / name, np.int64) for name in (_DUE_TIMES, _DUE_ROWS)
         ))  # fmt: skip
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowInvalid):
@@ -180,14 +180,14 @@ def _part(path: Path, known: dict[str, int] | None = None) -> dict[str, int]:
     write, or a copy, changes the time at which the file system says its inode was changed.
     """
     stat = path.stat()
-    found = {"bytes": stat.st_size, "changed_ns": stat.st_ctime_ns, "inode": stat.st_ino}
-    if known is not None and found == {name: known[name] for name in found}:
+    identity = {"bytes": stat.st_size, "changed_ns": stat.st_ctime_ns, "inode": stat.st_ino}
+    if known is not None and identity == {name: known[name] for name in identity}:
         return dict(known)
     crc = 0
     with path.open("rb") as source:
         while block := source.read(1 << 22):
             crc = zlib.crc32(block, crc)
-    return found | {"crc": crc}
+    return identity | {"crc": crc}
 
 
 def _mapped(path: Path, kind: type) -> np.ndarray:

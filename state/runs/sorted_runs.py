@@ -67,7 +67,7 @@ def key_hashes(serialized: pa.Array) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Run:
+class SortedRun:
     """Rows by rising hash, in ``batches`` of which the first rows are at ``starts``.
 
     ``due_times`` rise; ``due_rows`` says whose they are. Rows that are never due are not among them.
@@ -99,8 +99,8 @@ class Run:
         batch_of = np.searchsorted(self.starts, rows, "right") - 1
         pieces = []
         for number in np.unique(batch_of).tolist():
-            mine = rows[batch_of == number] - self.starts[number]
-            pieces.append(self.batches[number].take(pa.array(mine)))
+            of_batch = rows[batch_of == number] - self.starts[number]
+            pieces.append(self.batches[number].take(pa.array(of_batch)))
         return pa.Table.from_batches(pieces, schema)
 
     def part(self, begin: int, end: int, schema: pa.Schema) -> pa.Table:
@@ -113,14 +113,14 @@ class Run:
         return pa.Table.from_batches(pieces, schema)
 
 
-def run_of(rows: pa.Table, form: RowForm) -> Run:
+def run_of(rows: pa.Table, form: RowForm) -> SortedRun:
     """A run in memory of rows in any order."""
     hashes = form.hashes(rows)
     order = np.argsort(hashes, kind="stable")
     table = rows.select(form.schema.names).take(pa.array(order)).combine_chunks()
     batches = table.to_batches()
     starts = np.cumsum([0, *(len(batch) for batch in batches)])[:-1]
-    return Run(batches, starts, hashes[order], *due_index(form.due(table)))
+    return SortedRun(batches, starts, hashes[order], *due_index(form.due(table)))
 
 
 def due_index(due_ms: np.ndarray, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -141,12 +141,12 @@ def newest(rows: pa.Table, row_key: Sequence[str]) -> np.ndarray:
     return found
 
 
-def every_row(runs: Sequence[Run], form: RowForm) -> pa.Table:
+def every_row(runs: Sequence[SortedRun], form: RowForm) -> pa.Table:
     """The newest row of every row key that is not deleted; ``runs`` are sorted oldest first."""
     return _live([run.part(0, len(run), form.schema) for run in runs], form)
 
 
-def rows_of(runs: Sequence[Run], form: RowForm, hashes: np.ndarray) -> pa.Table:
+def rows_of(runs: Sequence[SortedRun], form: RowForm, hashes: np.ndarray) -> pa.Table:
     """As ``every_row``, of the keys with ``hashes`` (rising, distinct)."""
     return _live([run.take(run.find(hashes), form.schema) for run in runs], form)
 
@@ -174,7 +174,7 @@ def to_merge(lengths: Sequence[int], fresh: int) -> int:
 
 
 def merged(
-    runs: Sequence[Run], form: RowForm, *, is_whole: bool, is_forgotten: Callable[[pa.Table], np.ndarray]
+    runs: Sequence[SortedRun], form: RowForm, *, is_whole: bool, is_forgotten: Callable[[pa.Table], np.ndarray]
 ) -> Iterator[pa.Table]:
     """The rows of ``runs`` (oldest first) merged into one run, piece by piece.
 

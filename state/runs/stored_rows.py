@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from .sorted_runs import RowForm, Run, every_row, key_hashes, rows_of, run_of
+from .sorted_runs import RowForm, SortedRun, every_row, key_hashes, rows_of, run_of
 
 
 class StoredRows:
     """``runs``: oldest first. ``len``: rows in all runs, older ones and deletions too."""
 
-    def __init__(self, runs: Sequence[Run], form: RowForm) -> None:
+    def __init__(self, runs: Sequence[SortedRun], form: RowForm) -> None:
         self._form = form
-        self._runs = [_Columns(run, form) for run in runs if len(run)]
+        self._runs = [_RunCells(run, form) for run in runs if len(run)]
 
     def __len__(self) -> int:
         return sum(len(one.run) for one in self._runs)
@@ -49,10 +49,10 @@ class StoredRows:
         return every_row([one.run for one in self._runs], self._form)
 
 
-class _Columns:
+class _RunCells:
     """Single cells of ``run``."""
 
-    def __init__(self, run: Run, form: RowForm) -> None:
+    def __init__(self, run: SortedRun, form: RowForm) -> None:
         self.run, self._names, self._row_key = run, form.schema.names, form.row_key
         self._starts: list[int] = run.starts.tolist()
 

@@ -70,8 +70,8 @@ class ConfluentCodec(Codec):
             reasons.setdefault(row, "expected the indexes of the message behind the id, got those of another message")
         bad = np.zeros(len(binary), np.bool_)
         bad[list(reasons)] = True
-        found = self.plain.decode(pc.if_else(pa.array(bad), pa.scalar(None, pa.binary()), behind))
-        return Decoded(found.values, bad | found.bad, dict(sorted((reasons | found.reasons).items())))
+        decoded = self.plain.decode(pc.if_else(pa.array(bad), pa.scalar(None, pa.binary()), behind))
+        return Decoded(decoded.values, bad | decoded.bad, dict(sorted((reasons | decoded.reasons).items())))
 
     def encode(self, values: pa.Array) -> pa.BinaryArray:
         head = b"\0" + self.write_id.to_bytes(4, "big") + self.places[0]
@@ -168,8 +168,8 @@ def with_header_ids(binary: pa.BinaryArray, headers: pa.ListArray, name: str) ->
     )
     whole = pc.binary_join_element_wise(ids, binary, pa.scalar(b"", pa.binary()))
     alone = pc.binary_slice(ids, 0, HEAD_BYTES - 1)
-    found = pc.coalesce(pc.if_else(is_head, whole, alone), binary)
-    return pc.if_else(pc.is_valid(binary), found, pa.scalar(None, pa.binary()))
+    headed = pc.coalesce(pc.if_else(is_head, whole, alone), binary)
+    return pc.if_else(pc.is_valid(binary), headed, pa.scalar(None, pa.binary()))
 
 
 def guid_of(one: object) -> str | None:
@@ -202,9 +202,9 @@ def heads(data: np.ndarray, offsets: np.ndarray, valid: np.ndarray) -> tuple[np.
     has_head = valid & (lengths >= HEAD_BYTES)
     ids = np.full(len(valid), -1, np.int64)
     if has_head.any():
-        found = data[begins[has_head][:, None] + np.arange(HEAD_BYTES)]
-        numbers = found[:, 1:].copy().view(">u4").ravel().astype(np.int64)
-        ids[has_head] = np.where(found[:, 0] == 0, numbers, -1)
+        head_bytes = data[begins[has_head][:, None] + np.arange(HEAD_BYTES)]
+        numbers = head_bytes[:, 1:].copy().view(">u4").ravel().astype(np.int64)
+        ids[has_head] = np.where(head_bytes[:, 0] == 0, numbers, -1)
     reasons = {}
     for row in np.flatnonzero(valid & (ids < 0)).tolist():
         got = f"{data[begins[row]]}" if lengths[row] >= HEAD_BYTES else f"{lengths[row]} bytes"

@@ -126,8 +126,8 @@ def _plainly(kind: pa.DataType) -> Take:
         return _of_decimal(kind.precision, kind.scale)
     if pa.types.is_timestamp(kind):
         return _datetime if kind.tz is None else _instant
-    found = [take for is_kind, take in _SCALARS if is_kind(kind)]
-    return found[0] if found else _only_none
+    takes = [take for is_kind, take in _SCALARS if is_kind(kind)]
+    return takes[0] if takes else _only_none
 
 
 def _of_fields(kind: pa.StructType) -> Take:

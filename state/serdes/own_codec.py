@@ -70,25 +70,25 @@ class OwnCodec(Codec):
         return Decoded(values, bad, dict(sorted(reasons.items())))
 
     def _decoded_values(self, given: pa.BinaryArray) -> tuple[pa.Array, dict[int, str]]:
-        found: list[Any] = []
+        decoded: list[Any] = []
         reasons: dict[int, str] = {}
         for place, one in enumerate(given.to_pylist()):
             try:
-                found.append(own_copy(self.decode_one(one)))
+                decoded.append(own_copy(self.decode_one(one)))
             except Exception as error:
-                found.append(None)
+                decoded.append(None)
                 reasons[place] = said(error)
         try:
-            return values_from_python(found, self.declared, "value"), reasons
+            return values_from_python(decoded, self.declared, "value"), reasons
         except ConfigError:
             pass  # find whose value it was
-        for place, one in enumerate(found):
+        for place, one in enumerate(decoded):
             try:
                 values_from_python([one], self.declared, "value")
             except ConfigError as error:
-                found[place] = None
+                decoded[place] = None
                 reasons[place] = f"expected {error.expected}, got {error.got}"
-        return values_from_python(found, self.declared, "value"), reasons
+        return values_from_python(decoded, self.declared, "value"), reasons
 
     def _decoded_columns(self, given: pa.BinaryArray) -> tuple[pa.Array, dict[int, str]]:
         """Of the whole, or row by row where that fails; null is what cannot be read."""
@@ -159,12 +159,12 @@ class OwnCodec(Codec):
         def write(value: Any) -> bytes:
             given = convert(value)
             try:
-                found = encode(given)
+                encoded = encode(given)
             except Exception as error:
                 raise LeftToColumns from error
-            if not isinstance(found, bytes):
+            if not isinstance(encoded, bytes):
                 raise LeftToColumns
-            return found
+            return encoded
 
         return None if self.arrow else write
 

@@ -44,7 +44,7 @@ _KAFKA_NAMES = {
 """Methods of Kafka's Serdes whose names are not the same in small letters."""
 
 
-class _Hinting(type):
+class _SerdeNames(type):
     """The class itself, asked for a name that it does not have: ``Serde.String``."""
 
     if not TYPE_CHECKING:
@@ -57,7 +57,7 @@ class _Hinting(type):
 
 
 @dataclass(frozen=True, slots=True)
-class Serde(metaclass=_Hinting):
+class Serde(metaclass=_SerdeNames):
     """How a key or value is read from bytes and written. Frozen and picklable; two serdes are equal when they read and
     write the same bytes as the same type. ``codec``: what reads and writes; ``Serde.string()`` and so on choose it.
     """

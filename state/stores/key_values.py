@@ -22,7 +22,7 @@ _FEW_TO_ONE = 64
 """With so many slots for one that was put, the others are not looked at: a chunk may be one record."""
 
 
-class KeyValues:
+class KeyValueRows:
     """``key``: serde of the keys that ``keys`` codes; ``kind``: Arrow type of the values."""
 
     def __init__(self, key: Serde, keys: Keys, kind: pa.DataType, *, is_windowed: bool) -> None:
@@ -85,9 +85,9 @@ class KeyValues:
 
 
 def key_value_schema(key: pa.DataType, value: pa.DataType, *, is_windowed: bool) -> pa.Schema:
-    """Columns of the durable rows of KeyValues: key, [window bounds], value, record_time_ms."""
+    """Columns of the durable rows of KeyValueRows: key, [window bounds], value, record_time_ms."""
     bounds = [(name, pa.int64()) for name in WINDOW] if is_windowed else []
     return pa.schema([("key", key), *bounds, ("value", value), ("record_time_ms", pa.int64())])
 
 
-__all__ = ["FIRST_ROW", "NO_REFERENCE", "KeyValues"]
+__all__ = ["FIRST_ROW", "NO_REFERENCE", "KeyValueRows"]

@@ -41,7 +41,7 @@ class SpillFile:
 
 
 @dataclass(slots=True)
-class _Piece:
+class _HeapSegment:
     """Values ``[base, base + length)``: ``values`` in memory, or their ``place`` in the file."""
 
     base: int
@@ -60,7 +60,7 @@ class SpillingHeap(ValueHeap):
     def __init__(self, kind: pa.DataType, *, records_max: int, bytes_max: int) -> None:
         super().__init__(kind)
         self.records_max, self.bytes_max = records_max, bytes_max
-        self._parts: list[_Piece] = []
+        self._parts: list[_HeapSegment] = []
         self._file: SpillFile | None = None
 
     @property
@@ -75,7 +75,7 @@ class SpillingHeap(ValueHeap):
         """Add ``values``; returns the reference of the first. Values that memory has no room for go to the file."""
         base = self._size
         if len(values):
-            self._parts.append(_Piece(base, len(values), values))
+            self._parts.append(_HeapSegment(base, len(values), values))
             self._size += len(values)
             self._spill()
         return base
@@ -86,14 +86,14 @@ class SpillingHeap(ValueHeap):
             return pa.nulls(len(references), self.kind)
         bases = np.array([part.base for part in self._parts], np.int64)
         part_of = np.searchsorted(bases, references, side="right") - 1
-        found, places = [pa.nulls(1, self.kind)], np.zeros(len(references), np.int64)
+        pieces, places = [pa.nulls(1, self.kind)], np.zeros(len(references), np.int64)
         size = 1
         for number in np.unique(part_of[references >= 0]).tolist():
             rows = np.flatnonzero(part_of == number)
-            found.append(self._read(self._parts[number]).take(pa.array(references[rows] - bases[number])))
+            pieces.append(self._read(self._parts[number]).take(pa.array(references[rows] - bases[number])))
             places[rows] = size + np.arange(len(rows))
             size += len(rows)
-        return pa.concat_arrays(found).take(pa.array(places))
+        return pa.concat_arrays(pieces).take(pa.array(places))
 
     def keep_only(self, references: np.ndarray) -> None:
         """Forget values that ``references`` (changed in place) do not name, when it is worth it: piece by piece, so
@@ -123,7 +123,7 @@ class SpillingHeap(ValueHeap):
                 assert part.values is not None
                 part.place, part.values = self._file.write(part.values), None
 
-    def _read(self, part: _Piece, file: SpillFile | None = None) -> pa.Array:
+    def _read(self, part: _HeapSegment, file: SpillFile | None = None) -> pa.Array:
         if part.values is not None:
             return part.values
         source = file or self._file

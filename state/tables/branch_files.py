@@ -97,7 +97,7 @@ def digests_of(
 
     Of what other pipelines have, those that are known. ``opened``: as of ``open_table``.
     """
-    found: Digests = {}
+    digests: Digests = {}
     for table in table_names(done):
         known = {(name, version): digest for name, version, digest in (before.digests or {}).get(table, [])}
         for name, version in _named(pipeline, done, table):
@@ -106,8 +106,8 @@ def digests_of(
                 path = warehouse.pipeline(name).table(table)
                 digest = table_digest(path, version, opened=opened)
             if digest is not None:
-                found.setdefault(table, []).append([name, version, digest])
-    return found
+                digests.setdefault(table, []).append([name, version, digest])
+    return digests
 
 
 def refuse_older_ledger(
@@ -134,11 +134,11 @@ def refuse_older_ledger(
     newest = ledger.newest()  # with what is planned, by another runner perhaps since
     if mark > newest:
         got = f"increment {newest} as its newest" if newest else "no increment"
-        way = "replay under another pipeline name"
+        option = "replay under another pipeline name"
         if last is not None:
             command = restore_command(warehouse.pipeline(pipeline).root, last.increment)
-            way = f"continue from what it knows: `{command}`"
-        next_step = f"put the ledger back from a copy of the warehouse, or {way}"
+            option = f"continue from what it knows: `{command}`"
+        next_step = f"put the ledger back from a copy of the warehouse, or {option}"
         raise DamagedLedger(ledger.path, f"increment {mark}, which {path} is marked with", got, next_step)
 
 
@@ -199,8 +199,8 @@ def existing_tables(root: str) -> list[str]:
     filesystem, path = open_filesystem(root)
 
     def folders(below: str) -> list[str]:
-        found = filesystem.get_file_info(fs.FileSelector(f"{path}/{below}", allow_not_found=True))
-        names = [entry.base_name for entry in found if entry.type == fs.FileType.Directory]
+        listed = filesystem.get_file_info(fs.FileSelector(f"{path}/{below}", allow_not_found=True))
+        names = [entry.base_name for entry in listed if entry.type == fs.FileType.Directory]
         return [f"{below}{name}" for name in names if not name.startswith("_")]
 
     kinds = [kind for kind in folders("") if kind not in (QUALITY_RESULTS, QUALITY_METRICS)]

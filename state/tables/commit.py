@@ -145,10 +145,10 @@ def replace_files(
     except CommitFailedError as error:
         return _after_conflict(path, app_id, increment, error)
     version = _read_back(table, path, app_id, increment)
-    found = {file.path for file in read_files(path, version=version)}
-    if found != wanted:
+    current = {file.path for file in read_files(path, version=version)}
+    if current != wanted:
         raise CommitLost(
-            f"{path}, {app_id}", f"{len(wanted)} files when read back", f"{len(found)}", "run the restatement again"
+            f"{path}, {app_id}", f"{len(wanted)} files when read back", f"{len(current)}", "run the restatement again"
         )
     return version
 

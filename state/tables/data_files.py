@@ -21,7 +21,7 @@ from ..failures import is_refusal
 from .formats import refuse_newer
 from .object_stores import options_of
 from .parquet_reader import DataFile as DataFile
-from .parquet_reader import open_file, way_back
+from .parquet_reader import how_to_restore, open_file
 
 BOUNDED = ("offset", "increment", "timestamp", "window_end_ms")
 """Columns whose bounds every file carries, so that a reader opens only files that can hold what it looks for."""
@@ -72,12 +72,12 @@ def open_table(path: str, *, version: int | None = None, opened: OpenTables | No
             if version is None:
                 return None
             expected = f"a Delta table with version {version}"
-            raise DamagedTable(path, expected, "no table", way_back(path, None)) from None
+            raise DamagedTable(path, expected, "no table", how_to_restore(path, None)) from None
         if version is None or version == table.version():
             return table
         if version > table.version():
             got = f"newest version {table.version()}"
-            raise DamagedTable(path, f"version {version}", got, way_back(path, None))
+            raise DamagedTable(path, f"version {version}", got, how_to_restore(path, None))
         return DeltaTable(path, version=version, storage_options=options_of(path))
 
 
@@ -110,7 +110,7 @@ def mark_of(table: DeltaTable, path: str, app_id: str) -> int | None:
 
 def _unreadable(path: str, error: BaseException) -> DamagedTable:
     got = (str(error).strip().splitlines() or [type(error).__name__])[0]
-    return DamagedTable(path, "a Delta log that can be read", got, way_back(path, None))
+    return DamagedTable(path, "a Delta log that can be read", got, how_to_restore(path, None))
 
 
 def table_digest(path: str, version: int, *, opened: OpenTables | None = None) -> str:
@@ -196,7 +196,7 @@ def live_files(
     actions = pa.table(table.get_add_actions(flatten=True))
     if digest is not None and digest != _digest_of(table, actions):
         expected = f"the columns and files that its log named at version {table.version()} when it was committed"
-        raise DamagedTable(place, expected, "others: the log was changed since", way_back(place, None))
+        raise DamagedTable(place, expected, "others: the log was changed since", how_to_restore(place, None))
     if within is not None and f"max.{within[0]}" in actions.column_names:
         name, lowest, most = within
         outside = pc.or_kleene(pc.less(actions[f"max.{name}"], lowest), pc.greater(actions[f"min.{name}"], most))

@@ -27,7 +27,7 @@ from .compaction import compact
 from .data_files import OpenTables, highest, live_files, mark_of, open_table, read_rows
 from .ledger_rows import DoneRow, LandingDoneRow, LandingPlanRow, PlanRow
 from .log_cleanup import trim_log
-from .parquet_reader import restore_command, way_back
+from .parquet_reader import how_to_restore, restore_command
 from .row_content import RowContent
 from .warehouse import LEDGER_SCHEMA
 
@@ -56,14 +56,14 @@ class LedgerRow(Generic[C]):
     written_at_ms: int
 
 
-class Increment(NamedTuple, Generic[P, D]):
+class IncrementRows(NamedTuple, Generic[P, D]):
     """The two rows of an increment, as far as they are written."""
 
     planned: LedgerRow[P] | None
     done: LedgerRow[D] | None
 
 
-class Rows(NamedTuple, Generic[P, D]):
+class LedgerRows(NamedTuple, Generic[P, D]):
     """Rows of several increments, in their order."""
 
     planned: list[LedgerRow[P]]
@@ -89,7 +89,7 @@ class LedgerOf(Generic[P, D]):
         self.path = path
         self._plan_row, self._done_row = plan_row, done_row
         self._opened: OpenTables = {}
-        self._last_read: tuple[int, Rows[P, D]] | None = None
+        self._last_read: tuple[int, LedgerRows[P, D]] | None = None
 
     def rows(self) -> list[LedgerRow[P] | LedgerRow[D]]:
         """Every row, by increment, planned before done; [] when there is no table."""
@@ -97,10 +97,10 @@ class LedgerOf(Generic[P, D]):
         rows: list[LedgerRow[P] | LedgerRow[D]] = [*found.planned, *found.done]
         return sorted(rows, key=lambda row: row.increment)
 
-    def rows_of(self, increment: int) -> Increment[P, D]:
+    def rows_of(self, increment: int) -> IncrementRows[P, D]:
         """The rows of one increment. Reads no others."""
         found = self._all(increment, increment)
-        return Increment(next(iter(found.planned), None), found.last_done())
+        return IncrementRows(next(iter(found.planned), None), found.last_done())
 
     def newest(self) -> int:
         """The highest increment that is planned or done; 0: none is."""
@@ -266,15 +266,15 @@ class LedgerOf(Generic[P, D]):
     def _open_or_create(self) -> DeltaTable:
         return create_table(self.path, LEDGER_SCHEMA, opened=self._opened)
 
-    def _all(self, lowest: int = 0, most: int = UNBOUNDED) -> Rows[P, D]:
+    def _all(self, lowest: int = 0, most: int = UNBOUNDED) -> LedgerRows[P, D]:
         table = self._open()
-        return Rows([], []) if table is None else self._read(table, lowest, most)
+        return LedgerRows([], []) if table is None else self._read(table, lowest, most)
 
-    def _newest(self) -> Rows[P, D]:
+    def _newest(self) -> LedgerRows[P, D]:
         table = self._open()
-        return Rows([], []) if table is None else self._read_newest(table)
+        return LedgerRows([], []) if table is None else self._read_newest(table)
 
-    def _read_newest(self, table: DeltaTable) -> Rows[P, D]:
+    def _read_newest(self, table: DeltaTable) -> LedgerRows[P, D]:
         """Rows of the last two increments: enough to see the done and the pending one. Where the last is a restatement
         that left numbers out and is pending, all rows. Read once a version of the table, which never changes.
         """
@@ -295,18 +295,18 @@ class LedgerOf(Generic[P, D]):
     def _refuse_lost(self, table: DeltaTable, phase: str, rows: Sequence[LedgerRow[RowContent]]) -> None:
         """The newest row of a phase is that of the mark which was committed with it, unless the ledger was restored."""
         app_id, newest = f"ledger/{phase}", rows[-1].increment if rows else None
-        marked = mark_of(table, self.path, app_id)
-        if marked != newest and not was_restored(table, app_id):
-            expected = f"the row of increment {marked} that is {phase}" if marked is not None else f"a mark {app_id}"
+        mark = mark_of(table, self.path, app_id)
+        if mark != newest and not was_restored(table, app_id):
+            expected = f"the row of increment {mark} that is {phase}" if mark is not None else f"a mark {app_id}"
             got = "none" if newest is None else f"increment {newest} as the newest"
-            raise DamagedLedger(self.path, expected, got, way_back(self.path, None))
+            raise DamagedLedger(self.path, expected, got, how_to_restore(self.path, None))
 
-    def _read(self, table: DeltaTable, lowest: int, most: int) -> Rows[P, D]:
+    def _read(self, table: DeltaTable, lowest: int, most: int) -> LedgerRows[P, D]:
         """Rows of the increments ``[lowest, most]``, in order."""
-        found = read_rows(self.path, live_files(table, ("increment", lowest, most)), LEDGER_SCHEMA)
-        number = found["increment"]
-        asked = found.filter(pc.and_(pc.greater_equal(number, lowest), pc.less_equal(number, most)))
-        rows = Rows[P, D]([], [])
+        columns = read_rows(self.path, live_files(table, ("increment", lowest, most)), LEDGER_SCHEMA)
+        number = columns["increment"]
+        asked = columns.filter(pc.and_(pc.greater_equal(number, lowest), pc.less_equal(number, most)))
+        rows = LedgerRows[P, D]([], [])
         for row in sorted(asked.to_pylist(), key=lambda row: row["increment"]):
             increment, epoch, phase, at_ms = (row[name] for name in ("increment", "epoch", "phase", "written_at_ms"))
             content = self._checked_content(row)
@@ -322,7 +322,7 @@ class LedgerOf(Generic[P, D]):
         digest = content.pop(_DIGEST, None)
         if digest is not None and digest != _digest_of({**row, "content": _as_text(content)}):
             place = f"{self.path}, increment {row['increment']} {row['phase']}"
-            raise DamagedLedger(place, "the row as it was written", "another", way_back(self.path, None))
+            raise DamagedLedger(place, "the row as it was written", "another", how_to_restore(self.path, None))
         return content
 
     def _append_plan(self, table: DeltaTable, row: LedgerRow[P], against: Sequence[str] = ()) -> LedgerRow[P]:
@@ -355,14 +355,19 @@ class LedgerOf(Generic[P, D]):
 
     def _refuse_restored(self, table: DeltaTable, increment: int, epoch: int, last_epoch: int) -> None:
         """A mark without its row: the ledger was restored. It continues only under a higher epoch."""
-        marked = mark_of(table, self.path, f"ledger/{PLANNED}")
-        if marked is not None and marked >= increment and epoch <= last_epoch:
-            expected, way = f"no increment after {increment - 1}", self._way_on(increment - 1, last_epoch + 1)
-            raise LedgerConflict(self.path, expected, f"the mark of increment {marked}: the ledger was restored", way)
+        mark = mark_of(table, self.path, f"ledger/{PLANNED}")
+        if mark is not None and mark >= increment and epoch <= last_epoch:
+            expected, next_step = (
+                f"no increment after {increment - 1}",
+                self._after_restore(increment - 1, last_epoch + 1),
+            )
+            raise LedgerConflict(
+                self.path, expected, f"the mark of increment {mark}: the ledger was restored", next_step
+            )
 
-    def _way_on(self, increment: int, epoch: int) -> str:
+    def _after_restore(self, increment: int, epoch: int) -> str:
         """What to do about a ledger that was restored, and ends with ``increment``; only pipelines have epochs."""
-        return way_back(self.path, None)
+        return how_to_restore(self.path, None)
 
     def _conflict(self, increment: int, phase: str) -> LedgerConflict:
         return LedgerConflict(
@@ -388,7 +393,7 @@ class Ledger(LedgerOf[PlanRow, DoneRow]):
     def __init__(self, path: str) -> None:
         super().__init__(path, PlanRow, DoneRow)
 
-    def _way_on(self, increment: int, epoch: int) -> str:
+    def _after_restore(self, increment: int, epoch: int) -> str:
         return f"continue under epoch {epoch}: `{restore_command(self.path.rpartition('/')[0], increment)}`"
 
 

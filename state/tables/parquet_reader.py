@@ -121,10 +121,10 @@ def damaged(root: str, file: DataFile, got: str) -> DamagedFile:
     """The error that ``file`` of the table at ``root`` is not what was committed."""
     increment = _increment(file)
     place = f"{root}/{file.path}" + ("" if increment is None else f", of increment {increment}")
-    return DamagedFile(place, "the file as it was committed", got, way_back(root, increment))
+    return DamagedFile(place, "the file as it was committed", got, how_to_restore(root, increment))
 
 
-def way_back(table: str, increment: int | None) -> str:
+def how_to_restore(table: str, increment: int | None) -> str:
     """What to do about a damaged table, or about its rows of ``increment`` (None: not known)."""
     copy = "put it back from a copy of the warehouse"
     above, _, name = table.rpartition("/")

@@ -28,8 +28,8 @@ class RowContent:
         """The reverse of ``from_json``."""
         written = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "unknown"}
         nulls = self._nulls()
-        told = {n: v for n, v in written.items() if n in nulls or (v is not None and v is not False)}
-        return {**self.unknown, **told}
+        written_fields = {n: v for n, v in written.items() if n in nulls or (v is not None and v is not False)}
+        return {**self.unknown, **written_fields}
 
     @property
     def replaces(self) -> bool:

@@ -24,32 +24,32 @@ class AirflowSkipException(AirflowException):
 
 
 @dataclass
-class Task:
+class DagTask:
     """``downstream``: names of those that wait for it."""
 
     name: str
     run: Callable[[], Any]
     downstream: list[str] = field(default_factory=list)
 
-    def __rshift__(self, other: "Task") -> "Task":
+    def __rshift__(self, other: "DagTask") -> "DagTask":
         self.downstream.append(other.name)
         return other
 
 
 @dataclass
-class Loaded:
+class LoadedDag:
     """What the file said. ``settings``: of the DAG."""
 
     settings: dict[str, Any] = field(default_factory=dict)
-    tasks: dict[str, Task] = field(default_factory=dict)
+    tasks: dict[str, DagTask] = field(default_factory=dict)
 
     def dag(self, **settings: Any) -> Callable[[Callable[[], None]], Callable[[], None]]:
         self.settings.update(settings)
         return lambda build: build
 
-    def task(self, function: Callable[..., Any], name: str = "") -> Callable[..., Task]:
-        def called(*arguments: Any) -> Task:
-            made = Task(name or function.__name__, lambda: function(*arguments))
+    def task(self, function: Callable[..., Any], name: str = "") -> Callable[..., DagTask]:
+        def called(*arguments: Any) -> DagTask:
+            made = DagTask(name or function.__name__, lambda: function(*arguments))
             self.tasks[made.name] = made
             return made
 
@@ -58,9 +58,9 @@ class Loaded:
 
 
 @contextmanager
-def airflow() -> Iterator[Loaded]:
+def airflow() -> Iterator[LoadedDag]:
     """Airflow's modules are these as long as it lasts."""
-    loaded = Loaded()
+    loaded = LoadedDag()
     modules = {name: ModuleType(name) for name in ("airflow", "airflow.sdk", "airflow.exceptions")}
     modules["airflow.sdk"].__dict__.update(dag=loaded.dag, task=loaded.task)
     raised = (AirflowException, AirflowFailException, AirflowSkipException)

@@ -8,14 +8,14 @@ import click
 import pytest
 
 from kstreams_replay.orchestration.cli.main import COMMANDS, _replay
-from tests.airflow.stub import AirflowException, AirflowFailException, AirflowSkipException, Loaded, airflow
+from tests.airflow.stub import AirflowException, AirflowFailException, AirflowSkipException, LoadedDag, airflow
 from tests.source_tree import ROOT
 
 FILE = ROOT / "examples" / "airflow" / "flights_dag.py"
 
 
 @pytest.fixture
-def loaded() -> Loaded:
+def loaded() -> LoadedDag:
     """The file, run where Airflow is."""
     with airflow() as found:
         exec(compile(FILE.read_text(), str(FILE), "exec"), {"__name__": "flights_dag"})

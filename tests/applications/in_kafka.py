@@ -4,7 +4,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from tests.applications.playing import Outputs, Tape, Tick, Written
+from tests.applications.playing import Outputs, Tape, Tick, WrittenRecord
 from tests.jvm.streams import STREAMS, TEST_UTILS, compiled
 
 
@@ -26,5 +26,5 @@ def play_in_kafka(application: str, tape: Tape) -> Outputs:
     for line in said.stdout.splitlines():
         if line.startswith("written "):
             row = json.loads(line.removeprefix("written "))
-            found.setdefault(row["topic"], []).append(Written(row["key"], row["value"], row["time"]))
+            found.setdefault(row["topic"], []).append(WrittenRecord(row["key"], row["value"], row["time"]))
     return found

@@ -21,7 +21,7 @@ from kstreams_replay.state.tables.warehouse import HEADERS, Warehouse
 PIPELINE = "application"
 
 
-class Piped(NamedTuple):
+class InputRecord(NamedTuple):
     """A record of an input topic. ``headers``: (key, bytes) pairs."""
 
     topic: str
@@ -37,7 +37,7 @@ class Tick(NamedTuple):
     time_ms: int
 
 
-class Written(NamedTuple):
+class WrittenRecord(NamedTuple):
     """A record of an output. ``window``: (start, end) of a windowed key in ms."""
 
     key: Any
@@ -46,8 +46,8 @@ class Written(NamedTuple):
     window: tuple[int, int] | None = None
 
 
-Tape = Sequence[Piped | Tick]
-Outputs = dict[str, list[Written]]
+Tape = Sequence[InputRecord | Tick]
+Outputs = dict[str, list[WrittenRecord]]
 
 
 def play_whole(topology: Topology, tape: Tape) -> Outputs:
@@ -67,7 +67,7 @@ def pipe(driver: TopologyTestDriver, tape: Tape) -> Outputs:
         else:
             driver.pipe_input(one.topic, one.key, one.value, timestamp_ms=one.time_ms, headers=one.headers)
     return {
-        topic: [Written(one.key, one.value, one.timestamp_ms, one.window) for one in driver.read_outputs(topic)]
+        topic: [WrittenRecord(one.key, one.value, one.timestamp_ms, one.window) for one in driver.read_outputs(topic)]
         for topic in sorted(driver.produced_topic_names())
     }
 
@@ -109,13 +109,13 @@ def assert_plays(topology: Topology, tape: Tape, wanted: Mapping[str, Sequence[A
 def _land(warehouse: Warehouse, topology: Topology, tape: Tape) -> None:
     """The records by arrival; what ticks divide lands before and after them. The first tick starts the clock at 0."""
     topics = [topic for topic in topology.source_topics() if topic not in topology.intermediate_topics()]
-    waiting: dict[str, list[tuple[int, Piped]]] = {topic: [] for topic in topics}
+    waiting: dict[str, list[tuple[int, InputRecord]]] = {topic: [] for topic in topics}
     if any(isinstance(one, Tick) for one in tape):
         _land_waiting(warehouse, topology, waiting)
         for topic in topics:
             record_tick(warehouse, topic, 0, arrival=0)
     for arrival, one in enumerate(tape):
-        if isinstance(one, Piped):
+        if isinstance(one, InputRecord):
             waiting[one.topic].append((arrival, one))
             continue
         _land_waiting(warehouse, topology, waiting)
@@ -124,13 +124,13 @@ def _land(warehouse: Warehouse, topology: Topology, tape: Tape) -> None:
     _land_waiting(warehouse, topology, waiting)
 
 
-def _land_waiting(warehouse: Warehouse, topology: Topology, waiting: dict[str, list[tuple[int, Piped]]]) -> None:
+def _land_waiting(warehouse: Warehouse, topology: Topology, waiting: dict[str, list[tuple[int, InputRecord]]]) -> None:
     for topic, records in waiting.items():
         land_records(warehouse, topic, _table(topology, topic, records))
         waiting[topic] = []
 
 
-def _table(topology: Topology, topic: str, records: list[tuple[int, Piped]]) -> pa.Table:
+def _table(topology: Topology, topic: str, records: list[tuple[int, InputRecord]]) -> pa.Table:
     shape = next(node.shape for node in topology.graph.nodes.values() if node.landed_topic == topic)
     headers = [[{"key": key, "value": value} for key, value in one.headers] for _, one in records]
     return pa.table(
@@ -149,7 +149,7 @@ def _output_topics(topology: Topology) -> list[str]:
     return sorted({sink.topic for sink in topology.sinks()})
 
 
-def _read_back(warehouse: Warehouse, topology: Topology, topic: str) -> list[Written]:
+def _read_back(warehouse: Warehouse, topology: Topology, topic: str) -> list[WrittenRecord]:
     shape = next(sink.shape for sink in topology.sinks() if sink.topic == topic)
     table = read_table(warehouse, PIPELINE, f"outputs/{topic}").sort_by("offset")
     keys = shape.key.to_python(table["key"].cast(shape.key.arrow_type).combine_chunks())
@@ -158,4 +158,4 @@ def _read_back(warehouse: Warehouse, topology: Topology, topic: str) -> list[Wri
     windows: list[Any] = [None] * len(times)
     if shape.window is not None:
         windows = list(zip(*(table[name].to_pylist() for name in ("window_start_ms", "window_end_ms")), strict=True))
-    return [Written(*one) for one in zip(keys, values, times, windows, strict=True)]
+    return [WrittenRecord(*one) for one in zip(keys, values, times, windows, strict=True)]

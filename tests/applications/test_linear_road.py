@@ -2,12 +2,14 @@
 
 from kstreams_replay import StreamsBuilder
 from tests.applications import linear_road as road
-from tests.applications.playing import Piped, assert_plays
+from tests.applications.playing import InputRecord, assert_plays
 
 
 def report(time_s, vid, seg, speed, *, lane=1, pos=0):
     segment = {"xway": 0, "seg": seg, "dir": 0}
-    return Piped("positions", segment, {"time_s": time_s, "vid": vid, "speed": speed, "lane": lane, "pos": pos}, 0)
+    return InputRecord(
+        "positions", segment, {"time_s": time_s, "vid": vid, "speed": speed, "lane": lane, "pos": pos}, 0
+    )
 
 
 def at(seg):
@@ -90,11 +92,11 @@ def test_a_car_is_notified_of_the_toll_where_it_enters_and_pays_it_where_it_leav
         report(90, 2, 10, 20),
         report(100, 3, 10, 50),
         report(130, 3, 11, 50),
-        Piped("account-balance-requests", 3, {"time_s": 140, "query": 7}, 140_000),
-        Piped("account-balance-requests", 4, {"time_s": 140, "query": 8}, 140_000),
-        Piped("toll-history", {"xway": 0, "vid": 3, "day": 9}, 12.5, 0),
-        Piped("daily-expenditure-requests", 3, {"query": 9, "xway": 0, "day": 9}, 1),
-        Piped("daily-expenditure-requests", 4, {"query": 10, "xway": 0, "day": 9}, 2),
+        InputRecord("account-balance-requests", 3, {"time_s": 140, "query": 7}, 140_000),
+        InputRecord("account-balance-requests", 4, {"time_s": 140, "query": 8}, 140_000),
+        InputRecord("toll-history", {"xway": 0, "vid": 3, "day": 9}, 12.5, 0),
+        InputRecord("daily-expenditure-requests", 3, {"query": 9, "xway": 0, "day": 9}, 1),
+        InputRecord("daily-expenditure-requests", 4, {"query": 10, "xway": 0, "day": 9}, 2),
     ]
     wanted = {
         "toll-notifications": [(at(10), {"vid": 3, "time_s": 100, "speed": 25.0, "toll": 2.0})],

@@ -1,7 +1,7 @@
 """What the application's own tests of its services send and expect, and orders that go the whole way round."""
 
 from tests.applications import orders_microservices as orders
-from tests.applications.playing import Piped, assert_plays
+from tests.applications.playing import InputRecord, assert_plays
 
 
 def order(id, customer, product, quantity, price, *, state="CREATED"):
@@ -16,7 +16,7 @@ def order(id, customer, product, quantity, price, *, state="CREATED"):
 
 
 def created(time_ms, *fields):
-    return Piped("orders", fields[0], order(*fields), time_ms)
+    return InputRecord("orders", fields[0], order(*fields), time_ms)
 
 
 def verdict(id, check, result):
@@ -24,7 +24,7 @@ def verdict(id, check, result):
 
 
 def given(time_ms, *fields):
-    return Piped("order-validations", *verdict(*fields), time_ms)
+    return InputRecord("order-validations", *verdict(*fields), time_ms)
 
 
 def test_details_of_an_order_must_make_sense(tmp_path):
@@ -51,8 +51,8 @@ def test_a_customer_may_not_spend_too_much_within_a_session(tmp_path):
 
 def test_what_is_reserved_is_not_in_stock(tmp_path):
     tape = [
-        Piped("warehouse-inventory", "UNDERPANTS", 75, 0),
-        Piped("warehouse-inventory", "JUMPERS", 1, 0),
+        InputRecord("warehouse-inventory", "UNDERPANTS", 75, 0),
+        InputRecord("warehouse-inventory", "JUMPERS", 1, 0),
         created(1, "0", 1, "UNDERPANTS", 3, 10.0),
         created(2, "1", 2, "JUMPERS", 1, 75.0),
         created(3, "2", 2, "JUMPERS", 1, 75.0),
@@ -85,9 +85,9 @@ PAYMENT = {"id": "Payment:1234", "order_id": "0", "currency": "CZK", "amount": 1
 
 def test_who_has_paid_gets_a_mail_and_orders_go_by_level(tmp_path):
     tape = [
-        Piped("customers", 15, CUSTOMER, 0),
+        InputRecord("customers", 15, CUSTOMER, 0),
         created(1, "0", 15, "UNDERPANTS", 3, 5.0),
-        Piped("payments", PAYMENT["id"], PAYMENT, 2),
+        InputRecord("payments", PAYMENT["id"], PAYMENT, 2),
     ]
     mail = {"order": order("0", 15, "UNDERPANTS", 3, 5.0), "payment": PAYMENT, "customer": CUSTOMER}
     wanted = {"emails": [("0", mail)], "gold": [("0", {"id": "0", "level": "gold"})]}
@@ -95,12 +95,12 @@ def test_who_has_paid_gets_a_mail_and_orders_go_by_level(tmp_path):
 
 
 ALL_THE_WAY = [
-    Piped("warehouse-inventory", "JUMPERS", 10, 0),
-    Piped("customers", 15, CUSTOMER, 0),
+    InputRecord("warehouse-inventory", "JUMPERS", 10, 0),
+    InputRecord("customers", 15, CUSTOMER, 0),
     created(1_000, "a", 15, "JUMPERS", 4, 75.0),
     created(2_000, "b", 15, "JUMPERS", 7, 75.0),
     created(3_000, "c", 15, "JUMPERS", 6, 300.0),
-    Piped("payments", PAYMENT["id"], PAYMENT | {"order_id": "a"}, 4_000),
+    InputRecord("payments", PAYMENT["id"], PAYMENT | {"order_id": "a"}, 4_000),
 ]
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.applications import purchase_dashboards as dashboards
-from tests.applications.playing import Piped, Tick, assert_plays
+from tests.applications.playing import InputRecord, Tick, assert_plays
 
 ANN, CORNER = {"user_id": "u1", "name": "Ann"}, {"store_id": "s1", "name": "Corner"}
 
@@ -20,13 +20,13 @@ def order(id, *items, time_ms=0, prices=None):
 
 def test_an_order_can_be_picked_up_when_every_item_has_a_price(tmp_path):
     tape = [
-        Piped("stores", "s1", CORNER, 0),
-        Piped("users", "u1", ANN, 0),
-        Piped("products", "tea", {"sku": "tea", "price": 2.5}, 0),
-        Piped("products", "mug", {"sku": "mug", "price": 7.0}, 0),
-        Piped("purchase-orders", "o1", order("o1", ("tea", 3), ("mug", 1)), 10),
-        Piped("purchase-orders", "o2", order("o2", ("tea", 1), ("hat", 1)), 20),  # nobody knows what a hat costs
-        Piped("purchase-orders", "o3", order("o3", ("tea", 1)) | {"user_id": "u2"}, 30),  # nor this user
+        InputRecord("stores", "s1", CORNER, 0),
+        InputRecord("users", "u1", ANN, 0),
+        InputRecord("products", "tea", {"sku": "tea", "price": 2.5}, 0),
+        InputRecord("products", "mug", {"sku": "mug", "price": 7.0}, 0),
+        InputRecord("purchase-orders", "o1", order("o1", ("tea", 3), ("mug", 1)), 10),
+        InputRecord("purchase-orders", "o2", order("o2", ("tea", 1), ("hat", 1)), 20),  # nobody knows what a hat costs
+        InputRecord("purchase-orders", "o3", order("o3", ("tea", 1)) | {"user_id": "u2"}, 30),  # nor this user
     ]
     full = order("o1", ("tea", 3), ("mug", 1), prices={"tea": 2.5, "mug": 7.0}) | {"user": ANN, "store": CORNER}
     wanted = {"pickup-orders": [("o1", full, 10)]}
@@ -34,7 +34,7 @@ def test_an_order_can_be_picked_up_when_every_item_has_a_price(tmp_path):
 
 
 def sold(id, count, time_ms):
-    return Piped("line-items", "tea", order(id, ("tea", count), ("mug", 9), time_ms=time_ms), time_ms)
+    return InputRecord("line-items", "tea", order(id, ("tea", count), ("mug", 9), time_ms=time_ms), time_ms)
 
 
 def shown(quantity, ids, time_ms):
@@ -122,10 +122,10 @@ def test_an_aggregate_goes_on_from_what_a_processor_restored(tmp_path):
     restored = {"sku": "tea", "quantity": 100, "order_ids": ["x"], "timestamp": 500}
     tape = [
         Tick(5_000),
-        Piped("restore", "tea", restored, 6_000, (("RESTORE", b"1"),)),
+        InputRecord("restore", "tea", restored, 6_000, (("RESTORE", b"1"),)),
         sold("a", 2, 7_000),
         Tick(10_000),
-        Piped("restore", "tea", restored, 11_000, (("RESTORE", b"1"),)),  # there is something: nothing changes
+        InputRecord("restore", "tea", restored, 11_000, (("RESTORE", b"1"),)),  # there is something: nothing changes
         sold("b", 1, 12_000),
     ]
     wanted = [("tea", shown(102, "x a", 7_000)), ("tea", shown(103, "x a b", 12_000))]

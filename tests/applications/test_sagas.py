@@ -8,9 +8,9 @@ from kstreams_replay import LocalRunner, replay
 from kstreams_replay.jobs.history.committed_tables import read_table
 from kstreams_replay.jobs.testing.driver_inputs import encoded
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.applications.playing import Piped, play_cut, play_whole
+from tests.applications.playing import InputRecord, play_cut, play_whole
 from tests.applications.sagas import topology
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 
 def action(id, *dependencies, undo=None, type="account"):
@@ -31,7 +31,7 @@ def action(id, *dependencies, undo=None, type="account"):
 def requested(*actions, time_ms=0):
     saga = {"saga_id": "s", "status": "NotStarted", "sequence": 0, "errors": []}
     saga["actions"] = {one["action_id"]: one for one in actions}
-    return Piped("saga-request", "s", {"request_id": "r", "saga": saga}, time_ms)
+    return InputRecord("saga-request", "s", {"request_id": "r", "saga": saga}, time_ms)
 
 
 def responded(id, time_ms, *errors, command=None, is_undo=False, undo=None, type="account"):
@@ -42,7 +42,7 @@ def responded(id, time_ms, *errors, command=None, is_undo=False, undo=None, type
         "undo_command": undo,
         "errors": list(errors),
     }
-    return Piped(f"{type}-action-response", "s", response, time_ms)
+    return InputRecord(f"{type}-action-response", "s", response, time_ms)
 
 
 def played(tape, folder, **options):
@@ -77,7 +77,7 @@ def _state(saga):
 
 def test_a_saga_whose_actions_succeed_completes(tmp_path):
     tape = [
-        Piped("saga-response-topics", "s", "web", 0),
+        InputRecord("saga-response-topics", "s", "web", 0),
         requested(action("create"), action("fund", "create", undo="unfund")),
         responded("create", 10),
         responded("fund", 20, undo="unfund 999"),
@@ -147,7 +147,7 @@ def test_an_action_is_tried_again_when_its_retry_comes(tmp_path):
     tape = [
         requested(action("create")),
         responded("create", 10, "busy"),
-        Piped("saga-state-transition", "s", transition, 210),
+        InputRecord("saga-state-transition", "s", transition, 210),
         responded("create", 220, command="create-1'"),
     ]
     got = played(tape, tmp_path, retries={"account": 1})
@@ -198,7 +198,7 @@ def test_sagas_at_the_same_time_do_not_disturb_each_other(tmp_path, max_records)
         rows = [one for one in tape if one.topic == topic]
         keys = encoded(shapes[topic].key, [one.key for one in rows])
         values = encoded(shapes[topic].value, [one.value for one in rows])
-        records = [Landed(0, key, value, one.time_ms) for key, value, one in zip(keys, values, rows, strict=True)]
+        records = [LandedRecord(0, key, value, one.time_ms) for key, value, one in zip(keys, values, rows, strict=True)]
         plant(warehouse, topic, records, partitions=1)
 
     for limit in (max_records, None):

@@ -1,18 +1,18 @@
 """The records of the application's own tests and what they assert of them."""
 
-from tests.applications.playing import Piped, assert_plays
+from tests.applications.playing import InputRecord, assert_plays
 from tests.applications.table_ttl import topology, topology_of_aggregate
 
 STREAM, TABLE = "input-topic-for-stream", "input-topic-for-table"
 TAPE = [
-    Piped(TABLE, "alice", "a", 5),
-    Piped(TABLE, "bobby", "b", 10),
-    Piped(STREAM, "alice", "11", 10),
-    Piped(STREAM, "bobby", "21", 15),
-    Piped(STREAM, "alice", "12", 30),
-    Piped(TABLE, "freddy", "f", 65_000),  # the schedule is due
-    Piped(STREAM, "alice", "13", 70_006),
-    Piped(STREAM, "bobby", "22", 70_016),
+    InputRecord(TABLE, "alice", "a", 5),
+    InputRecord(TABLE, "bobby", "b", 10),
+    InputRecord(STREAM, "alice", "11", 10),
+    InputRecord(STREAM, "bobby", "21", 15),
+    InputRecord(STREAM, "alice", "12", 30),
+    InputRecord(TABLE, "freddy", "f", 65_000),  # the schedule is due
+    InputRecord(STREAM, "alice", "13", 70_006),
+    InputRecord(STREAM, "bobby", "22", 70_016),
 ]
 JOINED = [("alice", "11 a"), ("bobby", "21 b"), ("alice", "12 a"), ("alice", "13"), ("bobby", "22")]
 

@@ -1,7 +1,7 @@
 """Records of the application's own tests of its parts, and two orders that go through all of them."""
 
 from tests.applications import warehouse_orders as warehouse
-from tests.applications.playing import Piped, assert_plays, play_whole
+from tests.applications.playing import InputRecord, assert_plays, play_whole
 
 DAY_MS = 1_546_300_800_000  # 2019-01-01
 
@@ -22,7 +22,7 @@ def purchase_line(uuid, product, price, quantity, *, key="a-key"):
 
 def test_a_purchase_order_has_the_newest_line_of_each_product(tmp_path):
     lines = [("u1", "prod1", 100.0, 5), ("u2", "prod2", 150.0, 3), ("u3", "prod3", 50.0, 2), ("u4", "prod2", 10.0, 1)]
-    tape = [Piped("aggregated-lines", line[0], purchase_line(*line), n) for n, line in enumerate(lines)]
+    tape = [InputRecord("aggregated-lines", line[0], purchase_line(*line), n) for n, line in enumerate(lines)]
     topology = warehouse.topology(warehouse.generate_purchase_orders)
     orders = [one.value for one in play_whole(topology, tape)["purchase-orders"]]
 
@@ -54,9 +54,9 @@ def warehouse_line(uuid, product, legacy_id=None):
 
 def test_a_line_is_matched_if_the_table_has_its_product(tmp_path):
     tape = [
-        Piped("generated-lines", "w1", warehouse_line("w1", "prod1"), 0),
-        Piped("product-legacy-ids", "prod1", 1_234_567_890, 1),
-        Piped("generated-lines", "w2", warehouse_line("w2", "prod1"), 2),
+        InputRecord("generated-lines", "w1", warehouse_line("w1", "prod1"), 0),
+        InputRecord("product-legacy-ids", "prod1", 1_234_567_890, 1),
+        InputRecord("generated-lines", "w2", warehouse_line("w2", "prod1"), 2),
     ]
     wanted = {
         "unmatched-lines": [("w1", warehouse_line("w1", "prod1"))],
@@ -69,10 +69,10 @@ def test_what_one_line_recovers_matches_the_next(tmp_path):
     """The second line of a product finds what the old system said of the first, which has come round by then."""
     parts = (warehouse.match_products, warehouse.feed_legacy_ids, warehouse.merge_lines)
     tape = [
-        Piped("generated-lines", "w1", warehouse_line("w1", "prod1"), 0),
-        Piped("generated-lines", "w2", warehouse_line("w2", "prod1"), 1),
-        Piped("generated-lines", "w3", warehouse_line("w3", "prod2"), 2),
-        Piped("generated-lines", "w4", warehouse_line("w4", "prod1"), 3),
+        InputRecord("generated-lines", "w1", warehouse_line("w1", "prod1"), 0),
+        InputRecord("generated-lines", "w2", warehouse_line("w2", "prod1"), 1),
+        InputRecord("generated-lines", "w3", warehouse_line("w3", "prod2"), 2),
+        InputRecord("generated-lines", "w4", warehouse_line("w4", "prod1"), 3),
     ]
     wanted = {
         "unmatched-lines": [(key, warehouse_line(key, product)) for key, product in (("w1", "prod1"), ("w3", "prod2"))],
@@ -99,11 +99,11 @@ def order(uuid, *lines, day_ms=DAY_MS):
 def test_orders_become_one_order_to_the_warehouse_a_day(tmp_path):
     product = {"name": "Mug", "type": "cup", "barCode": None, "price": 4.0}
     tape = [
-        Piped("new-members", "m1", {"uuid": "m1", "firstName": "Ann", "lastName": "Lee"}, 0),
-        Piped("new-products", "mug", product | {"uuid": "mug"}, 0),
-        Piped("new-products", "tea", product | {"uuid": "tea", "name": "Tea", "price": 1.5}, 0),
-        Piped("new-orders", "o1", order("o1", ("l1", "mug", 9.0, 2), ("l2", "tea", 3.0, 10)), 10),
-        Piped("new-orders", "o2", order("o2", ("l3", "mug", 9.0, 1), ("l4", "hat", 30.0, 1)), 20),  # no hats
+        InputRecord("new-members", "m1", {"uuid": "m1", "firstName": "Ann", "lastName": "Lee"}, 0),
+        InputRecord("new-products", "mug", product | {"uuid": "mug"}, 0),
+        InputRecord("new-products", "tea", product | {"uuid": "tea", "name": "Tea", "price": 1.5}, 0),
+        InputRecord("new-orders", "o1", order("o1", ("l1", "mug", 9.0, 2), ("l2", "tea", 3.0, 10)), 10),
+        InputRecord("new-orders", "o2", order("o2", ("l3", "mug", 9.0, 1), ("l4", "hat", 30.0, 1)), 20),  # no hats
     ]
     topology = warehouse.topology(legacy_ids={"mug": 7})
     found = play_whole(topology, tape)

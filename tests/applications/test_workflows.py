@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.applications.playing import Piped, Tick, assert_plays
+from tests.applications.playing import InputRecord, Tick, assert_plays
 from tests.applications.workflows import topology
 
 SPEC = [
@@ -13,7 +13,7 @@ SPEC = [
 
 
 def command(run, kind, time_ms, *, spec=None, node=None, attempt=None):
-    return Piped("core-cmd", run, {"kind": kind, "spec": spec, "node": node, "attempt": attempt}, time_ms)
+    return InputRecord("core-cmd", run, {"kind": kind, "spec": spec, "node": node, "attempt": attempt}, time_ms)
 
 
 def state(node, attempt, status):
@@ -25,7 +25,7 @@ def task(run, node, attempt):
 
 
 TAPE = [
-    Piped("metadata", "order", SPEC, 0),
+    InputRecord("metadata", "order", SPEC, 0),
     command("r1", "run", 1_000, spec="order"),
     command("r1", "task-done", 3_000, node=0, attempt=0),
     command("r2", "run", 4_000, spec="order"),

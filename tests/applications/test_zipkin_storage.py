@@ -2,7 +2,7 @@
 
 from kstreams_replay import StreamsBuilder, TopologyTestDriver
 from tests.applications import zipkin_storage
-from tests.applications.playing import Piped, assert_plays, pipe
+from tests.applications.playing import InputRecord, assert_plays, pipe
 
 NOTHING = dict.fromkeys(("parent_id", "name", "kind", "service", "remote_service", "timestamp_us", "tags"))
 
@@ -19,9 +19,9 @@ def test_spans_of_a_session_are_a_trace_and_a_link(tmp_path):
     builder = StreamsBuilder()
     zipkin_storage.span_aggregation(builder, "1s")
     tape = [
-        Piped("spans", "a", [CLIENT], 0),
-        Piped("spans", "a", [SERVER], 0),
-        Piped("spans", "c", [span("c", "c")], 1_001),
+        InputRecord("spans", "a", [CLIENT], 0),
+        InputRecord("spans", "a", [SERVER], 0),
+        InputRecord("spans", "c", [span("c", "c")], 1_001),
     ]
     wanted = {
         "traces": [("a", [CLIENT, SERVER])],
@@ -39,13 +39,13 @@ def test_calls_of_a_link_are_counted_together_until_its_window_has_passed():
     driver = TopologyTestDriver(builder.build())
     links = driver.get_window_store("zipkin-dependencies")
 
-    pipe(driver, [Piped("dependencies", "svc_a:svc_b", LINK, 10)])
+    pipe(driver, [InputRecord("dependencies", "svc_a:svc_b", LINK, 10)])
     assert [value for _, value in links.fetch("svc_a:svc_b", 0, 100)] == [LINK]
 
-    pipe(driver, [Piped("dependencies", "svc_a:svc_b", LINK, 90)])
+    pipe(driver, [InputRecord("dependencies", "svc_a:svc_b", LINK, 90)])
     assert [value["calls"] for _, value in links.fetch("svc_a:svc_b", 0, 100)] == [2]
 
-    pipe(driver, [Piped("dependencies", "svc_a:svc_b", LINK, 60_000 + 91)])
+    pipe(driver, [InputRecord("dependencies", "svc_a:svc_b", LINK, 60_000 + 91)])
     assert [value["calls"] for _, value in links.fetch("svc_a:svc_b", 1_000, 70_000)] == [1]
 
 
@@ -60,7 +60,7 @@ def test_traces_names_and_tags_are_stored():
     builder = StreamsBuilder()
     zipkin_storage.trace_storage(builder)
     driver = TopologyTestDriver(builder.build())
-    pipe(driver, [Piped("spans", "a", SEARCHED, 10)])
+    pipe(driver, [InputRecord("spans", "a", SEARCHED, 10)])
 
     assert [value for _, value in driver.get_window_store("zipkin-traces").fetch("a", 0, 10_000)] == [SEARCHED]
     names = driver.get_window_store("zipkin-span-names").fetch_all(0, 10_000)

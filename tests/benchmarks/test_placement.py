@@ -1,15 +1,15 @@
 """The benchmark of placing tasks: what slow storage counts, and what is made of the increments."""
 
-from kstreams_replay.benchmarks.placement.__main__ import DIES_AT, INCREMENTS, JOINS_AT, Increment, summary
+from kstreams_replay.benchmarks.placement.__main__ import DIES_AT, INCREMENTS, JOINS_AT, MeasuredIncrement, summary
 from kstreams_replay.benchmarks.placement.slow_storage import BYTES_PER_SECOND, OPEN_S, slow_storage
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from tests.execution.test_state_learner import topology
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 
 def test_slow_storage_counts_what_tasks_read_of_their_state_and_changes_nothing(warehouse, tmp_path):
-    plant(warehouse, "clicks", [Landed(0, b"key %d" % n, b"x", n) for n in range(40)], partitions=1)
+    plant(warehouse, "clicks", [LandedRecord(0, b"key %d" % n, b"x", n) for n in range(40)], partitions=1)
     list(replay(warehouse, topology(), pipeline="p", runner=LocalRunner(), max_records=20, increments=1))
 
     with slow_storage() as reads:
@@ -22,11 +22,11 @@ def test_slow_storage_counts_what_tasks_read_of_their_state_and_changes_nothing(
 
 
 def test_a_summary_compares_with_the_median_of_quiet_increments():
-    quiet = {number: Increment(number, 2.0, 1.0, 0.0, 0, 0) for number in range(1, INCREMENTS + 1)}
+    quiet = {number: MeasuredIncrement(number, 2.0, 1.0, 0.0, 0, 0) for number in range(1, INCREMENTS + 1)}
     found = quiet | {
-        JOINS_AT: Increment(JOINS_AT, 2.2, 1.1, 0.0, 0, 5),
-        JOINS_AT + 1: Increment(JOINS_AT + 1, 2.4, 1.0, 1.2, 2, 0),
-        DIES_AT: Increment(DIES_AT, 3.0, 1.0, 3.0, 3, 7),
+        JOINS_AT: MeasuredIncrement(JOINS_AT, 2.2, 1.1, 0.0, 0, 5),
+        JOINS_AT + 1: MeasuredIncrement(JOINS_AT + 1, 2.4, 1.0, 1.2, 2, 0),
+        DIES_AT: MeasuredIncrement(DIES_AT, 3.0, 1.0, 3.0, 3, 7),
     }
 
     assert summary(list(found.values())) == {

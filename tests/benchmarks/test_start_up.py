@@ -14,7 +14,7 @@ from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import Serde
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 ROOT = Path(__file__).parents[2]
 HEAVY = {"numba", "pyspark", "deltalake", "dagster", "great_expectations"}
@@ -50,7 +50,9 @@ def test_what_is_measured_runs_in_the_checkout_and_says_why_it_failed():
 def plant_clicks(warehouse: Warehouse) -> None:
     """2,000 records of kstreams_replay.benchmarks.start_up's topology."""
     values = [Serde.long().encode(Serde.long().from_python([n]))[0].as_py() for n in range(2_000)]
-    plant(warehouse, "clicks", [Landed(0, b"ann", value, 1_000 * n) for n, value in enumerate(values)], partitions=1)
+    plant(
+        warehouse, "clicks", [LandedRecord(0, b"ann", value, 1_000 * n) for n, value in enumerate(values)], partitions=1
+    )
 
 
 def loaded_by(*arguments: str) -> tuple[int, set[str]]:

@@ -27,7 +27,7 @@ from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.state.errors import BackfillDiffers, ConfigError, LedgerError
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.once_a_run import once_a_run
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 from tests.test_docs import code_blocks, document, section
 
 pytestmark = pytest.mark.sampled(share=3)
@@ -54,7 +54,7 @@ def hours() -> Topology:
 def _begun(folder: Path) -> None:
     planted = Warehouse(str(folder / "w"))
     times = range(MONDAY - 12 * HOUR, END, HOUR // 6)
-    plant(planted, "visits", [Landed(0, b"ann", b"home", time_ms) for time_ms in times], partitions=1)
+    plant(planted, "visits", [LandedRecord(0, b"ann", b"home", time_ms) for time_ms in times], partitions=1)
     list(replay(planted, hours(), pipeline="shop", runner=LocalRunner(), max_records=150, idle="proceed"))
 
 
@@ -163,9 +163,9 @@ class Later(Processor):
 def orders_run(tmp_path: Path, topology: Topology) -> Warehouse:
     """An order of each of 60 keys, 50 ms apart from 1,000 ms on, whose users came before; replayed by tens."""
     found, times = Warehouse(str(tmp_path / "orders")), range(1_000, 4_000, 50)
-    later = [Landed(0, b"x", b"x", time_ms) for time_ms in times]
-    plant(found, "users", [Landed(0, b"%d" % n, b"u", 500) for n in times] + later, partitions=1)
-    plant(found, "orders", [Landed(0, b"%d" % n, b"o%d" % n, n) for n in times], partitions=1)
+    later = [LandedRecord(0, b"x", b"x", time_ms) for time_ms in times]
+    plant(found, "users", [LandedRecord(0, b"%d" % n, b"u", 500) for n in times] + later, partitions=1)
+    plant(found, "orders", [LandedRecord(0, b"%d" % n, b"o%d" % n, n) for n in times], partitions=1)
     list(replay(found, topology, pipeline="p", runner=LocalRunner(), max_records=10))
     return found
 
@@ -233,9 +233,9 @@ def paid(aggregator: Callable[[object, str, int], int], *, is_global: bool = Fal
 def payments_run(tmp_path: Path, topology: Topology) -> Warehouse:
     """A payment of 2 every hour of five days, each day an increment."""
     found, days = Warehouse(str(tmp_path / "payments")), range(5)
-    plant(found, "users", [Landed(0, b"ann", b"u", MONDAY - 1)], partitions=1)
+    plant(found, "users", [LandedRecord(0, b"ann", b"u", MONDAY - 1)], partitions=1)
     times = [MONDAY + (24 * day + hour) * HOUR + 1_000 for day in days for hour in range(24)]
-    plant(found, "payments", [Landed(0, b"ann", b"2", time_ms) for time_ms in times], partitions=1)
+    plant(found, "payments", [LandedRecord(0, b"ann", b"2", time_ms) for time_ms in times], partitions=1)
     list(replay(found, topology, pipeline="p", runner=LocalRunner(), max_records=24, idle="proceed"))
     return found
 

@@ -27,7 +27,7 @@ from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.state.errors import ConfigError, LedgerError
 from kstreams_replay.state.tables.names import DROPPED
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 STRING = Serde.string()
 GRACES = [0, 25, 90]
@@ -52,13 +52,13 @@ def shop(graces: dict[str, int] | None = None) -> Topology:
     return builder.build()
 
 
-def tape(seed: int, records: int) -> list[Landed]:
+def tape(seed: int, records: int) -> list[LandedRecord]:
     dice, now, rows = random.Random(seed), 100, []
     for _ in range(records):
         now += dice.choice((0, 1, 3, 9, 30))
         key = dice.choice((b"ann", b"bob", b"cid", b"dan", None, b"bad \xff"))
         value = dice.choice((b"home", b"cart", b"help", b"home", None))
-        rows.append(Landed(dice.randrange(2), key, value, now - dice.choice((0, 0, 0, 2, 14, 60, 120))))
+        rows.append(LandedRecord(dice.randrange(2), key, value, now - dice.choice((0, 0, 0, 2, 14, 60, 120))))
     return rows
 
 
@@ -150,15 +150,15 @@ def one_window(grace: int = 0) -> Topology:
 
 # Of partition 0, stream time before each record: -1, 100, 100, 100, 140. Of partition 1: -1, 50, 50.
 TAPE = [
-    Landed(0, b"ann", b"x", 100),
-    Landed(0, b"bob", b"x", 93),  # 7 behind: [90, 100) is closed unless the grace is above 0
-    Landed(0, None, b"x", 200),  # no key: it moves no stream time
-    Landed(0, b"ann", b"x", 100),
-    Landed(0, b"ann", b"x", 140),
-    Landed(0, b"cid", b"x", 111),  # 29 behind: [110, 120) takes it with a grace above 20
-    Landed(1, b"dan", b"x", 50),
-    Landed(1, b"dan", b"x", 50),
-    Landed(1, None, b"x", 10),
+    LandedRecord(0, b"ann", b"x", 100),
+    LandedRecord(0, b"bob", b"x", 93),  # 7 behind: [90, 100) is closed unless the grace is above 0
+    LandedRecord(0, None, b"x", 200),  # no key: it moves no stream time
+    LandedRecord(0, b"ann", b"x", 100),
+    LandedRecord(0, b"ann", b"x", 140),
+    LandedRecord(0, b"cid", b"x", 111),  # 29 behind: [110, 120) takes it with a grace above 20
+    LandedRecord(1, b"dan", b"x", 50),
+    LandedRecord(1, b"dan", b"x", 50),
+    LandedRecord(1, None, b"x", 10),
 ]
 
 
@@ -235,7 +235,7 @@ def test_a_buffer_that_would_be_full_is_said(tmp_path):
     counts = builder.stream("in", Consumed(STRING, STRING)).group_by_key().windowed_by(windows).count(name="counts")
     counts.suppress(Suppressed.until_window_closes(max_records=2, name="final")).to("out")
     topology, warehouse = builder.build(), Warehouse(str(tmp_path))
-    plant(warehouse, "in", [Landed(0, b"ann", b"x", 10 * number) for number in range(5)], partitions=1)
+    plant(warehouse, "in", [LandedRecord(0, b"ann", b"x", 10 * number) for number in range(5)], partitions=1)
     list(replay(warehouse, topology, pipeline="p", runner=LocalRunner()))
 
     (advice,) = advise_grace(warehouse, topology, pipeline="p", graces=[100]).nodes

@@ -28,7 +28,7 @@ from kstreams_replay.orchestration.facts import replay_facts
 from kstreams_replay.state.errors import ConfigError, LandingError, LedgerConflict, LedgerError
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.landing.landed_records import records
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 pytestmark = pytest.mark.sampled(share=3)
 TEXT = Consumed(Serde.string(), Serde.string())
@@ -53,10 +53,10 @@ def passed_on(*, without: str = "") -> Topology:
     return builder.build()
 
 
-def visits(begin_ms: int, end_ms: int) -> list[Landed]:
+def visits(begin_ms: int, end_ms: int) -> list[LandedRecord]:
     """Of ann, every ten milliseconds; each second one is a bot's."""
     times = range(begin_ms, end_ms, 10)
-    return [Landed(0, b"ann", (b"home", b"bot")[number % 2], time_ms) for number, time_ms in enumerate(times)]
+    return [LandedRecord(0, b"ann", (b"home", b"bot")[number % 2], time_ms) for number, time_ms in enumerate(times)]
 
 
 def run(warehouse: Warehouse, topology: Topology) -> None:
@@ -115,7 +115,7 @@ def test_a_promotion_gives_way_to_an_increment_that_ran_while_it_looked_at_the_r
 def test_an_older_backfill_does_not_take_back_what_a_newer_one_has_brought(warehouse):
     run(warehouse, passed_on())
     made(warehouse, passed_on(without="bot"), "older")
-    plant(warehouse, "visits", [Landed(0, b"cid", b"home", 1_995)], partitions=1)  # late, and of the range
+    plant(warehouse, "visits", [LandedRecord(0, b"cid", b"home", 1_995)], partitions=1)  # late, and of the range
     run(warehouse, passed_on())
     with pytest.raises(ConfigError, match="which has read later records"):
         promote(warehouse, "older")
@@ -132,7 +132,7 @@ def test_a_key_without_a_row_in_the_range_is_looked_at_too(tmp_path):
     of a time before it: his newest one must not become one of the range.
     """
     warehouse = Warehouse(str(tmp_path / "w"))
-    late = [Landed(0, b"bob", b"bot", 1_300), Landed(0, b"bob", b"home", 900)]
+    late = [LandedRecord(0, b"bob", b"bot", 1_300), LandedRecord(0, b"bob", b"home", 900)]
     plant(warehouse, "visits", [*visits(500, 1_300), *late, *visits(1_310, 2_500)], partitions=1)
     run(warehouse, passed_on(without="bot"))
     made(warehouse, passed_on())
@@ -143,9 +143,9 @@ def test_a_key_without_a_row_in_the_range_is_looked_at_too(tmp_path):
 
 def test_a_key_whose_last_row_is_before_the_range_gets_those_of_the_range(tmp_path):
     warehouse = Warehouse(str(tmp_path / "w"))
-    early, left_out = Landed(0, b"bob", b"home", 895), Landed(0, b"bob", b"bot", 1_305)
+    early, left_out = LandedRecord(0, b"bob", b"home", 895), LandedRecord(0, b"bob", b"bot", 1_305)
     plant(warehouse, "visits", [*visits(500, 900), early, *visits(900, 1_300), left_out], partitions=1)
-    plant(warehouse, "visits", [Landed(0, b"eve", b"home", 2_500)], partitions=1)
+    plant(warehouse, "visits", [LandedRecord(0, b"eve", b"home", 2_500)], partitions=1)
     run(warehouse, passed_on(without="bot"))
     made(warehouse, passed_on())
 
@@ -211,7 +211,7 @@ def test_a_backfill_that_was_killed_says_which_command_makes_room_for_it(warehou
                 raise Killed
 
         with monkeypatch.context() as dying:
-            dying.setattr("kstreams_replay.jobs.branches.backfill._Run.drop", lambda run: None)
+            dying.setattr("kstreams_replay.jobs.branches.backfill._BackfillRun.drop", lambda run: None)
             with pytest.raises(Killed):
                 made(warehouse, counted(), name, on_step=die)
         command = f"`replay drop {name} --warehouse {warehouse.root}`"

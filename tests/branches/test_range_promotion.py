@@ -25,7 +25,7 @@ from kstreams_replay.jobs.topology import (
 from kstreams_replay.state.errors import ConfigError, LedgerError
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.once_a_run import once_a_run
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 HOUR = 3_600_000
 MONDAY = 1_767_571_200_000
@@ -50,10 +50,10 @@ def hours(*, without_bots: bool = False, is_final: bool = True) -> Topology:
     return builder.build()
 
 
-def visits(begin_ms: int, end_ms: int) -> list[Landed]:
+def visits(begin_ms: int, end_ms: int) -> list[LandedRecord]:
     """Of ann, every ten minutes; each second one is a bot's."""
     times = range(begin_ms, end_ms, HOUR // 6)
-    return [Landed(0, b"ann", (b"home", b"bot")[number % 2], time_ms) for number, time_ms in enumerate(times)]
+    return [LandedRecord(0, b"ann", (b"home", b"bot")[number % 2], time_ms) for number, time_ms in enumerate(times)]
 
 
 def run(warehouse: Warehouse, pipeline: str, topology: Topology) -> None:
@@ -155,10 +155,10 @@ def test_going_back_behind_it_is_refused(warehouse):
 
 
 def test_records_that_landed_since_are_refused_when_they_are_of_the_range(warehouse):
-    plant(warehouse, "visits", [Landed(0, b"bob", b"home", END + HOUR)], partitions=1)
+    plant(warehouse, "visits", [LandedRecord(0, b"bob", b"home", END + HOUR)], partitions=1)
     run(warehouse, "p", hours())
     made(warehouse, hours(without_bots=True), name="whole", from_ms=END - 3 * HOUR, to_ms=END - HOUR)
-    plant(warehouse, "visits", [Landed(0, b"bob", b"home", END + HOUR + 1)], partitions=1)
+    plant(warehouse, "visits", [LandedRecord(0, b"bob", b"home", END + HOUR + 1)], partitions=1)
     run(warehouse, "p", hours())
 
     promote(warehouse, "whole")

@@ -14,7 +14,7 @@ from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder
 from kstreams_replay.orchestration.quality.report import write_report
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.browser.pages import save
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 pytestmark = [pytest.mark.browser, pytest.mark.nightly]
 
@@ -27,7 +27,8 @@ def hostile(folder: Path) -> Path:
     """The page on a pipeline with hostile keys, values, names of suites and of what an advice speaks of."""
     warehouse = Warehouse(str(folder / "warehouse"))
     rows = [
-        Landed(0, each.encode(), each.encode(), 10 * number) for number, each in enumerate((SCRIPT, IMAGE, CLOSING))
+        LandedRecord(0, each.encode(), each.encode(), 10 * number)
+        for number, each in enumerate((SCRIPT, IMAGE, CLOSING))
     ]
     plant(warehouse, "clicks", rows, partitions=1)
     builder = StreamsBuilder()

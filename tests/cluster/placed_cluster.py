@@ -17,8 +17,8 @@ from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.state.runs.local_copies import CACHE_VARIABLE
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.cluster.placed_topology import GATE, WORKER, topology
-from tests.cluster.standalone import Cluster, Daemon
-from tests.planted import Landed, plant, tables_of
+from tests.cluster.standalone import Cluster, ClusterDaemon
+from tests.planted import LandedRecord, plant, tables_of
 
 PARTITIONS = 8
 LIMIT_S = 300.0
@@ -27,10 +27,10 @@ Owners = dict[str, str]
 Hint = dict[str, Any]
 
 
-def clicks(increments: int, records: int) -> list[Landed]:
+def clicks(increments: int, records: int) -> list[LandedRecord]:
     """Of every increment the same number in each partition; times rise, a little out of order."""
     return [
-        Landed(n % PARTITIONS, b"key %d" % (n % PARTITIONS + PARTITIONS * (n % 7)), b"x", n - n % 5)
+        LandedRecord(n % PARTITIONS, b"key %d" % (n % PARTITIONS + PARTITIONS * (n % 7)), b"x", n - n % 5)
         for n in range(increments * records)
     ]
 
@@ -60,7 +60,7 @@ def until(is_so: Callable[[], bool], what: str) -> None:
 
 
 @dataclass
-class Driver:
+class DriverProcess:
     """A process that replays an increment at every request (placed_driver.py)."""
 
     process: subprocess.Popen[str]
@@ -97,7 +97,7 @@ class Driver:
 @contextlib.contextmanager
 def placed_driver(
     cluster: Cluster, warehouse: Warehouse, records: int, settings: Mapping[str, str]
-) -> Iterator[Driver]:
+) -> Iterator[DriverProcess]:
     """``records``: an increment; ``settings``: of Spark, on top of ours."""
     command = [sys.executable, "-m", "tests.cluster.placed_driver", cluster.master, warehouse.root, str(records)]
     with subprocess.Popen(
@@ -105,19 +105,19 @@ def placed_driver(
         env=dict(cluster.environment),
     ) as process:  # fmt: skip
         try:
-            yield Driver(process)
+            yield DriverProcess(process)
         finally:
             process.kill()
 
 
-def start(cluster: Cluster, number: int, gate: Path) -> Daemon:
+def start(cluster: Cluster, number: int, gate: Path) -> ClusterDaemon:
     """Worker ``number``, on 127.0.0.<number>."""
     name = f"worker-{number}"
     own = {CACHE_VARIABLE: str(cluster.folder / f"cache-{number}"), WORKER: name, GATE: str(gate)}
     return cluster.start_worker(name, host=f"127.0.0.{number}", environment=own)
 
 
-def executors(worker: Daemon) -> int:
+def executors(worker: ClusterDaemon) -> int:
     """How many executors of the worker the driver has known so far."""
     logs = worker.log.parent.glob("app-*/*/stderr")
     return sum("Successfully registered with driver" in log.read_text(errors="replace") for log in logs)

@@ -39,11 +39,11 @@ class Cluster:
 
     def start_worker(
         self, name: str, *, host: str = "127.0.0.1", environment: Mapping[str, str] = _NOTHING
-    ) -> "Daemon":
+    ) -> "ClusterDaemon":
         """A worker more, of one core, in ``folder``/``name``; ``environment``: of its processes, on top."""
         words = ["worker.Worker", "--cores", "1", "--memory", "1g", "--work-dir", str(self.folder / name), self.master]
         own = {**self.environment, "SPARK_LOCAL_IP": host, **environment}
-        return self.daemons.enter_context(Daemon.running(self.folder / name, words, own, host))
+        return self.daemons.enter_context(ClusterDaemon.running(self.folder / name, words, own, host))
 
 
 @contextlib.contextmanager
@@ -73,7 +73,7 @@ def standalone(
         **environment,
     }
     with contextlib.ExitStack() as stack:
-        master = stack.enter_context(Daemon.running(folder / "master", ["master.Master"], environment))
+        master = stack.enter_context(ClusterDaemon.running(folder / "master", ["master.Master"], environment))
         cluster = Cluster(master.says(r"Starting Spark master at (spark://\S+)"), environment, folder, stack)
         for number in range(workers):
             cluster.start_worker(f"worker-{number}")
@@ -83,7 +83,7 @@ def standalone(
 
 
 @dataclass(frozen=True)
-class Daemon:
+class ClusterDaemon:
     """A process of the cluster, and those that it has started."""
 
     process: subprocess.Popen[bytes]
@@ -93,7 +93,7 @@ class Daemon:
     @contextlib.contextmanager
     def running(
         cls, folder: Path, words: list[str], environment: Mapping[str, str], host: str = "127.0.0.1"
-    ) -> Iterator["Daemon"]:
+    ) -> Iterator["ClusterDaemon"]:
         folder.mkdir(parents=True, exist_ok=True)
         home = os.environ.get("JAVA_HOME")
         java = shutil.which("java", path=str(Path(home) / "bin")) if home else "java"

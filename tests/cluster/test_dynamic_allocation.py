@@ -9,7 +9,7 @@ from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.cluster.placed_cluster import (
     PARTITIONS,
-    Driver,
+    DriverProcess,
     Hint,
     by_host,
     clicks,
@@ -25,7 +25,7 @@ from tests.cluster.placed_cluster import (
     until,
 )
 from tests.cluster.placed_topology import EVERYBODY, topology
-from tests.cluster.standalone import Cluster, Daemon, standalone
+from tests.cluster.standalone import Cluster, ClusterDaemon, standalone
 from tests.planted import plant, tables_of
 
 INCREMENTS, RECORDS = 60, 48
@@ -64,7 +64,7 @@ def test_members_that_spark_allocates_and_takes_away_learn_hand_over_and_come_ba
     assert tables_of(shared, "p", topology()) == tables_of(alone, "p", topology())
 
 
-def with_tasks_that_wait(driver: Driver, workers: dict[int, Daemon], gate: Path, started: int) -> None:
+def with_tasks_that_wait(driver: DriverProcess, workers: dict[int, ClusterDaemon], gate: Path, started: int) -> None:
     """An increment whose tasks wait until Spark has started so many executors because of them."""
     (gate / "close").write_text(EVERYBODY)
     driver.begin()
@@ -73,7 +73,7 @@ def with_tasks_that_wait(driver: Driver, workers: dict[int, Daemon], gate: Path,
     driver.end()
 
 
-def learned_and_settled(driver: Driver, cluster: Cluster, workers: dict[int, Daemon]) -> Hint:
+def learned_and_settled(driver: DriverProcess, cluster: Cluster, workers: dict[int, ClusterDaemon]) -> Hint:
     """Increments until two members share the tasks and have all state warm."""
     for _ in range(12):
         found, gone = driver.increment(), sum(map(ended_executors, workers.values()))
@@ -89,7 +89,7 @@ def learned_and_settled(driver: Driver, cluster: Cluster, workers: dict[int, Dae
 
 
 def a_second_comes_learns_and_takes_over(
-    driver: Driver, cluster: Cluster, workers: dict[int, Daemon], gate: Path
+    driver: DriverProcess, cluster: Cluster, workers: dict[int, ClusterDaemon], gate: Path
 ) -> Hint:
     with_tasks_that_wait(driver, workers, gate, 2)
 
@@ -99,12 +99,12 @@ def a_second_comes_learns_and_takes_over(
     return both
 
 
-def ended_executors(worker: Daemon) -> int:
+def ended_executors(worker: ClusterDaemon) -> int:
     return worker.log.read_text(errors="replace").count("finished with state")
 
 
 def who_is_idle_goes_and_its_standby_runs_its_tasks(
-    driver: Driver, cluster: Cluster, workers: dict[int, Daemon], both: Hint
+    driver: DriverProcess, cluster: Cluster, workers: dict[int, ClusterDaemon], both: Hint
 ) -> Hint:
     """Nobody asks for anything until Spark has taken an executor away, with its learner."""
     assert all(has_learner(cluster, number) for number in workers)
@@ -123,7 +123,7 @@ def who_is_idle_goes_and_its_standby_runs_its_tasks(
     return left | {"executors": started}
 
 
-def who_comes_back_is_the_member_that_it_was(driver: Driver, both: Hint, left: Hint) -> int:
+def who_comes_back_is_the_member_that_it_was(driver: DriverProcess, both: Hint, left: Hint) -> int:
     """Because of its cache folder, whatever Spark calls its executor now. The number of the last increment."""
     again = driver.increments(lambda found: len(found["members"]) == 2, 12, "coming back")[-1]
 

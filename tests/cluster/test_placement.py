@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.placed_cluster import (
-    Driver,
+    DriverProcess,
     by_host,
     executors,
     is_learned,
@@ -24,7 +24,7 @@ from tests.cluster.placed_cluster import (
     until,
 )
 from tests.cluster.placed_topology import topology
-from tests.cluster.standalone import Cluster, Daemon, standalone
+from tests.cluster.standalone import Cluster, ClusterDaemon, standalone
 from tests.planted import tables_of
 
 INCREMENTS, RECORDS = 24, 48
@@ -45,7 +45,7 @@ def test_workers_join_die_and_are_decommissioned_and_the_tables_are_those_of_one
     assert tables_of(shared, "p", topology()) == tables_of_one_process(alone, RECORDS, done)
 
 
-def scenario(driver: Driver, cluster: Cluster, workers: dict[int, Daemon], gate: Path) -> int:
+def scenario(driver: DriverProcess, cluster: Cluster, workers: dict[int, ClusterDaemon], gate: Path) -> int:
     """Play it; how many increments that were."""
     for worker in workers.values():
         until(lambda worker=worker: executors(worker) > 0, "starting an executor")
@@ -55,7 +55,7 @@ def scenario(driver: Driver, cluster: Cluster, workers: dict[int, Daemon], gate:
     return one_is_decommissioned(driver, workers[1])
 
 
-def two_share(driver: Driver, cluster: Cluster) -> None:
+def two_share(driver: DriverProcess, cluster: Cluster) -> None:
     """Each of two workers runs half of the tasks and keeps standbys of the others."""
     found = driver.increment()
     for _ in range(3):  # the second may come after the first increment, and then learns
@@ -66,7 +66,7 @@ def two_share(driver: Driver, cluster: Cluster) -> None:
     until(lambda: is_learned(cluster, found), "learning")
 
 
-def a_third_learns_and_takes_over(driver: Driver, cluster: Cluster, third: Daemon) -> None:
+def a_third_learns_and_takes_over(driver: DriverProcess, cluster: Cluster, third: ClusterDaemon) -> None:
     """It runs none of its tasks until it has learned them, and whoever runs them meanwhile has learned them, too."""
     until(lambda: executors(third) > 0, "starting an executor")
     joined = driver.increments(lambda found: len(found["members"]) == 3, 6, "joining")
@@ -85,7 +85,7 @@ def a_third_learns_and_takes_over(driver: Driver, cluster: Cluster, third: Daemo
     until(lambda: is_learned(cluster, taken_over), "learning")
 
 
-def one_is_killed_in_the_middle_of_a_stage(driver: Driver, victim: Daemon, gate: Path) -> None:
+def one_is_killed_in_the_middle_of_a_stage(driver: DriverProcess, victim: ClusterDaemon, gate: Path) -> None:
     """Its tasks run again on their standbys, in the same increment; the others run where they always did."""
     (gate / "close").write_text("worker-2")
     driver.begin()
@@ -99,7 +99,7 @@ def one_is_killed_in_the_middle_of_a_stage(driver: Driver, victim: Daemon, gate:
     assert "127.0.0.2" in planned(found).values()
 
 
-def one_is_decommissioned(driver: Driver, worker: Daemon) -> int:
+def one_is_decommissioned(driver: DriverProcess, worker: ClusterDaemon) -> int:
     """It runs no task of the next increments."""
     os.kill(worker.process.pid, signal.SIGPWR)
     found = driver.increments(lambda found: set(by_host(found)) == {"127.0.0.3"}, 6, "leaving")[-1]

@@ -8,7 +8,7 @@ import pytest
 
 from kstreams_replay.jobs.branches.vacuum import UNCOMMITTED, vacuum
 from tests.cluster.placed_cluster import (
-    Driver,
+    DriverProcess,
     executors,
     is_learned,
     is_settled,
@@ -22,7 +22,7 @@ from tests.cluster.placed_cluster import (
     until,
 )
 from tests.cluster.placed_topology import topology
-from tests.cluster.standalone import Cluster, Daemon, standalone
+from tests.cluster.standalone import Cluster, ClusterDaemon, standalone
 from tests.cluster.two_attempts import end_race, start_race
 from tests.planted import tables_of
 
@@ -59,7 +59,7 @@ def test_of_two_attempts_one_counts_and_the_files_of_the_other_are_waste_that_va
     assert tables_of(shared, "p", topology()) == want
 
 
-def settle(driver: Driver, cluster: Cluster) -> None:
+def settle(driver: DriverProcess, cluster: Cluster) -> None:
     """Each of both workers has all state warm."""
     found = driver.increment()
     for _ in range(5):
@@ -70,7 +70,7 @@ def settle(driver: Driver, cluster: Cluster) -> None:
     raise AssertionError(f"the group has not settled: {found}")
 
 
-def race(driver: Driver, gate: Path, task: str, winner: int) -> dict[int, list[str]]:
+def race(driver: DriverProcess, gate: Path, task: str, winner: int) -> dict[int, list[str]]:
     """Files that two attempts of ``task`` in one increment have written, by attempt."""
     start_race(gate, task, winner)
     driver.increment()
@@ -84,7 +84,7 @@ def race(driver: Driver, gate: Path, task: str, winner: int) -> dict[int, list[s
     return written
 
 
-def kill_one_in_the_middle_of_a_stage(driver: Driver, victim: Daemon, gate: Path) -> int:
+def kill_one_in_the_middle_of_a_stage(driver: DriverProcess, victim: ClusterDaemon, gate: Path) -> int:
     """Its standby takes its tasks over long before spark.locality.wait has passed; the number of the increment."""
     (gate / "close").write_text("worker-2")
     driver.begin()

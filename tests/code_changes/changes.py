@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kstreams_replay.jobs.code_changes.code_snapshot import code_snapshot
-from kstreams_replay.jobs.code_changes.compatibility import Verdict, Wishes, compare
+from kstreams_replay.jobs.code_changes.compatibility import Compatibility, StateRequests, compare
 from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor
 from kstreams_replay.jobs.functions.state_stores import Stores
 from kstreams_replay.jobs.topology import (
@@ -32,11 +32,11 @@ def clicks(build: Build, *, value: Serde = PAGES, semantics: str = "kafka") -> T
     return builder.build()
 
 
-def verdict(before: Topology, now: Topology, wishes: Wishes | None = None) -> Verdict:
-    return compare(code_snapshot(before), code_snapshot(now), {}, wishes)
+def verdict(before: Topology, now: Topology, requests: StateRequests | None = None) -> Compatibility:
+    return compare(code_snapshot(before), code_snapshot(now), {}, requests)
 
 
-def said(found: Verdict) -> list[tuple[str, str, bool]]:
+def said(found: Compatibility) -> list[tuple[str, str, bool]]:
     return [(change.place, change.what, change.goes_on) for change in found.changes]
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kstreams_replay.jobs.code_changes.code_snapshot import code_snapshot
-from kstreams_replay.jobs.code_changes.compatibility import Wishes, compare
+from kstreams_replay.jobs.code_changes.compatibility import StateRequests, compare
 from kstreams_replay.jobs.functions.processor_api import KeyValues
 from kstreams_replay.jobs.functions.state_stores import Stores
 from kstreams_replay.jobs.topology import (
@@ -251,7 +251,7 @@ def test_a_store_that_comes_back_would_miss_what_came_between():
     before["removed"] = {"stores": {"store": code_snapshot(now)["stores"]["store"] | {"increment": 7}}, "outputs": {}}
 
     refused = compare(before, code_snapshot(now), {})
-    migrated = compare(before, code_snapshot(now), {}, Wishes(migrated=["store"]))
+    migrated = compare(before, code_snapshot(now), {}, StateRequests(migrated=["store"]))
 
     (change,) = refused.refused
     assert change.sentence() == (

@@ -17,7 +17,7 @@ _NOTHING = "(nothing)"
 
 
 @dataclass(frozen=True)
-class Difference:
+class StepDifference:
     """First step at which the two differ; rows are (what, want, got)."""
 
     step: str
@@ -37,18 +37,18 @@ def _mark(row: tuple[str, str, str]) -> str:
     return " " if row[1] == row[2] or row[1] == "want" else "≠"
 
 
-def first_difference(scenario: Scenario, want: Result, got: Result) -> Difference | None:
+def first_difference(scenario: Scenario, want: Result, got: Result) -> StepDifference | None:
     """None when the two agree."""
     was_refused = [result.get("phase") in ("build", "init") for result in (want, got)]
     if was_refused[0] != was_refused[1]:
-        return Difference("how it began", _ending_rows(want, got))
+        return StepDifference("how it began", _ending_rows(want, got))
     for record in range(len(scenario.records)):
         rows = _rows_of_record(record, want, got)
         if _differs(rows):
-            return Difference(f"record {record}: {_record(scenario.records[record])}", rows)
+            return StepDifference(f"record {record}: {_record(scenario.records[record])}", rows)
     for step, rows in (("how it ended", _ending_rows(want, got)), ("metrics", _metric_rows(scenario, want, got))):
         if _differs(rows):
-            return Difference(step, rows)
+            return StepDifference(step, rows)
     return None
 
 

@@ -166,7 +166,7 @@ def mapper(function: str, shape: Shape) -> pl.Expr | Callable[..., Any]:
     return mappers[name]()
 
 
-class Transformer(ValueTransformerWithKey):
+class TextTransformer(ValueTransformerWithKey):
     """A value as text, with what the context knows; ``function`` as of mappers, but null is seen, too."""
 
     def __init__(self, function: str) -> None:

@@ -26,7 +26,7 @@ from kstreams_replay.jobs.topology import KStream
 from tests.conformance.functions import STRING, NotCovered, split
 
 
-class Named(Processor):
+class NamedProcessor(Processor):
     """Of ``process``, and within KeepingKeys of ``process_values``.
 
     ``function``: name, or name:argument; ``stores``: names.
@@ -196,7 +196,7 @@ class KeepingKeys(FixedKeyProcessor):
     """A windowed record's key is that of its store without the window."""
 
     def __init__(self, function: str, stores: list[str]) -> None:
-        self.named = Named(function, stores)
+        self.named = NamedProcessor(function, stores)
 
     def init(self, context) -> None:
         self.context: Any = _Sending(context)
@@ -212,7 +212,7 @@ class Silent(Processor):
     """Of a global store: what it would forward goes nowhere."""
 
     def __init__(self, function: str, stores: list[str]) -> None:
-        self.named = Named(function, stores)
+        self.named = NamedProcessor(function, stores)
 
     def init(self, context) -> None:
         self.named.init(_Nowhere(context))  # type: ignore[no-untyped-call]
@@ -330,5 +330,5 @@ def process(translation: Any, node: dict[str, Any], stream: KStream) -> KStream:
     stores = node["stores"].split("+") if "stores" in node else []
     keeps_keys = node["op"] == "process_values"
     call = stream.process_values if keeps_keys else stream.process
-    supplier = partial(KeepingKeys if keeps_keys else Named, node["processor"], stores)
+    supplier = partial(KeepingKeys if keeps_keys else NamedProcessor, node["processor"], stores)
     return call(supplier, stores, returns=STRING, name=node.get("name"))

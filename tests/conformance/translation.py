@@ -176,7 +176,7 @@ def _map_values(translation: Translation, node: Node, read: KStream | KTable) ->
 
 
 def _transform_values(translation: Translation, node: Node, table: KTable) -> KTable:
-    supplier = partial(functions.Transformer, node["transformer"])
+    supplier = partial(functions.TextTransformer, node["transformer"])
     return table.transform_values(supplier, returns=functions.STRING, **_store(translation, node, table))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from kstreams_replay.jobs.code_changes.state_migration import Wanted
+from kstreams_replay.jobs.code_changes.state_migration import MigrationOptions
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.landing.recorded_time import record_time
 from kstreams_replay.jobs.replay.pipeline_run import replay
@@ -276,7 +276,7 @@ def test_a_migration_stands_between_partitions(scheduled):
     scheduled.land(CLICKS)
     assert scheduled.run(ONE).success
     coarser = shop.windows(2 * DAY)
-    wanted = Wanted(migrate={"windows": lambda rows: rows})
+    wanted = MigrationOptions(migrate={"windows": lambda rows: rows})
     migration = {"runner": LocalRunner(), "wanted": wanted, "until_ms": JANUARY + DAY}
     list(replay(scheduled.warehouse, coarser, pipeline="shop", **migration))
     scheduled.replays(coarser)

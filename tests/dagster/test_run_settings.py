@@ -10,7 +10,13 @@ from kstreams_replay.jobs.landing.landing import land_files
 from kstreams_replay.jobs.topology import StreamsBuilder, fold
 from kstreams_replay.orchestration.definitions import replay_definitions
 from kstreams_replay.orchestration.resources import LocalEngine
-from kstreams_replay.orchestration.settings.run_settings import Asked, Idle, PartitionConfig, ReplayConfig, asked_of
+from kstreams_replay.orchestration.settings.run_settings import (
+    Idle,
+    PartitionConfig,
+    ReplayConfig,
+    RequestedRun,
+    asked_of,
+)
 from kstreams_replay.state.errors import ConfigError
 from kstreams_replay.state.tables.ledger import Ledger
 from tests.clicks import CLICKS, final_page_counts, final_sessions
@@ -173,7 +179,7 @@ def test_what_is_not_set_is_as_the_definitions_say():
         asked_of(ReplayConfig(idle=Idle.wait), max_records=7, increments=2, idle="proceed", topics=TOPICS).idle
         == "wait"
     )
-    assert Asked().flush is False
+    assert RequestedRun().flush is False
 
 
 def test_settings_of_a_replay_in_a_run_that_only_lands_are_refused(small_shop):

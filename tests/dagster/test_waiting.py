@@ -11,14 +11,14 @@ from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.replay.waiting_inputs import WaitingInput
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology
 from kstreams_replay.orchestration import what_waits
-from kstreams_replay.orchestration.assets import told_in_one_sentence
+from kstreams_replay.orchestration.assets import failing_in_one_sentence
 from kstreams_replay.orchestration.definitions import replay_definitions
 from kstreams_replay.orchestration.resources import LocalEngine
 from kstreams_replay.orchestration.what_waits import inputs_that_wait, results_that_wait, sentences_of
 from kstreams_replay.state.errors import ConfigError, LedgerConflict, MachineError, StorageError
 from tests.dagster import shop
 from tests.dagster.conftest import broken, numbers, observed, passed, told
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 pytestmark = pytest.mark.sampled
 
@@ -27,7 +27,7 @@ ORDERS_WAIT = (
     "users, partition 0, whose records are landed up to 1970-01-01 00:00:00.005: an earlier record may still come "
     "there, and would be processed first (Kafka waits likewise, for max.task.idle.ms)"
 )
-WAYS_ON = (
+WHAT_TO_DO = (
     "what to do: nothing, if more of users lands later, since the next run takes them; if nothing more comes for now, "
     'record that: replay advance users --to "1970-01-01 00:00:00.020"; or replay with --idle proceed, which takes the '
     "records now, whatever may still come before them"
@@ -85,8 +85,8 @@ def instance():
 @pytest.fixture
 def static(warehouse):
     """A user, then two orders."""
-    plant(warehouse, "users", [Landed(0, b"ann", b"Ann", 5)], partitions=1)
-    plant(warehouse, "orders", [Landed(0, b"ann", b"tea", 10), Landed(0, b"ann", b"mug", 20)], partitions=1)
+    plant(warehouse, "users", [LandedRecord(0, b"ann", b"Ann", 5)], partitions=1)
+    plant(warehouse, "orders", [LandedRecord(0, b"ann", b"tea", 10), LandedRecord(0, b"ann", b"mug", 20)], partitions=1)
     return warehouse
 
 
@@ -98,10 +98,10 @@ def test_a_static_table_holds_everything_back_and_after_two_runs_a_check_warns(s
     waits = observed(runs[0])["p/outputs/named"].metadata
     assert waits["records_waiting"].value == 3  # the user itself, since another may come at its time
     assert f"- {ORDERS_WAIT}\n" in waits["waits"].value
-    assert waits["waits"].value.endswith(WAYS_ON)
+    assert waits["waits"].value.endswith(WHAT_TO_DO)
     said = [event.user_message for event in instance.all_logs(runs[0].run_id) if event.level == 30]
     assert ORDERS_WAIT in said
-    assert WAYS_ON in said
+    assert WHAT_TO_DO in said
 
     name = "named: landed_records_are_replayed"
     assert [passed(each)[name] for each in runs] == [True, False]
@@ -110,7 +110,7 @@ def test_a_static_table_holds_everything_back_and_after_two_runs_a_check_warns(s
     assert warned.description.startswith("3 landed records are unread, and 2 runs have replayed nothing. ")
     assert ORDERS_WAIT in warned.description
 
-    plant(static, "users", [Landed(0, b"bob", b"Bob", 30)], partitions=1)
+    plant(static, "users", [LandedRecord(0, b"bob", b"Bob", 30)], partitions=1)
     after = run(joined(), static, instance)
     assert passed(after)[name]
     assert numbers(told(after)["p/outputs/named"][0], "records_read", "records_emitted") == {
@@ -121,7 +121,7 @@ def test_a_static_table_holds_everything_back_and_after_two_runs_a_check_warns(s
 
 def test_each_way_on_that_is_named_is_one(static):
     waits = inputs_that_wait(static, joined(), pipeline="p")
-    assert sentences_of(waits)[-1] == WAYS_ON
+    assert sentences_of(waits)[-1] == WHAT_TO_DO
 
     assert inputs_that_wait(static, joined(), pipeline="p", idle="proceed") == []
     (report,) = replay(static, joined(), pipeline="p", runner=LocalRunner(), idle="proceed")
@@ -129,7 +129,7 @@ def test_each_way_on_that_is_named_is_one(static):
 
 
 def test_a_report_says_what_waits_and_so_does_its_row_in_the_ledger(static):
-    plant(static, "users", [Landed(0, b"bob", b"Bob", 15)], partitions=1)
+    plant(static, "users", [LandedRecord(0, b"bob", b"Bob", 15)], partitions=1)
 
     (report,) = replay(static, joined(), pipeline="p", runner=LocalRunner())
 
@@ -177,7 +177,7 @@ def test_of_a_store_that_is_too_large_or_damaged_the_count_alone_is_said(small_s
     ],
 )
 def test_dagster_tries_again_what_may_pass(error, may_pass):
-    with pytest.raises(dg.Failure) as failed, told_in_one_sentence():
+    with pytest.raises(dg.Failure) as failed, failing_in_one_sentence():
         raise error
 
     assert failed.value.allow_retries is may_pass
@@ -197,7 +197,7 @@ BAD, GOOD = b"{", b'{"text": "short"}'
 def test_records_that_cannot_be_decoded_are_red_when_all_are_and_warned_of_above_one_in_a_hundred(
     warehouse, instance, bad, good, severity, succeeds
 ):
-    records = [Landed(0, b"a", value, time) for time, value in enumerate([BAD] * bad + [GOOD] * good)]
+    records = [LandedRecord(0, b"a", value, time) for time, value in enumerate([BAD] * bad + [GOOD] * good)]
     plant(warehouse, "words", records, partitions=1)
 
     result = run(counted(), warehouse, instance)
@@ -228,7 +228,7 @@ def test_refused_records_are_warned_of_with_their_share(small_shop):
 
 def test_lateness_and_seconds_are_those_of_the_tasks_that_wrote_the_table(warehouse, instance):
     times = [(b"short", 100), (b"long", 200), (b"short", 110), (b"long", 230)]
-    records = [Landed(0, b"a", b'{"text": "%s"}' % text, time) for text, time in times]
+    records = [LandedRecord(0, b"a", b'{"text": "%s"}' % text, time) for text, time in times]
     plant(warehouse, "words", records, partitions=1)
 
     result = told(run(counted(), warehouse, instance))
@@ -243,7 +243,7 @@ def test_lateness_and_seconds_are_those_of_the_tasks_that_wrote_the_table(wareho
 
 def test_a_restore_has_no_lateness_and_no_seconds_of_what_it_went_back_to(warehouse, instance):
     for times in ((100, 50), (200, 190)):
-        plant(warehouse, "words", [Landed(0, b"a", GOOD, time) for time in times], partitions=1)
+        plant(warehouse, "words", [LandedRecord(0, b"a", GOOD, time) for time in times], partitions=1)
         run(counted(), warehouse, instance)
 
     row = restore(warehouse, "p", 1)

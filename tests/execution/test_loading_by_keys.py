@@ -10,7 +10,7 @@ from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.tape import landed_slice
 from kstreams_replay.jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, Topology
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.planted import Landed, plant, tables_of
+from tests.planted import LandedRecord, plant, tables_of
 
 
 def counts(key: Serde, **of_time: Any) -> Topology:
@@ -37,7 +37,7 @@ def test_increments_over_a_large_store_leave_what_one_big_increment_leaves(tmp_p
     monkeypatch.setattr(task_stores, "ALL_BELOW_SHARE", 0)
     warehouse = Warehouse(str(tmp_path))
     for part in range(3):
-        rows = [Landed(0, keys[n % 3], n.to_bytes(8, "big"), n) for n in range(20 * part, 20 * part + 20)]
+        rows = [LandedRecord(0, keys[n % 3], n.to_bytes(8, "big"), n) for n in range(20 * part, 20 * part + 20)]
         plant(warehouse, "clicks", rows, partitions=1)
         list(replay(warehouse, topology(), pipeline="cut", runner=LocalRunner()))
 

@@ -14,7 +14,7 @@ from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.state.runs.local_copies import copies_in
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.execution.test_state_learner import topology
-from tests.planted import Landed, plant, tables_of
+from tests.planted import LandedRecord, plant, tables_of
 
 PARTITIONS, RECORDS = 4, 8
 
@@ -33,7 +33,7 @@ def warehouse(tmp_path):
 
 def planted(folder: Path) -> Warehouse:
     found = Warehouse(folder)
-    clicks = [Landed(n % PARTITIONS, b"key %d" % (n % 12), b"x", n) for n in range(RECORDS * 12)]
+    clicks = [LandedRecord(n % PARTITIONS, b"key %d" % (n % 12), b"x", n) for n in range(RECORDS * 12)]
     plant(found, "clicks", clicks, partitions=PARTITIONS)
     return found
 

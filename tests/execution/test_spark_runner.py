@@ -16,7 +16,7 @@ from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder
 from kstreams_replay.orchestration.engines import start_spark, wait_for
 from kstreams_replay.state.errors import MachineError
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_run_that_no_executor_has_joined_says_what_an_executor_needs(monkeypat
         master="spark://127.0.0.1:7077", getConf=lambda: {"spark.executor.memory": "3g"}, _jsc=SimpleNamespace(sc=None)
     )
 
-    class Workers:
+    class FixedWorkers:
         def __init__(self, context):
             pass
 
@@ -68,7 +68,7 @@ def test_a_run_that_no_executor_has_joined_says_what_an_executor_needs(monkeypat
             looked.set()
             return there
 
-    monkeypatch.setattr("kstreams_replay.jobs.execution.spark_members.SparkWorkers", Workers)
+    monkeypatch.setattr("kstreams_replay.jobs.execution.spark_members.SparkWorkers", FixedWorkers)
     with _warns_without_executors(context, 0.0) as timer:
         looked.wait(60)
         timer.join()
@@ -114,7 +114,7 @@ def test_tasks_on_spark_tell_how_far_they_are_while_they_run(spark, warehouse, t
     lines = builder.stream("in", Consumed(Serde.string(), Serde.string()))
     lines.map_values(slow, returns=Serde.string()).to("out")
     sizes = {0: 5, 1: 4, 2: 3}
-    records = [Landed(p, b"%d" % p, b"v", 10 * p + n) for p, size in sizes.items() for n in range(size)]
+    records = [LandedRecord(p, b"%d" % p, b"v", 10 * p + n) for p, size in sizes.items() for n in range(size)]
     plant(warehouse, "in", records, partitions=3)
 
     list(replay(warehouse, builder.build(), pipeline="p", runner=SparkRunner(spark), progress=on_progress))
@@ -126,7 +126,7 @@ def test_tasks_on_spark_tell_how_far_they_are_while_they_run(spark, warehouse, t
 
 @pytest.mark.jvm
 def test_on_one_machine_nothing_of_placing_tasks_is_imported(warehouse):
-    plant(warehouse, "clicks", [Landed(0, b"ann", (7).to_bytes(8, "big"), 1)], partitions=1)
+    plant(warehouse, "clicks", [LandedRecord(0, b"ann", (7).to_bytes(8, "big"), 1)], partitions=1)
     run = ["run", "kstreams_replay.benchmarks.start_up:topology", "--warehouse", warehouse.root, "--pipeline", "p"]
     code = (
         "import sys; from kstreams_replay.orchestration.cli.main import main; "

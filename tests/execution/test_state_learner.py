@@ -16,7 +16,7 @@ from kstreams_replay.state.runs import local_copies
 from kstreams_replay.state.runs.local_copies import StateFile, copies_in, copy_name
 from kstreams_replay.state.tables.data_files import read_files
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 PARTITIONS = 2
 
@@ -46,7 +46,7 @@ def learned(warehouse: Warehouse, partition: int) -> Learned:
 @pytest.fixture
 def warehouse(tmp_path):
     found = Warehouse(tmp_path / "warehouse")
-    clicks = [Landed(n % PARTITIONS, b"key %d" % n, b"x", n) for n in range(40)]
+    clicks = [LandedRecord(n % PARTITIONS, b"key %d" % n, b"x", n) for n in range(40)]
     plant(found, "clicks", clicks, partitions=PARTITIONS)
     for _ in replay(found, topology(), pipeline="p", runner=LocalRunner(), max_records=20):
         pass
@@ -88,7 +88,7 @@ def test_a_task_that_finds_what_was_learned_reads_nothing_from_the_warehouse(tmp
     StateLearner(cache, os.getpid()).copy_what_is_new()
     for file in Path(warehouse.pipeline("p").state("counts")).glob("partition=*/*"):
         file.write_bytes(bytes(file.stat().st_size))  # whoever reads it fails
-    plant(warehouse, "clicks", [Landed(0, b"key 0", b"x", 99)], partitions=PARTITIONS)
+    plant(warehouse, "clicks", [LandedRecord(0, b"key 0", b"x", 99)], partitions=PARTITIONS)
 
     reports = list(replay(warehouse, topology(), pipeline="p", runner=LocalRunner(cache)))
 
@@ -101,7 +101,7 @@ def test_files_that_a_merge_has_made_useless_are_forgotten_and_missing_ones_pass
     learn(cache, warehouse, "p", topology(), [first])
     learner = StateLearner(cache, os.getpid())
     learner.copy_what_is_new()
-    plant(warehouse, "clicks", [Landed(0, b"key %d" % n, b"x", 99) for n in range(60)], partitions=PARTITIONS)
+    plant(warehouse, "clicks", [LandedRecord(0, b"key %d" % n, b"x", 99) for n in range(60)], partitions=PARTITIONS)
     for _ in replay(warehouse, topology(), pipeline="p", runner=LocalRunner()):
         pass
     merged = learned(warehouse, 0)

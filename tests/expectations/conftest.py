@@ -19,8 +19,8 @@ from kstreams_replay.expectations.suites.library import load_great_expectations
 from kstreams_replay.expectations.verdicts import (
     FinalOutput,
     ReplayFacts,
-    Source,
-    SubTopology,
+    SourceTopic,
+    SubTopologyFacts,
     Verdict,
     check_increment,
 )
@@ -38,7 +38,7 @@ from kstreams_replay.state.tables.warehouse import (
 
 COUNTS_SCHEMA = output_schema(pa.string(), pa.int64(), windowed=True)
 FACTS = ReplayFacts(
-    sub_topologies=(SubTopology(0, (Source("clicks"),)),),
+    sub_topologies=(SubTopologyFacts(0, (SourceTopic("clicks"),)),),
     final_outputs=(FinalOutput("counts", 0, "time", wait_ms=5),),
 )
 FINAL = {"partition": 0, "record_time_ms": 0, "value": 1}

@@ -29,7 +29,7 @@ KAFKA_BREAKS = {"G1": "sessions and sliding windows have a second final result, 
 
 
 @dataclass
-class Judged:
+class JudgedScenarios:
     """``scenarios`` that were played, of them ``refused`` by Kafka Streams; verdicts by answer, of so many increments;
     ``by_kafka``: false ones of guarantees that Kafka itself breaks; ``differing``: what else scenarios did than there.
     """
@@ -61,9 +61,9 @@ class Judged:
                 self.alarms += [] if is_kafkas else [(scenario, each)]
 
 
-def judged(scenarios: Iterable[Scenario], cuts: str | None = None) -> Iterator[Judged]:
+def judged(scenarios: Iterable[Scenario], cuts: str | None = None) -> Iterator[JudgedScenarios]:
     """What came of them, after each the same object, further on. ``cuts``: None for others in every scenario."""
-    found = Judged()
+    found = JudgedScenarios()
     for scenario in scenarios:
 
         def judge(warehouse: Warehouse, topology: Topology, done: int, name: str = scenario.name) -> None:
@@ -100,7 +100,7 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     every = SCENARIOS if chosen.random is None else random_scenarios(chosen.seed, chosen.random)
     print("the golden scenarios" if chosen.random is None else f"from seed {chosen.seed}", flush=True)
-    found, told = Judged(), 0
+    found, told = JudgedScenarios(), 0
     for found in judged(scenario for scenario in every if has(scenario, chosen.only)):
         for name, each in found.alarms[told:]:
             print(f"FALSE ALARM {name}, increment {each.increment}: {each.guarantee} of {each.table}: "

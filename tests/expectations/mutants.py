@@ -21,7 +21,7 @@ from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.orchestration.facts import replay_facts, second_run
 from kstreams_replay.state.records.murmur2 import murmur2_partitions
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.expectations.pipelines import PIPELINES, Pipeline
+from tests.expectations.pipelines import PIPELINES, GuaranteedPipeline
 from tests.expectations.replanted import Unpacked, planted, unpacked
 from tests.planted import plant
 
@@ -267,7 +267,7 @@ def an_order_of_a_left_join_is_missing(tables: Unpacked) -> None:
 @cache
 def base(name: str) -> Unpacked:
     """A pipeline's tables as they were written."""
-    pipeline: Pipeline = PIPELINES[name]
+    pipeline: GuaranteedPipeline = PIPELINES[name]
     with TemporaryDirectory() as folder:
         warehouse = Warehouse(folder)
         for topic, records in pipeline.tapes.items():

@@ -18,15 +18,15 @@ from kstreams_replay.jobs.topology import (
     TimeWindows,
     Topology,
 )
-from tests.planted import Landed
+from tests.planted import LandedRecord
 
 
 @dataclass(frozen=True)
-class Pipeline:
+class GuaranteedPipeline:
     """``slice``: records of an increment."""
 
     topology: Callable[[], Topology]
-    tapes: Mapping[str, list[Landed]]
+    tapes: Mapping[str, list[LandedRecord]]
     partitions: int = 1
     slice: int = 5
 
@@ -34,10 +34,10 @@ class Pipeline:
 TEXTS = Consumed(Serde.string(), Serde.string())
 
 
-def tape(*records: tuple[str | None, str | None, int]) -> list[Landed]:
+def tape(*records: tuple[str | None, str | None, int]) -> list[LandedRecord]:
     """(key, value, time) of partition 0."""
     return [
-        Landed(0, None if key is None else key.encode(), None if value is None else value.encode(), time_ms)
+        LandedRecord(0, None if key is None else key.encode(), None if value is None else value.encode(), time_ms)
         for key, value, time_ms in records
     ]
 
@@ -214,14 +214,14 @@ CUSTOMERS = tape(
 )
 
 PIPELINES = {
-    "windows": Pipeline(windows, {"clicks": CLICKS}),
-    "sessions": Pipeline(sessions, {"clicks": VISITS}, slice=3),
-    "pages": Pipeline(pages, {"clicks": VISITS}, partitions=2, slice=3),
-    "counted firsts": Pipeline(counted_firsts, {"clicks": VISITS}, partitions=2, slice=3),
-    "counted pairs": Pipeline(counted_pairs, {"clicks": CLICKS, "views": VIEWS}),
-    "counted finals": Pipeline(counted_finals, {"clicks": CLICKS}),
-    "prices": Pipeline(prices, {"prices": PRICES, "clicks": CLICKS}),
-    "counted prices": Pipeline(counted_prices, {"prices": PRICES, "clicks": CLICKS}),
-    "orders": Pipeline(orders, {"orders": ORDERS, "customers": CUSTOMERS}),
-    "pairs": Pipeline(pairs, {"clicks": CLICKS, "views": VIEWS}),
+    "windows": GuaranteedPipeline(windows, {"clicks": CLICKS}),
+    "sessions": GuaranteedPipeline(sessions, {"clicks": VISITS}, slice=3),
+    "pages": GuaranteedPipeline(pages, {"clicks": VISITS}, partitions=2, slice=3),
+    "counted firsts": GuaranteedPipeline(counted_firsts, {"clicks": VISITS}, partitions=2, slice=3),
+    "counted pairs": GuaranteedPipeline(counted_pairs, {"clicks": CLICKS, "views": VIEWS}),
+    "counted finals": GuaranteedPipeline(counted_finals, {"clicks": CLICKS}),
+    "prices": GuaranteedPipeline(prices, {"prices": PRICES, "clicks": CLICKS}),
+    "counted prices": GuaranteedPipeline(counted_prices, {"prices": PRICES, "clicks": CLICKS}),
+    "orders": GuaranteedPipeline(orders, {"orders": ORDERS, "customers": CUSTOMERS}),
+    "pairs": GuaranteedPipeline(pairs, {"clicks": CLICKS, "views": VIEWS}),
 }

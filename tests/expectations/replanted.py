@@ -33,7 +33,7 @@ class Landing:
 
 
 @dataclass
-class Increment:
+class RewrittenIncrement:
     """One increment of a pipeline; ``tables``: by the table's name in the ledger the rows that it wrote, of a store all
     that are there after it.
     """
@@ -48,7 +48,7 @@ class Unpacked:
     """``landings`` by topic, ``increments`` from the first on, ``schemas`` by table."""
 
     landings: dict[str, list[Landing]]
-    increments: list[Increment]
+    increments: list[RewrittenIncrement]
     schemas: dict[str, pa.Schema]
 
     def rows(self, table: str) -> Iterator[dict[str, Any]]:
@@ -60,7 +60,7 @@ class Unpacked:
 def unpacked(warehouse: Warehouse, pipeline: str, topology: Topology, topics: list[str]) -> Unpacked:
     """All that a pipeline has, and what has landed of ``topics``."""
     tables = warehouse.pipeline(pipeline)
-    increments: list[Increment] = []
+    increments: list[RewrittenIncrement] = []
     schemas: dict[str, pa.Schema] = {}
     ledger = Ledger(tables.ledger)
     for row in ledger.done_rows(1):
@@ -72,7 +72,7 @@ def unpacked(warehouse: Warehouse, pipeline: str, topology: Topology, topics: li
             rows = read_rows(path, read_files(path, version=version), schemas[name]).to_pylist()
             is_store = name.startswith("state/")
             written[name] = [each for each in rows if is_store or each["increment"] == row.increment]
-        increments.append(Increment(planned.content, row.content, written))
+        increments.append(RewrittenIncrement(planned.content, row.content, written))
     return Unpacked({topic: _landings(warehouse, topic) for topic in topics}, increments, schemas)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kstreams_replay.expectations.verdicts import ReplayFacts, Source, SubTopology
+from kstreams_replay.expectations.verdicts import ReplayFacts, SourceTopic, SubTopologyFacts
 from kstreams_replay.state.tables.ledger_rows import DoneRow, PlanRow
 from kstreams_replay.state.tables.warehouse import LANDED_SCHEMA
 from tests.expectations.conftest import BOOKS_2, DROPS_2, LANDED_2
@@ -216,7 +216,9 @@ def test_the_cut_is_half_open(planted):
 
 
 def test_a_repartition_table_is_read_in_the_increment_that_wrote_it(planted):
-    facts = ReplayFacts((SubTopology(0, (Source("clicks"),)), SubTopology(1, (Source("by-page", "repartition"),))))
+    facts = ReplayFacts(
+        (SubTopologyFacts(0, (SourceTopic("clicks"),)), SubTopologyFacts(1, (SourceTopic("by-page", "repartition"),)))
+    )
     planted.run_first()
     planted.land(2, LANDED_2)
     path = planted.tables.repartition("by-page")
@@ -237,7 +239,7 @@ def test_losses_that_cancel_each_other_are_both_seen(planted):
     """
     One sub-topology lost a record, the other has one too many: the sum is right and the books are not.
     """
-    facts = ReplayFacts((SubTopology(0, (Source("clicks"),)), SubTopology(1, (Source("clicks"),))))
+    facts = ReplayFacts((SubTopologyFacts(0, (SourceTopic("clicks"),)), SubTopologyFacts(1, (SourceTopic("clicks"),))))
     planted.run_first()
     planted.land(2, LANDED_2)
     first = planted.ledger.last_done().content.versions

@@ -9,7 +9,7 @@ import pytest
 
 from tests.conformance.scenarios import Scenario
 from tests.conformance.test_goldens import SAMPLE, SCENARIOS
-from tests.expectations.false_alarms import Judged, judged, random_scenarios
+from tests.expectations.false_alarms import JudgedScenarios, judged, random_scenarios
 
 PARTS = 6
 """Each part of the goldens is cut by another seed, and may run beside the others; together they are all of them."""
@@ -17,13 +17,13 @@ TOPOLOGIES = 5
 """Random ones of a run, beside which 2,000 are tried by the command."""
 
 
-def last(scenarios: Iterable[Scenario], cuts: str | None = None) -> Judged:
+def last(scenarios: Iterable[Scenario], cuts: str | None = None) -> JudgedScenarios:
     """What came of all of them."""
     *_, found = judged(scenarios, cuts)
     return found
 
 
-def told(found: Judged) -> list[tuple[object, ...]]:
+def told(found: JudgedScenarios) -> list[tuple[object, ...]]:
     """False alarms, to be read."""
     return [
         (name, each.guarantee, each.table, each.increment, each.reason, each.witnesses[:1])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kstreams_replay.expectations.verdicts import FinalOutput, ReplayFacts, Source, SubTopology
+from kstreams_replay.expectations.verdicts import FinalOutput, ReplayFacts, SourceTopic, SubTopologyFacts
 from kstreams_replay.state.tables.ledger_rows import DoneRow, PlanRow
 
 pytestmark = pytest.mark.guarantee("G2")
@@ -62,7 +62,8 @@ def test_exactly_at_the_close_is_closed(planted, window_end_ms, answer):
 @pytest.mark.parametrize(("gap_and_grace_ms", "answer"), [(16, "true"), (17, "false")])
 def test_a_session_waits_for_gap_and_grace_from_its_inclusive_end(planted, gap_and_grace_ms, answer):
     facts = ReplayFacts(
-        (SubTopology(0, (Source("clicks"),)),), (FinalOutput("counts", 0, "session", wait_ms=gap_and_grace_ms),)
+        (SubTopologyFacts(0, (SourceTopic("clicks"),)),),
+        (FinalOutput("counts", 0, "session", wait_ms=gap_and_grace_ms),),
     )
     planted.run_first()
     planted.run_second(finals=[{**B, "window_start_ms": 10, "window_end_ms": 10}])
@@ -74,7 +75,7 @@ def test_where_an_extractor_makes_the_times_only_the_close_itself_is_judged(plan
     """
     Nothing landed has 27, but it is not what stream time goes by; that 27 is before the close at 22 + 6 is seen.
     """
-    timed = (SubTopology(0, (Source("clicks", has_own_times=False),)),)
+    timed = (SubTopologyFacts(0, (SourceTopic("clicks", has_own_times=False),)),)
     planted.run_first()
     planted.run_second(finals=[{**B, "stream_time_ms": 27, "window_end_ms": 22}])
 
@@ -157,7 +158,8 @@ def test_a_cause_in_a_partition_without_records_is_unproven(planted):
 
 
 TWO_TOPICS = ReplayFacts(
-    (SubTopology(0, (Source("clicks"), Source("views"))),), (FinalOutput("counts", 0, "time", wait_ms=5),)
+    (SubTopologyFacts(0, (SourceTopic("clicks"), SourceTopic("views"))),),
+    (FinalOutput("counts", 0, "time", wait_ms=5),),
 )
 
 

@@ -12,7 +12,7 @@ from kstreams_replay.jobs.topology import JoinWindows, Materialized, StreamsBuil
 from kstreams_replay.orchestration.facts import replay_facts
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.expectations.pipelines import CLICKS, CUSTOMERS, ORDERS, PRICES, TEXTS, tape
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 NAME = "p"
 
@@ -21,7 +21,9 @@ NAME = "p"
 def judged(tmp_path) -> Callable[..., list[Verdict]]:
     """Verdicts of one guarantee on every increment of a topology over some tapes."""
 
-    def judge(topology: Topology, guarantee: str, size: int | None = None, **tapes: list[Landed]) -> list[Verdict]:
+    def judge(
+        topology: Topology, guarantee: str, size: int | None = None, **tapes: list[LandedRecord]
+    ) -> list[Verdict]:
         warehouse = Warehouse(str(tmp_path / "w"))
         for topic, records in tapes.items():
             plant(warehouse, topic, records, partitions=1)
@@ -56,7 +58,7 @@ def billed(*, step: bool = False) -> Topology:
     return builder.build()
 
 
-def random_tape(dice: Random, records: int) -> list[Landed]:
+def random_tape(dice: Random, records: int) -> list[LandedRecord]:
     """Keys and values that are null now and then, times that go back."""
     time_ms, made = 0, []
     for number in range(records):
@@ -126,7 +128,7 @@ def test_a_record_that_cannot_be_decoded_is_no_value_of_its_key(judged):
     """
     Bob's newest record is no text; both orders of his keep the previous name.
     """
-    broken = [*CUSTOMERS, Landed(0, b"bob", b"\xff\xfe", 40), *tape(("fay", "F", 70))]
+    broken = [*CUSTOMERS, LandedRecord(0, b"bob", b"\xff\xfe", 40), *tape(("fay", "F", 70))]
 
     got = judged(billed(), "G16", orders=[*ORDERS, *tape(("o6", "eve:1", 80))], customers=broken)
 

@@ -9,7 +9,7 @@ from kstreams_replay.expectations.audits import open_scope
 from kstreams_replay.expectations.facts import ReplayFacts
 from kstreams_replay.expectations.suites.checkpoint import run_checkpoint
 from kstreams_replay.expectations.suites.project_suites import read_suites
-from kstreams_replay.expectations.suites.run import Run
+from kstreams_replay.expectations.suites.run import JudgedRun
 from kstreams_replay.expectations.suites.table_rows import rows_of_increment
 from kstreams_replay.expectations.verdicts import check_increment
 from kstreams_replay.state.errors import ConfigError
@@ -179,4 +179,4 @@ def test_two_suites_of_one_name_and_a_folder_that_is_not_there_are_refused(folde
 
 
 def test_nothing_to_judge_is_no_error():
-    assert run_checkpoint(Run("shop", 1), []).rules == []
+    assert run_checkpoint(JudgedRun("shop", 1), []).rules == []

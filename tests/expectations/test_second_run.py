@@ -18,9 +18,9 @@ from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.orchestration.facts import replay_facts, second_run
 from kstreams_replay.state.node_rows import ROWS_MAX
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.expectations.pipelines import PIPELINES, TEXTS, Pipeline, tape
+from tests.expectations.pipelines import PIPELINES, TEXTS, GuaranteedPipeline, tape
 from tests.expectations.test_joins_again import priced, random_tape
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 NAME = "p"
 
@@ -35,7 +35,7 @@ class Judge:
         self,
         topology: Topology,
         guarantee: str,
-        clicks: list[Landed],
+        clicks: list[LandedRecord],
         *,
         size: int | None = None,
         partitions: int = 1,
@@ -219,7 +219,7 @@ def test_joins_of_random_tapes_below_a_step_are_what_they_are_when_joined_again(
     history_ms, tapes = dice.choice([10, 1000]), {name: random_tape(dice, 25) for name in ("clicks", "prices")}
     topology = priced(kind, history_ms=history_ms, step=True)
 
-    got = of_pipeline(Pipeline(lambda: topology, tapes, slice=11), str(tmp_path), "G15")
+    got = of_pipeline(GuaranteedPipeline(lambda: topology, tapes, slice=11), str(tmp_path), "G15")
 
     assert [(seed, each.reason, each.witnesses) for each in got if each.answer != "true"] == []
     assert sum(each.rows for each in got) > 0
@@ -260,14 +260,14 @@ def test_a_table_that_an_operator_makes_is_not_judged_by_what_that_operator_got(
         "asked": tape(("ann", "?", 3), ("ann", "?", 9)),
     }
 
-    got = of_pipeline(Pipeline(lambda: topology, tapes, slice=9), str(tmp_path), "G15")
+    got = of_pipeline(GuaranteedPipeline(lambda: topology, tapes, slice=9), str(tmp_path), "G15")
 
     assert {(each.answer, each.reason) for each in got} == {
         ("unchecked", "no table has the values that the join reads")
     }
 
 
-def of_pipeline(one: Pipeline, folder: str, guarantee: str) -> list[Verdict]:
+def of_pipeline(one: GuaranteedPipeline, folder: str, guarantee: str) -> list[Verdict]:
     """Verdicts of one guarantee on every increment of a pipeline."""
     warehouse = Warehouse(folder)
     for topic, records in one.tapes.items():

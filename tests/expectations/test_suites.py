@@ -7,11 +7,11 @@ from kstreams_replay.expectations.audits import Audit
 from kstreams_replay.expectations.guarantees import G1, G2, G3
 from kstreams_replay.expectations.suites.checkpoint import run_checkpoint
 from kstreams_replay.expectations.suites.evidence import Evidence, batch_of, build_suite
-from kstreams_replay.expectations.suites.run import Run
+from kstreams_replay.expectations.suites.run import JudgedRun
 
 pytestmark = pytest.mark.usefixtures("great_expectations")
 
-RUN = Run("shop", 2)
+RUN = JudgedRun("shop", 2)
 
 
 def test_a_suite_reads_as_the_guarantees_about_its_table():

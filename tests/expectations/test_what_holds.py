@@ -17,12 +17,12 @@ from kstreams_replay.jobs.topology import (
 from kstreams_replay.orchestration.facts import replay_facts
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.expectations.pipelines import TEXTS, tape
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 ORDERS = Consumed(Serde.string(), Serde.json("product STRING, amount LONG"))
 
 
-def answers(folder: Path, topology: Topology, tapes: dict[str, list[Landed]], partitions: int, guarantee: str):
+def answers(folder: Path, topology: Topology, tapes: dict[str, list[LandedRecord]], partitions: int, guarantee: str):
     """(table, answer, rows looked at) of a guarantee after one increment."""
     warehouse = Warehouse(str(folder))
     for topic, records in tapes.items():
@@ -54,11 +54,11 @@ def priced() -> Topology:
 def test_a_subscription_without_a_foreign_key_may_lie_in_any_partition(tmp_path):
     """A left join sends it, with a null key (SubscriptionSendProcessorSupplier)."""
     sent = [
-        Landed(1, b"o1", b'{"product": null, "amount": 3}', 5),
-        Landed(0, b"o2", b'{"product": "p", "amount": 1}', 6),
+        LandedRecord(1, b"o1", b'{"product": null, "amount": 3}', 5),
+        LandedRecord(0, b"o2", b'{"product": "p", "amount": 1}', 6),
     ]
 
-    got = answers(tmp_path, priced(), {"orders": sent, "products": [Landed(0, b"q", b"1", 4)]}, 2, "G10")
+    got = answers(tmp_path, priced(), {"orders": sent, "products": [LandedRecord(0, b"q", b"1", 4)]}, 2, "G10")
 
     assert got
     assert {answer for _, answer, _ in got} == {"true"}
@@ -66,10 +66,16 @@ def test_a_subscription_without_a_foreign_key_may_lie_in_any_partition(tmp_path)
 
 def test_a_foreign_key_is_judged_only_where_its_record_lies_in_the_partition_of_its_hash(tmp_path):
     """The subscription goes to that partition alone, so Kafka's join does not find a record elsewhere."""
-    sent = [Landed(0, b"o1", b'{"product": "p", "amount": 1}', 6)]
+    sent = [LandedRecord(0, b"o1", b'{"product": "p", "amount": 1}', 6)]
 
     got = [
-        answers(tmp_path / str(place), priced(), {"orders": sent, "products": [Landed(place, b"p", b"9", 4)]}, 2, "G16")
+        answers(
+            tmp_path / str(place),
+            priced(),
+            {"orders": sent, "products": [LandedRecord(place, b"p", b"9", 4)]},
+            2,
+            "G16",
+        )
         for place in (0, 1)
     ]
 

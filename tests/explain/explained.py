@@ -7,7 +7,7 @@ from kstreams_replay.jobs.explain.explanation import Explanation, explain
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import Consumed, KStream, Serde, StreamsBuilder, Topology
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 STRING = Serde.string()
 Tape = list[tuple[str | None, str | None, int]]
@@ -18,11 +18,11 @@ def stream(builder: StreamsBuilder, topic: str = "in") -> KStream:
     return builder.stream(topic, Consumed(STRING, STRING))
 
 
-def landed(tape: Tape) -> list[Landed]:
+def landed(tape: Tape) -> list[LandedRecord]:
     def code(text: str | None) -> bytes | None:
         return None if text is None else text.encode()
 
-    return [Landed(0, code(key), code(value), time_ms) for key, value, time_ms in tape]
+    return [LandedRecord(0, code(key), code(value), time_ms) for key, value, time_ms in tape]
 
 
 def played(tmp_path: Path, topology: Topology, tapes: dict[str, Tape], **options: object) -> Warehouse:

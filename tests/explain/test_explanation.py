@@ -16,7 +16,7 @@ from kstreams_replay.jobs.topology import (
 from kstreams_replay.state.errors import ConfigError, LedgerError
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.explain.explained import STRING, Tape, by, explained, landed, played, run, said, stream
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 # --- windows and suppress ------------------------------------------------------------------------------------
 
@@ -240,7 +240,7 @@ def test_a_record_that_is_put_in_order_says_until_when_it_waits_and_who_let_it_g
 
 def test_a_record_that_cannot_be_read_is_a_dead_letter_with_its_reason(tmp_path):
     warehouse = Warehouse(tmp_path)
-    plant(warehouse, "in", [Landed(0, b"\xff", b"x", 3), Landed(0, b"a", b"x", -1)], partitions=1)
+    plant(warehouse, "in", [LandedRecord(0, b"\xff", b"x", 3), LandedRecord(0, b"a", b"x", -1)], partitions=1)
     run(warehouse, counts())
 
     assert [sentence for _, sentence in explained(warehouse, counts(), "in:0:0")] == [
@@ -255,7 +255,7 @@ def test_a_record_is_followed_to_the_task_that_got_it_by_its_new_key(tmp_path):
     builder = StreamsBuilder()
     stream(builder).group_by("value").count(Materialized.as_("by-value")).to("counts")
     topology, warehouse = builder.build(), Warehouse(tmp_path)
-    plant(warehouse, "in", [Landed(p, b"k", b"x", 10 * p + 5) for p in (2, 1, 0)], partitions=3)
+    plant(warehouse, "in", [LandedRecord(p, b"k", b"x", 10 * p + 5) for p in (2, 1, 0)], partitions=3)
     run(warehouse, topology)
 
     explanation = explain(warehouse, "p", topology, ("in", 1, 0))

@@ -16,7 +16,7 @@ from kstreams_replay import (
 from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.state.errors import TaskFailed
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 STRING = Serde.string()
 
@@ -148,7 +148,7 @@ def test_a_run_in_which_a_function_exits_has_the_exit_code_of_an_error(tmp_path,
         "words.map_values(lambda word: sys.exit(0), returns=Serde.string()).to('out')\n"
         "topology = builder.build()\n"
     )
-    plant(Warehouse(tmp_path / "W"), "in", [Landed(0, b"k", b"v", 0)], partitions=1)
+    plant(Warehouse(tmp_path / "W"), "in", [LandedRecord(0, b"k", b"v", 0)], partitions=1)
 
     code = main(
         ["run", f"{tmp_path}/leaving.py:topology", "--warehouse", f"{tmp_path}/W", "--pipeline", "p", "--local"]

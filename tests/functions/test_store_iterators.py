@@ -3,7 +3,7 @@
 import pytest
 
 from kstreams_replay import Consumed, KeyValues, Processor, Serde, Stores, StreamsBuilder, TopologyTestDriver, Windowed
-from kstreams_replay.jobs.functions.store_iterators import StoreIterator, StoreRows
+from kstreams_replay.jobs.functions.store_iterators import IterableRows, StoreIterator
 from kstreams_replay.state.errors import ConfigError
 
 S = Serde.string()
@@ -12,7 +12,7 @@ SESSIONS = Stores.session_store_builder(Stores.in_memory_session_store("sessions
 KEYS = KeyValues("keys", S, S)
 
 
-@pytest.mark.parametrize("kind", [StoreIterator, StoreRows])
+@pytest.mark.parametrize("kind", [StoreIterator, IterableRows])
 def test_it_knows_whether_there_is_a_row_and_loses_none(kind):
     rows = kind(iter("abc"))
 
@@ -30,7 +30,7 @@ def test_it_is_false_when_all_is_read():
     assert (list(rows), bool(rows), list(rows)) == (["a"], False, [])
 
 
-@pytest.mark.parametrize("kind", [StoreIterator, StoreRows])
+@pytest.mark.parametrize("kind", [StoreIterator, IterableRows])
 def test_a_with_closes_it(kind):
     with kind(iter("abc")) as rows:
         assert next(rows) == "a"

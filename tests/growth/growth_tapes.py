@@ -15,7 +15,7 @@ from kstreams_replay.state.tables.warehouse import HEADERS
 STEP_MS, FIRST_MS = 10, 1_000
 
 
-class Records(NamedTuple):
+class GrowthRecords(NamedTuple):
     """Records of one topic in the order in which they come; keys and values as the topic's serdes take them."""
 
     time_ms: np.ndarray
@@ -40,19 +40,19 @@ def hot_keys(records: int, share: float = 0.5, name: str = "k") -> pa.Array:
     return pa.array([f"{name}{number}" for number in numbers.tolist()], pa.string())
 
 
-def hot(records: int, **options: Any) -> Records:
+def hot(records: int, **options: Any) -> GrowthRecords:
     """Half of the records of one key, a fifth of them late; values are small numbers."""
-    return Records(hot_times(records, **options), hot_keys(records), pa.array(np.arange(records) % 1_000))
+    return GrowthRecords(hot_times(records, **options), hot_keys(records), pa.array(np.arange(records) % 1_000))
 
 
-class _Columns(DriverInputs):
+class ColumnInputs(DriverInputs):
     """Records that are piped as columns."""
 
     def __init__(self, topology: Topology) -> None:
         super().__init__(topology)
-        self._columns: dict[str, tuple[Records, np.ndarray]] = {}
+        self._columns: dict[str, tuple[GrowthRecords, np.ndarray]] = {}
 
-    def pipe_columns(self, topics: dict[str, Records]) -> None:
+    def pipe_columns(self, topics: dict[str, GrowthRecords]) -> None:
         lengths = [len(records.time_ms) for records in topics.values()]
         order = np.argsort(np.concatenate([np.arange(n) / max(n, 1) for n in lengths]), kind="stable")
         arrival = np.empty(len(order), np.int64)
@@ -99,7 +99,7 @@ class ColumnDriver(TopologyTestDriver):
 
     def __init__(self, topology: Topology, **options: Any) -> None:
         super().__init__(topology, **options)
-        self._in, self._out = _Columns(topology), _Counts(topology)
+        self._in, self._out = ColumnInputs(topology), _Counts(topology)
 
     @property
     def tasks(self) -> list[Task]:
@@ -110,7 +110,7 @@ class ColumnDriver(TopologyTestDriver):
         """Records by output."""
         return self._out.sent
 
-    def pipe_columns(self, topics: dict[str, Records]) -> None:
+    def pipe_columns(self, topics: dict[str, GrowthRecords]) -> None:
         """All records of the topics, spread evenly over each other."""
         self._in.pipe_columns(topics)
 

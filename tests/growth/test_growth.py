@@ -33,7 +33,7 @@ from kstreams_replay.jobs.topology import (
     Topology,
     fold,
 )
-from tests.growth.growth_tapes import STEP_MS, ColumnDriver, Records, hot, hot_times
+from tests.growth.growth_tapes import STEP_MS, ColumnDriver, GrowthRecords, hot, hot_times
 
 pytestmark = pytest.mark.slow
 
@@ -48,13 +48,13 @@ SLIDING = SlidingWindows.of_time_difference(25, grace=FOREVER)
 NARROW = JoinWindows.of_time_difference_and_grace(2, FOREVER)
 SUM = "coalesce(left, 0) + coalesce(right, 0)"
 
-Case = Callable[[int], tuple[Topology, dict[str, Records]]]
+Case = Callable[[int], tuple[Topology, dict[str, GrowthRecords]]]
 
 
 def stream(build: Callable[[KStream], None]) -> Case:
     """A topology over one topic."""
 
-    def case(records: int) -> tuple[Topology, dict[str, Records]]:
+    def case(records: int) -> tuple[Topology, dict[str, GrowthRecords]]:
         builder = StreamsBuilder()
         build(builder.stream("a", LONGS))
         return builder.build(), {"a": hot(records)}
@@ -65,7 +65,7 @@ def stream(build: Callable[[KStream], None]) -> Case:
 def streams(build: Callable[[StreamsBuilder], None], *, step_ms: int = STEP_MS) -> Case:
     """A topology over the topics a and b. ``step_ms``: between records of b."""
 
-    def case(records: int) -> tuple[Topology, dict[str, Records]]:
+    def case(records: int) -> tuple[Topology, dict[str, GrowthRecords]]:
         builder = StreamsBuilder()
         build(builder)
         return builder.build(), {"a": hot(records // 2), "b": hot(records // 2, step_ms=step_ms)}
@@ -88,7 +88,7 @@ def counted(windows: Any, *, closes: bool = False, suppressed: Suppressed | None
 def early(limit: Callable[[int], BufferConfig]) -> Case:
     """Windows that wait in a buffer which is full with a part of them."""
 
-    def case(records: int) -> tuple[Topology, dict[str, Records]]:
+    def case(records: int) -> tuple[Topology, dict[str, GrowthRecords]]:
         return counted(TUMBLING, suppressed=Suppressed.until_time_limit(FOREVER, buffer=limit(records)))(records)
 
     return case
@@ -117,15 +117,15 @@ def joined_tables(**options: Any) -> Case:
     return streams(build)
 
 
-def subscribed(records: int) -> tuple[Topology, dict[str, Records]]:
+def subscribed(records: int) -> tuple[Topology, dict[str, GrowthRecords]]:
     """Half of all subscribe to one foreign key, whose value changes eight times."""
     builder = StreamsBuilder()
     texts = Consumed(STRING, STRING)
     one, other = (builder.table(topic, texts, materialized=Materialized.as_(topic)) for topic in "ab")
     one.join(other, "left", foreign_key="value", returns=STRING).to("out")
     subscribers = pa.array([f"p{number * 7_919 % records}" for number in range(records)])
-    changes = Records(hot_times(8), pa.array(["k0"] * 8), pa.array([str(number) for number in range(8)]))
-    return builder.build(), {"a": Records(hot_times(records), subscribers, hot(records).keys), "b": changes}
+    changes = GrowthRecords(hot_times(8), pa.array(["k0"] * 8), pa.array([str(number) for number in range(8)]))
+    return builder.build(), {"a": GrowthRecords(hot_times(records), subscribers, hot(records).keys), "b": changes}
 
 
 def globally_joined(builder: StreamsBuilder) -> None:

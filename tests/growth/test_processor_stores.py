@@ -15,10 +15,10 @@ import pytest
 from kstreams_replay.jobs.functions.processor_api import KeyValues, KeyValueStore, Processor, Record
 from kstreams_replay.jobs.operators.processor.process_node import ROWS
 from kstreams_replay.jobs.topology import Serde
-from kstreams_replay.state.runs.sorted_runs import Run as RunOfRows
+from kstreams_replay.state.runs.sorted_runs import SortedRun as RunOfRows
 from kstreams_replay.state.runs.stored_rows import StoredRows, in_memory
 from tests.growth.test_growth import RUNS, least_below, uncollected
-from tests.operators.processor.process_runs import Run
+from tests.operators.processor.process_runs import ProcessorRun
 from tests.operators.processor.stored import key_of
 
 pytestmark = pytest.mark.slow
@@ -65,7 +65,7 @@ def processor(step: Step) -> type[Processor]:
 
 def cpu_seconds(step: Step, rows: StoredRows) -> float:
     """Of one increment of RECORDS records: resumed, processed, and its changed rows."""
-    run = Run(processor(step), [KeyValues("counts", STRING, TOTALS)])
+    run = ProcessorRun(processor(step), [KeyValues("counts", STRING, TOTALS)])
     keys = np.random.default_rng(1).integers(0, FEW, RECORDS)
     tape = [(f"key-{key}", str(number), number) for number, key in enumerate(keys)]
     with uncollected():

@@ -32,7 +32,7 @@ from kstreams_replay.jobs.topology import (
 from kstreams_replay.state.errors import ConfigError, LedgerError
 from kstreams_replay.state.serdes import Serde as AnySerde
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 pytestmark = pytest.mark.sampled(share=3)
 
@@ -55,9 +55,9 @@ def counts() -> Topology:
 def history(tmp_path: Path) -> History:
     """Three increments of two records; one more record has landed since."""
     warehouse = Warehouse(tmp_path)
-    plant(warehouse, "in", [Landed(0, key.encode(), b"x", time_ms) for key, time_ms in TAPE], partitions=1)
+    plant(warehouse, "in", [LandedRecord(0, key.encode(), b"x", time_ms) for key, time_ms in TAPE], partitions=1)
     assert len(list(replay(warehouse, counts(), pipeline="p", runner=LocalRunner(), max_records=2))) == 3
-    plant(warehouse, "in", [Landed(0, b"z", b"x", 99)], partitions=1)
+    plant(warehouse, "in", [LandedRecord(0, b"z", b"x", 99)], partitions=1)
     return History(warehouse, "p", counts())
 
 
@@ -144,7 +144,7 @@ def test_a_name_that_an_output_and_a_store_have_means_the_output(tmp_path):
     counted = builder.stream("in", Consumed(STRING, STRING)).group_by_key().count(Materialized.as_("counts"))
     counted.filter("value > 1").to("counts")
     warehouse = Warehouse(tmp_path)
-    plant(warehouse, "in", [Landed(0, b"a", b"x", 1)], partitions=1)
+    plant(warehouse, "in", [LandedRecord(0, b"a", b"x", 1)], partitions=1)
     assert list(replay(warehouse, builder.build(), pipeline="p", runner=LocalRunner()))
 
     as_of = History(warehouse, "p").at()
@@ -243,9 +243,9 @@ def waiting() -> Topology:
 
 def test_what_waits_in_rooms_and_joins_says_until_when_and_versions_are_rows(tmp_path):
     warehouse = Warehouse(tmp_path)
-    plant(warehouse, "left", [Landed(0, b"a", b"x", 10)], partitions=1)
-    plant(warehouse, "right", [Landed(0, b"b", b"y", 11)], partitions=1)
-    plant(warehouse, "prices", [Landed(0, b"a", b"1", 2), Landed(0, b"a", b"2", 4)], partitions=1)
+    plant(warehouse, "left", [LandedRecord(0, b"a", b"x", 10)], partitions=1)
+    plant(warehouse, "right", [LandedRecord(0, b"b", b"y", 11)], partitions=1)
+    plant(warehouse, "prices", [LandedRecord(0, b"a", b"1", 2), LandedRecord(0, b"a", b"2", 4)], partitions=1)
     assert list(replay(warehouse, waiting(), pipeline="p", runner=LocalRunner(), idle="proceed"))
     as_of = History(warehouse, "p", waiting()).at()
 

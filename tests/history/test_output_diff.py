@@ -10,7 +10,7 @@ from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, TimeWindows, Topology, fold
 from kstreams_replay.state.errors import ConfigError
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 
 def totals(least: int = 0, *, mean: bool = False, all_of: Fold | None = None) -> Topology:
@@ -23,8 +23,8 @@ def totals(least: int = 0, *, mean: bool = False, all_of: Fold | None = None) ->
     return builder.build()
 
 
-def record(key: bytes, time_ms: int, n: int) -> Landed:
-    return Landed(0, key, b'{"n": %d}' % n, time_ms)
+def record(key: bytes, time_ms: int, n: int) -> LandedRecord:
+    return LandedRecord(0, key, b'{"n": %d}' % n, time_ms)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from kstreams_replay.jobs.history.history import AsOf
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.once_a_run import once_a_run
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 from tests.test_docs import code_blocks, document
 
 HOUR = 3_600_000
@@ -28,10 +28,10 @@ def shown(path: str, language: str) -> list[str]:
     return ["\n".join(lines) for lines in code_blocks(document(path), language)]
 
 
-def departure(origin: str, time_ms: int) -> Landed:
+def departure(origin: str, time_ms: int) -> LandedRecord:
     value = {"departed_ms": time_ms, "scheduled_ms": time_ms, "carrier": "UA", "flight": 1, "minutes_late": 0}
     value |= {"origin": origin, "destination": "LAX"}
-    return Landed(0, origin.encode(), json.dumps(value).encode(), time_ms)
+    return LandedRecord(0, origin.encode(), json.dumps(value).encode(), time_ms)
 
 
 def _flights(folder: Path) -> None:

@@ -28,7 +28,7 @@ HASH_BUCKETS = 64
 
 
 @dataclass(frozen=True)
-class Case:
+class AssignorCase:
     members: list[Member]
     tasks: frozenset[TaskId]
     stateful: frozenset[TaskId]
@@ -68,7 +68,7 @@ def hashed_in_order(sub_topologies: list[int]) -> list[TaskId]:
     return found
 
 
-def case(generator: random.Random) -> Case:
+def case(generator: random.Random) -> AssignorCase:
     """A group in any state, also such as no group comes to by itself."""
     subs = sorted(generator.randrange(3) for _ in range(generator.randrange(1, TASKS_MAX + 1)))
     tasks = hashed_in_order(subs)
@@ -94,7 +94,9 @@ def case(generator: random.Random) -> Case:
         generator.choice([(), (), ("zone",), ("zone", "cluster")]),
         generator.choice([NONE, BALANCE_SUBTOPOLOGY]),
     )
-    return Case(members, frozenset(tasks), frozenset(stateful), settings, settings.rack_aware_assignment_strategy)
+    return AssignorCase(
+        members, frozenset(tasks), frozenset(stateful), settings, settings.rack_aware_assignment_strategy
+    )
 
 
 def answer(assignment: Assignment) -> str:
@@ -105,7 +107,7 @@ def answer(assignment: Assignment) -> str:
     return ";".join([str(assignment.is_probing).lower(), *lines])
 
 
-def by_kafka(cases: list[Case]) -> list[str]:
+def by_kafka(cases: list[AssignorCase]) -> list[str]:
     with compiled(Path(__file__).with_name("Assignors.java")) as command:
         asked = "\n".join(found.asked() for found in cases)
         said = subprocess.run(command, input=asked, capture_output=True, text=True, encoding="utf-8", check=False)

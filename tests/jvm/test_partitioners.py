@@ -13,7 +13,7 @@ from kstreams_replay.jobs.history.committed_tables import read_table
 from kstreams_replay.state.errors import TaskFailed
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.jvm.streams import compiled
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 from tests.sampling import seed
 
 pytestmark = pytest.mark.jvm
@@ -46,7 +46,7 @@ def sent_here(path, partitions, told):
     plant(
         warehouse,
         "in",
-        [Landed(0, key.encode(), value.encode(), n) for n, (key, value) in enumerate(told)],
+        [LandedRecord(0, key.encode(), value.encode(), n) for n, (key, value) in enumerate(told)],
         partitions=1,
     )
     list(replay(warehouse, builder.build(), pipeline="p", runner=LocalRunner(), idle="proceed"))
@@ -93,7 +93,9 @@ def windows_sent_here(path, kind, partitions, told, *, way="to"):
         stream.to("out", partitioner=partitioner, partitions=partitions)
     warehouse = Warehouse(path)
     records = [(10 * n + later, key, answer) for n, (key, answer) in enumerate(told) for later in (0, 3)]
-    plant(warehouse, "in", [Landed(0, key.encode(), answer.encode(), t) for t, key, answer in records], partitions=1)
+    plant(
+        warehouse, "in", [LandedRecord(0, key.encode(), answer.encode(), t) for t, key, answer in records], partitions=1
+    )
     list(replay(warehouse, builder.build(), pipeline="p", runner=LocalRunner(), idle="proceed"))
     found = {}
     for row in read_table(warehouse, "p", "outputs/out").sort_by("partition").to_pylist():

@@ -5,7 +5,7 @@ Rule: a tape is played or it is there; nothing is left out silently.
 
 from pathlib import Path
 
-from tests.kafka_suite.tapes import Tape
+from tests.kafka_suite.tapes import RecordedTape
 from tests.kafka_suite.topologies import is_like
 
 LEFT_OUT = Path(__file__).parent / "left_out.txt"
@@ -18,7 +18,7 @@ def reasons() -> dict[str, str]:
     return {pattern: reason for pattern, _, reason in parts}
 
 
-def reason_of(tape: Tape) -> str | None:
+def reason_of(tape: RecordedTape) -> str | None:
     """Why the tape is not played, or None."""
     found = [reason for pattern, reason in reasons().items() if is_like(tape, pattern)]
     return found[0] if found else None

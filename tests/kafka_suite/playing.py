@@ -14,7 +14,7 @@ from kstreams_replay.jobs.functions.expressions import Shape
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import Consumed, KStream, KTable, Serde, StreamsBuilder, Topology
 from kstreams_replay.state.errors import TaskFailed
-from tests.kafka_suite.tapes import Event, Step, Tape
+from tests.kafka_suite.tapes import Event, RecordedStep, RecordedTape
 
 STRING, INT, LONG, DOUBLE, BYTES = Serde.string(), Serde.int(), Serde.long(), Serde.double(), Serde.bytes()
 STRINGS, STRING_INT, STRING_LONG = Consumed(STRING, STRING), Consumed(STRING, INT), Consumed(STRING, LONG)
@@ -31,7 +31,7 @@ class Stage:
     ``window_ms``: size of windows whose outputs the test never reads.
     """
 
-    def __init__(self, tape: Tape) -> None:
+    def __init__(self, tape: RecordedTape) -> None:
         self.tape, self.builder = tape, StreamsBuilder()
         self.topology: Topology | None = None
         self.watched: dict[str, str] = {}
@@ -79,7 +79,7 @@ class Stage:
 Play = Callable[[Stage], None]
 
 
-def description(tape: Tape, write: Play) -> str:
+def description(tape: RecordedTape, write: Play) -> str:
     """What our topology of the tape prints."""
     stage = Stage(tape)
     write(stage)
@@ -90,7 +90,7 @@ def _topology(stage: Stage) -> Topology:
     return stage.builder.build() if stage.topology is None else stage.topology
 
 
-def difference(tape: Tape, write: Play) -> str | None:
+def difference(tape: RecordedTape, write: Play) -> str | None:
     """The first thing that differs, or None. What building or playing raises is raised."""
     stage = Stage(tape)
     write(stage)
@@ -127,7 +127,7 @@ def _is_seen(channel: str) -> bool:
     return not channel.startswith("KTABLE-") and not (channel.startswith("KSTREAM-") and "PROCESSOR" not in channel)
 
 
-def _pipe(driver: TopologyTestDriver, steps: list[Step]) -> int | None:
+def _pipe(driver: TopologyTestDriver, steps: list[RecordedStep]) -> int | None:
     """The number of the record that ended the run, or None."""
     shapes = {node.landed_topic: node.shape for node in driver.topology.graph.nodes.values()}
     for step in steps:
@@ -194,7 +194,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _store_difference(tape: Tape, topology: Topology, driver: TopologyTestDriver) -> str | None:
+def _store_difference(tape: RecordedTape, topology: Topology, driver: TopologyTestDriver) -> str | None:
     tables = {name for name, node in topology.stores().items() if node.is_table}
     for name in sorted(tables | set(driver.get_all_state_stores())):
         if name in tape.stores:

@@ -21,7 +21,7 @@ _IS_TABLE_OR_STEP = re.compile(r"^K(STREAM|TABLE)-(?!PROCESSOR|FOREACH|PRINTER)"
 
 
 @dataclass(frozen=True)
-class Step:
+class RecordedStep:
     """One record that was piped, and what it caused, by channel and in order.
 
     ``caused``: by output topic or name of a processor that nothing follows. ``thrown``: the event of what it raised.
@@ -33,7 +33,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Tape:
+class RecordedTape:
     """``line``: as it was recorded. ``name``: class, method, parameters, and which of the test's drivers."""
 
     line: dict[str, Any]
@@ -78,14 +78,14 @@ class Tape:
         found = _LEAF.findall(self.line["topology"])
         return sorted((name for name in found if not _IS_TABLE_OR_STEP.match(name)), key=_number)
 
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[RecordedStep]:
         """Up to the first record that raised something."""
-        steps: list[Step] = []
+        steps: list[RecordedStep] = []
         for event in self.events:
             if "in" in event:
-                steps.append(Step(event))
+                steps.append(RecordedStep(event))
             elif "throws" in event:
-                return [*steps[:-1], Step(steps[-1].piped, steps[-1].caused, event)]
+                return [*steps[:-1], RecordedStep(steps[-1].piped, steps[-1].caused, event)]
             elif channel := event.get("out", event.get("at")):
                 steps[-1].caused.setdefault(channel, []).append(event)
         return steps
@@ -97,9 +97,9 @@ def _number(name: str) -> tuple[str, str]:
 
 
 @cache
-def tapes() -> tuple[Tape, ...]:
+def tapes() -> tuple[RecordedTape, ...]:
     """All of them."""
-    return tuple(Tape(line) for path in sorted(TAPES.glob("*.jsonl.gz")) for line in _lines(path))
+    return tuple(RecordedTape(line) for path in sorted(TAPES.glob("*.jsonl.gz")) for line in _lines(path))
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:

@@ -8,7 +8,7 @@ import pytest
 from tests.kafka_suite.descriptions import OTHERWISE, printed
 from tests.kafka_suite.left_out import reason_of, reasons
 from tests.kafka_suite.playing import Stage, description, difference
-from tests.kafka_suite.tapes import Tape, tapes
+from tests.kafka_suite.tapes import RecordedTape, tapes
 from tests.kafka_suite.topologies import PLAYS, is_like, topology_of
 from tests.sampling import sampled
 
@@ -17,7 +17,7 @@ SAMPLE = sampled(PLAYED, lambda tape: tape.name, lambda tape: tape.line["class"]
 
 
 @pytest.mark.parametrize("tape", SAMPLE, ids=lambda tape: tape.name)
-def test_a_tape_gives_what_kafka_streams_gave(tape: Tape):
+def test_a_tape_gives_what_kafka_streams_gave(tape: RecordedTape):
     write = topology_of(tape)
 
     assert write is not None, f"write a topology for {tape.name}, or say in left_out.txt why it is not played"
@@ -67,7 +67,7 @@ def test_every_written_topology_serves_a_tape():
 
 def test_a_tape_that_was_changed_differs():
     tape = next(tape for tape in PLAYED if tape.test == "KTableFilterTest.shouldPassThroughWithoutMaterialization")
-    changed = Tape({**tape.line, "events": [_later(event) for event in tape.events]})
+    changed = RecordedTape({**tape.line, "events": [_later(event) for event in tape.events]})
     write = topology_of(tape)
     assert write is not None
 

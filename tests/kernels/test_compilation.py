@@ -69,7 +69,7 @@ NEED_RECORDS = {
     "kstreams_replay.jobs.operators.aggregates.session_windows_kernel.enter",
     "kstreams_replay.jobs.operators.aggregates.session_windows_kernel.has_closed",
     "kstreams_replay.jobs.operators.aggregates.session_windows_kernel.show",
-    "kstreams_replay.jobs.operators.joins.complete_history_join_kernel.meet_versions",
+    "kstreams_replay.jobs.operators.joins.complete_history_join_kernel.join_versions",
     "kstreams_replay.jobs.operators.suppress.suppress_order_kernel.room_to_sort",
     "kstreams_replay.jobs.operators.table_aggregates.table_aggregate_kernel.settle_group",
     "kstreams_replay.jobs.operators.tables.versioned_store_kernel.lookup",
@@ -179,7 +179,7 @@ def test_a_kernel_for_kernels_says_so_when_python_calls_it():
         _sum_of(1, 2)
 
 
-class _Numbers(NamedTuple):
+class _KernelNumbers(NamedTuple):
     numbers: np.ndarray
 
 
@@ -193,12 +193,12 @@ def test_python_hands_kernels_plain_tuples():
     A task calls its kernels interpreted before its first record, so that a NamedTuple, which Numba takes long to look
     at, does not go unnoticed.
     """
-    bundle = _Numbers(np.array([7], np.int64))
+    bundle = _KernelNumbers(np.array([7], np.int64))
     with interpreted():
         assert _first_of(tuple(bundle)) == 7
-        with pytest.raises(TypeError, match=r"expected plain tuples, got a _Numbers; hand over tuple\(…\) of it"):
+        with pytest.raises(TypeError, match=r"expected plain tuples, got a _KernelNumbers; hand over tuple\(…\) of it"):
             _first_of(bundle)
-        with pytest.raises(TypeError, match="expected plain tuples, got a _Numbers"):
+        with pytest.raises(TypeError, match="expected plain tuples, got a _KernelNumbers"):
             _first_of((bundle, 1))
 
 

@@ -8,7 +8,7 @@ import pytest
 from kstreams_replay.jobs.kernels.partition_group import NO_MORE, merge_queues
 
 
-class JavaPriorityQueue:
+class DocumentedPriorityQueue:
     """PriorityQueue.offer and poll, as the JDK documents them: sift up and down by strict comparison."""
 
     def __init__(self, times: dict[int, int]) -> None:
@@ -45,7 +45,7 @@ class JavaPriorityQueue:
 def taken(queues: list[list[int]]) -> list[tuple[int, int]]:
     """PartitionGroup.nextRecord until all queues are empty."""
     heads, rows = dict.fromkeys(range(len(queues)), 0), []
-    waiting = JavaPriorityQueue({number: queue[0] for number, queue in enumerate(queues) if queue})
+    waiting = DocumentedPriorityQueue({number: queue[0] for number, queue in enumerate(queues) if queue})
     for number, queue in enumerate(queues):
         if queue:
             waiting.offer(number)

@@ -15,7 +15,7 @@ from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Suppr
 from kstreams_replay.state.errors import ConfigError, LedgerError
 from kstreams_replay.state.tables.warehouse import Warehouse
 from kstreams_replay.state.times import END_OF_TIME_MS
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 TEXT = Serde.string()
 
@@ -38,7 +38,7 @@ class Clicks:
 
     def land(self, *records: tuple[int, str, int], partitions: int = 2) -> None:
         """(partition, key and value, time)."""
-        rows = [Landed(p, key.encode(), key.encode(), time_ms) for p, key, time_ms in records]
+        rows = [LandedRecord(p, key.encode(), key.encode(), time_ms) for p, key, time_ms in records]
         plant(self.warehouse, "clicks", rows, partitions=partitions)
 
     def run(self, pipeline: str = "p", *, idle: str = "proceed", **options) -> list[IncrementReport]:

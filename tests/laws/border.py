@@ -23,7 +23,7 @@ from kstreams_replay.state.tables.warehouse import Warehouse
 
 
 @dataclass(frozen=True)
-class Step:
+class StorageStep:
     """One thing that is about to be done below the watched folder. ``half`` leaves it as if the process had died in
     the middle; None: it is done as a whole or not at all.
     """
@@ -36,7 +36,7 @@ class Step:
         return f"{self.name} {self.path}"
 
 
-OnStep = Callable[[Step], None]
+OnStep = Callable[[StorageStep], None]
 """Called with a step before it is done. What it raises comes out of the call that was about to do it."""
 
 
@@ -79,7 +79,7 @@ def above(warehouse: Warehouse) -> str:
 def _tell(name: str, path: Any, half: Callable[[], None] | None = None) -> None:
     if _watch.on_step is not None and isinstance(path, str) and path.startswith(_watch.root):
         try:
-            _watch.on_step(Step(name, path.removeprefix(_watch.root).lstrip("/"), half))
+            _watch.on_step(StorageStep(name, path.removeprefix(_watch.root).lstrip("/"), half))
         except BaseException as death:
             _watch.is_dead = not isinstance(death, Exception)
             raise

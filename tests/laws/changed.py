@@ -2,7 +2,7 @@
 
 import random
 
-from kstreams_replay.jobs.code_changes.state_migration import Wanted
+from kstreams_replay.jobs.code_changes.state_migration import MigrationOptions
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.functions.folds.fold import Fold
 from kstreams_replay.jobs.history.store_reader import read_store
@@ -15,7 +15,7 @@ from kstreams_replay.jobs.topology import (
     Topology,
 )
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 STRING, PAGES = Serde.string(), Serde.json("page string, ms long")
 PARTITIONS = 2
@@ -25,7 +25,7 @@ class Killed(Exception):
     """The process died here."""
 
 
-def tape(seed: int, records: int, topic: str) -> list[Landed]:
+def tape(seed: int, records: int, topic: str) -> list[LandedRecord]:
     generator, now = random.Random(f"{seed} {topic}"), 100
     rows = []
     for _ in range(records):
@@ -33,7 +33,7 @@ def tape(seed: int, records: int, topic: str) -> list[Landed]:
         key = generator.choice((b"ann", b"bob", b"cid", None))
         page = generator.choice(("home", "cart", "help")).encode()
         value = b'{"page": "%s", "ms": %d}' % (page, generator.randrange(50))
-        rows.append(Landed(generator.randrange(PARTITIONS), key, value, now - generator.choice((0, 0, 0, 4, 50))))
+        rows.append(LandedRecord(generator.randrange(PARTITIONS), key, value, now - generator.choice((0, 0, 0, 4, 50))))
     return rows
 
 
@@ -42,7 +42,9 @@ def land(warehouse: Warehouse, seed: int, records: int) -> None:
         plant(warehouse, topic, tape(seed, records, topic), partitions=PARTITIONS)
 
 
-def run(warehouse: Warehouse, topology: Topology, pipeline: str = "p", *, wanted: Wanted | None = None, **options):
+def run(
+    warehouse: Warehouse, topology: Topology, pipeline: str = "p", *, wanted: MigrationOptions | None = None, **options
+):
     return list(replay(warehouse, topology, pipeline=pipeline, runner=LocalRunner(), wanted=wanted, **options))
 
 
@@ -53,8 +55,8 @@ def totals(**folds: Fold) -> Topology:
     return builder.build()
 
 
-def click(key: bytes, ms: int, time_ms: int, page: bytes = b"p") -> Landed:
-    return Landed(0, key, b'{"page": "%s", "ms": %d}' % (page, ms), time_ms)
+def click(key: bytes, ms: int, time_ms: int, page: bytes = b"p") -> LandedRecord:
+    return LandedRecord(0, key, b'{"page": "%s", "ms": %d}' % (page, ms), time_ms)
 
 
 def stored(warehouse: Warehouse, topology: Topology, store: str) -> dict[str, object]:

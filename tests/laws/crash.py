@@ -21,7 +21,7 @@ from kstreams_replay.jobs.branches.vacuum import DAY_MS, Waste, vacuum
 from kstreams_replay.state.tables.ledger import Ledger
 from kstreams_replay.state.tables.warehouse import Warehouse
 from kstreams_replay.state.wall_clock import now_ms
-from tests.laws.border import Step, above, watched
+from tests.laws.border import StorageStep, above, watched
 from tests.laws.object_stores import ObjectStore
 from tests.laws.outcome import failure
 from tests.laws.pipelines import BEGINNINGS, NAME, PIPELINES, begun, done_of, drive, undisturbed
@@ -44,13 +44,13 @@ DEATHS = (3, 3, 2, 1)
 A_ROUND = len(PIPELINES) * (len(DEATHS) + 1)
 
 
-def area_of(step: Step) -> str:
+def area_of(step: StorageStep) -> str:
     if step.path.startswith("cache"):
         return "cache"
     return "file" if step.name in ("open", "close") else "commit"
 
 
-class Died(BaseException):
+class DiedInACrash(BaseException):
     """The process died here. Nobody catches it, and from here on nothing reaches the disk."""
 
 
@@ -82,7 +82,7 @@ class Vacuum:
 
 
 @dataclass(frozen=True)
-class Scenario:
+class CrashScenario:
     """Increments ``(begun, target]`` of a pipeline, and the deaths on the way."""
 
     seed: int
@@ -94,7 +94,7 @@ class Scenario:
     vacuum: Vacuum | None
 
     @classmethod
-    def of(cls, seed: int) -> "Scenario":
+    def of(cls, seed: int) -> "CrashScenario":
         number, place = divmod(seed - 1, A_ROUND)
         turn, which = divmod(place, len(PIPELINES))
         pipeline = tuple(PIPELINES)[which]
@@ -125,10 +125,10 @@ def seeds_of_round(number: int) -> range:
 
 
 @dataclass
-class Outcome:
+class CrashOutcome:
     """``difference``: None when the tables are whole. ``deaths``: where the run died, in words."""
 
-    scenario: Scenario
+    scenario: CrashScenario
     difference: str | None = None
     deaths: list[str] = field(default_factory=list)
 
@@ -138,11 +138,11 @@ class Outcome:
         return failure("crash", "seeds", s.seed, played, [*self.deaths, self.difference])
 
 
-def outcome_of(seed: int, store: ObjectStore | None = None) -> Outcome:
+def outcome_of(seed: int, store: ObjectStore | None = None) -> CrashOutcome:
     """Play one seed; on an object store only such as die in this process."""
-    s = Scenario.of(seed)
+    s = CrashScenario.of(seed)
     assert store is None or not s.is_killed, f"seed {seed} kills processes, whose calls to a store nobody sees"
-    outcome, topology = Outcome(s), PIPELINES[s.pipeline].topology
+    outcome, topology = CrashOutcome(s), PIPELINES[s.pipeline].topology
     try:
         with begun(s.pipeline, s.tape, s.begun, store) as warehouse:
             for death in s.deaths:
@@ -156,7 +156,7 @@ def outcome_of(seed: int, store: ObjectStore | None = None) -> Outcome:
     return outcome
 
 
-def _difference(warehouse: Warehouse, s: Scenario) -> str | None:
+def _difference(warehouse: Warehouse, s: CrashScenario) -> str | None:
     """After a vacuum that came to its end only what is retained can be compared."""
     since = s.begun
     if s.vacuum is not None:
@@ -174,12 +174,12 @@ def _dies_in_vacuum(warehouse: Warehouse, chosen: Vacuum) -> list[str]:
         return []
     number = int(chosen.at * (len(chosen.run(warehouse, delete=False)) + 2))
     reaper = _Reaper("died", None, number)
-    with suppress(Died), watched(above(warehouse), reaper.on_step):
+    with suppress(DiedInACrash), watched(above(warehouse), reaper.on_step):
         chosen.run(warehouse, delete=True)
     return [] if reaper.where is None else [reaper.where]
 
 
-def _dies(warehouse: Warehouse, s: Scenario, death: Death) -> list[str]:
+def _dies(warehouse: Warehouse, s: CrashScenario, death: Death) -> list[str]:
     """Run until it dies; where. [] when it came to its end before."""
     steps = list(itertools.chain.from_iterable(undisturbed(s.pipeline, s.tape).steps[done_of(warehouse) : s.target]))
     if death.how in ("killed", "writing"):
@@ -193,7 +193,7 @@ def _dies(warehouse: Warehouse, s: Scenario, death: Death) -> list[str]:
     try:
         with watched(above(warehouse), reaper.on_step):
             drive(warehouse, PIPELINES[s.pipeline].topology, s.target)
-    except Died:
+    except DiedInACrash:
         pass
     except Exception:
         if reaper.where is None or death.how != "full":
@@ -209,11 +209,11 @@ class _Reaper:
         self.where: str | None = None
         self._is_busy = False
 
-    def on_step(self, step: Step) -> None:
+    def on_step(self, step: StorageStep) -> None:
         if self._is_busy:
             return
         if self.where is not None and self.how != "full":
-            raise Died(self.where)
+            raise DiedInACrash(self.where)
         self.left -= self.area in (None, area_of(step))
         if self.left != -1 or self.where is not None:
             return
@@ -226,7 +226,7 @@ class _Reaper:
             self._is_busy = True
             step.half()
             self._is_busy = False
-        raise Died(self.where)
+        raise DiedInACrash(self.where)
 
 
 def _kind(death: str) -> str:

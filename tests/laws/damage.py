@@ -50,7 +50,7 @@ class Damage:
 
 
 @dataclass(frozen=True)
-class Scenario:
+class DamageScenario:
     """A pipeline after ``done`` increments, and the damage. ``is_warm``: copies of the state are there, of a run before
     the damage.
     """
@@ -63,7 +63,7 @@ class Scenario:
     damage: Damage
 
     @classmethod
-    def of(cls, seed: int) -> "Scenario":
+    def of(cls, seed: int) -> "DamageScenario":
         dice = random.Random(seed)
         pipeline = dice.choice((*["brief"] * 6, "everything", "joined"))
         damage = Damage(dice.choice(KINDS), dice.random(), dice.random(), dice.randrange(8))
@@ -71,10 +71,10 @@ class Scenario:
 
 
 @dataclass
-class Outcome:
+class DamageOutcome:
     """``said``: what each command came to, "same" or "error"; ``silent``: what must not be, in words, or None."""
 
-    scenario: Scenario
+    scenario: DamageScenario
     damage: str = ""
     said: dict[str, str] = field(default_factory=dict)
     silent: str | None = None
@@ -85,10 +85,10 @@ class Outcome:
         return failure("damage", "seeds", s.seed, played, [self.damage, self.said, self.silent])
 
 
-def outcome_of(seed: int) -> Outcome:
+def outcome_of(seed: int) -> DamageOutcome:
     """Play one seed."""
-    s = Scenario.of(seed)
-    outcome, topology = Outcome(s), PIPELINES[s.pipeline].topology
+    s = DamageScenario.of(seed)
+    outcome, topology = DamageOutcome(s), PIPELINES[s.pipeline].topology
     with begun(s.pipeline, s.tape, s.done) as warehouse:
         done = s.done
         if s.is_warm:
@@ -101,7 +101,7 @@ def outcome_of(seed: int) -> Outcome:
     return outcome
 
 
-def _judge(outcome: Outcome, name: str, table: str, command: Callable[[], str | None]) -> None:
+def _judge(outcome: DamageOutcome, name: str, table: str, command: Callable[[], str | None]) -> None:
     """``command`` returns what differs, None: nothing; or raises."""
     try:
         difference = command()
@@ -119,7 +119,7 @@ def _judge(outcome: Outcome, name: str, table: str, command: Callable[[], str | 
 # --- the damage ---------------------------------------------------------------------------------------------------
 
 
-def _damage(warehouse: Warehouse, s: Scenario) -> tuple[str, str]:
+def _damage(warehouse: Warehouse, s: DamageScenario) -> tuple[str, str]:
     """Do it; the damaged table's path in the warehouse, and what was done, in words."""
     root, damage = Path(warehouse.root), s.damage
     tables = sorted(str(log.parent.relative_to(root)) for log in root.rglob("_delta_log"))
@@ -140,7 +140,7 @@ def _of(choices: list, at: float):
     return choices[int(at * len(choices))]
 
 
-def _damage_table(root: Path, table: str, s: Scenario) -> str:
+def _damage_table(root: Path, table: str, s: DamageScenario) -> str:
     shutil.rmtree(root / table)
     if s.damage.kind == "table":
         return f"{table} deleted"
@@ -178,7 +178,7 @@ def _damage_file(path: Path, damage: Damage) -> str:
 # --- the commands -------------------------------------------------------------------------------------------------
 
 
-def _commands(warehouse: Warehouse, s: Scenario, done: int) -> dict[str, Callable[[], str | None]]:
+def _commands(warehouse: Warehouse, s: DamageScenario, done: int) -> dict[str, Callable[[], str | None]]:
     """What each gives that the undamaged warehouse does not."""
     return {
         "show": lambda: _shows(warehouse, s, done),
@@ -190,7 +190,7 @@ def _commands(warehouse: Warehouse, s: Scenario, done: int) -> dict[str, Callabl
     }
 
 
-def _shows(warehouse: Warehouse, s: Scenario, done: int) -> str | None:
+def _shows(warehouse: Warehouse, s: DamageScenario, done: int) -> str | None:
     """Every table is shown by itself: a damaged one is an error, the others are as they were."""
     want, topology = undisturbed(s.pipeline, s.tape).warehouse, PIPELINES[s.pipeline].topology
     ledger = Ledger(warehouse.pipeline(NAME).ledger)
@@ -211,7 +211,7 @@ def _wanted(warehouse: Warehouse, name: str, increment: int):
     return read(warehouse, NAME, name, increment=increment)
 
 
-def _checks(warehouse: Warehouse, s: Scenario, done: int) -> str | None:
+def _checks(warehouse: Warehouse, s: DamageScenario, done: int) -> str | None:
     """All verdicts; one that is not known, or false where it is not so, is an error that says why."""
     verdicts = check_increment(warehouse, NAME, replay_facts(PIPELINES[s.pipeline].topology), engine="plain")
     if unknown := [verdict.reason for verdict in verdicts if verdict.answer == "unknown"]:
@@ -244,7 +244,7 @@ class _Unknown(ReplayError):
         Exception.__init__(self, reason)
 
 
-def _explains(warehouse: Warehouse, s: Scenario) -> str | None:
+def _explains(warehouse: Warehouse, s: DamageScenario) -> str | None:
     record = f"{sorted(PIPELINES[s.pipeline].topology.source_topics())[0]}:0:{s.seed % 10}"
     want = _explained(s.pipeline, s.tape, s.done, s.is_warm, record)
     try:
@@ -269,7 +269,7 @@ def _explained(pipeline: str, tape: int, done: int, is_warm: bool, record: str) 
             return repr(error)
 
 
-def _runs(warehouse: Warehouse, s: Scenario, target: int) -> str | None:
+def _runs(warehouse: Warehouse, s: DamageScenario, target: int) -> str | None:
     drive(warehouse, PIPELINES[s.pipeline].topology, target)
     got = done_of(warehouse)
     return None if got == target else f"ended well with {got} increments done instead of {target}"

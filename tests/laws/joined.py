@@ -18,7 +18,7 @@ from kstreams_replay.jobs.topology import (
     Suppressed,
     Topology,
 )
-from tests.planted import Landed
+from tests.planted import LandedRecord
 
 PARTITIONS = 2
 TOPICS = ("orders", "payments", "users", "items")
@@ -66,10 +66,10 @@ def _pair(left: object, right: object) -> str:
     return f"{left}+{right}"
 
 
-def tapes(seed: int, records: int) -> dict[str, list[Landed]]:
+def tapes(seed: int, records: int) -> dict[str, list[LandedRecord]]:
     """Records of every topic in the order in which they arrive, with late ones, tombstones and ties."""
     generator = random.Random(seed)
-    found: dict[str, list[Landed]] = {topic: [] for topic in TOPICS}
+    found: dict[str, list[LandedRecord]] = {topic: [] for topic in TOPICS}
     now = 100
     for _ in range(records):
         now += generator.choice((0, 0, 1, 4, 25))
@@ -79,5 +79,5 @@ def tapes(seed: int, records: int) -> dict[str, list[Landed]]:
         value: bytes | None = generator.choice((b"a1", b"b2", b"c3", b"d4", None))
         if topic == "items" and value is not None:
             value = generator.randrange(8).to_bytes(8, "big")
-        found[topic].append(Landed(partition, key, value, now - generator.choice((0, 0, 0, 3, 40))))
+        found[topic].append(LandedRecord(partition, key, value, now - generator.choice((0, 0, 0, 3, 40))))
     return found

@@ -22,7 +22,7 @@ from kstreams_replay.jobs.topology import (
     StreamsBuilder,
     Topology,
 )
-from tests.planted import Landed
+from tests.planted import LandedRecord
 
 STRING = Serde.string()
 TEXTS = Consumed(STRING, STRING)
@@ -242,11 +242,11 @@ APPLICATIONS = {
 
 def tape(
     values: list[str], seed: int, *, records: int = RECORDS, is_late: bool = True, partitions: int = PARTITIONS
-) -> list[Landed]:
+) -> list[LandedRecord]:
     dice, now_ms, found = random.Random(seed), 0, []
     for _ in range(records):
         now_ms += dice.randrange(1, 8)
         key, behind_ms = dice.choice("abcd").encode(), dice.randrange(15) if is_late and dice.random() < 0.3 else 0
         partition = int(partitions_of(pl.Series([key]), partitions)[0])
-        found.append(Landed(partition, key, dice.choice(values).encode(), max(now_ms - behind_ms, 0)))
+        found.append(LandedRecord(partition, key, dice.choice(values).encode(), max(now_ms - behind_ms, 0)))
     return found

@@ -27,10 +27,10 @@ from kstreams_replay.state.tables.ledger import Ledger
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.clicks import CLICKS, final_sessions, page_counts
 from tests.laws import joined, topologies
-from tests.laws.border import Step, watched
+from tests.laws.border import StorageStep, watched
 from tests.laws.object_stores import ObjectStore
 from tests.once_a_run import once_a_run, run_folder
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 NAME = "p"
 INCREMENTS = 12
@@ -58,16 +58,16 @@ def brief() -> Topology:
     return builder.build()
 
 
-def _clicks(seed: int, records: int) -> dict[str, list[Landed]]:
+def _clicks(seed: int, records: int) -> dict[str, list[LandedRecord]]:
     return {"clicks": topologies.tape(seed, records)}
 
 
 @dataclass(frozen=True)
-class Pipeline:
+class LawPipeline:
     """``reference``: the topology's name on the command line; ``tapes(seed, records)``: records by topic."""
 
     reference: str
-    tapes: Callable[[int, int], dict[str, list[Landed]]]
+    tapes: Callable[[int, int], dict[str, list[LandedRecord]]]
     partitions: int
 
     def build(self) -> Topology:
@@ -81,9 +81,9 @@ class Pipeline:
 
 
 PIPELINES = {
-    "brief": Pipeline("tests.laws.pipelines:brief", _clicks, topologies.PARTITIONS),
-    "everything": Pipeline("tests.laws.topologies:everything", _clicks, topologies.PARTITIONS),
-    "joined": Pipeline("tests.laws.joined:joined", joined.tapes, joined.PARTITIONS),
+    "brief": LawPipeline("tests.laws.pipelines:brief", _clicks, topologies.PARTITIONS),
+    "everything": LawPipeline("tests.laws.topologies:everything", _clicks, topologies.PARTITIONS),
+    "joined": LawPipeline("tests.laws.joined:joined", joined.tapes, joined.PARTITIONS),
 }
 
 
@@ -131,7 +131,7 @@ class Undisturbed:
 
     warehouse: Warehouse
     before: dict[int, Path]
-    steps: list[list[Step]]
+    steps: list[list[StorageStep]]
 
 
 @functools.cache
@@ -143,7 +143,7 @@ def undisturbed(pipeline: str, tape: int) -> Undisturbed:
     return Undisturbed(Warehouse(str(folder / "warehouse")), before, steps)
 
 
-def _run_undisturbed(chosen: Pipeline, tape: int, folder: Path) -> None:
+def _run_undisturbed(chosen: LawPipeline, tape: int, folder: Path) -> None:
     """Make the warehouse and its copies in ``folder``, and write down the steps."""
     warehouse = Warehouse(str(folder / "warehouse"))
     for topic, records in chosen.tapes(tape, INCREMENTS * RECORDS).items():
@@ -153,10 +153,10 @@ def _run_undisturbed(chosen: Pipeline, tape: int, folder: Path) -> None:
         for done in range(INCREMENTS):
             if done in BEGINNINGS:
                 shutil.copytree(warehouse.root, folder / f"before-{done}")
-            taken: list[Step] = []
+            taken: list[StorageStep] = []
             with watched(folder, taken.append):
                 drive(warehouse, chosen.topology, done + 1)
-            steps.append([Step(step.name, step.path) for step in taken])
+            steps.append([StorageStep(step.name, step.path) for step in taken])
     (folder / _STEPS).write_bytes(pickle.dumps(steps))
 
 

@@ -124,9 +124,9 @@ def stage(world: World) -> Iterator[tuple[TaskId, str]]:
         del world.workers[name]
     group = world.group
     for task, files in world.files.items():
-        group.meets(task, dict(files))
+        group.note_files(task, dict(files))
     for task in world.stateless:
-        group.meets(task, None)
+        group.note_files(task, None)
     for name, worker in world.workers.items():
         group.has_warm(name, worker.copies)
     before = world.owners
@@ -260,7 +260,7 @@ def learn(world: World, worker: Worker) -> None:
 
 
 @dataclass(frozen=True)
-class History:
+class PlacementHistory:
     """``moves``: made from one settled state to the next; ``fewest``: how many it takes at least to come from the
     numbers of tasks that members had to those that they have.
     """
@@ -271,7 +271,7 @@ class History:
     fewest: int
 
 
-def history(seed: int) -> History:
+def history(seed: int) -> PlacementHistory:
     """Play a history. Raises LawBroken."""
     world = world_of(seed)
     moves = fewest = 0
@@ -284,7 +284,7 @@ def history(seed: int) -> History:
         settle(world)
         moves += world.moves
         fewest += fewest_moves(world, start)
-    return History(world.settings.placement, world.increment, moves, fewest)
+    return PlacementHistory(world.settings.placement, world.increment, moves, fewest)
 
 
 def settle(world: World) -> None:
@@ -319,7 +319,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--histories", type=int, default=1000, metavar="N", help="so many (default 1000)")
     parser.add_argument("--from", type=int, default=1, metavar="SEED", dest="first", help="the first (default 1)")
     chosen = parser.parse_args(arguments)
-    failed, found = 0, list[History]()
+    failed, found = 0, list[PlacementHistory]()
     for seed in range(chosen.first, chosen.first + chosen.histories):
         try:
             found.append(history(seed))

@@ -22,7 +22,7 @@ from kstreams_replay.jobs.branches.vacuum import vacuum
 from kstreams_replay.state.errors import CommitLost, LedgerConflict
 from kstreams_replay.state.tables.ledger import Ledger
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.laws.border import Step, above, watched
+from tests.laws.border import StorageStep, above, watched
 from tests.laws.object_stores import ObjectStore
 from tests.laws.outcome import failure
 from tests.laws.pipelines import INCREMENTS, NAME, PIPELINES, RECORDS, begun, done_of, drive, undisturbed
@@ -70,7 +70,7 @@ def stratum_of(seed: int) -> tuple[str, bool, bool]:
 
 
 @dataclass
-class Outcome:
+class RaceOutcome:
     """``difference``: None when all is as it should be. ``ends``: how each runner ended, in a word."""
 
     race: Race
@@ -83,11 +83,11 @@ class Outcome:
         return failure("races", "rounds", r.seed, played, [self.difference])
 
 
-def outcome_of(seed: int, store: ObjectStore | None = None) -> Outcome:
+def outcome_of(seed: int, store: ObjectStore | None = None) -> RaceOutcome:
     """Run one round; on an object store only by threads."""
     race = Race.of(seed)
     assert store is None or not race.is_by_processes, f"round {seed} is run by processes"
-    outcome = Outcome(race)
+    outcome = RaceOutcome(race)
     try:
         with begun(race.pipeline, 1, race.begun, store) as warehouse:
             outcome.ends = _by_processes(warehouse, race) if race.is_by_processes else _by_turns(warehouse, race)
@@ -150,7 +150,7 @@ class _Turns:
         self._numbers[threading.get_ident()] = number
         self._wait_for(number)
 
-    def on_step(self, step: Step) -> None:
+    def on_step(self, step: StorageStep) -> None:
         number = self._numbers.get(threading.get_ident())
         if number is None:  # a thread of Arrow's
             return

@@ -16,7 +16,7 @@ from kstreams_replay.jobs.topology import (
     TimeWindows,
     Topology,
 )
-from tests.planted import Landed
+from tests.planted import LandedRecord
 
 STRING = Serde.string()
 
@@ -26,10 +26,10 @@ def partitions(seed: int) -> int:
     return 1 + seed % 2
 
 
-def tapes(seed: int, records: int) -> dict[str, list[Landed]]:
+def tapes(seed: int, records: int) -> dict[str, list[LandedRecord]]:
     """Two topics: out of order, with late records, ties, tombstones and null keys."""
     dice = random.Random(seed)
-    found: dict[str, list[Landed]] = {"orders": [], "payments": []}
+    found: dict[str, list[LandedRecord]] = {"orders": [], "payments": []}
     now = 1_000
     for _ in range(records):
         now += dice.choice((0, 1, 5, 9, 30))
@@ -37,7 +37,7 @@ def tapes(seed: int, records: int) -> dict[str, list[Landed]]:
         value = dice.choice((b"x", b"y", b"z", b"w", None))
         topic = dice.choice(("orders", "orders", "payments"))
         partition = 0 if key is None else key[0] % partitions(seed)
-        found[topic].append(Landed(partition, key, value, now - dice.choice((0, 0, 0, 3, 15, 60))))
+        found[topic].append(LandedRecord(partition, key, value, now - dice.choice((0, 0, 0, 3, 15, 60))))
     return found
 
 

@@ -34,7 +34,7 @@ from kstreams_replay import (
     ValueAndTimestamp,
     ValueTransformerWithKey,
 )
-from tests.planted import Landed
+from tests.planted import LandedRecord
 
 KEY = Serde.json("id string, parts array<string>")
 VALUE = Serde.json("n long, items array<string>")
@@ -445,7 +445,7 @@ CODES = {Fresh: (_encode, _decode), Reused: (_encode, _decode_again)}
 TOPOLOGIES = {"steps": steps, "aggregates": aggregates, "tables": tables, "shared": shared, "processors": processors}
 
 
-def landed(topic: str) -> list[Landed]:
+def landed(topic: str) -> list[LandedRecord]:
     """Six records of three keys; of a table one is a deletion."""
     found = []
     for number in range(6):
@@ -453,5 +453,5 @@ def landed(topic: str) -> list[Landed]:
         value: bytes | None = json.dumps({"n": number, "items": ["abc"[number % 3], topic]}).encode()
         if topic in ("tab", "other") and number == 4:
             value = None
-        found.append(Landed(0, key, value, 100 + 3 * number - (4 if number == 3 else 0)))
+        found.append(LandedRecord(0, key, value, 100 + 3 * number - (4 if number == 3 else 0)))
     return found

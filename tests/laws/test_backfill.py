@@ -15,7 +15,7 @@ from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import Topology
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws import ranges
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 pytestmark = pytest.mark.sampled
 
@@ -49,7 +49,7 @@ def is_below_repartition(topology: Topology, table: str) -> bool:
 
 
 def replayed(
-    folder: Path, topology: Topology, tapes: dict[str, list[Landed]], partitions: int, max_records: int = 80
+    folder: Path, topology: Topology, tapes: dict[str, list[LandedRecord]], partitions: int, max_records: int = 80
 ) -> Warehouse:
     """Pipeline p, all read in increments of some records."""
     warehouse = Warehouse(str(folder))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pyarrow.compute as pc
 import pytest
 
-from kstreams_replay.jobs.code_changes.state_migration import Wanted
+from kstreams_replay.jobs.code_changes.state_migration import MigrationOptions
 from kstreams_replay.jobs.history.committed_tables import read_changelog
 from kstreams_replay.jobs.history.store_reader import read_store
 from kstreams_replay.jobs.topology import (
@@ -26,7 +26,7 @@ from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.clicks import final_page_counts
 from tests.code_changes.changes import GOES_ON, clicks
 from tests.laws.changed import PAGES, STRING, Killed, click, land, run, stored, totals
-from tests.planted import Landed, Rows, plant, tables_of
+from tests.planted import LandedRecord, Rows, plant, tables_of
 
 pytestmark = pytest.mark.sampled
 
@@ -118,7 +118,7 @@ def test_an_output_that_was_left_out_for_a_while_goes_on_with_its_offsets(tmp_pa
         return builder.build()
 
     for number, outputs in enumerate([("a", "b"), ("a",), ("b", "a")]):
-        plant(warehouse, "in", [Landed(0, b"k", b"%d" % number, number)], partitions=1)
+        plant(warehouse, "in", [LandedRecord(0, b"k", b"%d" % number, number)], partitions=1)
         run(warehouse, topology(*outputs))
 
     rows = read_changelog(warehouse, "p", "b").select(["offset", "value"]).to_pylist()
@@ -178,13 +178,13 @@ def test_a_topic_whose_values_gain_a_field_goes_on_and_rows_of_before_have_null(
         return builder.build()
 
     before, after = topology("name string"), topology("price double, name string, place struct<aisle int>")
-    items = [Landed(0, b"a", b'{"name": "tea"}', 1), Landed(0, b"b", b'{"name": "mug"}', 2)]
+    items = [LandedRecord(0, b"a", b'{"name": "tea"}', 1), LandedRecord(0, b"b", b'{"name": "mug"}', 2)]
     plant(warehouse, "in", items, partitions=1)
-    plant(warehouse, "clicks", [Landed(0, b"a", b"1", 3)], partitions=1)
+    plant(warehouse, "clicks", [LandedRecord(0, b"a", b"1", 3)], partitions=1)
     run(warehouse, before, idle="proceed")
     value = b'{"name": "green tea", "price": 2.5, "place": {"aisle": 4}}'
-    plant(warehouse, "in", [Landed(0, b"a", value, 4)], partitions=1)
-    plant(warehouse, "clicks", [Landed(0, b"a", b"2", 5), Landed(0, b"b", b"3", 6)], partitions=1)
+    plant(warehouse, "in", [LandedRecord(0, b"a", value, 4)], partitions=1)
+    plant(warehouse, "clicks", [LandedRecord(0, b"a", b"2", 5), LandedRecord(0, b"b", b"3", 6)], partitions=1)
 
     run(warehouse, after, idle="proceed")
 
@@ -217,14 +217,14 @@ def test_an_operator_that_moves_a_generated_name_is_refused_until_the_store_is_n
 
     with pytest.raises(CodeChanged) as error:
         run(warehouse, unnamed(has_filter=True))
-    reports = run(warehouse, unnamed(has_filter=True), wanted=Wanted(renamed={old: new}))
+    reports = run(warehouse, unnamed(has_filter=True), wanted=MigrationOptions(renamed={old: new}))
 
     assert f"store '{old}': gone" in error.value.got
     assert "moved the numbers in the names" in error.value.got
     assert f"renamed={{'{old}': '{new}'}}" in error.value.got
     assert [report.books.read for report in reports] == [0, 1]
     assert read_changelog(warehouse, "p", "counts")["value"].to_pylist() == [1, 2]
-    assert run(warehouse, unnamed(has_filter=True), wanted=Wanted(renamed={old: new})) == []
+    assert run(warehouse, unnamed(has_filter=True), wanted=MigrationOptions(renamed={old: new})) == []
 
 
 def test_a_store_whose_rows_are_let_go_begins_empty_under_its_new_name(tmp_path):
@@ -233,7 +233,11 @@ def test_a_store_whose_rows_are_let_go_begins_empty_under_its_new_name(tmp_path)
     run(warehouse, unnamed(has_filter=False))
     plant(warehouse, "in", [click(b"a", 6, 2)], partitions=1)
 
-    run(warehouse, unnamed(has_filter=True), wanted=Wanted(renamed={"KSTREAM-AGGREGATE-STATE-STORE-0000000001": None}))
+    run(
+        warehouse,
+        unnamed(has_filter=True),
+        wanted=MigrationOptions(renamed={"KSTREAM-AGGREGATE-STATE-STORE-0000000001": None}),
+    )
 
     assert read_changelog(warehouse, "p", "counts")["value"].to_pylist() == [1, 1]
 
@@ -279,7 +283,7 @@ def test_a_store_that_comes_back_is_refused_unless_a_function_says_what_becomes_
 
     with pytest.raises(CodeChanged, match="its rows end with increment 1 and miss what came since"):
         run(warehouse, totals(n=fold.count()))
-    only_a = Wanted(migrate={"totals": lambda rows: rows.filter(pc.equal(rows["key"], "a"))})
+    only_a = MigrationOptions(migrate={"totals": lambda rows: rows.filter(pc.equal(rows["key"], "a"))})
     run(warehouse, totals(n=fold.count()), wanted=only_a)
 
     assert stored(warehouse, totals(n=fold.count()), "totals") == {"a": {"n": 2}}

@@ -3,7 +3,7 @@
 import pytest
 
 from kstreams_replay.jobs.execution import task_stores
-from kstreams_replay.jobs.execution.store_files import StoreRows
+from kstreams_replay.jobs.execution.store_files import StoreFiles
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.history.committed_tables import read_changelog
 from kstreams_replay.jobs.landing.landing import land_records
@@ -22,7 +22,7 @@ from kstreams_replay.state.tables.warehouse import LANDED_SCHEMA, Warehouse
 from tests.landing.landed_records import records
 from tests.laws.pipelines import merging
 from tests.laws.topologies import PARTITIONS, everything, tape
-from tests.planted import Landed, plant, tables_of
+from tests.planted import LandedRecord, plant, tables_of
 from tests.sampling import is_nightly
 
 pytestmark = pytest.mark.sampled
@@ -45,8 +45,8 @@ def counts() -> Topology:
     return builder.build()
 
 
-def click(user: int, time_ms: int) -> Landed:
-    return Landed(0, b"user-%d" % user, b"home", time_ms)
+def click(user: int, time_ms: int) -> LandedRecord:
+    return LandedRecord(0, b"user-%d" % user, b"home", time_ms)
 
 
 def run(warehouse: Warehouse, topology: Topology, runner: LocalRunner, **options) -> None:
@@ -58,14 +58,14 @@ def run(warehouse: Warehouse, topology: Topology, runner: LocalRunner, **options
 def loaded(monkeypatch) -> dict[str, int]:
     """Rows that each store of the last task loaded; every store is looked up, however small."""
     found: dict[str, int] = {}
-    load = StoreRows.load
+    load = StoreFiles.load
 
     def count(stored, counters, hashes=None):
         rows = load(stored, counters, hashes)
         found[stored.operator.context.node] = len(rows)
         return rows
 
-    monkeypatch.setattr(StoreRows, "load", count)
+    monkeypatch.setattr(StoreFiles, "load", count)
     monkeypatch.setattr(task_stores, "ALL_BELOW_ROWS", 0)
     monkeypatch.setattr(task_stores, "ALL_BELOW_SHARE", 0)
     return found

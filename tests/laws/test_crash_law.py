@@ -16,8 +16,8 @@ from kstreams_replay.jobs.topology import Topology
 from kstreams_replay.state.tables.object_stores import open_filesystem
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws import joined
-from tests.laws.border import Step, watched
-from tests.laws.crash import AREAS, Died, Scenario, area_of, outcome_of, seeds_of_round
+from tests.laws.border import StorageStep, watched
+from tests.laws.crash import AREAS, CrashScenario, DiedInACrash, area_of, outcome_of, seeds_of_round
 from tests.laws.pipelines import NAME, PIPELINES, RECORDS, begun, drive, undisturbed
 from tests.laws.topologies import OUTPUTS, STORES
 from tests.laws.whole import first_difference
@@ -37,7 +37,7 @@ CHECKPOINT = 9
 @pytest.fixture
 def undisturbed_run(seed: int) -> None:
     """The run that the seed's is compared with is made before the test, by the first one that asks."""
-    scenario = Scenario.of(seed)
+    scenario = CrashScenario.of(seed)
     undisturbed(scenario.pipeline, scenario.tape)
 
 
@@ -62,11 +62,11 @@ def test_a_run_that_dies_between_any_two_commits_leaves_the_tables_of_one_that_n
     assert [step.name for step in commits] == ["create write transaction"] * (COMMITS - 1) + ["delete folder"]
     taken: list[str] = []
 
-    def die(step: Step) -> None:
+    def die(step: StorageStep) -> None:
         if area_of(step) == "commit" and step.name != "make folder":
             taken.append(step.path)
             if len(taken) > number:
-                raise Died(str(step))
+                raise DiedInACrash(str(step))
 
     with begun("brief", 1, CHECKPOINT - 1) as warehouse:
         with watched(Path(warehouse.root).parent, die):
@@ -81,7 +81,7 @@ def test_a_run_that_dies_between_any_two_commits_leaves_the_tables_of_one_that_n
 def dies(warehouse, topology: Topology) -> bool:
     try:
         drive(warehouse, topology, CHECKPOINT)
-    except Died:
+    except DiedInACrash:
         return True
     return False
 
@@ -89,9 +89,9 @@ def dies(warehouse, topology: Topology) -> bool:
 def test_what_a_killed_run_left_between_two_stages_goes_with_the_next_increment():
     topology = PIPELINES["brief"].topology
 
-    def die(step: Step) -> None:
+    def die(step: StorageStep) -> None:
         if step.name == "delete folder":
-            raise Died(str(step))
+            raise DiedInACrash(str(step))
 
     with begun("brief", 1, CHECKPOINT - 1) as warehouse:
         with watched(Path(warehouse.root).parent, die):
@@ -107,7 +107,7 @@ def test_what_a_killed_run_left_between_two_stages_goes_with_the_next_increment(
 @pytest.mark.parametrize("number", ROUNDS)
 def test_a_round_has_every_pipeline_with_every_kind_of_death_at_every_place(number):
     kinds = {*itertools.product(("died", "half", "full"), AREAS), ("killed", ""), ("writing", "")}
-    scenarios = [Scenario.of(seed) for seed in seeds_of_round(number)]
+    scenarios = [CrashScenario.of(seed) for seed in seeds_of_round(number)]
 
     assert {(s.pipeline, death.how, death.area) for s in scenarios for death in s.deaths} == {
         (name, *kind) for name in PIPELINES for kind in kinds
@@ -129,13 +129,13 @@ def test_what_lands_while_a_run_is_dead_changes_nothing(tmp_path, seed):
         plant(dead, topic, records[topic][:first], partitions=joined.PARTITIONS)
     left = dice.randrange(100)
 
-    def die(step: Step) -> None:
+    def die(step: StorageStep) -> None:
         nonlocal left
         left -= 1
         if left < 0:
-            raise Died(str(step))
+            raise DiedInACrash(str(step))
 
-    with watched(tmp_path, die), pytest.raises(Died):
+    with watched(tmp_path, die), pytest.raises(DiedInACrash):
         run_joined(dead, 7, "wait")
     for topic in joined.TOPICS:
         plant(dead, topic, records[topic][first:], partitions=joined.PARTITIONS)

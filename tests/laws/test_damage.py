@@ -18,7 +18,7 @@ from kstreams_replay.orchestration.facts import replay_facts
 from kstreams_replay.state.errors import Damaged, DamagedFile, DamagedLedger, DamagedTable, LandingError
 from kstreams_replay.state.tables.data_files import read_files
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.laws.damage import KINDS, Scenario, outcome_of
+from tests.laws.damage import KINDS, DamageScenario, outcome_of
 from tests.laws.pipelines import NAME, PIPELINES, begun, drive, undisturbed
 from tests.sampling import is_nightly, sampled
 
@@ -38,7 +38,7 @@ def test_a_damage_is_named_or_changes_nothing(seed):
 
 
 def test_the_seeds_have_every_kind_of_damage():
-    assert {Scenario.of(seed).damage.kind for seed in FIRST_SEEDS} == set(KINDS)
+    assert {DamageScenario.of(seed).damage.kind for seed in FIRST_SEEDS} == set(KINDS)
 
 
 def put_back(warehouse: Warehouse, table: str, done: int) -> None:

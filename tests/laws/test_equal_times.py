@@ -10,7 +10,7 @@ from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.planted import Landed, plant, tables_of
+from tests.planted import LandedRecord, plant, tables_of
 
 STRING = Serde.string()
 TEXTS = Consumed(STRING, STRING)
@@ -30,7 +30,7 @@ def test_a_cut_between_records_of_one_millisecond_changes_nothing(tmp_path, max_
     warehouse, dice = Warehouse(tmp_path), random.Random(0)
     for topic in ("orders", "users"):
         times = sorted(dice.randrange(6) for _ in range(14))
-        rows = [Landed(at % 2, dice.choice(KEYS), dice.choice(KEYS), time) for at, time in enumerate(times)]
+        rows = [LandedRecord(at % 2, dice.choice(KEYS), dice.choice(KEYS), time) for at, time in enumerate(times)]
         plant(warehouse, topic, rows, partitions=2)
 
     for pipeline, limit in (("whole", None), ("cut", max_records)):

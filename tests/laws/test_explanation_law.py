@@ -13,7 +13,7 @@ from kstreams_replay.jobs.topology import Topology
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.landing.landed_records import records
 from tests.laws import joined, loops, topologies
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 from tests.sampling import is_nightly
 
 RECORDS = 32 if is_nightly() else 10
@@ -21,7 +21,7 @@ RECORDS = 32 if is_nightly() else 10
 
 
 def pipeline(
-    warehouse: Warehouse, topology: Topology, tapes: dict[str, list[Landed]], partitions: int, order: str
+    warehouse: Warehouse, topology: Topology, tapes: dict[str, list[LandedRecord]], partitions: int, order: str
 ) -> None:
     for number, (topic, tape) in enumerate(tapes.items()):
         if order == "time":
@@ -37,7 +37,7 @@ def pipeline(
 
 
 def explanations(
-    warehouse: Warehouse, topology: Topology, tapes: dict[str, list[Landed]], order: str
+    warehouse: Warehouse, topology: Topology, tapes: dict[str, list[LandedRecord]], order: str
 ) -> list[Explanation]:
     """Of every landed record."""
     offsets: dict[tuple[str, int], int] = {}
@@ -79,7 +79,7 @@ def written(warehouse: Warehouse, topology: Topology) -> list[Written]:
     )
 
 
-def case(name: str) -> tuple[Topology, dict[str, list[Landed]], int]:
+def case(name: str) -> tuple[Topology, dict[str, list[LandedRecord]], int]:
     if name == "everything":
         return topologies.everything(), {"clicks": topologies.tape(1, RECORDS)}, topologies.PARTITIONS
     if name in loops.APPLICATIONS:

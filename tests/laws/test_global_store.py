@@ -12,7 +12,7 @@ from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.joined import PARTITIONS, tapes
-from tests.planted import Landed, plant, tables_of
+from tests.planted import LandedRecord, plant, tables_of
 
 STRING = Serde.string()
 TEXTS = Consumed(STRING, STRING)
@@ -78,9 +78,9 @@ def test_a_reader_that_is_new_finds_all_that_the_topic_had(tmp_path):
     warehouse = Warehouse(tmp_path)
     topics = {"payments": (0, 2, 4), "orders": (1, 3, 5)}
     for topic, times in topics.items():
-        plant(warehouse, topic, [Landed(at % 2, b"a", b"v%d" % at, at) for at in times], partitions=2)
+        plant(warehouse, topic, [LandedRecord(at % 2, b"a", b"v%d" % at, at) for at in times], partitions=2)
     run(warehouse, "p", [None], looked_at(has_second=False))
-    plant(warehouse, "orders", [Landed(0, b"b", b"new", 9)], partitions=2)
+    plant(warehouse, "orders", [LandedRecord(0, b"b", b"new", 9)], partitions=2)
     run(warehouse, "p", [None])
 
     (row,) = tables_of(warehouse, "p", looked_at())["outputs/second"]

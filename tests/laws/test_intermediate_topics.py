@@ -19,7 +19,7 @@ from kstreams_replay.jobs.topology import Consumed, Materialized, StreamsBuilder
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.joined import PARTITIONS, STRING, tapes
 from tests.laws.test_recorded_time import land_topics
-from tests.planted import Landed, plant, tables_of
+from tests.planted import LandedRecord, plant, tables_of
 
 pytestmark = pytest.mark.sampled
 
@@ -53,7 +53,7 @@ def _pair(left: object, right: object) -> str:
     return f"{left}+{right}"
 
 
-def records_of(seed: int) -> dict[str, list[Landed]]:
+def records_of(seed: int) -> dict[str, list[LandedRecord]]:
     return {topic: records for topic, records in tapes(seed, 2 * RECORDS).items() if topic in TOPICS}
 
 
@@ -98,7 +98,7 @@ def test_an_intermediate_topic_is_an_output_in_its_own_order(tmp_path):
     assert {partition for partition, *_ in output} == set(range(PARTITIONS))
 
 
-def arrivals(seed: int) -> list[tuple[str, Landed]]:
+def arrivals(seed: int) -> list[tuple[str, LandedRecord]]:
     by_topic = records_of(seed)
     found = []
     while any(by_topic.values()):

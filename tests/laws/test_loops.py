@@ -32,7 +32,7 @@ from tests.laws.loops import (
     tape,
     time_to_live,
 )
-from tests.planted import Landed, plant, tables_of
+from tests.planted import LandedRecord, plant, tables_of
 
 pytestmark = pytest.mark.sampled
 
@@ -138,8 +138,8 @@ def test_a_run_that_dies_and_is_run_again_leaves_the_tables_of_one_that_did_not(
 def test_a_recorded_time_calls_the_schedule_whose_tombstones_go_round(tmp_path, max_records):
     """Nobody has written "a" for 20 ms of stream time when 30 ms are recorded: the tombstone clears the table."""
     warehouse = Warehouse(tmp_path)
-    plant(warehouse, "users", [Landed(0, b"a", b"u", 5)], partitions=1)
-    plant(warehouse, "clicks", [Landed(0, b"a", b"c", 6), Landed(0, b"a", b"d", 40)], partitions=1)
+    plant(warehouse, "users", [LandedRecord(0, b"a", b"u", 5)], partitions=1)
+    plant(warehouse, "clicks", [LandedRecord(0, b"a", b"c", 6), LandedRecord(0, b"a", b"d", 40)], partitions=1)
     record_time(warehouse, "users", 30)
 
     run(warehouse, time_to_live(), "p", [max_records, None])
@@ -271,7 +271,7 @@ PATH = "topic 'again' → all → bad → back → topic 'again'"
 def test_a_record_that_goes_round_without_end_ends_the_replay(tmp_path, monkeypatch):
     monkeypatch.setattr(stage_exchange, "ROUNDS_MAX", 5)
     warehouse = Warehouse(tmp_path)
-    plant(warehouse, "in", [Landed(0, b"a", b"good", 1), Landed(0, b"b", b"bad", 2)], partitions=1)
+    plant(warehouse, "in", [LandedRecord(0, b"a", b"good", 1), LandedRecord(0, b"b", b"bad", 2)], partitions=1)
 
     with pytest.raises(TaskFailed) as caught:
         run(warehouse, without_end(), "p", [None])

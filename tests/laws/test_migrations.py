@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from kstreams_replay.jobs.code_changes.state_migration import Wanted
+from kstreams_replay.jobs.code_changes.state_migration import MigrationOptions
 from kstreams_replay.jobs.execution import task_stores
 from kstreams_replay.jobs.history.committed_tables import read_changelog, read_state
 from kstreams_replay.jobs.history.store_reader import read_store
@@ -52,7 +52,7 @@ def coarser(rows: pa.Table) -> pa.Table:
     return table.append_column("window_end_ms", pc.add(table["window_start_ms"], 20))
 
 
-COARSER = Wanted(migrate={"windows": coarser})
+COARSER = MigrationOptions(migrate={"windows": coarser})
 
 
 def values_of(rows: Rows) -> list[tuple[object, ...]]:
@@ -143,7 +143,7 @@ def test_a_migration_that_was_planned_is_not_run_without_its_function(begun, tmp
     with pytest.raises(CodeChanged, match="size_ms was 10, is 20"):
         run(warehouse, windows(20))
     with pytest.raises(CodeChanged, match=r"the migration that was planned, .*committed it already: run it to its end"):
-        run(warehouse, windows(20), wanted=Wanted(migrate={"windows": lambda rows: coarser(rows)}))
+        run(warehouse, windows(20), wanted=MigrationOptions(migrate={"windows": lambda rows: coarser(rows)}))
     with pytest.raises(CodeChanged, match="run it to its end with that code"):
         run(warehouse, windows(10))
 
@@ -177,7 +177,7 @@ def test_a_function_that_gives_what_the_store_cannot_take_is_refused_and_nothing
     before = read_state(warehouse, "p", "windows").to_pylist()
 
     with pytest.raises(error, match=said):
-        run(warehouse, windows(20), wanted=Wanted(migrate={"windows": function}))
+        run(warehouse, windows(20), wanted=MigrationOptions(migrate={"windows": function}))
 
     assert read_state(warehouse, "p", "windows").to_pylist() == before
 
@@ -197,7 +197,7 @@ def test_a_store_that_was_rewritten_has_forgotten_the_field_that_it_lost_so_that
     warehouse, both, one = Warehouse(tmp_path), totals(n=fold.count(), ms=fold.sum("ms")), totals(n=fold.count())
     plant(warehouse, "in", [click(b"a", 5, 1), click(b"b", 5, 1)], partitions=1)
     run(warehouse, both)
-    run(warehouse, one, wanted=Wanted(migrate={"totals": lambda rows: rows}))
+    run(warehouse, one, wanted=MigrationOptions(migrate={"totals": lambda rows: rows}))
     plant(warehouse, "in", [click(b"a", 6, 2)], partitions=1)
 
     run(warehouse, both)
@@ -230,7 +230,7 @@ def test_a_row_that_a_function_makes_due_at_once_leaves_with_the_next_record_of_
     run(warehouse, finals(20))
     plant(warehouse, "in", [click(b"c", 1, 13)], partitions=1)
 
-    run(warehouse, finals(10), wanted=Wanted(migrate={"counts": finer, "held-store": finer}))
+    run(warehouse, finals(10), wanted=MigrationOptions(migrate={"counts": finer, "held-store": finer}))
 
     rows = read_changelog(warehouse, "p", "finals").select(["key", "window_end_ms", "value"]).to_pylist()
     assert [tuple(row.values()) for row in rows] == [("a", 10, 1)]

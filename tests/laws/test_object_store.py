@@ -19,12 +19,12 @@ from tests.laws.pipelines import PIPELINES, begun, drive, undisturbed
 from tests.laws.whole import first_difference
 from tests.sampling import sampled
 
-DEATHS = [seed for seed in range(1, 1500) if not crash.Scenario.of(seed).is_killed]
+DEATHS = [seed for seed in range(1, 1500) if not crash.CrashScenario.of(seed).is_killed]
 ROUNDS = [seed for seed in range(1, 100) if not races.Race.of(seed).is_by_processes]
 SHORT_DEATHS = [
     seed
     for seed in DEATHS
-    if (s := crash.Scenario.of(seed)).pipeline == "brief"
+    if (s := crash.CrashScenario.of(seed)).pipeline == "brief"
     and s.target - s.begun == len(s.deaths) == 1
     and s.vacuum is None
     and s.begun <= 1

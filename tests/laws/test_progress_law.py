@@ -14,8 +14,8 @@ from kstreams_replay.jobs.replay import progress
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.state.runs.local_copies import default_cache
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.laws.border import Step, watched
-from tests.laws.crash import Died
+from tests.laws.border import StorageStep, watched
+from tests.laws.crash import DiedInACrash
 from tests.laws.pipelines import NAME, PIPELINES, RECORDS, begun, drive, undisturbed
 from tests.laws.whole import first_difference
 
@@ -41,7 +41,7 @@ def looked_at(warehouse: Warehouse) -> None:
     assert told[-1].step == "done"
 
 
-def is_note(step: Step) -> bool:
+def is_note(step: StorageStep) -> bool:
     return "/progress-" in step.path
 
 
@@ -56,13 +56,13 @@ class Reaper:
     def __init__(self, at: int) -> None:
         self.left, self.has_struck = at, False
 
-    def on_step(self, step: Step) -> None:
+    def on_step(self, step: StorageStep) -> None:
         self.left -= is_note(step)
         if self.left < 0 and not self.has_struck:
             self.has_struck = True
             if step.half is not None:
                 step.half()
-            raise Died
+            raise DiedInACrash
 
 
 def test_a_run_may_die_at_any_note():
@@ -70,7 +70,7 @@ def test_a_run_may_die_at_any_note():
     while True:
         reaper = Reaper(at)
         with begun(PIPELINE, TAPE, BEGUN) as warehouse:
-            with suppress(Died), watched(Path(warehouse.root).parent, reaper.on_step):
+            with suppress(DiedInACrash), watched(Path(warehouse.root).parent, reaper.on_step):
                 looked_at(warehouse)
             if not reaper.has_struck:
                 break
@@ -83,7 +83,7 @@ def test_a_run_may_die_at_any_note():
 def test_a_disk_that_takes_no_note_changes_nothing():
     refused = 0
 
-    def on_step(step: Step) -> None:
+    def on_step(step: StorageStep) -> None:
         nonlocal refused
         if is_note(step):
             refused += 1
@@ -99,7 +99,7 @@ def test_a_disk_that_takes_no_note_changes_nothing():
 
 def test_a_run_that_died_with_notes_is_the_same_to_one_that_nobody_looks_at():
     with begun(PIPELINE, TAPE, BEGUN) as warehouse:
-        with suppress(Died), watched(Path(warehouse.root).parent, Reaper(9).on_step):
+        with suppress(DiedInACrash), watched(Path(warehouse.root).parent, Reaper(9).on_step):
             looked_at(warehouse)
         drive(warehouse, PIPELINES[PIPELINE].topology, TARGET)
         assert difference(warehouse) is None

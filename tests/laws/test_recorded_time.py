@@ -20,7 +20,7 @@ from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws import joined, topologies
 from tests.laws.joined import TOPICS
 from tests.laws.test_topics_that_meet import arrivals, replayed
-from tests.planted import Landed, plant, tables_of
+from tests.planted import LandedRecord, plant, tables_of
 
 pytestmark = pytest.mark.sampled
 
@@ -118,7 +118,7 @@ def test_what_waits_unseen_in_a_large_store_holds_the_time_back_that_is_passed_o
     again.suppress(Suppressed.until_window_closes()).to_stream().to("counted")
     warehouse, topology = Warehouse(tmp_path), builder.build()
 
-    plant(warehouse, "clicks", [Landed(0, b"ann", b"home", 101)], partitions=1)
+    plant(warehouse, "clicks", [LandedRecord(0, b"ann", b"home", 101)], partitions=1)
     for time_ms in (105, 110, 300):
         run(warehouse, topology, "p", [None])
         record_time(warehouse, "clicks", time_ms)

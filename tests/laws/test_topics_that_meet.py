@@ -15,7 +15,7 @@ from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.joined import PARTITIONS, TOPICS, joined, tapes
-from tests.planted import Landed, plant, tables_of
+from tests.planted import LandedRecord, plant, tables_of
 
 pytestmark = pytest.mark.sampled
 
@@ -101,7 +101,7 @@ def test_a_run_that_dies_again_and_again_each_time_later_leaves_the_tables_of_on
 # --- by arrival ----------------------------------------------------------------------------------------------
 
 
-def arrivals(seed: int) -> list[tuple[str, Landed]]:
+def arrivals(seed: int) -> list[tuple[str, LandedRecord]]:
     """Records of all topics, one of each topic after the other."""
     by_topic = {topic: list(records) for topic, records in tapes(seed, RECORDS).items()}
     found = []
@@ -110,7 +110,7 @@ def arrivals(seed: int) -> list[tuple[str, Landed]]:
     return found
 
 
-def driven(records: list[tuple[str, Landed]]) -> dict[str, list[tuple]]:
+def driven(records: list[tuple[str, LandedRecord]]) -> dict[str, list[tuple]]:
     driver = TopologyTestDriver(joined())
     for topic, record in records:
         driver.pipe_bytes(topic, record.key, record.value, record.timestamp_ms)

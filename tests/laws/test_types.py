@@ -18,7 +18,7 @@ from kstreams_replay.jobs.topology import (
     Topology,
 )
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.planted import Landed, plant, tables_of
+from tests.planted import LandedRecord, plant, tables_of
 
 VALUE = Serde.json(
     "price decimal(10,2), day date, ts timestamp, ntz timestamp_ntz, data binary, attrs map<string, time>, "
@@ -50,7 +50,7 @@ def topology() -> Topology:
 def test_increments_of_any_size_leave_the_tables_of_one_big_increment(tmp_path):
     warehouse = Warehouse(tmp_path)
     codes = VALUE.encode(VALUE.from_python([value(number) for number in range(RECORDS)])).to_pylist()
-    records = [Landed(0, [b"a", b"b"][number % 2], code, number) for number, code in enumerate(codes)]
+    records = [LandedRecord(0, [b"a", b"b"][number % 2], code, number) for number, code in enumerate(codes)]
     plant(warehouse, "in", records, partitions=1)
 
     for pipeline, limit in (("whole", None), ("cut", 5)):

@@ -13,7 +13,7 @@ from kstreams_replay.jobs.topology import (
     Topology,
     fold,
 )
-from tests.planted import Landed
+from tests.planted import LandedRecord
 
 PARTITIONS = 3
 STORES = (
@@ -67,7 +67,7 @@ def everything() -> Topology:
     return builder.build()
 
 
-def tape(seed: int, records: int) -> list[Landed]:
+def tape(seed: int, records: int) -> list[LandedRecord]:
     """Out-of-order clicks with late ones, null keys, tombstones, bad keys, bad JSON, negative times and headers."""
     generator = random.Random(seed)
     rows, now = [], 100
@@ -79,5 +79,5 @@ def tape(seed: int, records: int) -> list[Landed]:
         value = generator.choice((value,) * 9 + (None, b"no json"))
         time_ms = now - generator.choice((0, 0, 0, 2, 14, 60)) if generator.random() > 0.02 else -1
         headers = (("now", str(now).encode()),) if now % 4 == 0 else ()
-        rows.append(Landed(generator.randrange(PARTITIONS), key, value, time_ms, headers))
+        rows.append(LandedRecord(generator.randrange(PARTITIONS), key, value, time_ms, headers))
     return rows

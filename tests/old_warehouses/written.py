@@ -28,7 +28,7 @@ from kstreams_replay.jobs.topology import Topology
 from kstreams_replay.state.tables.ledger import Ledger
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.old_warehouses.topologies import TOPOLOGIES, windows
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 PARTITIONS, RECORDS = 2, 36
 TOPICS = ("orders", "payments", "users", "items", "pages", "clicks")
@@ -39,7 +39,7 @@ PIPELINES = {**TOPOLOGIES, BRANCH: lambda: windows(LEAST_MS)}
 Rows = list[dict[str, Any]]
 
 
-def tape(topic: str, landing: int) -> list[Landed]:
+def tape(topic: str, landing: int) -> list[LandedRecord]:
     """Records of one landing, later than those of the one before; some late, without a key, or not to be decoded."""
     generator = random.Random(f"{topic} {landing}")
     rows, now = [], 400 * landing
@@ -49,7 +49,7 @@ def tape(topic: str, landing: int) -> list[Landed]:
         partition = number % PARTITIONS if key is None else key[0] % PARTITIONS
         time_ms = now - generator.choice((0, 0, 0, 3, 40))
         headers = (("number", str(number).encode()),) if number % 5 == 0 else ()
-        rows.append(Landed(partition, key, _value(generator, topic), time_ms, headers))
+        rows.append(LandedRecord(partition, key, _value(generator, topic), time_ms, headers))
     return rows
 
 

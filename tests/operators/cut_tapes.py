@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from kstreams_replay.jobs.tape.task_input import Input
+from kstreams_replay.jobs.tape.task_input import TapeChunk
 from kstreams_replay.jobs.task.task import Task
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology
 from kstreams_replay.state.tables.warehouse import HEADERS
@@ -38,7 +38,7 @@ class Dropped(NamedTuple):
 
 
 @dataclass
-class Played:
+class PlayedInCuts:
     outputs: list[Out] = field(default_factory=list)
     dropped: list[Dropped] = field(default_factory=list)
     stores: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -61,11 +61,11 @@ def play(
     chunks: Sequence[int] = (),
     cuts: Sequence[int] = (),
     is_observed: bool = False,
-) -> Played:
+) -> PlayedInCuts:
     """``chunks``/``cuts``: numbers of records before which a chunk, or an increment, begins. ``is_observed``: as of
     Task.
     """
-    played, rows, counters = Played(), {}, {}
+    played, rows, counters = PlayedInCuts(), {}, {}
     bounds = sorted({0, *cuts, len(tape)})
     for begin, end in pairwise(bounds):
         task = Task(topology, topology.sub_topologies[0], is_observed=is_observed)
@@ -83,11 +83,11 @@ def play(
     return played
 
 
-def _run(task: Task, tape: Sequence[Record], steps: range, played: Played) -> None:
+def _run(task: Task, tape: Sequence[Record], steps: range, played: PlayedInCuts) -> None:
     topics = [source.topic for source in task.sources]
     source = np.array([topics.index(tape[step][0]) for step in steps], np.int16)
     tables = tuple(_records(tape, [step for step in steps if tape[step][0] == topic]) for topic in topics)
-    result = task.process(Input(source, tables))
+    result = task.process(TapeChunk(source, tables))
     for row in result.outputs["out"].to_pylist():
         origin = int(row["headers"][0]["value"])
         played.outputs.append(Out(steps[row["cause"]], row["key"], row["value"], row["record_time_ms"], origin))

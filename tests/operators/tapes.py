@@ -62,7 +62,7 @@ def window_text(window: tuple[int, int] | None, kind: str | None) -> str | None:
 
 
 @dataclass
-class Played:
+class PlayedTape:
     """What a tape caused. Steps count from 1, as in a tape's first column."""
 
     driver: TopologyTestDriver
@@ -101,10 +101,12 @@ def topology_of(build: Build, *, key: Serde | None = None, value: Serde | None =
     return builder.build(), result.shape.window
 
 
-def play(build: Build, tape: str, *, key: Serde | None = None, value: Serde | None = None, **options: Any) -> Played:
+def play(
+    build: Build, tape: str, *, key: Serde | None = None, value: Serde | None = None, **options: Any
+) -> PlayedTape:
     """Run ``tape`` (columns key, value, time_ms) through ``build``; ``options`` are the driver's."""
     topology, window = topology_of(build, key=key, value=value)
     driver = TopologyTestDriver(topology, **options)
     for row in parse(tape):
         driver.pipe_input("in", value_of(row["key"]), value_of(row["value"]), int(row["time_ms"]))
-    return Played(driver, window)
+    return PlayedTape(driver, window)

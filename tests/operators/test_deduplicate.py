@@ -11,7 +11,7 @@ from kstreams_replay.jobs.operators.deduplicate import Deduplicate
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import KStream, Serde
 from tests.operators.aggregates.operator_runs import place_of, run_chunks, run_increments
-from tests.operators.suppress.suppress_model import Change
+from tests.operators.suppress.suppress_model import ForwardedChange
 from tests.operators.tapes import play, topology_of
 from tests.sampling import examples
 
@@ -178,9 +178,9 @@ def test_records_that_one_record_caused_are_one_again_by_the_letter_and_duplicat
     """
     operator = operator_of(semantics=semantics)
     tape = [
-        Change("a", None, 1, "x", offset=7),
-        Change("a", None, 2, "y", offset=7),
-        Change("a", None, 3, "z", offset=7),
+        ForwardedChange("a", None, 1, "x", offset=7),
+        ForwardedChange("a", None, 2, "y", offset=7),
+        ForwardedChange("a", None, 3, "z", offset=7),
     ]
 
     got = run_chunks(operator, tape, [], causes=[0, 0, 1])
@@ -191,7 +191,7 @@ def test_records_that_one_record_caused_are_one_again_by_the_letter_and_duplicat
 # --- where the tape is cut -----------------------------------------------------------------------------------
 
 
-def by_the_text(tape: list[Change], by: str, interval: int) -> list[int]:
+def by_the_text(tape: list[ForwardedChange], by: str, interval: int) -> list[int]:
     """Steps that are forwarded; record by record, from the text."""
     stream_time, store, forwarded = -1, {}, []
     for step, record in enumerate(tape):
@@ -213,7 +213,7 @@ def by_the_text(tape: list[Change], by: str, interval: int) -> list[int]:
 
 
 RECORDS = st.builds(
-    Change,
+    ForwardedChange,
     key=st.sampled_from(["a", "b", None]),
     window=st.none(),
     time=st.integers(0, 40),
@@ -243,9 +243,11 @@ def test_it_says_what_the_text_says_wherever_the_tape_is_cut(tape, by, interval,
 
 
 def test_old_identities_leave_the_store_and_the_durable_table():
-    _, operator = run_increments(operator_of, [Change("a", None, 0, "x"), Change("b", None, 5, "x")], [])
+    _, operator = run_increments(
+        operator_of, [ForwardedChange("a", None, 0, "x"), ForwardedChange("b", None, 5, "x")], []
+    )
 
-    run_chunks(operator, [Change("c", None, 11, "x")], [])
+    run_chunks(operator, [ForwardedChange("c", None, 11, "x")], [])
 
     marks = [(row["key"], row["deleted"]) for row in operator.changes().to_pylist()]
     assert marks == [("c", False), ("a", True)]
@@ -253,6 +255,6 @@ def test_old_identities_leave_the_store_and_the_durable_table():
 
 
 def test_an_increment_without_records_changes_no_row():
-    _, operator = run_increments(operator_of, [Change("a", None, 0, "x")], [1])
+    _, operator = run_increments(operator_of, [ForwardedChange("a", None, 0, "x")], [1])
 
     assert len(operator.changes()) == 0

@@ -13,8 +13,8 @@ from kstreams_replay.state.records.keys import Keys
 from kstreams_replay.state.stores.versions import Versions
 from tests.operators.aggregates.test_windows_against_models import assert_as_the_model
 from tests.operators.aggregates.window_models import Record, SessionModel, SlidingModel
-from tests.operators.aggregates.window_runs import Run
-from tests.operators.joins.stream_join_parts import Join
+from tests.operators.aggregates.window_runs import WindowRun
+from tests.operators.joins.stream_join_parts import JoinRun
 from tests.operators.joins.test_stream_join_against_model import agrees
 from tests.operators.tables.test_versioned_store import SHAPE as TABLE
 from tests.operators.tables.test_versioned_store import STRING, batch_of, chunk_of, look, pairs, put_one, store_of
@@ -41,7 +41,7 @@ def scattered(rng: random.Random, records: int, step: int) -> list[Record]:
 def test_sessions(grace, cuts, emits_final):
     gap = 3
     for longer in (0, 500):
-        run = Run(SessionWindows(gap, grace), gap + grace + longer, False, emits_final)
+        run = WindowRun(SessionWindows(gap, grace), gap + grace + longer, False, emits_final)
         model = SessionModel(grace, gap + grace + longer, False, emits_final, gap=gap)
         assert_as_the_model(run, model, scattered(random.Random(grace), LONG, 9), cuts, True)
 
@@ -51,7 +51,7 @@ def test_sessions(grace, cuts, emits_final):
 def test_sliding_windows(grace, cuts, emits_final):
     difference = 12
     retention = 2 * difference + grace
-    run = Run(SlidingWindows(difference, grace), retention, False, emits_final)
+    run = WindowRun(SlidingWindows(difference, grace), retention, False, emits_final)
     model = SlidingModel(grace, retention, False, emits_final, difference=difference)
     assert_as_the_model(run, model, scattered(random.Random(grace), LONG, 9), cuts, True)
 
@@ -109,4 +109,4 @@ def test_stream_joins(kind, grace, pairs_a_call, monkeypatch):
         (rng.choice(["left", "right"]), key, None if key == "b" else step, time // 12 * 12 + 1)
         for step, (key, _, time) in enumerate(scattered(rng, 4 * LONG, 4))
     ]
-    agrees(Join(kind, 12, 0, grace), tape, [700, 1_100, 3_500], [3_000])
+    agrees(JoinRun(kind, 12, 0, grace), tape, [700, 1_100, 3_500], [3_000])

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from kstreams_replay.expectations.facts import FinalOutput, ReplayFacts, Source, SubTopology
+from kstreams_replay.expectations.facts import FinalOutput, ReplayFacts, SourceTopic, SubTopologyFacts
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Suppressed, TimeWindows
 from kstreams_replay.orchestration.facts import facts_of_output, replay_facts
 from tests.dagster import shop
 from tests.laws.joined import joined
 
-CLICKS = SubTopology(0, (Source("clicks"),))
-PAGES = SubTopology(1, (Source("open-pages-repartition", "repartition"),))
+CLICKS = SubTopologyFacts(0, (SourceTopic("clicks"),))
+PAGES = SubTopologyFacts(1, (SourceTopic("open-pages-repartition", "repartition"),))
 
 
 def test_an_output_below_a_suppress_is_final_and_waits_for_gap_and_grace():
@@ -35,7 +35,7 @@ def test_a_topic_with_an_extractor_does_not_have_the_times_of_its_records():
 
     (got,) = replay_facts(builder.build()).sub_topologies
 
-    assert got.sources == (Source("timed", has_own_times=False), Source("clicks"))
+    assert got.sources == (SourceTopic("timed", has_own_times=False), SourceTopic("clicks"))
 
 
 def test_the_books_of_an_output_are_those_of_the_sub_topologies_before_it():

@@ -27,7 +27,7 @@ class Increments:
 
     def run(self, *, learn: str = "after", merges: tuple[TaskId, ...] = ()) -> Assignment:
         for task, files in self.files.items():
-            self.group.meets(task, dict(files))
+            self.group.note_files(task, dict(files))
         assignment = self.group.assign([Present(member) for member in self.members])
         self.number += 1
         if learn == "before":

@@ -14,7 +14,7 @@ from kstreams_replay.jobs.topology import Consumed, KStream, Serde, StreamsBuild
 from kstreams_replay.orchestration.cli.book_lines import verdict_line
 from kstreams_replay.orchestration.facts import replay_facts
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 TAPE = [
     (b"a", 0), (b"a", 100), (b"b", 5), (b"a", 101), (None, 102), (b"b", 200), (b"c", 7), (b"d", 12), (b"e", 201),
@@ -31,7 +31,9 @@ def topology(ahead) -> Topology:
 
 
 def replayed(warehouse: Warehouse, made: Topology) -> IncrementReport:
-    plant(warehouse, "in", [Landed(0, key, b"\0\0\0\0\0\0\0\x07", time_ms) for key, time_ms in TAPE], partitions=1)
+    plant(
+        warehouse, "in", [LandedRecord(0, key, b"\0\0\0\0\0\0\0\x07", time_ms) for key, time_ms in TAPE], partitions=1
+    )
     (report,) = replay(warehouse, made, pipeline="p", runner=LocalRunner())
     verdicts = check_increment(warehouse, "p", replay_facts(made), engine="plain")
     assert {verdict.guarantee: verdict.answer for verdict in verdicts}["G3"] == "true"

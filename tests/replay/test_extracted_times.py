@@ -18,16 +18,16 @@ from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, TimeWindows, Topology
 from kstreams_replay.state.errors import InvalidTimestamp
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.planted import Landed, plant, tables_of
+from tests.planted import LandedRecord, plant, tables_of
 
 STRING, LONG = Serde.string(), Serde.long()
 Tape = list[tuple[str, int | None, int]]
 """(key, value, landed time)."""
 
 
-def landed(tape: Tape, partition: int = 0) -> list[Landed]:
+def landed(tape: Tape, partition: int = 0) -> list[LandedRecord]:
     values = [None if value is None else value.to_bytes(8, "big", signed=True) for _, value, _ in tape]
-    return [Landed(partition, key.encode(), code, ms) for (key, _, ms), code in zip(tape, values, strict=True)]
+    return [LandedRecord(partition, key.encode(), code, ms) for (key, _, ms), code in zip(tape, values, strict=True)]
 
 
 def merged(extractor: object, other: object = None) -> Topology:
@@ -148,7 +148,7 @@ def test_what_cannot_be_read_is_not_asked_and_keeps_the_time_that_it_landed_with
         return 7 + record.value  # type: ignore[attr-defined]
 
     warehouse = Warehouse(tmp_path)
-    plant(warehouse, "left", [Landed(0, b"a", b"no long", 44), *landed([("b", 2, 1)])], partitions=1)
+    plant(warehouse, "left", [LandedRecord(0, b"a", b"no long", 44), *landed([("b", 2, 1)])], partitions=1)
     plant(warehouse, "right", [], partitions=1)
 
     run(warehouse, merged(must_have_a_value), idle="proceed")

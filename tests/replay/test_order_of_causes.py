@@ -28,7 +28,7 @@ STAGES = 4
 """Counting, taking, the table's answers, and what becomes of these."""
 
 
-class Recorded(LocalRunner):
+class RecordedRunner(LocalRunner):
     """``reports``: by stage as it ran; ``left``: files below the warehouse when each stage began."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ def played(tmp_path, runner, **options):
 
 @pytest.fixture
 def replayed(tmp_path):
-    return played(tmp_path, Recorded())
+    return played(tmp_path, RecordedRunner())
 
 
 def test_stages_run_again_until_every_task_has_taken_its_rows_in_order(replayed):

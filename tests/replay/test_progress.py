@@ -18,7 +18,7 @@ from kstreams_replay.jobs.replay.progress import Meter, Progress
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology
 from kstreams_replay.state.compilation.kernel_tiers import tiers
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 STRING = Serde.string()
 WAIT_S = 60.0
@@ -35,7 +35,7 @@ def through(function: Any, *, repartitioned: bool = False) -> Topology:
 
 def landed(warehouse: Warehouse, count: int, *, first: int = 0, partitions: int = 1) -> None:
     """Record n of value n has the time 100 n; they go to the partitions in turn."""
-    records = [Landed(n % partitions, b"k", b"%d" % n, 100 * n) for n in range(first, first + count)]
+    records = [LandedRecord(n % partitions, b"k", b"%d" % n, 100 * n) for n in range(first, first + count)]
     plant(warehouse, "in", records, partitions=partitions)
 
 
@@ -265,13 +265,13 @@ def test_notes_are_gone_when_the_increment_is_done(eager, warehouse):
 def test_where_nobody_looks_no_task_is_asked_for_notes(eager, warehouse):
     asked = []
 
-    class Runner(LocalRunner):
+    class InterruptedRunner(LocalRunner):
         def run(self, topology, descriptions):
             asked.extend(description.notes for description in descriptions)
             return super().run(topology, descriptions)
 
     landed(warehouse, 16, partitions=2)
-    list(replay(warehouse, through(lambda key, value: value), pipeline="p", runner=Runner()))
+    list(replay(warehouse, through(lambda key, value: value), pipeline="p", runner=InterruptedRunner()))
 
     assert asked == [None, None]
 

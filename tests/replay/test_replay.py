@@ -21,7 +21,7 @@ from kstreams_replay.jobs.topology import (
 )
 from kstreams_replay.state.errors import BufferFull, CodeChanged, ConfigError, TaskFailed
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 
 def counts(grace: int = 5, size: int = 10, **limits: int) -> Topology:
@@ -44,8 +44,10 @@ def pages(**options: object) -> Topology:
     return builder.build()
 
 
-def click(partition: int, key: bytes | None, time_ms: int, value: bytes | None = b'{"page": "p", "ms": 1}') -> Landed:
-    return Landed(partition, key, value, time_ms)
+def click(
+    partition: int, key: bytes | None, time_ms: int, value: bytes | None = b'{"page": "p", "ms": 1}'
+) -> LandedRecord:
+    return LandedRecord(partition, key, value, time_ms)
 
 
 def run(warehouse: Warehouse, topology: Topology, **options):

@@ -21,15 +21,15 @@ def queue(generator: np.random.Generator, number: int, order: str) -> PendingQue
     else:
         arrivals = np.sort(generator.integers(0, 40, n + len(recorded)))
         advance_rows = np.searchsorted(offset, before) + np.arange(len(before))
-        is_moment = np.isin(np.arange(len(arrivals)), advance_rows)
-        rows = by_arrival(offset, arrivals[~is_moment], recorded, arrivals[is_moment].tolist())
+        is_advance = np.isin(np.arange(len(arrivals)), advance_rows)
+        rows = by_arrival(offset, arrivals[~is_advance], recorded, arrivals[is_advance].tolist())
     return PendingQueue("topic", str(number), rows, 7, 2)
 
 
 def in_order(unread: PendingRecords) -> list[tuple[int, int, int]]:
     """(place, queue, row) of all rows that may be read."""
     return sorted(
-        (int(queue.rows.place[row]), number, row)
+        (int(queue.rows.position[row]), number, row)
         for number, (queue, end) in enumerate(zip(unread.queues, unread.ends, strict=True))
         for row in range(end)
     )
@@ -64,9 +64,9 @@ def test_a_place_is_the_largest_time_so_far_and_a_recorded_time_holds_back_what_
 
     rows = by_time(offset, times, recorded, TAPE_TIME)
 
-    assert rows.place.tolist() == [8, 12, 19, 20, 40]  # twice the time; twice 9 and one; what follows, 20 at least
+    assert rows.position.tolist() == [8, 12, 19, 20, 40]  # twice the time; twice 9 and one; what follows, 20 at least
     assert rows.advance_rows.tolist() == [2]
-    assert by_time(offset, times, [], TAPE_TIME).place.tolist() == [8, 12, 16, 40]
+    assert by_time(offset, times, [], TAPE_TIME).position.tolist() == [8, 12, 16, 40]
 
 
 @pytest.mark.parametrize("offsets", [[10, 11, 12, 13], [10, 11, 40, 41]])

@@ -16,7 +16,7 @@ from kstreams_replay.state.tables.ledger_rows import Cut, DoneRow
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.dagster import shop
 from tests.laws.topologies import PARTITIONS, everything, tape
-from tests.planted import Landed, plant, tables_of
+from tests.planted import LandedRecord, plant, tables_of
 
 pytestmark = pytest.mark.sampled(share=3)
 
@@ -29,8 +29,8 @@ def counts() -> Topology:
     return builder.build()
 
 
-def clicks(partition: int, *times: int) -> list[Landed]:
-    return [Landed(partition, b"k", b"v", time_ms) for time_ms in times]
+def clicks(partition: int, *times: int) -> list[LandedRecord]:
+    return [LandedRecord(partition, b"k", b"v", time_ms) for time_ms in times]
 
 
 def ran(warehouse: Warehouse, **settings: object) -> None:

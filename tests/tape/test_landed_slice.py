@@ -18,7 +18,7 @@ from kstreams_replay.state.tables.parquet_writer import TaskFile
 from kstreams_replay.state.tables.warehouse import HEADERS, Warehouse
 from tests.laws.pipelines import PIPELINES, drive
 from tests.laws.whole import first_difference
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 RECORDS = 5_000
 
@@ -30,7 +30,7 @@ def landed(warehouse, records):
 
 
 def test_the_first_record_of_a_slice_is_that_of_its_begin_and_there_is_none_at_the_end(warehouse):
-    part = landed(warehouse, [Landed(0, b"k", b"v", 10 * offset) for offset in range(RECORDS)])
+    part = landed(warehouse, [LandedRecord(0, b"k", b"v", 10 * offset) for offset in range(RECORDS)])
 
     got = [part(begin, RECORDS).first() for begin in (0, 1, RECORDS - 1, RECORDS)]
 
@@ -41,7 +41,7 @@ def test_the_first_record_costs_no_step_for_each_record_before_it_in_its_file(wa
     """
     One file, one row group: what is before the slice is read as well, but in one piece.
     """
-    part = landed(warehouse, [Landed(0, b"k", b"v", offset) for offset in range(RECORDS)])
+    part = landed(warehouse, [LandedRecord(0, b"k", b"v", offset) for offset in range(RECORDS)])
     pieces: list[int] = []
     iter_batches = pq.ParquetFile.iter_batches
 
@@ -78,7 +78,7 @@ def offsets(read):
 
 
 def test_replays_that_share_reads_open_a_file_once_and_read_the_same_rows(warehouse, monkeypatch):
-    part = landed(warehouse, [Landed(0, b"k", b"v", 10 * offset) for offset in range(RECORDS)])
+    part = landed(warehouse, [LandedRecord(0, b"k", b"v", 10 * offset) for offset in range(RECORDS)])
     alone = list(part(1_000, 4_000).chunks(700))
     opened = opened_files(monkeypatch)
 
@@ -94,7 +94,7 @@ def test_replays_that_share_reads_open_a_file_once_and_read_the_same_rows(wareho
 def test_what_is_larger_than_the_room_for_shared_reads_is_read_again_and_nothing_stays_afterwards(
     warehouse, monkeypatch
 ):
-    part = landed(warehouse, [Landed(0, b"k", b"v", 10 * offset) for offset in range(RECORDS)])
+    part = landed(warehouse, [LandedRecord(0, b"k", b"v", 10 * offset) for offset in range(RECORDS)])
     opened = opened_files(monkeypatch)
 
     with sharing_reads(bytes_max=1_000):

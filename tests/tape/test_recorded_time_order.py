@@ -20,6 +20,6 @@ from kstreams_replay.jobs.tape.recorded_time_order import doubled
     ids=["records", "none before the lowest", "a recorded time of 7", "both", "nothing"],
 )
 def test_places_of_the_rows_of_a_queue(time_ms, moments, lowest, places):
-    is_moment = np.isin(np.arange(len(time_ms)), moments)
+    is_advance = np.isin(np.arange(len(time_ms)), moments)
 
-    assert doubled(np.array(time_ms, np.int64), is_moment, lowest).tolist() == places
+    assert doubled(np.array(time_ms, np.int64), is_advance, lowest).tolist() == places

@@ -26,7 +26,7 @@ from kstreams_replay.jobs.explain.explanation import explain
 from kstreams_replay.jobs.history.committed_tables import read_changelog, read_table
 from kstreams_replay.state.errors import ConfigError, TopologyError
 from tests.jvm.streams import STREAMS, TEST_UTILS, compiled
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 STRING, LONG = Serde.string(), Serde.long()
 LETTERS, PROCESSING = "errors.dead.letter.queue.topic.name", "processing.exception.handler"
@@ -105,7 +105,7 @@ def seen(headers, what: str) -> str | None:
 
 def plant_longs(warehouse: Warehouse) -> None:
     values = [value if isinstance(value, bytes) else value.to_bytes(8, "big", signed=True) for value, _ in RECORDS]
-    rows = [Landed(0, b"k", value, time_ms) for value, (_, time_ms) in zip(values, RECORDS, strict=True)]
+    rows = [LandedRecord(0, b"k", value, time_ms) for value, (_, time_ms) in zip(values, RECORDS, strict=True)]
     plant(warehouse, "longs", rows, partitions=1)
 
 
@@ -292,7 +292,7 @@ def test_a_loop_writes_each_letter_once(tmp_path, made, times, max_records):
     """
     warehouse = Warehouse(tmp_path)
     values = [(5).to_bytes(8, "big"), (-1).to_bytes(8, "big", signed=True), b"xx"]
-    plant(warehouse, "longs", [Landed(0, b"k", value, at) for at, value in enumerate(values)], partitions=1)
+    plant(warehouse, "longs", [LandedRecord(0, b"k", value, at) for at, value in enumerate(values)], partitions=1)
 
     list(replay(warehouse, made(), pipeline="p", runner=LocalRunner(), max_records=max_records))
 

@@ -26,14 +26,14 @@ from kstreams_replay.jobs.history.committed_tables import read_changelog, read_t
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology
 from kstreams_replay.orchestration.facts import replay_facts
 from kstreams_replay.state.errors import ConfigError, TaskFailed
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 STRING, LONG = Serde.string(), Serde.long()
 PROCESSING, DESERIALIZATION = "processing.exception.handler", "deserialization.exception.handler"
 WORDS = ["1", "x", "3", "", "5", "six", "7", "8"]
 
 
-class Asked:
+class NotingHandler:
     """A handler that notes what it was asked."""
 
     def __init__(self, *answers) -> None:
@@ -94,7 +94,7 @@ def test_a_handler_that_fails_ends_the_run_as_without_one(handler):
 
 
 def test_a_handler_is_told_where_it_was_and_of_what():
-    handler = Asked()
+    handler = NotingHandler()
     piped(numbers(handler), ["1", "x"]).run()
 
     ((context, record, exception),) = handler.asked
@@ -129,7 +129,10 @@ def test_a_handler_that_raises_or_says_something_else_ends_the_run():
     def broken(context, record, exception):
         raise KeyError("no such answer")
 
-    for handler, said in ((broken, "KeyError: 'no such answer', asked about ValueError"), (Asked("yes"), "got 'yes'")):
+    for handler, said in (
+        (broken, "KeyError: 'no such answer', asked about ValueError"),
+        (NotingHandler("yes"), "got 'yes'"),
+    ):
         with pytest.raises(TaskFailed, match=said):
             piped(numbers(handler)).run()
 
@@ -183,7 +186,7 @@ def test_what_a_processor_did_before_it_failed_stays(chunk_records):
     """
     Kafka's ProcessorNode.process: what was put and forwarded before is not taken back.
     """
-    handler = Asked()
+    handler = NotingHandler()
     driver = piped(careless(handler), ["1", "x", "3", "y"], chunk_records=chunk_records)
 
     assert [(record.key, record.value) for record in driver.read_outputs("out")] == [
@@ -215,7 +218,7 @@ def by_a_processor(handler) -> Topology:
 @pytest.mark.parametrize("topology", [numbers, by_a_processor])
 def test_a_replay_gives_the_same_wherever_the_tape_is_cut(tmp_path, topology, max_records):
     warehouse, made = Warehouse(tmp_path), topology(LogAndContinueExceptionHandler)
-    plant(warehouse, "words", [Landed(0, b"k", word.encode(), at) for at, word in enumerate(WORDS)], partitions=1)
+    plant(warehouse, "words", [LandedRecord(0, b"k", word.encode(), at) for at, word in enumerate(WORDS)], partitions=1)
 
     reports = list(replay(warehouse, made, pipeline="p", runner=LocalRunner(), max_records=max_records))
 
@@ -269,7 +272,7 @@ def undecodable(handler) -> TopologyTestDriver:
 
 
 def test_what_cannot_be_decoded_is_a_dead_letter_if_its_handler_continues():
-    handler = Asked()
+    handler = NotingHandler()
     driver = undecodable(handler)
 
     assert [record.value for record in driver.read_outputs("numbers")] == [0, 0]
@@ -288,7 +291,7 @@ def test_what_cannot_be_decoded_ends_the_run_if_its_handler_fails(handler):
 
 
 def test_a_step_with_dead_letters_of_its_own_does_not_ask_the_handler():
-    handler = Asked()
+    handler = NotingHandler()
     builder = StreamsBuilder(config={PROCESSING: handler})
     words = builder.stream("words", Consumed(STRING, STRING))
     words.map_values(lambda word: int(word), returns=LONG, on_error="dead_letter").to("numbers")
@@ -337,11 +340,11 @@ def test_handlers_change_nothing_about_rows_that_there_are():
 
 
 def test_the_deserialization_handler_is_told_the_time_at_which_the_record_landed(tmp_path):
-    asked = Asked()
+    asked = NotingHandler()
     builder = StreamsBuilder(config={DESERIALIZATION: asked})
     builder.stream("longs", Consumed(STRING, LONG, timestamp_extractor="value")).to("out")
     warehouse = Warehouse(str(tmp_path))
-    plant(warehouse, "longs", [Landed(0, b"k", b"xx", 77)], partitions=1)
+    plant(warehouse, "longs", [LandedRecord(0, b"k", b"xx", 77)], partitions=1)
 
     list(replay(warehouse, builder.build(), pipeline="p", runner=LocalRunner()))
 

@@ -11,7 +11,7 @@ from kstreams_replay.jobs.topology import Consumed, KStream, Serde, StreamsBuild
 from kstreams_replay.orchestration.facts import replay_facts
 from kstreams_replay.state.errors import ConfigError, TaskFailed, TopologyError
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 STRING, LONG = Serde.string(), Serde.long()
 WORDS = ["1", "x", "3", "", "5", "six", "7", "8"]
@@ -39,7 +39,7 @@ def topology(step=STEPS["expression"], **how) -> Topology:
 
 
 def replayed(warehouse: Warehouse, made: Topology, **options) -> list:
-    plant(warehouse, "words", [Landed(0, b"k", word.encode(), at) for at, word in enumerate(WORDS)], partitions=1)
+    plant(warehouse, "words", [LandedRecord(0, b"k", word.encode(), at) for at, word in enumerate(WORDS)], partitions=1)
     return list(replay(warehouse, made, pipeline="p", runner=LocalRunner(), **options))
 
 

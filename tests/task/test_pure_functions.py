@@ -30,7 +30,7 @@ from kstreams_replay.jobs.topology import (
 )
 from kstreams_replay.orchestration.cli.run_outcome import warnings_of
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 STRING, LONG = Serde.string(), Serde.long()
 Function = Callable[[int], int]
@@ -157,7 +157,7 @@ def land(warehouse: Warehouse) -> None:
     """Of one key: so that sessions merge, the record between two of them comes after both."""
     for topic in ("others", "numbers"):
         tape = [
-            Landed(0, b"k", (number + 1).to_bytes(8, "big"), at)
+            LandedRecord(0, b"k", (number + 1).to_bytes(8, "big"), at)
             for number, at in enumerate([0, 8, 4, 20, 28, 24, 40, 48, 44])
         ]
         plant(warehouse, topic, tape, partitions=1)
@@ -291,7 +291,7 @@ class Numbered(ValueTransformerWithKey):
         return self.number
 
 
-class Counts:
+class CountsCalls:
     """A callable with an attribute, and a method that is one."""
 
     def __init__(self) -> None:
@@ -317,7 +317,7 @@ class Keeping(Processor):
         self.store.put(record.key, self.records)
 
 
-class Reading(Processor):
+class GlobalReader(Processor):
     """Forwards what the global store has."""
 
     def process(self, record) -> None:
@@ -338,7 +338,7 @@ def aggregated(stream, aggregator) -> Any:
 
 def with_global_store(builder: StreamsBuilder) -> Any:
     builder.add_global_store(KeyValues("rates", STRING, LONG), "others", Consumed(STRING, LONG), Keeping)
-    return numbers(builder).process(Reading, returns_key=STRING, returns=LONG)
+    return numbers(builder).process(GlobalReader, returns_key=STRING, returns=LONG)
 
 
 def processed(supplier, stores=()) -> Callable[[StreamsBuilder], Any]:
@@ -362,10 +362,10 @@ HOLDING: dict[str, tuple[Callable[[StreamsBuilder], Any], str]] = {
         "the transformer's attribute 'number'",
     ),
     "callable object": (
-        lambda builder: aggregated(numbers(builder), Counts()), "the attribute 'number' of Counts",
+        lambda builder: aggregated(numbers(builder), CountsCalls()), "the attribute 'number' of CountsCalls",
     ),
     "bound method": (
-        lambda builder: aggregated(numbers(builder), Counts().method), "the attribute 'number' of Counts",
+        lambda builder: aggregated(numbers(builder), CountsCalls().method), "the attribute 'number' of CountsCalls",
     ),
     "global variable": (lambda builder: aggregated(numbers(builder), remember), "the global variable 'ALL_SEEN'"),
 }  # fmt: skip
@@ -472,7 +472,10 @@ TRACES: dict[str, tuple[Callable[[], Callable[[StreamsBuilder], Any]], str]] = {
     "nonlocal of a method": (with_nonlocal, "the variable 'number'"),
     "nonlocal of a step": (step_with_nonlocal, "the variable 'number'"),
     "list of an aggregator": (table_with_nonlocal, "the variable 'seen'"),
-    "attribute of a callable": (lambda: lambda builder: aggregated(numbers(builder), Counts()), "'number' of Counts"),
+    "attribute of a callable": (
+        lambda: lambda builder: aggregated(numbers(builder), CountsCalls()),
+        "'number' of CountsCalls",
+    ),
     "global list": (lambda: lambda builder: aggregated(numbers(builder), remember), "the global variable 'ALL_SEEN'"),
 }
 

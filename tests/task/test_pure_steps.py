@@ -9,7 +9,7 @@ from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology
 from kstreams_replay.orchestration.cli.run_outcome import warnings_of
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 STRING, LONG = Serde.string(), Serde.long()
 
@@ -28,7 +28,9 @@ def numbered(*, is_pure: bool) -> Topology:
 
 
 def land(warehouse: Warehouse) -> None:
-    plant(warehouse, "words", [Landed(0, b"k", word.encode(), at) for at, word in enumerate("abcdef")], partitions=1)
+    plant(
+        warehouse, "words", [LandedRecord(0, b"k", word.encode(), at) for at, word in enumerate("abcdef")], partitions=1
+    )
 
 
 @pytest.mark.parametrize("is_pure", [True, False])

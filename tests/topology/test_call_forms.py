@@ -91,7 +91,7 @@ class Same(ValueTransformerWithKey):
 
 
 @dataclass(frozen=True)
-class Call:
+class CallForm:
     """``build(stream, function)`` gives the call its callable, which returns ``answer``; ``given``: what it is called
     with first, by the number of the parameters that it requires.
     """
@@ -108,27 +108,27 @@ ASKED = object()
 """An argument that is an object of the engine's."""
 
 CALLS = [
-    Call("filter", lambda s, f: s.filter(f), True, KV),
-    Call("filter_not", lambda s, f: s.filter_not(f), False, KV),
-    Call("select_key", lambda s, f: s.select_key(f, returns=S), "x", KV),
-    Call("map", lambda s, f: s.map(f, **BOTH), ("x", "y"), KV),
-    Call("map key", lambda s, f: s.map(f, "value", returns_key=S), "x", KV),
-    Call("map value", lambda s, f: s.map("record_key", f, returns=S), "x", KV),
-    Call("map_values", lambda s, f: s.map_values(f, returns=S), "x", V_KV),
-    Call("flat_map", lambda s, f: s.flat_map(f, **BOTH), [("x", "y")], KV),
-    Call("flat_map_values", lambda s, f: s.flat_map_values(f, returns=S), ["x"], V_KV),
-    Call("peek", lambda s, f: s.peek(f), None, KV),
-    Call("foreach", lambda s, f: s.foreach(f), None, KV),
-    Call("print", lambda s, f: s.print(Printed.to_sys_out().with_key_value_mapper(f)), "x", KV),
-    Call("group_by", lambda s, f: s.group_by(f, returns=S).count(), "x", KV),
-    Call("branch", lambda s, f: s.split(name="b-").branch(f), True, KV),
-    Call("to", lambda s, f: s.to(f, topics=["out"]), "out", V_KV),
-    Call("to partitioner", lambda s, f: s.to("out", partitioner=f, partitions=3), 0, {4: ("out", "k", "v", 1)}),
-    Call("deduplicate", lambda s, f: s.deduplicate(f, "5s", returns=S), "x", KV),
-    Call("reduce", lambda s, f: grouped(s).reduce(f), "x", {2: ("v", "v2")}),
-    Call("initializer", lambda s, f: grouped(s).aggregate(f, lambda k, v, a: a, returns=S), "x", {0: ()}),
-    Call("aggregator", lambda s, f: grouped(s).aggregate(lambda: "", f, returns=S), "x", {3: ("k", "v", "")}),
-    Call(
+    CallForm("filter", lambda s, f: s.filter(f), True, KV),
+    CallForm("filter_not", lambda s, f: s.filter_not(f), False, KV),
+    CallForm("select_key", lambda s, f: s.select_key(f, returns=S), "x", KV),
+    CallForm("map", lambda s, f: s.map(f, **BOTH), ("x", "y"), KV),
+    CallForm("map key", lambda s, f: s.map(f, "value", returns_key=S), "x", KV),
+    CallForm("map value", lambda s, f: s.map("record_key", f, returns=S), "x", KV),
+    CallForm("map_values", lambda s, f: s.map_values(f, returns=S), "x", V_KV),
+    CallForm("flat_map", lambda s, f: s.flat_map(f, **BOTH), [("x", "y")], KV),
+    CallForm("flat_map_values", lambda s, f: s.flat_map_values(f, returns=S), ["x"], V_KV),
+    CallForm("peek", lambda s, f: s.peek(f), None, KV),
+    CallForm("foreach", lambda s, f: s.foreach(f), None, KV),
+    CallForm("print", lambda s, f: s.print(Printed.to_sys_out().with_key_value_mapper(f)), "x", KV),
+    CallForm("group_by", lambda s, f: s.group_by(f, returns=S).count(), "x", KV),
+    CallForm("branch", lambda s, f: s.split(name="b-").branch(f), True, KV),
+    CallForm("to", lambda s, f: s.to(f, topics=["out"]), "out", V_KV),
+    CallForm("to partitioner", lambda s, f: s.to("out", partitioner=f, partitions=3), 0, {4: ("out", "k", "v", 1)}),
+    CallForm("deduplicate", lambda s, f: s.deduplicate(f, "5s", returns=S), "x", KV),
+    CallForm("reduce", lambda s, f: grouped(s).reduce(f), "x", {2: ("v", "v2")}),
+    CallForm("initializer", lambda s, f: grouped(s).aggregate(f, lambda k, v, a: a, returns=S), "x", {0: ()}),
+    CallForm("aggregator", lambda s, f: grouped(s).aggregate(lambda: "", f, returns=S), "x", {3: ("k", "v", "")}),
+    CallForm(
         "merger",
         lambda s, f: (
             grouped(s)
@@ -138,34 +138,34 @@ CALLS = [
         "x",
         {3: ("k", "", "v")},
     ),
-    Call("cogroup", lambda s, f: grouped(s).cogroup(f).aggregate(lambda: "", returns=S), "x", {3: ("k", "v", "")}),
-    Call("table filter", lambda s, f: tabled(s).filter(f), True, KV),
-    Call("table map_values", lambda s, f: tabled(s).map_values(f, returns=S), "x", V_KV),
-    Call("table group_by", lambda s, f: tabled(s).group_by(f, returns_key=S).count(), "x", KV),
-    Call("table to_stream", lambda s, f: tabled(s).to_stream(f, returns=S), "x", KV),
-    Call("table reduce adder", lambda s, f: regrouped(s).reduce(f, lambda a, v: a), "x", {2: ("v", "v2")}),
-    Call(
+    CallForm("cogroup", lambda s, f: grouped(s).cogroup(f).aggregate(lambda: "", returns=S), "x", {3: ("k", "v", "")}),
+    CallForm("table filter", lambda s, f: tabled(s).filter(f), True, KV),
+    CallForm("table map_values", lambda s, f: tabled(s).map_values(f, returns=S), "x", V_KV),
+    CallForm("table group_by", lambda s, f: tabled(s).group_by(f, returns_key=S).count(), "x", KV),
+    CallForm("table to_stream", lambda s, f: tabled(s).to_stream(f, returns=S), "x", KV),
+    CallForm("table reduce adder", lambda s, f: regrouped(s).reduce(f, lambda a, v: a), "x", {2: ("v", "v2")}),
+    CallForm(
         "table aggregate adder",
         lambda s, f: regrouped(s).aggregate(lambda: "", f, lambda k, v, a: a, returns=S),
         "x",
         {3: ("all", "v", "")},
     ),
-    Call(
+    CallForm(
         "table aggregate subtractor",
         lambda s, f: regrouped(s).aggregate(lambda: "", lambda k, v, a: v, f, returns=S),
         "x",
         {3: ("all", "v", "v")},
     ),
-    Call("stream join", lambda s, f: s.join(other(s), f, NEAR, returns=S), "x", JOINED),
-    Call("table join", lambda s, f: s.join(table(s), f, returns=S), "x", JOINED),
-    Call("tables join", lambda s, f: tabled(s).join(table(s), f, returns=S), "x", JOINED),
-    Call(
+    CallForm("stream join", lambda s, f: s.join(other(s), f, NEAR, returns=S), "x", JOINED),
+    CallForm("table join", lambda s, f: s.join(table(s), f, returns=S), "x", JOINED),
+    CallForm("tables join", lambda s, f: tabled(s).join(table(s), f, returns=S), "x", JOINED),
+    CallForm(
         "global join",
         lambda s, f: s.join(s.builder.global_table("other", STRINGS), f, selector="record_key", returns=S),
         "x",
         JOINED,
     ),
-    Call(
+    CallForm(
         "global selector",
         lambda s, f: s.join(
             s.builder.global_table("other", STRINGS), lambda a, b: a, selector=f, selector_returns=S, returns=S
@@ -173,36 +173,38 @@ CALLS = [
         "k",
         KV,
     ),
-    Call(
+    CallForm(
         "foreign key",
         lambda s, f: tabled(s).join(table(s), lambda a, b: a, foreign_key=f, foreign_key_returns=S, returns=S),
         "k",
         V_KV,
     ),
-    Call(
+    CallForm(
         "timestamp extractor",
         lambda s, f: s.builder.stream("timed", Consumed(S, S, timestamp_extractor=f)),
         7,
         {1: (ASKED,), 2: (ASKED, -1)},
     ),
-    Call(
+    CallForm(
         "repartition partitioner",
         lambda s, f: s.repartition(Repartitioned.as_("r").with_stream_partitioner(f)),
         0,
         {4: (ASKED, "k", "v", 1)},
     ),
-    Call("exception handler", lambda s, f: handled(s, f), CONTINUE, {3: (ASKED, ASKED, ASKED)}),
-    Call("process", lambda s, f: s.process(f), Silent(), {0: ()}),
-    Call("process_values", lambda s, f: s.process_values(f), SilentValues(), {0: ()}),
-    Call("transform_values", lambda s, f: tabled(s).transform_values(f), Same(), {0: ()}),
-    Call("schedule", lambda s, f: s.process(type("P", (Scheduled,), {"callback": staticmethod(f)})), None, {1: (5,)}),
-    Call(
+    CallForm("exception handler", lambda s, f: handled(s, f), CONTINUE, {3: (ASKED, ASKED, ASKED)}),
+    CallForm("process", lambda s, f: s.process(f), Silent(), {0: ()}),
+    CallForm("process_values", lambda s, f: s.process_values(f), SilentValues(), {0: ()}),
+    CallForm("transform_values", lambda s, f: tabled(s).transform_values(f), Same(), {0: ()}),
+    CallForm(
+        "schedule", lambda s, f: s.process(type("P", (Scheduled,), {"callback": staticmethod(f)})), None, {1: (5,)}
+    ),
+    CallForm(
         "with_function",
         lambda s, f: s.split(name="b-").branch("TRUE", Branched.with_function(f, "x")),
         None,
         {1: (ASKED,)},
     ),
-    Call(
+    CallForm(
         "with_consumer",
         lambda s, f: s.split(name="b-").branch("TRUE", Branched.with_consumer(f, "x")),
         None,

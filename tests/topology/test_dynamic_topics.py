@@ -26,7 +26,7 @@ from kstreams_replay import (
 from kstreams_replay.jobs.history.committed_tables import read_changelog, read_newest, read_table
 from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.state.errors import ConfigError, TaskFailed, TopologyError
-from tests.planted import Landed, plant, tables_of
+from tests.planted import LandedRecord, plant, tables_of
 
 STRING, LONG = Serde.string(), Serde.long()
 WORDS = Consumed(STRING, STRING)
@@ -164,7 +164,7 @@ def test_an_extractor_is_given_the_place_the_time_and_the_headers(topics):
     assert driver.produced_topic_names() == {"in.0.0.7.ab", "in.0.1.3."}
 
 
-class Ticks(Processor):
+class TickingProcessor(Processor):
     """Forwards what comes one millisecond later, and a record of its own each second of stream time."""
 
     def init(self, context):
@@ -180,7 +180,7 @@ def test_a_record_of_a_punctuation_has_no_place_and_a_repartitioned_one_that_of_
     Kafka's context of a punctuation has no topic, and -1 for partition and offset; a record has its own time.
     """
     builder = StreamsBuilder()
-    builder.stream("in", WORDS).process(Ticks).to(said, name="one")
+    builder.stream("in", WORDS).process(TickingProcessor).to(said, name="one")
     builder.stream("again", WORDS).repartition(name="again").to(said, name="two")
     driver = TopologyTestDriver(builder.build())
     driver.pipe_input("in", "k", "x", 500)
@@ -191,7 +191,7 @@ def test_a_record_of_a_punctuation_has_no_place_and_a_repartitioned_one_that_of_
 
 # --- in a warehouse ------------------------------------------------------------------------------------------
 
-TAPE = [Landed(0, key.encode(), value.encode(), at) for at, (key, value) in enumerate(
+TAPE = [LandedRecord(0, key.encode(), value.encode(), at) for at, (key, value) in enumerate(
     [("k", "a"), ("j", "a"), ("k", "b"), ("k", "a"), ("j", "b"), ("k", "c")]
 )]  # fmt: skip
 

@@ -24,7 +24,7 @@ from kstreams_replay.jobs.topology import (
 from kstreams_replay.orchestration.lineage import tables_of
 from kstreams_replay.state.errors import ConfigError, TopologyError
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 from tests.topology.streams import LONG, LONGS, STRING, refused, stream
 
 
@@ -169,7 +169,7 @@ def test_a_table_of_it_gives_what_a_global_table_would():
 def test_one_that_is_landed_too_is_asked_for(tmp_path):
     warehouse = Warehouse(tmp_path)
     for topic in ("in", "mid"):
-        plant(warehouse, topic, [Landed(0, b"a", (5).to_bytes(8, "big"), 5)], partitions=1)
+        plant(warehouse, topic, [LandedRecord(0, b"a", (5).to_bytes(8, "big"), 5)], partitions=1)
 
     topology = written_and_read(read_first=False)
     got = refused(lambda: list(replay(warehouse, topology, pipeline="p", runner=LocalRunner())), ConfigError)
@@ -266,7 +266,7 @@ def test_landed_records_of_others_are_read_and_those_of_its_own_are_computed(tmp
     """The live application's 1 landed, too: of what others wrote it is none."""
     warehouse = Warehouse(tmp_path)
     plant(warehouse, "in", [], partitions=2)
-    plant(warehouse, "first", [Landed(0, b"a", n.to_bytes(8, "big"), 5) for n in (3, 1)], partitions=2)
+    plant(warehouse, "first", [LandedRecord(0, b"a", n.to_bytes(8, "big"), 5) for n in (3, 1)], partitions=2)
 
     (report,) = replay(warehouse, around(others="value > 2"), pipeline="p", runner=LocalRunner())
 

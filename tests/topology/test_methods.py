@@ -22,7 +22,7 @@ STATES = ("works", "by itself", "absent", "refused")
 REFUSED_MAX = 10
 
 
-class Row(NamedTuple):
+class MethodRow(NamedTuple):
     """``here``: names in Python. ``golden``: what shows it. ``remark``: the reason, and what to do instead."""
 
     method: str
@@ -34,7 +34,7 @@ class Row(NamedTuple):
 
 
 @cache
-def rows() -> tuple[Row, ...]:
+def rows() -> tuple[MethodRow, ...]:
     """Of the table; ``method`` with its class."""
     found, name = [], ""
     for line in TABLE.read_text(encoding="utf-8").splitlines():
@@ -42,7 +42,7 @@ def rows() -> tuple[Row, ...]:
             name = line.removeprefix("### ").strip("`")
         elif cells := re.match(r"\| `(\w+)`(?: ×(\d+))? \| (.*) \| (.*) \| (.*) \| (.*) \|$", line):
             method, overloads, *others = cells.groups()
-            found.append(Row(f"{name}.{method}", int(overloads or 1), *(other.strip() for other in others)))
+            found.append(MethodRow(f"{name}.{method}", int(overloads or 1), *(other.strip() for other in others)))
     return tuple(found)
 
 

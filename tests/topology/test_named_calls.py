@@ -77,7 +77,7 @@ def one(key, left, right):
     return left
 
 
-class Transformer:
+class TransformerByHint:
     def init(self, context):
         pass
 
@@ -158,7 +158,7 @@ CALLS: dict[str, Callable[[Parts], object]] = {
     "KTable.filter": lambda b: b.t.filter("TRUE", NAMED),
     "KTable.filterNot": lambda b: b.t.filter_not("TRUE", NAMED),
     "KTable.mapValues": lambda b: b.t.map_values("value", NAMED),
-    "KTable.transformValues": lambda b: b.t.transform_values(Transformer, NAMED, returns=TEXT),
+    "KTable.transformValues": lambda b: b.t.transform_values(TransformerByHint, NAMED, returns=TEXT),
     "KTable.toStream": lambda b: b.t.to_stream(NAMED),
     "KTable.toStream, selector": lambda b: b.t.to_stream("value", NAMED),
     "KTable.suppress": lambda b: b.t.suppress(Suppressed.until_time_limit(5, name=NAME)),
@@ -202,7 +202,7 @@ STORES: dict[str, Callable[[Parts], object]] = {
     "KTable.filter": lambda b: b.t.filter("TRUE", STORED),
     "KTable.filterNot": lambda b: b.t.filter_not("TRUE", STORED),
     "KTable.mapValues": lambda b: b.t.map_values("value", STORED),
-    "KTable.transformValues": lambda b: b.t.transform_values(Transformer, STORED, returns=TEXT),
+    "KTable.transformValues": lambda b: b.t.transform_values(TransformerByHint, STORED, returns=TEXT),
     "KTable.join": lambda b: b.t.join(b.u, "left", STORED),
     "KTable.leftJoin": lambda b: b.t.left_join(b.u, "left", STORED),
     "KTable.outerJoin": lambda b: b.t.outer_join(b.u, joined, STORED, returns=TEXT),

@@ -20,7 +20,7 @@ from kstreams_replay.jobs.history.committed_tables import read_table
 from kstreams_replay.orchestration.facts import replay_facts
 from kstreams_replay.state.errors import TopologyError
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 TEXT = Serde.string()
 WORDS = Consumed(TEXT, TEXT)
@@ -38,7 +38,7 @@ def to_three(builder):
 def written(path, topology, values, *, max_records=None, columns=("partition", "offset", "key", "value")):
     """Rows of ``out``, of records of key "a" that lie in two partitions in turn."""
     warehouse = Warehouse(path)
-    landed = [Landed(number % 2, b"a", value.encode(), number) for number, value in enumerate(values)]
+    landed = [LandedRecord(number % 2, b"a", value.encode(), number) for number, value in enumerate(values)]
     plant(warehouse, "in", landed, partitions=2)
     list(replay(warehouse, topology, pipeline="p", runner=LocalRunner(), idle="proceed", max_records=max_records))
     rows = read_table(warehouse, "p", "outputs/out").to_pylist()
@@ -207,7 +207,7 @@ def test_keys_of_a_windowed_serde_are_where_kafkas_serde_puts_them(tmp_path, par
     builder.stream("in", Consumed(serde, TEXT)).to("out", partitions=3, partitioner=partitioner)
     warehouse = Warehouse(tmp_path)
     keys = [b"a" + start.to_bytes(8, "big") + number for start in (0, 10, 20)]
-    plant(warehouse, "in", [Landed(0, key, b"x", n) for n, key in enumerate(keys)], partitions=1)
+    plant(warehouse, "in", [LandedRecord(0, key, b"x", n) for n, key in enumerate(keys)], partitions=1)
 
     list(replay(warehouse, builder.build(), pipeline="p", runner=LocalRunner(), idle="proceed"))
 

@@ -10,7 +10,7 @@ from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor
 from kstreams_replay.jobs.history.committed_tables import read_changelog
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder
 from kstreams_replay.state.errors import TopologyError
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 STRING, LONG = Serde.string(), Serde.long()
 WORDS = Consumed(STRING, STRING)
@@ -70,7 +70,7 @@ def test_a_record_goes_down_one_child_after_the_other(chunk_records):
 @pytest.mark.parametrize("max_records", [None, 1])
 def test_a_replay_of_it_gives_the_same_wherever_the_tape_is_cut(tmp_path, max_records):
     warehouse = Warehouse(tmp_path)
-    landed = [Landed(0, key.encode(), value.encode(), at) for at, (key, value) in enumerate(RECORDS)]
+    landed = [LandedRecord(0, key.encode(), value.encode(), at) for at, (key, value) in enumerate(RECORDS)]
     plant(warehouse, "words", landed, partitions=1)
 
     for _ in replay(warehouse, diamond(), pipeline="p", runner=LocalRunner(), max_records=max_records):
@@ -218,7 +218,7 @@ def test_names_of_the_processor_api_are_any_text_and_those_of_tables_stay_legal(
     )
     assert list(spaced().stores()) == ["Count-them-all-5d44d5a8-stores"]
     warehouse = Warehouse(tmp_path)
-    plant(warehouse, "words", [Landed(0, b"k", b"a", 0), Landed(0, b"k", b"b", 1)], partitions=1)
+    plant(warehouse, "words", [LandedRecord(0, b"k", b"a", 0), LandedRecord(0, b"k", b"b", 1)], partitions=1)
 
     for _ in replay(warehouse, spaced(), pipeline="p", runner=LocalRunner(), max_records=1):
         pass

@@ -10,7 +10,7 @@ from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, TimeWindows, Topology
 from kstreams_replay.state.errors import TopologyError
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.planted import Landed, plant, tables_of
+from tests.planted import LandedRecord, plant, tables_of
 
 STRING = Consumed(Serde.string(), Serde.string())
 
@@ -38,7 +38,7 @@ def test_records_of_all_topics_are_taken_as_they_come():
 def test_through_tables_they_meet_by_time_wherever_they_are_cut(tmp_path):
     warehouse, topology = Warehouse(tmp_path), counted()
     for topic, times in (("one", (1, 5, 12, 30)), ("two", (3, 4, 29))):
-        plant(warehouse, topic, [Landed(0, b"k", b"v", time_ms) for time_ms in times], partitions=1)
+        plant(warehouse, topic, [LandedRecord(0, b"k", b"v", time_ms) for time_ms in times], partitions=1)
 
     for pipeline, most in (("whole", None), ("cut", 2)):
         list(replay(warehouse, topology, pipeline=pipeline, runner=LocalRunner(), idle="proceed", max_records=most))

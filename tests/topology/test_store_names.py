@@ -2,7 +2,7 @@
 
 import pytest
 
-from kstreams_replay.jobs.code_changes.compatibility import Wishes, is_generated
+from kstreams_replay.jobs.code_changes.compatibility import StateRequests, is_generated
 from kstreams_replay.jobs.topology import (
     KStream,
     Materialized,
@@ -58,13 +58,13 @@ def test_an_operator_that_is_taken_out_hands_its_generated_name_to_the_next_whic
 
 def test_rows_are_taken_along_to_the_store_that_a_wish_names_and_a_wish_that_is_fulfilled_asks_nothing():
     before, now = (clicks(lambda stream, n=name: stream.group_by_key().count(Materialized.as_(n))) for name in "ab")
-    wish = Wishes(renamed={"a": "b"})
+    request = StateRequests(renamed={"a": "b"})
 
     assert said(verdict(before, now)) == [("store 'b'", "new", True), ("store 'a'", "gone", False)]
-    assert said(verdict(before, now, wish)) == [("store 'b'", "name", True)]
-    assert verdict(before, now, wish).sources == {"b": "a"}
-    assert said(verdict(now, now, wish)) == []
-    assert said(verdict(before, now, Wishes(renamed={"a": None}))) == [
+    assert said(verdict(before, now, request)) == [("store 'b'", "name", True)]
+    assert verdict(before, now, request).sources == {"b": "a"}
+    assert said(verdict(now, now, request)) == []
+    assert said(verdict(before, now, StateRequests(renamed={"a": None}))) == [
         ("store 'b'", "new", True), ("store 'a'", "removed", True),
     ]  # fmt: skip
 
@@ -76,14 +76,14 @@ def counting(store: str) -> Topology:
 @pytest.mark.parametrize(("renamed", "got"), [({"a": "c"}, "'c'"), ({"x": "b"}, "'x'")])
 def test_a_wish_for_a_store_that_neither_code_has_is_refused(renamed, got):
     with pytest.raises(ConfigError) as error:
-        verdict(counting("a"), counting("b"), Wishes(renamed=renamed))
+        verdict(counting("a"), counting("b"), StateRequests(renamed=renamed))
 
     assert error.value.got == got
 
 
 def test_rows_of_a_store_that_the_topology_still_has_are_not_let_go():
     with pytest.raises(ConfigError, match="a function that gives no rows"):
-        verdict(counting("a"), counting("a"), Wishes(renamed={"a": None}))
+        verdict(counting("a"), counting("a"), StateRequests(renamed={"a": None}))
 
 
 def test_names_that_moved_up_by_one_are_told_apart_from_a_wish_that_is_fulfilled():
@@ -95,10 +95,10 @@ def test_names_that_moved_up_by_one_are_told_apart_from_a_wish_that_is_fulfilled
             )
         )
 
-    wish, before, now = Wishes(renamed={"a": "b", "b": "c"}), both("a", "b"), both("b", "c")
+    request, before, now = StateRequests(renamed={"a": "b", "b": "c"}), both("a", "b"), both("b", "c")
 
-    assert verdict(before, now, wish).sources == {"b": "a", "c": "b"}
-    assert verdict(now, now, wish).sources == {"b": "b", "c": "c"}
+    assert verdict(before, now, request).sources == {"b": "a", "c": "b"}
+    assert verdict(now, now, request).sources == {"b": "b", "c": "c"}
 
 
 @pytest.mark.parametrize("name", ["dropped", "dead_letter"])

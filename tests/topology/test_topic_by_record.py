@@ -15,7 +15,7 @@ from kstreams_replay import (
 from kstreams_replay.jobs.history.committed_tables import read_table
 from kstreams_replay.state.errors import TaskFailed, TopologyError
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 TEXT, LONG = Serde.string(), Serde.long()
 WORDS = Consumed(TEXT, TEXT)
@@ -102,7 +102,9 @@ def test_sub_topologies_that_write_one_topic_are_told_apart_by_nobody(tmp_path):
     tape = [("in", "a", "1"), ("other", "b", "2"), ("other", "c", "3"), ("in", "d", "4")]
     warehouse = Warehouse(tmp_path)
     for topic in ("in", "other"):
-        records = [Landed(0, key.encode(), value.encode(), n) for n, (of, key, value) in enumerate(tape) if of == topic]
+        records = [
+            LandedRecord(0, key.encode(), value.encode(), n) for n, (of, key, value) in enumerate(tape) if of == topic
+        ]
         plant(warehouse, topic, records, partitions=1)
     for pipeline, max_records in (("whole", None), ("cut", 1)):
         options = {"pipeline": pipeline, "runner": LocalRunner(), "max_records": max_records, "idle": "proceed"}
@@ -139,7 +141,7 @@ def test_a_partitioner_says_where_records_go(tmp_path):
     stream.repartition(name="by-value", partitions=3, partitioner=partitioner).to("out")
     warehouse = Warehouse(tmp_path)
     values = ["0", "2", "1", "2", "by key"]
-    plant(warehouse, "in", [Landed(0, b"a", value.encode(), n) for n, value in enumerate(values)], partitions=1)
+    plant(warehouse, "in", [LandedRecord(0, b"a", value.encode(), n) for n, value in enumerate(values)], partitions=1)
     list(replay(warehouse, builder.build(), pipeline="p", runner=LocalRunner(), idle="proceed"))
 
     rows = read_table(warehouse, "p", "outputs/out").to_pylist()

@@ -17,7 +17,7 @@ from kstreams_replay.orchestration.definitions import replay_definitions
 from kstreams_replay.orchestration.settings.topology_loading import load_topology
 from kstreams_replay.state.errors import ConfigError, TopologyError
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.planted import Landed, plant, tables_of
+from tests.planted import LandedRecord, plant, tables_of
 
 STRING = Consumed(Serde.string(), Serde.string())
 SHOPS = re.compile("shop-[a-z]+")
@@ -35,7 +35,7 @@ def landed(path: Path, **times: tuple[int, ...]) -> Warehouse:
     """``shop_a=(1, 2)``: records of these times, all with the key k, in the topic shop-a."""
     warehouse = Warehouse(path)
     for topic, found in times.items():
-        records = [Landed(0, b"k", f"{topic} {at}".encode(), at) for at in found]
+        records = [LandedRecord(0, b"k", f"{topic} {at}".encode(), at) for at in found]
         plant(warehouse, topic.replace("_", "-"), records, partitions=1)
     return warehouse
 

@@ -20,9 +20,9 @@ from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, Topology
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 from tests.sampling import sampled
-from tests.topology.typed_cases import CASES, Case
+from tests.topology.typed_cases import CASES, TypedCase
 
 STRING = Serde.string()
 
@@ -35,7 +35,7 @@ def driven(topology: Topology, *records: tuple[str, Any, Any], headers: Any = ()
     return driver
 
 
-def as_a_value(case: Case, folder: Path) -> None:
+def as_a_value(case: TypedCase, folder: Path) -> None:
     builder = StreamsBuilder()
     stream = builder.stream("in", Consumed(STRING, case.serde))
     stream.filter("record_key = 'k'").to("same")
@@ -51,7 +51,7 @@ def as_a_value(case: Case, folder: Path) -> None:
     assert case.serde.encode(case.serde.from_python([case.value, None])).to_pylist() == [case.data, None]
 
 
-def as_a_key(case: Case, folder: Path) -> None:
+def as_a_key(case: TypedCase, folder: Path) -> None:
     builder = StreamsBuilder()
     stream = builder.stream("in", Consumed(case.serde, STRING))
     stream.group_by_key().count().to("counts")
@@ -64,7 +64,7 @@ def as_a_key(case: Case, folder: Path) -> None:
     assert [(record.key, record.value) for record in driver.read_outputs("again")] == want
 
 
-def in_a_header(case: Case, folder: Path) -> None:
+def in_a_header(case: TypedCase, folder: Path) -> None:
     class Reader(Processor):
         """The header's value becomes the record's."""
 
@@ -81,7 +81,7 @@ def in_a_header(case: Case, folder: Path) -> None:
     assert (record.value, record.headers) == (case.value, (("h", case.data),))
 
 
-def in_a_fold(case: Case, folder: Path) -> None:
+def in_a_fold(case: TypedCase, folder: Path) -> None:
     builder = StreamsBuilder()
     grouped = builder.stream("in", Consumed(STRING, case.serde)).group_by_key()
     name, seen = case.folded()
@@ -99,7 +99,7 @@ def in_a_fold(case: Case, folder: Path) -> None:
     assert [record.value for record in driver.read_outputs("reduced")] == ([] if is_none else [case.value] * 2)
 
 
-def in_a_join(case: Case, folder: Path) -> None:
+def in_a_join(case: TypedCase, folder: Path) -> None:
     builder = StreamsBuilder()
     table = builder.table("table", Consumed(STRING, case.serde))
     stream = builder.stream("in", Consumed(STRING, case.serde))
@@ -116,7 +116,7 @@ def in_a_join(case: Case, folder: Path) -> None:
         assert [record.value for record in driver.read_outputs("out")] == ([] if is_none else [both])
 
 
-def in_a_store(case: Case, folder: Path) -> None:
+def in_a_store(case: TypedCase, folder: Path) -> None:
     class Keeper(Processor):
         """Forwards what its store has of a value that was put."""
 
@@ -136,28 +136,30 @@ def in_a_store(case: Case, folder: Path) -> None:
     assert driver.get_key_value_store("table").get("k") == case.value
 
 
-def replayed(case: Case, folder: Path) -> AsOf:
+def replayed(case: TypedCase, folder: Path) -> AsOf:
     """A landed record with such a key and value, and a tombstone, went through a replay to a Delta table."""
     builder = StreamsBuilder()
     builder.stream("in", Consumed(case.serde, case.serde)).to("out")
     topology, warehouse = builder.build(), Warehouse(folder)
-    plant(warehouse, "in", [Landed(0, case.data, case.data, 0), Landed(0, case.data, None, 1)], partitions=1)
+    plant(
+        warehouse, "in", [LandedRecord(0, case.data, case.data, 0), LandedRecord(0, case.data, None, 1)], partitions=1
+    )
     list(replay(warehouse, topology, pipeline="p", runner=LocalRunner(), idle="proceed"))
     return History(warehouse, "p", topology).at(1)
 
 
-def in_table(case: Case) -> Any:
+def in_table(case: TypedCase) -> Any:
     return {"x": case.of("stored")} if case.field == "x" else case.of("stored")
 
 
-def in_an_output(case: Case, folder: Path) -> None:
+def in_an_output(case: TypedCase, folder: Path) -> None:
     table = replayed(case, folder).changelog("out")
 
     assert table["key"].to_pylist() == [in_table(case)] * 2
     assert table["value"].to_pylist() == [in_table(case), None]
 
 
-def in_sql(case: Case, folder: Path) -> None:
+def in_sql(case: TypedCase, folder: Path) -> None:
     name = "value.x" if case.field == "x" else "value"
     found = replayed(case, folder).sql(f'SELECT {name} AS found FROM "outputs/out" WHERE "offset" = 0')
 
@@ -166,7 +168,7 @@ def in_sql(case: Case, folder: Path) -> None:
     assert found.to_dicts() == [{"found": dict(stored) if is_map else stored}]
 
 
-PLACES: dict[str, Callable[[Case, Path], None]] = {
+PLACES: dict[str, Callable[[TypedCase, Path], None]] = {
     "value": as_a_value,
     "key": as_a_key,
     "header": in_a_header,

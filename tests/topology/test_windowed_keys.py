@@ -17,7 +17,7 @@ from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, TimeW
 from kstreams_replay.state.errors import ConfigError, TopologyError
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.jvm.streams import STREAMS, TEST_UTILS, compiled
-from tests.planted import Landed, plant, tables_of
+from tests.planted import LandedRecord, plant, tables_of
 from tests.state.serdes.clicks import decode
 
 STRING = Serde.string()
@@ -89,7 +89,7 @@ def test_kafka_streams_still_gives_this():
 def test_tables_over_windowed_keys_are_the_same_wherever_the_tape_is_cut(tmp_path):
     warehouse, topology = Warehouse(tmp_path), windowed_keys("changelog")
     for topic, rows in played("in", "changelog").items():
-        records = [Landed(0, key, None if value is None else value.encode(), time) for key, value, time in rows]
+        records = [LandedRecord(0, key, None if value is None else value.encode(), time) for key, value, time in rows]
         plant(warehouse, topic, records, partitions=1)
 
     for pipeline, limit in (("whole", None), ("cut", 3)):

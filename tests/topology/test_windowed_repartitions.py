@@ -17,7 +17,7 @@ from kstreams_replay.expectations.verdicts import check_increment
 from kstreams_replay.jobs.history.committed_tables import read_table
 from kstreams_replay.orchestration.facts import replay_facts
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 TEXT = Serde.string()
 WINDOWS = {"time": TimeWindows.of_size(10), "session": SessionWindows.with_inactivity_gap(5)}
@@ -38,7 +38,7 @@ def repartitioned(kind, **options):
 
 def replayed(path, topology, max_records=None):
     warehouse = Warehouse(path)
-    plant(warehouse, "in", [Landed(0, key, b"%d" % time, time) for key, time in TAPE], partitions=1)
+    plant(warehouse, "in", [LandedRecord(0, key, b"%d" % time, time) for key, time in TAPE], partitions=1)
     list(replay(warehouse, topology, pipeline="p", runner=LocalRunner(), idle="proceed", max_records=max_records))
     verdicts = check_increment(warehouse, "p", replay_facts(topology), engine="plain")
     assert [verdict for verdict in verdicts if verdict.answer == "false"] == []

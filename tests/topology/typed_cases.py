@@ -1,6 +1,6 @@
 """A value of each type by each serde: its bytes, as a Kafka client writes them, and what Python, steps and tables see.
 
-All of it is written by hand. ``Case.data`` are the bytes of Kafka's serializers, of Avro's and Protocol Buffers'
+All of it is written by hand. ``TypedCase.data`` are the bytes of Kafka's serializers, of Avro's and Protocol Buffers'
 specifications, or JSON text.
 """
 
@@ -20,7 +20,7 @@ _SAME: Any = object()
 
 
 @dataclass(frozen=True)
-class Case:
+class TypedCase:
     """``value``: in Python; ``seen``: what an expression gives of it; ``stored``: what a table and SQL have.
 
     ``field``: what an expression calls it, ``value`` where it is the whole value, "" where that has fields of its own.
@@ -107,36 +107,36 @@ def in_field(text: str) -> bytes:
     return b'{"x":' + text.encode() + b"}"
 
 
-def json_cases() -> dict[str, Case]:
+def json_cases() -> dict[str, TypedCase]:
     found = {}
     for kind, (text, own, value, stored) in JSON.items():
-        found[f"{kind} by json"] = Case(Serde.json(f"x {kind}"), in_field(text), {"x": value}, value, stored, "x")
+        found[f"{kind} by json"] = TypedCase(Serde.json(f"x {kind}"), in_field(text), {"x": value}, value, stored, "x")
         is_fields = kind.startswith("struct")
         declared = kind[len("struct<") : -1] if is_fields else kind
         field = "" if is_fields else "value"
         own_serde = Serde.of(written, read, type=declared)
-        found[f"{kind} by a serde of one's own"] = Case(own_serde, own, value, stored=stored, field=field)
-        alone = Case(Serde.json(declared), text.encode(), value, stored=stored, field=field)
+        found[f"{kind} by a serde of one's own"] = TypedCase(own_serde, own, value, stored=stored, field=field)
+        alone = TypedCase(Serde.json(declared), text.encode(), value, stored=stored, field=field)
         found[f"{kind} by json alone"] = alone
         if kind in KAFKAS:
             serde, data, listed = KAFKAS[kind]
-            found[f"{kind} by Kafka's"] = Case(serde, data, value)
-            found[f"{kind} by list"] = Case(Serde.list(serde), listed, [value, None])
+            found[f"{kind} by Kafka's"] = TypedCase(serde, data, value)
+            found[f"{kind} by list"] = TypedCase(Serde.list(serde), listed, [value, None])
     return found
 
 
-def other_kafka_cases() -> dict[str, Case]:
+def other_kafka_cases() -> dict[str, TypedCase]:
     window, session = Windowed("ä", 5, 15), Windowed("ä", 5, 7)
     as_struct = {"key": "ä", "window_start_ms": 5, "window_end_ms": 15}
     uuids = b"\0\0\0\0\1\0\0\0\0\0\0\0\2" + ONE_TEXT
     return {
-        "uuid by Kafka's": Case(Serde.uuid(), ONE_TEXT, ONE, str(ONE)),
-        "uuid by list": Case(Serde.list(Serde.uuid()), uuids, [None, ONE], [None, str(ONE)]),
-        "void by Kafka's": Case(Serde.void(), None, None),
-        "key of a window by time_windowed": Case(
+        "uuid by Kafka's": TypedCase(Serde.uuid(), ONE_TEXT, ONE, str(ONE)),
+        "uuid by list": TypedCase(Serde.list(Serde.uuid()), uuids, [None, ONE], [None, str(ONE)]),
+        "void by Kafka's": TypedCase(Serde.void(), None, None),
+        "key of a window by time_windowed": TypedCase(
             Serde.time_windowed(STRING, 10), b"\xc3\xa4\0\0\0\0\0\0\0\5", window, stored=as_struct, field=""
         ),
-        "key of a session by session_windowed": Case(
+        "key of a session by session_windowed": TypedCase(
             Serde.session_windowed(STRING),
             b"\xc3\xa4\0\0\0\0\0\0\0\7\0\0\0\0\0\0\0\5",
             session,
@@ -164,20 +164,20 @@ SCHEMA_TYPES: dict[str, tuple[dict[str, Any], str, Any, Any]] = {  # of JSON Sch
 OF_X = {"type": "object"}
 
 
-def json_schema_cases() -> dict[str, Case]:
+def json_schema_cases() -> dict[str, TypedCase]:
     found = {}
     for kind, (document, text, value, stored) in SCHEMA_TYPES.items():
         serde = Serde.json_schema({"type": "object", "properties": {"x": document}})
-        found[f"{kind} by json_schema"] = Case(serde, in_field(text), {"x": value}, value, stored, "x")
+        found[f"{kind} by json_schema"] = TypedCase(serde, in_field(text), {"x": value}, value, stored, "x")
         confluent, data = (
             Serde.confluent_json_schema(OF_X | {"properties": {"x": document}}, write_id=7),
             in_field(text),
         )
-        found[f"{kind} by confluent_json_schema"] = Case(
+        found[f"{kind} by confluent_json_schema"] = TypedCase(
             confluent, b"\0\0\0\0\x07" + data, {"x": value}, value, stored, "x"
         )
     fields = {"properties": {"a": {"type": "integer"}, "b": {"type": "string"}}}
-    found["object by json_schema"] = Case(Serde.json_schema(fields), b'{"a":1,"b":null}', A_AND_B, field="")
+    found["object by json_schema"] = TypedCase(Serde.json_schema(fields), b'{"a":1,"b":null}', A_AND_B, field="")
     return found
 
 
@@ -223,16 +223,18 @@ ONE_OF_EACH = {"record", "union", "duration"}
 """Types whose values have fields of their own."""
 
 
-def avro_cases() -> dict[str, Case]:
+def avro_cases() -> dict[str, TypedCase]:
     """A record of one field has its field's bytes; Confluent's format has five more before them."""
     found = {}
     for kind, (schema, data, value, stored) in AVRO.items():
         of_field = {"type": "record", "name": "Of", "fields": [{"name": "x", "type": schema}]}
-        found[f"{kind} by avro"] = Case(Serde.avro(of_field), data, {"x": value}, value, stored, "x")
+        found[f"{kind} by avro"] = TypedCase(Serde.avro(of_field), data, {"x": value}, value, stored, "x")
         confluent = Serde.confluent_avro(of_field, ids={7: of_field})
-        found[f"{kind} by confluent_avro"] = Case(confluent, b"\0\0\0\0\x07" + data, {"x": value}, value, stored, "x")
+        found[f"{kind} by confluent_avro"] = TypedCase(
+            confluent, b"\0\0\0\0\x07" + data, {"x": value}, value, stored, "x"
+        )
         field = "" if kind in ONE_OF_EACH else "value"
-        found[f"{kind} by avro alone"] = Case(Serde.avro(schema), data, value, stored=stored, field=field)
+        found[f"{kind} by avro alone"] = TypedCase(Serde.avro(schema), data, value, stored=stored, field=field)
     return found
 
 
@@ -279,7 +281,7 @@ def message(name: str, word: str) -> DescriptorProto:
     return found
 
 
-def protobuf_cases() -> dict[str, Case]:
+def protobuf_cases() -> dict[str, TypedCase]:
     file = FileDescriptorProto(name="types.proto", package="t", syntax="proto3")
     state = file.enum_type.add(name="State")
     state.value.add(name="NEW", number=0)
@@ -293,10 +295,10 @@ def protobuf_cases() -> dict[str, Case]:
     found = {}
     for number, (kind, (_, data, value, stored)) in enumerate(PROTOBUF.items()):
         plain, name = Serde.protobuf(descriptor, f"t.Of{number}"), f"t.Of{number}"
-        found[f"{kind} by protobuf"] = Case(plain, data, {"x": value}, value, stored, "x")
+        found[f"{kind} by protobuf"] = TypedCase(plain, data, {"x": value}, value, stored, "x")
         confluent = Serde.confluent_protobuf(descriptor, name, write_id=7)
         head = b"\0\0\0\0\x07" + bytes([2, 2 * (number + 1)])  # one index, behind the message Inner
-        found[f"{kind} by confluent_protobuf"] = Case(confluent, head + data, {"x": value}, value, stored, "x")
+        found[f"{kind} by confluent_protobuf"] = TypedCase(confluent, head + data, {"x": value}, value, stored, "x")
     return found
 
 

@@ -20,7 +20,7 @@ from ...graph.graph import Graph, Node
 from ...topology.topology import Topology
 from ..restatement import in_force
 from .lateness import Lateness, lateness_of
-from .trial import Range, Trial, run_trial
+from .trial import Trial, TrialRange, run_trial
 
 REFUSED_MAX = 0.001
 """Share of an operator's records that it may refuse, unless it is said otherwise."""
@@ -153,7 +153,7 @@ def _watched(topology: Topology, names: Sequence[str]) -> list[Node]:
 
 def _range(
     warehouse: Warehouse, pipeline: str, since_ms: int | None, until_ms: int | None, order: str
-) -> tuple[Range, int, int, float]:
+) -> tuple[TrialRange, int, int, float]:
     """The range, its first and last increment, and the seconds that tasks computed on it."""
     ledger = Ledger(warehouse.pipeline(pipeline).ledger)
     rows = in_force(ledger.done_rows())
@@ -163,7 +163,7 @@ def _range(
     own = [row for row in rows if row.content.books and (before is None or row.increment > before.increment)]
     last = rows[-1]
     seconds = sum((row.content.seconds or {}).get("compute", 0.0) for row in own)
-    over = Range(warehouse, pipeline, before, last.content, order, until_ms)
+    over = TrialRange(warehouse, pipeline, before, last.content, order, until_ms)
     return over, own[0].increment if own else last.increment, last.increment, seconds
 
 

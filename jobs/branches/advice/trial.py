@@ -24,15 +24,15 @@ from ...operators.base.operator import Counters
 from ...replay.books import add_refusals
 from ...replay.increment_report import total_numbers
 from ...replay.rerun import Rerun
-from ...tape.task_input import Input
-from ...tape.task_tape import CausalOrder
+from ...tape.task_input import TapeChunk
+from ...tape.task_tape import CausalColumns
 from ...task.task import Task
 from ...topology.topology import Topology
 from .lateness import LatenessCount
 
 
 @dataclass(frozen=True)
-class Range:
+class TrialRange:
     """From where the done row ``before`` (None: the beginning) ended to where ``last`` did, or before it to the records
     of time ``until_ms``. ``order``: as the pipeline was replayed.
     """
@@ -59,7 +59,7 @@ class Trial:
     seconds: float = 0.0
 
 
-def run_trial(over: Range, topology: Topology, watched: Sequence[str] = ()) -> Trial:
+def run_trial(over: TrialRange, topology: Topology, watched: Sequence[str] = ()) -> Trial:
     """Run ``topology`` over the range; ``watched``: nodes of which lateness is counted.
 
     Raises what a replay raises: CodeChanged when the state at the beginning of the range is not the topology's, and
@@ -76,19 +76,19 @@ def run_trial(over: Range, topology: Topology, watched: Sequence[str] = ()) -> T
         )  # fmt: skip
         plan = next(again.plans(), None)
         reports = [] if plan is None else again.run(plan)
-    found = Trial(
+    trial = Trial(
         records=0 if plan is None else plan.row.records,
         refused=add_refusals([report.counts["refused"] for report in reports]),
         operators=total_numbers(reports),
     )
     for task in runner.tasks.values():
         for store, sizes in task.sizes.items():
-            rows, size = found.stores.get(store, (0, 0))
-            found.stores[store] = rows + sizes[0], size + sizes[1]
+            rows, size = trial.stores.get(store, (0, 0))
+            trial.stores[store] = rows + sizes[0], size + sizes[1]
         for node, count in task.lateness.items():
-            found.lateness.setdefault(node, {})[task.description.partition] = count
-    found.seconds = time.perf_counter() - begun
-    return found
+            trial.lateness.setdefault(node, {})[task.description.partition] = count
+    trial.seconds = time.perf_counter() - begun
+    return trial
 
 
 class _Counting:
@@ -126,7 +126,7 @@ class _CountingTask(RunObserver):
         self._clocks: dict[str, list[int]] = {}
         task.observer = self if self._nodes else None
 
-    def parts(self, task: Task, chunk: Input, places: CausalOrder) -> Iterator[tuple[Input, CausalOrder]]:
+    def parts(self, task: Task, chunk: TapeChunk, places: CausalColumns) -> Iterator[tuple[TapeChunk, CausalColumns]]:
         """As RunObserver."""
         self._clocks = {node: _clocks(task.stores[self._stores[node]].counters()) for node in self._nodes}
         yield chunk, places

@@ -10,8 +10,8 @@ from ....state.errors import ConfigError, TopologyError
 from ....state.records.batches import Batch
 from ....state.serdes import Serde
 from ..expressions import Shape
-from .fold import Fold, FoldState, Wanted
-from .fold_program import Program
+from .fold import Fold, FoldState, WantedUpdates
+from .fold_program import FoldProgram
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ class AggregationState:
         for state in self.states.values():
             state.forget(slots)
 
-    def run(self, program: Program, batch: Batch, wanted: Wanted) -> tuple[pa.Array, pa.Array]:
+    def run(self, program: FoldProgram, batch: Batch, wanted: WantedUpdates) -> tuple[pa.Array, pa.Array]:
         """Wanted new and old values."""
         results = [state.run(program, batch, wanted) for state in self.states.values()]
         return self._struct([new for new, _ in results]), self._struct([old for _, old in results])

@@ -15,8 +15,8 @@ from ....state.records.batches import Batch
 from ..call_arguments import checked_as
 from ..expressions import Expressible, Expression, Shape, bind_predicate
 from .changing_kernel import change_numbers
-from .fold import Fold, FoldState, Wanted
-from .fold_program import Program
+from .fold import Fold, FoldState, WantedUpdates
+from .fold_program import FoldProgram
 from .folding_kernel import SUM, fold_numbers
 from .numbers import NumberState
 from .taken_back import timeless
@@ -49,13 +49,13 @@ class ConditionState(FoldState):
 
     def __init__(self, kind: str, of: Expression, carry_out: Callable[..., None] = fold_numbers) -> None:
         self.kind = kind
-        self.number = NumberState(SUM, Answers(of, kind != "all"), np.int64, carry_out)  # type: ignore[arg-type]
+        self.number = NumberState(SUM, ConditionIndicator(of, kind != "all"), np.int64, carry_out)  # type: ignore[arg-type]
         self.saved_type = self.number.saved_type
 
     def grow(self, capacity: int) -> None:
         self.number.grow(capacity)
 
-    def run(self, program: Program, batch: Batch, wanted: Wanted) -> tuple[pa.Array, pa.Array]:
+    def run(self, program: FoldProgram, batch: Batch, wanted: WantedUpdates) -> tuple[pa.Array, pa.Array]:
         new, old = self.number.run(program, batch, wanted)
         return self.result(new), self.result(old)
 
@@ -76,7 +76,7 @@ class ConditionState(FoldState):
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class ConditionIndicator:
     """1 where a condition's answer is ``wanted``, else 0."""
 
     of: Expression

@@ -14,11 +14,11 @@ from ....state.errors import TopologyError
 from ....state.records.batches import Batch
 from ....state.serdes import Serde
 from ..expressions import Shape
-from .fold_program import Program
+from .fold_program import FoldProgram
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedUpdates:
     """Which updates' values are wanted. ``new[u]``, ``old[u]`` int64: place in the result, or -1; and the results'
     lengths.
     """
@@ -43,7 +43,7 @@ class FoldState(ABC):
         """The aggregates of ``slots`` (each once or more) are no more: what they hold may go."""
 
     @abstractmethod
-    def run(self, program: Program, batch: Batch, wanted: Wanted) -> tuple[pa.Array, pa.Array]:
+    def run(self, program: FoldProgram, batch: Batch, wanted: WantedUpdates) -> tuple[pa.Array, pa.Array]:
         """Carry ``program`` out on the rows of ``batch``; returns the wanted new and old values."""
 
     @abstractmethod

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 START, OLD, MERGE, ADD, EMIT, COPY, TAKE = 1, 2, 4, 8, 16, 32, 64
 
 
-class Program(NamedTuple):
+class FoldProgram(NamedTuple):
     """Entries in order, shape (entries,): what to do, the slot that it is done to, and the slot or row it takes."""
 
     flags: NDArray[np.uint8]

@@ -15,8 +15,8 @@ import pyarrow as pa
 from ....state.records.batches import Batch
 from ..call_arguments import checked_as
 from ..expressions import Expressible, Expression, Shape, bind
-from .fold import Fold, FoldState, Wanted
-from .fold_program import ADD, COPY, EMIT, MERGE, OLD, START, Program
+from .fold import Fold, FoldState, WantedUpdates
+from .fold_program import ADD, COPY, EMIT, MERGE, OLD, START, FoldProgram
 from .taken_back import every, timeless
 
 
@@ -48,7 +48,7 @@ class ListState(FoldState):
     def grow(self, capacity: int) -> None:
         self.state.extend([None] * (capacity - len(self.state)))
 
-    def run(self, program: Program, batch: Batch, wanted: Wanted) -> tuple[pa.Array, pa.Array]:
+    def run(self, program: FoldProgram, batch: Batch, wanted: WantedUpdates) -> tuple[pa.Array, pa.Array]:
         values, state = self.of.evaluate(batch).to_pylist(), self.state
         new: list[list[Any] | None] = [None] * wanted.n_new
         old: list[list[Any] | None] = [None] * wanted.n_old

@@ -20,8 +20,8 @@ from ....state.records.batches import Batch
 from ....state.serdes import Serde
 from ..call_arguments import checked_as
 from ..expressions import Expressible, Expression, Shape
-from .fold import Fold, FoldState, Wanted
-from .fold_program import ADD, COPY, EMIT, MERGE, OLD, START, Program
+from .fold import Fold, FoldState, WantedUpdates
+from .fold_program import ADD, COPY, EMIT, MERGE, OLD, START, FoldProgram
 from .numbers import filtered, number_columns, numeric
 
 MOMENTS = ("count", "first", "mean", "squares")
@@ -116,7 +116,7 @@ class MomentsState(FoldState):
         if more > 0:
             self.state = np.concatenate([self.state, np.zeros((more, len(MOMENTS)), np.float64)])
 
-    def run(self, program: Program, batch: Batch, wanted: Wanted) -> tuple[pa.Array, pa.Array]:
+    def run(self, program: FoldProgram, batch: Batch, wanted: WantedUpdates) -> tuple[pa.Array, pa.Array]:
         values, valid = number_columns(self.of.evaluate(batch), np.float64)
         new, old = (np.zeros((rows, len(MOMENTS)), np.float64) for rows in (wanted.n_new, wanted.n_old))
         fold_moments(tuple(program), values, valid, self.state, wanted.new, wanted.old, new, old)

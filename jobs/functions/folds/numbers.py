@@ -18,8 +18,8 @@ from ....state.records.batches import Batch
 from ..call_arguments import checked_as
 from ..expressions import Expressible, Expression, Shape, bind, bind_predicate
 from .changing_kernel import change_numbers
-from .fold import Fold, FoldState, Wanted
-from .fold_program import Program
+from .fold import Fold, FoldState, WantedUpdates
+from .fold_program import FoldProgram
 from .folding_kernel import COUNT, MAX, MIN, SUM, fold_numbers
 from .ordered_values import OrderedState, has_order
 from .taken_back import extreme, timeless
@@ -124,7 +124,7 @@ class NumberState(FoldState):
             self.state = np.concatenate([self.state, np.zeros(more, self.dtype)])
             self.valid = np.concatenate([self.valid, np.zeros(more, np.bool_)])
 
-    def run(self, program: Program, batch: Batch, wanted: Wanted) -> tuple[pa.Array, pa.Array]:
+    def run(self, program: FoldProgram, batch: Batch, wanted: WantedUpdates) -> tuple[pa.Array, pa.Array]:
         values, valid = self._inputs(batch)
         new: np.ndarray = np.zeros(wanted.n_new, self.dtype)
         old: np.ndarray = np.zeros(wanted.n_old, self.dtype)
@@ -221,7 +221,7 @@ class MeanState(FoldState):
     def forget(self, slots: np.ndarray) -> None:
         self.sum.forget(slots)
 
-    def run(self, program: Program, batch: Batch, wanted: Wanted) -> tuple[pa.Array, pa.Array]:
+    def run(self, program: FoldProgram, batch: Batch, wanted: WantedUpdates) -> tuple[pa.Array, pa.Array]:
         new_sum, old_sum = self.sum.run(program, batch, wanted)
         new_count, old_count = self.count.run(program, batch, wanted)
         return _divide(new_sum, new_count), _divide(old_sum, old_count)

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from ....state.records.batches import Batch
-from .fold import FoldState, Wanted
-from .fold_program import ADD, COPY, EMIT, MERGE, OLD, START, TAKE, Program
+from .fold import FoldState, WantedUpdates
+from .fold_program import ADD, COPY, EMIT, MERGE, OLD, START, TAKE, FoldProgram
 
 
 class ObjectSlots(FoldState):
@@ -60,7 +60,7 @@ class ObjectState(ObjectSlots):
     @abstractmethod
     def loaded(self, saved: Any) -> Any: ...
 
-    def run(self, program: Program, batch: Batch, wanted: Wanted) -> tuple[pa.Array, pa.Array]:
+    def run(self, program: FoldProgram, batch: Batch, wanted: WantedUpdates) -> tuple[pa.Array, pa.Array]:
         values, state = self.inputs(batch), self.state
         new: list[Any] = [None] * wanted.n_new
         old: list[Any] = [None] * wanted.n_old

@@ -18,8 +18,8 @@ from ....state.serdes import Serde
 from ....state.serdes.codec import refused_part
 from ....state.serdes.handed_over import HandOver, own_copy
 from ..expressions import Expressible, Expression, Shape, bind, python_keys
-from .fold import Fold, FoldState, Wanted
-from .fold_program import ADD, COPY, EMIT, MERGE, OLD, START, Program
+from .fold import Fold, FoldState, WantedUpdates
+from .fold_program import ADD, COPY, EMIT, MERGE, OLD, START, FoldProgram
 
 Aggregator = Callable[[Any, Any, Any], Any]
 """(key, value, aggregate) -> aggregate; for sessions a merger (key, one aggregate, other aggregate) -> aggregate."""
@@ -89,7 +89,7 @@ class PythonState(FoldState):
         for slot in slots.tolist():
             self.state[slot] = None
 
-    def run(self, program: Program, batch: Batch, wanted: Wanted) -> tuple[pa.Array, pa.Array]:
+    def run(self, program: FoldProgram, batch: Batch, wanted: WantedUpdates) -> tuple[pa.Array, pa.Array]:
         new, old = self.step(program, batch)
         kept_new, kept_old = [None] * wanted.n_new, [None] * wanted.n_old
         for update, value in enumerate(new):
@@ -99,7 +99,7 @@ class PythonState(FoldState):
                 kept_old[wanted.old[update]] = old[update]
         return self.typed(kept_new), self.typed(kept_old)
 
-    def step(self, program: Program, batch: Batch) -> tuple[list[Any], list[Any]]:
+    def step(self, program: FoldProgram, batch: Batch) -> tuple[list[Any], list[Any]]:
         """``carry_out`` and ``emitted``."""
         self.carry_out(program, batch)
         return self.emitted()
@@ -112,7 +112,7 @@ class PythonState(FoldState):
         self._new, self._old = [], []
         return new, old
 
-    def carry_out(self, program: Program, batch: Batch, *, stops: bool = False) -> int:
+    def carry_out(self, program: FoldProgram, batch: Batch, *, stops: bool = False) -> int:
         """Place of the last entry that left None for an aggregate, or -1. ``stops``: nothing is done after the first.
         Raises TaskFailed when a function raises.
         """
@@ -224,7 +224,7 @@ def _check_unchanged(earlier: Any, given: Any, place: str) -> None:
         raise ConfigError(place, "an aggregate, or None to delete it", got, next_step)
 
 
-def _rows_of_merges(program: Program) -> list[int]:
+def _rows_of_merges(program: FoldProgram) -> list[int]:
     """Of every MERGE entry the row that is added after it."""
     merges = np.flatnonzero(program.flags & MERGE)
     if len(merges) == 0:

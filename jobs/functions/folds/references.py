@@ -14,8 +14,8 @@ from ....state.records.batches import Batch
 from ....state.stores.value_heap import ValueHeap
 from ..call_arguments import checked_as
 from ..expressions import Expressible, Expression, Shape, bind
-from .fold import Fold, FoldState, Wanted
-from .fold_program import Program
+from .fold import Fold, FoldState, WantedUpdates
+from .fold_program import FoldProgram
 from .folding_kernel import FIRST, LAST, LAST_BY, MAX_BY, MIN_BY, NO_REFERENCE, fold_references
 from .numbers import number_columns, ranked
 from .taken_back import preferred, timeless
@@ -66,7 +66,7 @@ class ReferenceState(FoldState):
             self.state = np.concatenate([self.state, np.full(more, NO_REFERENCE, np.int64)])
             self.state_by = np.concatenate([self.state_by, np.zeros(more, self.dtype)])
 
-    def run(self, program: Program, batch: Batch, wanted: Wanted) -> tuple[pa.Array, pa.Array]:
+    def run(self, program: FoldProgram, batch: Batch, wanted: WantedUpdates) -> tuple[pa.Array, pa.Array]:
         values = self.of.evaluate(batch)
         by: np.ndarray
         if self.by is None:

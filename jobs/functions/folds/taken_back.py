@@ -19,8 +19,8 @@ import pyarrow as pa
 from ....state.errors import TopologyError
 from ....state.records.batches import Batch
 from ..expressions import Expression
-from .fold import Wanted
-from .fold_program import ADD, COPY, EMIT, OLD, START, TAKE, Program
+from .fold import WantedUpdates
+from .fold_program import ADD, COPY, EMIT, OLD, START, TAKE, FoldProgram
 from .object_state import ObjectSlots
 
 _RANKED_DEAD_MAX = 64
@@ -152,7 +152,7 @@ class BagState(ObjectSlots):
         """Values rank themselves, or are not ranked."""
         return self.by is None or self.by is self.of
 
-    def run(self, program: Program, batch: Batch, wanted: Wanted) -> tuple[pa.Array, pa.Array]:
+    def run(self, program: FoldProgram, batch: Batch, wanted: WantedUpdates) -> tuple[pa.Array, pa.Array]:
         rows, state = self._rows(batch), self.state
         new: list[Any] = [None] * wanted.n_new
         old: list[Any] = [None] * wanted.n_old

@@ -267,8 +267,8 @@ def _time_ms(value: Any, unit: str) -> int:
     return math.floor(Decimal(_plain(str(value))) * times / divisor)
 
 
-def _datetime_ms(moment: datetime) -> int:
-    return ((moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)) - _EPOCH) // _MS
+def _datetime_ms(instant: datetime) -> int:
+    return ((instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)) - _EPOCH) // _MS
 
 
 def _date_days(day: date) -> int:

@@ -19,7 +19,7 @@ from ..landing_rules import RowRules
 from . import streams
 from .file_order import Spans, TimeSpan, joined_spans, spans_of
 from .known_files import FoundFile, file_entry
-from .reading import Reading
+from .reading import SliceReading
 from .records import read_slice, slices_of
 from .spark_tasks import run_tasks
 from .streams import FileSlice, is_as_planned, whole_digest
@@ -52,7 +52,7 @@ class CountedFile:
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedFiles:
     """New files, and the tasks that will land them: slices, and records by partition."""
 
     files: list[CountedFile]
@@ -66,7 +66,7 @@ class Counted:
         source: FileSource,
         rules: RowRules,
         files: Sequence[FoundFile],
-    ) -> "Counted | None":
+    ) -> "CountedFiles | None":
         """Read ``files``; None when one changed meanwhile."""
         groups: list[list[FileSlice]] = []
         weight = 0
@@ -77,7 +77,7 @@ class Counted:
                     weight = 0
                 groups[-1].append(piece)
                 weight += piece.bytes
-        counts = run_tasks(spark, warehouse, [_Count(source, group, rules).run for group in groups])
+        counts = run_tasks(spark, warehouse, [_CountTask(source, group, rules).run for group in groups])
         if any(count["changed"] is not None for count in counts):
             return None
         slices: dict[str, list[dict[str, Any]]] = {}
@@ -127,7 +127,7 @@ def _counted_file(file: FoundFile, slices: Sequence[Mapping[str, Any]]) -> Count
 
 
 @dataclass(frozen=True)
-class _Count:
+class _CountTask:
     """A task that checks every row of its slices, counts the records of each partition and takes digests."""
 
     source: FileSource
@@ -136,18 +136,18 @@ class _Count:
 
     def run(self) -> dict[str, Any]:
         counts = np.zeros(self.source.partitions, np.int64)
-        found = []
+        counted = []
         for piece in self.slices:
             if not is_as_planned(self.source, piece):
                 return {"changed": piece.name}
-            reading = Reading(self.source, piece, self.rules, takes_digests=True, keeps=_FIRST_BAD)
+            reading = SliceReading(self.source, piece, self.rules, takes_digests=True, keeps=_FIRST_BAD)
             spans: Spans = {}
             for records in read_slice(reading):
                 counts += np.bincount(records.partition, minlength=self.source.partitions)
                 spans = joined_spans([spans, spans_of(records.time_ms, records.partition)])
             times = [[p, span.least_ms, span.largest_ms, span.back_ms] for p, span in spans.items()]
-            found.append({"name": piece.name, "spans": times, **reading.summary()})
+            counted.append({"name": piece.name, "spans": times, **reading.summary()})
             if not is_as_planned(self.source, piece):
                 return {"changed": piece.name}
         by_partition = {str(p): int(count) for p, count in enumerate(counts) if count}
-        return {"changed": None, "counts": by_partition, "slices": found}
+        return {"changed": None, "counts": by_partition, "slices": counted}

@@ -1,8 +1,8 @@
 """Rows of a slice of a file as blocks of columns, in the order in which they are there.
 
 Owns reading: JSON lines by byte range, Parquet by row group, CSV whole. Rule: every row is in exactly one block or
-among the bad rows of the ``Reading``. Only blank lines are no rows. A byte order mark before the first line is no part
-of it. A line belongs to the slice in which it begins, so
+among the bad rows of the ``SliceReading``. Only blank lines are no rows. A byte order mark before the first line is no
+part of it. A line belongs to the slice in which it begins, so
 slices that touch neither lose nor repeat one. A CSV file without errors is read in blocks at full speed; from the block
 of its first error on row by row.
 """
@@ -18,11 +18,11 @@ from ..bad_rows import BadRow
 from .blocks import BLOCK_BYTES, BLOCK_ROWS, Block, check_columns
 from .columns import json_value
 from .csv_rows import csv_reader, csv_rows, csv_text
-from .reading import Reading, parquet_batches
+from .reading import SliceReading, parquet_batches
 from .streams import FileSlice, opened, parquet_file
 
 
-def blocks(reading: Reading) -> Iterator[Block]:
+def blocks(reading: SliceReading) -> Iterator[Block]:
     """Rows of the slice that are rows, block by block; the others are refused."""
     read = {"jsonl": _json_blocks, "csv": _csv_blocks, "parquet": _parquet_blocks}
     assert reading.source.format is not None
@@ -32,7 +32,7 @@ def blocks(reading: Reading) -> Iterator[Block]:
 # JSON lines
 
 
-def _json_blocks(reading: Reading) -> Iterator[Block]:
+def _json_blocks(reading: SliceReading) -> Iterator[Block]:
     source, piece = reading.source, reading.piece
     wanted = source.named_columns()
     with opened(source, piece.name, reading.digests, reading.content) as stream:
@@ -52,7 +52,7 @@ def _json_blocks(reading: Reading) -> Iterator[Block]:
 
 
 def _json_rows(
-    reading: Reading, places: Sequence[int], lines: Sequence[bytes]
+    reading: SliceReading, places: Sequence[int], lines: Sequence[bytes]
 ) -> tuple[list[int], list[bytes], list[dict[str, Any]]]:
     """Those that are JSON objects; the others are bad."""
     kept_places, kept_lines, rows, bad = [], [], [], []
@@ -100,7 +100,7 @@ def _line_blocks(stream: io.BufferedReader, piece: FileSlice) -> Iterator[tuple[
 # CSV
 
 
-def _csv_blocks(reading: Reading) -> Iterator[Block]:
+def _csv_blocks(reading: SliceReading) -> Iterator[Block]:
     source, names = reading.source, reading.source.columns
     nulls = set(source.nulls)
     for places, rows in _csv_row_blocks(reading):
@@ -125,7 +125,7 @@ def _csv_blocks(reading: Reading) -> Iterator[Block]:
             yield Block(dict(zip(names, columns, strict=True)), places)
 
 
-def _csv_row_blocks(reading: Reading) -> Iterator[tuple[Sequence[int], list[list[str]]]]:
+def _csv_row_blocks(reading: SliceReading) -> Iterator[tuple[Sequence[int], list[list[str]]]]:
     """Numbers and fields of rows that are not blank, the header line's among them, in blocks of about BLOCK_BYTES."""
     source, piece, number = reading.source, reading.piece, 0
     try:
@@ -142,7 +142,7 @@ def _csv_row_blocks(reading: Reading) -> Iterator[tuple[Sequence[int], list[list
         yield from _csv_good_rows(reading, number)
 
 
-def _csv_good_rows(reading: Reading, begin: int) -> Iterator[tuple[Sequence[int], list[list[str]]]]:
+def _csv_good_rows(reading: SliceReading, begin: int) -> Iterator[tuple[Sequence[int], list[list[str]]]]:
     """Rows from number ``begin`` on of a file in which some are none; those are bad."""
     reading.begin_digests()
     numbers: list[int] = []
@@ -169,7 +169,7 @@ def _csv_good_rows(reading: Reading, begin: int) -> Iterator[tuple[Sequence[int]
 # Parquet
 
 
-def _parquet_blocks(reading: Reading) -> Iterator[Block]:
+def _parquet_blocks(reading: SliceReading) -> Iterator[Block]:
     source, piece = reading.source, reading.piece
     with parquet_file(source, piece.name, reading.digests) as file:
         names = file.schema_arrow.names

@@ -94,7 +94,7 @@ def find_files(source: FileSource, topic: str) -> Listing:
     filesystem, root = open_filesystem(source.path)
     if filesystem.get_file_info(root).type != fs.FileType.Directory:
         raise LandingError(f"topic {topic}", "a directory of files", source.path, "correct the path")
-    found, unmatched, hidden = [], [], []
+    files, unmatched, hidden = [], [], []
     entries = filesystem.get_file_info(fs.FileSelector(root, recursive=True))
     for entry in entries:
         name = entry.path[len(root) :].lstrip("/")
@@ -103,12 +103,12 @@ def find_files(source: FileSource, topic: str) -> Listing:
         if any(part.startswith((".", "_")) for part in name.split("/")):
             hidden.append(name)
         elif fnmatch(name if "/" in source.pattern else entry.base_name, source.pattern):
-            found.append(FoundFile(name, entry.size, entry.mtime_ns))
+            files.append(FoundFile(name, entry.size, entry.mtime_ns))
         else:
             unmatched.append(name)
-    refuse_tables(source.path, topic, filesystem, root, entries, [file.name for file in found])
-    found.sort(key=lambda file: natural_order(file.name))
-    return Listing(found, sorted(unmatched, key=natural_order), sorted(hidden, key=natural_order))
+    refuse_tables(source.path, topic, filesystem, root, entries, [file.name for file in files])
+    files.sort(key=lambda file: natural_order(file.name))
+    return Listing(files, sorted(unmatched, key=natural_order), sorted(hidden, key=natural_order))
 
 
 class KnownFiles:

@@ -21,7 +21,7 @@ from .csv_rows import csv_rows
 from .streams import FileSlice, PartDigests, opened, parquet_file
 
 
-class Reading:
+class SliceReading:
     """One pass over a slice, and what it found besides records: ``rows`` in all, ``bad_rows`` of them and the first
     ``keeps`` of these (None: all), names of columns that were ``seen`` (of JSON lines those of the mapping),
     ``columns`` of the first row, ``digests`` of its bytes.

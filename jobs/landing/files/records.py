@@ -1,7 +1,7 @@
 """Records of a slice of a file, in the order in which they are there.
 
-Owns what a row becomes. Rule: every row becomes exactly one record or is one of the ``Reading``'s bad rows, which are
-kept, or raise LandingError with file and line (JSON lines, CSV) or row (Parquet), both from 1.
+Owns what a row becomes. Rule: every row becomes exactly one record or is one of the ``SliceReading``'s bad rows, which
+are kept, or raise LandingError with file and line (JSON lines, CSV) or row (Parquet), both from 1.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ from .columns import (
     typed,
 )
 from .formats import blocks
-from .reading import Reading
+from .reading import SliceReading
 from .streams import FileSlice, parquet_file
 
 
@@ -68,7 +68,7 @@ def slices_of(source: FileSource, name: str, size: int, mtime_ns: int | None) ->
     ]
 
 
-def read_slice(reading: Reading) -> Iterator[FileRecords]:
+def read_slice(reading: SliceReading) -> Iterator[FileRecords]:
     """Records of the slice, block by block, in order."""
     for block in blocks(reading):
         while block.places:
@@ -88,7 +88,7 @@ def read_slice(reading: Reading) -> Iterator[FileRecords]:
                 break
 
 
-def _records(reading: Reading, block: Block) -> FileRecords:
+def _records(reading: SliceReading, block: Block) -> FileRecords:
     source, rows = reading.source, len(block.places)
     key = pa.nulls(rows, pa.binary()) if source.key is None else _as_bytes(block.columns[source.key], source.key_type)
     time_ms = times_ms(block.columns[source.timestamp], source.timestamp_unit)

@@ -20,11 +20,11 @@ from ....state.records.keys import Keys
 from ....state.stores.slots import LIVE, LIVE_COUNT, OBSERVED_MS, Slots
 from ....state.times import NO_TIMESTAMP_MS
 from ...functions.folds.aggregation import Aggregation
-from ...functions.folds.fold_program import ADD, EMIT, Program
+from ...functions.folds.fold_program import ADD, EMIT, FoldProgram
 from ...functions.folds.python import PythonState
 from ...graph.store_rows import aggregate_schema
 from ...kernels.slot_lifecycle import enter_slot, find_slot, remove
-from ..base.operator import Counters, Due, OperatorContext, ShownWindows, StatefulOperator, WindowedStore, marked
+from ..base.operator import Counters, Due, OperatorContext, ShownWindows, StatefulOperator, WindowedStore, with_deleted
 from ..base.single_records import Single
 from ..base.store_segments import is_put_expired
 from .emit_on_close import FinalResults
@@ -52,7 +52,7 @@ class Aggregate(StatefulOperator, WindowedStore):
     """Updates carry the headers of the record that caused them."""
     _position_column = "window_start_ms"
     """Of the durable rows: what decides when a window closes (``_position``)."""
-    _tells_new_rows = False
+    _knows_new_rows = False
     """Whether a window that takes a new slot is a new row of the result table. Then a suppress below that waits for the
     window's close needs no lookup for it; one that waits for a time may still buffer an earlier row of that name.
     """
@@ -173,7 +173,7 @@ class Aggregate(StatefulOperator, WindowedStore):
         if self.final is not None:
             decided = joined([decided, self._finals(self._visible_from())])
         updates = Updates(self.folds, batch, decided)
-        if self._tells_new_rows and self.context.is_lazy and len(self.stream_times_ms) == 1:
+        if self._knows_new_rows and self.context.is_lazy and len(self.stream_times_ms) == 1:
             decided = decided.chained(self.slots.capacity)
         if self.context.is_lazy and self.final is None and not wants_old and not self.aggregation.may_be_null:
             self._updates = updates
@@ -199,11 +199,15 @@ class Aggregate(StatefulOperator, WindowedStore):
         decided = joined(pieces) if pieces else self._decide(batch, 0, 0)
         new, old = state.emitted()
         self._forget(decided.program.slots)
-        found = state.typed(new, decided.valid)
+        new_values = state.typed(new, decided.valid)
         if not self.context.wants_old:
-            return replace(decided, valid=is_valid(found)), Values(found), None
+            return replace(decided, valid=is_valid(new_values)), Values(new_values), None
         before = state.typed(old, decided.old_valid)
-        return replace(decided, valid=is_valid(found), old_valid=is_valid(before)), Values(found), Values(before)
+        return (
+            replace(decided, valid=is_valid(new_values), old_valid=is_valid(before)),
+            Values(new_values),
+            Values(before),
+        )
 
     def _runs(self, rows: int) -> Iterator[tuple[int, int]]:
         """From where to where rows are of one stream with a time of its own."""
@@ -233,7 +237,7 @@ class Aggregate(StatefulOperator, WindowedStore):
         """Let values go which the store had in ``slots`` and has no more."""
         self.folds.forget(slots[self.slots.flags[slots] == 0])
 
-    def _remove_nulls(self, program: Program, state: PythonState) -> None:
+    def _remove_nulls(self, program: FoldProgram, state: PythonState) -> None:
         """Take aggregates that became None out of the store."""
         for slot in program.slots[program.flags & ADD > 0].tolist():
             if state.state[slot] is None:
@@ -368,7 +372,7 @@ class Aggregate(StatefulOperator, WindowedStore):
             time_ms=self.slots.time[slots],
             valid=np.ones(n, np.bool_),
             old_valid=np.zeros(n, np.bool_),
-            program=Program(*program),
+            program=FoldProgram(*program),
             window_start_ms=self.slots.start[slots],
             window_end_ms=self.slots.end[slots],
             stream_time_ms=self.final.stream_time_ms[row],
@@ -377,13 +381,13 @@ class Aggregate(StatefulOperator, WindowedStore):
 
     def _values(self, advance_row: Batch, finals: Decisions) -> tuple[Decisions, Values, Values | None]:
         """Values of windows that an advance of stream time closes."""
-        nobody = advance_row.take(np.zeros(0, np.int64))
+        empty_batch = advance_row.take(np.zeros(0, np.int64))
         if self.aggregation.only.is_record_by_record:
             state = self.folds.only
             assert isinstance(state, PythonState)
-            found = state.typed(state.step(finals.program, nobody)[0])
+            found = state.typed(state.step(finals.program, empty_batch)[0])
         else:
-            found, _ = Updates(self.folds, nobody, finals).run(np.arange(len(finals.row)))
+            found, _ = Updates(self.folds, empty_batch, finals).run(np.arange(len(finals.row)))
         old = Values(pa.nulls(len(finals.row), found.type)) if self.context.wants_old else None
         return replace(finals, valid=is_valid(found)), Values(found), old
 
@@ -456,7 +460,7 @@ class Aggregate(StatefulOperator, WindowedStore):
     def changes(self) -> pa.Table:
         self._settle()
         changed = self.slots.changed()
-        return marked(self._table(changed[~self._over(changed)]), self._table(self.slots.graves()))
+        return with_deleted(self._table(changed[~self._over(changed)]), self._table(self.slots.graves()))
 
     def rows(self) -> pa.Table:
         self._settle()

@@ -13,8 +13,8 @@ import pyarrow as pa
 from ....state.buffers import masked
 from ....state.records.batches import Batch, Column, Drops
 from ...functions.folds.aggregation import AggregationState
-from ...functions.folds.fold import Wanted
-from ...functions.folds.fold_program import Program
+from ...functions.folds.fold import WantedUpdates
+from ...functions.folds.fold_program import FoldProgram
 from .earlier_updates_kernel import earlier_by_slot
 
 
@@ -27,7 +27,7 @@ class Decisions:
     time_ms: np.ndarray
     valid: np.ndarray
     old_valid: np.ndarray
-    program: Program
+    program: FoldProgram
     window_start_ms: np.ndarray | None = None
     window_end_ms: np.ndarray | None = None
     stream_time_ms: np.ndarray | None = None
@@ -83,7 +83,9 @@ def joined(pieces: Sequence[Decisions]) -> Decisions:
         return None if columns[0] is None else np.concatenate(columns)
 
     return Decisions(
-        program=Program(*(np.concatenate(column) for column in zip(*(piece.program for piece in pieces), strict=True))),
+        program=FoldProgram(
+            *(np.concatenate(column) for column in zip(*(piece.program for piece in pieces), strict=True))
+        ),
         drops=[drops for piece in pieces for drops in piece.drops],
         **{name: join(name) for name in _COLUMNS},  # type: ignore[arg-type]
     )
@@ -118,7 +120,7 @@ class Updates:
         wanted_old = np.full(len(decided.row) if with_old else 0, -1, np.int64)
         if with_old:
             wanted_old[decided.old_valid] = np.flatnonzero(decided.old_valid)
-        asked = Wanted(wanted, wanted_old, len(rows), len(decided.row) if with_old else 0)
+        asked = WantedUpdates(wanted, wanted_old, len(rows), len(decided.row) if with_old else 0)
         new, old = self._state.run(decided.program, self._batch, asked)
         return masked(new, decided.valid[rows]), masked(old, decided.old_valid) if with_old else old
 

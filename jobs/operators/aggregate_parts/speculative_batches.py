@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ....state.records.batches import Batch
-from ...functions.folds.fold_program import Program
+from ...functions.folds.fold_program import FoldProgram
 from ...functions.folds.python import PythonState
 from .kernel_decisions import Decisions, joined
 
@@ -33,7 +33,7 @@ class DecidingAhead:
     state: PythonState
     decide: Callable[[Batch, int, int], Decisions]
     keep: Callable[[], Callable[[], None]]
-    remove: Callable[[Program, PythonState], None]
+    remove: Callable[[FoldProgram, PythonState], None]
     every_row: bool = False
     rows_since_null: int = field(default=_ROWS_MAX, init=False)
     """A speculative batch has at most twice as many rows."""
@@ -71,8 +71,8 @@ class DecidingAhead:
         put_back()
         decided = self.decide(batch, begin, end)
         flags, slots, arguments = decided.program
-        self.state.carry_out(Program(flags[null + 1 :], slots[null + 1 :], arguments[null + 1 :]), batch)
-        self.remove(Program(flags[null:], slots[null:], arguments[null:]), self.state)
+        self.state.carry_out(FoldProgram(flags[null + 1 :], slots[null + 1 :], arguments[null + 1 :]), batch)
+        self.remove(FoldProgram(flags[null:], slots[null:], arguments[null:]), self.state)
         self.rows_since_null = 0
         return decided, end
 

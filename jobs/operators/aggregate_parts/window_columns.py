@@ -5,11 +5,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...functions.folds.fold_program import Program
+from ...functions.folds.fold_program import FoldProgram
 from ...kernels.aggregate_buffers import Refusals, empty
 
 
-class Rows(NamedTuple):
+class RecordsToDecide(NamedTuple):
     """Records to decide: ``begin`` up to ``end`` of the batch; times in ms."""
 
     key: NDArray[np.int32]
@@ -32,6 +32,6 @@ class WindowUpdates(NamedTuple):
     stream_time: NDArray[np.int64]
 
 
-def allocate(updates: int, program: int, refusals: int) -> tuple[WindowUpdates, Program, Refusals]:
+def allocate(updates: int, program: int, refusals: int) -> tuple[WindowUpdates, FoldProgram, Refusals]:
     """Room for so many of each."""
-    return empty(WindowUpdates, updates), empty(Program, program), empty(Refusals, refusals)
+    return empty(WindowUpdates, updates), empty(FoldProgram, program), empty(Refusals, refusals)

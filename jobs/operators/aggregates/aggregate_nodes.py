@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from ....state.promises import Deletions, Promise, Sessions
+from ....state.promises import Deletions, Promise, SessionsPromise
 from ....state.serdes import Serde
 from ....state.serdes.packed import packed
 from ....state.tables.names import TableName
@@ -17,7 +17,7 @@ from ...graph.graph import Graph, Node
 from ...graph.kafka_processors import KafkaNode, kafka_processor
 from ...graph.observations import Observation
 from ...graph.reach import UNBOUNDED_REACH, Reach
-from ...graph.store_rows import TIME, VERSION_KEY, StoreRows, aggregate_schema, version_schema
+from ...graph.store_rows import TIME, VERSION_KEY, StoreRowSchema, aggregate_schema, version_schema
 from ...graph.windows import SessionWindows, TimeWindows, Windows, grace_of, with_grace
 from ...graph.wording import Wording
 from ..base.promised_tables import outputs_of
@@ -77,10 +77,10 @@ class AggregateNode(Node):
     def store_settings(self, graph: Graph) -> Mapping[str, Any]:
         return {"folds": self.aggregation.folds}
 
-    def store_rows(self, graph: Graph) -> StoreRows:
+    def store_rows(self, graph: Graph) -> StoreRowSchema:
         spec, saved = graph.tables[self.name].store, self.aggregation.saved_type
         if self.windows is None and spec is not None and spec.is_versioned:
-            return StoreRows(versioned_aggregate_schema(self.shape, saved), VERSION_KEY)
+            return StoreRowSchema(versioned_aggregate_schema(self.shape, saved), VERSION_KEY)
         return _aggregates(self, saved)
 
     def explain(self, seen: Observation, say: Wording) -> list[str]:
@@ -134,7 +134,7 @@ class CogroupNode(Node):
     def store_settings(self, graph: Graph) -> Mapping[str, Any]:
         return {"streams": len(self.inputs)}
 
-    def store_rows(self, graph: Graph) -> StoreRows:
+    def store_rows(self, graph: Graph) -> StoreRowSchema:
         return _aggregates(self, self.shape.value.arrow_type)
 
     def explain(self, seen: Observation, say: Wording) -> list[str]:
@@ -168,9 +168,9 @@ class DistinctNode(Node):
     def store_settings(self, graph: Graph) -> Mapping[str, Any]:
         return {"id": self.id_selector}
 
-    def store_rows(self, graph: Graph) -> StoreRows:
+    def store_rows(self, graph: Graph) -> StoreRowSchema:
         counted = counted_by(self.shape.key, self.id_selector)
-        return StoreRows(aggregate_schema(counted.arrow_type, pa.int64(), is_windowed=True))
+        return StoreRowSchema(aggregate_schema(counted.arrow_type, pa.int64(), is_windowed=True))
 
     def explain(self, seen: Observation, say: Wording) -> list[str]:
         return say_aggregate(seen, say, self.shape.window, is_final=False)
@@ -193,13 +193,13 @@ def _of_sessions(
     """
     if not isinstance(windows, SessionWindows):
         return
-    yield Sessions(TableName.state(node.store), windows.gap_ms, retention_ms)
+    yield SessionsPromise(TableName.state(node.store), windows.gap_ms, retention_ms)
     for output in () if node.results_may_be_null else outputs_of(graph, node, unchanged=True):
         yield Deletions(output, never=False)
 
 
-def _aggregates(node: AggregateNode | CogroupNode, saved: pa.DataType) -> StoreRows:
-    return StoreRows(aggregate_schema(node.shape.key.arrow_type, saved, is_windowed=node.windows is not None))
+def _aggregates(node: AggregateNode | CogroupNode, saved: pa.DataType) -> StoreRowSchema:
+    return StoreRowSchema(aggregate_schema(node.shape.key.arrow_type, saved, is_windowed=node.windows is not None))
 
 
 _Windowed = TypeVar("_Windowed", AggregateNode, CogroupNode)

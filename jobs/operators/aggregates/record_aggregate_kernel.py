@@ -5,8 +5,8 @@ larger of its own time and the aggregate's. With a history retention (a versione
 time - retention`` is refused.
 
 Arrays: ``rows`` is a tuple of key int32, time int64 and valid bool (rows,), and of the two bounds. ``totals`` int64
-(4,). ``slots`` has the fields of SlotColumns, ``updates`` of RecordUpdates, ``program`` of Program, ``refused`` of
-Refused.
+(4,). ``slots`` has the fields of SlotColumns, ``updates`` of RecordUpdates, ``program`` of FoldProgram, ``refused`` of
+RefusedRecords.
 """
 
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ....state.compilation.kernel_compilation import kernel
 from ....state.stores.slot_index import find, insert
 from ....state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS, SlotColumns
-from ...functions.folds.fold_program import ADD, EMIT, OLD, START, Program
+from ...functions.folds.fold_program import ADD, EMIT, OLD, START, FoldProgram
 from ...kernels.aggregate_buffers import PROGRAM, REFUSALS, UPDATES, empty
 
 UNVERSIONED = -1
@@ -32,7 +32,7 @@ class RecordUpdates(NamedTuple):
     time: NDArray[np.int64]
 
 
-class Refused(NamedTuple):
+class RefusedRecords(NamedTuple):
     """Records that were refused, shape (refusals,)."""
 
     row: NDArray[np.int32]
@@ -45,10 +45,10 @@ class Refused(NamedTuple):
 def aggregate_records(rows, history, with_old, slots, updates, program, refused, totals):  # type: ignore[no-untyped-def]
     """Decide rows ``begin`` up to ``end_row`` of ``(key int32, time int64, valid bool)``.
 
-    ``history``: its retention, or UNVERSIONED. Fields of SlotColumns, RecordUpdates, Program and Refused.
+    ``history``: its retention, or UNVERSIONED. Fields of SlotColumns, RecordUpdates, FoldProgram and RefusedRecords.
     """
     key, time, valid, begin, end_row = rows
-    updates, program, refused = RecordUpdates(*updates), Program(*program), Refused(*refused)
+    updates, program, refused = RecordUpdates(*updates), FoldProgram(*program), RefusedRecords(*refused)
     s_key, s_start, s_end, s_time, s_flags, table, free, counts = SlotColumns(*slots)
     n, n_refused = 0, 0
     for row in range(begin, end_row):
@@ -89,6 +89,6 @@ def aggregate_records(rows, history, with_old, slots, updates, program, refused,
     totals[UPDATES], totals[PROGRAM], totals[REFUSALS] = n, n, n_refused
 
 
-def allocate(records: int) -> tuple[RecordUpdates, Program, Refused]:
+def allocate(records: int) -> tuple[RecordUpdates, FoldProgram, RefusedRecords]:
     """Room for a call over ``records`` rows."""
-    return empty(RecordUpdates, records), empty(Program, records), empty(Refused, records)
+    return empty(RecordUpdates, records), empty(FoldProgram, records), empty(RefusedRecords, records)

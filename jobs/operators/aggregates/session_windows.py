@@ -14,7 +14,7 @@ import numpy as np
 from ....state.records.batches import Batch
 from ....state.stores.slots import LIVE_COUNT
 from ...functions.folds.aggregation import Aggregation
-from ...functions.folds.fold_program import Program
+from ...functions.folds.fold_program import FoldProgram
 from ...kernels.aggregate_buffers import PROGRAM, REFUSALS, STREAM_TIME, UPDATES, Refusals
 from ..aggregate_parts.emit_on_close import key_ranks
 from ..aggregate_parts.kernel_decisions import Decisions
@@ -36,7 +36,7 @@ class SessionAggregate(ListedAggregate):
 
     _window = "session"
     _position_column = "window_end_ms"
-    _tells_new_rows = True
+    _knows_new_rows = True
     has_headers = False
 
     def __init__(
@@ -76,7 +76,7 @@ class SessionAggregate(ListedAggregate):
             is_hidden &= (end_ms < self._visible_at(np.array([store_time_ms]))[0]) | (end_ms <= emitted_ms)
         return is_hidden
 
-    def _allocate(self, records: int) -> tuple[WindowUpdates, Program, Refusals]:
+    def _allocate(self, records: int) -> tuple[WindowUpdates, FoldProgram, Refusals]:
         """Room for what a call gives, which is the same at every call over one record: it must be for all sessions."""
         sessions = int(self.slots.counts[LIVE_COUNT])
         if records != 1:
@@ -112,7 +112,7 @@ class SessionAggregate(ListedAggregate):
             valid=kind != session_windows_kernel.TOMBSTONE,
             old_valid=kind == session_windows_kernel.TOMBSTONE,
             is_final=kind == session_windows_kernel.FINAL,
-            program=Program(*(cut(column, totals[PROGRAM]) for column in program)),
+            program=FoldProgram(*(cut(column, totals[PROGRAM]) for column in program)),
             window_start_ms=start,
             window_end_ms=last,
             stream_time_ms=stream_time if self.final is None else self.final.stream_time_ms[row],

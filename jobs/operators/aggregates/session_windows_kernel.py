@@ -6,10 +6,11 @@ tombstones of all merged sessions go first, by ascending end, then the merged se
 of a one-point session makes no tombstone. A session is visible while ``end >= store time - reach + 1``.
 A null key is refused before the clock moves; null values are taken.
 
-Arrays: ``rows`` has the fields of Rows, ``windows`` of Windows, ``asked`` of Asked, ``closing`` of Closing, ``slots``
-of SlotColumns, ``updates`` of WindowUpdates, ``program`` of Program, ``refusals`` of Refusals. ``lists``: a tuple as in
-slots_by_key_kernel, head int32 (keys,) first. ``found`` int32 (slots,). ``totals`` int64 (4,). ``session``: a tuple of
-five integers, (row, key, start, end, stream time); ``written``: a tuple of two.
+Arrays: ``rows`` has the fields of RecordsToDecide, ``windows`` of SessionTimes, ``asked`` of SessionOutputs,
+``closing`` of Closing, ``slots`` of SlotColumns, ``updates`` of WindowUpdates, ``program`` of FoldProgram, ``refusals``
+of Refusals. ``lists``: a tuple as in slots_by_key_kernel, head int32 (keys,) first. ``found`` int32 (slots,).
+``totals`` int64 (4,). ``session``: a tuple of five integers, (row, key, start, end, stream time); ``written``: a tuple
+of two.
 """
 
 from typing import NamedTuple
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from ....state.compilation.kernel_compilation import inlined_kernel, inner_kernel, kernel
 from ....state.stores.slots import CHANGED, FREE_TOP, OBSERVED_MS, STORED, SlotColumns
-from ...functions.folds.fold_program import ADD, EMIT, MERGE, OLD, START, Program
+from ...functions.folds.fold_program import ADD, EMIT, MERGE, OLD, START, FoldProgram
 from ...kernels.aggregate_buffers import (
     CLOSED,
     NULL,
@@ -34,13 +35,13 @@ from ...kernels.aggregate_buffers import (
 from ...kernels.slot_lifecycle import is_expired
 from ..aggregate_parts import window_columns
 from ..aggregate_parts.slots_by_key_kernel import NO_SLOT, first_from, link, unlink
-from ..aggregate_parts.window_columns import Rows, WindowUpdates
+from ..aggregate_parts.window_columns import RecordsToDecide, WindowUpdates
 
 UPDATE, TOMBSTONE, FINAL = 0, 1, 2
 """Kinds of update: a session as it is now, one that was merged away, one that closed at the row."""
 
 
-class Windows(NamedTuple):
+class SessionTimes(NamedTuple):
     """In ms. ``segment``: length of a persistent store's segment, or 0 for a store in memory."""
 
     gap: int
@@ -50,7 +51,7 @@ class Windows(NamedTuple):
     segment: int
 
 
-class Asked(NamedTuple):
+class SessionOutputs(NamedTuple):
     """What the kernel writes. ``go_on``: a merged session continues in the slot of the earliest session that it
     merges, if no row of that one is durable, else in a new slot.
     """
@@ -72,18 +73,23 @@ class Closing(NamedTuple):
 def aggregate_sessions(  # type: ignore[no-untyped-def]
     rows, windows, asked, closing, slots, lists, found, updates, program, refusals, totals
 ):
-    """Decide ``rows`` in order. Fields of Rows, Windows, Asked, Closing, SlotColumns, WindowUpdates, Program and
-    Refusals; ``totals``: as in aggregate_buffers.
+    """Decide ``rows`` in order. Fields of RecordsToDecide, SessionTimes, SessionOutputs, Closing, SlotColumns,
+    WindowUpdates, FoldProgram and Refusals; ``totals``: as in aggregate_buffers.
 
     ``lists``: as in slots_by_key_kernel; visible sessions of a key are apart, so their order by start is the same.
     ``found`` int32: room for as many slots as there are. Refusals of the store do not keep the update from being
     forwarded.
     """
-    rows, windows, asked, closing = Rows(*rows), Windows(*windows), Asked(*asked), Closing(*closing)
+    rows, windows, asked, closing = (
+        RecordsToDecide(*rows),
+        SessionTimes(*windows),
+        SessionOutputs(*asked),
+        Closing(*closing),
+    )
     slots, updates, program, refusals = (
         SlotColumns(*slots),
         WindowUpdates(*updates),
-        Program(*program),
+        FoldProgram(*program),
         Refusals(*refusals),
     )
     gap, grace, reach, following = windows.gap, windows.grace, windows.reach, lists[1]
@@ -248,7 +254,7 @@ def overwrite(slots, lists, slot):  # type: ignore[no-untyped-def]
         other = following[other]
 
 
-def allocate(records: int, sessions: int) -> tuple[WindowUpdates, Program, Refusals]:
+def allocate(records: int, sessions: int) -> tuple[WindowUpdates, FoldProgram, Refusals]:
     """Room for a call over ``records`` rows and ``sessions`` live sessions.
 
     A record makes one session and one update; every session, new or there before, closes and is merged away once.

@@ -12,7 +12,7 @@ import numpy as np
 from ....state.errors import TaskFailed
 from ....state.records.batches import Batch, Chunk
 from ...functions.folds.aggregation import Aggregation
-from ...functions.folds.fold_program import Program
+from ...functions.folds.fold_program import FoldProgram
 from ...kernels.aggregate_buffers import PROGRAM, REFUSALS, STREAM_TIME, UPDATES, Refusals, written
 from ..aggregate_parts.kernel_decisions import Decisions, joined
 from ..aggregate_parts.refusals import drops_of
@@ -104,7 +104,7 @@ class SlidingWindowAggregate(WindowsByStart, ListedAggregate):
         self,
         batch: Batch,
         updates: WindowUpdates,
-        program: Program,
+        program: FoldProgram,
         refusals: Refusals,
         totals: np.ndarray,
     ) -> Decisions:

@@ -11,9 +11,9 @@ before the clock moves. The store shows windows from its own newest start less t
 forwarded and not stored.
 
 Arrays: ``rows`` is a tuple of key int32, time int64 and valid bool (rows,), and of the two bounds. ``slots`` has the
-fields of SlotColumns, ``updates`` of WindowUpdates, ``program`` of Program, ``refusals`` of Refusals, ``into`` of
-Written. ``lists``: a tuple as in slots_by_key_kernel, head int32 (keys,) first. ``found`` int32 and ``s_start`` int64
-(slots,). ``store_time`` int64 (rows,). ``totals`` int64 (5,). ``windows``, ``kept``, ``asked``, ``record`` and
+fields of SlotColumns, ``updates`` of WindowUpdates, ``program`` of FoldProgram, ``refusals`` of Refusals, ``into`` of
+WindowOutputs. ``lists``: a tuple as in slots_by_key_kernel, head int32 (keys,) first. ``found`` int32 and ``s_start``
+int64 (slots,). ``store_time`` int64 (rows,). ``totals`` int64 (5,). ``windows``, ``kept``, ``asked``, ``record`` and
 ``bounds``: tuples of numbers.
 """
 
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from ....state.compilation.kernel_compilation import inner_kernel, kernel
 from ....state.stores.slots import CHANGED, FREE_TOP, LIVE, OBSERVED_MS, SlotColumns
-from ...functions.folds.fold_program import ADD, COPY, EMIT, OLD, START, Program
+from ...functions.folds.fold_program import ADD, COPY, EMIT, OLD, START, FoldProgram
 from ...kernels.aggregate_buffers import (
     CLOSED,
     NULL,
@@ -50,11 +50,11 @@ _OTHERS = 8
 """Room that a record needs beside that of the windows it finds."""
 
 
-class Written(NamedTuple):
+class WindowOutputs(NamedTuple):
     """What a call writes; ``totals``: as in aggregate_buffers, and NEXT_ROW."""
 
     updates: WindowUpdates
-    program: Program
+    program: FoldProgram
     refusals: Refusals
     totals: NDArray[np.int64]
 
@@ -67,10 +67,10 @@ def aggregate_sliding_windows(  # type: ignore[no-untyped-def]
 
     ``windows``: (difference, grace). ``store_time`` int64: the store's newest start after each row, filled. ``kept``,
     ``asked``: as for time windows; ``lists``: as in slots_by_key_kernel. ``found`` int32: room for as many slots as
-    there are. Fields of SlotColumns, WindowUpdates, Program and Refusals.
+    there are. Fields of SlotColumns, WindowUpdates, FoldProgram and Refusals.
     """
     slots = SlotColumns(*slots)
-    into = Written(WindowUpdates(*updates), Program(*program), Refusals(*refusals), totals)
+    into = WindowOutputs(WindowUpdates(*updates), FoldProgram(*program), Refusals(*refusals), totals)
     key, time, valid, begin, end_row = rows
     difference, grace = windows
     counts = slots.counts
@@ -349,6 +349,6 @@ def refuse(into, row, kind, bounds, stream_time, limit, is_record):  # type: ign
     into.totals[REFUSALS] += 1
 
 
-def allocate(most: int) -> tuple[WindowUpdates, Program, Refusals]:
+def allocate(most: int) -> tuple[WindowUpdates, FoldProgram, Refusals]:
     """Room for that many of each."""
     return window_columns.allocate(most, most, most)

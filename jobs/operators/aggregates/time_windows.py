@@ -35,7 +35,7 @@ class TimeWindowAggregate(WindowsByStart):
     """
 
     _window = "time"
-    _tells_new_rows = True
+    _knows_new_rows = True
 
     def __init__(
         self,

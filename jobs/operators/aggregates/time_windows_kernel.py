@@ -8,14 +8,14 @@ is refused before the clock moves. Null values are taken. A window that starts b
 shown by the store: it begins again, is forwarded and is not stored. That happens only where another stream with a
 stream time of its own shares the store, or where listed windows are longer than the store keeps them.
 
-Arrays: ``rows`` has the fields of Rows, ``slots`` of SlotColumns, ``updates`` of WindowUpdates, ``program`` of Program,
-``refusals`` of Refusals. ``totals`` int64 (4,). ``windows``, ``kept`` and ``asked``: tuples of numbers.
+Arrays: ``rows`` has the fields of RecordsToDecide, ``slots`` of SlotColumns, ``updates`` of WindowUpdates, ``program``
+of FoldProgram, ``refusals`` of Refusals. ``totals`` int64 (4,). ``windows``, ``kept`` and ``asked``: tuples of numbers.
 """
 
 from ....state.compilation.kernel_compilation import kernel
 from ....state.stores.slot_index import find, insert
 from ....state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, OBSERVED_MS, SlotColumns
-from ...functions.folds.fold_program import ADD, EMIT, OLD, START, Program
+from ...functions.folds.fold_program import ADD, EMIT, OLD, START, FoldProgram
 from ...kernels.aggregate_buffers import (
     CLOSED,
     NULL,
@@ -29,24 +29,24 @@ from ...kernels.aggregate_buffers import (
 )
 from ...kernels.slot_lifecycle import is_expired
 from ..aggregate_parts import window_columns
-from ..aggregate_parts.window_columns import Rows, WindowUpdates
+from ..aggregate_parts.window_columns import RecordsToDecide, WindowUpdates
 
 
 @kernel
 def aggregate_time_windows(rows, windows, listed, kept, asked, slots, updates, program, refusals, totals):  # type: ignore[no-untyped-def]
-    """Decide ``rows`` in order. Fields of Rows, SlotColumns, WindowUpdates, Program and Refusals.
+    """Decide ``rows`` in order. Fields of RecordsToDecide, SlotColumns, WindowUpdates, FoldProgram and Refusals.
 
     ``windows``: (origin, size, advance, grace); times before the origin are in none. ``listed``: fields of
     ListedWindows (``first`` int64, ``starts`` int64, ``ends`` int64), empty where windows are computed. ``kept``:
     (hidden, retention, length of a persistent store's segment, or 0). ``asked``: (updates are asked for, with old
     values). ``totals``: as in aggregate_buffers.
     """
-    key, time, begin, end_row = Rows(*rows)
+    key, time, begin, end_row = RecordsToDecide(*rows)
     origin, size, advance, grace = windows
     first, starts, ends = listed
     is_listed = first.shape[0] > 0
     is_asked, with_old = asked
-    updates, program, refusals = WindowUpdates(*updates), Program(*program), Refusals(*refusals)
+    updates, program, refusals = WindowUpdates(*updates), FoldProgram(*program), Refusals(*refusals)
     s_key, s_start, s_end, s_time, s_flags, table, free, counts = SlotColumns(*slots)
     n_updates, n_program, n_refusals, observed = 0, 0, 0, totals[STREAM_TIME]
     plain = ADD | (EMIT if is_asked else 0) | (OLD if with_old else 0)
@@ -121,6 +121,6 @@ def updates_per_record(size: int, advance: int) -> int:
     return -(-size // advance)
 
 
-def allocate(most: int) -> tuple[WindowUpdates, Program, Refusals]:
+def allocate(most: int) -> tuple[WindowUpdates, FoldProgram, Refusals]:
     """Room for a call that updates or refuses ``most`` windows."""
     return window_columns.allocate(most, most, most)

@@ -12,9 +12,9 @@ from ....state.buffers import only_chunk
 from ....state.records.batches import Batch, Chunk
 from ...functions.expressions import Shape
 from ...functions.folds.aggregation import Aggregation
-from ...functions.folds.fold_program import START, Program
+from ...functions.folds.fold_program import START, FoldProgram
 from ...functions.folds.python import PythonState
-from ..base.operator import Counters, OperatorContext, marked
+from ..base.operator import Counters, OperatorContext, with_deleted
 from ..tables.versioned_store import VersionedTableStore
 from .aggregate_nodes import versioned_aggregate_schema
 from .record_aggregate import RecordAggregate
@@ -50,7 +50,7 @@ class VersionedAggregate(RecordAggregate):
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         return self.versions.put(super().process(batch, chunk), chunk, keeps_old=True)
 
-    def _remove_nulls(self, program: Program, state: PythonState) -> None:
+    def _remove_nulls(self, program: FoldProgram, state: PythonState) -> None:
         for flags, slot in zip(program.flags.tolist(), program.slots.tolist(), strict=True):
             key, time_ms, is_new = int(self.slots.key[slot]), int(self.slots.time[slot]), bool(flags & START)
             is_null = state.state[slot] is None
@@ -82,7 +82,7 @@ class VersionedAggregate(RecordAggregate):
 
     def changes(self) -> pa.Table:
         self._settle()
-        states = marked(self._table(self.slots.changed()), self._table(self.slots.graves()))
+        states = with_deleted(self._table(self.slots.changed()), self._table(self.slots.graves()))
         return pa.concat_tables([states, self._beside(self.versions.changes())])
 
     def rows(self) -> pa.Table:

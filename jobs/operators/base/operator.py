@@ -449,9 +449,9 @@ class SharingOperator(StatefulOperator):
         """When its next timer fires: a stream time in ms, or with ``is_tick`` a tick of the wall clock; None: never."""
 
     @abstractmethod
-    def punctuate(self, chunk: Chunk, cause: int, nobody: Batch, *, is_tick: bool) -> None:
+    def punctuate(self, chunk: Chunk, cause: int, empty_batch: Batch, *, is_tick: bool) -> None:
         """Call the punctuators that are due at the stream time of row ``cause`` of ``chunk``, or with ``is_tick`` at
-        its tick of the wall clock, each once. ``nobody``: a batch of the operator's input without records.
+        its tick of the wall clock, each once. ``empty_batch``: a batch of the operator's input without records.
         """
 
     @abstractmethod
@@ -490,7 +490,7 @@ class StoreOperator(StatefulOperator):
         return self.store.rows_schema()
 
 
-def marked(alive: pa.Table, gone: pa.Table) -> pa.Table:
+def with_deleted(alive: pa.Table, gone: pa.Table) -> pa.Table:
     """The rows ``alive`` and then the rows ``gone``, with a column ``deleted``: true for those that are gone."""
     marks = (alive, np.zeros(len(alive), np.bool_)), (gone, np.ones(len(gone), np.bool_))
     return pa.concat_tables([rows.append_column("deleted", pa.array(deleted)) for rows, deleted in marks])

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ....state.buffers import is_valid
-from ....state.promises import Input, JoinedValues
+from ....state.promises import InputPromise, JoinedValues
 from ....state.records.batches import Batch, Values
 from ....state.records.keys import Keys
 from ....state.serdes import Serde
@@ -19,7 +19,7 @@ from ...functions.value_joiners import Joiner
 from ...graph.graph import Graph, Node
 
 
-def input_of(graph: Graph, name: str) -> Input | None:
+def input_of(graph: Graph, name: str) -> InputPromise | None:
     """The table with the records that come from the node ``name``, by key and time; None when there is none."""
     node = graph.nodes[name]
     while not node.is_source:
@@ -28,15 +28,15 @@ def input_of(graph: Graph, name: str) -> Input | None:
         node = graph.parent(node)
     table = node.table(graph)
     shows_it = node.time_step is None and node.has_places_of_table and node.shape.key.codec.is_canonical
-    return Input(table) if table is not None and shows_it else None
+    return InputPromise(table) if table is not None and shows_it else None
 
 
-def values_of(graph: Graph, name: str) -> Input | None:
+def values_of(graph: Graph, name: str) -> InputPromise | None:
     """The table with the records that come from the node ``name`` as they are; None when a step lies between."""
     return input_of(graph, name) if graph.nodes[name].is_source else None
 
 
-def table_values_of(graph: Graph, name: str) -> Input | None:
+def table_values_of(graph: Graph, name: str) -> InputPromise | None:
     """The table with the records of which the table ``name`` is made, as they are; None when a step lies between."""
     node = graph.nodes[name]
     return values_of(graph, node.inputs[0]) if node.is_table_of_records else None
@@ -71,7 +71,7 @@ def _batch(shape: Shape, keys: pa.Array, values: pa.Array) -> Batch:
 
 def outputs_of(graph: Graph, node: Node, *, unchanged: bool) -> tuple[str, ...]:
     """Outputs that have all that ``node`` forwards, and nothing else, under its keys; with ``unchanged`` its values."""
-    found, begun = list[str](), [node.name]
+    outputs, begun = list[str](), [node.name]
     while begun:
         for child in graph.children(begun.pop()):
             if len(child.inputs) != 1:
@@ -79,10 +79,10 @@ def outputs_of(graph: Graph, node: Node, *, unchanged: bool) -> tuple[str, ...]:
             topic = child.written_topic
             if topic is not None and _writers(graph, topic) == 1:
                 table = child.table(graph)
-                found += [] if table is None else [table]
-            elif child.passes_on or (child.forwards_one and not child.changes_keys and not unchanged):
+                outputs += [] if table is None else [table]
+            elif child.forwards_unchanged or (child.forwards_one and not child.changes_keys and not unchanged):
                 begun.append(child.name)
-    return tuple(found)
+    return tuple(outputs)
 
 
 def _writers(graph: Graph, topic: str) -> int:

@@ -16,7 +16,7 @@ from ....state.records.batches import Batch, Chunk, Values
 from ....state.tables.warehouse import HEADERS
 from ....state.times import NO_TIMESTAMP_MS, UNBOUNDED
 from ...graph.store_rows import BUFFER_KEY, buffer_schema
-from .operator import Counters, Due, OperatorContext, StatefulOperator, marked
+from .operator import Counters, Due, OperatorContext, StatefulOperator, with_deleted
 
 _NO_TOPIC = -1
 _TIME = "record_time_ms"
@@ -165,7 +165,7 @@ class RecordBuffer:
 
     def changes(self) -> pa.Table:
         self.load_due(UNBOUNDED)
-        return marked(self._table(np.flatnonzero(~self._stored)), self._gone)
+        return with_deleted(self._table(np.flatnonzero(~self._stored)), self._gone)
 
     def rows(self) -> pa.Table:
         self.load_due(UNBOUNDED)

@@ -29,7 +29,7 @@ from ..tables.table_store import TableStore
 from ..tables.table_views import StepView
 from ..tables.versioned_store import VersionedView
 from . import complete_history_join_kernel, table_join
-from .complete_history_join_kernel import Results
+from .complete_history_join_kernel import JoinResults
 from .table_join_node import TableJoinNode
 
 
@@ -67,28 +67,28 @@ class CompleteJoin(MultiOperator):
         for batch in batches:
             chunk.left_out[batch.cause] = True
         merged = merge_in_forward_order(batches)
-        results = self._meet(merged)
+        results = self._join_versions(merged)
         asking = joined_batch(batches, merged, with_values=False).take(results.place)
         now, before = [], []
         for number, batch in enumerate(batches):
-            is_mine = merged.which[results.place] == number
-            rows = pa.array(merged.row[results.place], mask=~is_mine)
-            references = np.where(is_mine, results.before, results.other)
+            is_of_side = merged.which[results.place] == number
+            rows = pa.array(merged.row[results.place], mask=~is_of_side)
+            references = np.where(is_of_side, results.before, results.other)
             shown = self.sides[number].shown(
-                asking, references, np.where(is_mine, results.before_time, results.other_time)
+                asking, references, np.where(is_of_side, results.before_time, results.other_time)
             )
-            now.append(pc.if_else(pa.array(is_mine & ~results.follows), batch.value.all().take(rows), shown))
+            now.append(pc.if_else(pa.array(is_of_side & ~results.follows), batch.value.all().take(rows), shown))
             before.append(shown)
         return self._forward(asking, results, merged.which[results.place], now, before)
 
-    def _meet(self, merged: MergedRows) -> Results:
+    def _join_versions(self, merged: MergedRows) -> JoinResults:
         """Run the kernel over all merged rows, with more room whenever there is too little."""
         changes = tuple(side.history.take_puts() for side in self.sides)
         stores = tuple(side.history.versions for side in self.sides)
         pieces, begin, room = [], 0, 2 * len(merged.which) + 16
         while begin < len(merged.which):
             results = complete_history_join_kernel.room(room)
-            reached, n = complete_history_join_kernel.meet_versions(
+            reached, n = complete_history_join_kernel.join_versions(
                 tuple(merged),
                 begin,
                 changes,
@@ -101,10 +101,10 @@ class CompleteJoin(MultiOperator):
             room = room if reached > begin else 2 * room
             begin = reached
         columns = zip(*pieces, strict=True) if pieces else ([column] for column in complete_history_join_kernel.room(0))
-        return Results(*(np.concatenate(column) for column in columns))
+        return JoinResults(*(np.concatenate(column) for column in columns))
 
     def _forward(
-        self, asking: Batch, results: Results, which: np.ndarray, now: list[pa.Array], before: list[pa.Array]
+        self, asking: Batch, results: JoinResults, which: np.ndarray, now: list[pa.Array], before: list[pa.Array]
     ) -> Batch:
         is_there, was_there = self._is_there(now), self._is_there(before)
         has_own = np.where(which == 0, *(is_valid(values) for values in before))
@@ -140,7 +140,7 @@ class CompleteJoin(MultiOperator):
 
 
 def _forwards_a_result(
-    results: Results, is_there: np.ndarray, was_there: np.ndarray, has_own: np.ndarray
+    results: JoinResults, is_there: np.ndarray, was_there: np.ndarray, has_own: np.ndarray
 ) -> np.ndarray:
     """Results to forward. ``has_own``: whether the changed side showed something before.
 

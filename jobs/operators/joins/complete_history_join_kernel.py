@@ -7,7 +7,7 @@ so long ago, the first result is at the oldest time that it keeps. A last one is
 
 Arrays: ``merged`` is a tuple of which int8 and row int64 (changes of both,). ``changes``: a tuple of Puts for each
 side, ``stores``: of VersionColumns; ``retentions``: a tuple of two numbers. ``versions`` has the fields of
-VersionColumns, and so have ``mine`` and ``other``; ``journal`` those of Journal, ``results`` those of Results.
+VersionColumns, and so have ``mine`` and ``other``; ``journal`` those of Journal, ``results`` those of JoinResults.
 """
 
 from typing import NamedTuple
@@ -22,7 +22,7 @@ from ...kernels.aggregate_buffers import empty
 from ..tables.versioned_store_kernel import IS_LATEST, NOT_PUT, Journal, Puts, find, last_after, put
 
 
-class Results(NamedTuple):
+class JoinResults(NamedTuple):
     """Of each result, in order, shape (results,); times in ms, references TOMBSTONE and times -1 for nothing."""
 
     place: NDArray[np.int64]
@@ -41,15 +41,15 @@ class Results(NamedTuple):
 
 
 @kernel
-def meet_versions(merged, begin, changes, retentions, stores, journal, results):  # type: ignore[no-untyped-def]
+def join_versions(merged, begin, changes, retentions, stores, journal, results):  # type: ignore[no-untyped-def]
     """Put changes from place ``begin`` of ``merged`` (which, row) on; (place reached, number of results).
 
     It stops before a change for which there may be no room. ``changes``, ``retentions``, ``stores``: of both sides.
-    Fields of Puts, VersionColumns, Journal and Results.
+    Fields of Puts, VersionColumns, Journal and JoinResults.
     """
     changes = Puts(*changes[0]), Puts(*changes[1])
     stores = VersionColumns(*stores[0]), VersionColumns(*stores[1])
-    journal, results = Journal(*journal), Results(*results)
+    journal, results = Journal(*journal), JoinResults(*results)
     which, row = merged
     place, n = begin, 0
     while place < which.shape[0]:
@@ -156,6 +156,6 @@ def begin_of(key, time, until, retention, versions):  # type: ignore[no-untyped-
     return time, reference, since
 
 
-def room(results: int) -> Results:
+def room(results: int) -> JoinResults:
     """Room for so many."""
-    return empty(Results, results)
+    return empty(JoinResults, results)

@@ -20,9 +20,9 @@ from ....state.stores.slots import Slots
 from ...graph.foreign_key_messages import Instruction, without_empty
 from ...kernels.aggregate_buffers import empty, written
 from ..base.forward_order import joined_batch, merge_in_forward_order
-from ..base.operator import Counters, Found, MultiOperator, Operator, OperatorContext, StatefulOperator, marked
+from ..base.operator import Counters, Found, MultiOperator, Operator, OperatorContext, StatefulOperator, with_deleted
 from . import foreign_key_join_kernel
-from .foreign_key_join_kernel import NEEDED, NEXT, NO_SLOT, WRITTEN, Answers
+from .foreign_key_join_kernel import NEEDED, NEXT, NO_SLOT, WRITTEN, SubscriptionResponses
 from .foreign_key_nodes import SUBSCRIPTION_KEY, ForeignKeyJoinNode, subscription_schema
 
 _RIGHT = 1
@@ -85,15 +85,15 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
     def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
         subscriptions, changes = batches
         (view,) = self.context.views
-        found = view.get(subscriptions, subscriptions.key)
-        asked = self._asked(subscriptions, found, chunk)
+        right_values = view.get(subscriptions, subscriptions.key)
+        asked = self._asked(subscriptions, right_values, chunk)
         answers_due = self._answers_due(changes, chunk)
         merged = merge_in_forward_order(batches)
         self.store.reserve(len(subscriptions))
         self.store.reserve_keys(len(self.context.keys))
         answers = self._join((merged.which, merged.row), asked, answers_due)
         at, valid = answers.at, answers.valid
-        right = pa.concat_arrays([found.value, changes.value.all()])
+        right = pa.concat_arrays([right_values.value, changes.value.all()])
         place = merged.row[at] + np.where(merged.which[at] == _RIGHT, len(subscriptions), 0)
         value = self._value(answers, right.take(pa.array(place, mask=~valid)))
         plain = tuple(batch.with_value(pa.nulls(len(batch))) for batch in batches)
@@ -143,14 +143,14 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
 
     def _join(
         self, rows: tuple[np.ndarray, np.ndarray], asked: tuple[np.ndarray, ...], answers_due: tuple[np.ndarray, ...]
-    ) -> Answers:
+    ) -> SubscriptionResponses:
         """Answers of all rows. How many a change has is only known when its turn comes."""
         totals = np.zeros(3, np.int64)
-        pieces: list[Answers] = []
+        pieces: list[SubscriptionResponses] = []
         room = len(rows[0])
         while not pieces or totals[NEEDED]:
             room = max(room, int(totals[NEEDED]))
-            answers = empty(Answers, room)
+            answers = empty(SubscriptionResponses, room)
             foreign_key_join_kernel.join(
                 *rows,
                 asked,
@@ -163,9 +163,9 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
                 totals,
             )
             pieces.append(written(answers, totals[WRITTEN]))
-        return Answers(*(np.concatenate(columns) for columns in zip(*pieces, strict=True)))
+        return SubscriptionResponses(*(np.concatenate(columns) for columns in zip(*pieces, strict=True)))
 
-    def _value(self, answers: Answers, right: pa.Array) -> pa.Array:
+    def _value(self, answers: SubscriptionResponses, right: pa.Array) -> pa.Array:
         partition = answers.partition
         columns = [
             fixed_array(answers.hash_a, answers.has_hash, pa.int64()),
@@ -195,7 +195,7 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
         return {}
 
     def changes(self) -> pa.Table:
-        return marked(self._table(self.store.changed()), self._table(self.store.graves()))
+        return with_deleted(self._table(self.store.changed()), self._table(self.store.graves()))
 
     def rows(self) -> pa.Table:
         return self._table(self.store.live())

@@ -5,11 +5,11 @@ Rule: a subscription is put or removed in the order of arrival, then answered wi
 a right value is sent to every subscription of its key, by rising serialized primary key. The subscriptions of a key are
 a list of slots, put in order when they are asked for and not before.
 
-Arrays: ``which`` int8 and ``rows`` int64 (rows of both,). ``subscriptions`` has the fields of Asked, ``changes`` of
-RightChanges, ``store`` of SubscriptionColumns, ``lists`` of KeyLists, ``answers`` of Answers. ``keys``: a tuple of data
-uint8 (bytes,) and offsets int64 (keys + 1,). ``totals`` int64 (3,). ``slots`` int64 (slots to enter,), of ``_merge``
-int32 (slots,). ``merged`` int32 (slots,). ``slot_keys`` int64 and ``primary`` int64 (slots,). ``bounds``: a tuple of
-three numbers.
+Arrays: ``which`` int8 and ``rows`` int64 (rows of both,). ``subscriptions`` has the fields of SubscriptionRecords,
+``changes`` of RightChanges, ``store`` of SubscriptionColumns, ``lists`` of KeyLists, ``answers`` of
+SubscriptionResponses. ``keys``: a tuple of data uint8 (bytes,) and offsets int64 (keys + 1,). ``totals`` int64 (3,).
+``slots`` int64 (slots to enter,), of ``_merge`` int32 (slots,). ``merged`` int32 (slots,). ``slot_keys`` int64 and
+``primary`` int64 (slots,). ``bounds``: a tuple of three numbers.
 """
 
 from typing import NamedTuple
@@ -33,7 +33,7 @@ NO_SLOT = -1
 _ANSWERS_NULL, _ANSWERS_ALWAYS, _ANSWERS_IF_FOUND = 1, 2, 3
 
 
-class Asked(NamedTuple):
+class SubscriptionRecords(NamedTuple):
     """Subscriptions in order, shape (subscriptions,); times in ms, hashes of the left value."""
 
     key: NDArray[np.int32]
@@ -99,8 +99,8 @@ class KeyLists(NamedTuple):
     """Room to sort a list in, twice as many slots as there are."""
 
 
-class Answers(NamedTuple):
-    """Answers in order, shape (answers,); times in ms."""
+class SubscriptionResponses(NamedTuple):
+    """SubscriptionResponses in order, shape (answers,); times in ms."""
 
     at: NDArray[np.int64]
     """Place of what causes it, among the merged rows."""
@@ -118,11 +118,11 @@ class Answers(NamedTuple):
 def join(which, rows, subscriptions, changes, store, lists, keys, answers, begin, totals):  # type: ignore[no-untyped-def]
     """Do the rows from ``begin`` on, until ``answers`` have no room for the next.
 
-    Fields of Asked, RightChanges, SubscriptionColumns, KeyLists and Answers; ``keys``: (data, offsets) of the primary
-    keys.
+    Fields of SubscriptionRecords, RightChanges, SubscriptionColumns, KeyLists and SubscriptionResponses; ``keys``:
+    (data, offsets) of the primary keys.
     """
-    subscriptions, store, lists = Asked(*subscriptions), SubscriptionColumns(*store), KeyLists(*lists)
-    answers = Answers(*answers)
+    subscriptions, store, lists = SubscriptionRecords(*subscriptions), SubscriptionColumns(*store), KeyLists(*lists)
+    answers = SubscriptionResponses(*answers)
     c_key, c_time, c_valid, c_refused = RightChanges(*changes)
     lengths, n, room = lists.length, 0, answers.at.shape[0]
     for at in range(begin, which.shape[0]):

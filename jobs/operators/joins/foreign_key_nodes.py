@@ -14,7 +14,7 @@ from ...functions.value_joiners import Joiner
 from ...graph.graph import Graph, Node
 from ...graph.kafka_processors import KafkaNode, kafka_processor
 from ...graph.nodes import RepartitionNode
-from ...graph.store_rows import TIME, StoreRows
+from ...graph.store_rows import TIME, StoreRowSchema
 from ..base.promised_tables import extracted_keys, joined_values, outputs_of, table_values_of
 
 
@@ -54,8 +54,8 @@ class ForeignKeyJoinNode(Node):
     def forwarding_processors(self, graph: Graph) -> tuple[str, ...]:
         return self.name, graph.parts[self.name][1]
 
-    def store_rows(self, graph: Graph) -> StoreRows:
-        return StoreRows(subscription_schema(graph.parent(self).shape.key, self.shape.key), SUBSCRIPTION_KEY)
+    def store_rows(self, graph: Graph) -> StoreRowSchema:
+        return StoreRowSchema(subscription_schema(graph.parent(self).shape.key, self.shape.key), SUBSCRIPTION_KEY)
 
     def store_settings(self, graph: Graph) -> Mapping[str, Any]:
         send = graph.parent(graph.parent(self))

@@ -71,7 +71,9 @@ class ForeignKeySend(Operator):
         extracted = evaluate_present(self.node.foreign_key, batch)
         return self.keys.intern(self.node.foreign_key.result.encode(extracted))
 
-    def _messages(self, batch: Batch, chunk: Chunk, sent: "_Sent", old_key: np.ndarray, new_key: np.ndarray) -> Batch:
+    def _messages(
+        self, batch: Batch, chunk: Chunk, sent: "_SentInstructions", old_key: np.ndarray, new_key: np.ndarray
+    ) -> Batch:
         instruction = np.stack([sent.old_instruction, sent.new_instruction], axis=1).ravel()
         is_sent = instruction != _NOTHING
         rows = np.repeat(np.arange(len(batch)), 2)[is_sent]
@@ -92,26 +94,28 @@ class ForeignKeySend(Operator):
 
 
 @dataclass(frozen=True, slots=True)
-class _Sent:
+class _SentInstructions:
     """int32, one element a change: the instruction to the old foreign key and the one to the new key, or _NOTHING."""
 
     old_instruction: np.ndarray
     new_instruction: np.ndarray
 
 
-def _inner_messages(old_key: np.ndarray, is_new: np.ndarray, new_key: np.ndarray) -> _Sent:
+def _inner_messages(old_key: np.ndarray, is_new: np.ndarray, new_key: np.ndarray) -> _SentInstructions:
     has_old, has_new = old_key >= 0, new_key >= 0
     moved = has_old & has_new & (old_key != new_key)
     to_old = np.where(moved, Instruction.DELETE_NO_PROPAGATE, _NOTHING)
     to_old = np.where(has_old & ~has_new, Instruction.DELETE_AND_PROPAGATE, to_old)
     to_new = np.where(moved, Instruction.PROPAGATE_NULL_IF_NO_FK, Instruction.PROPAGATE_ONLY_IF_FK)
-    return _Sent(to_old.astype(np.int32), np.where(is_new & has_new, to_new, _NOTHING).astype(np.int32))
+    return _SentInstructions(to_old.astype(np.int32), np.where(is_new & has_new, to_new, _NOTHING).astype(np.int32))
 
 
-def _left_messages(was_there: np.ndarray, old_key: np.ndarray, is_new: np.ndarray, new_key: np.ndarray) -> _Sent:
+def _left_messages(
+    was_there: np.ndarray, old_key: np.ndarray, is_new: np.ndarray, new_key: np.ndarray
+) -> _SentInstructions:
     to_old = np.where((old_key >= 0) & (old_key != new_key), Instruction.DELETE_NO_PROPAGATE, _NOTHING)
     to_new = np.where(was_there | is_new, Instruction.PROPAGATE_NULL_IF_NO_FK, _NOTHING)
-    return _Sent(to_old.astype(np.int32), to_new.astype(np.int32))
+    return _SentInstructions(to_old.astype(np.int32), to_new.astype(np.int32))
 
 
 class ForeignKeyResponse(Operator):
@@ -133,17 +137,17 @@ class ForeignKeyResponse(Operator):
     def resolve(self, batch: Batch, chunk: Chunk) -> Batch:
         """Results of the answers that are not stale; the others are refused."""
         (view,) = self.context.views
-        found = view.get(batch, batch.key)
+        left_values = view.get(batch, batch.key)
         answers = batch.value.all()
-        hash_a, hash_b = _hash(self.node.left_value, found.value)
+        hash_a, hash_b = _hash(self.node.left_value, left_values.value)
         had_value = is_valid(answers.field("hash_a"))
         asked_a, asked_b = (answers.field(name).fill_null(0).to_numpy() for name in ("hash_a", "hash_b"))
-        is_fresh = (had_value == found.valid) & (asked_a == hash_a) & (asked_b == hash_b)
+        is_fresh = (had_value == left_values.valid) & (asked_a == hash_a) & (asked_b == hash_b)
         stale = _rows(~is_fresh)
         chunk.drop(self.context.node, batch, Drops(DropReason.STALE_RESPONSE, stale, np.ones(len(stale), np.bool_)))
         rows = np.flatnonzero(is_fresh)
         places = pa.array(rows)
-        return self._joined(batch.take(rows), found.value.take(places), answers.field("right").take(places))
+        return self._joined(batch.take(rows), left_values.value.take(places), answers.field("right").take(places))
 
     def _joined(self, batch: Batch, left: pa.Array, right: pa.Array) -> Batch:
         """The joiner is asked only where its result counts, as Kafka asks it."""

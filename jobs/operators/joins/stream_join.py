@@ -23,7 +23,7 @@ from ....state.stores.waiting_records import WaitingRecords
 from ....state.times import NO_TIMESTAMP_MS
 from ...functions.value_joiners import Joiner
 from ..base.forward_order import MergedRows, joined_batch, merge_in_forward_order
-from ..base.operator import Counters, Due, MultiOperator, OperatorContext, StatefulOperator, marked
+from ..base.operator import Counters, Due, MultiOperator, OperatorContext, StatefulOperator, with_deleted
 from ..base.store_segments import segment_ms
 from . import stream_join_kernel as kernel
 from .stream_join_node import JOINED_KEY, StreamJoinNode, joined_schema
@@ -114,8 +114,8 @@ class StreamJoin(MultiOperator, StatefulOperator):
 
     def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
         merged = merge_in_forward_order(batches)
-        met = joined_batch(batches, merged, with_values=False)
-        return self._join(met, self._rows(batches, merged, met), chunk)
+        merged_batch = joined_batch(batches, merged, with_values=False)
+        return self._join(merged_batch, self._rows(batches, merged, merged_batch), chunk)
 
     def advance(self, advance_row: Batch, chunk: Chunk) -> Batch:
         rows = np.full((1, 7), NONE, np.int64)
@@ -129,9 +129,9 @@ class StreamJoin(MultiOperator, StatefulOperator):
     def propagated_time_ms(self, time_ms: int) -> int:
         return int(self.waiting.rows[self.waiting.order, waiting.TIME].min(initial=time_ms))
 
-    def _join(self, met: Batch, rows: np.ndarray, chunk: Chunk) -> Batch:
-        """Results of ``rows``, which are those of ``met`` as the kernel sees them."""
-        stream_time = self._stream_time(met)
+    def _join(self, merged_batch: Batch, rows: np.ndarray, chunk: Chunk) -> Batch:
+        """Results of ``rows``, which are those of ``merged_batch`` as the kernel sees them."""
+        stream_time = self._stream_time(merged_batch)
         unmatched = self._rank(rows, stream_time)
         pairs, refusals = self._run(rows, unmatched)
         self.waiting.order = leaving_order(unmatched)
@@ -140,8 +140,8 @@ class StreamJoin(MultiOperator, StatefulOperator):
         has_match = np.zeros(len(rows), np.bool_)
         has_match[row[(left != NONE) & (right != NONE)]] = True
         self._matched += int(has_match.sum())
-        self._book(chunk, met, rows[:, kernel.IS_WHOLE] > 0, row, refusals)
-        out = met.forward(
+        self._book(chunk, merged_batch, rows[:, kernel.IS_WHOLE] > 0, row, refusals)
+        out = merged_batch.forward(
             row,
             key=key.astype(np.int32),
             time_ms=time_ms.copy(),
@@ -153,20 +153,20 @@ class StreamJoin(MultiOperator, StatefulOperator):
         self._forget_values()
         return out.with_value(self.joiner.evaluate(out, *values))
 
-    def _stream_time(self, met: Batch) -> np.ndarray:
+    def _stream_time(self, merged_batch: Batch) -> np.ndarray:
         """After every record."""
-        return np.maximum.accumulate(np.append(self.totals[kernel.STREAM_TIME], met.time_ms))[1:]
+        return np.maximum.accumulate(np.append(self.totals[kernel.STREAM_TIME], merged_batch.time_ms))[1:]
 
-    def _rows(self, batches: tuple[Batch, ...], merged: MergedRows, met: Batch) -> np.ndarray:
+    def _rows(self, batches: tuple[Batch, ...], merged: MergedRows, merged_batch: Batch) -> np.ndarray:
         """What the kernel sees of the records, without ranks. All values go to the heaps."""
         bases = np.array([heap.append(b.value.all()) for heap, b in zip(self.heaps, batches, strict=True)], np.int64)
-        is_whole = met.valid & (met.key >= 0)
-        rows = np.empty((len(met), 7), np.int64)
+        is_whole = merged_batch.valid & (merged_batch.key >= 0)
+        rows = np.empty((len(merged_batch), 7), np.int64)
         rows[:, kernel.SIDE] = merged.which
-        rows[:, kernel.ROW_KEY] = met.key
-        rows[:, kernel.ROW_TIME] = met.time_ms
+        rows[:, kernel.ROW_KEY] = merged_batch.key
+        rows[:, kernel.ROW_TIME] = merged_batch.time_ms
         rows[:, kernel.IS_WHOLE] = is_whole
-        rows[:, kernel.ROW_REFERENCE] = np.where(met.valid, bases[merged.which] + merged.row, NONE)
+        rows[:, kernel.ROW_REFERENCE] = np.where(merged_batch.valid, bases[merged.which] + merged.row, NONE)
         rows[:, kernel.ROW_SEQUENCE] = self.sequence + np.cumsum(is_whole) - 1
         rows[:, kernel.RANK] = NONE
         self.sequence += int(is_whole.sum())
@@ -216,15 +216,17 @@ class StreamJoin(MultiOperator, StatefulOperator):
             refused.append(refusals[: self.totals[kernel.REFUSED]])
         return np.concatenate(written), np.concatenate(refused)
 
-    def _book(self, chunk: Chunk, met: Batch, is_applied: np.ndarray, row: np.ndarray, refusals: np.ndarray) -> None:
+    def _book(
+        self, chunk: Chunk, merged_batch: Batch, is_applied: np.ndarray, row: np.ndarray, refusals: np.ndarray
+    ) -> None:
         refused, kind, stream_time, limit, is_record = refusals.T
         for number, reason in enumerate(_REASONS):
             of = kind == number
             drops = Drops(reason, refused[of].astype(np.int32), is_record[of] > 0, stream_time[of], limit[of])
-            chunk.drop(self.context.node, met, drops)
+            chunk.drop(self.context.node, merged_batch, drops)
         is_applied[refused[is_record > 0]] = False
         is_applied[row] = True
-        chunk.applied[met.cause[is_applied]] = True
+        chunk.applied[merged_batch.cause[is_applied]] = True
 
     def metrics(self) -> dict[str, Any]:
         """Of this increment: records that looked for partners, and those of them for which some had come before."""
@@ -275,9 +277,9 @@ class StreamJoin(MultiOperator, StatefulOperator):
 
     def _load(self, stored: _Rows) -> None:
         """Take in what was stored, given by arrival."""
-        met, waits = stored.of(np.flatnonzero(stored.kind < 2)), stored.of(np.flatnonzero(stored.kind >= 2))
+        joinable, waits = stored.of(np.flatnonzero(stored.kind < 2)), stored.of(np.flatnonzero(stored.kind >= 2))
         self.store.reserve_keys(len(self.context.keys))
-        self.store.load(2 * met.key + met.kind, met.time_ms, met.reference, met.sequence)
+        self.store.load(2 * joinable.key + joinable.kind, joinable.time_ms, joinable.reference, joinable.sequence)
         slots = self.waiting.add(waits.key, waits.sequence, waits.kind - 2, waits.time_ms, waits.reference)
         self.waiting.order = slots[self._ranked(waits.time_ms, waits.kind - 2, waits.key)]
         _, records = self.store.alive(self._oldest_ms)
@@ -313,7 +315,7 @@ class StreamJoin(MultiOperator, StatefulOperator):
         alive = self._alive()
         gone = np.flatnonzero(~np.isin(self._stored.identity, alive.identity))
         fresh = alive.of(np.flatnonzero(alive.sequence >= self._first_new))
-        return marked(self._table(fresh), self._table(self._stored.of(gone), with_values=False))
+        return with_deleted(self._table(fresh), self._table(self._stored.of(gone), with_values=False))
 
     def rows(self) -> pa.Table:
         return self._table(self._alive())
@@ -325,11 +327,11 @@ class StreamJoin(MultiOperator, StatefulOperator):
         """Every record that a later one may join, and every one that waits."""
         block, records = self.store.alive(self._oldest_ms)
         pool = self.store.pool[records]
-        met = block % 2, block // 2, pool[:, TIME], pool[:, SEQUENCE], pool[:, REFERENCE]
+        joinable = block % 2, block // 2, pool[:, TIME], pool[:, SEQUENCE], pool[:, REFERENCE]
         rows = self.waiting.rows[self.waiting.order]
         columns = waiting.KEY, waiting.TIME, waiting.SEQUENCE, waiting.REFERENCE
         waits = rows[:, waiting.SIDE] + 2, *(rows[:, column] for column in columns)
-        return _Rows(*(np.concatenate(pair) for pair in zip(met, waits, strict=True)))
+        return _Rows(*(np.concatenate(pair) for pair in zip(joinable, waits, strict=True)))
 
     def _table(self, rows: _Rows, *, with_values: bool = True) -> pa.Table:
         columns = [

@@ -63,7 +63,7 @@ STREAM_TIME, TRACKED_TIME, ROW, PHASE, AT, HAS_EFFECT, LAST_LEFT, WRITTEN, REFUS
 continues; pairs and refusals written.
 """
 
-FRESH, LEAVING, MEETING = 0, 1, 2
+FRESH, LEAVING, JOINING = 0, 1, 2
 """Phases of a row."""
 
 DONE, OUT_IS_FULL, STORE_IS_FULL = 0, 1, 2
@@ -110,7 +110,7 @@ def join_streams(rows, windows, store, unmatched, pairs, refusals, totals):  # t
             return STORE_IS_FULL
         if not let_leave(row, windows, unmatched, pairs, totals):
             return OUT_IS_FULL
-        if not meet_others(row, windows, store, unmatched, pairs, totals):
+        if not join_others(row, windows, store, unmatched, pairs, totals):
             return OUT_IS_FULL
         keep(row, windows, store, refusals, totals)
         totals[PHASE] = FRESH
@@ -179,7 +179,7 @@ def let_leave(row, windows, unmatched, pairs, totals):  # type: ignore[no-untype
         ):
             totals[PHASE], totals[LAST_LEFT] = LEAVING, NONE
         else:
-            totals[PHASE], totals[AT] = MEETING, NONE
+            totals[PHASE], totals[AT] = JOINING, NONE
     if totals[PHASE] == LEAVING:
         times, slot_of, waits = unmatched.time, unmatched.slot, unmatched.rows
         while True:
@@ -195,12 +195,12 @@ def let_leave(row, windows, unmatched, pairs, totals):  # type: ignore[no-untype
             totals[LAST_LEFT] = rank
         # Kafka sets minTime while it iterates, so it is what the iteration has read last.
         totals[TRACKED_TIME] = tracked_time(unmatched, totals[LAST_LEFT])
-        totals[PHASE], totals[AT] = MEETING, NONE
+        totals[PHASE], totals[AT] = JOINING, NONE
     return True
 
 
 @inner_kernel
-def meet_others(row, windows, store, unmatched, pairs, totals):  # type: ignore[no-untyped-def]
+def join_others(row, windows, store, unmatched, pairs, totals):  # type: ignore[no-untyped-def]
     """The record's pairs; without any and of an outer side: itself alone, now or later."""
     blocks, pool, counts, beside = store
     # A block has the records of one key and side: number 2 * key + side, and so 2 * key + 1 - side for the other side.

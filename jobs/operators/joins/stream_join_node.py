@@ -16,7 +16,7 @@ from ...graph.graph import Graph, Node
 from ...graph.kafka_processors import KafkaNode, kafka_processor
 from ...graph.observations import Observation, Wait
 from ...graph.reach import Reach
-from ...graph.store_rows import TIME, StoreRows
+from ...graph.store_rows import TIME, StoreRowSchema
 from ...graph.wording import Wording
 from ..base.promised_tables import input_of, outputs_of
 
@@ -69,9 +69,9 @@ class StreamJoinNode(Node):
         """A store shows records until they are older than both sides of the window and the grace."""
         return Reach(max(self.before_ms, 0) + max(self.after_ms, 0) + self.grace_ms + 1)
 
-    def store_rows(self, graph: Graph) -> StoreRows:
+    def store_rows(self, graph: Graph) -> StoreRowSchema:
         left, right = (graph.nodes[name].shape for name in self.inputs)
-        return StoreRows(joined_schema(left, right), JOINED_KEY)
+        return StoreRowSchema(joined_schema(left, right), JOINED_KEY)
 
     def promises(self, graph: Graph) -> Iterable[Promise]:
         """What it forwards are pairs within the window, and records without a match."""
@@ -89,8 +89,8 @@ class StreamJoinNode(Node):
         """Of both sides, those that a later record may join, or that wait."""
         sides = []
         for side in ("left", "right"):
-            mine = rows.filter(pc.is_in(rows["kind"], value_set=pa.array([side, f"unmatched-{side}"])))
-            once = mine.take(pa.array(np.unique(mine["sequence"].to_numpy(), return_index=True)[1]))
+            of_side = rows.filter(pc.is_in(rows["kind"], value_set=pa.array([side, f"unmatched-{side}"])))
+            once = of_side.take(pa.array(np.unique(of_side["sequence"].to_numpy(), return_index=True)[1]))
             key = self.shape.key.encode(only_chunk(once, "key"))
             sides.append(pa.table({"timestamp": once["record_time_ms"], "key": key.cast(pa.binary())}))
         return tuple(sides)
@@ -113,30 +113,32 @@ class StreamJoinNode(Node):
         ]
 
     def explain(self, seen: Observation, say: Wording) -> list[str]:
-        said, met_count = [], 0
+        said, partner_count = [], 0
         for side, rows in zip(("left", "right"), seen.received, strict=True):
             back, ahead = (self.before_ms, self.after_ms) if side == "left" else (self.after_ms, self.before_ms)
             other = "right" if side == "left" else "left"
             for row in rows:
                 low, high = row.record_time_ms - back, row.record_time_ms + ahead
-                met = [
+                partners = [
                     entry
                     for entry in seen.shown
                     if (entry["kind"], entry["key"]) == (other, row.key) and low <= entry["record_time_ms"] <= high
                 ]
-                met_count += len(met)
-                said += [f"meets {other} {entry[other]!r} of time {say.time(entry['record_time_ms'])}" for entry in met]
-                if not met and row.key is not None and row.value is not None:
+                partner_count += len(partners)
+                said += [
+                    f"meets {other} {entry[other]!r} of time {say.time(entry['record_time_ms'])}" for entry in partners
+                ]
+                if not partners and row.key is not None and row.value is not None:
                     span = f"[{say.time(max(0, low))}, {say.time(high)}]"
                     said.append(f"meets no {other} record of {row.key!r} in {span}")
-        return [*said, *self._say_waiting(seen, say, met_count)]
+        return [*said, *self._say_waiting(seen, say, partner_count)]
 
-    def _say_waiting(self, seen: Observation, say: Wording, met_count: int) -> list[str]:
+    def _say_waiting(self, seen: Observation, say: Wording, partner_count: int) -> list[str]:
         waits = self.waits(seen)
         said = [f"waits for one until {say.until(seen, wait)}" for wait in waits]
         own = {(repr(row.key), row.record_time_ms) for row in seen.rows}
         for number, row in enumerate(seen.forwarded):
-            is_own = number >= len(seen.forwarded) - met_count or (
+            is_own = number >= len(seen.forwarded) - partner_count or (
                 not waits and (repr(row.key), row.record_time_ms) in own
             )
             verb = "forwards" if is_own else "lets go alone"

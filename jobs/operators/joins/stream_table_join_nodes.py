@@ -15,7 +15,7 @@ from ...graph.graph import Graph, Node
 from ...graph.kafka_processors import KafkaNode, kafka_processor
 from ...graph.observations import Observation, Wait
 from ...graph.reach import Reach
-from ...graph.store_rows import BUFFER_KEY, StoreRows, buffer_schema
+from ...graph.store_rows import BUFFER_KEY, StoreRowSchema, buffer_schema
 from ...graph.wording import Wording
 from ..base.promised_tables import joined_values, outputs_of, table_values_of, values_of
 from ..base.waiting_records import records_waiting, say_waiting
@@ -52,8 +52,8 @@ class StreamTableJoinNode(Node):
         """What the table has stays without end; a grace holds records back besides."""
         return super().reach(graph) if self.grace_ms is None else Reach(self.grace_ms + 1, is_unbounded=True)
 
-    def store_rows(self, graph: Graph) -> StoreRows:
-        return StoreRows(buffer_schema(graph.parent(self).shape), BUFFER_KEY)
+    def store_rows(self, graph: Graph) -> StoreRowSchema:
+        return StoreRowSchema(buffer_schema(graph.parent(self).shape), BUFFER_KEY)
 
     def promises(self, graph: Graph) -> Iterable[Promise]:
         """Of a versioned table: a record is joined with the newest version not after its time."""

@@ -82,9 +82,9 @@ class TableJoin(MultiOperator):
         def join(mine: Column, wanted: np.ndarray) -> pa.Array:
             chosen = np.flatnonzero(wanted)
             pair = mine.take(chosen), other.value.take(pa.array(chosen))
-            found = self.joiner.evaluate(batch.take(chosen), *(pair if is_left else pair[::-1]))
+            joined_values = self.joiner.evaluate(batch.take(chosen), *(pair if is_left else pair[::-1]))
             places = np.cumsum(wanted) - 1
-            return found.take(pa.array(places[rows], mask=~wanted[rows]))
+            return joined_values.take(pa.array(places[rows], mask=~wanted[rows]))
 
         new = join(batch.value, rule.has_new)
         before = None if old is None or not self.context.wants_old else join(old, rule.has_old)

@@ -28,7 +28,7 @@ _LATEST = 2**63 - 1
 """Java's largest long."""
 
 
-class Refused(NamedTuple):
+class RefusedPut(NamedTuple):
     """A put of a window that started then, by the store's time; at ``limit_ms`` and below none is taken."""
 
     start_ms: int
@@ -49,7 +49,7 @@ class ExpiringRows(SerializedRows):
         self._time_ms = -1
         self._oldest: list[tuple[int, bytes]] = []
         """A heap of (time, name of the row), by which rows expire. A row that was deleted stays in it until then."""
-        self.refused: list[Refused] = []
+        self.refused: list[RefusedPut] = []
         """Since somebody took them."""
 
     @property

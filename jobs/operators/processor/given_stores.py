@@ -38,7 +38,7 @@ def given_stores(graph: Graph, stores: Any, place: str) -> GivenStores:
     Raises TopologyError for anything but a list of stores of different names, for a store of other types than the one
     of that name, and for one that no processor can use.
     """
-    found = GivenStores()
+    given = GivenStores()
     for store in _listed(stores, place):
         name = store if isinstance(store, str) else store.name
         owner = _owner(graph, name)
@@ -47,14 +47,14 @@ def given_stores(graph: Graph, stores: Any, place: str) -> GivenStores:
             if isinstance(kept, str):
                 graph.awaited_stores.setdefault(place, []).append(name)
             else:
-                found.stores = (*found.stores, kept)
+                given.stores = (*given.stores, kept)
         elif isinstance(owner, ProcessNode) and name in owner.inner_stores:
             _check_same(graph, store, owner, f"{place} store {name!r}")
-            found.shared[name] = owner.name
+            given.shared[name] = owner.name
         else:
             _check_table(graph, store, owner, f"{place} store {name!r}")
-            (found.replicas if isinstance(owner, GlobalStoreNode) else found.tables)[name] = owner.name
-    return found
+            (given.replicas if isinstance(owner, GlobalStoreNode) else given.tables)[name] = owner.name
+    return given
 
 
 def find_awaited_stores(graph: Graph) -> None:
@@ -207,13 +207,13 @@ def _listed(stores: Any, place: str) -> tuple[KeyValues | str, ...]:
         raise TopologyError(place, "stores= to be a list of stores", repr(stores), f"write stores=[{stores!r}]")
     if not isinstance(stores, Iterable):
         raise TopologyError(place, "stores= to be a list of stores", repr(stores), "write for example stores=['seen']")
-    found: dict[str, KeyValues | str] = {}
+    by_name: dict[str, KeyValues | str] = {}
     for store in stores:
         if not isinstance(store, str | KeyValues):
             expected, next_step = "a KeyValues or the name of a store", store_instead_of(store)
             raise TopologyError(place, expected, repr(store), next_step)
         name = check_name(store if isinstance(store, str) else store.name)
-        if name in found:
+        if name in by_name:
             raise TopologyError(place, "stores of different names", f"{name!r} twice", "rename one of them")
-        found[name] = store
-    return tuple(found.values())
+        by_name[name] = store
+    return tuple(by_name.values())

@@ -5,16 +5,16 @@ from collections.abc import Iterable
 from ....state.errors import ConfigError
 from ...functions.processor_api import KeyValues
 from ...functions.state_stores import SESSIONS, VERSIONED, WINDOWS, StoreBuilder
-from .session_store import Sessions
+from .session_store import SessionStoreRows
 from .stores import Store
 from .versions import VersionedValues
-from .window_store import Windows
+from .window_store import WindowStoreRows
 
-Expiring = Windows | Sessions | VersionedValues
+Expiring = WindowStoreRows | SessionStoreRows | VersionedValues
 """Stores that refuse what is too old."""
-_EXPIRING: dict[str, type[Windows] | type[Sessions] | type[VersionedValues]] = {
-    **dict.fromkeys(WINDOWS, Windows),
-    **dict.fromkeys(SESSIONS, Sessions),
+_EXPIRING: dict[str, type[WindowStoreRows] | type[SessionStoreRows] | type[VersionedValues]] = {
+    **dict.fromkeys(WINDOWS, WindowStoreRows),
+    **dict.fromkeys(SESSIONS, SessionStoreRows),
     VERSIONED: VersionedValues,
 }
 

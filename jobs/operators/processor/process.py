@@ -46,7 +46,7 @@ from ..base.operator import (
     OperatorContext,
     SharingOperator,
     WindowedStore,
-    marked,
+    with_deleted,
 )
 from ..base.single_records import Single
 from .global_store import GlobalStoreView
@@ -215,8 +215,8 @@ class Process(SharingOperator):
     def next_due_ms(self, *, is_tick: bool) -> int | None:
         return (self.ticks if is_tick else self.schedules).next_due_ms
 
-    def punctuate(self, chunk: Chunk, cause: int, nobody: Batch, *, is_tick: bool) -> None:
-        failed = FailedRecords(self.context, nobody, chunk)
+    def punctuate(self, chunk: Chunk, cause: int, empty_batch: Batch, *, is_tick: bool) -> None:
+        failed = FailedRecords(self.context, empty_batch, chunk)
         self._writer.cause = cause
         self._call_next(failed, cause, is_tick=is_tick)
         self.processor_context.leave()
@@ -309,7 +309,7 @@ class Process(SharingOperator):
 
     def changes(self) -> pa.Table:
         gone: list[_Row] = [(name, key, None) for name, store in self._kept().items() for key in store.gone()]
-        return marked(_table(self._alive(only_changed=True)), _table(gone))
+        return with_deleted(_table(self._alive(only_changed=True)), _table(gone))
 
     def rows(self) -> pa.Table:
         return _table(self._alive(only_changed=False))
@@ -328,7 +328,7 @@ class Process(SharingOperator):
         ]
 
 
-class _Context(ProcessingContext):
+class _StoreContext(ProcessingContext):
     """What contexts of running processors have in common."""
 
     outbox: Outbox
@@ -418,7 +418,7 @@ class _Context(ProcessingContext):
 _NOTHING_TO_FORWARD = "to forward nothing do not call it; record.with_value(None) is a tombstone"
 
 
-class _ProcessorContext(_Context, ProcessorContext):
+class _ProcessorContext(_StoreContext, ProcessorContext):
     """Of a processor that may change keys."""
 
     def forward(
@@ -448,7 +448,7 @@ class _ProcessorContext(_Context, ProcessorContext):
         self._send(Record(key, value, time_ms, record.headers if headers is None else headers), child)
 
 
-class _FixedKeyContext(_Context, FixedKeyProcessorContext):
+class _FixedKeyContext(_StoreContext, FixedKeyProcessorContext):
     """Of one that keeps them."""
 
     def forward(self, record: Any = NOT_GIVEN, child: str | None = None) -> None:

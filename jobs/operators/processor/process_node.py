@@ -13,10 +13,12 @@ from ...graph.graph import Graph, Node
 from ...graph.kafka_processors import KafkaNode, kafka_processor
 from ...graph.nodes import GlobalTableNode
 from ...graph.reach import Reach
-from ...graph.store_rows import StoreRows
+from ...graph.store_rows import StoreRowSchema
 from ..tables.table_nodes import TableStepNode
 
-ROWS = StoreRows(pa.schema([("store", pa.string()), ("key", pa.binary()), ("value", pa.binary())]), ("store", "key"))
+ROWS = StoreRowSchema(
+    pa.schema([("store", pa.string()), ("key", pa.binary()), ("value", pa.binary())]), ("store", "key")
+)
 """Of all stores of one processor; keys and values serialized."""
 
 
@@ -72,7 +74,7 @@ class ProcessNode(Node):
         """A processor may forward a record of any time, at once or when it is punctuated."""
         return replace(super().reach(graph), gives_times=True)
 
-    def store_rows(self, graph: Graph) -> StoreRows:
+    def store_rows(self, graph: Graph) -> StoreRowSchema:
         return ROWS
 
     def store_settings(self, graph: Graph) -> Mapping[str, Any]:

@@ -15,14 +15,14 @@ from ...functions.expressions import Windowed
 from ...functions.processor_api import NOT_GIVEN
 from ...functions.session_and_versioned_stores import SessionStore
 from ..base.operator import StoreContents
-from .expiring_rows import ExpiringRows, Refused, big_endian, big_endian_at
+from .expiring_rows import ExpiringRows, RefusedPut, big_endian, big_endian_at
 
 _LATEST = 2**63 - 1
 _BOUNDS = 16
 """Bytes of an end and a start."""
 
 
-class Sessions(ExpiringRows, SessionStore):
+class SessionStoreRows(ExpiringRows, SessionStore):
     """``keeper``: the processor that keeps its rows, named by key, end and start."""
 
     time_at = -_BOUNDS
@@ -36,7 +36,7 @@ class Sessions(ExpiringRows, SessionStore):
         self._time_ms = max(self._time_ms, end_ms)
         limit_ms = self._time_ms - self.spec.retention_ms
         if self._is_refused(end_ms):
-            self.refused.append(Refused(session_key.window_start_ms, end_ms, self._time_ms, limit_ms))
+            self.refused.append(RefusedPut(session_key.window_start_ms, end_ms, self._time_ms, limit_ms))
         elif end_ms > limit_ms:
             self._put(name, coded)
         self._expire()

@@ -25,7 +25,7 @@ from ...functions.expressions import Shape
 from ...functions.processor_api import KeyValueStore, ValueAndTimestamp
 from ..base.operator import Links, Operator, TableView, WritableStore
 from ..base.single_records import Made, Single
-from ..tables.key_value_view import StoreView
+from ..tables.key_value_view import KeyValueView
 from .value_coders import KeyCoder, misfit_in, prefix_bytes
 
 _FEW = 32
@@ -70,7 +70,7 @@ class TableValues(KeyValueStore):
     def __init__(
         self, name: str, owner: str, shape: Shape, view: TableView, operator: Operator | None, place: str
     ) -> None:
-        assert isinstance(view, StoreView), "a table without windows and versions is looked at by its keys"
+        assert isinstance(view, KeyValueView), "a table without windows and versions is looked at by its keys"
         self.store_name, self.owner, self.shape, self.place = name, owner, shape, f"{place}, store {name!r}"
         self.view, self.operator, self.writer = view, operator, Writer()
         self._key, self._table = KeyCoder(shape.key, self.place), view.table
@@ -81,7 +81,7 @@ class TableValues(KeyValueStore):
         view.reader = self
         self._order: list[tuple[bytes, int]] = []
         """Keys that occurred, with their codes, in order."""
-        self._met = 0
+        self._known = 0
 
     # --- read ------------------------------------------------------------------------------------------------
 
@@ -202,16 +202,16 @@ class TableValues(KeyValueStore):
 
     def _between(self, first: Any, last: Any) -> list[tuple[bytes, int]]:
         self.view.settle()
-        self._meet()
+        self._take_new_keys()
         order = self._order
         low = 0 if first is None else bisect_left(order, (self._key.encode(first), -1))
         high = len(order) if last is None else bisect_right(order, (self._key.encode(last), len(self.view.keys)))
         return order[low:high]
 
-    def _meet(self) -> None:
+    def _take_new_keys(self) -> None:
         """Take in the keys that came since."""
-        codes = np.arange(self._met, len(self.view.keys), dtype=np.int32)
-        self._met += len(codes)
+        codes = np.arange(self._known, len(self.view.keys), dtype=np.int32)
+        self._known += len(codes)
         fresh = list(zip(self.view.keys.take(codes).cast(pa.binary()).to_pylist(), codes.tolist(), strict=True))
         if len(fresh) > _FEW:
             self._order = sorted([*self._order, *fresh])

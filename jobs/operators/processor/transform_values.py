@@ -35,7 +35,7 @@ from .process import metadata_of
 from .process_node import TransformValuesNode
 
 
-class _Context(ValueTransformerContext):
+class _TransformerContext(ValueTransformerContext):
     """``now``: time, headers and metadata of what is transformed; None in ``init``."""
 
     def __init__(self, node: str) -> None:
@@ -65,7 +65,7 @@ class Transformer:
     """A running transformer of ``node``. A failure of it ends the run, with the key."""
 
     def __init__(self, node: TransformValuesNode) -> None:
-        self.node, self.context = node, _Context(node.name)
+        self.node, self.context = node, _TransformerContext(node.name)
         self.running = node.supplier()
         form_of(self.running.init, node.name, ("context",), gives=False)
         form_of(self.running.transform, node.name, KEY_VALUE, gives=False)

@@ -23,7 +23,7 @@ from ...graph.store_rows import version_schema
 from ..base.operator import Counters, StoreContents, StoreVersions
 from ..tables import versioned_store_kernel
 from ..tables.versioned_store import VersionedTableStore
-from .expiring_rows import Refused, big_endian_at
+from .expiring_rows import RefusedPut, big_endian_at
 from .rows_of_store import RowsOfStore
 from .value_coders import Coder, KeyCoder, misfit_in
 
@@ -43,7 +43,7 @@ class VersionedValues(VersionedKeyValueStore):
         self._key, self._value = KeyCoder(spec.key, self.place), Coder(spec.value, self.place)
         self._shape = Shape(spec.key, spec.value)
         self._store = self._made()
-        self.refused: list[Refused] = []
+        self.refused: list[RefusedPut] = []
         """Since somebody took them."""
 
     def _made(self) -> VersionedTableStore:
@@ -72,7 +72,7 @@ class VersionedValues(VersionedKeyValueStore):
         versions.tidy()
         if answers[0] == versioned_store_kernel.NOT_PUT:
             limit_ms = observed_ms - versions.retention_ms
-            self.refused.append(Refused(timestamp_ms, timestamp_ms, observed_ms, limit_ms))
+            self.refused.append(RefusedPut(timestamp_ms, timestamp_ms, observed_ms, limit_ms))
         return int(answers[0])
 
     def delete(self, key: Any, timestamp_ms: int) -> VersionedRecord | None:

@@ -13,7 +13,7 @@ from ....state.times import whole_ms
 from ...functions.expressions import Windowed
 from ...functions.state_stores import StoreBuilder, WindowStore
 from ..base.operator import Counters, StoreContents
-from .expiring_rows import ExpiringRows, Refused
+from .expiring_rows import ExpiringRows, RefusedPut
 from .rows_of_store import RowsOfStore
 
 _SEQUENCES = 0x7FFF_FFFF
@@ -23,7 +23,7 @@ _SUFFIX = 12
 """Bytes of a start and a sequence number."""
 
 
-class Windows(ExpiringRows, WindowStore):
+class WindowStoreRows(ExpiringRows, WindowStore):
     """``keeper``: the processor that keeps its rows, named by key, start and sequence number."""
 
     time_at = -_SUFFIX
@@ -47,7 +47,7 @@ class Windows(ExpiringRows, WindowStore):
         if self._is_refused(window_start_ms):
             end_ms = window_start_ms + spec.window_size_ms
             limit_ms = self._time_ms - spec.retention_ms
-            self.refused.append(Refused(window_start_ms, end_ms, self._time_ms, limit_ms))
+            self.refused.append(RefusedPut(window_start_ms, end_ms, self._time_ms, limit_ms))
         elif not (coded is None and keeps) and window_start_ms > self._time_ms - spec.retention_ms:
             self._put(_name(data, window_start_ms, self._sequence), coded)
         self._expire()

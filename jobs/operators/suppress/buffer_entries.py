@@ -67,7 +67,7 @@ class BufferSlots(Slots):
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class EvictedEntries:
     """Latest changes of what left. ``context``: as in Batch. ``seen_ms``: stream time when each came."""
 
     value: pa.Array
@@ -124,7 +124,9 @@ class Entries:
             found = hashes(encoded.data, encoded.offsets)
         return np.where(valid, self.value.sizes(values), -1), np.where(valid, found, 0)
 
-    def settle(self, batch: Batch, chunk: Chunk, seen_ms: np.ndarray, slot: np.ndarray, reference: np.ndarray) -> Left:
+    def settle(
+        self, batch: Batch, chunk: Chunk, seen_ms: np.ndarray, slot: np.ndarray, reference: np.ndarray
+    ) -> EvictedEntries:
         """Latest changes of what left from ``slot``, with ``reference``; those of what stays are kept.
 
         ``seen_ms``: stream time after every row of the batch.
@@ -138,7 +140,7 @@ class Entries:
         codes = np.array([*(self._topic(name) for name in chunk.context_topics), -1], np.int16)
         place = {topic: number for number, topic in enumerate(chunk.context_topics)}
         places = np.array([*(place.get(topic, -1) for topic in self._topics), -1], np.int16)
-        left = Left(
+        left = EvictedEntries(
             value=self._moved("reference", batch.value, move, reference),
             old=self._moved("old", batch.old, move, slots.old[slot]) if self.context.wants_old else None,
             headers=self._headers(batch, move),

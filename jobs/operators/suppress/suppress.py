@@ -24,7 +24,7 @@ from ....state.stores.slots import LIVE_COUNT
 from ....state.stores.spilling_heap import SpillingHeap
 from ....state.times import UNBOUNDED
 from ...kernels.earlier_changes import earlier_by_key
-from ..base.operator import Counters, Due, OperatorContext, StatefulOperator, marked
+from ..base.operator import Counters, Due, OperatorContext, StatefulOperator, with_deleted
 from . import suppress_early_kernel, suppress_kernel
 from .buffer_entries import Entries
 from .suppress_node import SuppressNode
@@ -133,8 +133,8 @@ class Suppress(StatefulOperator):
             )
             return tuple(column[: self.totals[suppress_kernel.EMITTED]] for column in out)
         # what waits for a time may outlive its window in the store above, which then begins it anew
-        is_told = self.is_final and batch.earlier is not None
-        earlier = batch.earlier if is_told else earlier_by_key(*rows[:3])
+        has_earlier = self.is_final and batch.earlier is not None
+        earlier = batch.earlier if has_earlier else earlier_by_key(*rows[:3])
         keeps = (not self.is_final, with_prior)
         stores = (self.limits, slots.columns(), slots.entries())
         left, stays = suppress_kernel.suppress_strictly(rows, earlier, seen_ms, *data, keeps, *stores, self.totals)
@@ -180,7 +180,7 @@ class Suppress(StatefulOperator):
 
     def changes(self) -> pa.Table:
         slots = self.entries.slots
-        return marked(self.entries.table(slots.changed()), self.entries.table(slots.graves()))
+        return with_deleted(self.entries.table(slots.changed()), self.entries.table(slots.graves()))
 
     def rows(self) -> pa.Table:
         return self.entries.table(self.entries.slots.live())

@@ -35,7 +35,7 @@ NO_VALUE = -1
 ONLY_TIME = -2
 """Key of a row that is no change and only moves stream time."""
 _NO_PUT = -1
-_NOBODY = -1
+_NONE = -1
 """No change of this call; no slot."""
 
 EMITTED, STREAM_TIME, COUNT_MAX, BYTES, BYTES_MAX, FULL_ROW, FULL_COUNT, FULL_BYTES = 0, 1, 2, 3, 4, 5, 6, 7
@@ -105,7 +105,7 @@ def schedule(observed, limit, wait, slots, entries, held, weighed):  # type: ign
     for slot in range(s_flags.shape[0] if h_slot.shape[0] > n else 0):
         if s_flags[slot] & LIVE:
             e_number[slot] = number
-            h_slot[number], h_first[number], h_latest[number], h_leaves[number] = slot, _NOBODY, _NOBODY, n
+            h_slot[number], h_first[number], h_latest[number], h_leaves[number] = slot, _NONE, _NONE, n
             # evictWhile takes an entry while ``due <= stream time - wait``, which is the first row with ``stream time
             # >= due + wait``.
             if n > 0 and e_due[slot] <= limit:
@@ -131,7 +131,7 @@ def put_changes(  # type: ignore[no-untyped-def]
         if key[row] == ONLY_TIME:
             puts[row] = _NO_PUT
             continue
-        number = _NOBODY
+        number = _NONE
         # The batch names the key's previous change: its entry is known without a lookup, but it may have left since.
         if earlier[row] >= 0:
             number = number_of[earlier[row]]
@@ -139,12 +139,12 @@ def put_changes(  # type: ignore[no-untyped-def]
         # since the table above had no such row before, so that nothing of it can have been buffered.
         elif earlier[row] == NONE_HERE:
             slot = find(table, s_key, s_start, s_end, key[row], start[row], end[row])
-            number = _NOBODY if slot < 0 else entries.number[slot]
+            number = _NONE if slot < 0 else entries.number[slot]
         # No entry, or one that was evicted at an earlier row: the key begins again with a new buffer time (cleanPut).
         # An entry that leaves at this very row is still there, because the put comes before the evictions.
         if number < 0 or h_leaves[number] < row:
             number, n_held, puts[row] = n_held, n_held + 1, 1
-            h_slot[number], h_first[number], h_leaves[number] = _NOBODY, row, n
+            h_slot[number], h_first[number], h_leaves[number] = _NONE, row, n
             # Neighbouring changes are due at nearly the same row, so the search begins where the last one ended. A
             # change that is due already leaves at its own row.
             if due[row] <= limit:

@@ -8,14 +8,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....state.errors import TopologyError
-from ....state.promises import Buffered, Deletions, Promise, Suppressed
+from ....state.promises import Buffered, Deletions, Promise, SuppressPromise
 from ....state.tables.names import TableName
 from ....state.tables.warehouse import HEADERS, WINDOW
 from ...functions.expressions import Shape
 from ...graph.graph import Graph, Node
 from ...graph.observations import Observation, Wait, bounds_of, name_of
 from ...graph.reach import Reach
-from ...graph.store_rows import StoreRows
+from ...graph.store_rows import StoreRowSchema
 from ...graph.table_traits import send_old
 from ...graph.windows import SessionWindows, SlidingWindows, Windows
 from ...graph.wording import Wording
@@ -72,8 +72,8 @@ class SuppressNode(Node):
         has_limit = self.max_records is not None or self.max_bytes is not None
         return Reach(self.wait_ms, is_unbounded=has_limit and self.when_full == "emit-early")
 
-    def store_rows(self, graph: Graph) -> StoreRows:
-        return StoreRows(suppressed_schema(self.shape))
+    def store_rows(self, graph: Graph) -> StoreRowSchema:
+        return StoreRowSchema(suppressed_schema(self.shape))
 
     def can_send_old(self, graph: Graph, *, force: bool) -> bool:
         return send_old(graph, self.inputs[0], force=force)
@@ -91,7 +91,7 @@ class SuppressNode(Node):
             yield Deletions(output, never=True)
         aggregate = graph.store_of(above)
         if aggregate is not None and above.windowed_by is not None:
-            yield Suppressed(
+            yield SuppressPromise(
                 table,
                 TableName.state(aggregate),
                 outputs,
@@ -100,7 +100,7 @@ class SuppressNode(Node):
                 above.results_may_be_null or above.waits_for_close,
             )
         else:
-            yield Suppressed(table, "", (), self.wait_ms, self.shape.window == "session", may_be_absent=False)
+            yield SuppressPromise(table, "", (), self.wait_ms, self.shape.window == "session", may_be_absent=False)
 
     def wants_old(self, *, counts_bytes: bool) -> bool:
         return counts_bytes or self.max_bytes is not None
@@ -160,8 +160,8 @@ def windows_and_wait(graph: Graph, above: Node) -> tuple[Windows, int]:
     which Kafka's suppress lets them go: with semantics "kip" it waits until they are past. Raises TopologyError where
     there are no windows.
     """
-    found = [] if above.shape.window is None else _windows_above(graph, above)
-    if not found:
+    above_windows = [] if above.shape.window is None else _windows_above(graph, above)
+    if not above_windows:
         raise TopologyError(
             above.name,
             "a windowed table (window close time is only defined for windowed computations)",
@@ -169,7 +169,9 @@ def windows_and_wait(graph: Graph, above: Node) -> tuple[Windows, int]:
             "use windowed_by() before the aggregation",
         )
     is_kip, inclusive = graph.semantics == "kip", SessionWindows | SlidingWindows
-    return found[0], max(windows.wait_ms + (is_kip and isinstance(windows, inclusive)) for windows in found)
+    return above_windows[0], max(
+        windows.wait_ms + (is_kip and isinstance(windows, inclusive)) for windows in above_windows
+    )
 
 
 def _windows_above(graph: Graph, node: Node) -> list[Windows]:

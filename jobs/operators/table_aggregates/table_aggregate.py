@@ -13,7 +13,7 @@ from ....state.records.batches import Batch, Chunk, Values
 from ....state.records.keys import Keys
 from ....state.stores.key_values import key_value_schema
 from ....state.stores.slots import STORED
-from ..base.operator import Counters, OperatorContext, StatefulOperator, WritableStore, marked
+from ..base.operator import Counters, OperatorContext, StatefulOperator, WritableStore, with_deleted
 from ..base.single_records import Single
 from ..tables.materialized_table import StoredTable
 from ..tables.table_store import TableStore
@@ -61,7 +61,7 @@ class TableAggregate(StatefulOperator, WritableStore):
         return {}
 
     def changes(self) -> pa.Table:
-        return marked(self._table(self.slots.changed()), self._table(self.slots.graves()))
+        return with_deleted(self._table(self.slots.changed()), self._table(self.slots.graves()))
 
     def rows(self) -> pa.Table:
         return self._table(self.slots.live())

@@ -11,7 +11,7 @@ from ....state.buffers import is_valid, masked, only_chunk
 from ....state.records.batches import Batch, Values
 from ....state.records.keys import Keys
 from ...functions.folds.aggregation import Aggregation
-from ...functions.folds.fold import Wanted
+from ...functions.folds.fold import WantedUpdates
 from ...graph.store_rows import aggregate_schema
 from ...kernels.aggregate_buffers import written
 from ..base.operator import OperatorContext, StatefulOperator
@@ -41,7 +41,7 @@ class FoldTotals(Totals):
             at, changes, self.retention_ms, self.clock, slots.groups(), slots.capacity, tuple(program), tuple(result)
         )
         updates = np.flatnonzero(result.valid)
-        wanted = Wanted(updates, np.where(result.was_there[updates], updates, -1), n, n)
+        wanted = WantedUpdates(updates, np.where(result.was_there[updates], updates, -1), n, n)
         new, before = self.folds.run(written(program, length), _both(batch, old.all(), old_valid), wanted)
         new, before = masked(new, result.valid), masked(before, result.was_there)
         return Aggregated(result.time, new, is_valid(new), before, is_valid(before))

@@ -5,7 +5,7 @@ one if the group has none. Every change causes a result; one that takes from a g
 deletion. In a versioned store the result is made beside the group's aggregate, which it becomes if the store takes it.
 
 Arrays: ``at`` int64 (changes,), ``clock`` int64 (1,). ``changes``: a tuple of time int64, valid bool and old_valid bool
-(changes,). ``groups`` has the fields of Groups, ``program`` of Program, ``result`` of Results.
+(changes,). ``groups`` has the fields of Groups, ``program`` of FoldProgram, ``result`` of FoldChanges.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ....state.compilation.kernel_compilation import kernel
 from ....state.stores.value_heap import NO_REFERENCE
-from ...functions.folds.fold_program import ADD, COPY, EMIT, OLD, START, TAKE, Program
+from ...functions.folds.fold_program import ADD, COPY, EMIT, OLD, START, TAKE, FoldProgram
 from ...kernels.aggregate_buffers import empty
 from .table_aggregate_kernel import PLAIN, Groups, settle_group
 
@@ -23,7 +23,7 @@ ENTRIES = 4
 """Most entries of a program that one change makes."""
 
 
-class Results(NamedTuple):
+class FoldChanges(NamedTuple):
     """Of every change, shape (changes,); time in ms."""
 
     time: NDArray[np.int64]
@@ -40,7 +40,7 @@ def fold_changes(at, changes, retention, clock, groups, beside, program, result)
     ``retention``, ``clock``, ``groups``: see ``settle_group``. Returns how many entries there are.
     """
     time, valid, old_valid = changes
-    program, result = Program(*program), Results(*result)
+    program, result = FoldProgram(*program), FoldChanges(*result)
     s_time, _, reference, _ = Groups(*groups)
     n, rows = 0, at.shape[0]
     for row in range(rows):
@@ -79,11 +79,11 @@ def fold_changes(at, changes, retention, clock, groups, beside, program, result)
     return n
 
 
-def results(changes: int) -> Results:
+def results(changes: int) -> FoldChanges:
     """Room for the results of so many."""
-    return empty(Results, changes)
+    return empty(FoldChanges, changes)
 
 
-def entries(changes: int) -> Program:
+def entries(changes: int) -> FoldProgram:
     """Room for the program of so many."""
-    return empty(Program, ENTRIES * changes)
+    return empty(FoldProgram, ENTRIES * changes)

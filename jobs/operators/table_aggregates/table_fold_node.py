@@ -6,7 +6,7 @@ from typing import Any
 
 from ...functions.folds.aggregation import Aggregation
 from ...graph.graph import Graph, Node
-from ...graph.store_rows import StoreRows, aggregate_schema
+from ...graph.store_rows import StoreRowSchema, aggregate_schema
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -21,10 +21,10 @@ class TableFoldNode(Node):
     def store_settings(self, graph: Graph) -> Mapping[str, Any]:
         return {"folds": self.aggregation.folds}
 
-    def store_rows(self, graph: Graph) -> StoreRows:
+    def store_rows(self, graph: Graph) -> StoreRowSchema:
         """Of a versioned store as of any table's; else the folds' durable form."""
         spec = graph.tables[self.name].store
         if spec is not None and spec.is_versioned:
             return super().store_rows(graph)
         saved = self.aggregation.start_taking().saved_type
-        return StoreRows(aggregate_schema(self.shape.key.arrow_type, saved, is_windowed=False))
+        return StoreRowSchema(aggregate_schema(self.shape.key.arrow_type, saved, is_windowed=False))

@@ -6,10 +6,10 @@ over. A stream's record sees what came before it in the order of the task's tape
 
 from ....state.records.keys import Keys
 from ...functions.expressions import Shape
-from .key_value_view import StoreView
+from .key_value_view import KeyValueView
 
 
-class GlobalTableView(StoreView):
+class GlobalTableView(KeyValueView):
     """Of the global table ``owner``; its keys may be of another serde than the ``keys`` of the stream that asks.
 
     ``keys`` of the view: those that codes in ``get`` are of.

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ....state.records.batches import Batch
 from ....state.records.keys import Keys
-from ....state.stores.key_values import NO_REFERENCE, KeyValues
+from ....state.stores.key_values import NO_REFERENCE, KeyValueRows
 from ....state.stores.slots import LIVE_COUNT
 from ....state.times import FOREVER
 from ...functions.expressions import Shape
@@ -48,13 +48,13 @@ class Reader(Protocol):
         ...
 
 
-class StoreView(TableView):
+class KeyValueView(TableView):
     """Of the node ``owner``, whose table has ``shape``; its keys are coded by ``keys``."""
 
     def __init__(self, owner: str, shape: Shape, keys: Keys, clamp: Clamp = Clamp()) -> None:
         self.owner, self.keys, self.clamp = owner, keys, clamp
         self.wants = frozenset({(owner, TableView.PUT)})
-        self.table = KeyValues(shape.key, keys, shape.value.arrow_type, is_windowed=shape.window is not None)
+        self.table = KeyValueRows(shape.key, keys, shape.value.arrow_type, is_windowed=shape.window is not None)
         self._observed_ms, self._kept = -1, 0
         self.reader: Reader | None = None
         self._waiting: list[Single] = []
@@ -90,17 +90,17 @@ class StoreView(TableView):
         """Whatever ``as_of_ms``: what the table shows now."""
         assert self._puts is not None, "a view is fed before it is asked"
         puts, slots = self._puts, self.table.slots
-        found, found_time = np.empty(len(asking), np.int64), np.empty(len(asking), np.int64)
+        references, found_time = np.empty(len(asking), np.int64), np.empty(len(asking), np.int64)
         look(
             tuple(merge_in_forward_order((puts, asking))),
             (self._at, puts.time_ms, puts.valid),
             slots.find(keys, asking.window_start_ms, asking.window_end_ms),
             self._bound(),
             (self._observed_ms, self.clamp.retention_ms),
-            *(slots.time, slots.reference, slots.newest, found, found_time),
+            *(slots.time, slots.reference, slots.newest, references, found_time),
         )
-        value = self.table.gather(found, puts.value.all())
-        return Found(value, found != NO_REFERENCE, found_time)
+        value = self.table.gather(references, puts.value.all())
+        return Found(value, references != NO_REFERENCE, found_time)
 
     def settle(self) -> None:
         self._settle()

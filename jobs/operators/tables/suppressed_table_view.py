@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from ....state.buffers import is_valid
 from ....state.records.batches import Batch, Column
 from ....state.records.keys import Keys
-from ....state.stores.key_values import NO_REFERENCE, KeyValues
+from ....state.stores.key_values import NO_REFERENCE, KeyValueRows
 from ....state.times import FOREVER
 from ..base.forward_order import merge_in_forward_order
 from ..base.operator import Found, TableView
@@ -32,7 +32,7 @@ class SuppressView(TableView):
         self.node, self.above, self.keys = node, above, keys
         self.wants = {*above.wants, (node.name, self.INPUT), (node.name, self.AFTER)}
         shape = node.shape
-        self.priors = KeyValues(shape.key, keys, shape.value.arrow_type, is_windowed=shape.window is not None)
+        self.priors = KeyValueRows(shape.key, keys, shape.value.arrow_type, is_windowed=shape.window is not None)
         self._wait_ms = node.wait_ms if node.until == "window-closes" else FOREVER
         self._observed_ms = self._advanced_ms = -1
         self._fed: tuple[Batch, Batch] | None = None
@@ -66,16 +66,16 @@ class SuppressView(TableView):
         assert self._fed is not None, "a view is fed before it is asked"
         changes, emitted = self._fed
         slots = self.priors.slots
-        found, is_held = np.full(len(asking), NO_REFERENCE, np.int64), np.zeros(len(asking), np.bool_)
+        references, is_held = np.full(len(asking), NO_REFERENCE, np.int64), np.zeros(len(asking), np.bool_)
         observed_ms = watch_buffer(
             tuple(merge_in_forward_order((changes, emitted, asking))),
             (self._at[0], changes.time_ms, old_values(changes)[1]),
             self._at[1],
             asked,
             (self._observed_ms, self._wait_ms),
-            *(slots.end, slots.flags, slots.reference, slots.newest, found, is_held),
+            *(slots.end, slots.flags, slots.reference, slots.newest, references, is_held),
         )
-        return found, is_held, int(observed_ms)
+        return references, is_held, int(observed_ms)
 
     def _old(self) -> Column:
         assert self._fed is not None
@@ -90,8 +90,8 @@ class SuppressView(TableView):
         if self._fed is None:
             return
         changes, slots = self._fed[0], self.priors.slots
-        nobody = changes.take(np.zeros(0, np.int64))
-        self._observed_ms = max(self._watch(nobody, nobody.key.astype(np.int64))[2], self._advanced_ms)
+        empty_batch = changes.take(np.zeros(0, np.int64))
+        self._observed_ms = max(self._watch(empty_batch, empty_batch.key.astype(np.int64))[2], self._advanced_ms)
         limit = self._observed_ms - self._wait_ms
         commit(*self._at, old_values(changes)[1], limit, slots.end, slots.flags, slots.reference, slots.newest)
         self.priors.keep(self._old().all(), self._at[0])

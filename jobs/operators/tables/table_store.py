@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from ....state.records.batches import Batch, Chunk, Values
 from ....state.records.keys import Keys
-from ....state.stores.key_values import NO_REFERENCE, KeyValues
+from ....state.stores.key_values import NO_REFERENCE, KeyValueRows
 from ....state.tables.warehouse import WINDOW_KEY
 from ...functions.expressions import Shape
-from ..base.operator import Counters, marked
+from ..base.operator import Counters, with_deleted
 from .table_store_kernel import put_rows
 
 
@@ -61,7 +61,7 @@ class PlainStore(TableStore):
 
     def __init__(self, shape: Shape, keys: Keys, *, sends_old: bool) -> None:
         self.sends_old = sends_old
-        self.table = KeyValues(shape.key, keys, shape.value.arrow_type, is_windowed=shape.window is not None)
+        self.table = KeyValueRows(shape.key, keys, shape.value.arrow_type, is_windowed=shape.window is not None)
 
     def put(self, batch: Batch, chunk: Chunk, *, keeps_old: bool = False, skips_nothing: bool = False) -> Batch:
         slots, values = self.table.slots, batch.value.all()
@@ -83,7 +83,7 @@ class PlainStore(TableStore):
         return {}
 
     def changes(self) -> pa.Table:
-        return marked(self.table.table(self.table.slots.changed()), self.table.table(self.table.slots.graves()))
+        return with_deleted(self.table.table(self.table.slots.changed()), self.table.table(self.table.slots.graves()))
 
     def rows(self) -> pa.Table:
         return self.table.table(self.table.slots.live())

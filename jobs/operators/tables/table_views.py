@@ -19,7 +19,7 @@ from ...graph.graph import Graph, Node
 from ...graph.windows import SessionWindows
 from ..base.operator import Found, TableView
 from .global_table import GlobalTableView
-from .key_value_view import Clamp, StoreView
+from .key_value_view import Clamp, KeyValueView
 from .suppressed_table_view import SuppressView
 from .table_nodes import TableFilterNode, TableMapValuesNode
 from .table_steps import Step, step_of
@@ -126,7 +126,7 @@ def build_view(graph: Graph, table: str, keys: Keys) -> TableView:
         return made
     if node.is_global:
         return GlobalTableView(table, node.shape, keys)
-    return StoreView(table, node.shape, keys, _clamp(node))
+    return KeyValueView(table, node.shape, keys, _clamp(node))
 
 
 def step_view(node: TableFilterNode | TableMapValuesNode, graph: Graph, keys: Keys) -> TableView:

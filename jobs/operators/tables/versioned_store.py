@@ -22,7 +22,7 @@ from ....state.stores.versions import LATEST, TOMBSTONE, Versions
 from ...functions.expressions import Shape
 from ...graph.store_rows import VERSION_KEY, version_schema
 from ..base.forward_order import merge_in_forward_order
-from ..base.operator import Counters, Found, TableView, marked
+from ..base.operator import Counters, Found, TableView, with_deleted
 from . import versioned_store_kernel
 from .key_value_view import OBSERVED
 from .table_store import TableStore
@@ -130,7 +130,7 @@ class VersionedTableStore(TableStore):
     def changes(self) -> pa.Table:
         self.versions.expire()
         slots = self.versions.slots
-        return marked(self._table(slots.changed()), self._table(slots.graves()))
+        return with_deleted(self._table(slots.changed()), self._table(slots.graves()))
 
     def rows(self) -> pa.Table:
         self.versions.expire()
@@ -246,8 +246,8 @@ class VersionedView(TableView):
             return
         # Nobody looked, so the puts have not been run yet.
         if not self._is_put:
-            nobody = _none_of(self._puts)
-            self._run(nobody, nobody.key, nobody.time_ms)
+            empty_batch = _none_of(self._puts)
+            self._run(empty_batch, empty_batch.key, empty_batch.time_ms)
         if self._lender is not None:
             self._lender.book(self._answers)
         self._puts = None

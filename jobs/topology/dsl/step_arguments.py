@@ -182,19 +182,19 @@ def named_fields(
         raise TopologyError(call, "name= to be the operator's name alone", f"{name!r}, a column too", next_step)
     if fields is not None and not isinstance(fields, Mapping):
         raise TopologyError(call, "fields= to be a mapping of names to fields", repr(fields), as_field("fields"))
-    found = dict(by_keyword)
-    for field, step in found.items():
+    fields_by_name = dict(by_keyword)
+    for field, step in fields_by_name.items():
         near = get_close_matches(field, [*options, "fields"], n=1, cutoff=0.75)
         if near and not isinstance(step, str | pl.Expr | Fold):
             raise TopologyError(call, "options that there are", f"{field}={step!r}", f"did you mean {near[0]}=?")
     for field, step in (fields or {}).items():
-        if not isinstance(field, str) or not field or field in found:
+        if not isinstance(field, str) or not field or field in fields_by_name:
             expected = "fields of different names, each some text"
             raise TopologyError(
                 call, expected, f"{field!r} in fields=", "give each field once, by keyword or in fields="
             )
-        found[field] = step
-    return found
+        fields_by_name[field] = step
+    return fields_by_name
 
 
 def mapped_fields(
@@ -347,7 +347,7 @@ def functions_of(
     of ``by_keyword``, which is Kafka's. TopologyError for more of them, for what is neither, and for one that is given
     twice.
     """
-    found = {**by_keyword, "fold": fold}
+    functions = {**by_keyword, "fold": fold}
     for one in (*given, fold):
         if inspect.isfunction(one) and (one.__module__ or "").startswith(Fold.__module__.rpartition(".")[0]):
             name = one.__name__.rstrip("_")
@@ -362,11 +362,11 @@ def functions_of(
             raise TopologyError(place, expected, repr(one), "give Python functions, or a fold")
         if isinstance(one, Fold) and names != ["fold"]:
             raise TopologyError(place, expected, f"{one!r} as {names[number]}", "give functions or folds, not both")
-        if one is not None and found[names[number]] is not None:
+        if one is not None and functions[names[number]] is not None:
             got, next_step = f"{names[number]}= beside it", "give it once"
             raise TopologyError(place, f"one {names[number]}", got, next_step)
-        found[names[number]] = found[names[number]] if one is None else one
-    return found
+        functions[names[number]] = functions[names[number]] if one is None else one
+    return functions
 
 
 def check_initializer(initializer: Callable[[], Any], returns: Serde, place: str) -> None:

@@ -5,8 +5,8 @@ Owns its output and the options of changed code. Rule: it asks the same rule as 
 
 from collections.abc import Sequence
 
-from ....jobs.code_changes.compatibility import Verdict
-from ....jobs.code_changes.state_migration import Wanted, verdict_on
+from ....jobs.code_changes.compatibility import Compatibility
+from ....jobs.code_changes.state_migration import MigrationOptions, verdict_on
 from ....jobs.history.committed_tables import done_row
 from ....jobs.replay.takeover import tables_with
 from ....state.errors import ConfigError
@@ -40,18 +40,18 @@ def check_topology(
     is_held = False
     if pending is not None and pending.content.topology != changed.fingerprint:
         is_held = bool(tables_with(place, pipeline, pending))
-        way = (
+        next_step = (
             "run it to its end with that code first"
             if is_held
             else "no table has anything of it, so a run takes it over"
         )
-        print(f"increment {pending.increment} is planned by other code: {way}")
+        print(f"increment {pending.increment} is planned by other code: {next_step}")
     return ExitCode.DONE if verdict.goes_on and not is_held else ExitCode.FAILED
 
 
-def wanted_of(migrate: Sequence[str], renamed: Sequence[str]) -> Wanted:
+def wanted_of(migrate: Sequence[str], renamed: Sequence[str]) -> MigrationOptions:
     """What ``--migrate`` and ``--renamed`` ask for. Raises ConfigError for one that cannot be read."""
-    return Wanted(
+    return MigrationOptions(
         {store: load_function(name) for store, name in _pairs(migrate, "--migrate")},
         {old: new or None for old, new in _pairs(renamed, "--renamed")},
     )
@@ -65,7 +65,7 @@ def _pairs(given: Sequence[str], option: str) -> list[tuple[str, str]]:
     return [(name, rest) for name, _, rest in pairs]
 
 
-def _print(verdict: Verdict, increment: int) -> None:
+def _print(verdict: Compatibility, increment: int) -> None:
     if not verdict.changes:
         print(f"nothing differs that the state of increment {increment} depends on")
         return

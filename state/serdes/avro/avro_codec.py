@@ -23,7 +23,7 @@ from .values import from_python
 _FINGERPRINT = 8
 
 
-class Reading(NamedTuple):
+class ReaderSchema(NamedTuple):
     """A reader's schema, ready to use."""
 
     schema: Schema
@@ -32,12 +32,12 @@ class Reading(NamedTuple):
 
 
 @functools.lru_cache(maxsize=256)
-def reading(text: str) -> Reading:
+def reading(text: str) -> ReaderSchema:
     """Of a normal text. Raises ConfigError for a schema that has no columns."""
     schema = parse(text)
     into = layout(schema)
     resolve(schema, schema, into)
-    return Reading(schema, into, writing_program(into))
+    return ReaderSchema(schema, into, writing_program(into))
 
 
 @functools.lru_cache(maxsize=1024)

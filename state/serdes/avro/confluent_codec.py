@@ -70,20 +70,22 @@ class ConfluentAvroCodec(ReaderColumns):
         groups: list[tuple[int | str, np.ndarray, int]] = [
             (one, np.flatnonzero(ids == one), HEAD_BYTES) for one in np.unique(ids[ids >= 0]).tolist()
         ]
-        for guid, mine in guids(view.data, view.offsets, valid & (ids < 0)):
-            groups.append((guid, mine, GUID_HEAD_BYTES))
-            for row in mine.tolist():
+        for guid, rows_of_schema in guids(view.data, view.offsets, valid & (ids < 0)):
+            groups.append((guid, rows_of_schema, GUID_HEAD_BYTES))
+            for row in rows_of_schema.tolist():
                 del reasons[row]
-        for one, mine, behind in groups:
+        for one, rows_of_schema, behind in groups:
             if one not in known:
-                reasons |= dict.fromkeys(mine.tolist(), f"expected an id of {_some(known)}, got {one}")
+                reasons |= dict.fromkeys(rows_of_schema.tolist(), f"expected an id of {_some(known)}, got {one}")
                 continue
-            some = binary if len(mine) == len(binary) else binary.take(pa.array(mine))
+            some = binary if len(rows_of_schema) == len(binary) else binary.take(pa.array(rows_of_schema))
             made = program(known[one], self.reader)
-            found = decode(binary_view(some), np.ones(len(mine), np.bool_), behind, made, reading(self.reader).layout)
-            reasons |= {int(mine[row]): f"schema {one}: {why}" for row, why in found.reasons.items()}
-            parts.append(found.values)
-            rows.append(mine)
+            decoded = decode(
+                binary_view(some), np.ones(len(rows_of_schema), np.bool_), behind, made, reading(self.reader).layout
+            )
+            reasons |= {int(rows_of_schema[row]): f"schema {one}: {why}" for row, why in decoded.reasons.items()}
+            parts.append(decoded.values)
+            rows.append(rows_of_schema)
         bad = np.zeros(len(binary), np.bool_)
         bad[list(reasons)] = True
         return Decoded(_in_order(parts, rows, len(binary), self.arrow_type), bad, dict(sorted(reasons.items())))

@@ -71,7 +71,7 @@ _ITEMS_MAX = 2147483639
 """What Java's collections hold."""
 
 
-class Instructions(NamedTuple):
+class ProgramCode(NamedTuple):
     """``code`` int64 (instructions, 4), ``tables`` int64: those of a Program."""
 
     code: NDArray[np.int64]
@@ -89,7 +89,7 @@ class Registers(NamedTuple):
     single: NDArray[np.float32]
 
 
-class Slots(NamedTuple):
+class DecodedSlots(NamedTuple):
     """Cells of all slots, int64: slot s has ``counts[s]`` of at most ``room[s]``, from ``bases[s]`` on. ``kept``: the
     counts before the row that is read.
     """
@@ -409,9 +409,9 @@ def decode_rows(  # type: ignore[no-untyped-def]
 
     Arrays: ``data`` uint8 (bytes,); ``begins``, ``ends``, ``faults`` int64 and ``is_wanted`` bool, each (rows,);
     ``stack`` int64. ``blank``: the program's place for a row that is null or bad. ``instructions``, ``slots``,
-    ``registers``: fields of Instructions, Slots, Registers.
+    ``registers``: fields of ProgramCode, DecodedSlots, Registers.
     """
-    instructions, slots, registers = Instructions(*instructions), Slots(*slots), Registers(*registers)
+    instructions, slots, registers = ProgramCode(*instructions), DecodedSlots(*slots), Registers(*registers)
     for row in range(first, len(begins)):
         _copy(slots.counts, slots.kept)
         fault = 0

@@ -6,7 +6,7 @@ import pyarrow as pa
 from ...buffers import BinaryView, binary_array, fixed_array, masked
 from ..codec import Decoded
 from . import layout as columns
-from .decode_kernel import Instructions, Registers, Slots, decode_rows, gather_rows
+from .decode_kernel import DecodedSlots, ProgramCode, Registers, decode_rows, gather_rows
 from .layout import Column, Layout
 from .program import FAIL, FIRST_REASON, Program
 
@@ -62,10 +62,10 @@ def _run(
     begins, ends = view.offsets[:-1] + skipped, view.offsets[1:].copy()
     numbers, word = np.zeros(2, np.int64), np.zeros(1, np.uint32)
     registers = Registers(numbers, numbers.view(np.float64), word, word.view(np.float32))
-    instructions = Instructions(program.code, program.tables)
+    instructions = ProgramCode(program.code, program.tables)
     kept, stack, first = np.zeros(layout.slots, np.int64), np.zeros(_STACK, np.int64), 0
     while True:
-        slots = Slots(cells.cells, cells.bases, cells.room, cells.counts, kept)
+        slots = DecodedSlots(cells.cells, cells.bases, cells.room, cells.counts, kept)
         first = decode_rows(
             view.data, begins, ends, is_wanted, first, program.blank, tuple(instructions), tuple(slots), stack,
             checks_text, tuple(registers), faults,

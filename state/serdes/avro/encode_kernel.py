@@ -6,7 +6,7 @@ Owns no memory. Rule: an array is one block with its number of items before it, 
 import numpy as np
 
 from ...compilation.kernel_compilation import inner_kernel, kernel
-from .decode_kernel import Instructions, Registers
+from .decode_kernel import ProgramCode, Registers
 from .program import BOOLEAN, BYTES, DECIMAL, DOUBLE, END, FIXED, FLOAT, ITEMS, JUMP, NEXT, PUSH, UINT, UNION
 
 _SEVEN, _MORE = np.uint64(0x7F), np.uint64(0x80)
@@ -136,9 +136,9 @@ def encode_rows(  # type: ignore[no-untyped-def]
 
     Arrays: ``is_wanted`` bool and ``ends`` int64 (rows,); ``head``, ``text``, ``out`` uint8; ``cells``, ``bases``,
     ``cursors``, ``stack`` int64. ``blank``: the program's place for a row that is not wanted. ``instructions``,
-    ``registers``: fields of Instructions, Registers.
+    ``registers``: fields of ProgramCode, Registers.
     """
-    instructions, registers = Instructions(*instructions), Registers(*registers)
+    instructions, registers = ProgramCode(*instructions), Registers(*registers)
     at = 0
     for row in range(len(is_wanted)):
         if is_wanted[row]:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from ...buffers import binary_array, binary_view, is_valid
 from ...errors import ConfigError
 from . import layout as columns
-from .decode_kernel import Instructions, Registers
+from .decode_kernel import ProgramCode, Registers
 from .encode_kernel import encode_rows
 from .layout import Column, Layout
 from .program import (
@@ -108,7 +108,7 @@ def encode(values: pa.Array, head: bytes, program: Program, layout: Layout) -> p
     out = np.empty(room + (len(head) + 1) * len(values), np.uint8)
     ends, numbers, word = np.zeros(len(values), np.int64), np.zeros(2, np.int64), np.zeros(1, np.uint32)
     registers = Registers(numbers, numbers.view(np.float64), word, word.view(np.float32))
-    instructions = Instructions(program.code, program.tables)
+    instructions = ProgramCode(program.code, program.tables)
     encode_rows(
         valid, np.frombuffer(head or b"\0", np.uint8)[: len(head)], program.blank, tuple(instructions), text, cells,
         bases, np.zeros(layout.slots + 1, np.int64), np.zeros(_LEVELS, np.int64), tuple(registers), out, ends,

@@ -28,14 +28,14 @@ def keep_schemas(
 
         keep_schemas(SchemaRegistryClient({"url": url}), warehouse / "schemas", subjects=["orders-key", "orders-value"])
     """
-    found: dict[int, Any] = {one: client.get_schema(one) for one in ids}
+    schemas: dict[int, Any] = {one: client.get_schema(one) for one in ids}
     for subject in subjects:
         for version in client.get_versions(subject):
             registered = client.get_version(subject, version)
-            found[registered.schema_id] = registered.schema
+            schemas[registered.schema_id] = registered.schema
     kept = Path(folder)
     kept.mkdir(parents=True, exist_ok=True)
-    for one, schema in sorted(found.items()):
+    for one, schema in sorted(schemas.items()):
         if (schema.schema_type or "AVRO") != "AVRO":
             raise ConfigError(f"schema {one}", "a schema of Avro", schema.schema_type, "leave its subject out")
         _keep(kept, one, {"schema": schema.schema_str, "references": _references(client, schema)})

@@ -12,7 +12,18 @@ import pyarrow as pa
 
 from ...errors import ConfigError
 from .matching import may_be, said
-from .schema import MISSING, Array, Enum, Fixed, Map, Primitive, Record, Schema, Union, short_name
+from .schema import (
+    MISSING,
+    ArraySchema,
+    EnumSchema,
+    FixedSchema,
+    MapSchema,
+    PrimitiveSchema,
+    RecordSchema,
+    Schema,
+    UnionSchema,
+    short_name,
+)
 
 MICROS = pa.timestamp("us", "UTC")
 LOCAL_MICROS = pa.timestamp("us")
@@ -201,7 +212,7 @@ class _Maker:
         def slot(width: int) -> int:
             return self.take(width, is_repeated=is_repeated)
 
-        if isinstance(schema, Record):
+        if isinstance(schema, RecordSchema):
             if schema.name in above:
                 got, next_step = f"{schema.name} inside itself", "leave that field out of the reader's schema"
                 raise ConfigError(f"Serde.avro, {place}", "records that end, as columns do", got, next_step)
@@ -217,18 +228,18 @@ class _Maker:
                 for one in schema.fields
             )
             return Fields(tuple(one.name for one in schema.fields), columns)
-        if isinstance(schema, Union):
+        if isinstance(schema, UnionSchema):
             return self.choice(schema, place, above, is_repeated=is_repeated)
-        if isinstance(schema, Array | Map):
+        if isinstance(schema, ArraySchema | MapSchema):
             length = slot(1)
-            key = Bytes(self.take(2, is_repeated=True), pa.string()) if isinstance(schema, Map) else None
-            inner = schema.values if isinstance(schema, Map) else schema.items
+            key = Bytes(self.take(2, is_repeated=True), pa.string()) if isinstance(schema, MapSchema) else None
+            inner = schema.values if isinstance(schema, MapSchema) else schema.items
             return Items(length, self.column(inner, f"{place}[]", above, is_repeated=True), key)
-        if isinstance(schema, Enum):
+        if isinstance(schema, EnumSchema):
             return Symbols(slot(1), schema.symbols)
         return _leaf(schema, place, slot)
 
-    def choice(self, schema: Union, place: str, above: tuple[str, ...], *, is_repeated: bool) -> Choice:
+    def choice(self, schema: UnionSchema, place: str, above: tuple[str, ...], *, is_repeated: bool) -> Choice:
         slot = self.take(1, is_repeated=is_repeated)
         columns = tuple(
             None if one.kind == "null" else self.column(one, place, above, is_repeated=is_repeated)
@@ -241,10 +252,10 @@ class _Maker:
         return Choice(slot, columns, tuple(short if len(set(short)) == len(short) else full))
 
 
-def _leaf(schema: Primitive | Fixed, place: str, slot) -> Column:  # type: ignore[no-untyped-def]
+def _leaf(schema: PrimitiveSchema | FixedSchema, place: str, slot) -> Column:  # type: ignore[no-untyped-def]
     if schema.kind == "null":
         _refuse_null(place)
-    size = schema.size if isinstance(schema, Fixed) else None
+    size = schema.size if isinstance(schema, FixedSchema) else None
     if schema.logical == "decimal":
         if schema.precision > _DECIMAL_DIGITS_MAX:
             got, next_step = (

@@ -5,7 +5,19 @@ Owns the comparisons of schema resolution; the rules are those of Java's ``org.a
 
 from typing import Any
 
-from .schema import MISSING, Array, Enum, Field, Fixed, Map, Named, Record, Schema, Union, short_name
+from .schema import (
+    MISSING,
+    ArraySchema,
+    EnumSchema,
+    Field,
+    FixedSchema,
+    MapSchema,
+    Named,
+    RecordSchema,
+    Schema,
+    UnionSchema,
+    short_name,
+)
 
 PROMOTED = {
     "long": ("int",), "float": ("int", "long"), "double": ("int", "long", "float"), "string": ("bytes",),
@@ -18,7 +30,7 @@ _BRANCH_PROMOTED = {
 }  # fmt: skip
 
 
-def field_aliases(writer: Record, reader: Record) -> dict[str, str]:
+def field_aliases(writer: RecordSchema, reader: RecordSchema) -> dict[str, str]:
     """The reader's name of each field that it has an alias for; of records of one name only, as Java."""
     if not _same_full_name(writer, reader):
         return {}
@@ -34,18 +46,18 @@ def same_name(writer: Named, reader: Named) -> bool:
     return short_name(writer.name) == short_name(reader.name) or writer.name in reader.aliases
 
 
-def matching_branch(writer: Schema, reader: Union) -> int | None:
+def matching_branch(writer: Schema, reader: UnionSchema) -> int | None:
     """Number of the reader's branch for a writer that is no union; None when there is none."""
     alike = None
     for at, one in enumerate(reader.branches):
         if one.kind != writer.kind:
             continue
-        if not isinstance(one, Record | Enum | Fixed):
+        if not isinstance(one, RecordSchema | EnumSchema | FixedSchema):
             return at
-        assert isinstance(writer, Record | Enum | Fixed)
+        assert isinstance(writer, RecordSchema | EnumSchema | FixedSchema)
         if _same_full_name(writer, one):
             return at
-        if isinstance(writer, Record) and isinstance(one, Record) and _fields_fit(writer, one):
+        if isinstance(writer, RecordSchema) and isinstance(one, RecordSchema) and _fields_fit(writer, one):
             is_named = short_name(writer.name) == short_name(one.name)
             alike = at if alike is None or is_named else alike
     if alike is not None:
@@ -54,7 +66,7 @@ def matching_branch(writer: Schema, reader: Union) -> int | None:
     return next((at for at, one in enumerate(reader.branches) if one.kind in promoted), None)
 
 
-def _fields_fit(writer: Record, reader: Record) -> bool:
+def _fields_fit(writer: RecordSchema, reader: RecordSchema) -> bool:
     """Whether no field of the reader is missing and none is of a type that cannot be read, looked at one level deep."""
     written = {one.name: one.type for one in writer.fields}
     return all(
@@ -64,14 +76,18 @@ def _fields_fit(writer: Record, reader: Record) -> bool:
 
 
 def _may_resolve(writer: Schema, reader: Schema) -> bool:
-    if isinstance(writer, Union):
+    if isinstance(writer, UnionSchema):
         return True
-    if isinstance(reader, Union):
+    if isinstance(reader, UnionSchema):
         return matching_branch(writer, reader) is not None
-    if isinstance(writer, Fixed | Enum) and isinstance(reader, Fixed | Enum) and writer.kind == reader.kind:
-        size = isinstance(writer, Fixed) and isinstance(reader, Fixed) and writer.size != reader.size
+    if (
+        isinstance(writer, FixedSchema | EnumSchema)
+        and isinstance(reader, FixedSchema | EnumSchema)
+        and writer.kind == reader.kind
+    ):
+        size = isinstance(writer, FixedSchema) and isinstance(reader, FixedSchema) and writer.size != reader.size
         return short_name(writer.name) == short_name(reader.name) and not size
-    if isinstance(writer, Record) and isinstance(reader, Record):
+    if isinstance(writer, RecordSchema) and isinstance(reader, RecordSchema):
         written = {one.name for one in writer.fields}
         return all(one.name in written or one.default is not MISSING for one in reader.fields)
     return writer.kind == reader.kind or writer.kind in PROMOTED.get(reader.kind, ())
@@ -81,24 +97,26 @@ def are_equivalent(writer: Schema, reader: Schema, seen: frozenset[tuple[str, st
     """Whether two unions have the same branches, so that the number of one is the number of the other."""
     if writer.kind != reader.kind:
         return False
-    if isinstance(writer, Record | Enum | Fixed) and isinstance(reader, Record | Enum | Fixed):
+    if isinstance(writer, RecordSchema | EnumSchema | FixedSchema) and isinstance(
+        reader, RecordSchema | EnumSchema | FixedSchema
+    ):
         if short_name(writer.name) != short_name(reader.name):
             return False
-        if isinstance(writer, Record) and isinstance(reader, Record):
+        if isinstance(writer, RecordSchema) and isinstance(reader, RecordSchema):
             if (pair := (writer.name, reader.name)) in seen:
                 return True
             return [one.name for one in writer.fields] == [one.name for one in reader.fields] and all(
                 are_equivalent(one.type, other.type, seen | {pair})
                 for one, other in zip(writer.fields, reader.fields, strict=True)
             )
-        if isinstance(writer, Enum) and isinstance(reader, Enum):
+        if isinstance(writer, EnumSchema) and isinstance(reader, EnumSchema):
             return writer.symbols == reader.symbols
-        return isinstance(writer, Fixed) and isinstance(reader, Fixed) and writer.size == reader.size
-    if isinstance(writer, Array) and isinstance(reader, Array):
+        return isinstance(writer, FixedSchema) and isinstance(reader, FixedSchema) and writer.size == reader.size
+    if isinstance(writer, ArraySchema) and isinstance(reader, ArraySchema):
         return are_equivalent(writer.items, reader.items, seen)
-    if isinstance(writer, Map) and isinstance(reader, Map):
+    if isinstance(writer, MapSchema) and isinstance(reader, MapSchema):
         return are_equivalent(writer.values, reader.values, seen)
-    if isinstance(writer, Union) and isinstance(reader, Union):
+    if isinstance(writer, UnionSchema) and isinstance(reader, UnionSchema):
         return len(writer.branches) == len(reader.branches) and all(
             are_equivalent(one, other, seen) for one, other in zip(writer.branches, reader.branches, strict=True)
         )
@@ -107,25 +125,25 @@ def are_equivalent(writer: Schema, reader: Schema, seen: frozenset[tuple[str, st
 
 def said(schema: Schema) -> str:
     """A type in a sentence."""
-    if isinstance(schema, Union):
+    if isinstance(schema, UnionSchema):
         return " or ".join(said(one) for one in schema.branches)
-    return schema.name if isinstance(schema, Record | Enum | Fixed) else schema.kind
+    return schema.name if isinstance(schema, RecordSchema | EnumSchema | FixedSchema) else schema.kind
 
 
 def may_be(schema: Schema, value: Any) -> bool:
     """Whether a default's JSON is of a type."""
     is_whole = isinstance(value, int) and not isinstance(value, bool)
-    if isinstance(schema, Record):
+    if isinstance(schema, RecordSchema):
         return isinstance(value, dict) and all(_has(one, value) for one in schema.fields)
-    if isinstance(schema, Array):
+    if isinstance(schema, ArraySchema):
         return isinstance(value, list) and all(may_be(schema.items, one) for one in value)
-    if isinstance(schema, Map):
+    if isinstance(schema, MapSchema):
         return isinstance(value, dict) and all(may_be(schema.values, one) for one in value.values())
-    if isinstance(schema, Union):
+    if isinstance(schema, UnionSchema):
         return any(may_be(one, value) for one in schema.branches)
-    if isinstance(schema, Enum):
+    if isinstance(schema, EnumSchema):
         return value in schema.symbols
-    if isinstance(schema, Fixed):
+    if isinstance(schema, FixedSchema):
         return isinstance(value, str) and all(ord(one) < 256 for one in value) and len(value) == schema.size
     if schema.kind in ("int", "long"):
         limit = 2 ** (31 if schema.kind == "int" else 63)

@@ -20,7 +20,7 @@ from ..confluent_head import head_of
 from .avro_codec import ReaderColumns, reading, schema_text
 from .confluent_codec import NO_ID, ConfluentAvroCodec, by_rank, of_one_schema, writers_of
 from .encoding import encode
-from .schema import Record, Union, normal_text
+from .schema import RecordSchema, UnionSchema, normal_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,8 @@ class ConfluentRecordsCodec(ReaderColumns):
 def records_of(text: str) -> list[str]:
     """The schemas of a union of several records, as normal texts; none of any other schema. Null may be among them."""
     schema = reading(text).schema
-    branches = [one for one in schema.branches if one.kind != "null"] if isinstance(schema, Union) else []
-    return [normal_text(one) for one in branches] if all(isinstance(one, Record) for one in branches) else []
+    branches = [one for one in schema.branches if one.kind != "null"] if isinstance(schema, UnionSchema) else []
+    return [normal_text(one) for one in branches] if all(isinstance(one, RecordSchema) for one in branches) else []
 
 
 def with_own_ids(reads: ConfluentAvroCodec, records: list[str]) -> ConfluentRecordsCodec:

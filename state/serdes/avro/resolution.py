@@ -46,7 +46,17 @@ from .program import (
     Code,
     Program,
 )  # fmt: skip
-from .schema import MISSING, Array, Enum, Fixed, Map, Primitive, Record, Schema, Union
+from .schema import (
+    MISSING,
+    ArraySchema,
+    EnumSchema,
+    FixedSchema,
+    MapSchema,
+    PrimitiveSchema,
+    RecordSchema,
+    Schema,
+    UnionSchema,
+)
 
 _NUMBERS = {"boolean": BOOLEAN, "int": INT, "long": LONG, "float": FLOAT, "double": DOUBLE}
 _TIMES = {
@@ -82,18 +92,18 @@ def halves(number: int) -> tuple[int, int]:
 class _Compiler:
     def __init__(self) -> None:
         self.code = Code()
-        self.skips: dict[str, tuple[Record, list[int]]] = {}
+        self.skips: dict[str, tuple[RecordSchema, list[int]]] = {}
         """Records that are skipped, and the calls that are to lead to their instructions."""
 
     # --- what the reader wants ---------------------------------------------------------------------------------
 
     def value(self, writer: Schema, reader: Schema, column: Column) -> None:
-        if isinstance(writer, Union):
-            is_same = isinstance(reader, Union) and are_equivalent(writer, reader)
+        if isinstance(writer, UnionSchema):
+            is_same = isinstance(reader, UnionSchema) and are_equivalent(writer, reader)
             self.branches(writer, lambda at, one: self.branch(one, reader, column, at if is_same else None))
-        elif isinstance(reader, Union):
+        elif isinstance(reader, UnionSchema):
             self.branch(writer, reader, column, None)
-        elif isinstance(writer, Record) and isinstance(reader, Record):
+        elif isinstance(writer, RecordSchema) and isinstance(reader, RecordSchema):
             assert isinstance(column, columns.Fields)
             self.record(writer, reader, column)
         elif isinstance(column, columns.Items):
@@ -101,7 +111,7 @@ class _Compiler:
         else:
             self.leaf(writer, reader, column)
 
-    def branches(self, writer: Union, each: Any) -> None:
+    def branches(self, writer: UnionSchema, each: Any) -> None:
         """A jump to the instructions that ``each`` writes for a branch, of the number that is in the bytes."""
         union = self.code.add(UNION, b=len(writer.branches))
         places, jumps = [], []
@@ -115,7 +125,7 @@ class _Compiler:
 
     def branch(self, writer: Schema, reader: Schema, column: Column, number: int | None) -> None:
         """Of a writer that is no union; ``number``: the reader's branch where both unions are the same."""
-        if not isinstance(reader, Union):
+        if not isinstance(reader, UnionSchema):
             self.value(writer, reader, column)
             return
         assert isinstance(column, columns.Choice)
@@ -130,7 +140,7 @@ class _Compiler:
             elif one is not None:
                 self.value(writer, reader.branches[at], one)
 
-    def record(self, writer: Record, reader: Record, column: columns.Fields) -> None:
+    def record(self, writer: RecordSchema, reader: RecordSchema, column: columns.Fields) -> None:
         wanted = {one.name: (one, part) for one, part in zip(reader.fields, column.columns, strict=True)}
         renamed = field_aliases(writer, reader)
         names = [renamed.get(one.name, one.name) for one in writer.fields]
@@ -155,13 +165,13 @@ class _Compiler:
         items = self.code.add(ITEMS, column.slot)
         start = self.code.here
         if column.key is not None:
-            assert isinstance(writer, Map)
-            assert isinstance(reader, Map)
+            assert isinstance(writer, MapSchema)
+            assert isinstance(reader, MapSchema)
             self.code.add(BYTES, column.key.slot, 1)
             self.value(writer.values, reader.values, column.item)
         else:
-            assert isinstance(writer, Array)
-            assert isinstance(reader, Array)
+            assert isinstance(writer, ArraySchema)
+            assert isinstance(reader, ArraySchema)
             self.value(writer.items, reader.items, column.item)
         self.code.add(NEXT, a=start)
         self.code.code[items][2] = self.code.here
@@ -169,21 +179,25 @@ class _Compiler:
     def leaf(self, writer: Schema, reader: Schema, column: Column) -> None:
         if writer.kind != reader.kind and writer.kind not in PROMOTED.get(reader.kind, ()):
             self.mismatch(writer, reader)
-        elif isinstance(writer, Fixed | Enum) and isinstance(reader, Fixed | Enum) and not same_name(writer, reader):
+        elif (
+            isinstance(writer, FixedSchema | EnumSchema)
+            and isinstance(reader, FixedSchema | EnumSchema)
+            and not same_name(writer, reader)
+        ):
             self.code.fail(f"expected {reader.name}, got {writer.name}")
-        elif isinstance(writer, Fixed) and isinstance(reader, Fixed) and writer.size != reader.size:
+        elif isinstance(writer, FixedSchema) and isinstance(reader, FixedSchema) and writer.size != reader.size:
             self.code.fail(f"expected {reader.size} bytes of {reader.name}, got {writer.size}")
-        elif isinstance(writer, Enum) and isinstance(reader, Enum):
+        elif isinstance(writer, EnumSchema) and isinstance(reader, EnumSchema):
             default = -1 if reader.default is None else reader.symbols.index(reader.default)
             symbols = [reader.symbols.index(one) if one in reader.symbols else default for one in writer.symbols]
             self.code.add(ENUM, column.slot, self.code.table(symbols), len(symbols))
         else:
-            assert isinstance(writer, Primitive | Fixed)
+            assert isinstance(writer, PrimitiveSchema | FixedSchema)
             self.plain(writer, column)
 
-    def plain(self, writer: Primitive | Fixed, column: Column) -> None:
+    def plain(self, writer: PrimitiveSchema | FixedSchema, column: Column) -> None:
         """A number or bytes, whose types fit."""
-        size = writer.size if isinstance(writer, Fixed) else -1
+        size = writer.size if isinstance(writer, FixedSchema) else -1
         if isinstance(column, columns.Decimal):
             if writer.logical == "decimal" and writer.scale != column.arrow_type.scale:
                 self.code.fail(f"expected a decimal of scale {column.arrow_type.scale}, got one of {writer.scale}")
@@ -205,22 +219,22 @@ class _Compiler:
     # --- what nobody wants ----------------------------------------------------------------------------------------
 
     def skip(self, writer: Schema) -> None:
-        if isinstance(writer, Union):
+        if isinstance(writer, UnionSchema):
             self.branches(writer, lambda _, one: self.skip(one))
-        elif isinstance(writer, Record):
+        elif isinstance(writer, RecordSchema):
             _, calls = self.skips.setdefault(writer.name, (writer, []))
             calls.append(self.code.add(CALL))
-        elif isinstance(writer, Array | Map):
+        elif isinstance(writer, ArraySchema | MapSchema):
             items = self.code.add(ITEMS)
             start = self.code.here
-            if isinstance(writer, Map):
+            if isinstance(writer, MapSchema):
                 self.code.add(BYTES)
-            self.skip(writer.values if isinstance(writer, Map) else writer.items)
+            self.skip(writer.values if isinstance(writer, MapSchema) else writer.items)
             self.code.add(NEXT, a=start)
             self.code.code[items][2] = self.code.here
-        elif isinstance(writer, Enum):
+        elif isinstance(writer, EnumSchema):
             self.code.add(ENUM, a=self.code.table([0] * len(writer.symbols)), b=len(writer.symbols))
-        elif isinstance(writer, Fixed):
+        elif isinstance(writer, FixedSchema):
             self.code.add(FIXED, a=writer.size)
         elif writer.kind in ("bytes", "string"):
             self.code.add(BYTES)
@@ -251,7 +265,7 @@ class _Compiler:
 
     def default(self, schema: Schema, column: Column, value: Any) -> None:
         """A default, as the JSON that a schema has it in."""
-        if isinstance(schema, Union):
+        if isinstance(schema, UnionSchema):
             assert isinstance(column, columns.Choice)
             at = next((at for at, one in enumerate(schema.branches) if may_be(one, value)), 0)
             self.code.add(PUSH, column.slot, at)
@@ -261,7 +275,7 @@ class _Compiler:
                 elif one is not None:
                     self.default(schema.branches[at], one, value)
             return
-        if isinstance(schema, Record):
+        if isinstance(schema, RecordSchema):
             assert isinstance(column, columns.Fields)
             for field, part in zip(schema.fields, column.columns, strict=True):
                 self.default(field.type, part, value.get(field.name, field.default))
@@ -272,18 +286,18 @@ class _Compiler:
             self.default_leaf(schema, column, value)
 
     def default_items(self, schema: Schema, column: columns.Items, value: Any) -> None:
-        if isinstance(schema, Map):
+        if isinstance(schema, MapSchema):
             assert column.key is not None
             for key, one in value.items():
                 self.bytes(column.key.slot, key.encode())
                 self.default(schema.values, column.item, one)
         else:
-            assert isinstance(schema, Array)
+            assert isinstance(schema, ArraySchema)
             for one in value:
                 self.default(schema.items, column.item, one)
 
     def default_leaf(self, schema: Schema, column: Column, value: Any) -> None:
-        if isinstance(schema, Enum):
+        if isinstance(schema, EnumSchema):
             self.code.add(PUSH, column.slot, schema.symbols.index(value))
         elif isinstance(column, columns.Number):
             if schema.kind in ("float", "double"):

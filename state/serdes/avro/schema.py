@@ -41,7 +41,7 @@ MISSING = _Missing()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Primitive:
+class PrimitiveSchema:
     """``kind``: one of PRIMITIVES. ``logical``: a logical type that this project knows, or None; others are ignored, as
     Avro says.
     """
@@ -53,7 +53,7 @@ class Primitive:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Fixed:
+class FixedSchema:
     """``size`` bytes."""
 
     name: str
@@ -66,7 +66,7 @@ class Fixed:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Enum:
+class EnumSchema:
     """``default``: the symbol that represents those that this schema does not have."""
 
     name: str
@@ -77,7 +77,7 @@ class Enum:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Array:
+class ArraySchema:
     """Any number of items, in their order."""
 
     items: "Schema"
@@ -85,7 +85,7 @@ class Array:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Map:
+class MapSchema:
     """Values by names."""
 
     values: "Schema"
@@ -93,7 +93,7 @@ class Map:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Union:
+class UnionSchema:
     """One of several types; the number of the branch is before the value."""
 
     branches: tuple["Schema", ...]
@@ -111,7 +111,7 @@ class Field:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Record:
+class RecordSchema:
     """``fields`` is filled after the record has its name, since a field may hold the record itself."""
 
     name: str
@@ -120,8 +120,8 @@ class Record:
     kind: str = "record"
 
 
-Schema = Primitive | Fixed | Enum | Array | Map | Union | Record
-Named = Fixed | Enum | Record
+Schema = PrimitiveSchema | FixedSchema | EnumSchema | ArraySchema | MapSchema | UnionSchema | RecordSchema
+Named = FixedSchema | EnumSchema | RecordSchema
 
 
 def short_name(name: str) -> str:
@@ -188,9 +188,9 @@ class _Reader:
         if isinstance(kind, dict | list):
             return self.read(kind, space, place)
         if kind == "array":
-            return Array(self.read(_part(found, "items", place), space, f"{place}[]"))
+            return ArraySchema(self.read(_part(found, "items", place), space, f"{place}[]"))
         if kind == "map":
-            return Map(self.read(_part(found, "values", place), space, f"{place}[]"))
+            return MapSchema(self.read(_part(found, "values", place), space, f"{place}[]"))
         if kind in ("record", "error"):
             return self.record(found, space, place)
         if kind == "enum":
@@ -198,12 +198,12 @@ class _Reader:
         if kind == "fixed":
             return self.fixed(found, space, place)
         if kind in PRIMITIVES:
-            return Primitive(kind, *_logical(found, kind, 0))
+            return PrimitiveSchema(kind, *_logical(found, kind, 0))
         return self.named(kind, space, place)
 
     def named(self, name: str, space: str, place: str) -> Schema:
         if name in PRIMITIVES:
-            return Primitive(name)
+            return PrimitiveSchema(name)
         full = name if "." in name or not space else f"{space}.{name}"
         if full not in self.names and name in self.names:
             full = name
@@ -214,12 +214,12 @@ class _Reader:
             )
         return self.names[full]
 
-    def union(self, found: list[Any], space: str, place: str) -> Union:
+    def union(self, found: list[Any], space: str, place: str) -> UnionSchema:
         branches = tuple(self.read(one, space, f"{place}, branch {at}") for at, one in enumerate(found))
         keys = [getattr(branch, "name", branch.kind) for branch in branches]
         if not branches or len(set(keys)) != len(keys) or "union" in keys:
             _refuse(place, "a union of one or more types, each once and none a union", keys)
-        return Union(branches)
+        return UnionSchema(branches)
 
     def declare(self, found: dict[str, Any], space: str, place: str) -> tuple[str, str, tuple[str, ...]]:
         """Full name, namespace for the types inside, and full aliases."""
@@ -233,9 +233,9 @@ class _Reader:
         aliases = (one if "." in one or not inner else f"{inner}.{one}" for one in found.get("aliases", []))
         return full, inner, tuple(aliases)
 
-    def record(self, found: dict[str, Any], space: str, place: str) -> Record:
+    def record(self, found: dict[str, Any], space: str, place: str) -> RecordSchema:
         name, inner, aliases = self.declare(found, space, place)
-        record = self.names[name] = Record(name, aliases)
+        record = self.names[name] = RecordSchema(name, aliases)
         fields = _part(found, "fields", place)
         if not isinstance(fields, list) or not all(isinstance(one, dict) for one in fields):
             _refuse(place, "a list of fields", fields)
@@ -249,22 +249,22 @@ class _Reader:
             record.fields.append(Field(own, kind, default, tuple(one.get("aliases", []))))
         return record
 
-    def enum(self, found: dict[str, Any], space: str, place: str) -> Enum:
+    def enum(self, found: dict[str, Any], space: str, place: str) -> EnumSchema:
         name, _, aliases = self.declare(found, space, place)
         symbols, default = tuple(_part(found, "symbols", place)), found.get("default")
         if not all(isinstance(one, str) for one in symbols) or len(set(symbols)) != len(symbols):
             _refuse(place, "symbols, each once", symbols)
         if default is not None and default not in symbols:
             _refuse(place, f"a default among {', '.join(symbols)}", default)
-        enum = self.names[name] = Enum(name, symbols, aliases, default)
+        enum = self.names[name] = EnumSchema(name, symbols, aliases, default)
         return enum
 
-    def fixed(self, found: dict[str, Any], space: str, place: str) -> Fixed:
+    def fixed(self, found: dict[str, Any], space: str, place: str) -> FixedSchema:
         name, _, aliases = self.declare(found, space, place)
         size = _part(found, "size", place)
         if not isinstance(size, int) or size < 0:
             _refuse(place, "a size in bytes", size)
-        fixed = self.names[name] = Fixed(name, size, aliases, *_logical(found, "fixed", size))
+        fixed = self.names[name] = FixedSchema(name, size, aliases, *_logical(found, "fixed", size))
         return fixed
 
 
@@ -304,26 +304,26 @@ def normal_text(schema: Schema) -> str:
 
 
 def _normal(schema: Schema, known: set[str]) -> Any:
-    if isinstance(schema, Union):
+    if isinstance(schema, UnionSchema):
         return [_normal(branch, known) for branch in schema.branches]
-    if isinstance(schema, Array):
+    if isinstance(schema, ArraySchema):
         return {"type": "array", "items": _normal(schema.items, known)}
-    if isinstance(schema, Map):
+    if isinstance(schema, MapSchema):
         return {"type": "map", "values": _normal(schema.values, known)}
-    if isinstance(schema, Primitive):
+    if isinstance(schema, PrimitiveSchema):
         return {"type": schema.kind} | _logical_parts(schema) if schema.logical else schema.kind
     if schema.name in known:
         return schema.name
     known.add(schema.name)
-    found: dict[str, Any] = {"type": schema.kind, "name": schema.name}
+    normal: dict[str, Any] = {"type": schema.kind, "name": schema.name}
     if schema.aliases:
-        found["aliases"] = list(schema.aliases)
-    if isinstance(schema, Fixed):
-        return found | {"size": schema.size} | _logical_parts(schema)
-    if isinstance(schema, Enum):
+        normal["aliases"] = list(schema.aliases)
+    if isinstance(schema, FixedSchema):
+        return normal | {"size": schema.size} | _logical_parts(schema)
+    if isinstance(schema, EnumSchema):
         default = {} if schema.default is None else {"default": schema.default}
-        return found | {"symbols": list(schema.symbols)} | default
-    return found | {"fields": [_normal_field(one, known) for one in schema.fields]}
+        return normal | {"symbols": list(schema.symbols)} | default
+    return normal | {"fields": [_normal_field(one, known) for one in schema.fields]}
 
 
 def _normal_field(one: Field, known: set[str]) -> dict[str, Any]:
@@ -333,6 +333,6 @@ def _normal_field(one: Field, known: set[str]) -> dict[str, Any]:
     return found | ({"aliases": list(one.aliases)} if one.aliases else {})
 
 
-def _logical_parts(schema: Primitive | Fixed) -> dict[str, Any]:
+def _logical_parts(schema: PrimitiveSchema | FixedSchema) -> dict[str, Any]:
     found: dict[str, Any] = {} if schema.logical is None else {"logicalType": schema.logical}
     return found | ({"precision": schema.precision, "scale": schema.scale} if schema.logical == "decimal" else {})

@@ -15,7 +15,18 @@ from typing import Any
 import pyarrow as pa
 
 from ..codec import LeftToColumns, Read, Write
-from .schema import MISSING, Array, Enum, Fixed, Map, Primitive, Record, Schema, Union, short_name
+from .schema import (
+    MISSING,
+    ArraySchema,
+    EnumSchema,
+    FixedSchema,
+    MapSchema,
+    PrimitiveSchema,
+    RecordSchema,
+    Schema,
+    UnionSchema,
+    short_name,
+)
 
 WriteOne = Callable[[Any], bytes]
 ReadOne = Callable[[bytes, int], tuple[Any, int]]
@@ -70,15 +81,15 @@ def _number(value: int) -> bytes:
 
 
 def _writer(schema: Schema) -> WriteOne:
-    if isinstance(schema, Record):
+    if isinstance(schema, RecordSchema):
         return _record_writer(schema)
-    if isinstance(schema, Union):
+    if isinstance(schema, UnionSchema):
         return _union_writer(schema)
-    if isinstance(schema, Array):
+    if isinstance(schema, ArraySchema):
         return _array_writer(_writer(schema.items))
-    if isinstance(schema, Map):
+    if isinstance(schema, MapSchema):
         return _map_writer(_writer(schema.values))
-    if isinstance(schema, Enum):
+    if isinstance(schema, EnumSchema):
         numbers = {symbol: _number(place) for place, symbol in enumerate(schema.symbols)}
         return lambda value: numbers[_exactly(value, str)]
     return _leaf_writer(schema) if schema.logical is None else _logical_writer(schema)
@@ -90,7 +101,7 @@ def _exactly(value: Any, kind: type) -> Any:
     return value
 
 
-def _record_writer(schema: Record) -> WriteOne:
+def _record_writer(schema: RecordSchema) -> WriteOne:
     fields = [(one.name, _field_writer(one.type, one.default)) for one in schema.fields]
     names = {name for name, _ in fields}
 
@@ -109,14 +120,14 @@ def _field_writer(schema: Schema, default: Any) -> WriteOne:
     def write_field(value: Any) -> bytes:
         if value is not MISSING:
             return write(value)
-        if not may_be_left_out or not isinstance(schema, Union):
+        if not may_be_left_out or not isinstance(schema, UnionSchema):
             raise LeftToColumns
         return write(None)
 
     return write_field
 
 
-def _union_writer(schema: Union) -> WriteOne:
+def _union_writer(schema: UnionSchema) -> WriteOne:
     heads = [_number(place) for place in range(len(schema.branches))]
     present = [place for place, one in enumerate(schema.branches) if one.kind != "null"]
     null = next((heads[place] for place, one in enumerate(schema.branches) if one.kind == "null"), None)
@@ -146,7 +157,7 @@ def _union_writer(schema: Union) -> WriteOne:
     return write_branch
 
 
-def _branch_names(schema: Union) -> list[str]:
+def _branch_names(schema: UnionSchema) -> list[str]:
     """Raises LeftToColumns where short names are not different, so that the columns have others."""
     names = [short_name(getattr(one, "name", one.kind)) for one in schema.branches]
     return names if len(set(names)) == len(names) else [f"\0{place}" for place in range(len(names))]
@@ -175,7 +186,7 @@ def _text(value: Any) -> bytes:
     return (_SHORT[size << 1] if size < 64 else _number(size)) + data
 
 
-def _leaf_writer(schema: Primitive | Fixed) -> WriteOne:
+def _leaf_writer(schema: PrimitiveSchema | FixedSchema) -> WriteOne:
     if schema.kind == "string":
         return _text
     if schema.kind in _LIMITS:
@@ -191,7 +202,7 @@ def _leaf_writer(schema: Primitive | Fixed) -> WriteOne:
         return write_floating
     if schema.kind == "boolean":
         return lambda value: b"\1" if _exactly(value, bool) else b"\0"
-    if isinstance(schema, Fixed):
+    if isinstance(schema, FixedSchema):
         return lambda value: _of_size(_exactly(value, bytes), schema.size)
     if schema.kind == "bytes":
         return lambda value: _number(len(_exactly(value, bytes))) + value
@@ -213,10 +224,10 @@ def _of_size(data: bytes, size: int) -> bytes:
     return data
 
 
-def _logical_writer(schema: Primitive | Fixed) -> WriteOne:
+def _logical_writer(schema: PrimitiveSchema | FixedSchema) -> WriteOne:
     logical = str(schema.logical)
     if logical == "uuid":
-        return (lambda value: uuid.UUID(_exactly(value, str)).bytes) if isinstance(schema, Fixed) else _text
+        return (lambda value: uuid.UUID(_exactly(value, str)).bytes) if isinstance(schema, FixedSchema) else _text
     if logical == "decimal":
         return _decimal_writer(schema)
     if logical == "duration":
@@ -253,8 +264,8 @@ def _microseconds(logical: str) -> Callable[[Any], int]:
     return since_epoch
 
 
-def _decimal_writer(schema: Primitive | Fixed) -> WriteOne:
-    scale, limit, size = schema.scale, 10**schema.precision, schema.size if isinstance(schema, Fixed) else None
+def _decimal_writer(schema: PrimitiveSchema | FixedSchema) -> WriteOne:
+    scale, limit, size = schema.scale, 10**schema.precision, schema.size if isinstance(schema, FixedSchema) else None
 
     def write(value: Any) -> bytes:
         if not _exactly(value, Decimal).is_finite() or value.as_tuple().exponent < -scale:
@@ -274,32 +285,32 @@ def _decimal_writer(schema: Primitive | Fixed) -> WriteOne:
 
 
 def _read_number(data: bytes, at: int) -> tuple[int, int]:
-    found, shift, byte = 0, 0, data[at]
+    number, shift, byte = 0, 0, data[at]
     if byte < 128:
         return (byte >> 1) ^ -(byte & 1), at + 1
     begin = at
     while byte > 127:
-        found |= (byte & 127) << shift
+        number |= (byte & 127) << shift
         at, shift = at + 1, shift + 7
         byte = data[at]
-    found |= byte << shift
-    if at - begin >= _BYTES_OF_A_LONG or found >= 2**64:
+    number |= byte << shift
+    if at - begin >= _BYTES_OF_A_LONG or number >= 2**64:
         raise LeftToColumns
-    return (found >> 1) ^ -(found & 1), at + 1
+    return (number >> 1) ^ -(number & 1), at + 1
 
 
 def _reader(schema: Schema) -> ReadOne:
-    if isinstance(schema, Record):
+    if isinstance(schema, RecordSchema):
         fields = [(one.name, _reader(one.type)) for one in schema.fields]
         return lambda data, at: _read_record(fields, data, at)
-    if isinstance(schema, Union):
+    if isinstance(schema, UnionSchema):
         return _union_reader(schema)
-    if isinstance(schema, Array):
+    if isinstance(schema, ArraySchema):
         item = _reader(schema.items)
         return lambda data, at: _read_items(item, data, at)
-    if isinstance(schema, Map):
+    if isinstance(schema, MapSchema):
         return _map_reader(_reader(schema.values))
-    if isinstance(schema, Enum):
+    if isinstance(schema, EnumSchema):
         return _enum_reader(schema.symbols)
     return _leaf_reader(schema) if schema.logical is None else _logical_reader(schema)
 
@@ -311,7 +322,7 @@ def _read_record(fields: list[tuple[str, ReadOne]], data: bytes, at: int) -> tup
     return found, at
 
 
-def _union_reader(schema: Union) -> ReadOne:
+def _union_reader(schema: UnionSchema) -> ReadOne:
     present = [place for place, one in enumerate(schema.branches) if one.kind != "null"]
     readers = [None if one.kind == "null" else _reader(one) for one in schema.branches]
     names = _branch_names(schema)
@@ -390,7 +401,7 @@ def _fixed_reader(size: int) -> ReadOne:
     return lambda data, at: (_of_size(data[at : at + size], size), at + size)
 
 
-def _leaf_reader(schema: Primitive | Fixed) -> ReadOne:
+def _leaf_reader(schema: PrimitiveSchema | FixedSchema) -> ReadOne:
     if schema.kind == "string":
         return _read_text
     if schema.kind in _LIMITS:
@@ -400,7 +411,7 @@ def _leaf_reader(schema: Primitive | Fixed) -> ReadOne:
         return lambda data, at: (coded.unpack_from(data, at)[0], at + coded.size)
     if schema.kind == "boolean":
         return lambda data, at: ((False, True)[data[at]], at + 1)
-    return _fixed_reader(schema.size) if isinstance(schema, Fixed) else _read_bytes
+    return _fixed_reader(schema.size) if isinstance(schema, FixedSchema) else _read_bytes
 
 
 def _whole_reader(limit: int) -> ReadOne:
@@ -416,13 +427,13 @@ def _whole_reader(limit: int) -> ReadOne:
     return read
 
 
-def _logical_reader(schema: Primitive | Fixed) -> ReadOne:
+def _logical_reader(schema: PrimitiveSchema | FixedSchema) -> ReadOne:
     logical = str(schema.logical)
-    if logical == "uuid" and not isinstance(schema, Fixed):
+    if logical == "uuid" and not isinstance(schema, FixedSchema):
         return _read_text
     if logical == "decimal":
         return _decimal_reader(schema)
-    if isinstance(schema, Fixed):
+    if isinstance(schema, FixedSchema):
         return _converted(_fixed_reader(schema.size), _uuid_text if logical == "uuid" else _duration_of)
     if logical == "date":
         return _converted(_whole_reader(_LIMITS["int"]), lambda days: datetime.date.fromordinal(days + _EPOCH_DAY))
@@ -458,8 +469,8 @@ def _time_of_day(microseconds: int) -> datetime.time:
     return (_EPOCH + datetime.timedelta(microseconds=microseconds)).time()
 
 
-def _decimal_reader(schema: Primitive | Fixed) -> ReadOne:
-    read = _fixed_reader(schema.size) if isinstance(schema, Fixed) else _read_bytes
+def _decimal_reader(schema: PrimitiveSchema | FixedSchema) -> ReadOne:
+    read = _fixed_reader(schema.size) if isinstance(schema, FixedSchema) else _read_bytes
     scale, limit = schema.scale, 10**schema.precision
 
     def convert(data: bytes) -> Decimal:

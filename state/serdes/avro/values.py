@@ -20,7 +20,18 @@ import pyarrow as pa
 from ...errors import ConfigError
 from ..codec import refuse_value
 from ..fixed_width import number
-from .schema import MISSING, Array, Enum, Fixed, Map, Primitive, Record, Schema, Union, short_name
+from .schema import (
+    MISSING,
+    ArraySchema,
+    EnumSchema,
+    FixedSchema,
+    MapSchema,
+    PrimitiveSchema,
+    RecordSchema,
+    Schema,
+    UnionSchema,
+    short_name,
+)
 
 _SEVERAL = "give a value of that type; records of several types are those of Serde.avro([one, other])"
 _EXACT = Context(prec=80)
@@ -43,7 +54,7 @@ def from_python(values: list[Any], schema: Schema, kind: pa.DataType, place: str
             rows.append(None if value is None else _stored(value, schema, ""))
         except _Refused as error:
             path, expected, got = error.args
-            is_other_record = isinstance(schema, Record) and isinstance(value, dict) and not path
+            is_other_record = isinstance(schema, RecordSchema) and isinstance(value, dict) and not path
             next_step = _SEVERAL if is_other_record else "give a value of that type"
             where = f"{place}, row {row}{path and f', field {path}'}"
             if isinstance(got, _Undeclared):
@@ -55,51 +66,51 @@ def from_python(values: list[Any], schema: Schema, kind: pa.DataType, place: str
 
 def _stored(value: Any, schema: Schema, path: str) -> Any:
     """``value`` as Arrow takes it."""
-    if isinstance(schema, Union):
+    if isinstance(schema, UnionSchema):
         return _branch(value, schema, path)
-    if isinstance(schema, Record):
+    if isinstance(schema, RecordSchema):
         return _record(value, schema, path)
-    if isinstance(schema, Array):
+    if isinstance(schema, ArraySchema):
         if not isinstance(value, list | tuple):
             _refuse(path, "a list", value)
         return [_stored(one, schema.items, f"{path}[{at}]") for at, one in enumerate(value)]
-    if isinstance(schema, Map):
+    if isinstance(schema, MapSchema):
         if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
             _refuse(path, "a dict with str keys", value)
         return [(key, _stored(one, schema.values, f"{path}[{key!r}]")) for key, one in value.items()]
-    if isinstance(schema, Enum):
+    if isinstance(schema, EnumSchema):
         if not isinstance(value, str) or value not in schema.symbols:
             _refuse(path, f"one of {', '.join(schema.symbols)}", value)
         return value
     return _logical(value, schema, path) if schema.logical is not None else _leaf(value, schema, path)
 
 
-def _record(value: Any, schema: Record, path: str) -> dict[str, Any]:
+def _record(value: Any, schema: RecordSchema, path: str) -> dict[str, Any]:
     names = [one.name for one in schema.fields]
     if not isinstance(value, dict):
         _refuse(path, f"a dict with the fields {', '.join(names)}", value)
     for name in value:
         if name not in names:
             _refuse(path, f"only the fields {', '.join(names)}", _Undeclared(name))
-    found = {}
+    fields = {}
     for one in schema.fields:
         below = f"{path}.{one.name}" if path else one.name
         if one.name in value:
-            found[one.name] = _stored(value[one.name], one.type, below)
+            fields[one.name] = _stored(value[one.name], one.type, below)
         elif one.default is not MISSING:
-            found[one.name] = _default(one.default, one.type)
+            fields[one.name] = _default(one.default, one.type)
         elif _takes_null(one.type):
-            found[one.name] = None
+            fields[one.name] = None
         else:
             _refuse(below, "a value, since it has no default", None)
-    return found
+    return fields
 
 
 def _takes_null(schema: Schema) -> bool:
-    return isinstance(schema, Union) and any(one.kind == "null" for one in schema.branches)
+    return isinstance(schema, UnionSchema) and any(one.kind == "null" for one in schema.branches)
 
 
-def _branch(value: Any, schema: Union, path: str) -> Any:
+def _branch(value: Any, schema: UnionSchema, path: str) -> Any:
     branches = [one for one in schema.branches if one.kind != "null"]
     if value is None:
         if not _takes_null(schema):
@@ -117,7 +128,7 @@ def _branch(value: Any, schema: Union, path: str) -> Any:
             stored = _stored(value, one, path)
         except _Refused:
             continue
-        if not isinstance(one, Record):
+        if not isinstance(one, RecordSchema):
             return found or {name: stored}
         found[name] = stored
     if len(found) > 1:
@@ -127,7 +138,7 @@ def _branch(value: Any, schema: Union, path: str) -> Any:
     return found
 
 
-def _leaf(value: Any, schema: Primitive | Fixed, path: str) -> Any:
+def _leaf(value: Any, schema: PrimitiveSchema | FixedSchema, path: str) -> Any:
     if schema.kind in ("int", "long", "float", "double"):
         return _number(value, schema.kind, path)
     if schema.kind == "boolean" and isinstance(value, bool):
@@ -140,10 +151,10 @@ def _leaf(value: Any, schema: Primitive | Fixed, path: str) -> Any:
         return value
     if schema.kind == "bytes" and isinstance(value, bytes):
         return value
-    if isinstance(schema, Fixed) and isinstance(value, bytes) and len(value) == schema.size:
+    if isinstance(schema, FixedSchema) and isinstance(value, bytes) and len(value) == schema.size:
         return value
     words = {"boolean": "a bool", "string": "a str", "bytes": "bytes", "null": "None"}
-    raise _Refused(path, f"{schema.size} bytes" if isinstance(schema, Fixed) else words[schema.kind], value)
+    raise _Refused(path, f"{schema.size} bytes" if isinstance(schema, FixedSchema) else words[schema.kind], value)
 
 
 def _number(value: Any, kind: str, path: str) -> Any:
@@ -155,7 +166,7 @@ def _number(value: Any, kind: str, path: str) -> Any:
         raise _Refused(path, error.expected, value) from error
 
 
-def _logical(value: Any, schema: Primitive | Fixed, path: str) -> Any:
+def _logical(value: Any, schema: PrimitiveSchema | FixedSchema, path: str) -> Any:
     logical = schema.logical
     if logical == "uuid" and isinstance(value, str):
         return value
@@ -163,7 +174,7 @@ def _logical(value: Any, schema: Primitive | Fixed, path: str) -> Any:
         scaled = value.scaleb(schema.scale, _EXACT)
         if scaled == scaled.to_integral_value() and abs(scaled) < 10**schema.precision:
             return value
-    elif _is_moment(value, str(logical)):
+    elif _is_timestamp(value, str(logical)):
         return value
     words = {
         "uuid": "a str", "date": "a datetime.date", "duration": "a dict of months, days and millis",
@@ -174,7 +185,7 @@ def _logical(value: Any, schema: Primitive | Fixed, path: str) -> Any:
     raise _Refused(path, words.get(str(logical), "a datetime without a zone"), value)
 
 
-def _is_moment(value: Any, logical: str) -> bool:
+def _is_timestamp(value: Any, logical: str) -> bool:
     if logical == "duration":
         return isinstance(value, dict) and set(value) == {"months", "days", "millis"}
     if logical == "date":
@@ -187,22 +198,22 @@ def _is_moment(value: Any, logical: str) -> bool:
 
 def _default(value: Any, schema: Schema) -> Any:
     """A default's JSON as Arrow takes it."""
-    if isinstance(schema, Union):
+    if isinstance(schema, UnionSchema):
         branches = [one for one in schema.branches if one.kind != "null"]
         if value is None and _takes_null(schema):
             return None
         found = _default(value, branches[0])
         return found if len(branches) == 1 else {short_name(getattr(branches[0], "name", branches[0].kind)): found}
-    if isinstance(schema, Record):
+    if isinstance(schema, RecordSchema):
         return {one.name: _default(value.get(one.name, one.default), one.type) for one in schema.fields}
-    if isinstance(schema, Array):
+    if isinstance(schema, ArraySchema):
         return [_default(one, schema.items) for one in value]
-    if isinstance(schema, Map):
+    if isinstance(schema, MapSchema):
         return [(key, _default(one, schema.values)) for key, one in value.items()]
     if schema.kind in ("bytes", "fixed"):
         written = value.encode("latin-1")
         if getattr(schema, "logical", None) == "decimal":
-            assert isinstance(schema, Primitive | Fixed)
+            assert isinstance(schema, PrimitiveSchema | FixedSchema)
             return Decimal(int.from_bytes(written, "big", signed=True)).scaleb(-schema.scale, _EXACT)
         return written
     logical = getattr(schema, "logical", None) or ""

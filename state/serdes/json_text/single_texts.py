@@ -50,10 +50,10 @@ def value_reader(kind: pa.DataType) -> Read:
         if b"\\u" in data:
             raise LeftToColumns
         text = data.decode()
-        found, end = decode(text)
-        if found is None or end != len(text):
+        parsed, end = decode(text)
+        if parsed is None or end != len(text):
             raise LeftToColumns
-        return read(found)
+        return read(parsed)
 
     return read_value
 
@@ -381,10 +381,10 @@ def _decimal_converter(kind: pa.Decimal128Type) -> One:
             value = Decimal(_exactly(value, int))
         if not value.is_finite() or value.as_tuple().exponent < -kind.scale:
             raise LeftToColumns
-        found = value.quantize(unit, context=_EXACT)
-        if abs(found.scaleb(kind.scale, _EXACT)) >= limit:
+        rounded = value.quantize(unit, context=_EXACT)
+        if abs(rounded.scaleb(kind.scale, _EXACT)) >= limit:
             raise LeftToColumns
-        return found if found else abs(found)
+        return rounded if rounded else abs(rounded)
 
     return convert
 

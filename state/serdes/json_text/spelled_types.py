@@ -124,7 +124,7 @@ def _leaf(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_binary(kind):
         series = pl.Series(array).cast(pl.String).str.decode("base64", strict=False)
         return series.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(kind)
-    return _moments(array, kind)
+    return _timestamps(array, kind)
 
 
 def decimals(exact: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -140,23 +140,23 @@ def decimals(exact: pa.Array, kind: pa.DataType) -> pa.Array:
     return pc.if_else(same, cut, pa.scalar(None, kind))
 
 
-def _moments(texts: pa.StringArray, kind: pa.DataType) -> pa.Array:
+def _timestamps(texts: pa.StringArray, kind: pa.DataType) -> pa.Array:
     """Dates, times and timestamps."""
     has_date, has_time = not pa.types.is_time(kind), not pa.types.is_date(kind)
     has_zone = pa.types.is_timestamp(kind) and kind.tz is not None
     parts = [_DATE] * has_date + [_TIME] * has_time
-    found = pc.extract_regex(texts, "^" + "T".join(parts) + (_ZONE if has_zone else "") + "$")
-    good, number = is_valid(found), np.zeros(len(texts), np.int64)
+    spelled = pc.extract_regex(texts, "^" + "T".join(parts) + (_ZONE if has_zone else "") + "$")
+    good, number = is_valid(spelled), np.zeros(len(texts), np.int64)
     if has_date:
-        days, is_day = _days(found)
+        days, is_day = _days(spelled)
         good &= is_day
         number += days
     if has_time:
-        of_day, is_time = _microseconds(found)
+        of_day, is_time = _microseconds(spelled)
         good &= is_time
         number = number * _DAY_US + of_day
     if has_zone:
-        shift, is_zone = _shift(found)
+        shift, is_zone = _shift(spelled)
         number -= shift
         good &= is_zone
     if pa.types.is_timestamp(kind):

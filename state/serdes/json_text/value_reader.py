@@ -44,7 +44,7 @@ class _Bad(Exception):
 
 def read_values(binary: pa.BinaryArray, kind: pa.DataType) -> Decoded:
     """Column of ``kind`` out of JSON texts; null rows stay null."""
-    read, found, reasons = _reader(kind, ""), [], {}
+    read, parsed, reasons = _reader(kind, ""), [], {}
     for row, text in enumerate(binary.to_pylist()):
         value = None
         if text is not None:
@@ -52,8 +52,8 @@ def read_values(binary: pa.BinaryArray, kind: pa.DataType) -> Decoded:
                 value = read(_parsed(text))
             except _Bad as error:
                 reasons[row] = str(error)
-        found.append(value)
-    values, more = read_spelled(pa.array(found, spelled_as(kind)), kind)
+        parsed.append(value)
+    values, more = read_spelled(pa.array(parsed, spelled_as(kind)), kind)
     reasons = more | reasons
     bad = np.zeros(len(binary), np.bool_)
     bad[list(reasons)] = True
@@ -64,7 +64,7 @@ def read_values(binary: pa.BinaryArray, kind: pa.DataType) -> Decoded:
 
 def _parsed(text: bytes) -> Any:
     try:
-        found = json.loads(
+        parsed = json.loads(
             text.decode(),
             parse_int=_Number,
             parse_float=_Number,
@@ -79,9 +79,9 @@ def _parsed(text: bytes) -> Any:
         fault = str(error).partition(":")[0]
         got = f"a fault: {fault[:1].lower()}{fault[1:]}" if text.strip() else "nothing"
         raise _Bad(f"expected JSON, got {got}") from None
-    if found is None:
+    if parsed is None:
         raise _Bad("expected a value, got null")
-    return found
+    return parsed
 
 
 def _reader(kind: pa.DataType, path: str) -> Reader:

@@ -153,19 +153,19 @@ def _places_with_sizes(data: bytes) -> list[tuple[int, int]]:
     count = int.from_bytes(data[1:5], "big")
     if data[0] != 1 or len(data) < 5 + 4 * count:
         raise LeftToColumns
-    at, found = 5, []
+    at, spans = 5, []
     for _ in range(count):
         written = data[at : at + 4]
         at += 4
         if written == _NULL_ENTRY:
-            found.append((0, -1))
+            spans.append((0, -1))
         else:
             size = int.from_bytes(written, "big")
-            found.append((at, at + size))
+            spans.append((at, at + size))
             at += size
     if at != len(data):
         raise LeftToColumns
-    return found
+    return spans
 
 
 def _places_of_size(data: bytes, size: int) -> list[tuple[int, int]]:
@@ -175,16 +175,16 @@ def _places_of_size(data: bytes, size: int) -> list[tuple[int, int]]:
     if data[0] != 0 or len(data) < count_at + 4 or count > len(data):
         raise LeftToColumns
     nulls = [int.from_bytes(data[at : at + 4], "big") for at in range(5, count_at, 4)]
-    at, found, is_null = count_at + 4, [], set(nulls)
+    at, spans, is_null = count_at + 4, [], set(nulls)
     for place in range(count):
         if place in is_null:
-            found.append((0, -1))
+            spans.append((0, -1))
         else:
-            found.append((at, at + size))
+            spans.append((at, at + size))
             at += size
-    if at != len(data) or len(is_null) != len(nulls) or any(place >= len(found) for place in nulls):
+    if at != len(data) or len(is_null) != len(nulls) or any(place >= len(spans) for place in nulls):
         raise LeftToColumns
-    return found
+    return spans
 
 
 @kernel

@@ -30,7 +30,7 @@ Read = Callable[[Any], Any]
 Write = Callable[[Any, Any], None]
 
 
-class Field(NamedTuple):
+class MessageField(NamedTuple):
     """``read``: value of a message's field; ``write``: (message, value) sets it; ``numbers``: whole, not bool."""
 
     name: str
@@ -39,10 +39,10 @@ class Field(NamedTuple):
     write: Write
 
 
-class Fields(NamedTuple):
+class MessageFields(NamedTuple):
     """Of a message, in the order in which they are declared."""
 
-    fields: tuple[Field, ...]
+    fields: tuple[MessageField, ...]
 
     @property
     def arrow_type(self) -> pa.StructType:
@@ -59,7 +59,7 @@ class Fields(NamedTuple):
                 one.write(message, value)
 
 
-def fields_of(message: Descriptor, above: tuple[str, ...] = ()) -> Fields:
+def fields_of(message: Descriptor, above: tuple[str, ...] = ()) -> MessageFields:
     """Raises ConfigError for a message inside itself and for one without fields, which no column can hold."""
     if message.full_name in above:
         got, next_step = (
@@ -70,10 +70,10 @@ def fields_of(message: Descriptor, above: tuple[str, ...] = ()) -> Fields:
     if not message.fields:
         next_step = "use a descriptor without it"
         raise ConfigError(f"Serde.protobuf, {message.full_name}", "a message with fields", "none", next_step)
-    return Fields(tuple(_field(one, (*above, message.full_name)) for one in message.fields))
+    return MessageFields(tuple(_field(one, (*above, message.full_name)) for one in message.fields))
 
 
-def _field(field: FieldDescriptor, above: tuple[str, ...]) -> Field:
+def _field(field: FieldDescriptor, above: tuple[str, ...]) -> MessageField:
     name = field.name
     if _is_map(field):
         return _map(field, above)
@@ -87,7 +87,7 @@ def _field(field: FieldDescriptor, above: tuple[str, ...]) -> Field:
             for value in values:
                 _append(getattr(message, name), field, value, to_field)
 
-        return Field(name, pa.list_(kind), read_all, write_all)
+        return MessageField(name, pa.list_(kind), read_all, write_all)
 
     def read(message: Any) -> Any:
         if field.has_presence and not message.HasField(name):
@@ -101,7 +101,7 @@ def _field(field: FieldDescriptor, above: tuple[str, ...]) -> Field:
         else:
             setattr(message, name, to_field(None, value))
 
-    return Field(name, kind, read, write)
+    return MessageField(name, kind, read, write)
 
 
 def _append(found: Any, field: FieldDescriptor, value: Any, to_field: Callable[[Any, Any], Any]) -> None:
@@ -115,7 +115,7 @@ def _is_map(field: FieldDescriptor) -> bool:
     return field.message_type is not None and field.message_type.GetOptions().map_entry
 
 
-def _map(field: FieldDescriptor, above: tuple[str, ...]) -> Field:
+def _map(field: FieldDescriptor, above: tuple[str, ...]) -> MessageField:
     name, entry = field.name, field.message_type
     assert entry is not None
     key_kind, key_to_value, key_to_field = _one(entry.fields_by_name["key"], above)
@@ -123,18 +123,18 @@ def _map(field: FieldDescriptor, above: tuple[str, ...]) -> Field:
     is_message = entry.fields_by_name["value"].message_type is not None
 
     def read(message: Any) -> list[tuple[Any, Any]]:
-        found = getattr(message, name)
-        return [(key_to_value(key), to_value(found[key])) for key in sorted(found)]
+        entries = getattr(message, name)
+        return [(key_to_value(key), to_value(entries[key])) for key in sorted(entries)]
 
     def write(message: Any, values: Any) -> None:
-        found = getattr(message, name)
+        entries = getattr(message, name)
         for key, value in values.items() if isinstance(values, dict) else values:
             if is_message:
-                to_field(found[key_to_field(None, key)], value)
+                to_field(entries[key_to_field(None, key)], value)
             else:
-                found[key_to_field(None, key)] = to_field(None, value)
+                entries[key_to_field(None, key)] = to_field(None, value)
 
-    return Field(name, pa.map_(key_kind, kind), read, write)
+    return MessageField(name, pa.map_(key_kind, kind), read, write)
 
 
 def _one(field: FieldDescriptor, above: tuple[str, ...]) -> tuple[pa.DataType, Read, Callable[[Any, Any], Any]]:

@@ -22,32 +22,32 @@ from google.protobuf.message_factory import GetMessageClass
 from ...buffers import binary_view
 from ...errors import ConfigError
 from ..codec import Codec, Decoded, LeftToColumns, Read, Write, maps_as_dicts, refuse_field, refuse_value
-from .messages import Fields, fields_of, python_values
+from .messages import MessageFields, fields_of, python_values
 
 _PLACE = "Serde.protobuf"
 
 
-class Reading(NamedTuple):
+class MessageType(NamedTuple):
     """A message type, ready to use."""
 
     message: Any
-    fields: Fields
+    fields: MessageFields
 
 
 @functools.lru_cache(maxsize=256)
-def reading(files: bytes, message: str) -> Reading:
+def reading(files: bytes, message: str) -> MessageType:
     """Raises ConfigError for a message that the descriptor does not have."""
     pool, known = DescriptorPool(), []
     for file in FileDescriptorSet.FromString(files).file:
         pool.Add(file)
         known += [f"{file.package}.{one.name}" if file.package else one.name for one in file.message_type]
     try:
-        found = pool.FindMessageTypeByName(message)
+        descriptor = pool.FindMessageTypeByName(message)
     except KeyError as error:
         raise ConfigError(
             _PLACE, f"one of the messages {', '.join(known)}", repr(message), "correct the name"
         ) from error
-    return Reading(GetMessageClass(found), fields_of(found))
+    return MessageType(GetMessageClass(descriptor), fields_of(descriptor))
 
 
 def descriptor_set(descriptor: object) -> bytes:
@@ -71,10 +71,10 @@ def descriptor_set(descriptor: object) -> bytes:
     else:
         expected = "a Path of a descriptor set, its bytes, or a message class"
         raise ConfigError(_PLACE, expected, repr(descriptor), 'give for example Path("orders.desc")')
-    found = FileDescriptorSet(file=files)
-    for file in found.file:
+    descriptors = FileDescriptorSet(file=files)
+    for file in descriptors.file:
         file.ClearField("source_code_info")
-    return found.SerializeToString(deterministic=True)
+    return descriptors.SerializeToString(deterministic=True)
 
 
 def _with_imports(file: FileDescriptor, found: dict[str, FileDescriptorProto]) -> dict[str, FileDescriptorProto]:
@@ -105,17 +105,17 @@ class ProtobufCodec(Codec):
         """Indexes of the message, outermost first: that of the outermost message in its file, then of each nested one.
         Raises ConfigError behind a map of the same message, which serializers count or do not count.
         """
-        found: list[int] = []
+        path: list[int] = []
         message = reading(self.files, self.message).message.DESCRIPTOR
         while message is not None:
             above = message.containing_type
             beside = above.nested_types if above else list(message.file.message_types_by_name.values())
-            found.insert(0, [one.name for one in beside].index(message.name))
-            if any(one.GetOptions().map_entry for one in beside[: found[0]]):
+            path.insert(0, [one.name for one in beside].index(message.name))
+            if any(one.GetOptions().map_entry for one in beside[: path[0]]):
                 got, next_step = f"{message.full_name}, behind a map", "declare the message before the map, or outside"
                 raise ConfigError(_PLACE, "a message whose place in its file is known", got, next_step)
             message = above
-        return found
+        return path
 
     @property
     def arrow_type(self) -> pa.DataType:

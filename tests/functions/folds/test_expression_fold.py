@@ -12,8 +12,8 @@ import pytest
 
 from kstreams_replay.jobs.code_changes.step_text import describe_fold
 from kstreams_replay.jobs.functions.expressions import Shape
-from kstreams_replay.jobs.functions.folds.fold import FoldState, Wanted
-from kstreams_replay.jobs.functions.folds.fold_program import ADD, EMIT, Program
+from kstreams_replay.jobs.functions.folds.fold import FoldState, WantedUpdates
+from kstreams_replay.jobs.functions.folds.fold_program import ADD, EMIT, FoldProgram
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import (
     Consumed,
@@ -209,8 +209,8 @@ def stepped(state: FoldState, aggregates: pa.Array, records: pa.Array) -> pa.Arr
     rows = np.arange(len(records))
     state.grow(len(rows))
     state.load(rows, aggregates)
-    program = Program(np.full(len(rows), ADD | EMIT, np.uint8), rows.astype(np.int32), rows.astype(np.int32))
-    return state.run(program, batch_of(records), Wanted(rows, np.full(len(rows), -1), len(rows), 0))[0]
+    program = FoldProgram(np.full(len(rows), ADD | EMIT, np.uint8), rows.astype(np.int32), rows.astype(np.int32))
+    return state.run(program, batch_of(records), WantedUpdates(rows, np.full(len(rows), -1), len(rows), 0))[0]
 
 
 def like(values: list) -> list:

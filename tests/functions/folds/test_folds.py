@@ -7,8 +7,8 @@ import pytest
 
 from kstreams_replay.jobs.functions.expressions import Shape
 from kstreams_replay.jobs.functions.folds.aggregation import Aggregation
-from kstreams_replay.jobs.functions.folds.fold import Fold, Wanted
-from kstreams_replay.jobs.functions.folds.fold_program import ADD, COPY, EMIT, MERGE, OLD, START, Program
+from kstreams_replay.jobs.functions.folds.fold import Fold, WantedUpdates
+from kstreams_replay.jobs.functions.folds.fold_program import ADD, COPY, EMIT, MERGE, OLD, START, FoldProgram
 from kstreams_replay.jobs.functions.folds.python import PythonFold
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import (
@@ -213,14 +213,14 @@ def batch_of(flights: list) -> Batch:
     return Batch(np.arange(n, dtype=np.int32), codes, keys, np.arange(n, dtype=np.int64), valid, Values(values))
 
 
-def program_of(*entries: tuple[int, int, int]) -> Program:
+def program_of(*entries: tuple[int, int, int]) -> FoldProgram:
     flags, slots, arguments = zip(*entries, strict=True)
-    return Program(np.array(flags, np.uint8), np.array(slots, np.int32), np.array(arguments, np.int32))
+    return FoldProgram(np.array(flags, np.uint8), np.array(slots, np.int32), np.array(arguments, np.int32))
 
 
-def all_of(updates: int) -> Wanted:
+def all_of(updates: int) -> WantedUpdates:
     places = np.arange(updates, dtype=np.int64)
-    return Wanted(places, places, updates, updates)
+    return WantedUpdates(places, places, updates, updates)
 
 
 @pytest.mark.parametrize("chosen", STATES, ids=ids)
@@ -238,7 +238,7 @@ def test_a_fold_goes_on_from_a_saved_state_as_if_nothing_had_happened(chosen):
     resumed = chosen.start(SHAPE, "fold")
     resumed.grow(8)
     resumed.load(np.array([0]), saved)
-    moved = Program(rest.flags, np.zeros(2, np.int32), rest.arguments)
+    moved = FoldProgram(rest.flags, np.zeros(2, np.int32), rest.arguments)
 
     assert saved.type == seen.saved_type
     assert [part.to_pylist() for part in resumed.run(moved, batch, all_of(2))] == [
@@ -262,7 +262,7 @@ def test_old_is_the_value_before_the_update_and_start_forgets_what_the_slot_held
 def test_only_the_wanted_values_are_given(chosen):
     batch, state = batch_of(FLIGHTS), chosen.start(SHAPE, "fold")
     state.grow(4)
-    wanted = Wanted(np.array([-1, 0, -1], np.int64), np.full(3, -1, np.int64), 1, 0)
+    wanted = WantedUpdates(np.array([-1, 0, -1], np.int64), np.full(3, -1, np.int64), 1, 0)
     entries = program_of((START | ADD | EMIT, 1, 0), (ADD | EMIT, 1, 2), (ADD | EMIT, 1, 3))
 
     new, old = state.run(entries, batch, wanted)

@@ -10,8 +10,8 @@ import pytest
 
 from kstreams_replay.jobs.code_changes.step_text import describe_fold
 from kstreams_replay.jobs.functions.expressions import Shape
-from kstreams_replay.jobs.functions.folds.fold import FoldState, Wanted
-from kstreams_replay.jobs.functions.folds.fold_program import ADD, EMIT, MERGE, START, Program
+from kstreams_replay.jobs.functions.folds.fold import FoldState, WantedUpdates
+from kstreams_replay.jobs.functions.folds.fold_program import ADD, EMIT, MERGE, START, FoldProgram
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import Consumed, Serde, SessionWindows, StreamsBuilder, fold
 from kstreams_replay.state.records.batches import Batch, Values
@@ -42,9 +42,9 @@ def carry_out(
         value=Values(pa.array(values, pa.float64())),
     )
     flags, slots, arguments = (np.array(column) for column in zip(*entries, strict=True))
-    program = Program(flags.astype(np.uint8), slots.astype(np.int32), arguments.astype(np.int32))
+    program = FoldProgram(flags.astype(np.uint8), slots.astype(np.int32), arguments.astype(np.int32))
     emits = int(np.sum((flags & EMIT) > 0))
-    wanted = Wanted(np.arange(emits), np.full(emits, -1), emits, 0)
+    wanted = WantedUpdates(np.arange(emits), np.full(emits, -1), emits, 0)
     return running.run(program, batch, wanted)[0].to_pylist()
 
 

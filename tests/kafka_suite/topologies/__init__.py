@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 
 from tests.kafka_suite.playing import Play
-from tests.kafka_suite.tapes import Tape
+from tests.kafka_suite.tapes import RecordedTape
 
 PLAYS: dict[str, Play] = {}
 """By pattern of a tape's name: of the test, which then serves all of its parameters and drivers, or of one of these."""
@@ -24,12 +24,12 @@ def plays(*patterns: str) -> Callable[[Play], Play]:
     return register
 
 
-def is_like(tape: Tape, pattern: str) -> bool:
+def is_like(tape: RecordedTape, pattern: str) -> bool:
     """Whether ``pattern`` is the tape's test or name, or fits it (``*`` represents anything)."""
     return pattern in (tape.test, tape.name) or ("*" in pattern and fnmatchcase(tape.name, pattern))
 
 
-def topology_of(tape: Tape) -> Play | None:
+def topology_of(tape: RecordedTape) -> Play | None:
     """The topology written for a tape; the longest pattern that is like its name decides."""
     for module in sorted(Path(__file__).parent.glob("[a-z]*.py")):
         import_module(f"{__name__}.{module.stem}")

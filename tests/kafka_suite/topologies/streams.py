@@ -188,7 +188,7 @@ def processed_and_reduced(stage: Stage) -> None:
     stage.to(lengths.group_by_key().reduce(lambda one, other: one + other), "outputTopic_1")
 
 
-class Updates(FixedKeyProcessor):
+class FirstValueKept(FixedKeyProcessor):
     """Keeps the first value of a key."""
 
     def process(self, record: FixedKeyRecord) -> None:
@@ -199,7 +199,7 @@ class Updates(FixedKeyProcessor):
 
 @plays("KStreamProcessorApiTest.*")
 def updated_values(stage: Stage) -> None:
-    stage.to(stage.stream("input").process_values(Updates, [KeyValues("store", STRING, STRING)]), "output")
+    stage.to(stage.stream("input").process_values(FirstValueKept, [KeyValues("store", STRING, STRING)]), "output")
 
 
 # --- streams as tables ---------------------------------------------------------------------------------------

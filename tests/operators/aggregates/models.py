@@ -10,7 +10,7 @@ from tests.operators.aggregates.window_models import Model, Record, Result
 
 
 @dataclass
-class SuppressModel:
+class WindowSuppressModel:
     """KTableSuppressProcessorSupplier: until the window closes, without a limit."""
 
     wait: int
@@ -33,7 +33,7 @@ class SuppressModel:
         return final
 
 
-def run(model: Model, tape: list[Record], suppress: SuppressModel | None = None) -> list[Result]:
+def run(model: Model, tape: list[Record], suppress: WindowSuppressModel | None = None) -> list[Result]:
     """What the model forwards for the whole tape."""
     updates = [update for step, record in enumerate(tape) for update in model.process(step, record)]
     return updates if suppress is None else [final for update in updates for final in suppress.process(update)]

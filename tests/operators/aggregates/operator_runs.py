@@ -13,7 +13,7 @@ from kstreams_replay.state.records.batches import Batch, Chunk, Values
 from kstreams_replay.state.records.keys import Keys
 from kstreams_replay.state.serdes import Serde
 from kstreams_replay.state.tables.warehouse import HEADERS
-from tests.operators.suppress.suppress_model import Change, Emitted
+from tests.operators.suppress.suppress_model import Emitted, ForwardedChange
 
 TOPICS = ("in", "other")
 STRING = Serde.string()
@@ -24,7 +24,7 @@ def place_of(window: str | None = None, **options: Any) -> OperatorContext:
     return OperatorContext("node", Shape(STRING, STRING, window), Keys(STRING), **options)
 
 
-def chunk_of(rows: list[Change]) -> Chunk:
+def chunk_of(rows: list[ForwardedChange]) -> Chunk:
     n = len(rows)
     times = np.array([row.time for row in rows], np.int64)
     offsets = np.array([row.offset for row in rows], np.int64)
@@ -34,7 +34,7 @@ def chunk_of(rows: list[Change]) -> Chunk:
     return Chunk(TOPICS, 0, source, offsets.copy(), offsets, TOPICS, source, times, seen, seen, *verdicts)
 
 
-def batch_of(rows: list[Change], keys: Keys) -> Batch:
+def batch_of(rows: list[ForwardedChange], keys: Keys) -> Batch:
     windows = np.array([row.window or (0, 0) for row in rows], np.int64).reshape(-1, 2)
     is_windowed = any(row.window for row in rows)
     new, old = (pa.array([getattr(row, name) for row in rows], pa.string()) for name in ("new", "old"))
@@ -64,7 +64,7 @@ def emitted_of(out: Batch, chunk: Chunk, first: int) -> list[Emitted]:
         window = None
         if out.window_start_ms is not None and out.window_end_ms is not None:
             window = int(out.window_start_ms[row]), int(out.window_end_ms[row])
-        change = Change(
+        change = ForwardedChange(
             key=out.keys.typed(out.key[row : row + 1])[0].as_py(),
             window=window,
             time=int(out.time_ms[row]),
@@ -80,7 +80,7 @@ def emitted_of(out: Batch, chunk: Chunk, first: int) -> list[Emitted]:
 
 
 def run_chunks(
-    operator: StatefulOperator, tape: list[Change], cuts: list[int], causes: list[int] | None = None
+    operator: StatefulOperator, tape: list[ForwardedChange], cuts: list[int], causes: list[int] | None = None
 ) -> list[Emitted]:
     """The tape in chunks. Raises BufferFull as a task does; what left before is its ``emitted``. ``causes``: which
     record caused each change; default: each its own.
@@ -100,7 +100,7 @@ def run_chunks(
     return found
 
 
-def run_increments(new: Any, tape: list[Change], cuts: list[int]) -> tuple[list[Emitted], StatefulOperator]:
+def run_increments(new: Any, tape: list[ForwardedChange], cuts: list[int]) -> tuple[list[Emitted], StatefulOperator]:
     """A new operator for each part of the tape, from the durable rows and counters of the one before."""
     operator, found, rows = new(), [], {}
     operator.resume(operator.rows_schema().empty_table(), {})

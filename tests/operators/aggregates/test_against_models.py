@@ -15,7 +15,7 @@ from kstreams_replay.jobs.topology import (
     TimeWindows,
     fold,
 )
-from tests.operators.aggregates.models import SuppressModel, run
+from tests.operators.aggregates.models import WindowSuppressModel, run
 from tests.operators.aggregates.window_models import HoppingModel, Record, Result, SessionModel, SlidingModel
 from tests.sampling import examples
 
@@ -70,7 +70,7 @@ def test_sessions_and_their_final_results_are_those_of_the_model(
     tape, gap, grace, longer, store, suppressed, chunk_records
 ):
     model = SessionModel(grace, gap + grace + longer, store == "persistent", False, gap=gap)
-    suppress = SuppressModel(grace + gap, is_session=True) if suppressed else None
+    suppress = WindowSuppressModel(grace + gap, is_session=True) if suppressed else None
     want = run(model, tape, suppress)
 
     got = played(
@@ -98,7 +98,7 @@ def test_hopping_windows_and_their_final_results_are_those_of_the_model(
 ):
     advance = min(size, advance)
     model = HoppingModel(grace, size + grace, True, False, size=size, advance=advance)
-    suppress = SuppressModel(grace, is_session=False) if suppressed else None
+    suppress = WindowSuppressModel(grace, is_session=False) if suppressed else None
     want = run(model, tape, suppress)
 
     got = played(
@@ -123,7 +123,7 @@ def test_sliding_windows_and_their_final_results_are_those_of_the_model(
     tape, difference, grace, suppressed, chunk_records
 ):
     model = SlidingModel(grace, 2 * difference + grace, True, False, difference=difference)
-    suppress = SuppressModel(grace, is_session=False) if suppressed else None
+    suppress = WindowSuppressModel(grace, is_session=False) if suppressed else None
     want = run(model, tape, suppress)
 
     got = played(

@@ -21,7 +21,7 @@ from kstreams_replay.jobs.history.committed_tables import read_table
 from kstreams_replay.orchestration.facts import replay_facts
 from kstreams_replay.state.errors import ConfigError, TaskFailed, TopologyError
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 TEXT = Serde.string()
 OSLO = TimeWindows.of_days(zone="Europe/Oslo", start="18:00", grace="1h")
@@ -179,7 +179,7 @@ def test_windows_of_ones_own_class_take_records_until_they_close(tmp_path, max_r
 def replayed(folder, topology, records, max_records=None):
     """Rows of the output, and what was dropped with its window; every guarantee holds."""
     warehouse, options = Warehouse(folder), {} if max_records is None else {"max_records": max_records}
-    planted = [Landed(0, key and key.encode(), b"v", time_ms) for key, time_ms in records]
+    planted = [LandedRecord(0, key and key.encode(), b"v", time_ms) for key, time_ms in records]
     plant(warehouse, "in", planted, partitions=1)
     list(replay(warehouse, topology, pipeline="p", runner=LocalRunner(), idle="proceed", **options))
     verdicts = check_increment(warehouse, "p", replay_facts(topology), engine="plain")

@@ -10,7 +10,7 @@ from kstreams_replay.jobs.operators.aggregates.distinct import Distinct
 from kstreams_replay.jobs.topology import KStream, SessionWindows, SlidingWindows, TimeWindows
 from kstreams_replay.state.errors import TopologyError
 from tests.operators.aggregates.operator_runs import place_of, run_chunks, run_increments
-from tests.operators.suppress.suppress_model import Change
+from tests.operators.suppress.suppress_model import ForwardedChange
 from tests.operators.tapes import play, table
 from tests.sampling import examples
 
@@ -136,7 +136,7 @@ def operator_of(windows: TimeWindows | SessionWindows, by_id: bool) -> Distinct:
     return Distinct(context, windows, bind("value", context.shape, "node") if by_id else None)
 
 
-def firsts_of_sessions(tape: list[Change], gap: int, grace: int, by_id: bool) -> list[int]:
+def firsts_of_sessions(tape: list[ForwardedChange], gap: int, grace: int, by_id: bool) -> list[int]:
     """Steps that begin a session; record by record."""
     stream_time, sessions, found = -1, [], []
     for step, record in enumerate(tape):
@@ -153,7 +153,7 @@ def firsts_of_sessions(tape: list[Change], gap: int, grace: int, by_id: bool) ->
     return found
 
 
-def firsts_of_windows(tape: list[Change], size: int, grace: int, by_id: bool) -> list[int]:
+def firsts_of_windows(tape: list[ForwardedChange], size: int, grace: int, by_id: bool) -> list[int]:
     stream_time, seen, found = -1, set(), []
     for step, record in enumerate(tape):
         stream_time = max(stream_time, record.time)
@@ -177,7 +177,7 @@ def firsts_of_windows(tape: list[Change], size: int, grace: int, by_id: bool) ->
     cuts=st.lists(st.integers(0, 25), max_size=4),
 )
 def test_it_says_what_a_list_of_windows_says_wherever_the_tape_is_cut(records, length, grace, by_id, is_session, cuts):
-    tape = [Change(key, None, time, new, offset=step) for step, (key, time, new) in enumerate(records)]
+    tape = [ForwardedChange(key, None, time, new, offset=step) for step, (key, time, new) in enumerate(records)]
     cuts = sorted(min(cut, len(tape)) for cut in cuts)
     if is_session:
         windows, want = SessionWindows(length, grace), firsts_of_sessions(tape, length, grace, by_id)

@@ -19,9 +19,9 @@ from kstreams_replay.jobs.topology import (
     fold,
 )
 from tests.operators.aggregates.operator_runs import STRING, place_of, run_increments
-from tests.operators.aggregates.window_runs import Run
+from tests.operators.aggregates.window_runs import WindowRun
 from tests.operators.aggregates.window_runs import play as play_alone
-from tests.operators.suppress.suppress_model import Change
+from tests.operators.suppress.suppress_model import ForwardedChange
 from tests.operators.tapes import play, table
 
 
@@ -338,7 +338,9 @@ def test_a_session_that_goes_on_in_a_later_increment_leaves_no_row_of_its_old_bo
         settings = WindowSettings(retention_ms=1_000, is_persistent=True)
         return SessionAggregate(place_of(), aggregation, settings, gap_ms=5, grace_ms=100)
 
-    _, resumed = run_increments(counting, [Change("a", None, time, "x") for time in (10, 40, 12, 14, 41, 41)], [2])
+    _, resumed = run_increments(
+        counting, [ForwardedChange("a", None, time, "x") for time in (10, 40, 12, 14, 41, 41)], [2]
+    )
 
     rows = resumed.rows().to_pylist()
     windows = [(row["window_start_ms"], row["window_end_ms"], row["aggregate"]["records"]) for row in rows]
@@ -349,7 +351,7 @@ def test_only_a_session_that_was_merged_away_has_an_old_value():
     """
     Kafka's Change.old: a merged session is forwarded as new, even one that replaces itself.
     """
-    run = Run(SessionWindows(5, 0), 1_000, wants_old=True)
+    run = WindowRun(SessionWindows(5, 0), 1_000, wants_old=True)
 
     got = play_alone(run, [("a", 1, 10), ("a", 2, 10), ("a", 3, 12)])
 

@@ -4,7 +4,7 @@ import pytest
 
 from kstreams_replay.jobs.topology import KStream, KTable, Materialized, Serde, SlidingWindows
 from kstreams_replay.state.errors import ConfigError, TaskFailed
-from tests.operators.aggregates.window_runs import Run
+from tests.operators.aggregates.window_runs import WindowRun
 from tests.operators.aggregates.window_runs import play as play_alone
 from tests.operators.tapes import play, table
 
@@ -203,7 +203,7 @@ def test_a_record_does_not_see_windows_that_the_store_has_forgotten(retention_ms
     sees it makes the window after the record at 40; the own window of the record at 45 is closed.
     """
     got = play_alone(
-        Run(SlidingWindows(10, 10), retention_ms), [("a", 1, 40), ("b", 2, 60), ("b", 3, 59), ("a", 4, 45)]
+        WindowRun(SlidingWindows(10, 10), retention_ms), [("a", 1, 40), ("b", 2, 60), ("b", 3, 59), ("a", 4, 45)]
     )
 
     assert [result[2:4] for result in got.results if result[0] == 3] == results
@@ -230,7 +230,7 @@ def test_old_values_are_the_window_before_or_what_a_new_window_begins_with():
     """
     Kafka: a new window's old value is the initial value, or for a left window what it took over; a copy has none.
     """
-    run = Run(SlidingWindows(10, 100), 1_000, wants_old=True)
+    run = WindowRun(SlidingWindows(10, 100), 1_000, wants_old=True)
 
     got = play_alone(run, [("a", 1, 20), ("a", 2, 28), ("a", 3, 24)])
 

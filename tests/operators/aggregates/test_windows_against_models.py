@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kstreams_replay.jobs.graph.windows import SessionWindows, SlidingWindows, TimeWindows
 from tests.operators.aggregates.window_models import HoppingModel, Model, Record, SessionModel, SlidingModel
-from tests.operators.aggregates.window_runs import Played, Run, play, tapes
+from tests.operators.aggregates.window_runs import PlayedWindows, WindowRun, play, tapes
 from tests.sampling import examples
 
 EXAMPLES = settings(max_examples=examples(300), deadline=None)
@@ -16,7 +16,7 @@ CUTS = st.lists(st.integers(0, 40), max_size=3)
 """Where a tape is cut; a cut may fall beside it."""
 
 
-def assert_as_the_model(run: Run, model: Model, tape: list[Record], cuts: list[int], resumes: bool) -> None:
+def assert_as_the_model(run: WindowRun, model: Model, tape: list[Record], cuts: list[int], resumes: bool) -> None:
     want = [result for step, record in enumerate(tape) for result in model.process(step, record)]
 
     got = play(run, tape, cuts, resumes=resumes)
@@ -24,7 +24,7 @@ def assert_as_the_model(run: Run, model: Model, tape: list[Record], cuts: list[i
     assert got.results == want
     assert got.drops == model.drops
     assert got.puts == (model.puts if run.is_viewed and run.emits_final else [])
-    whole: Played = play(run, tape)
+    whole: PlayedWindows = play(run, tape)
     assert (got.rows, got.counters) == (whole.rows, whole.counters)
 
 
@@ -46,7 +46,9 @@ def test_hopping_windows(
     tape, size, advance, grace, longer, is_persistent, emits_final, in_python, is_viewed, cuts, resumes
 ):
     advance, retention = min(size, advance), size + grace + longer
-    run = Run(TimeWindows(size, advance, grace), retention, is_persistent, emits_final, in_python, is_viewed=is_viewed)
+    run = WindowRun(
+        TimeWindows(size, advance, grace), retention, is_persistent, emits_final, in_python, is_viewed=is_viewed
+    )
     model = HoppingModel(grace, retention, is_persistent, emits_final, size=size, advance=advance)
 
     assert_as_the_model(run, model, tape, cuts, resumes)
@@ -69,7 +71,9 @@ def test_sliding_windows(
     tape, difference, grace, longer, is_persistent, emits_final, in_python, is_viewed, cuts, resumes
 ):
     retention = 2 * difference + grace + longer
-    run = Run(SlidingWindows(difference, grace), retention, is_persistent, emits_final, in_python, is_viewed=is_viewed)
+    run = WindowRun(
+        SlidingWindows(difference, grace), retention, is_persistent, emits_final, in_python, is_viewed=is_viewed
+    )
     model = SlidingModel(grace, retention, is_persistent, emits_final, difference=difference)
 
     assert_as_the_model(run, model, tape, cuts, resumes)
@@ -90,7 +94,7 @@ def test_sliding_windows(
 )
 def test_session_windows(tape, gap, grace, longer, is_persistent, emits_final, in_python, is_viewed, cuts, resumes):
     retention = gap + grace + longer
-    run = Run(SessionWindows(gap, grace), retention, is_persistent, emits_final, in_python, is_viewed=is_viewed)
+    run = WindowRun(SessionWindows(gap, grace), retention, is_persistent, emits_final, in_python, is_viewed=is_viewed)
     model = SessionModel(grace, retention, is_persistent, emits_final, gap=gap)
 
     assert_as_the_model(run, model, tape, cuts, resumes)

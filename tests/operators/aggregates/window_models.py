@@ -21,7 +21,7 @@ def segment_of(time: int, retention: int) -> int:
 
 
 @dataclass
-class WindowStore:
+class StoredWindowModel:
     """RocksDBWindowStore (``is_time_ordered``: as used for emit on close) or InMemoryWindowStore."""
 
     retention: int
@@ -59,7 +59,7 @@ class WindowStore:
 
 
 @dataclass
-class SessionStore:
+class StoredSessionModel:
     """RocksDBSessionStore or InMemorySessionStore."""
 
     retention: int
@@ -158,7 +158,7 @@ class HoppingModel(Model):
     advance: int = 1
 
     def __post_init__(self) -> None:
-        self.store = WindowStore(self.retention, self.is_persistent, self.emits_final)
+        self.store = StoredWindowModel(self.retention, self.is_persistent, self.emits_final)
 
     def starts(self, time: int) -> list[int]:
         first = max(0, time - self.size + self.advance) // self.advance * self.advance
@@ -192,7 +192,7 @@ class SlidingModel(Model):
     difference: int = 1
 
     def __post_init__(self) -> None:
-        self.store = WindowStore(self.retention, self.is_persistent, self.emits_final)
+        self.store = StoredWindowModel(self.retention, self.is_persistent, self.emits_final)
 
     def take(self, key: str | None, value: int | None, time: int) -> None:
         if key is None or value is None:
@@ -290,7 +290,7 @@ class SessionModel(Model):
     gap: int = 1
 
     def __post_init__(self) -> None:
-        self.store = SessionStore(self.retention, self.is_persistent)
+        self.store = StoredSessionModel(self.retention, self.is_persistent)
 
     def take(self, key: str | None, value: int | None, time: int) -> None:
         if key is None:

@@ -42,7 +42,7 @@ def tapes(draw: st.DrawFn) -> list[Record]:
 
 
 @dataclass(frozen=True)
-class Run:
+class WindowRun:
     """An aggregate of all values of a window: compiled as a list, or in Python as text."""
 
     windows: Windows
@@ -75,7 +75,7 @@ class Run:
 
 
 @dataclass
-class Played:
+class PlayedWindows:
     """What came of a tape: results and puts as the models give them, steps of refusals, old values, the last state."""
 
     results: list[Result] = field(default_factory=list)
@@ -119,9 +119,9 @@ def values_of(value: Any) -> tuple | None:
     return tuple(value["all"])
 
 
-def play(run: Run, tape: Sequence[Record], cuts: Sequence[int] = (), *, resumes: bool = False) -> Played:
+def play(run: WindowRun, tape: Sequence[Record], cuts: Sequence[int] = (), *, resumes: bool = False) -> PlayedWindows:
     """``cuts``: steps before which a batch ends; with ``resumes`` the operator is saved and made again there."""
-    operator, played = run.start(), Played()
+    operator, played = run.start(), PlayedWindows()
     operator.resume(operator.rows_schema().empty_table(), {})
     durable: dict[tuple, dict[str, Any]] = {}
     bounds = [0, *sorted(min(cut, len(tape)) for cut in cuts), len(tape)]
@@ -139,7 +139,7 @@ def play(run: Run, tape: Sequence[Record], cuts: Sequence[int] = (), *, resumes:
     return played
 
 
-def _again(run: Run, operator: Aggregate, durable: dict[tuple, dict[str, Any]]) -> Aggregate:
+def _again(run: WindowRun, operator: Aggregate, durable: dict[tuple, dict[str, Any]]) -> Aggregate:
     """A new operator that resumes from the changes of all before it."""
     for row in operator.changes().to_pylist():
         identity = tuple(row.get(name) for name in operator.row_key)

@@ -21,7 +21,7 @@ PARTITION = 3
 Row = dict[str, Any]
 
 
-class Table(TableView):
+class PutsByCause(TableView):
     """Puts by cause; a row that asks sees those of smaller causes."""
 
     wants = frozenset()

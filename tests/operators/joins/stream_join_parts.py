@@ -27,7 +27,7 @@ Joined = tuple[int, str | None, int | None, int | None, int]
 """Step, key, left and right value, time."""
 
 
-class Both(Joiner):
+class BothStreams(Joiner):
     """Left and right value side by side."""
 
     result = STRING
@@ -37,7 +37,7 @@ class Both(Joiner):
 
 
 @dataclass(frozen=True)
-class Join:
+class JoinRun:
     """``kind``: "inner", "left" or "outer"; times in ms."""
 
     kind: str
@@ -50,7 +50,7 @@ class Join:
         shapes = Shape(STRING, STRING), Shape(STRING, LONG)
         return StreamJoin(
             OperatorContext("join", shapes[0], Keys(STRING), shapes=shapes),
-            Both(),
+            BothStreams(),
             kind=self.kind,
             before_ms=self.before,
             after_ms=self.after,
@@ -60,7 +60,7 @@ class Join:
 
 
 @dataclass
-class Played:
+class PlayedJoin:
     """What a tape caused. Steps count from 0."""
 
     joined: list[Joined]
@@ -105,7 +105,7 @@ def chunk_of(records: int) -> Chunk:
     return Chunk(topics=("in",), partition=0, context_topics=("in",), **numbers, **flags)
 
 
-def resumed(join: Join, operator: StreamJoin, durable: dict[tuple, dict]) -> StreamJoin:
+def resumed(join: JoinRun, operator: StreamJoin, durable: dict[tuple, dict]) -> StreamJoin:
     """A new operator from the durable rows of ``operator``, which ``durable`` becomes, and its counters."""
     for row in operator.changes().to_pylist():
         identity = tuple(row[name] for name in operator.row_key)
@@ -119,7 +119,9 @@ def resumed(join: Join, operator: StreamJoin, durable: dict[tuple, dict]) -> Str
     return fresh
 
 
-def play(join: Join, tape: Sequence[Record], *, chunks: Sequence[int] = (), increments: Sequence[int] = ()) -> Played:
+def play(
+    join: JoinRun, tape: Sequence[Record], *, chunks: Sequence[int] = (), increments: Sequence[int] = ()
+) -> PlayedJoin:
     """Run ``tape``, cut before the steps ``chunks``, and at ``increments`` with a save and a resume between."""
     operator, chunk, durable = join.start(), chunk_of(len(tape)), {}
     joined: list[Joined] = []
@@ -135,7 +137,7 @@ def play(join: Join, tape: Sequence[Record], *, chunks: Sequence[int] = (), incr
         for _, cause, drops in chunk.drops
         for step, whole in zip(cause, drops.is_record, strict=True)
     ]
-    return Played(joined, sorted(drops), np.flatnonzero(chunk.applied).tolist(), operator)
+    return PlayedJoin(joined, sorted(drops), np.flatnonzero(chunk.applied).tolist(), operator)
 
 
 def _rows(out: Batch) -> list[Joined]:
@@ -148,7 +150,7 @@ def _rows(out: Batch) -> list[Joined]:
     return list(zip(out.cause.tolist(), keys, left, right, out.time_ms.tolist(), strict=True))
 
 
-def self_joined(join: Join, tape: Sequence[Record]) -> list[Joined]:
+def self_joined(join: JoinRun, tape: Sequence[Record]) -> list[Joined]:
     """A stream joined with itself: every record is on both sides, on the left one first."""
     operator, chunk = join.start(), chunk_of(len(tape))
     sides = [[(side, *record[1:]) for record in tape] for side in SIDES]
@@ -169,7 +171,7 @@ def tape_of(text: str) -> list[Record]:
     ]
 
 
-def joined(join: Join, text: str) -> str:
+def joined(join: JoinRun, text: str) -> str:
     """What came of a tape whose steps count from 1, be it in one piece or cut at every step."""
     columns, tape = ["step", "key", "left", "right", "time_ms"], tape_of(text)
     whole = play(join, tape).joined

@@ -19,7 +19,7 @@ from tests.operators.joins.foreign_key_parts import (
     RESPONSE,
     STRING,
     SUBSCRIPTION,
-    Table,
+    PutsByCause,
     batch_of,
     chunk_of,
     refusals,
@@ -189,7 +189,7 @@ def test_a_subscription_carries_the_hash_of_the_new_value_and_the_partition_of_i
 # --- the answers ---------------------------------------------------------------------------------------------
 
 
-class Pair(Joiner):
+class PairJoiner(Joiner):
     """``(left,right)``; remembers what it was asked."""
 
     result = STRING
@@ -213,8 +213,8 @@ def joined(kind: str, left: list[tuple], text: str) -> tuple[str, list[tuple[int
     """Results and refusals of answers (step, key, to, right, time), where ``to`` is the left value that asked; and what
     the joiner was asked. ``left``: (cause, key, value) put into the left table.
     """
-    keys, joiner = Keys(STRING), Pair()
-    view = Table(keys)
+    keys, joiner = Keys(STRING), PairJoiner()
+    view = PutsByCause(keys)
     for cause, key, value in left:
         view.put(cause, key, value, 0)
     node = ForeignKeyResponseNode(

@@ -19,7 +19,7 @@ from tests.operators.joins.foreign_key_parts import (
     RESPONSE,
     STRING,
     SUBSCRIPTION,
-    Table,
+    PutsByCause,
     batch_of,
     chunk_of,
     refusals,
@@ -34,12 +34,12 @@ DELETE, TOMBSTONE, ALWAYS, IF_FOUND = Instruction
 RIGHT = Shape(STRING, STRING)
 
 
-class Joined:
+class JoinOverSaves:
     """An operator between two saves, with the right table that it looks into."""
 
     def __init__(self, rows: pa.Table | None = None, *, is_versioned: bool = False) -> None:
         self.keys = Keys(STRING)
-        self.view = Table(self.keys)
+        self.view = PutsByCause(self.keys)
         node = ForeignKeyJoinNode(
             name="join", inputs=("sent", "right"), shape=RESPONSE, reads=("right",), kind="left", store="subscriptions"
         )
@@ -83,7 +83,7 @@ def tape_of(text: str) -> list[dict]:
 
 def answered(text: str) -> str:
     """Step, key, hash, right value and time of every answer."""
-    answers, _ = Joined().run(tape_of(text))
+    answers, _ = JoinOverSaves().run(tape_of(text))
     named = [answer | {"step": answer["cause"] + 1, "hash": answer["hash_a"]} for answer in answers]
     return render(named, ["step", "key", "hash", "right", "time"])
 
@@ -169,7 +169,7 @@ def test_a_null_foreign_key_is_answered_and_not_kept_or_refused():
         3    | left  | -   | a       | delete      | 1     | 10
         4    | right | -   | -       | -           | x     | 11
     """)
-    joined = Joined()
+    joined = JoinOverSaves()
 
     answers, dropped = joined.run(tape)
 
@@ -188,7 +188,7 @@ def test_an_out_of_order_change_of_a_versioned_table_is_refused():
     """)
     tape = [record | {"latest": record["value"] != "y"} for record in tape]
 
-    answers, dropped = Joined(is_versioned=True).run(tape, latest=True)
+    answers, dropped = JoinOverSaves(is_versioned=True).run(tape, latest=True)
 
     got = [(answer["cause"], answer["key"], answer["right"], answer["time"]) for answer in answers]
     assert got == [(0, "a", None, 10), (1, "a", "x", 20), (3, "b", "x", 20)]
@@ -207,7 +207,7 @@ def test_an_answer_goes_to_the_partition_of_its_left_record():
     }
     change = {"side": "right", "cause": 1, "key": "f", "value": "x", "time": 2}
 
-    answers, _ = Joined().run([subscription, change])
+    answers, _ = JoinOverSaves().run([subscription, change])
 
     assert [answer["partition"] for answer in answers] == [7, 7]
 
@@ -221,7 +221,7 @@ def test_a_right_value_of_no_bytes_is_told_as_null_but_counts_as_one():
     """)
     tape[0]["value"] = tape[2]["value"] = ""
 
-    answers, _ = Joined().run(tape)
+    answers, _ = JoinOverSaves().run(tape)
 
     got = [(answer["cause"], answer["right"], answer["time"]) for answer in answers]
     assert got == [(1, None, 9), (2, None, 12)]
@@ -292,7 +292,7 @@ def shown(answers: list[dict], first: int = 0) -> list[tuple]:
 def test_answers_are_those_of_the_rules(tape):
     tape = numbered(tape)
 
-    answers, _ = Joined().run(tape)
+    answers, _ = JoinOverSaves().run(tape)
 
     assert shown(answers) == expected(tape)
 
@@ -300,16 +300,16 @@ def test_answers_are_those_of_the_rules(tape):
 @settings(deadline=None, max_examples=examples(100))
 @given(tape=tapes, cuts=st.lists(st.integers(0, 40), max_size=4))
 def test_where_the_tape_is_cut_changes_nothing(tape, cuts):
-    whole = Joined()
+    whole = JoinOverSaves()
     want, _ = whole.run(numbered(tape))
 
-    got, durable, joined = [], {}, Joined()
+    got, durable, joined = [], {}, JoinOverSaves()
     bounds = [0, *sorted(min(cut, len(tape)) for cut in cuts), len(tape)]
     for begin, end in pairwise(bounds):
         got += shown(joined.run(numbered(tape[begin:end]))[0], begin)
         durable = after(joined.operator.changes(), durable)
         now = {STRING.to_python(joined.keys.typed(np.array([code])))[0]: put for code, put in joined.view.now.items()}
-        joined = Joined(pa.Table.from_pylist(list(durable.values()), schema=joined.operator.rows_schema()))
+        joined = JoinOverSaves(pa.Table.from_pylist(list(durable.values()), schema=joined.operator.rows_schema()))
         for key, (value, time_ms) in now.items():
             joined.view.put(-1, key, value, time_ms)
         joined.view.settle()
@@ -332,7 +332,7 @@ def after(changes: pa.Table, before: dict[tuple, dict]) -> dict[tuple, dict]:
 
 @pytest.mark.parametrize("subscribers", [1, 5, 3000])
 def test_a_change_may_have_more_answers_than_the_chunk_has_records(subscribers):
-    joined = Joined()
+    joined = JoinOverSaves()
     tape = [
         {
             "side": "left",

@@ -9,7 +9,7 @@ from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import Consumed, KTable, Serde, StreamsBuilder, Topology
 from kstreams_replay.state.errors import TaskFailed, TopologyError
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.planted import Landed, plant, tables_of
+from tests.planted import LandedRecord, plant, tables_of
 
 STRING = Serde.string()
 TEXTS = Consumed(STRING, STRING)
@@ -39,7 +39,7 @@ def replayed(folder: Path, topology: Topology, max_records: int | None = None) -
     warehouse = Warehouse(folder)
     for topic, tape in (("orders", LEFT), ("customers", RIGHT)):
         records = [
-            Landed(int(key[1]) % PARTITIONS, key.encode(), None if value is None else value.encode(), at)
+            LandedRecord(int(key[1]) % PARTITIONS, key.encode(), None if value is None else value.encode(), at)
             for key, value, at in tape
         ]
         plant(warehouse, topic, records, partitions=PARTITIONS)

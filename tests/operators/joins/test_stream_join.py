@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.operators.joins.stream_join_parts import Join, joined, self_joined
+from tests.operators.joins.stream_join_parts import JoinRun, joined, self_joined
 from tests.operators.tapes import table
 
 # --- pairs ---------------------------------------------------------------------------------------------------
@@ -10,7 +10,7 @@ from tests.operators.tapes import table
 
 def test_a_left_record_meets_right_ones_from_before_to_after_it_both_inclusive():
     got = joined(
-        Join("inner", before=2, after=3, grace=100),
+        JoinRun("inner", before=2, after=3, grace=100),
         """
         step | side  | key | time_ms
         1    | right | a   | 8         # 10 - 2
@@ -36,7 +36,7 @@ def test_a_left_record_meets_right_ones_from_before_to_after_it_both_inclusive()
 
 def test_pairs_of_a_record_come_by_time_and_then_by_arrival():
     got = joined(
-        Join("inner", before=9, after=9, grace=100),
+        JoinRun("inner", before=9, after=9, grace=100),
         """
         step | side | key | time_ms
         1    | left | a   | 5
@@ -59,7 +59,7 @@ def test_pairs_of_a_record_come_by_time_and_then_by_arrival():
 
 def test_a_window_may_lie_wholly_after_the_left_record_but_never_reaches_below_time_0():
     got = joined(
-        Join("inner", before=-3, after=5, grace=100),
+        JoinRun("inner", before=-3, after=5, grace=100),
         """
         step | side  | key | time_ms
         1    | left  | a   | 0
@@ -93,20 +93,20 @@ def test_each_side_forgets_by_its_own_time_and_no_record_is_too_late_to_look():
         3    | right   | a   | 12
     """
 
-    assert joined(Join("inner", 5, 5), tape.format(other="right")) == table(
+    assert joined(JoinRun("inner", 5, 5), tape.format(other="right")) == table(
         """
         step | key | left | right | time_ms
         3    | a   | 1    | 3     | 12
         """
     )
-    assert joined(Join("inner", 5, 5), tape.format(other="left")) == table("step | key | left | right | time_ms")
+    assert joined(JoinRun("inner", 5, 5), tape.format(other="left")) == table("step | key | left | right | time_ms")
 
 
 def test_a_stream_joined_with_itself_is_on_the_left_side_first():
     """
     As the left record it is joined with earlier right records; as the right one with itself too.
     """
-    got = self_joined(Join("inner", 5, 5), [("left", "a", 0, 10), ("left", "a", 1, 11)])
+    got = self_joined(JoinRun("inner", 5, 5), [("left", "a", 0, 10), ("left", "a", 1, 11)])
 
     assert got == [
         (0, "a", 0, 0, 10),
@@ -122,7 +122,7 @@ def test_a_stream_joined_with_itself_is_on_the_left_side_first():
 @pytest.mark.parametrize(("time_ms", "leaves"), [(25, False), (26, True)])
 def test_a_left_record_leaves_alone_when_stream_time_is_past_its_time_after_and_grace(time_ms, leaves):
     got = joined(
-        Join("left", before=3, after=10, grace=5),
+        JoinRun("left", before=3, after=10, grace=5),
         f"""
         step | side | key | time_ms
         1    | left | a   | 10
@@ -138,7 +138,7 @@ def test_a_right_record_of_an_outer_join_leaves_alone_when_stream_time_is_past_i
     time_ms, leaves
 ):
     got = joined(
-        Join("outer", before=3, after=10, grace=5),
+        JoinRun("outer", before=3, after=10, grace=5),
         f"""
         step | side  | key | time_ms
         1    | right | a   | 10
@@ -154,7 +154,7 @@ def test_who_has_met_one_does_not_leave_alone():
     A pair takes all records of its key, side and time off the list, whichever of them came first.
     """
     got = joined(
-        Join("outer", 5, 5),
+        JoinRun("outer", 5, 5),
         """
         step | side  | key | time_ms
         1    | left  | a   | 0
@@ -176,7 +176,7 @@ def test_who_has_met_one_does_not_leave_alone():
 
 def test_unmatched_records_leave_by_time_then_right_before_left_then_key_bytes_then_arrival_and_before_pairs():
     got = joined(
-        Join("outer", 5, 5),
+        JoinRun("outer", 5, 5),
         """
         step | side  | key | time_ms
         1    | left  | é   | 3
@@ -212,7 +212,7 @@ def test_an_out_of_order_record_without_a_match_leaves_at_once_when_its_window_i
     And may be joined with one afterwards: both results appear.
     """
     got = joined(
-        Join("left", 5, 5, grace=50),
+        JoinRun("left", 5, 5, grace=50),
         """
         step | side  | key | time_ms
         1    | left  | z   | 20
@@ -232,7 +232,7 @@ def test_an_out_of_order_record_without_a_match_leaves_at_once_when_its_window_i
 
 def test_only_a_record_at_stream_time_looks_for_unmatched_ones():
     got = joined(
-        Join("left", 0, 5),
+        JoinRun("left", 0, 5),
         """
         step | side  | key | time_ms
         1    | left  | a   | 0
@@ -260,8 +260,8 @@ def test_whether_a_record_looks_at_all_depends_on_the_look_ahead_of_its_own_side
         2    | {side} | b   | 9         # 0 + 1 < 9, but 0 + 10 >= 9
     """
 
-    assert joined(Join("left", 10, 1), tape.format(side="right")) == table("step | key | left | right | time_ms")
-    assert joined(Join("left", 10, 1), tape.format(side="left")) == table(
+    assert joined(JoinRun("left", 10, 1), tape.format(side="right")) == table("step | key | left | right | time_ms")
+    assert joined(JoinRun("left", 10, 1), tape.format(side="left")) == table(
         """
         step | key | left | right | time_ms
         2    | a   | 1    | -     | 0
@@ -275,7 +275,7 @@ def test_after_a_look_the_tracked_time_is_that_of_the_last_record_read():
     step 5 does not look, 6 + 10 >= 12, and the records of 0 and 1 leave late.
     """
     got = joined(
-        Join("outer", before=0, after=10),
+        JoinRun("outer", before=0, after=10),
         """
         step | side  | key | time_ms
         1    | left  | a   | 0
@@ -302,7 +302,7 @@ def test_the_last_record_read_may_be_one_that_leaves():
     At step 3 the left one of 0 stays and the right one of 5, read after it, leaves: 5 is tracked.
     """
     got = joined(
-        Join("outer", before=0, after=10),
+        JoinRun("outer", before=0, after=10),
         """
         step | side  | key | time_ms
         1    | left  | a   | 0

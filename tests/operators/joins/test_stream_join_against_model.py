@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from kstreams_replay.jobs.operators.joins import stream_join_kernel as kernel
 from kstreams_replay.state.stores import timed_records
 from tests.operators.joins.stream_join_model import StreamJoinModel
-from tests.operators.joins.stream_join_parts import Join, Record, play
+from tests.operators.joins.stream_join_parts import JoinRun, Record, play
 from tests.sampling import examples
 
 CLOSE, WIDE = 40, 200_000
@@ -40,18 +40,18 @@ def rising_tapes(draw: st.DrawFn) -> list[Record]:
 
 
 @st.composite
-def joins(draw: st.DrawFn, longest: int) -> Join:
+def joins(draw: st.DrawFn, longest: int) -> JoinRun:
     kind, is_persistent = draw(st.sampled_from(["inner", "left", "outer"])), draw(st.booleans())
     before = draw(st.integers(-longest, longest))
     after = draw(st.integers(max(-before, -longest), longest))
-    return Join(kind, before, after, draw(st.one_of(st.just(0), st.integers(0, longest))), is_persistent)
+    return JoinRun(kind, before, after, draw(st.one_of(st.just(0), st.integers(0, longest))), is_persistent)
 
 
 CUTS = st.lists(st.integers(1, 39), max_size=4)
 EXAMPLES = settings(max_examples=examples(400), deadline=None)
 
 
-def modelled(join: Join, tape: list[Record]) -> tuple[list, list[int]]:
+def modelled(join: JoinRun, tape: list[Record]) -> tuple[list, list[int]]:
     """What the model forwards, with the step, and the steps of its drops."""
     model = StreamJoinModel(join.kind, join.before, join.after, join.grace, join.is_persistent)
     joined, drops = [], []
@@ -62,7 +62,7 @@ def modelled(join: Join, tape: list[Record]) -> tuple[list, list[int]]:
     return joined, drops
 
 
-def agrees(join: Join, tape: list[Record], chunks: list[int], increments: list[int]) -> None:
+def agrees(join: JoinRun, tape: list[Record], chunks: list[int], increments: list[int]) -> None:
     want, drops = modelled(join, tape)
 
     got = play(
@@ -81,7 +81,7 @@ def agrees(join: Join, tape: list[Record], chunks: list[int], increments: list[i
 @EXAMPLES
 @given(join=joins(12), tape=tapes(CLOSE), chunks=CUTS, increments=CUTS)
 @example(
-    join=Join("outer", 0, 10),
+    join=JoinRun("outer", 0, 10),
     tape=[("left", "a", 0, 0), ("right", "b", 1, 0), ("left", "a", 2, 11)],
     chunks=[],
     increments=[],

@@ -7,7 +7,7 @@ from functools import reduce
 import numpy as np
 import pytest
 
-from kstreams_replay.jobs.tape.task_input import Input
+from kstreams_replay.jobs.tape.task_input import TapeChunk
 from kstreams_replay.jobs.task.task import Task
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import Consumed, KStream, KTable, Materialized, Serde, StreamsBuilder, Topology
@@ -275,7 +275,7 @@ def test_refused_changes_stand_before_what_the_join_refuses_in_the_same_chunk(is
     task.resume({}, {})
     stream, table = records((0, 5, b"a", None)), records((0, 50, b"a", b"v"), (1, 5, b"a", b"w"), (2, 60, None, b"x"))
 
-    result = task.process(Input(np.array([0, 1, 1, 1], np.int16), (stream, table)))
+    result = task.process(TapeChunk(np.array([0, 1, 1, 1], np.int16), (stream, table)))
 
     assert result.dropped["reason"].to_pylist() == ["null-key", "expired-version", "null-value"]
     assert books(task) == (4, 1, 3, 0)

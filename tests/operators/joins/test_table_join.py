@@ -3,12 +3,12 @@
 import pytest
 
 from kstreams_replay.jobs.topology import Consumed, Materialized, Serde
-from tests.operators.tables.table_runs import Output, Record, play
+from tests.operators.tables.table_runs import Output, TopicRecord, play
 
 TEXT = Serde.string()
 
 
-def joined(kind: str, *records: Record, a: Materialized | None = None, b: Materialized | None = None, **options):
+def joined(kind: str, *records: TopicRecord, a: Materialized | None = None, b: Materialized | None = None, **options):
     """Tables of texts from the topics a and b, joined; values are ``left,right``."""
 
     def build(builder):
@@ -22,12 +22,12 @@ def joined(kind: str, *records: Record, a: Materialized | None = None, b: Materi
     return play(build, records)
 
 
-def a(value: str | None, time_ms: int, key: str | None = "k") -> Record:
-    return Record("a", key, value, time_ms)
+def a(value: str | None, time_ms: int, key: str | None = "k") -> TopicRecord:
+    return TopicRecord("a", key, value, time_ms)
 
 
-def b(value: str | None, time_ms: int, key: str | None = "k") -> Record:
-    return Record("b", key, value, time_ms)
+def b(value: str | None, time_ms: int, key: str | None = "k") -> TopicRecord:
+    return TopicRecord("b", key, value, time_ms)
 
 
 NOTHING = object()

@@ -20,11 +20,11 @@ STREAM_TIME = PunctuationType.STREAM_TIME
 SHAPE = Shape(STRING, STRING)
 
 
-class Run:
+class ProcessorRun:
     """One processor over a tape of (key, value, time), perhaps from what another left."""
 
     def __init__(
-        self, supplier: Callable[[], Processor], stores=(), *, before: "Run | None" = None, value=STRING
+        self, supplier: Callable[[], Processor], stores=(), *, before: "ProcessorRun | None" = None, value=STRING
     ) -> None:
         self.supplier, self.stores, self.value = supplier, stores, value
         self.keys = Keys(STRING)
@@ -70,7 +70,7 @@ class Run:
         self.taken += len(tape)
         return forwarded
 
-    def saved(self) -> "Run":
+    def saved(self) -> "ProcessorRun":
         """The same in a new increment."""
         for row in self.operator.changes().to_pylist():
             identity = row["store"], row["key"]
@@ -78,7 +78,7 @@ class Run:
                 del self.durable[identity]
             else:
                 self.durable[identity] = row
-        return Run(self.supplier, self.stores, before=self, value=self.value)
+        return ProcessorRun(self.supplier, self.stores, before=self, value=self.value)
 
 
 def show(row: dict) -> tuple:

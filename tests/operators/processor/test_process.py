@@ -10,7 +10,7 @@ from kstreams_replay.jobs.operators.processor.placed_rows import OrderedKeys
 from kstreams_replay.state.errors import ConfigError, TaskFailed
 from kstreams_replay.state.serdes import Serde
 from tests.operators.joins.foreign_key_parts import PARTITION, batch_of, chunk_of, rows_of
-from tests.operators.processor.process_runs import LONG, STREAM_TIME, STRING, Run, at, each
+from tests.operators.processor.process_runs import LONG, STREAM_TIME, STRING, ProcessorRun, at, each
 
 # --- records -------------------------------------------------------------------------------------------------
 
@@ -21,7 +21,7 @@ def test_a_processor_forwards_what_it_likes_under_the_record_s_time_by_default()
             self.context.forward(record.key, letter)
         self.context.forward(None, None, 99)
 
-    got = Run(each(split)).play([("a", "xy", 5), (None, None, 3)])
+    got = ProcessorRun(each(split)).play([("a", "xy", 5), (None, None, 3)])
 
     assert got == [(0, "a", "x", 5), (0, "a", "y", 5), (0, None, None, 99), (1, None, None, 99)]
 
@@ -30,7 +30,7 @@ def test_a_processor_sees_where_a_record_is_from_and_the_stream_time():
     seen = []
     look = each(lambda self, record: seen.append((self.context.record_metadata, self.context.current_stream_time_ms())))
 
-    Run(look).play(at(5, 3))
+    ProcessorRun(look).play(at(5, 3))
 
     assert seen == [(RecordMetadata("in", PARTITION, 0), 5), (RecordMetadata("in", PARTITION, 1), 5)]
 
@@ -40,7 +40,7 @@ def test_headers_are_seen_and_go_on_unless_others_are_given():
         self.context.forward(record.key, repr(record.headers))
         self.context.forward(record.key, "other", headers=(("trace", None),))
 
-    run = Run(each(forward))
+    run = ProcessorRun(each(forward))
     batch = batch_of(run.keys, [{"cause": 0, "key": "a", "value": "x", "time": 1}])
     headers = pa.array(
         [[{"key": "id", "value": b"1"}]], pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -60,7 +60,7 @@ def test_a_record_is_forwarded_as_it_is_or_with_one_thing_changed():
         self.context.forward(record.with_key("b").with_timestamp(9))
         self.context.forward(Record("c", None, 7))
 
-    assert Run(each(forward)).play([("a", "x", 5)]) == [
+    assert ProcessorRun(each(forward)).play([("a", "x", 5)]) == [
         (0, "a", "x", 5),
         (0, "a", "y", 5),
         (0, "b", "x", 9),
@@ -72,7 +72,7 @@ def test_a_forwarded_record_has_its_own_headers():
     def forward(self, record):
         self.context.forward(record.with_headers((("trace", b"1"),)))
 
-    run = Run(each(forward))
+    run = ProcessorRun(each(forward))
 
     got = run.operator.process(batch_of(run.keys, [{"cause": 0, "key": "a", "value": "x", "time": 1}]), chunk_of(1))
 
@@ -97,7 +97,7 @@ def test_a_forwarded_record_has_its_own_headers():
     ],
 )
 def test_what_a_processor_does_wrong_ends_the_run_and_is_named(act, message):
-    run = Run(each(act), [KeyValues("counts", STRING, LONG)])
+    run = ProcessorRun(each(act), [KeyValues("counts", STRING, LONG)])
 
     with pytest.raises(TaskFailed, match=message):
         run.play(at(1))
@@ -123,12 +123,12 @@ def test_what_init_may_not_do_is_named(act, message):
             raise AssertionError("there are no records")
 
     with pytest.raises(TaskFailed, match=message):
-        Run(Wrong)
+        ProcessorRun(Wrong)
 
 
 def test_two_stores_of_one_name_are_refused():
     with pytest.raises(ConfigError, match="expected stores of different names, got 'a' twice"):
-        Run(each(lambda self, record: None), [KeyValues("a", STRING, STRING), KeyValues("a", STRING, LONG)])
+        ProcessorRun(each(lambda self, record: None), [KeyValues("a", STRING, STRING), KeyValues("a", STRING, LONG)])
 
 
 # --- stores --------------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ def test_a_store_answers_what_was_put_and_ranges_go_by_the_bytes_of_the_keys():
         store.put("a", None)
         answers["left"] = [key for key, _ in store.all()]
 
-    Run(each(act), [KeyValues("words", STRING, STRING)]).play(at(1))
+    ProcessorRun(each(act), [KeyValues("words", STRING, STRING)]).play(at(1))
 
     assert answers == {
         "get": ("A", None),
@@ -200,7 +200,7 @@ def test_puts_during_a_range_do_not_show_in_it():
             store.delete(key)
         self.context.forward("keys", ",".join(key for key, _ in store.all()))
 
-    assert Run(each(act), [KeyValues("words", STRING, STRING)]).play(at(1)) == [(0, "keys", "ax", 1)]
+    assert ProcessorRun(each(act), [KeyValues("words", STRING, STRING)]).play(at(1)) == [(0, "keys", "ax", 1)]
 
 
 def test_what_is_put_is_a_copy():
@@ -213,4 +213,6 @@ def test_what_is_put_is_a_copy():
         store.get("k")["pages"].append("c")
         self.context.forward("k", repr(store.get("k")))
 
-    assert Run(each(act), [KeyValues("clicks", STRING, clicks)]).play(at(1)) == [(0, "k", "{'pages': ['a']}", 1)]
+    assert ProcessorRun(each(act), [KeyValues("clicks", STRING, clicks)]).play(at(1)) == [
+        (0, "k", "{'pages': ['a']}", 1)
+    ]

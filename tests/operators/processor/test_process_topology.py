@@ -8,7 +8,7 @@ from tests.operators.tapes import parse, render, table, value_of
 TEXT = Consumed(Serde.string(), Serde.long())
 
 
-class Totals(Processor):
+class SummingProcessor(Processor):
     """Sums by key; forwards them every 10 ms."""
 
     def init(self, context):
@@ -30,7 +30,7 @@ def topology() -> Topology:
     builder = StreamsBuilder()
     stream = builder.stream("in", TEXT)
     totals = stream.filter("value >= 0").process(
-        Totals, [KeyValues("totals", Serde.string(), Serde.long())], returns=Serde.string()
+        SummingProcessor, [KeyValues("totals", Serde.string(), Serde.long())], returns=Serde.string()
     )
     negative = stream.filter("value < 0").map_values(lambda key, value: str(value), returns=Serde.string())
     totals.merge(negative).to("out")

@@ -13,12 +13,12 @@ from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor
 from kstreams_replay.jobs.operators.base.forward_order import merge_in_forward_order
 from kstreams_replay.state.records.batches import NO_OFFSET
 from tests.operators.joins.foreign_key_parts import batch_of, chunk_of
-from tests.operators.processor.process_runs import LONG, STREAM_TIME, STRING, Run, at, scheduled
+from tests.operators.processor.process_runs import LONG, STREAM_TIME, STRING, ProcessorRun, at, scheduled
 from tests.sampling import examples
 
 
 def test_a_schedule_is_due_at_0_then_at_its_multiples_and_once_after_a_gap():
-    got = Run(scheduled(("tick", 10))).play(at(3, 9, 10, 19, 15, 47, 50, 60, 61))
+    got = ProcessorRun(scheduled(("tick", 10))).play(at(3, 9, 10, 19, 15, 47, 50, 60, 61))
 
     assert got == [
         (0, "tick", "@3", 3),  # due at 0
@@ -30,13 +30,13 @@ def test_a_schedule_is_due_at_0_then_at_its_multiples_and_once_after_a_gap():
 
 
 def test_a_start_in_the_future_is_waited_for():
-    got = Run(scheduled(("tick", 10, 25))).play(at(3, 24, 25, 34, 35, 58))
+    got = ProcessorRun(scheduled(("tick", 10, 25))).play(at(3, 24, 25, 34, 35, 58))
 
     assert [(cause, value) for cause, _, value, _ in got] == [(2, "@25"), (4, "@35"), (5, "@58")]
 
 
 def test_records_that_do_not_reach_the_processor_move_its_schedules_on_too():
-    run = Run(scheduled(("tick", 10), on_record=lambda self, record: self.context.forward(record.key, "here")))
+    run = ProcessorRun(scheduled(("tick", 10), on_record=lambda self, record: self.context.forward(record.key, "here")))
 
     got = run.play([("x", "v", 5), ("k", "v", 7), ("x", "v", 12), ("x", "v", 30)], reaches=lambda key: key == "k")
 
@@ -44,7 +44,7 @@ def test_records_that_do_not_reach_the_processor_move_its_schedules_on_too():
 
 
 def test_of_several_the_earliest_due_goes_first_and_ties_go_as_in_java_s_heap():
-    got = Run(scheduled(("a", 7), ("b", 5), ("c", 10))).play(at(0, 10, 35))
+    got = ProcessorRun(scheduled(("a", 7), ("b", 5), ("c", 10))).play(at(0, 10, 35))
 
     # At 0 all are due at 0: the heap [a, b, c] gives a; moving c up and a (7) in behind leaves c on top, then b.
     assert [(cause, key) for cause, key, _, _ in got] == [
@@ -68,13 +68,13 @@ def test_a_cancelled_schedule_is_over_even_when_it_cancels_itself():
 
             return called
 
-    got = Run(SelfStopping).play([("k", "go", 0), ("k", "stop", 10), ("k", "go", 20), ("k", "go", 30)])
+    got = ProcessorRun(SelfStopping).play([("k", "go", 0), ("k", "stop", 10), ("k", "go", 20), ("k", "go", 30)])
 
     assert [(cause, key) for cause, key, _, _ in got] == [(0, "a"), (0, "b"), (1, "a"), (2, "a")]
 
 
 def test_what_a_punctuation_forwards_has_no_origin_and_stands_behind_all_else_of_its_record():
-    run = Run(scheduled(("tick", 10), on_record=lambda self, record: self.context.forward("r", "v")))
+    run = ProcessorRun(scheduled(("tick", 10), on_record=lambda self, record: self.context.forward("r", "v")))
     sibling = batch_of(run.keys, [{"cause": 0, "key": "s", "value": "v", "time": 3}])
     ways = np.array([1], np.int64), np.array([2], np.int64)
     chunk = chunk_of(1)
@@ -99,7 +99,7 @@ def test_the_stream_time_is_the_default_time_and_there_is_no_metadata_in_a_punct
         def process(self, record):
             pass
 
-    Run(Looking).play(at(12, 4))
+    ProcessorRun(Looking).play(at(12, 4))
 
     assert seen == [(12, None)]
 
@@ -148,10 +148,10 @@ tapes = st.lists(
 @given(tape=tapes, cuts=st.lists(st.integers(0, 25), max_size=4), saves=st.booleans())
 def test_where_the_tape_is_cut_changes_nothing(tape, cuts, saves):
     stores = [KeyValues("counts", STRING, LONG)]
-    whole = Run(Counting, stores)
+    whole = ProcessorRun(Counting, stores)
     want = whole.play(tape)
 
-    run, got, bounds = Run(Counting, stores), [], [0, *sorted(min(cut, len(tape)) for cut in cuts), len(tape)]
+    run, got, bounds = ProcessorRun(Counting, stores), [], [0, *sorted(min(cut, len(tape)) for cut in cuts), len(tape)]
     for begin, end in pairwise(bounds):
         got += run.play(tape[begin:end])
         run = run.saved() if saves else run

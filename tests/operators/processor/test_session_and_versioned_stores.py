@@ -20,8 +20,8 @@ from kstreams_replay import (
     Windowed,
 )
 from kstreams_replay.state.errors import ConfigError, TaskFailed
-from tests.conformance.processors import Named
-from tests.operators.processor.process_runs import STRING, Run, at, each
+from tests.conformance.processors import NamedProcessor
+from tests.operators.processor.process_runs import STRING, ProcessorRun, at, each
 
 IN_MEMORY = Stores.session_store_builder(Stores.in_memory_session_store("s", 30), STRING, STRING)
 ON_DISK = Stores.session_store_builder(Stores.persistent_session_store("s", 30), STRING, STRING)
@@ -34,7 +34,7 @@ class Both(Processor):
     """Puts, and looks at everything."""
 
     def __init__(self, puts: str, looks: str) -> None:
-        self.parts = Named(puts, ["s"]), Named(looks, ["s"])
+        self.parts = NamedProcessor(puts, ["s"]), NamedProcessor(looks, ["s"])
 
     def init(self, context):
         for part in self.parts:
@@ -64,8 +64,8 @@ def tape(values: list[str | None], seed: int) -> list[tuple[str, str | None, int
 @pytest.mark.parametrize("seed", [1, 2])
 def test_where_the_tape_is_cut_changes_nothing(store, processor, values, seed):
     records = tape(values, seed)
-    whole = Run(processor, [store]).play(records)
-    run, found = Run(processor, [store]), []
+    whole = ProcessorRun(processor, [store]).play(records)
+    run, found = ProcessorRun(processor, [store]), []
     for record in records:
         found += run.play([record])
         run = run.saved()
@@ -128,7 +128,7 @@ def test_a_wrong_call_of_a_session_store_is_named(act, message):
         list(act(self.context.store("s")))
 
     with pytest.raises(TaskFailed, match=message):
-        Run(each(wrong), [ON_DISK]).play(at(1))
+        ProcessorRun(each(wrong), [ON_DISK]).play(at(1))
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_a_processor_knows_its_task_and_puts_many_and_no_configuration():
 
 @pytest.mark.parametrize("name", ["application_id", "app_configs", "metrics"])
 def test_what_no_replay_would_repeat_is_refused(name):
-    run = Run(each(lambda self, record: getattr(self.context, name)()))
+    run = ProcessorRun(each(lambda self, record: getattr(self.context, name)()))
 
     with pytest.raises(TaskFailed, match="expected what every replay repeats"):
         run.play(at(1))

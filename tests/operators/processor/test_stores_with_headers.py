@@ -23,8 +23,8 @@ from kstreams_replay import (
     Windowed,
 )
 from kstreams_replay.state.errors import ConfigError, TaskFailed
-from tests.conformance.processors import Named
-from tests.operators.processor.process_runs import STRING, Run, at, each
+from tests.conformance.processors import NamedProcessor
+from tests.operators.processor.process_runs import STRING, ProcessorRun, at, each
 
 KEYS, WINDOWS, SESSIONS = (
     Stores.timestamped_key_value_store_with_headers_builder,
@@ -42,7 +42,7 @@ class Both(Processor):
     """Puts, and looks at everything."""
 
     def __init__(self, puts: str, looks: str) -> None:
-        self.parts = Named(puts, ["s"]), Named(looks, ["s"])
+        self.parts = NamedProcessor(puts, ["s"]), NamedProcessor(looks, ["s"])
 
     def init(self, context):
         for part in self.parts:
@@ -66,8 +66,8 @@ class Both(Processor):
 def test_where_the_tape_is_cut_changes_nothing(store, processor, values, said):
     dice = random.Random(1)
     records = [(dice.choice("ab"), dice.choice(values), dice.randint(0, 20 + 4 * n)) for n in range(40)]
-    whole = Run(processor, [store]).play(records)
-    run, found = Run(processor, [store]), []
+    whole = ProcessorRun(processor, [store]).play(records)
+    run, found = ProcessorRun(processor, [store]), []
     for record in records:
         found += run.play([record])
         run = run.saved()
@@ -160,7 +160,7 @@ def test_headers_stand_before_the_value_as_kafkas_serializers_write_them(store, 
     """
     HeadersSerializer: lengths and counts are zigzag numbers of seven bits a byte, 28 / 2 = 14 bytes of headers.
     """
-    run = Run(each(lambda self, record: put(self.context.store("s"))), [store])
+    run = ProcessorRun(each(lambda self, record: put(self.context.store("s"))), [store])
     run.play(at(1))
 
     assert run.operator.rows()["value"].to_pylist() == [want]
@@ -186,7 +186,7 @@ def test_headers_stand_before_the_value_as_kafkas_serializers_write_them(store, 
 )
 def test_what_such_a_store_does_not_take_is_named(store, put, why):
     with pytest.raises(TaskFailed, match=why):
-        Run(each(lambda self, record: put(self.context.store("s"))), [store]).play(at(1))
+        ProcessorRun(each(lambda self, record: put(self.context.store("s"))), [store]).play(at(1))
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,12 @@ import pytest
 from kstreams_replay.jobs.functions.processor_api import ValueTransformerWithKey
 from kstreams_replay.jobs.topology import Consumed, KTable, Materialized, Serde, StreamsBuilder
 from kstreams_replay.state.errors import ConfigError, TaskFailed
-from tests.operators.tables.table_runs import Record, play
+from tests.operators.tables.table_runs import TopicRecord, play
 
 LONG, TEXT = Serde.long(), Serde.string()
 
 
-class Asked(ValueTransformerWithKey):
+class AskedTransformer(ValueTransformerWithKey):
     """Says what it was asked; fails for 13."""
 
     def transform(self, key, value):
@@ -19,7 +19,7 @@ class Asked(ValueTransformerWithKey):
         return f"{key} {value} at {self.context.timestamp_ms}"
 
 
-class Hasty(Asked):
+class Hasty(AskedTransformer):
     """Asks for a time before there is one."""
 
     def init(self, context):
@@ -43,11 +43,11 @@ def played(
         table = builder.table("in", Consumed(TEXT, LONG))
         return table.transform_values(transformer, returns=returns, materialized=materialized)
 
-    return play(build, [Record("in", "k", value, time) for time, value in enumerate(values)])
+    return play(build, [TopicRecord("in", "k", value, time) for time, value in enumerate(values)])
 
 
 def test_every_change_is_transformed_and_forwarded_deletions_too():
-    got = played(Asked, 1, None, None)
+    got = played(AskedTransformer, 1, None, None)
 
     assert [output.value for output in got.outputs] == ["k 1 at 0", "k None at 1", "k None at 2"]
     assert got.stores == {}
@@ -68,12 +68,12 @@ def test_a_store_keeps_the_time_of_the_change():
 
 def test_a_failing_transformer_is_named_with_its_key():
     with pytest.raises(TaskFailed, match="ValueError: unlucky on key 'k'"):
-        played(Asked, 13)
+        played(AskedTransformer, 13)
 
 
 def test_a_result_of_another_type_is_refused():
     with pytest.raises(TaskFailed, match="or the serde in returns"):
-        played(Asked, 1, returns=LONG)
+        played(AskedTransformer, 1, returns=LONG)
 
 
 def test_there_is_no_time_before_the_first_value():

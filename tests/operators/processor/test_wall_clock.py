@@ -17,7 +17,7 @@ from kstreams_replay import (
 from kstreams_replay.jobs.history.committed_tables import read_table
 from kstreams_replay.state.errors import ConfigError, TaskFailed
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 TEXT, LONG = Serde.string(), Serde.long()
 
@@ -135,7 +135,10 @@ def test_ticks_of_all_partitions_reach_what_is_below_a_repartition_the_same_wher
 
     def land(*records):
         plant(
-            warehouse, "in", [Landed(p, b"k", value.encode(), time_ms) for p, value, time_ms in records], partitions=2
+            warehouse,
+            "in",
+            [LandedRecord(p, b"k", value.encode(), time_ms) for p, value, time_ms in records],
+            partitions=2,
         )
 
     land((0, "early", 1), (1, "early too", 2))
@@ -159,7 +162,9 @@ def test_recorded_ticks_are_repeated_wherever_the_topic_is_cut(tmp_path, max_rec
     warehouse, topology = Warehouse(tmp_path), ticking()
 
     def land(*values):
-        plant(warehouse, "in", [Landed(0, b"a", value.encode(), time_ms) for value, time_ms in values], partitions=1)
+        plant(
+            warehouse, "in", [LandedRecord(0, b"a", value.encode(), time_ms) for value, time_ms in values], partitions=1
+        )
 
     land(("x", 3), ("x", 500))
     assert record_tick(warehouse, "in", 100) == {0: 100}  # starts the clock

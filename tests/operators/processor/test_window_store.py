@@ -5,7 +5,7 @@ import pytest
 from kstreams_replay.jobs.functions.expressions import Windowed
 from kstreams_replay.jobs.functions.processor_api import Processor, ValueAndTimestamp
 from kstreams_replay.jobs.functions.state_stores import Stores
-from kstreams_replay.jobs.operators.processor.window_store import Windows
+from kstreams_replay.jobs.operators.processor.window_store import WindowStoreRows
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import StreamsBuilder
 from kstreams_replay.state.errors import ConfigError, TaskFailed
@@ -15,13 +15,13 @@ from tests.topology.streams import LONG, LONGS, STRING
 IN_MEMORY, PERSISTENT = Stores.in_memory_window_store, Stores.persistent_window_store
 
 
-def windows(open_store=IN_MEMORY, **options) -> Windows:
-    return Windows(Stores.window_store_builder(open_store("w", 100, 10, **options), STRING, LONG), "here")
+def windows(open_store=IN_MEMORY, **options) -> WindowStoreRows:
+    return WindowStoreRows(Stores.window_store_builder(open_store("w", 100, 10, **options), STRING, LONG), "here")
 
 
-def saved(store: Windows) -> Windows:
+def saved(store: WindowStoreRows) -> WindowStoreRows:
     """The same in a new increment."""
-    again = Windows(store.spec, "here")
+    again = WindowStoreRows(store.spec, "here")
     again.load(stored_rows("w", store.alive(only_changed=False)), store.counters())
     return again
 
@@ -113,14 +113,14 @@ def test_a_store_that_cannot_be_is_refused_when_it_is_asked_for(make, why):
     assert why in str(caught.value)
 
 
-class Puts(Processor):
+class PuttingProcessor(Processor):
     def process(self, record):
         self.context.store("w").put(record.key, record.value, record.timestamp_ms)
         self.context.store("t").put(record.key, ValueAndTimestamp(record.value, 7))
         self.context.store("t").put("gone", ValueAndTimestamp(None, 7))
 
 
-def driver(processor=Puts) -> TopologyTestDriver:
+def driver(processor=PuttingProcessor) -> TopologyTestDriver:
     builder = StreamsBuilder()
     builder.add_state_store(Stores.window_store_builder(IN_MEMORY("w", 100, 10), STRING, LONG))
     timed = Stores.in_memory_key_value_store("t")

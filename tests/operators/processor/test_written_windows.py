@@ -27,7 +27,7 @@ from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.history.committed_tables import read_changelog, read_table
 from kstreams_replay.state.errors import TaskFailed, TopologyError
 from tests.jvm.streams import STREAMS, TEST_UTILS, compiled
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 TEXT = Serde.string()
 WINDOWS = [
@@ -135,7 +135,7 @@ def test_a_replay_gives_what_the_driver_gives_wherever_the_tape_is_cut(tmp_path,
     expected = lines(driver)
     refused = [(row.reason, row.node, row.window, row.offset) for row in driver.dropped]
     warehouse = Warehouse(tmp_path)
-    plant(warehouse, "in", [Landed(0, k.encode(), v.encode(), t) for k, v, t in tape], partitions=1)
+    plant(warehouse, "in", [LandedRecord(0, k.encode(), v.encode(), t) for k, v, t in tape], partitions=1)
 
     reports = list(replay(warehouse, made, pipeline="p", runner=LocalRunner(), max_records=max_records))
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 UNBOUNDED = 2**63 - 1
 
 
-class Change(NamedTuple):
+class ForwardedChange(NamedTuple):
     """What a table forwards; ``window`` None: a plain key. ``headers``: (key, value) pairs."""
 
     key: str
@@ -26,7 +26,7 @@ class Emitted(NamedTuple):
     """``step``: number of the change that evicted it."""
 
     step: int
-    change: Change
+    change: ForwardedChange
     stream_time: int
 
 
@@ -49,7 +49,7 @@ class SuppressModel:
     measured: list[tuple[int, int]] = field(default_factory=list)
     step: int = -1
 
-    def process(self, change: Change) -> list[Emitted]:
+    def process(self, change: ForwardedChange) -> list[Emitted]:
         self.step += 1
         self.stream_time = max(self.stream_time, change.time)
         serialized = self.serialized(change)
@@ -79,7 +79,7 @@ class SuppressModel:
             self.measure()
         return emitted
 
-    def serialized(self, change: Change) -> bytes:
+    def serialized(self, change: ForwardedChange) -> bytes:
         if change.window is None:
             return change.key.encode()
         start, end = (bound.to_bytes(8, "big") for bound in change.window)

@@ -10,7 +10,7 @@ from kstreams_replay.jobs.operators.suppress.suppress import Suppress
 from kstreams_replay.state.errors import BufferFull
 from kstreams_replay.state.serdes import Serde
 from tests.operators.aggregates.operator_runs import place_of, rows_of, run_chunks, run_increments
-from tests.operators.suppress.suppress_model import UNBOUNDED, Change, Full, SuppressModel
+from tests.operators.suppress.suppress_model import UNBOUNDED, ForwardedChange, Full, SuppressModel
 from tests.sampling import examples
 
 TEXT = st.one_of(st.none(), st.sampled_from(["", "x", "yy", "zzz", "é"]))
@@ -24,9 +24,9 @@ WINDOWS = {
 EXAMPLES = settings(max_examples=examples(200), deadline=None)
 
 
-def tapes(window: str | None) -> st.SearchStrategy[list[Change]]:
+def tapes(window: str | None) -> st.SearchStrategy[list[ForwardedChange]]:
     change = st.builds(
-        Change,
+        ForwardedChange,
         key=st.sampled_from(["a", "b", "aa", "é", "", "a\0"]),
         window=WINDOWS[window],
         time=st.integers(0, 30),
@@ -39,13 +39,13 @@ def tapes(window: str | None) -> st.SearchStrategy[list[Change]]:
     return st.lists(change.map(from_no_topic_without_offset), max_size=25)
 
 
-def from_no_topic_without_offset(change: Change) -> Change:
+def from_no_topic_without_offset(change: ForwardedChange) -> ForwardedChange:
     """A record that a punctuator made is from no topic."""
     return change._replace(topic="") if change.offset < 0 else change
 
 
 @st.composite
-def cases(draw: Any, when_full: str) -> tuple[SuppressModel, dict[str, Any], list[Change], list[int]]:
+def cases(draw: Any, when_full: str) -> tuple[SuppressModel, dict[str, Any], list[ForwardedChange], list[int]]:
     """(model, options of the operator, tape, cuts)."""
     window = draw(st.sampled_from([None, "time", "sliding", "session"]))
     is_final = window is not None and when_full != "emit-early" and draw(st.booleans())
@@ -106,9 +106,9 @@ def test_what_waits_to_leave_in_silence_has_no_context_wherever_the_tape_is_cut(
     The deletion of a final result is nobody's to see; the change that it replaced must not show through.
     """
     tape = [
-        Change("a", (0, 5), 5, "1", offset=7, topic="other"),
-        Change("a", (0, 5), 5, None, offset=8, topic="in"),
-        Change("b", (0, 6), 6, None, offset=9, topic="in"),
+        ForwardedChange("a", (0, 5), 5, "1", offset=7, topic="other"),
+        ForwardedChange("a", (0, 5), 5, None, offset=8, topic="in"),
+        ForwardedChange("b", (0, 6), 6, None, offset=9, topic="in"),
     ]
     options = {"window": "session", "until": "window-closes", "wait_ms": 10}
 

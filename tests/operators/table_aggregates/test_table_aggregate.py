@@ -60,7 +60,7 @@ KINDS = {"count": COUNT, "sum": SUM, "text": TEXT, "reduced": REDUCED, "deleting
 
 
 @dataclass
-class Played:
+class PlayedTableAggregate:
     forwarded: list[Forwarded] = field(default_factory=list)
     drops: list[tuple[int, str]] = field(default_factory=list)
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -68,11 +68,11 @@ class Played:
 
 def play(
     kind: Kind, changes: Sequence[Change], retention_ms: int | None = None, cuts: Sequence[int] = (), *, step: int = 100
-) -> Played:
+) -> PlayedTableAggregate:
     """Run ``changes``, ``step`` of them a chunk; at each of ``cuts`` a new operator is resumed from what is durable."""
     traits = TableTraits(store=StoreSpec("totals", history_retention_ms=retention_ms), sends_old=True)
     node = TableAggregateNode(name="totals", inputs=("in",), shape=Shape(STRING, kind.returns), **kind.options)
-    played, rows, counters, begin = Played(), None, {}, 0
+    played, rows, counters, begin = PlayedTableAggregate(), None, {}, 0
     for end in (*sorted(cuts), len(changes)):
         context = OperatorContext("totals", Shape(STRING, LONG), Keys(STRING), wants_old=True, table=traits)
         operator = build(node, context)
@@ -90,9 +90,9 @@ def play(
     return played
 
 
-def model(kind: Kind, changes: Sequence[Change], retention_ms: int | None) -> Played:
+def model(kind: Kind, changes: Sequence[Change], retention_ms: int | None) -> PlayedTableAggregate:
     """KTableAggregate and KTableReduce, change by change."""
-    played, plain, versions = Played(), {}, VersionedModel(retention_ms or 0)
+    played, plain, versions = PlayedTableAggregate(), {}, VersionedModel(retention_ms or 0)
     for cause, change in enumerate(changes):
         found = plain.get(change.key) if retention_ms is None else versions.get(change.key)
         stored_time, stored = found or (-1, None)

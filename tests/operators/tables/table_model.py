@@ -12,20 +12,20 @@ Shown = tuple[Any, int] | None
 
 
 @dataclass(frozen=True)
-class Change:
+class ModelChange:
     key: Any
     new: Any
     old: Any
     time: int
 
 
-class Table:
+class ModelTable:
     """``sends_old``: changes say what they replaced; ``store``: None while the table is not materialized."""
 
     def __init__(self, *, is_stored: bool, sends_old: bool) -> None:
         self.store: dict[Any, tuple[Any, int]] | None = {} if is_stored else None
         self.sends_old = sends_old
-        self.children: list[Callable[[Change], None]] = []
+        self.children: list[Callable[[ModelChange], None]] = []
 
     def put(self, key: Any, value: Any, time: int) -> None:
         assert self.store is not None
@@ -39,14 +39,14 @@ class Table:
 
     def forward(self, key: Any, new: Any, old: Any, time: int) -> None:
         for child in self.children:
-            child(Change(key, new, old if self.sends_old else None, time))
+            child(ModelChange(key, new, old if self.sends_old else None, time))
 
     def get(self, key: Any) -> Shown:
         assert self.store is not None
         return self.store.get(key)
 
 
-class Source(Table):
+class ModelSource(ModelTable):
     """KTableSource."""
 
     def __init__(self, drop: Callable[[], None], **options: bool) -> None:
@@ -64,10 +64,10 @@ class Source(Table):
         self.forward(key, value, old, time)
 
 
-class Step(Table):
+class ModelStep(ModelTable):
     """KTableFilter and KTableMapValues; ``function`` of a value that is not null."""
 
-    def __init__(self, above: Table, function: Callable[[Any], Any], *, is_filter: bool, **options: bool) -> None:
+    def __init__(self, above: ModelTable, function: Callable[[Any], Any], *, is_filter: bool, **options: bool) -> None:
         super().__init__(**options)
         self.above, self.function, self.is_filter = above, function, is_filter
         above.children.append(self.process)
@@ -75,7 +75,7 @@ class Step(Table):
     def _of(self, value: Any) -> Any:
         return None if value is None else self.function(value)
 
-    def process(self, change: Change) -> None:
+    def process(self, change: ModelChange) -> None:
         new = self._of(change.new)
         old = None
         if self.sends_old:
@@ -94,11 +94,11 @@ class Step(Table):
         return None if value is None or shown is None else (value, shown[1])
 
 
-class Join(Table):
+class JoinedTables(ModelTable):
     """KTableKTableInnerJoin, LeftJoin, RightJoin and OuterJoin with their merger."""
 
     def __init__(
-        self, left: Table, right: Table, kind: str, joiner: Callable[[Any, Any], Any], **options: bool
+        self, left: ModelTable, right: ModelTable, kind: str, joiner: Callable[[Any, Any], Any], **options: bool
     ) -> None:
         super().__init__(**options)
         self.sides, self.kind, self.joiner = (left, right), kind, joiner
@@ -108,7 +108,7 @@ class Join(Table):
     def _join(self, mine: Any, theirs: Any, side: int) -> Any:
         return self.joiner(mine, theirs) if side == 0 else self.joiner(theirs, mine)
 
-    def process(self, change: Change, side: int) -> None:
+    def process(self, change: ModelChange, side: int) -> None:
         shown = self.sides[1 - side].get(change.key)
         theirs, time = shown or (None, -1)
         needs_both = self.kind == "inner" or (self.kind == "left" and side == 1)
@@ -121,7 +121,7 @@ class Join(Table):
                 return None
             return self._join(mine, theirs, side)
 
-        result = Change(change.key, value(change.new), value(change.old), max(change.time, time))
+        result = ModelChange(change.key, value(change.new), value(change.old), max(change.time, time))
         if self.store is not None:
             self.put(result.key, result.new, result.time)
         self.forward(result.key, result.new, result.old, result.time)
@@ -137,17 +137,17 @@ class Join(Table):
         return self.joiner(*values), max(times)
 
 
-class Suppressed(Table):
+class ModelSuppress(ModelTable):
     """KTableSuppressProcessorSupplier with a time limit; what it shows of a key that waits has no time."""
 
-    def __init__(self, above: Table, wait: int, *, sends_old: bool) -> None:
+    def __init__(self, above: ModelTable, wait: int, *, sends_old: bool) -> None:
         super().__init__(is_stored=False, sends_old=sends_old)
         self.above, self.wait, self.observed = above, wait, -1
-        self.buffer: dict[Any, tuple[int, Any, Change]] = {}
+        self.buffer: dict[Any, tuple[int, Any, ModelChange]] = {}
         """(buffer time, prior value, latest change) of every key that waits."""
         above.children.append(self.process)
 
-    def process(self, change: Change) -> None:
+    def process(self, change: ModelChange) -> None:
         self.observed = max(self.observed, change.time)
         due, prior, _ = self.buffer.get(change.key, (change.time, change.old, None))
         self.buffer[change.key] = (due, prior, change)

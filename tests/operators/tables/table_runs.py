@@ -8,14 +8,14 @@ import numpy as np
 import pyarrow as pa
 
 from kstreams_replay.jobs.graph.nodes import SourceNode
-from kstreams_replay.jobs.tape.task_input import INPUT_COLUMNS, Input
+from kstreams_replay.jobs.tape.task_input import INPUT_COLUMNS, TapeChunk
 from kstreams_replay.jobs.task.task import Task
 from kstreams_replay.jobs.topology import KStream, KTable, StreamsBuilder, Topology
 
 Build = Callable[[StreamsBuilder], KTable | KStream]
 
 
-class Record(NamedTuple):
+class TopicRecord(NamedTuple):
     """``key`` and ``value`` as Python values of the topic's serdes."""
 
     topic: str
@@ -34,7 +34,7 @@ class Output(NamedTuple):
 
 
 @dataclass
-class Played:
+class PlayedTables:
     """``drops``: (step, reason). ``stores``: durable rows by store. ``applied``, ``dropped``: counts of records."""
 
     outputs: list[Output] = field(default_factory=list)
@@ -52,14 +52,14 @@ def topology_of(build: Build) -> Topology:
 
 
 def play(
-    build: Build | Topology, records: Sequence[Record], cuts: Sequence[int] = (), breaks: Sequence[int] = ()
-) -> Played:
+    build: Build | Topology, records: Sequence[TopicRecord], cuts: Sequence[int] = (), breaks: Sequence[int] = ()
+) -> PlayedTables:
     """Run ``records`` through a topology of one sub-topology, a chunk up to each of ``cuts`` and ``breaks``; at a cut
     all that is kept is what is durable.
     """
     topology = build if isinstance(build, Topology) else topology_of(build)
     (sub_topology,) = topology.sub_topologies
-    played, rows, counters = Played(), {}, {}
+    played, rows, counters = PlayedTables(), {}, {}
     begin = 0
     for end in (*sorted(cuts), len(records)):
         task = Task(topology, sub_topology)
@@ -75,14 +75,14 @@ def play(
     return played
 
 
-def _note(played: Played, outputs: pa.Table, dropped: pa.Table, first: int) -> None:
+def _note(played: PlayedTables, outputs: pa.Table, dropped: pa.Table, first: int) -> None:
     for row in outputs.to_pylist():
         key = (row["key"], row["window_start_ms"], row["window_end_ms"]) if "window_start_ms" in row else row["key"]
         played.outputs.append(Output(first + row["cause"], key, row["value"], row["record_time_ms"]))
     played.drops += sorted((first + row["cause"], row["reason"]) for row in dropped.to_pylist())
 
 
-def _input(task: Task, records: Sequence[Record]) -> Input:
+def _input(task: Task, records: Sequence[TopicRecord]) -> TapeChunk:
     sources = [source for source in task.sources if isinstance(source, SourceNode)]
     tables = []
     for source in sources:
@@ -95,7 +95,7 @@ def _input(task: Task, records: Sequence[Record]) -> Input:
         columns = dict(zip(INPUT_COLUMNS, [np.arange(len(mine)), times, *encoded], strict=True))
         tables.append(pa.table(columns))
     topics = [source.topic for source in sources]
-    return Input(np.array([topics.index(record.topic) for record in records], np.int16), tuple(tables))
+    return TapeChunk(np.array([topics.index(record.topic) for record in records], np.int16), tuple(tables))
 
 
 def merged(operator: Any, rows: pa.Table | None) -> pa.Table:

@@ -3,7 +3,7 @@
 import pytest
 
 from kstreams_replay.jobs.topology import Consumed, KTable, Materialized, Serde
-from tests.operators.tables.table_runs import Output, Record, play
+from tests.operators.tables.table_runs import Output, TopicRecord, play
 
 LONG, TEXT = Serde.long(), Serde.string()
 
@@ -15,7 +15,7 @@ def table(steps, *values: int | None, materialized: Materialized | None = None, 
         return steps(builder.table("in", Consumed(TEXT, LONG), materialized=materialized))
 
     times = times or tuple(range(len(values)))
-    return play(build, [Record("in", "k", value, time) for value, time in zip(values, times, strict=True)])
+    return play(build, [TopicRecord("in", "k", value, time) for value, time in zip(values, times, strict=True)])
 
 
 def outputs(played) -> list[tuple[int, object]]:
@@ -32,7 +32,12 @@ def test_a_table_forwards_every_record_that_has_a_key():
     def build(builder) -> KTable:
         return builder.table("in", Consumed(TEXT, LONG), materialized=Materialized("kept"))
 
-    tape = [Record("in", "k", 1, 5), Record("in", None, 2, 6), Record("in", "k", 3, 2), Record("in", "l", None, 7)]
+    tape = [
+        TopicRecord("in", "k", 1, 5),
+        TopicRecord("in", None, 2, 6),
+        TopicRecord("in", "k", 3, 2),
+        TopicRecord("in", "l", None, 7),
+    ]
     got = play(build, tape)
 
     assert got.outputs == [Output(0, "k", 1, 5), Output(2, "k", 3, 2), Output(3, "l", None, 7)]

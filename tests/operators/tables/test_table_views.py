@@ -12,7 +12,7 @@ from kstreams_replay.jobs.topology import (
     Suppressed,
     TimeWindows,
 )
-from tests.operators.tables.table_runs import Output, Record, play
+from tests.operators.tables.table_runs import Output, TopicRecord, play
 
 TEXT, LONG = Serde.string(), Serde.long()
 
@@ -41,7 +41,7 @@ def test_a_reader_does_not_see_a_window_that_its_store_has_forgotten(newest, is_
         windows = TimeWindows.of_size(10)
         return both(counts(builder, "a", windows, 11, store), counts(builder, "b", windows))
 
-    tape = [Record("a", "k", 1, 5), Record("a", "l", 1, newest), Record("b", "k", 1, 7)]
+    tape = [TopicRecord("a", "k", 1, 5), TopicRecord("a", "l", 1, newest), TopicRecord("b", "k", 1, 7)]
     want = [Output(2, ("k", 0, 10), "1,1", 7)] if is_shown else []
     for cuts in ((), (1,), (2,), (1, 2)):
         for breaks in ((), (1, 2)):
@@ -60,8 +60,8 @@ def test_sessions_are_forgotten_by_their_end(newest, is_shown):
         windows = SessionWindows.with_inactivity_gap(5)
         return both(counts(builder, "a", windows, 20), counts(builder, "b", windows))
 
-    tape = [Record("a", "k", 1, 3), Record("a", "k", 1, 5), Record("a", "l", 1, newest)]
-    tape += [Record("b", "k", 1, 3), Record("b", "k", 1, 5)]
+    tape = [TopicRecord("a", "k", 1, 3), TopicRecord("a", "k", 1, 5), TopicRecord("a", "l", 1, newest)]
+    tape += [TopicRecord("b", "k", 1, 3), TopicRecord("b", "k", 1, 5)]
     shown = [output for output in play(build, tape, (3,)).outputs if output.value is not None]
 
     assert shown == ([Output(4, ("k", 3, 5), "2,2", 5)] if is_shown else [])
@@ -72,7 +72,12 @@ def test_a_window_that_was_put_again_is_seen_as_it_is_now():
         windows = TimeWindows.of_size(10)
         return both(counts(builder, "a", windows), counts(builder, "b", windows))
 
-    tape = [Record("a", "k", 1, 1), Record("b", "k", 1, 2), Record("a", "k", 1, 3), Record("b", "k", 1, 4)]
+    tape = [
+        TopicRecord("a", "k", 1, 1),
+        TopicRecord("b", "k", 1, 2),
+        TopicRecord("a", "k", 1, 3),
+        TopicRecord("b", "k", 1, 4),
+    ]
     want = [
         Output(1, ("k", 0, 10), "1,1", 2),
         Output(2, ("k", 0, 10), "2,1", 3),
@@ -92,8 +97,13 @@ def test_a_window_that_waits_is_seen_as_before_it_began_to_wait():
         final = counts(builder, "a", windows, 100).suppress(Suppressed.until_window_closes())
         return both(counts(builder, "b", windows), final)
 
-    tape = [Record("a", "k", 1, 1), Record("b", "k", 1, 2), Record("a", "k", 1, 3), Record("b", "k", 1, 4)]
-    tape += [Record("a", "k", 1, 10), Record("b", "k", 1, 6)]
+    tape = [
+        TopicRecord("a", "k", 1, 1),
+        TopicRecord("b", "k", 1, 2),
+        TopicRecord("a", "k", 1, 3),
+        TopicRecord("b", "k", 1, 4),
+    ]
+    tape += [TopicRecord("a", "k", 1, 10), TopicRecord("b", "k", 1, 6)]
     want = [
         Output(1, ("k", 0, 10), "1,0", 2),
         Output(3, ("k", 0, 10), "2,0", 4),

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kstreams_replay.jobs.topology import Consumed, KTable, Materialized, Serde, StreamsBuilder, Suppressed
-from tests.operators.tables.table_model import Join, Source, Step, Table
-from tests.operators.tables.table_model import Suppressed as SuppressedModel
-from tests.operators.tables.table_runs import Output, Record, play, topology_of
+from tests.operators.tables.table_model import JoinedTables, ModelSource, ModelStep, ModelTable
+from tests.operators.tables.table_model import ModelSuppress as SuppressedModel
+from tests.operators.tables.table_runs import Output, TopicRecord, play, topology_of
 from tests.sampling import examples
 
 TOPICS = ("a", "b", "c")
@@ -21,13 +21,13 @@ BARE_OLD = {"sends_old": True, "is_stored": False}
 
 records = st.lists(
     st.builds(
-        Record, st.sampled_from(TOPICS), st.sampled_from(KEYS), st.sampled_from((None, 1, 2, 3)), st.integers(0, 9)
+        TopicRecord, st.sampled_from(TOPICS), st.sampled_from(KEYS), st.sampled_from((None, 1, 2, 3)), st.integers(0, 9)
     ),
     max_size=24,
 )
 places = st.sets(st.integers(0, 24), max_size=3)
 
-Sources = dict[str, Source]
+Sources = dict[str, ModelSource]
 Tables = Callable[[str], KTable]
 
 
@@ -59,8 +59,8 @@ def filter_of_a_plain_table(table: Tables) -> KTable:
     return table("a").filter(lambda key, value: odd(value))
 
 
-def filter_of_a_plain_table_model(a: Source, *_: Source) -> Table:
-    return Step(a, kept(odd), is_filter=True, **BARE)
+def filter_of_a_plain_table_model(a: ModelSource, *_: ModelSource) -> ModelTable:
+    return ModelStep(a, kept(odd), is_filter=True, **BARE)
 
 
 def stored_filter_of_a_stored_map(table: Tables) -> KTable:
@@ -68,17 +68,17 @@ def stored_filter_of_a_stored_map(table: Tables) -> KTable:
     return mapped.filter_not("value > 2", materialized=Materialized("kept"))
 
 
-def stored_filter_of_a_stored_map_model(a: Source, *_: Source) -> Table:
-    mapped = Step(a, lambda value: value + 1, is_filter=False, **OLD)
-    return Step(mapped, kept(lambda value: value <= 2), is_filter=True, **OLD)
+def stored_filter_of_a_stored_map_model(a: ModelSource, *_: ModelSource) -> ModelTable:
+    mapped = ModelStep(a, lambda value: value + 1, is_filter=False, **OLD)
+    return ModelStep(mapped, kept(lambda value: value <= 2), is_filter=True, **OLD)
 
 
-def join_of(kind: str) -> tuple[Callable[[Tables], KTable], Callable[..., Table]]:
+def join_of(kind: str) -> tuple[Callable[[Tables], KTable], Callable[..., ModelTable]]:
     def build(table: Tables) -> KTable:
         return paired(table("a"), table("b"), kind)
 
-    def model(a: Source, b: Source, _: Source) -> Table:
-        return Join(a, b, kind, pair, **BARE)
+    def model(a: ModelSource, b: ModelSource, _: ModelSource) -> ModelTable:
+        return JoinedTables(a, b, kind, pair, **BARE)
 
     return build, model
 
@@ -88,8 +88,8 @@ def chained_joins(table: Tables) -> KTable:
     return paired(first, table("c"), "left")
 
 
-def chained_joins_model(a: Source, b: Source, c: Source) -> Table:
-    return Join(Join(a, b, "outer", pair, **BARE_OLD), c, "left", pair, **BARE)
+def chained_joins_model(a: ModelSource, b: ModelSource, c: ModelSource) -> ModelTable:
+    return JoinedTables(JoinedTables(a, b, "outer", pair, **BARE_OLD), c, "left", pair, **BARE)
 
 
 def table_joined_with_what_was_made_of_it(table: Tables) -> KTable:
@@ -97,10 +97,10 @@ def table_joined_with_what_was_made_of_it(table: Tables) -> KTable:
     return paired(a.filter("value > 1"), a.map_values("value * 10"), "outer")
 
 
-def table_joined_with_what_was_made_of_it_model(a: Source, *_: Source) -> Table:
-    left = Step(a, kept(big), is_filter=True, **BARE_OLD)
-    right = Step(a, lambda value: value * 10, is_filter=False, **BARE_OLD)
-    return Join(left, right, "outer", pair, **BARE)
+def table_joined_with_what_was_made_of_it_model(a: ModelSource, *_: ModelSource) -> ModelTable:
+    left = ModelStep(a, kept(big), is_filter=True, **BARE_OLD)
+    right = ModelStep(a, lambda value: value * 10, is_filter=False, **BARE_OLD)
+    return JoinedTables(left, right, "outer", pair, **BARE)
 
 
 def stored_join_below_a_join(table: Tables) -> KTable:
@@ -108,8 +108,8 @@ def stored_join_below_a_join(table: Tables) -> KTable:
     return paired(table("c"), first, "outer", materialized=Materialized("second"))
 
 
-def stored_join_below_a_join_model(a: Source, b: Source, c: Source) -> Table:
-    return Join(c, Join(a, b, "inner", pair, **OLD), "outer", pair, **STORED)
+def stored_join_below_a_join_model(a: ModelSource, b: ModelSource, c: ModelSource) -> ModelTable:
+    return JoinedTables(c, JoinedTables(a, b, "inner", pair, **OLD), "outer", pair, **STORED)
 
 
 def suppressed_table_in_a_join(table: Tables) -> KTable:
@@ -117,8 +117,8 @@ def suppressed_table_in_a_join(table: Tables) -> KTable:
     return paired(table("b"), held, "outer")
 
 
-def suppressed_table_in_a_join_model(a: Source, b: Source, _: Source) -> Table:
-    return Join(b, SuppressedModel(a, 3, sends_old=True), "outer", pair, **BARE)
+def suppressed_table_in_a_join_model(a: ModelSource, b: ModelSource, _: ModelSource) -> ModelTable:
+    return JoinedTables(b, SuppressedModel(a, 3, sends_old=True), "outer", pair, **BARE)
 
 
 def suppressed_table_joined_with_itself(table: Tables) -> KTable:
@@ -126,13 +126,13 @@ def suppressed_table_joined_with_itself(table: Tables) -> KTable:
     return paired(held, held.filter("value > 1"), "left")
 
 
-def suppressed_table_joined_with_itself_model(a: Source, *_: Source) -> Table:
+def suppressed_table_joined_with_itself_model(a: ModelSource, *_: ModelSource) -> ModelTable:
     held = SuppressedModel(a, 2, sends_old=True)
-    return Join(held, Step(held, kept(big), is_filter=True, **BARE_OLD), "left", pair, **BARE)
+    return JoinedTables(held, ModelStep(held, kept(big), is_filter=True, **BARE_OLD), "left", pair, **BARE)
 
 
 # name: (DSL, model, sources that send old values, sources that are stored)
-TOPOLOGIES: dict[str, tuple[Callable[[Tables], KTable], Callable[..., Table], str, str]] = {
+TOPOLOGIES: dict[str, tuple[Callable[[Tables], KTable], Callable[..., ModelTable], str, str]] = {
     "filter": (filter_of_a_plain_table, filter_of_a_plain_table_model, "", ""),
     "stored steps": (stored_filter_of_a_stored_map, stored_filter_of_a_stored_map_model, "", ""),
     "inner": (*join_of("inner"), "", "ab"),
@@ -161,14 +161,16 @@ def built(name: str):
 BUILT = {name: built(name) for name in TOPOLOGIES}
 
 
-def played_by_model(name: str, tape: list[Record]) -> tuple[list[Output], list[tuple[int, str]]]:
+def played_by_model(name: str, tape: list[TopicRecord]) -> tuple[list[Output], list[tuple[int, str]]]:
     _, model, sends_old, stored = TOPOLOGIES[name]
     outputs: list[Output] = []
     drops: list[tuple[int, str]] = []
     step = 0
 
     sources: Sources = {
-        topic: Source(lambda: drops.append((step, "null-key")), is_stored=topic in stored, sends_old=topic in sends_old)
+        topic: ModelSource(
+            lambda: drops.append((step, "null-key")), is_stored=topic in stored, sends_old=topic in sends_old
+        )
         for topic in TOPICS
     }
     result = model(*sources.values())

@@ -3,7 +3,7 @@
 import pytest
 
 from kstreams_replay.orchestration.cli.main import main
-from tests.dagster.test_waiting import ORDERS_WAIT, WAYS_ON, static  # noqa: F401  (a fixture)
+from tests.dagster.test_waiting import ORDERS_WAIT, WHAT_TO_DO, static  # noqa: F401  (a fixture)
 
 JOINED, SHOP = "tests.dagster.test_waiting:joined", "tests.dagster.shop:topology"
 
@@ -30,7 +30,7 @@ def test_a_static_table_that_holds_everything_back_is_named_with_the_ways_on(run
     lines = out.splitlines()
     assert lines[0] == "nothing replayed for p: what has landed waits"
     assert ORDERS_WAIT in lines
-    assert lines[-1] == WAYS_ON
+    assert lines[-1] == WHAT_TO_DO
     assert run(*replay, "--detailed-exit-code")[0] == 5
     assert run(*replay, "--detailed-exit-code", "--idle", "proceed")[0] == 0
 

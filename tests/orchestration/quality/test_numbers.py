@@ -13,7 +13,7 @@ from kstreams_replay.orchestration.quality.metrics import increments_in_force, m
 from kstreams_replay.orchestration.quality.openmetrics import openmetrics
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.expectations.pipelines import TEXTS, tape
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 PRICES = tape(("tea", "3", 0))
 CLICKS = tape(
@@ -63,7 +63,7 @@ def test_duplicates_matches_and_percentiles_of_lateness_are_counted(warehouse):
     assert [numbers[None, f"record-lateness-{name}"] for name in ("p50", "p90", "p99", "max")] == [0, 20, 20, 20]
 
 
-def numbers_of(folder: Path, topology: Topology, **tapes: list[Landed]) -> dict[str, list[float]]:
+def numbers_of(folder: Path, topology: Topology, **tapes: list[LandedRecord]) -> dict[str, list[float]]:
     """By join: records that looked for a partner, those that found one, and their share."""
     warehouse = Warehouse(str(folder))
     for topic, records in tapes.items():

@@ -125,7 +125,7 @@ def test_a_kernel_that_fails_leaves_calls_from_python_as_they_were(small):
 def test_a_thread_that_leaves_a_kernel_leaves_other_threads_in_theirs(small):
     module, entered, may_leave = small("threads"), threading.Event(), threading.Event()
 
-    class Number(int):
+    class InterruptingNumber(int):
         """Calls ``then`` in the middle of the kernel."""
 
         def __radd__(self, other: int) -> int:
@@ -133,7 +133,7 @@ def test_a_thread_that_leaves_a_kernel_leaves_other_threads_in_theirs(small):
             return other + int(self)
 
     def double(then: Callable[[], object]) -> list[int]:
-        numbers, by = np.array([1, 2], object), Number(1)
+        numbers, by = np.array([1, 2], object), InterruptingNumber(1)
         by.then = then
         with interpreted():
             module.double(numbers, by)

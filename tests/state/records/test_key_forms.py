@@ -6,7 +6,7 @@ from kstreams_replay.jobs.history.committed_tables import read_table
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.planted import Landed, plant
+from tests.planted import LandedRecord, plant
 
 SPACED, COMPACT = b'{"a": 1}', b'{"a":1}'
 
@@ -25,7 +25,7 @@ def test_json_with_spaces_is_the_key_without_them_in_every_increment(tmp_path, m
     monkeypatch.setattr(task_stores, "ALL_BELOW_SHARE", 0)
     warehouse = Warehouse(tmp_path)
     keys = [SPACED, COMPACT, b'{"a":2}', SPACED, b"{}", None, b"x", b' {"a":1,"b":2}']
-    plant(warehouse, "in", [Landed(0, key, b"v", number) for number, key in enumerate(keys)], partitions=1)
+    plant(warehouse, "in", [LandedRecord(0, key, b"v", number) for number, key in enumerate(keys)], partitions=1)
 
     for pipeline, limit in (("whole", None), ("cut", 3)):
         list(replay(warehouse, counts(), pipeline=pipeline, runner=LocalRunner(), max_records=limit, idle="proceed"))

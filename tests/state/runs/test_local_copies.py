@@ -19,7 +19,7 @@ from kstreams_replay.state.runs.local_copies import (
     make_copy,
     open_run,
 )
-from kstreams_replay.state.runs.sorted_runs import Run, every_row, run_of
+from kstreams_replay.state.runs.sorted_runs import SortedRun, every_row, run_of
 from kstreams_replay.state.tables.parquet_writer import TaskFile
 from tests.state.runs.test_sorted_runs import FORM, hashes, table
 
@@ -42,7 +42,7 @@ def write(directory: Path, rows: list[tuple[str, int, int | None]], *, name: str
     return StateFile(str(directory), done)
 
 
-def rows(run: Run) -> list[tuple[str, int, int]]:
+def rows(run: SortedRun) -> list[tuple[str, int, int]]:
     found = every_row([run], FORM).to_pylist()
     return sorted((row["key"], row["start"], row["value"]) for row in found)
 

@@ -11,7 +11,7 @@ from kstreams_replay.state.runs.sorted_runs import (
     MERGE_RATIO,
     NEVER,
     RowForm,
-    Run,
+    SortedRun,
     every_row,
     key_hashes,
     merged,
@@ -63,9 +63,9 @@ def nothing(rows: pa.Table) -> np.ndarray:
     return np.zeros(len(rows), np.bool_)
 
 
-def grown(seed: int, increments: int) -> tuple[list[Run], Model]:
+def grown(seed: int, increments: int) -> tuple[list[SortedRun], Model]:
     """Runs of random increments, merged as tasks merge them, and what a dictionary makes of the same."""
-    dice, model, runs = random.Random(seed), Model(), list[Run]()
+    dice, model, runs = random.Random(seed), Model(), list[SortedRun]()
     for increment in range(1, increments + 1):
         names = {(f"k{dice.randrange(40)}", dice.randrange(4)) for _ in range(dice.randrange(1, 30))}
         rows = [(key, start, None if dice.random() < 0.3 else dice.randrange(1000)) for key, start in sorted(names)]

@@ -10,7 +10,7 @@ import pytest
 from kstreams_replay.state.errors import DamagedFile
 from kstreams_replay.state.tables.data_files import DataFile, read_rows
 from kstreams_replay.state.tables.footer_seal import KEY, token_of
-from kstreams_replay.state.tables.parquet_reader import open_file, refuse_missing, way_back
+from kstreams_replay.state.tables.parquet_reader import how_to_restore, open_file, refuse_missing
 from kstreams_replay.state.tables.parquet_writer import write_task_file
 
 ROWS = pa.table(
@@ -80,21 +80,21 @@ def test_the_error_names_table_file_and_increment_and_the_way_back(written):
 
 
 def test_the_way_back_is_that_of_the_table():
-    assert "land topic clicks again" in way_back("w/landed/clicks", 2)
-    assert "land topic clicks again" in way_back("w/landed_dead_letter/clicks", 2)
-    assert "land topic clicks again" in way_back("w/landing/clicks/recorded_time", 2)
-    assert "nothing else can make it again" in way_back("w/p/ledger", 2)
-    assert "restore" not in way_back("w/p/outputs/counts", 2)
+    assert "land topic clicks again" in how_to_restore("w/landed/clicks", 2)
+    assert "land topic clicks again" in how_to_restore("w/landed_dead_letter/clicks", 2)
+    assert "land topic clicks again" in how_to_restore("w/landing/clicks/recorded_time", 2)
+    assert "nothing else can make it again" in how_to_restore("w/p/ledger", 2)
+    assert "restore" not in how_to_restore("w/p/outputs/counts", 2)
     command = "`replay restore --warehouse w --pipeline p --to 1` and run again"
     for table in ("dropped", "dead_letter", "state/counts-store", "repartition/by-page-repartition"):
-        assert f"or go back with {command}, or replay the landed topics" in way_back(f"w/p/{table}", 2)
+        assert f"or go back with {command}, or replay the landed topics" in how_to_restore(f"w/p/{table}", 2)
 
 
 def test_the_command_of_the_way_back_can_be_pasted_wherever_the_warehouse_is():
-    assert "`replay restore --warehouse 's3://my bucket/w' --pipeline p --to 0`" in way_back(
+    assert "`replay restore --warehouse 's3://my bucket/w' --pipeline p --to 0`" in how_to_restore(
         "s3://my bucket/w/p/dropped", 1
     )
-    assert "`replay restore --warehouse /data/w --pipeline p --to 6`" in way_back("/data/w/p/state/x", 7)
+    assert "`replay restore --warehouse /data/w --pipeline p --to 6`" in how_to_restore("/data/w/p/state/x", 7)
 
 
 @pytest.mark.parametrize(
@@ -176,10 +176,12 @@ def test_what_the_machine_refuses_is_not_called_damage(written, monkeypatch):
     def refused(path: str) -> None:
         raise PermissionError(13, "Permission denied", path)
 
-    class Files:
+    class FilesOfHistory:
         open_input_file = staticmethod(refused)
 
-    monkeypatch.setattr("kstreams_replay.state.tables.parquet_reader.open_filesystem", lambda path: (Files(), path))
+    monkeypatch.setattr(
+        "kstreams_replay.state.tables.parquet_reader.open_filesystem", lambda path: (FilesOfHistory(), path)
+    )
     with pytest.raises(PermissionError):
         read(written)
 

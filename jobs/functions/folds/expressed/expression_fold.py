@@ -20,8 +20,8 @@ from .....state.records.batches import Batch
 from .....state.serdes import Serde
 from ...call_arguments import checked_as
 from ...expressions import Expressible, Expression, Shape, bind, tried
-from ..fold import Fold, FoldState, Wanted
-from ..fold_program import Program
+from ..fold import Fold, FoldState, WantedUpdates
+from ..fold_program import FoldProgram
 from ..numbers import number_columns
 from ..taken_back import timeless
 from .instructions import AGGREGATE, OTHER, Instructions, arrow_of, kind_of, word_of
@@ -96,7 +96,7 @@ class ExpressionFold(Fold):
 
 
 @dataclass(frozen=True, eq=False)
-class Written:
+class FoldInstructions:
     """A fold as instructions: ``codes`` as the kernel takes them, ``kinds`` of the aggregate's fields by name."""
 
     kinds: Mapping[str, Any]
@@ -136,7 +136,7 @@ class Written:
 class ExpressionState(FoldState):
     """An aggregate a slot: eight bytes a field, whether each is known, and whether there is an aggregate."""
 
-    def __init__(self, written: Written) -> None:
+    def __init__(self, written: FoldInstructions) -> None:
         self.written, self.saved_type = written, written.type
         self.fields = len(written.kinds)
         self.state = self._rows(0)
@@ -151,7 +151,7 @@ class ExpressionState(FoldState):
             words, known = (np.concatenate(pair) for pair in zip(self.state, self._rows(more), strict=True))
             self.state = words, known
 
-    def run(self, program: Program, batch: Batch, wanted: Wanted) -> tuple[pa.Array, pa.Array]:
+    def run(self, program: FoldProgram, batch: Batch, wanted: WantedUpdates) -> tuple[pa.Array, pa.Array]:
         new, old = self._rows(wanted.n_new), self._rows(wanted.n_old)
         fold_expressions(
             tuple(program), self.written.codes, self.registers, self.written.initial, self.written.inputs(batch),
@@ -198,11 +198,11 @@ def _type_of(kinds: Mapping[str, Any]) -> pa.DataType:
 # --- from expressions to instructions ----------------------------------------------------------------------------
 
 
-def _written(fold: ExpressionFold, shape: Shape, place: str) -> Written:
+def _written(fold: ExpressionFold, shape: Shape, place: str) -> FoldInstructions:
     return (_written_once if shape.is_hashable else _written_anew)(fold, shape, place)
 
 
-def _written_anew(fold: ExpressionFold, shape: Shape, place: str) -> Written:
+def _written_anew(fold: ExpressionFold, shape: Shape, place: str) -> FoldInstructions:
     if clash := sorted({AGGREGATE, OTHER} & set(shape.fields())):
         next_step = "rename these fields in a step before"
         raise TopologyError(place, "value fields beside aggregate and other", ", ".join(clash), next_step)
@@ -227,7 +227,7 @@ def _written_anew(fold: ExpressionFold, shape: Shape, place: str) -> Written:
         Expression(one, shape, Serde.double() if kind == pl.Float64 else Serde.long(), "", place)
         for one, kind in instructions.inputs.values()
     )
-    return Written(kinds, codes, (words, known), instructions, read, shape)
+    return FoldInstructions(kinds, codes, (words, known), instructions, read, shape)
 
 
 _written_once = lru_cache(512)(_written_anew)

@@ -15,7 +15,7 @@ from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology, fold
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.explain.explained import explained
-from tests.planted import Landed, Rows, plant, tables_of
+from tests.planted import LandedRecord, Rows, plant, tables_of
 
 ORDER = {
     "type": "record", "name": "Order", "namespace": "shop",
@@ -79,12 +79,12 @@ def test_bytes_that_are_no_record_of_the_schema_are_a_dead_letter():
     assert [one.reason for one in driver.dead_letters] == ["value: expected more bytes, got the end"]
 
 
-def landed() -> list[Landed]:
+def landed() -> list[LandedRecord]:
     values = AVRO.encode(AVRO.from_python([value for _, value in TAPE])).to_pylist()
     records = [
-        Landed(0, key.encode(), value, at) for at, ((key, _), value) in enumerate(zip(TAPE, values, strict=True))
+        LandedRecord(0, key.encode(), value, at) for at, ((key, _), value) in enumerate(zip(TAPE, values, strict=True))
     ]
-    return [*records, Landed(0, b"o4", b"\x00", 3), Landed(0, b"o5", None, 4)]
+    return [*records, LandedRecord(0, b"o4", b"\x00", 3), LandedRecord(0, b"o5", None, 4)]
 
 
 def replayed(folder: Path, *, max_records: int | None = None) -> tuple[Warehouse, dict[str, Rows]]:

@@ -20,7 +20,7 @@ from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology, fold
 from kstreams_replay.state.errors import ConfigError
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.planted import Landed, Rows, plant, tables_of
+from tests.planted import LandedRecord, Rows, plant, tables_of
 
 
 def record(*fields: dict[str, Any]) -> dict[str, Any]:
@@ -152,7 +152,7 @@ def test_a_global_tables_key_is_deleted_by_whichever_id_wrote_it():
 
 def replayed(folder: Path, topology: Topology, **options: Any) -> dict[str, Rows]:
     warehouse = Warehouse(folder)
-    records = [Landed(0, key, value, at) for at, (key, value) in enumerate(TAPE)]
+    records = [LandedRecord(0, key, value, at) for at, (key, value) in enumerate(TAPE)]
     plant(warehouse, "orders", records, partitions=1)
     assert list(replay(warehouse, topology, pipeline="p", runner=LocalRunner(), idle="proceed", **options))
     return tables_of(warehouse, "p", topology)
@@ -202,7 +202,7 @@ IN_HEADERS = [
 @pytest.mark.parametrize("max_records", [None, 1])
 def test_the_id_of_a_value_may_be_in_a_header(tmp_path, max_records):
     warehouse, topology = Warehouse(tmp_path), read_by_headers()
-    records = [Landed(0, b"k", value, at, headers) for at, (value, headers) in enumerate(IN_HEADERS)]
+    records = [LandedRecord(0, b"k", value, at, headers) for at, (value, headers) in enumerate(IN_HEADERS)]
     plant(warehouse, "orders", records, partitions=1)
 
     list(replay(warehouse, topology, pipeline="p", runner=LocalRunner(), idle="proceed", max_records=max_records))
