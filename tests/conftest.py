@@ -103,7 +103,13 @@ def pytest_report_header() -> str:
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Group tests by the program they need, leave nightly ones out of other tiers, and begin with what takes long."""
+    """Group tests by the program they need, leave nightly ones out of other tiers, and begin with what takes long.
+
+    A name with an address of memory is another one in every process, so that neither xdist nor the sample knows it.
+    """
+    nameless = [item.nodeid for item in items if " at 0x" in item.nodeid]
+    if nameless:
+        raise pytest.UsageError(f"give these tests ids, since theirs have addresses of memory: {', '.join(nameless)}")
     for item in items:
         group = next((name for needed, name in GROUPS.items() if needed in getattr(item, "fixturenames", ())), None)
         if group is not None:

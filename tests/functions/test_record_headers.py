@@ -78,7 +78,7 @@ PLACES = {"forward": forwarded, "store": stored, "pipe_input": piped}
         ({"a": b"1"}.items(), (("a", b"1"),)),
         ((), ()),
     ],
-    ids=repr,
+    ids=["a list", "lists and a null", "a bytearray", "a memoryview", "items of a dict", "none"],
 )
 def test_headers_are_what_they_were_when_they_were_given(place, headers, want):
     given = [(name, bytearray(c)) if isinstance(c, bytearray) else (name, c) for name, c in headers]
