@@ -176,7 +176,7 @@ def refused_part(error: ConfigError) -> str:
     part = found[1] if found else ""
     if part:
         return f"{error.got}, in {part} instead of {error.expected}"
-    return f"{error.got} instead of {error.expected}" if error.expected.startswith("only ") else error.got
+    return f"{error.got}, instead of {error.expected}" if error.expected.startswith("only ") else error.got
 
 
 def maps_as_dicts(values: pa.Array) -> list[Any]:

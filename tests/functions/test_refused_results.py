@@ -75,7 +75,7 @@ def test_the_part_that_does_not_fit_is_named(call):
 @pytest.mark.parametrize(
     ("serde", "result", "got"),
     [
-        (Serde.json("n long"), {"n": 1, "m": 2}, "'m' (str) instead of only the fields n"),
+        (Serde.json("n long"), {"n": 1, "m": 2}, "the field 'm', which is not declared, instead of only the fields n"),
         (Serde.json("map<string, long>"), {1: 1}, "1 (int), in a key instead of a str"),
         (Serde.json("array<long>"), [1, "x"], "'x' (str), in [1] instead of a long"),
         (Serde.json("n long"), "x", "'x' (str) on key"),
