@@ -47,5 +47,5 @@ def wrong(driver: TopologyTestDriver, clicks: TestInputTopic, counts: TestOutput
     number: int = counts.is_empty().value  # wrong: attr-defined
     driver.get_window_store("hourly").fetch("a")  # wrong: call-overload
     driver.get_session_store("visits").fetch_session("a", 5)  # wrong: call-arg
-    driver.get_key_value_store("counts").put("a", number)  # wrong: attr-defined
+    driver.get_key_value_store("counts").put("a", number, 5)  # wrong: call-arg
     assert_outputs(driver, "out", [5])  # wrong: list-item

@@ -167,7 +167,7 @@ def wrong(builder: StreamsBuilder, orders: KStream, items: KTable) -> None:
     items.join(orders, "left.price")  # wrong: arg-type
     items.outer_join(items, "left", foreign_key=3)  # wrong: arg-type
     items.suppress("window closes")  # wrong: arg-type
-    builder.table("items")  # wrong: call-arg
+    builder.table()  # wrong: call-arg
     fold.count("price")  # wrong: call-arg
     fold.avg("price")  # wrong: attr-defined
     TimeWindows.of_size("1h", "5m")  # wrong: call-arg
