@@ -21,6 +21,7 @@ from ...state.wall_clock import now_ms
 from ..code_changes.code_snapshot import code_snapshot
 from ..code_changes.compatibility import Compatibility
 from ..code_changes.state_migration import take_over
+from ..execution.kept_range import Range
 from ..execution.task_description import Runner
 from ..history.committed_tables import done_row
 from ..replay.books import add_books
@@ -30,7 +31,7 @@ from .branches import begin, branches, drop
 from .horizon import Horizon, Unsettled
 from .overlap import compare
 from .range_cuts import Group, RangeCuts, Start
-from .range_run import Range, RangeRun
+from .range_run import RangeRun
 from .restatement import in_force
 
 CHECKPOINTS = 4

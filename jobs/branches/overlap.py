@@ -17,10 +17,11 @@ from ...state.tables.names import TableName
 from ...state.tables.warehouse import Warehouse
 from ..code_changes.code_snapshot import code_snapshot
 from ..code_changes.upstream_lineage import nodes_upstream
+from ..execution.kept_range import CAUSE, Range
 from ..graph.nodes import SinkNode
 from ..history.committed_tables import done_row, read_table
 from ..topology.topology import Topology
-from .range_run import CAUSE, Range, is_below_repartition
+from .range_run import is_below_repartition
 from .restatement import in_force
 
 

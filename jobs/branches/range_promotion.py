@@ -28,10 +28,10 @@ from ...state.tables.parquet_writer import TaskFile
 from ...state.tables.schema_evolution import other_types
 from ...state.tables.task_entry import TaskEntry
 from ...state.tables.warehouse import WINDOW, Warehouse, output_identity
+from ..execution.kept_range import TIME, Range
 from ..history.committed_tables import read_table
 from ..replay.unfinished import drop_command
 from .branches import Branch
-from .range_run import TIME, Range
 from .restated_output import renumbered, rewritten
 from .restatement import OnStep, Restatement, RestatementSource, done_at, plan_restatement, restated_row
 

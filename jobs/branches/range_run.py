@@ -8,34 +8,16 @@ repartition names no cause: its offset would be of a table that nobody has.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from ...state.tables.names import TableName
 from ...state.tables.warehouse import Warehouse
 from ..code_changes.upstream_lineage import nodes_upstream
-from ..execution.task_description import KeptRange, Runner
+from ..execution.kept_range import KeptRange, Range
+from ..execution.task_description import Runner
 from ..graph.nodes import SinkNode
 from ..replay.increment_report import IncrementReport
 from ..replay.pipeline_run import PipelineRun
 from ..replay.run_settings import OnStep, ReplaySettings
 from ..topology.topology import Topology
-
-TIME = "record_time_ms"
-CAUSE = "cause_offset"
-
-
-@dataclass(frozen=True)
-class Range:
-    """Times ``[from_ms, to_ms)``."""
-
-    from_ms: int
-    to_ms: int
-
-    def has(self, rows: pa.Table) -> pa.ChunkedArray:
-        """Which rows of an output, of drops or dead letters are of the range."""
-        times = rows[TIME]
-        return pc.and_(pc.greater_equal(times, self.from_ms), pc.less(times, self.to_ms))
 
 
 @dataclass(frozen=True)
@@ -63,7 +45,7 @@ class RangeRun:
     def _kept(self) -> KeptRange:
         below = [sink for sink in self.topology.sinks() if is_below_repartition(self.topology, sink)]
         without_cause = frozenset(TableName.output(sink.topic) for sink in below)
-        return KeptRange(None if self.keeps is None else (self.keeps.from_ms, self.keeps.to_ms), without_cause)
+        return KeptRange(self.keeps, without_cause)
 
     def keeping(self, keeps: Range) -> "RangeRun":
         """The same branch, when it has come to the range."""

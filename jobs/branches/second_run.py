@@ -202,7 +202,7 @@ class _WatchedTask(RunObserver):
     def __init__(self, topology: Topology, description: TaskDescription, nodes: Collection[str]) -> None:
         self._topology, self._description = topology, description
         self._sub = topology.sub_topology(description.sub_topology)
-        self._names, self._sink = nodes, MemorySink(topology)
+        self._names, self._sink = nodes, MemorySink(topology, (OUTPUTS, REPARTITION))
 
     def run(self) -> TaskReport:
         """Run the task; nothing is written."""
@@ -210,8 +210,7 @@ class _WatchedTask(RunObserver):
 
     def written(self, table: str) -> list[pa.Table]:
         """Rows of an output or repartition table, with their partition."""
-        partition = self._description.partition
-        tables = [rows for rows in self._sink.written.get(table, ()) if len(rows)]
+        partition, tables = self._description.partition, self._sink.written.get(table, ())
         return [each.append_column("partition", _numbers(partition, len(each))) for each in tables]
 
     def begins(self, task: Task, next_offsets: Mapping[str, int]) -> None:

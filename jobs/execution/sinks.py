@@ -4,23 +4,21 @@ Owns the way from rows to what is kept of them. Rule: a task hands every row of 
 not know what becomes of it.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...state.tables.data_files import DataFile, without_partition
 from ...state.tables.names import REPARTITION, TableName
 from ...state.tables.parquet_writer import TaskFile, stored_as
 from ..topology.topology import Topology
+from .kept_range import CAUSE, NO_CAUSE, KeptRange
 from .table_schemas import table_schema
-from .task_description import KeptRange, TaskDescription
+from .task_description import TaskDescription
 from .task_stores import TaskState
-
-NO_CAUSE = -1
-"""``cause_offset`` of a row whose cause has another offset elsewhere."""
 
 
 class Sink(Protocol):
@@ -73,15 +71,12 @@ class RangeSink:
 
     def write(self, table: str, rows: pa.Table) -> None:
         """As ``Sink``. A repartition table gets nothing, since its offsets would be of a table that nobody has."""
-        if self.kept.times is None or TableName(table).kind == REPARTITION:
+        if self.kept.range is None or TableName(table).kind == REPARTITION:
             return
-        from_ms, to_ms = self.kept.times
-        times = rows["record_time_ms"]
-        rows = rows.filter(pc.and_(pc.greater_equal(times, from_ms), pc.less(times, to_ms)))
+        rows = rows.filter(self.kept.range.has(rows))
         if table in self.kept.without_cause:
-            at = rows.schema.get_field_index("cause_offset")
-            none = pa.array(np.full(len(rows), NO_CAUSE, np.int64))
-            rows = rows.set_column(at, "cause_offset", none)
+            at, none = rows.schema.get_field_index(CAUSE), pa.array(np.full(len(rows), NO_CAUSE, np.int64))
+            rows = rows.set_column(at, CAUSE, none)
         self.sink.write(table, rows)
 
     def write_state(self, state: TaskState) -> tuple[dict[str, DataFile], dict[str, list[DataFile]]]:
@@ -109,15 +104,19 @@ class NoSink:
 
 
 class MemorySink(NoSink):
-    """Keeps rows in memory as a table would have them, without ``partition`` and ``increment``; no state."""
+    """Keeps rows in memory as a table would have them, without ``partition`` and ``increment``; no state. ``kinds``: of
+    tables of these alone (state/tables/names.py; None: of all).
+    """
 
-    def __init__(self, topology: Topology) -> None:
-        self._topology = topology
+    def __init__(self, topology: Topology, kinds: Collection[str] | None = None) -> None:
+        self._topology, self._kinds = topology, kinds
         self.written: dict[str, list[pa.Table]] = {}
         """By table."""
 
     def write(self, table: str, rows: pa.Table) -> None:
         """As ``Sink``."""
+        if not len(rows) or (self._kinds is not None and TableName(table).kind not in self._kinds):
+            return
         fields = [field for field in table_schema(self._topology, table) if field.name in rows.column_names]
         schema = pa.schema(fields)
         self.written.setdefault(table, []).append(stored_as(rows, schema).cast(schema))

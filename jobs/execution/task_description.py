@@ -14,18 +14,9 @@ from ..tape.input_queues import Queue
 from ..tape.landed_slice import Slice
 from ..tape.stream_time import TimeSignal
 from ..topology.topology import Topology
+from .kept_range import KeptRange
 from .progress_notes import Notes
 from .task_stores import ImportedStore
-
-
-@dataclass(frozen=True, slots=True)
-class KeptRange:
-    """Which rows of a backfill's outputs, drops and dead letters stay: those of record times ``[from, to)`` in
-    ``times``, or none (None), while it warms up. ``without_cause``: tables whose rows name no cause.
-    """
-
-    times: tuple[int, int] | None
-    without_cause: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

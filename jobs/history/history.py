@@ -58,10 +58,10 @@ class History:
         if increment is not None:
             raise ConfigError("history", "an increment or a stream time", "both", "leave one of them out")
         first, last = self._bounds()
-        row = self._last_for(lambda row: _stream_time(row) <= stream_time_ms, first, last)
+        row = self._last_for(lambda row: row.content.stream_time_ms <= stream_time_ms, first, last)
         if row is None:
             began = self._done(first)
-            got = "none" if began is None else f"increment {first}, which went up to {_stream_time(began)}"
+            got = "none" if began is None else f"increment {first}, which went up to {began.content.stream_time_ms}"
             raise LedgerError(
                 self.ledger.path, f"an increment up to stream time {stream_time_ms}", got, "ask for a later time"
             )
@@ -232,11 +232,6 @@ class AsOf:
 def cut_of(cut: Cut, topic: str, partition: int) -> int:
     """The next offset to read by ``cut``; 0 where it does not speak of it."""
     return cut.get(topic, {}).get(str(partition), 0)
-
-
-def _stream_time(row: LedgerRow[DoneRow]) -> int:
-    """The largest stream time of any task at the end of the increment, -1 when none had any."""
-    return row.content.stream_time_ms
 
 
 def _frame(table: pa.Table) -> pl.DataFrame:

@@ -3,7 +3,7 @@
 Rule: state first, so that outputs never outrun it; one transaction a table.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...state.runs.local_copies import StateFile
@@ -46,6 +46,16 @@ def placed(files: Mapping[str, Sequence[DataFile]], tables: PipelineTables) -> d
     }
 
 
+def new_files(reports: Iterable[TaskReport], table: str) -> list[DataFile]:
+    """What tasks wrote to a table."""
+    return [DataFile.from_dict(file) for report in reports for file in report.files.get(table, [])]
+
+
+def removed_files(reports: Iterable[TaskReport], table: str) -> list[DataFile]:
+    """Files of a table whose rows are in those that tasks wrote."""
+    return [DataFile.from_dict(file) for report in reports for file in report.removed.get(table, [])]
+
+
 @dataclass(frozen=True)
 class Transactions:
     """Of one increment. ``opened``: tables that are open already, kept up to date."""
@@ -66,8 +76,7 @@ class Transactions:
         """
         committed = dict(versions)
         for table, path in written_tables(self.topology, self.warehouse.pipeline(self.pipeline)).items():
-            files = [DataFile.from_dict(file) for report in reports for file in report.files.get(table, [])]
-            removed = [DataFile.from_dict(file) for report in reports for file in report.removed.get(table, [])]
+            files, removed = new_files(reports, table), removed_files(reports, table)
             app_id = f"{self.pipeline}/{table}/{self.epoch}"
             if files or removed or table in rewritten or table not in committed:
                 committed[table] = commit_files(

@@ -11,7 +11,8 @@ from ...state.runs.local_copies import StateFile
 from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.names import TableName, TaskId
 from ...state.tables.warehouse import Warehouse
-from ..execution.task_description import KeptRange, Runner, TaskDescription, TaskReport
+from ..execution.kept_range import KeptRange
+from ..execution.task_description import Runner, TaskDescription, TaskReport
 from ..execution.task_stores import ImportedStore, of_partition
 from ..tape.input_queues import Queue
 from ..task.dataflow import dataflows

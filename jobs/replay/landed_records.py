@@ -5,7 +5,8 @@ continue from where the increments before have got to, which the done row ``prev
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -29,15 +30,22 @@ class LandedRecords:
     landed: Mapping[str, Landed]
     previous: DoneRow
     times: LandedTimes | None = None
-    merged: frozenset[str] = field(init=False)
-    """Topics that a task reads beside others, so that its own tape time is not theirs; a global table's always."""
-    _extracting: Mapping[str, Node] = field(init=False)
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def merged(self) -> frozenset[str]:
+        """Topics that a task reads beside others, so that its own tape time is not theirs; a global table's always."""
+        merged = set[str]()
+        for sub in self.topology.sub_topologies:
+            topics = [node.topic for node in (*sub.sources, *sub.globals) if node.landed_topic is not None]
+            if len(topics) > 1 or sub.globals:
+                merged |= set(topics)
+        return frozenset(merged)
+
+    @cached_property
+    def _extracting(self) -> Mapping[str, Node]:
+        """Topics with an extractor, each with its source."""
         subs = self.topology.sub_topologies
-        sources = {source.topic: source for sub in subs for source in sub.sources if source.time_step}
-        object.__setattr__(self, "_extracting", sources)
-        object.__setattr__(self, "merged", _merged_topics(self.topology))
+        return {source.topic: source for sub in subs for source in sub.sources if source.time_step}
 
     def read(self, topic: str, partition: str, begin: int, end: int) -> Slice:
         """Offsets ``[begin, end)`` of a partition, which begin where the increments before ended, or at 0."""
@@ -84,12 +92,3 @@ class LandedRecords:
     def arrivals(self, topic: str, partition: str, begin: int, end: int) -> tuple[np.ndarray, np.ndarray]:
         """As ``read``: offsets, and arrivals."""
         return self.read(topic, partition, begin, end).offsets_and("arrival")
-
-
-def _merged_topics(topology: Topology) -> frozenset[str]:
-    found = set[str]()
-    for sub in topology.sub_topologies:
-        topics = [node.topic for node in (*sub.sources, *sub.globals) if node.landed_topic is not None]
-        if len(topics) > 1 or sub.globals:
-            found |= set(topics)
-    return frozenset(found)

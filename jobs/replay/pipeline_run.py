@@ -119,7 +119,7 @@ class PipelineRun:
             self.epoch = pending.epoch
             yield Plan(pending.increment, pending.content, is_rerun=True)
         elif self.code.rewrites:
-            yield self._migration(planner)
+            yield planner.migration(self.code)
         if pending is not None or self.code.rewrites:
             planner = self._planner()
         for number, plan in enumerate(planner.plans(settings.max_records)):
@@ -146,11 +146,6 @@ class PipelineRun:
         self.epoch = unused_epoch(self.warehouse, self.name, pending.epoch)
         self.ledger.plan_instead(pending, plan.increment, row, epoch=self.epoch, written_at_ms=now_ms())
         return replace(plan, row=row)
-
-    def _migration(self, planner: Planner) -> Plan:
-        """An increment that reads nothing and rewrites stores."""
-        row = replace(planner.reads_nothing(), changes=self.code.changes(), migrate=self.code.migrate())
-        return Plan(planner.increment, row)
 
     def _planner(self) -> Planner:
         """Of what has landed by now."""

@@ -15,6 +15,7 @@ from ...state.tables.names import TableName
 from ...state.tables.parquet_reader import how_to_restore
 from ...state.tables.warehouse import Warehouse
 from ...state.times import NO_TIMESTAMP_MS
+from ..code_changes.state_migration import CodeChange
 from ..tape.landed_topic import Landed
 from ..topology.topology import Topology
 from .backlog import Backlog
@@ -138,9 +139,10 @@ class Planner:
         row = self._row(self.begin, self.begin, self.recorded, self.recorded)
         return Plan(self.increment, replace(row, flushes=True))
 
-    def reads_nothing(self) -> PlanRow:
-        """The plan of an increment that takes neither records nor recorded times."""
-        return self._row(self.begin, self.begin, {}, {})
+    def migration(self, code: CodeChange) -> Plan:
+        """The increment that rewrites the stores of changed code, and reads nothing."""
+        row = self._row(self.begin, self.begin, {}, {})
+        return Plan(self.increment, replace(row, changes=code.changes(), migrate=code.migrate()))
 
     def _row(self, begin: Cut, end: Cut, recorded_from: Cut, recorded_to: Cut) -> PlanRow:
         return PlanRow(

@@ -25,7 +25,7 @@ from ..tape.landed_topic import Landed
 from ..task.kernel_calls import call_kernels
 from ..topology.topology import Topology
 from .done_row import done_row_of
-from .increment_tables import placed, state_files, written_tables
+from .increment_tables import new_files, placed, removed_files, state_files, written_tables
 from .increment_tasks import IncrementTasks
 from .landed_records import LandedRecords
 from .landed_times import LandedTimes
@@ -64,7 +64,7 @@ class Rerun:
         ledger = Ledger(self.tables.ledger)
         newest = ledger.last_done()
         self._code = take_over(pipeline, newest, topology)
-        self._to_migrate = self._code.migrate() if self._code.rewrites else None
+        self._migrates = bool(self._code.rewrites)
         refuse_damage(warehouse, pipeline, ledger, newest, self._opened)
 
     # --- plans -----------------------------------------------------------------------------------------------
@@ -74,9 +74,8 @@ class Rerun:
         run, and ``go_on`` called, before the next one is asked for.
         """
         planner = self._planner()
-        if self._to_migrate is not None:
-            row = replace(planner.reads_nothing(), changes=self._code.changes(), migrate=self._to_migrate)
-            yield Plan(planner.increment, row)
+        if self._migrates:
+            yield planner.migration(self._code)
             planner = self._planner()
         yield from planner.plans(max_records)
         if flushes and not self.previous.flushed:
@@ -96,15 +95,18 @@ class Rerun:
         ).landed
         return landed if self._last is None else {t: _bounded(each, self._last) for t, each in landed.items()}
 
+    @property
+    def _records(self) -> LandedRecords:
+        return LandedRecords(self.topology, self._landed, self.previous, self._times)
+
     # --- tasks -----------------------------------------------------------------------------------------------
 
     def run(self, plan: Plan) -> list[TaskReport]:
         """Run the tasks of a plan from where it continues. Commits nothing; the runner decides what is written."""
-        records = LandedRecords(self.topology, self._landed, self.previous, self._times)
         tiers.expect(plan.row.records, lambda: call_kernels(self.topology))
         return IncrementTasks(
             warehouse=self.warehouse, pipeline=self.name, topology=self.topology, runner=self.runner,
-            order=self._order, inputs=planned_inputs(plan, records, self._order), previous=self.previous,
+            order=self._order, inputs=planned_inputs(plan, self._records, self._order), previous=self.previous,
             state={store: self.state_of(store) for store in self.topology.stores()},
             exchange=self._exchange or exchange_folder(self.tables, plan.increment),
         ).run()  # fmt: skip
@@ -115,17 +117,16 @@ class Rerun:
         if plan.row.migrate is None:
             reports = self.run(plan)
         else:
-            self._to_migrate = None
+            self._migrates = False
             self.files.update(
                 migrated_files(
                     self.warehouse, self.name, plan.increment, self.topology, self._code, before=self.increment
                 )
             )
         for table, files in self.files.items():
-            gone = {each["path"] for report in reports for each in report.removed.get(table, [])}
-            new = [DataFile.from_dict(each) for report in reports for each in report.files.get(table, [])]
-            self.files[table] = [file for file in files if file.path not in gone] + new
-        times = tape_times(plan, LandedRecords(self.topology, self._landed, self.previous, self._times))
+            gone = {file.path for file in removed_files(reports, table)}
+            self.files[table] = [file for file in files if file.path not in gone] + new_files(reports, table)
+        times = tape_times(plan, self._records)
         self.previous = done_row_of(self.topology, self._code.record, self.previous, plan, reports, {}, times, {})
         self.increment = plan.increment
         clear_exchange(self.tables, plan.increment)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..code_changes.state_migration import MigrationOptions
-from ..execution.task_description import KeptRange
+from ..execution.kept_range import KeptRange
 from .landed_times import LandedTimes
 from .progress import OnProgress
 

@@ -36,11 +36,11 @@ class DeadLetters:
     def add(self, context: ErrorHandlerContext, batch: Batch, row: int, error: TaskFailed) -> None:
         """Of the ``row`` of the ``batch`` that came to the node of ``context``."""
         path = tuple(int(column[row]) for column in batch.path)
-        self._add(context, int(batch.cause[row]), path, *_told(error))
+        self._add(context, int(batch.cause[row]), path, *_described(error))
 
     def add_punctuation(self, context: ErrorHandlerContext, cause: int, error: TaskFailed) -> None:
         """Of a punctuation after the row ``cause`` of the chunk."""
-        self._add(context, cause, _BEHIND, *_told(error))
+        self._add(context, cause, _BEHIND, *_described(error))
 
     def add_undecodable(self, records: Iterable[tuple[int, ErrorHandlerContext, str]]) -> None:
         """Of records that cannot be read: row of the chunk, place, and why."""
@@ -69,7 +69,7 @@ class DeadLetters:
         return sorted(due, key=lambda letter: (letter.cause, *letter.path, *[-1] * (depth - len(letter.path))))
 
 
-def _told(error: TaskFailed) -> tuple[str, str | None, str]:
+def _described(error: TaskFailed) -> tuple[str, str | None, str]:
     """Name of the exception, its message, and its stack."""
     exception = error if error.__cause__ is None else error.__cause__
     kind = type(exception)

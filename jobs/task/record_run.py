@@ -111,7 +111,7 @@ class _Step:
 
 
 @dataclass(frozen=True)
-class _Ways:
+class _Routes:
     """Where records of a node go: to those who look into its table, to its children, and to those who look later."""
 
     put: _Lookers
@@ -135,7 +135,7 @@ class RecordRun(ChunkRun):
                     self._seen_by.setdefault(look, []).append((view, nothing))
         self._letters = next((one for one in self.operators.values() if isinstance(one, ForwardDeadLetters)), None)
         self._sharing = {name: one for name, one in self.operators.items() if isinstance(one, SharingOperator)}
-        self._ways: dict[str, _Ways] = {}
+        self._routes: dict[str, _Routes] = {}
         self._ahead: dict[str, _Ahead] = {}
         """Of steps that ran ahead."""
         self._behind: list[Node] = []
@@ -270,25 +270,25 @@ class RecordRun(ChunkRun):
         """A record through all below the node that forwards it, or through ``child`` alone. ``is_put``: views saw what
         was put.
         """
-        ways = self._ways.get(name) or self._ways_of(name)
+        routes = self._routes.get(name) or self._routes_of(name)
         if self.observer is not None and name in self._sharing:
             self._took.setdefault(name, []).append(([], one.batch()))
-        if ways.put and not is_put:
-            self._show(ways.put, (name, TableView.PUT), one)
-        if ways.ends:
+        if routes.put and not is_put:
+            self._show(routes.put, (name, TableView.PUT), one)
+        if routes.ends:
             self._end(name, one.cause)
-        for step in ways.steps:
+        for step in routes.steps:
             if child is None or child == step.edge.child:
                 self._enter(step, one)
-        if ways.after:
-            self._show(ways.after, (name, TableView.AFTER), one)
+        if routes.after:
+            self._show(routes.after, (name, TableView.AFTER), one)
 
     def _end(self, name: str, cause: Any) -> None:
         """Records with that cause, or those causes, end at the node."""
         keeps = self.dataflow.graph.nodes[self.dataflow.node_of(name)].keeps_records
         (self.chunk.applied if keeps else self.chunk.left_out)[cause] = True
 
-    def _ways_of(self, name: str) -> _Ways:
+    def _routes_of(self, name: str) -> _Routes:
         steps = []
         for edge in self.dataflow.edges_from(name):
             child = self.dataflow.graph.nodes[edge.child]
@@ -298,9 +298,9 @@ class RecordRun(ChunkRun):
             lookers = self._seen_by.get((child.name, _INPUT), [])
             steps.append(_Step(edge, child, operator, leaves, takes, self._ahead.get(child.name), lookers))
         put, after = (self._seen_by.get((name, when), []) for when in (TableView.PUT, TableView.AFTER))
-        ways = _Ways(put, tuple(steps), after, not steps and not self.dataflow.readers.get(name))
-        self._ways[name] = ways
-        return ways
+        routes = _Routes(put, tuple(steps), after, not steps and not self.dataflow.readers.get(name))
+        self._routes[name] = routes
+        return routes
 
     def _enter(self, step: _Step, one: Single) -> None:
         if step.is_handed:
