@@ -255,6 +255,8 @@ def _suite_verdict(
 ) -> Verdict:
     is_critical = bool(answer.error) or any(each.severity == "critical" for each in answer.failed)
     version = None if scope is None else scope.done.versions.get(suite.table)
+    unjudged = ", ".join(answer.without_rows)
+    reason = f"the increment wrote no row to {suite.table}, so there was nothing to judge for {unjudged}"
     return Verdict(
         guarantee=suite.name,
         sentence=suite.sentence,
@@ -267,7 +269,7 @@ def _suite_verdict(
         witnesses=[row for each in answer.failed for row in each.rows][:WITNESSES_MAX],
         broken=tuple(each.label for each in answer.failed),
         engine="gx",
-        reason=answer.error,
+        reason=answer.error or (reason if unjudged else ""),
         severity="error" if is_critical or not answer.failed else "warning",
         rows=rows,
     )

@@ -24,6 +24,7 @@ import dagster as dg
 
 from ..jobs.execution.placement_hint import read_hint
 from ..jobs.graph.graph import Node
+from ..jobs.landing.file_formats import FORMATS
 from ..jobs.landing.landing import KafkaSource
 from ..jobs.replay.heartbeats import Heart, beating
 from ..jobs.replay.increment_report import IncrementReport
@@ -215,7 +216,8 @@ def _log_report(context: dg.AssetExecutionContext, pipeline: Pipeline, report: I
     books = report.books
     context.log.info(
         f"increment {report.increment}: {books.read} records read, {books.applied} applied, {books.dropped} dropped, "
-        f"{books.undecodable} undecodable, {sum(report.outputs.values())} emitted"
+        f"{books.undecodable} undecodable, {report.refused} refused by operators, "
+        f"{sum(report.outputs.values())} emitted"
     )
     hint = read_hint(pipeline.warehouse.pipeline(pipeline.name))
     if said := placement_sentence(hint, report.increment):
@@ -278,8 +280,11 @@ def _observe_external_topics(context: dg.AssetExecutionContext, pipeline: Pipeli
 def landed_spec(pipeline: Pipeline, topic: str) -> dg.AssetSpec:
     """Of a topic that is landed here."""
     source = pipeline.sources[topic]
-    format = "kafka" if isinstance(source, KafkaSource | KafkaResource) else _known(source.format) or "file"
-    kind = format.removesuffix("l")  # jsonl: Dagster draws json
+    if isinstance(source, KafkaSource | KafkaResource):
+        kind = "kafka"
+    else:
+        format = FORMATS.get(_known(source.format) or "")
+        kind = "file" if format is None else format.kind
     return _spec(pipeline, TableName.landed(topic), (), {pipeline.engine.kind, "deltalake", kind})
 
 

@@ -19,9 +19,9 @@ from ..expectations.verdicts import Verdict, as_one, check_increment
 from ..jobs.landing.landing import dead_letters_sentence
 from ..jobs.replay.books import is_nothing_applied
 from ..jobs.replay.heartbeats import beating
-from ..jobs.replay.increment_report import SHARE_MAX
 from ..state.node_rows import RunAgain
 from ..state.tables.names import DEAD_LETTER, DROPPED, LANDED, OUTPUTS, TableName
+from ..state.tables.refused_shares import SHARE_MAX, refused_shares
 from ..state.wall_clock import now_ms
 from .facts import facts_of_output, replay_facts, second_run
 from .pipeline import REFUSALS, Pipeline
@@ -40,7 +40,7 @@ from .what_waits import inputs_that_wait, sentences_of
 
 SEQUENCES = (list, tuple, dict)
 SHARES = {DROPPED: "few_records_are_dropped", DEAD_LETTER: "few_records_are_undecodable"}
-SHARE_RULE = f"At most {SHARE_MAX:.0%} of the records, and never all that were read."
+SHARE_RULE = f"At most {SHARE_MAX:.0%} of the records that came to any operator, and never all that were read."
 ROWS = "every_row_becomes_a_record"
 ROWS_RULE = "Every row of what was landed became a record, and none a dead letter of the landing."
 REPLAYED = "landed_records_are_replayed"
@@ -213,11 +213,15 @@ def _share(
     rows = pipeline.ledger.done_rows(numbers[0], numbers[-1])
     books = [row.content.books for row in rows if row.content.books is not None]
     word = "dropped" if table == DROPPED else "undecodable"
-    read, refused, where = _worst(books, word)
+    worst = refused_shares(books)[:1] if table == DROPPED else []
+    if worst:
+        read, refused, said = worst[0].came, worst[0].refused, worst[0].sentence()
+    else:
+        read, refused, where = _worst(books, word)
+        said = f"{refused:,} of {read:,} records {where}({refused / read if read else 0.0:.1%}) were {word}"
     share = refused / read if read else 0.0
     landed = {name: sum(each.get(name, 0) for each in books) for name in ("read", "applied", "left_out")}
     applied_nothing = refused > 0 and is_nothing_applied(**landed)
-    said = f"{refused:,} of {read:,} records {where}({share:.1%}) were {word}"
     return dg.AssetCheckResult(
         asset_key=key.asset_key,
         check_name=key.name,

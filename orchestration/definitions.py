@@ -125,12 +125,30 @@ def _refuse(
 ) -> None:
     if check_engine not in CHECK_ENGINES:
         raise ConfigError("check_engine", " or ".join(map(repr, CHECK_ENGINES)), repr(check_engine), "choose one")
+    if partitions is not None:
+        _refuse_partitions(partitions)
     if partitions is not None and increments is not None:
         raise ConfigError(
             "increments", "none beside partitions", str(increments), "a partition runs whole: leave it out"
         )
     if idle not in ("wait", "proceed"):
         raise ConfigError("idle", '"wait" or "proceed"', repr(idle), "choose one")
+
+
+def _refuse_partitions(partitions: dg.PartitionsDefinition) -> None:
+    """Each partition continues the one before, so together they are all times from the first on."""
+    if not isinstance(partitions, dg.TimeWindowPartitionsDefinition):
+        raise ConfigError(
+            "partitions", "partitions by time, as dg.DailyPartitionsDefinition", type(partitions).__name__,
+            "give such ones, or leave it out and have your own assets with these partitions read the tables",
+        )  # fmt: skip
+    if partitions.exclusions:
+        raise ConfigError(
+            "partitions", "partitions without exclusions, since records of every time belong to one",
+            f"{type(partitions).__name__} with {len(partitions.exclusions)} exclusions",
+            'leave exclusions out; or end partitions where you want them, as a cron_schedule "0 0 * * 1-5" does, whose '
+            "Friday reaches up to Monday",
+        )  # fmt: skip
 
 
 def _definitions(

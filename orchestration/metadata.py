@@ -24,6 +24,7 @@ from ..state.tables.data_files import read_files
 from ..state.tables.ledger import LedgerRow
 from ..state.tables.ledger_rows import Cut, DoneRow, LandingDoneRow
 from ..state.tables.names import DROPPED, LANDED, STATE, TableName, TaskId
+from ..state.tables.refused_shares import refused_shares
 from ..state.tables.row_content import RowContent
 from ..state.tables.warehouse import LANDED_SCHEMA
 from .lineage import Table, column_lineage
@@ -111,7 +112,11 @@ def refusals_metadata(pipeline: Pipeline, table: str, increment: int) -> Metadat
     mine = {"records_undecodable": books.undecodable}
     if table == DROPPED:
         reasons = {f"records_dropped/{reason}": count for reason, count in sorted(books.dropped_by_reason.items())}
-        mine = {"records_dropped": books.dropped, **reasons}
+        shares = refused_shares([] if report.done.books is None else [report.done.books])
+        operators = {
+            f"records_refused/{each.operator}": each.refused for each in shares if each.operator and each.refused
+        }
+        mine = {"records_dropped": books.dropped, **reasons, "records_refused": report.refused, **operators}
     version = report.versions[table]
     said = {INCREMENT: increment, "epoch": done.epoch, "records_read": books.read, "records_applied": books.applied}
     return said | mine | _committed(pipeline, table, version)

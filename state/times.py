@@ -18,8 +18,9 @@ END_OF_TIME_MS = 253_402_300_799_999
 """9999-12-31T23:59:59.999Z: what the end of history is advanced to. Windows that end later stay open."""
 
 LATEST_MS = 2**53 - 1
-"""The latest time of a record that lands from a file, in the year 287396. Windows, graces and gaps are added to times,
-and times are multiplied by the number of a task's queues. A time of more bits would overflow.
+"""The latest time of a record, in the year 287396, and the longest size, grace and gap of windows. They are added to
+times, and times are multiplied by the number of a task's queues. A time of more bits would overflow. A record of a
+later time becomes a dead letter before an operator sees it.
 """
 
 UNBOUNDED = 2**63 - 1
@@ -105,8 +106,8 @@ def whole_ms(time: int, place: str, what: str = "a time", *, earliest: int = -UN
     """``time`` of a record or a window, as a function of the user's gives it: an ``int``, NumPy's too. ``place`` and
     ``what`` are named in errors.
 
-    Raises ConfigError for anything else, and where ``earliest`` is given for a time before it and for one to which no
-    duration can be added.
+    Raises ConfigError for anything else, and where ``earliest`` is given for a time before it and for one after
+    LATEST_MS.
     """
     if type(time) is not int:
         if not is_int(time):
@@ -116,9 +117,28 @@ def whole_ms(time: int, place: str, what: str = "a time", *, earliest: int = -UN
         time = int(time)
     if time < earliest:
         raise ConfigError(place, f"{what} of {earliest} ms or more", f"{time} ms", "correct it")
-    if earliest > -UNBOUNDED and time >= FOREVER:
-        raise ConfigError(place, f"{what} below 2 ** 62 ms", f"{time} ms", "correct it")
+    if earliest > -UNBOUNDED and time > LATEST_MS:
+        raise ConfigError(place, f"{what} of at most 2 ** 53 - 1 ms", f"{time} ms", "correct it")
     return time
+
+
+def bounded_ms(time: int, place: str, what: str = "the duration") -> int:
+    """``time``, a time or a duration. Raises ConfigError below 0 and above LATEST_MS. ``what``: named in errors."""
+    of = "a time of " if what == "the time" else ""
+    if time < 0:
+        raise ConfigError(place, f"{of}0 ms or more", f"{time} ms", f"correct {what}")
+    if time > LATEST_MS:
+        raise ConfigError(place, f"{of}at most 2 ** 53 - 1 ms", f"{time} ms", f"correct {what}")
+    return time
+
+
+def known_times(times: np.ndarray) -> np.ndarray:
+    """``times`` of records in ms, int64, where they are in bounds. One after LATEST_MS is NO_TIMESTAMP_MS, so that it
+    holds up nothing and moves no time on; a negative one is -LATEST_MS at least.
+    """
+    if not len(times) or (times.min() >= -LATEST_MS and times.max() <= LATEST_MS):
+        return times
+    return np.where(times > LATEST_MS, NO_TIMESTAMP_MS, np.maximum(times, -LATEST_MS))
 
 
 def _text_ms(text: str, name: str) -> int:

@@ -66,7 +66,17 @@ SILENCES = [
     _silence(
         "a renamed file landed twice",
         "landing/test_known_files.py::test_a_renamed_file_is_refused_with_both_names_and_nothing_is_planned",
-        "if not self.rules.allow_same_content:", "if self.rules.allow_same_content:",
+        "if not self.rules.allow_same_content and", "if self.rules.allow_same_content and",
+    ),
+    _silence(
+        "another record at a landed offset is taken for a repetition",
+        "landing/test_coordinates.py::test_below_what_has_landed_only_the_same_bytes_are_taken",
+        "if below and self.landed is not None:", "if below and self.landed is None:",
+    ),
+    _silence(
+        "the order of names wins over offsets",
+        "landing/test_coordinates.py::test_batches_of_sparks_kafka_source_land_in_the_order_of_offsets_whatever_their_names",
+        "if not is_sorted:", "if is_sorted:",
     ),
     _silence(
         "a key column that no row has",
@@ -120,13 +130,13 @@ SILENCES = [
     _silence(
         "CSV numbers as text where longs are read",
         f"{_CLI}/test_land.py::test_csv_columns_have_the_types_of_the_serde_that_reads_them",
-        'if value.is_struct and source.format == "csv" and not source.types',
-        'if value.is_struct and source.format == "csv" and source.types',
+        "if value.is_struct and has_text_cells and not source.types and not isinstance(source.value, str):",
+        "if value.is_struct and has_text_cells and source.types and not isinstance(source.value, str):",
     ),
     _silence(
         "values that no reader can decode",
         f"{_CLI}/test_land.py::test_what_no_reader_could_decode_is_refused_before_it_lands",
-        "if decoded.bad.all():", "if len(decoded.bad) == 0:",
+        "if bad and bad > most * rows:", "if bad > rows:",
     ),
     # --- said by the topology ------------------------------------------------------------------------------------
     _silence(

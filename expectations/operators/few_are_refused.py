@@ -1,7 +1,9 @@
-"""G12: few records are dropped, and few cannot be decoded: at most one in a hundred, of an increment and sub-topology.
+"""G12: few records are dropped, few cannot be decoded, and no operator refuses many of those that come to it: at most
+one in a hundred, of an increment.
 
-Owns two counts, of records beyond the share. It is a warning: late records are refused on purpose. The numbers are
-those of the ledger's books, which G3 recounts from the tables.
+Owns three counts, of records beyond the share. It is a warning: late records are refused on purpose. The numbers are
+those of the ledger's books. G3 recounts from the tables what was dropped and undecodable, and how often each operator
+refused; how many records came to an operator is known only there.
 """
 
 from collections.abc import Iterator
@@ -9,16 +11,18 @@ from collections.abc import Iterator
 import polars as pl
 
 from ...state.tables.names import LEDGER
+from ...state.tables.refused_shares import SHARE_MAX, refused_shares
 from ..audits import Audit, Scope, Unchecked
 from ..facts import ReplayFacts
 from ..guarantee import About, Guarantee, Rule
 
-SHARE_MAX = 0.01
 _COUNTS = ("read", "dropped", "undecodable")
 
 
 def audit_few_are_refused(scope: Scope) -> Audit | Unchecked:
-    """Frame: `rows` (records read), and sub-topologies that refused `too_many_dropped` or `too_many_undecodable`."""
+    """Frame: `rows` (records read), sub-topologies with `too_many_dropped` or `too_many_undecodable`, and operators
+    with `too_many_refused`.
+    """
     books = (scope.done.books or {}).get("by_sub_topology", {})
     parts = [
         {"sub_topology": part.id, **{name: int(books.get(str(part.id), {}).get(name, 0)) for name in _COUNTS}}
@@ -31,6 +35,19 @@ def audit_few_are_refused(scope: Scope) -> Audit | Unchecked:
         f"too_many_{name}": counts.filter(pl.col(name) > pl.col("read") * SHARE_MAX)
         for name in ("dropped", "undecodable")
     }
+    too_many["too_many_refused"] = pl.DataFrame(
+        [
+            {
+                "sub_topology": int(each.sub_topology),
+                "operator": each.operator,
+                "came": each.came,
+                "refused": each.refused,
+            }
+            for each in refused_shares([scope.done.books or {}])
+            if each.operator is not None and not each.is_few
+        ],
+        {"sub_topology": pl.Int64, "operator": pl.String, "came": pl.Int64, "refused": pl.Int64},
+    )
     return Audit.of(int(counts["read"].sum()), too_many)
 
 
@@ -40,7 +57,7 @@ def _questions(_: ReplayFacts) -> Iterator[About]:
 
 G12 = Guarantee(
     id="G12",
-    sentence="Few records are dropped or cannot be decoded.",
+    sentence="Few records are dropped, refused by an operator, or cannot be decoded.",
     kip="",
     operator="all",
     check="few_records_are_refused",
@@ -48,6 +65,7 @@ G12 = Guarantee(
     status="done",
     rules=(
         Rule("expect_few_drops", "too_many_dropped", "No sub-topology drops more than 1 % of what it reads."),
+        Rule("expect_few_refusals", "too_many_refused", "No operator refuses more than 1 % of what comes to it."),
         Rule("expect_few_dead_letters", "too_many_undecodable", "No more than 1 % of what it reads is undecodable."),
     ),
     kafka="StreamsMetrics dropped-records-total",

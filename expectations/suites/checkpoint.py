@@ -7,7 +7,7 @@ tables, since a checkpoint hands one data frame to all of its suites. Nothing of
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -42,10 +42,13 @@ class Failed:
 
 @dataclass(frozen=True)
 class SuiteAnswer:
-    """What came of one suite of a user. ``error``: why it could not be judged, else ""."""
+    """What came of one suite of a user. ``error``: why it could not be judged, else "". ``without_rows``: expectations
+    that had nothing to judge.
+    """
 
     failed: tuple[Failed, ...] = ()
     error: str = ""
+    without_rows: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -80,14 +83,14 @@ def run_checkpoint(
         ))  # fmt: skip
         for table, found in tables.items():
             bench.add(suite_name(table), batch_of(found), build_suite(table, [each.guarantee for each in found]))
-        errors = [_added(bench, suite, rows) for suite, rows in suites]
+        added = [_added(bench, suite, rows) for suite, rows in suites]
         results = bench.run(run)
         pages = publish(context, docs, site, results) if docs is not None and site is not None else {}
     by_suite = {result.suite_name: result for result in results.values()}
     rules = {table: {_type(each): _holds(each) for each in by_suite[suite_name(table)].results} for table in tables}
     return Judged(
         rules=[{rule.name: rules[each.table][rule.name] for rule in each.guarantee.rules} for each in evidence],
-        suites=[_answer(by_suite.get(suite.name), error) for (suite, _), error in zip(suites, errors, strict=True)],
+        suites=[_answer(by_suite.get(suite.name), so_far) for (suite, _), so_far in zip(suites, added, strict=True)],
         pages=pages,
         seconds=time.perf_counter() - begun,
     )
@@ -121,22 +124,23 @@ class _Bench:
         return dict(checkpoint.run(run_id=self.gx.RunIdentifier(run_name=run.name)).run_results)
 
 
-def _added(bench: _Bench, suite: ProjectSuite, rows: pl.DataFrame) -> str:
-    """Add a suite of a user; why that is not possible, else ""."""
+def _added(bench: _Bench, suite: ProjectSuite, rows: pl.DataFrame) -> SuiteAnswer:
+    """Add a suite of a user; what is known of its answer before it is judged."""
     try:
-        bench.add(f"{suite_name(suite.table)}.rows", rows, build_project_suite(suite, bench.gx))
+        built, without_rows = build_project_suite(suite, bench.gx, rows)
+        bench.add(f"{suite_name(suite.table)}.rows", rows, built)
     except Exception as error:  # whatever a user's suite makes Great Expectations raise is the answer to that suite
-        return f"{suite.place}: {error}"
-    return ""
+        return SuiteAnswer(error=f"{suite.place}: {error}")
+    return SuiteAnswer(without_rows=without_rows)
 
 
-def _answer(result: Any, error: str) -> SuiteAnswer:
+def _answer(result: Any, so_far: SuiteAnswer) -> SuiteAnswer:
     if result is None:
-        return SuiteAnswer(error=error)
+        return so_far
     raised = [f"{_label(each)}: {message}" for each in result.results if (message := _raised(each))]
     if raised:
         return SuiteAnswer(error="; ".join(raised))
-    return SuiteAnswer(tuple(_failed(each) for each in result.results if not each.success))
+    return replace(so_far, failed=tuple(_failed(each) for each in result.results if not each.success))
 
 
 def _failed(result: Any) -> Failed:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import yaml
 
 from ...state.errors import ConfigError
@@ -126,14 +127,22 @@ def _suite(file: Path, content: Any) -> ProjectSuite:
     return ProjectSuite(str(content.get("name") or file.stem), table, str(file), content)
 
 
-def build_project_suite(suite: ProjectSuite, gx: Any) -> Any:
-    """The ``ExpectationSuite``. Raises what Great Expectations raises for expectations that it does not know, which a
-    suite that is made of their words would leave out with a line in the log.
+def build_project_suite(suite: ProjectSuite, gx: Any, rows: pl.DataFrame) -> tuple[Any, tuple[str, ...]]:
+    """The ``ExpectationSuite`` for ``rows``, and the expectations that have nothing to judge there.
+
+    Where an increment wrote no row, a column has no largest value, mean or set of values, which Great Expectations
+    takes for a failure: expectations of an aggregate of a column are left out then. Those of the number of rows stay.
+    Raises what Great Expectations raises for expectations that it does not know, which a suite that is made of their
+    words would leave out with a line in the log.
     """
     made = gx.expectations.expectation_configuration.ExpectationConfiguration
-    return gx.ExpectationSuite(
+    aggregate = gx.expectations.expectation.ColumnAggregateExpectation
+    known = [made(**each).to_domain_obj() for each in suite.content["expectations"]]
+    without = [each for each in known if not len(rows) and isinstance(each, aggregate) and each.column in rows.columns]
+    built = gx.ExpectationSuite(
         name=suite.name,
-        expectations=[made(**each).to_domain_obj() for each in suite.content["expectations"]],
+        expectations=[each for each in known if each not in without],
         meta={**(suite.content.get("meta") or {}), "file": suite.place},
         notes=suite.content.get("notes"),
     )
+    return built, tuple(f"{each.expectation_type}({each.column})" for each in without)

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ...state.errors import InvalidTimestamp, TaskFailed, TopologyError, said, shown
 from ...state.records.batches import Batch
-from ...state.times import FROM_DATETIME, NO_TIMESTAMP_MS, is_int
+from ...state.times import FROM_DATETIME, LATEST_MS, NO_TIMESTAMP_MS, is_int, known_times
 from .call_names import Hinting
 from .expressions import VALUE_IS_NULL, Expressible, Expression, Shape, bind, python_keys
 from .parameters import Form, form_of
@@ -200,7 +200,7 @@ class TimestampExtractor:
                 error.cause_row += begin
                 raise
             extracted.append(times)
-            partition_time_ms, begin = int(times.max(initial=partition_time_ms)), begin + len(times)
+            partition_time_ms, begin = int(known_times(times).max(initial=partition_time_ms)), begin + len(times)
             size = min(2 * size, _ROWS_MAX) if rounds <= _ROUNDS else max(size // 2, _ROWS_MIN)
         return np.concatenate(extracted)
 
@@ -226,7 +226,7 @@ class TimestampExtractor:
         while True:
             rounds += 1
             times, known = self._computed(records, frame, before)
-            settled = _before_each(np.where(known, times, NO_TIMESTAMP_MS), start_ms)
+            settled = _before_each(known_times(np.where(known, times, NO_TIMESTAMP_MS)), start_ms)
             if not self._step_knows_time or (settled == before).all():
                 return times, known, settled, rounds
             before = settled
@@ -275,7 +275,7 @@ class TimestampExtractor:
                 raise failure
             if answer is not None:
                 times[row], known[row] = answer, True
-                start_ms = max(start_ms, int(answer))
+                start_ms = start_ms if answer > LATEST_MS else max(start_ms, int(answer))
         return times, known, before
 
     def _first_failing(self, records: ConsumedRecords, start_ms: int) -> int:

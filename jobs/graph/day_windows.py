@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ...state.errors import ConfigError
 from ...state.promises import Grid
-from ...state.times import Duration, duration_ms
+from ...state.times import Duration, bounded_ms, duration_ms
 from ..functions.call_arguments import checked_class
 from ..functions.call_names import Hinting
 from .reach import Reach
@@ -75,8 +75,7 @@ class DayWindows(ClosedAfterGrace, Hinting):
         if not 0 <= self.start_ms < _DAY_MS:
             got = f"{self.start_ms} ms"
             raise ConfigError(f"{place} start", "a time of day, 00:00 to 23:59:59.999", got, 'give for example "18:00"')
-        if self.grace_ms < 0:
-            raise ConfigError(f"{place} grace", "0 ms or more", f"{self.grace_ms} ms", "correct the duration")
+        bounded_ms(self.grace_ms, f"{place} grace")
         _zone(self.zone)
 
     @property

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...state.errors import ConfigError, TaskFailed, said, shown
 from ...state.promises import Grid
-from ...state.times import UNBOUNDED, is_int
+from ...state.times import UNBOUNDED, bounded_ms, is_int
 from .day_windows import ListedWindows
 from .reach import UNBOUNDED_REACH, Reach
 from .window_close import ClosedAfterGrace
@@ -99,5 +99,7 @@ def own_windows(given: Any) -> OwnWindows | None:
     for call, number in zip(_CALLS[1:], numbers, strict=True):
         if not is_int(number) or number < 0:
             raise ConfigError(f"{name}.{call}", "milliseconds, 0 or more", shown(number), "correct the class")
-    size_ms, grace_ms = map(int, numbers)
+    size_ms, grace_ms = (
+        bounded_ms(int(number), f"{name}.{call}") for call, number in zip(_CALLS[1:], numbers, strict=True)
+    )
     return OwnWindows(name, size_ms, grace_ms, given)

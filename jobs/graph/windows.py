@@ -8,7 +8,7 @@ from datetime import time
 
 from ...state.errors import ConfigError
 from ...state.promises import Grid
-from ...state.times import UNBOUNDED, Duration, duration_ms
+from ...state.times import UNBOUNDED, Duration, bounded_ms, duration_ms
 from ..functions.call_arguments import checked_class
 from ..functions.call_names import Hinting
 from .day_windows import DayWindows, days_of_zone
@@ -36,10 +36,11 @@ class TimeWindows(ClosedAfterGrace, Hinting):
     def __post_init__(self) -> None:
         if self.size_ms <= 0:
             raise ConfigError("TimeWindows size", "more than 0 ms", f"{self.size_ms} ms", "give a longer size")
+        bounded_ms(self.size_ms, "TimeWindows size")
         if not 0 < self.advance_ms <= self.size_ms:
             expected = f"more than 0 ms and at most the size, {self.size_ms} ms"
             raise ConfigError("TimeWindows advance", expected, f"{self.advance_ms} ms", "correct the advance")
-        _check_not_negative("TimeWindows grace", self.grace_ms)
+        bounded_ms(self.grace_ms, "TimeWindows grace")
 
     @classmethod
     def of_size(cls, size: Duration, *, grace: Duration = 0) -> "TimeWindows":
@@ -136,8 +137,8 @@ class SessionWindows(Hinting):
     kind = "session"
 
     def __post_init__(self) -> None:
-        _check_not_negative("SessionWindows inactivity gap", self.gap_ms)
-        _check_not_negative("SessionWindows grace", self.grace_ms)
+        bounded_ms(self.gap_ms, "SessionWindows inactivity gap")
+        bounded_ms(self.grace_ms, "SessionWindows grace")
 
     @classmethod
     def with_inactivity_gap(cls, gap: Duration, *, grace: Duration = 0) -> "SessionWindows":
@@ -207,8 +208,8 @@ class SlidingWindows(Hinting):
     kind = "sliding"
 
     def __post_init__(self) -> None:
-        _check_not_negative("SlidingWindows time difference", self.difference_ms)
-        _check_not_negative("SlidingWindows grace", self.grace_ms)
+        bounded_ms(self.difference_ms, "SlidingWindows time difference")
+        bounded_ms(self.grace_ms, "SlidingWindows grace")
 
     @classmethod
     def of_time_difference(cls, difference: Duration, *, grace: Duration = 0) -> "SlidingWindows":
@@ -273,7 +274,7 @@ class UnlimitedWindows(Hinting):
     kind = "time"
 
     def __post_init__(self) -> None:
-        _check_not_negative("UnlimitedWindows start", self.start_ms)
+        bounded_ms(self.start_ms, "UnlimitedWindows start")
 
     @classmethod
     def of(cls, start_ms: int = 0) -> "UnlimitedWindows":
@@ -325,7 +326,9 @@ class JoinWindows(Hinting):
         if self.before_ms + self.after_ms < 0:
             got = f"{self.before_ms} ms and {self.after_ms} ms"
             raise ConfigError("JoinWindows before + after", "0 ms or more", got, "correct one of them")
-        _check_not_negative("JoinWindows grace", self.grace_ms)
+        for name, duration in (("before", self.before_ms), ("after", self.after_ms)):
+            bounded_ms(abs(duration), f"JoinWindows {name}")
+        bounded_ms(self.grace_ms, "JoinWindows grace")
 
     @classmethod
     def of_time_difference_with_no_grace(cls, difference: Duration) -> "JoinWindows":
@@ -394,11 +397,6 @@ class JoinWindows(Hinting):
             next_step = "give it to of_time_difference_and_grace()"
             raise ConfigError("JoinWindows grace", "windows made by of()", "windows with a grace", next_step)
         return replace(self, grace_ms=duration_ms(grace, "grace"))
-
-
-def _check_not_negative(place: str, duration: int) -> None:
-    if duration < 0:
-        raise ConfigError(place, "0 ms or more", f"{duration} ms", "correct the duration")
 
 
 Windows = TimeWindows | SessionWindows | SlidingWindows | UnlimitedWindows | DayWindows | OwnWindows

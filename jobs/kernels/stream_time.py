@@ -12,6 +12,8 @@ from ...state.compilation.kernel_compilation import kernel
 
 STREAM_MS, TAPE_MS, LATE_SUM_MS, LATE_MAX_MS, TAKEN = 0, 1, 2, 3, 4
 """Places in ``counters``: both times as of the last row; lateness and number of the records taken in this call."""
+LATE_SUM_MAX_MS = 2**62
+"""From there on a sum of lateness grows no more: a thousand records behind one of the year 287396 come to it."""
 LATE_CLASSES = 496
 """Of lateness in ms, below 2 ** 63."""
 
@@ -33,7 +35,7 @@ def advance_counters(time_ms, takes, is_record, counters, late_classes, stream_t
         # Late against the time before it: a record that moves stream time is not late.
         if takes[row]:
             late = max(stream - time_ms[row], 0)
-            late_sum, late_max, taken = late_sum + late, max(late_max, late), taken + 1
+            late_sum, late_max, taken = min(late_sum, LATE_SUM_MAX_MS) + late, max(late_max, late), taken + 1
             stream = max(stream, time_ms[row])
             # A class keeps the four highest bits of a lateness, m = late >> shift, which is below 16. From 16 on m is 8
             # to 15, so every doubling adds eight classes: the number is 8 * shift + m.

@@ -16,6 +16,7 @@ from ...state.tables.commit import commit_files
 from ...state.tables.data_files import DataFile, read_files, read_rows
 from ...state.tables.ledger import LandingLedger
 from ...state.tables.warehouse import LANDED_DEAD_LETTER_SCHEMA, Warehouse
+from .file_formats import FORMATS
 from .file_source import FileSource
 
 
@@ -35,7 +36,7 @@ class BadRow:
 
     def error(self, source: FileSource, name: str, number: int, next_step: str | None = None) -> LandingError:
         """The error of the row, whose line or row is ``number``."""
-        unit = "row" if source.format == "parquet" else "line"
+        unit = FORMATS[source.format].unit if source.format is not None else "line"
         place = f"{source.path}/{name}, {unit} {number}"
         return LandingError(
             place, self.expected, self.got, next_step or "correct the file, or the mapping, and land again"

@@ -3,8 +3,10 @@
 Owns the reading of it. Rule: it becomes a record exactly as the landing makes it one.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
 
 from .file_source import FileSource
 from .files.columns import time_text
@@ -16,24 +18,36 @@ from .landing_rules import RowRules
 _FILES = 3
 """So many files are looked into for a record."""
 
+_NO_ZONE = ", of a time without a zone, taken as UTC (--zone)"
+
 
 @dataclass(frozen=True, slots=True)
 class FirstRecord:
-    """``block``: it and some that follow it in ``file``. ``format``: of the files."""
+    """``block``: it and some that follow it in ``file``. ``format``: of the files. ``is_naive``: times have no zone and
+    none is declared. ``kinds``: Arrow's types of columns, where they have some.
+    """
 
     file: str
     format: str
     block: FileRecords
+    is_naive: bool = False
+    kinds: Mapping[str, pa.DataType] = field(default_factory=dict)
 
     def described(self) -> dict[str, str]:
         """Its parts as text, in the order of a record."""
-        time_ms = int(self.block.time_ms[0])
-        return {
+        time_ms, order, headers = int(self.block.time_ms[0]), self.block.order, self.block.headers
+        parts = {
             "key": bytes_text(self.block.key[0].as_py()),
-            "time": f"{time_text(time_ms)} ({time_ms})",
+            "time": f"{time_text(time_ms)} ({time_ms})" + (_NO_ZONE if self.is_naive else ""),
             "value": bytes_text(self.block.value[0].as_py()),
             "partition": str(self.block.partition[0]),
         }
+        if order is not None and pa.types.is_integer(order.type):
+            parts["offset"] = str(order[0])
+        if headers is not None:
+            pairs = [f"{each['key']}={bytes_text(each['value'])}" for each in headers[0].as_py()]
+            parts["headers"] = ", ".join(pairs) or "none"
+        return parts
 
 
 def first_record(source: FileSource, files: Sequence[FoundFile]) -> FirstRecord | None:
@@ -42,7 +56,7 @@ def first_record(source: FileSource, files: Sequence[FoundFile]) -> FirstRecord 
         piece = slices_of(source, file.name, file.bytes, file.mtime_ns)[0]
         reading = SliceReading(source, piece, RowRules(keeps_bad=True), takes_digests=False, keeps=0)
         for block in read_slice(reading):
-            return FirstRecord(file.name, source.format or "", block)
+            return FirstRecord(file.name, source.format or "", block, reading.is_naive, reading.kinds)
     return None
 
 

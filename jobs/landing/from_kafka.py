@@ -24,6 +24,7 @@ from ...state.tables.data_files import live_files, open_table, read_rows
 from ...state.tables.ledger import LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from ...state.tables.warehouse import LANDED_SCHEMA, Warehouse
+from .file_source import KAFKA_OFFSETS
 from .files.columns import time_text
 from .kafka_offsets import TopicState, topic_state
 from .kafka_source import KafkaSource
@@ -47,6 +48,7 @@ class KafkaLander:
     rules: LandingRules = field(default_factory=LandingRules)
     kind: str = "kafka"
     schema = LANDED_SCHEMA
+    known_offsets = KAFKA_OFFSETS
 
     def __post_init__(self) -> None:
         if self.max_records is not None and self.max_records < 1:
@@ -78,7 +80,7 @@ class KafkaLander:
             cut_from=_as_json(cut_from),
             cut_to=_as_json({p: first + taken[p] for p, first in begins.items()}),
             gaps={str(p): list(gap) for p, gap in gaps.items()},
-            source={"kind": self.kind, "topic": self.source_topic, "topic_id": state.topic_id},
+            source={**_mapping_of(landed), "kind": self.kind, "topic": self.source_topic, "topic_id": state.topic_id},
             rules=RowRules(latest_ms=self.rules.latest_ms(clock_ms)).to_dict(),
         )
 
@@ -172,12 +174,19 @@ class KafkaLander:
     def _refuse_other_topic(
         self, state: TopicState, landed: LandingDoneRow | LandingPlanRow | None, following: Mapping[int, int]
     ) -> None:
-        if landed is not None and landed.source["topic_id"] != state.topic_id:
+        if landed is not None and landed.source.get("topic_id", state.topic_id) != state.topic_id:
             raise LandingError(
                 f"topic {self.topic}",
                 f"the topic of id {landed.source['topic_id']}, from which it has been landed",
                 f"{self.source_topic} of id {state.topic_id}, created again: its offsets mean other records",
                 "land it into a topic of another name",
+            )
+        if missing := sorted(p for p in following if p not in state.stable):
+            raise LandingError(
+                f"topic {self.topic}",
+                f"{len(following)} partitions, as landed before",
+                f"{self.source_topic} without partition {missing[0]}",
+                "correct the topic's name (--source-topic), or land it into a topic of another name",
             )
         for p, offset in following.items():
             if state.stable[p] < offset:
@@ -280,6 +289,12 @@ def _check_order(
 def _behind(gaps: Mapping[int, tuple[int, int]], cut_from: Mapping[int, int]) -> dict[int, int]:
     """Where reading begins: behind the gap of a partition that has one."""
     return {p: gaps[p][1] if p in gaps else first for p, first in cut_from.items()}
+
+
+def _mapping_of(landed: LandingDoneRow | None) -> dict[str, Any]:
+    """The mapping of files that have landed before, for those that may come again."""
+    kept = {} if landed is None else landed.source
+    return {name: kept[name] for name in ("mapping", "offsets") if name in kept}
 
 
 def _as_json(cut: Mapping[int, int]) -> dict[str, int]:

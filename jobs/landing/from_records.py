@@ -35,6 +35,7 @@ class RecordLander:
 
     kind = "records"
     schema = RECORDS_SCHEMA
+    known_offsets = None
 
     def next_plan(
         self, last: LedgerRow[LandingDoneRow] | None, _planned: object, _clock_ms: int, *, must: bool, warn: object

@@ -25,13 +25,14 @@ from ...state.tables.ledger import LandingLedger, LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from ...state.tables.warehouse import Warehouse
 from ...state.wall_clock import now_ms
-from .file_source import FileSource
+from .file_source import KAFKA_OFFSETS, PATH_OFFSETS, FileSource
 from .files.known_files import PlanOutdated
 from .first_record import FirstRecord
 from .from_files import FileLander
 from .from_records import RecordLander
 from .given_up_plans import give_up, is_given_up, kept_plans, landing_app_id
 from .kafka_source import KafkaSource
+from .landing_preview import LandingPreview
 from .landing_rules import DAY_MS, LandingRules
 from .plausible_times import Implausible, find_implausible
 from .recorded_time import finish_recording
@@ -47,6 +48,7 @@ __all__ = [
     "land_files",
     "land_kafka",
     "land_records",
+    "preview_files",
 ]
 
 _ATTEMPTS = 3
@@ -86,6 +88,13 @@ class Lander(Protocol):
         ...
 
     @property
+    def known_offsets(self) -> str | None:
+        """KAFKA_OFFSETS: each record has the offset that Kafka gave it; PATH_OFFSETS: as paths of files say, which name
+        one of a file; None: the landing gives them.
+        """
+        ...
+
+    @property
     def schema(self) -> pa.Schema:
         """Columns of the landed table."""
         ...
@@ -121,18 +130,49 @@ def land_files(
     *,
     rules: LandingRules | None = None,
     show: Callable[[FirstRecord], None] | None = None,
+    preview: Callable[[LandingPreview], None] | None = None,
     clock_ms: Callable[[], int] | None = None,
 ) -> LandingReport:
-    """Land the files of ``source`` that are not landed yet in ``topic`` of ``warehouse``, in the order of their names.
+    """Land the files of ``source`` that are not landed yet in ``topic`` of ``warehouse``, in the order of their names
+    or, where the source names columns for it, of their rows.
 
     ``spark`` None reads them in this process. ``clock_ms``: gives the wall clock, by which future times are refused.
     ``rules``: None for their defaults. ``show`` is called with the first new record, as it will be landed, before
-    anything is planned. Raises LandingError for rows that do not fit (file and line) where they stop the landing, and
-    for a file that changed after it was landed. Raises it too for content that has landed under another name, and for a
-    topic landed otherwise. Raises LedgerConflict when another runner lands the same increment.
+    anything is planned, ``preview`` with what is about to be planned. Raises LandingError for rows that do not fit
+    (file and line) where they stop the landing, and for a file that changed after it was landed. Raises it too for
+    content that has landed under another name, for an offset that comes with other bytes, and for a topic landed
+    otherwise. Raises LedgerConflict when another runner lands the same increment.
     """
-    lander = FileLander(spark, warehouse, topic, source, rules or LandingRules(), show)
+    lander = FileLander(spark, warehouse, topic, source, rules or LandingRules(), show, preview)
     return _land(warehouse, topic, lander, lander.rules, clock_ms or now_ms)
+
+
+def preview_files(
+    spark: "SparkSession | None",
+    warehouse: Warehouse,
+    topic: str,
+    source: FileSource,
+    *,
+    rules: LandingRules | None = None,
+    show: Callable[[FirstRecord], None] | None = None,
+    clock_ms: Callable[[], int] | None = None,
+) -> LandingPreview | None:
+    """What ``land_files`` of the same arguments would land; None: nothing is new. Nothing is planned or landed.
+
+    Raises as ``land_files``, and LandingError while a landing is unfinished.
+    """
+    ledger = LandingLedger(warehouse.landing_ledger(topic))
+    pending, last = ledger.pending(), ledger.last_done()
+    if pending is not None:
+        expected, got = "no unfinished landing", f"increment {pending.increment} planned only"
+        raise LandingError(f"topic {topic}", expected, got, "land the topic, which finishes it")
+    found: list[LandingPreview] = []
+    warnings: list[str] = []
+    lander = FileLander(spark, warehouse, topic, source, rules or LandingRules(), show, found.append)
+    if last is not None:
+        _refuse_other_source(topic, last.content, lander, is_pending=False)
+    lander.next_plan(last, lambda: kept_plans(ledger), (clock_ms or now_ms)(), must=False, warn=warnings.append)
+    return replace(found[0], warnings=tuple(warnings)) if found else None
 
 
 def land_kafka(
@@ -188,7 +228,7 @@ def _land(
     newest = pending or last
     refuse_older_landing_ledger(warehouse, topic, ledger, newest)
     if newest is not None:
-        _refuse_other_source(topic, newest.content.source, lander)
+        _refuse_other_source(topic, newest.content, lander, is_pending=pending is not None)
     run = _LandingRun(warehouse, topic, ledger, lander, rules, clock_ms)
     if pending is not None and pending.content.recorded_time is not None:
         last, pending = finish_recording(warehouse, topic, pending, clock_ms), None
@@ -340,16 +380,33 @@ def _is_committed(path: str, app_id: str, increment: int, warehouse: Warehouse) 
     return committed == increment
 
 
-def _refuse_other_source(topic: str, source: Mapping[str, Any], lander: Lander) -> None:
-    """``source``: of the newest row."""
-    landed = source["kind"]
-    if landed != lander.kind:
-        raise LandingError(
-            f"topic {topic}",
-            f"a source of the kind {landed}, which gave it its offsets",
-            lander.kind,
-            "land into a topic of another name",
-        )
+def _refuse_other_source(
+    topic: str, newest: LandingDoneRow | LandingPlanRow, lander: Lander, *, is_pending: bool
+) -> None:
+    """Kafka, and files with a column of Kafka's offsets, land a topic in turn; all else keeps to one source."""
+    landed, known = newest.source["kind"], _known_offsets(newest)
+    if landed == lander.kind and (known == lander.known_offsets or not any(newest.cut_to.values())):
+        return
+    if known == lander.known_offsets == KAFKA_OFFSETS:
+        if not is_pending:
+            return
+        expected = f"the source of the kind {landed}, which planned it"
+        next_step = f"land from {landed} first, which finishes it, or give it up there (--abandon)"
+        raise LandingError(f"topic {topic}, whose last landing is unfinished", expected, lander.kind, next_step)
+    expected, got, next_step = f"a source of the kind {landed}", lander.kind, "land into a topic of another name"
+    if {landed, lander.kind} <= {"files", "kafka"}:
+        expected, got = f"{expected} {_OFFSETS[known]}", f"{got} {_OFFSETS[lander.known_offsets]}"
+        next_step += "; files that follow Kafka, or come before it, need a column of its offsets (--offset)"
+    raise LandingError(f"topic {topic}", f"{expected}, which gave it its offsets", got, next_step)
+
+
+_OFFSETS = {None: "without known offsets", PATH_OFFSETS: "with offsets of paths", KAFKA_OFFSETS: "with Kafka's offsets"}
+
+
+def _known_offsets(row: LandingDoneRow | LandingPlanRow) -> str | None:
+    """As ``Lander.known_offsets``."""
+    found: str | None = KAFKA_OFFSETS if row.source["kind"] == "kafka" else row.source.get("offsets")
+    return found
 
 
 def _report(topic: str, run: _LandingRun, last: LedgerRow[LandingDoneRow], seconds: float) -> LandingReport:

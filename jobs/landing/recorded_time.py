@@ -19,7 +19,7 @@ from ...state.tables.ledger import LandingLedger, LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from ...state.tables.parquet_writer import write_task_file
 from ...state.tables.warehouse import RECORDED_TIME_SCHEMA, Warehouse
-from ...state.times import NO_TIMESTAMP_MS
+from ...state.times import NO_TIMESTAMP_MS, bounded_ms
 from ...state.wall_clock import now_ms
 
 
@@ -55,8 +55,7 @@ def record_time(
     partition that was never landed, LandingError while a landing is unfinished, LedgerConflict when another runner
     lands meanwhile.
     """
-    if time_ms < 0:
-        raise ConfigError(f"topic {topic!r}", "a time of 0 ms or more", str(time_ms), "correct the time")
+    bounded_ms(time_ms, f"topic {topic!r}", "the time")
     last = _last(warehouse, topic, clock_ms)
     partitions = list(range(last.content.partitions))
     if partition is not None and partition not in partitions:
@@ -83,8 +82,7 @@ def record_tick(
     ``PunctuationType.WALL_CLOCK_TIME``; stream time stays. Returns and raises as ``record_time``.
     """
     time_ms = clock_ms() if time_ms is None else time_ms
-    if time_ms < 0:
-        raise ConfigError(f"topic {topic!r}", "a time of 0 ms or more", str(time_ms), "correct the time")
+    bounded_ms(time_ms, f"topic {topic!r}", "the time")
     last = _last(warehouse, topic, clock_ms)
     wanted = dict.fromkeys(range(last.content.partitions), time_ms)
     return _record(warehouse, topic, last, wanted, arrival, clock_ms, is_tick=True)

@@ -29,6 +29,8 @@ class Books:
     """Records of which nothing was kept, as a step wanted it: a filter, a join without a match, a duplicate."""
     refused: Refusals = field(default_factory=dict)
     """Of all that was read, below a repartition too, whatever else became of the records."""
+    by_operator: Mapping[str, list[int]] = field(default_factory=dict)
+    """Of a sub-topology: operator → [records that came to it, those of them that it refused whole]."""
 
     @property
     def balance(self) -> bool:
@@ -54,7 +56,18 @@ def add_books(counts: list[dict[str, Any]]) -> dict[str, Any]:
             reasons[reason] = reasons.get(reason, 0) + number
     known = all("refused" in count for count in counts)
     refused = {"refused": add_refusals([count["refused"] for count in counts])} if known else {}
-    return total | {"dropped_by_reason": reasons} | refused
+    has_operators = all("by_operator" in count for count in counts)
+    operators = {"by_operator": _add_operators([count["by_operator"] for count in counts])} if has_operators else {}
+    return total | {"dropped_by_reason": reasons} | refused | operators
+
+
+def _add_operators(counts: Iterable[Mapping[str, list[int]]]) -> dict[str, list[int]]:
+    total: dict[str, list[int]] = {}
+    for count in counts:
+        for node, (came, refused) in count.items():
+            before = total.get(node, [0, 0])
+            total[node] = [before[0] + came, before[1] + refused]
+    return total
 
 
 def add_refusals(counts: Iterable[Refusals]) -> dict[str, dict[str, list[int]]]:

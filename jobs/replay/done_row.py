@@ -31,6 +31,7 @@ def done_row_of(
     tasks = {str(task): TaskEntry.from_json(entry) for task, entry in after}
     books = add_books([report.landed for report in reports])
     books["refused"] = add_refusals([report.counts["refused"] for report in reports])
+    del books["by_operator"]  # of landed records alone, so it is in the books of the sub-topologies
     return DoneRow(
         topology=topology.fingerprint,
         code=code,

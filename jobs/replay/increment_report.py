@@ -4,12 +4,10 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow
+from ...state.tables.refused_shares import refused_shares
 from ..execution.task_description import TaskReport
 from .books import Books
 from .waiting_inputs import WaitingInput
-
-SHARE_MAX = 0.01
-"""Of the records read, so many may be undecodable, or dropped, without a word."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +38,12 @@ class IncrementReport:
     instead_of: dict[str, int] | None = None
     """`increment` and `epoch` of the plan of other code in whose place it was run."""
     instead_of_why: str | None = None
+
+    @property
+    def refused(self) -> int:
+        """Records that operators refused, whatever else became of them: one that two operators refused counts twice."""
+        shares = refused_shares([] if self.done.books is None else [self.done.books])
+        return sum(each.refused for each in shares if each.operator is not None)
 
     def lateness_percentile_ms(self, sub_topology: str, percent: int) -> float | None:
         """Of the records that a sub-topology took; None: there are none, or an earlier version ran the increment."""

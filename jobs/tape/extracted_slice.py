@@ -13,7 +13,8 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from .landed_slice import Slice
+from ...state.times import known_times
+from .landed_slice import Slice, known
 
 _PIECE_ROWS = 1 << 16
 
@@ -57,7 +58,7 @@ class ExtractedSlice(Slice):
         columns = ["offset", "timestamp", *(["arrival"] if arrival else [])]
         nothing = pa.table({name: pa.array([], pa.int64()) for name in columns})
         pieces = (piece.select([name for name in columns if name in piece.column_names]) for piece in self._pieces())
-        return pa.concat_tables([nothing, *pieces], promote_options="default").combine_chunks()
+        return known(pa.concat_tables([nothing, *pieces], promote_options="default").combine_chunks())
 
     def offsets_and(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """As of a slice."""
@@ -69,7 +70,7 @@ class ExtractedSlice(Slice):
     def first(self, least: int = 0) -> tuple[int, int] | None:
         """Offset and time of the first record from offset ``least`` on that has a time; None when there is none."""
         for piece in self._pieces():
-            offset, time_ms = piece["offset"].to_numpy(), piece["timestamp"].to_numpy()
+            offset, time_ms = piece["offset"].to_numpy(), known_times(piece["timestamp"].to_numpy())
             found = np.flatnonzero((offset >= least) & (time_ms >= 0))
             if len(found):
                 return int(offset[found[0]]), int(time_ms[found[0]])
@@ -78,7 +79,7 @@ class ExtractedSlice(Slice):
     def keys_and_times(self) -> Iterator[tuple[pa.Array, np.ndarray]]:
         """As of a slice."""
         for piece in self._pieces():
-            yield piece["key"].chunk(0), piece["timestamp"].to_numpy()
+            yield piece["key"].chunk(0), known_times(piece["timestamp"].to_numpy())
 
     def latest_ms(self) -> int:
         """As of a slice; every record is read."""

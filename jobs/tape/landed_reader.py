@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from ...state.times import known_times
 from .landed_slice import Slice, concatenated
 
 _PIECE_ROWS = 1 << 19
@@ -26,7 +27,7 @@ class LandedRows:
     def times(self) -> Iterator[np.ndarray]:
         """Timestamps of the records in ms, piece by piece; what is read stays until it is taken."""
         while self._read_on():
-            yield self._pieces[-1]["timestamp"].to_numpy()
+            yield known_times(self._pieces[-1]["timestamp"].to_numpy())
 
     def take(self, records: int) -> pa.Table:
         """The next ``records``, which there must be; each column is one array."""

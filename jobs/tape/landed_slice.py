@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from ...state.errors import LandingError
 from ...state.tables.data_files import DataFile
 from ...state.tables.parquet_reader import open_file
-from ...state.times import NO_TIMESTAMP_MS, UNBOUNDED
+from ...state.times import LATEST_MS, NO_TIMESTAMP_MS, UNBOUNDED, known_times
 from ..kernels.partition_group import NO_MORE, merge_queues
 from .shared_reads import shared
 from .task_input import INPUT_COLUMNS
@@ -107,10 +107,12 @@ class Slice:
             yield from whole
 
     def times(self, *, arrival: bool = False) -> pa.Table:
-        """offset and timestamp (and arrival, null where the file has none) of every record, in offset order."""
+        """offset and timestamp (and arrival, null where the file has none) of every record, in offset order. Here and
+        below, times are those that are in bounds (``known_times``).
+        """
         columns = ["offset", "timestamp", *(["arrival"] if arrival else [])]
         nothing = pa.table({name: pa.array([], pa.int64()) for name in columns})
-        return pa.concat_tables([nothing, *self._read(columns)], promote_options="default").combine_chunks()
+        return known(pa.concat_tables([nothing, *self._read(columns)], promote_options="default").combine_chunks())
 
     def offsets_and(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Offsets of all records and an int64 column, in offset order; nothing else of them is ever in memory."""
@@ -119,19 +121,21 @@ class Slice:
         for piece in self._read(("offset", name)):
             offset[rows : rows + len(piece)], column[rows : rows + len(piece)] = piece["offset"], piece[name]
             rows += len(piece)
-        return offset[:rows], column[:rows]
+        return offset[:rows], known_times(column[:rows]) if name == "timestamp" else column[:rows]
 
     def first(self) -> tuple[int, int] | None:
         """Offset and timestamp of the first record; None when there is none. What is before it in its row group is
         read too, so by many rows at a time; it reads no further than the piece with the record.
         """
         piece = next(self._read(("offset", "timestamp"), _FIRST_ROWS), None)
-        return None if piece is None else (int(piece["offset"][0].as_py()), int(piece["timestamp"][0].as_py()))
+        if piece is None:
+            return None
+        return int(piece["offset"][0].as_py()), int(known_times(piece["timestamp"].to_numpy()[:1])[0])
 
     def keys_and_times(self) -> Iterator[tuple[pa.Array, np.ndarray]]:
         """Keys and timestamps, piece by piece."""
         for piece in self._read(("offset", "timestamp", "key")):
-            yield piece["key"].chunk(0), piece["timestamp"].to_numpy()
+            yield piece["key"].chunk(0), known_times(piece["timestamp"].to_numpy())
 
     def count(self) -> int:
         """Records in the slice; only files that are cut are opened."""
@@ -141,17 +145,19 @@ class Slice:
     def latest_ms(self) -> int:
         """Largest timestamp, NO_TIMESTAMP_MS without records; files that are not cut and say it are not opened."""
         whole, cut = self._whole_and_cut(("timestamp",))
-        known = [file.bounds["timestamp"][1] for file in whole]
-        return max([*known, int(cut.times()["timestamp"].to_numpy().max(initial=NO_TIMESTAMP_MS))])
+        latest = [file.bounds["timestamp"][1] for file in whole]
+        return max([*latest, int(cut.times()["timestamp"].to_numpy().max(initial=NO_TIMESTAMP_MS))])
 
     def _whole_and_cut(self, bounded: Sequence[str] = ()) -> tuple[list[DataFile], "Slice"]:
-        """Files that are wholly in the slice and whose bounds of all columns ``bounded`` are known, and the rest."""
+        """Files that are wholly in the slice, and of which all columns ``bounded`` are known to be LATEST_MS at most;
+        and the rest.
+        """
         whole = [
             file
             for file in self.files
             if self.begin <= (file.min_offset or 0)
             and (file.max_offset or 0) < self.end
-            and all(column in file.bounds for column in bounded)
+            and all(column in file.bounds and file.bounds[column][1] <= LATEST_MS for column in bounded)
         ]
         cut = tuple(file for file in self.files if file not in whole)
         return whole, Slice(self.path, cut, self.begin, self.end)
@@ -194,10 +200,19 @@ def in_tape_order(slices: Sequence[Slice], order: str) -> pa.Table | None:
     if order == "arrival":
         heads = [np.maximum.accumulate(table["arrival"].to_numpy()) for table in tables]
     else:
-        heads = [table["timestamp"].to_numpy() for table in tables]
+        heads = [known_times(table["timestamp"].to_numpy()) for table in tables]
     which, row, _ = merge_queues(heads, np.full(len(heads), NO_MORE, np.int64), [])
     starts = np.cumsum([0, *(len(table) for table in tables[:-1])])
     return pa.concat_tables(tables, promote_options="default").take(pa.array(starts[which] + row)).combine_chunks()
+
+
+def known(table: pa.Table) -> pa.Table:
+    """``table`` with the times that are in bounds."""
+    times = table["timestamp"].to_numpy()
+    in_bounds = known_times(times)
+    if in_bounds is times:
+        return table
+    return table.set_column(table.column_names.index("timestamp"), "timestamp", pa.array(in_bounds))
 
 
 def _has_dictionary(table: pa.Table) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from ...state.times import FOREVER, NO_TIMESTAMP_MS
+from ...state.times import FOREVER, NO_TIMESTAMP_MS, known_times
 from ..kernels.partition_group import NO_MORE
 from .stream_time import HOLDS_NONE_BACK, SourceProgress, StreamTimeAdvance
 
@@ -71,7 +71,7 @@ class SourceClock:
     def _landed(self, place: int, counts: np.ndarray, tables: Sequence[pa.Table]) -> SourceProgress:
         queue, recorded_ms, reached_ms = self.queues[place], self._recorded[place], FOREVER
         if tables:
-            times, n = tables[place]["timestamp"].to_numpy(), int(counts[place])
+            times, n = known_times(tables[place]["timestamp"].to_numpy()), int(counts[place])
             has_more = self.order == "time" and (n < len(times) or queue.beyond_ms != NO_MORE)
             known_ms = int(times[:n].max(initial=queue.before.reached_ms))
             if known_ms != NO_TIMESTAMP_MS and not has_more:

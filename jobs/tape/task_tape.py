@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from ...state.buffers import only_chunk
 from ...state.errors import LandingError
+from ...state.times import known_times
 from ..kernels.partition_group import NO_MORE, QueueOrder, merge_queues
 from .causal_order import LANDED
 from .extracted_slice import Extraction, extracted
@@ -121,7 +122,7 @@ class TaskTape:
                 yield (
                     queue.source,
                     only_chunk(self._tables[place], "key"),
-                    integers(self._tables[place], "timestamp", -1),
+                    known_times(integers(self._tables[place], "timestamp", -1)),
                 )
 
     @property
@@ -176,7 +177,7 @@ class TaskTape:
 
     def _times_up_to(self, chunk: TapeChunk) -> np.ndarray:
         """Time of the tape at every row of its next chunk of landed records; its own moves on."""
-        times = np.maximum.accumulate(np.append(self.tape_time_ms, chunk.spread("timestamp", -1)))
+        times = np.maximum.accumulate(np.append(self.tape_time_ms, known_times(chunk.spread("timestamp", -1))))
         self.tape_time_ms = int(times[-1])
         return times[1:]
 
@@ -313,7 +314,8 @@ class TaskTape:
             return self._by_cause(tables)
         lanes = self._lanes(tables)
         times = [
-            integers(lane.table, "timestamp" if lane.queue.slice is not None else "cause_time_ms", -1) for lane in lanes
+            known_times(integers(lane.table, "timestamp" if lane.queue.slice is not None else "cause_time_ms", -1))
+            for lane in lanes
         ]
         # The next record of a queue, which a later increment takes, is in the heap as well: ties depend on the heap's
         # shape, so without it they would depend on where the increment ends.
@@ -389,7 +391,8 @@ class TaskTape:
             if queue.slice is not None:
                 landed[rows] = True
                 name = "arrival" if self.order == "arrival" else "timestamp"
-                positions["cause_time_ms"][rows] = integers(table, name, -1)[row[rows]]
+                placed = integers(table, name, -1)[row[rows]]
+                positions["cause_time_ms"][rows] = placed if name == "arrival" else known_times(placed)
             else:
                 for name in PLACE_COLUMNS:
                     positions[name][rows] = integers(table, name, -1)[row[rows]]
@@ -416,7 +419,7 @@ class TaskTape:
         (jobs/tape/recorded_time_order.py).
         """
         if queue.slice is not None:
-            return doubled(integers(table, "timestamp", -1), advance_numbers(table) >= 0, queue.lowest)
+            return doubled(known_times(integers(table, "timestamp", -1)), advance_numbers(table) >= 0, queue.lowest)
         found: np.ndarray = 2 * integers(table, "cause_time_ms", -1) - (integers(table, "cause_sub", -1) == BEFORE_ALL)
         return found
 

@@ -72,6 +72,7 @@ class ChunkRun:
             if node.is_source:
                 continue
             inputs = self._inputs(node)
+            self._come(node, sum(len(batch) for batch in inputs))
             batch = self._process(node, inputs)
             if isinstance(node, SinkNode):
                 self._write(node, batch)
@@ -79,6 +80,11 @@ class ChunkRun:
                 self._forward(node.name, batch)
             if self.observer is not None:
                 self.observer.saw(node, inputs, batch, self.chunk)
+
+    def _come(self, node: Node, records: int) -> None:
+        """Records came to ``node``. Only an operator can refuse any."""
+        if records and node.name in self.operators:
+            self.chunk.come(node.name, records)
 
     def _process(self, node: Node, inputs: Sequence[Batch]) -> Batch:
         operator = self.operators.get(node.name)
@@ -169,6 +175,7 @@ class ChunkRun:
         self.outputs[node.topic] = output_table(batch, self.chunk, None if operator is None else operator.topics)
 
     def _send(self, node: RepartitionNode, batch: Batch) -> None:
+        self.chunk.come(node.name, len(batch))
         kept = batch if node.keeps_null_keys else batch.where(batch.key >= 0)
         sent, target = sent_records(node, kept, self.chunk, self.partitions.get(node.topic, 1))
         if node.topic != self._letters_topic:

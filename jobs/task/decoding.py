@@ -13,7 +13,7 @@ from ...state.records.batches import NO_OFFSET, Batch, Values
 from ...state.records.keys import Keys
 from ...state.serdes import Serde
 from ...state.serdes.confluent_head import VALUE_HEADER, with_header_ids
-from ...state.times import NO_TIMESTAMP_MS
+from ...state.times import LATEST_MS, NO_TIMESTAMP_MS
 from ..graph.graph import Node
 from ..tape.task_input import TapeChunk, integers
 
@@ -41,13 +41,18 @@ class Decoder:
             return values
         return with_header_ids(values, only_chunk(table, "headers"), VALUE_HEADER)
 
-    def decode(self, source: Node, table: pa.Table, rows: np.ndarray) -> tuple[Batch, np.ndarray, dict[int, str]]:
-        """All records of one source, which of them cannot be read, and why."""
+    def decode(
+        self, source: Node, table: pa.Table, rows: np.ndarray, *, judges_time: bool = True
+    ) -> tuple[Batch, np.ndarray, dict[int, str]]:
+        """All records of one source, which of them cannot be read, and why. ``judges_time``: one whose time is after
+        LATEST_MS, which no window can hold, counts among them.
+        """
         keys = self.keys_of(source.shape.key)
         codes = keys.intern_records(only_chunk(table, "key"))
         bad_codes = keys.undecodable()
         decoded = source.shape.value.decode(self._values(source, table))
         old = old_of(table, source.shape.value)
+        time_ms = integers(table, "timestamp", NO_TIMESTAMP_MS)
         bad = keys.is_undecodable(codes) | decoded.bad
         reasons = {
             row: f"key: {bad_codes[int(codes[row])]}"
@@ -55,11 +60,15 @@ class Decoder:
             else f"value: {decoded.reasons[row]}"
             for row in np.flatnonzero(bad).tolist()
         }
+        if judges_time and (too_late := time_ms > LATEST_MS).any():
+            for row in np.flatnonzero(too_late & ~bad).tolist():
+                reasons[row] = f"time: expected at most 2 ** 53 - 1 ms, got {time_ms[row]} ms"
+            bad |= too_late
         batch = Batch(
             cause=rows.astype(np.int32),
             key=codes,
             keys=keys,
-            time_ms=integers(table, "timestamp", NO_TIMESTAMP_MS),
+            time_ms=time_ms,
             valid=is_valid(decoded.values),
             value=Values(decoded.values),
             old=None if old is None else Values(old),

@@ -53,6 +53,8 @@ class Counts:
     """Windows that refused a record which others took."""
     refused: dict[str, dict[str, list[int]]] = field(default_factory=dict)
     """Node → reason → how many records it refused, and how often (a record may be refused by several windows)."""
+    by_operator: dict[str, list[int]] = field(default_factory=dict)
+    """Node → [records that came to it, those of them that it refused whole]."""
 
     def add(self, chunk: Chunk, unread: np.ndarray, mine: np.ndarray) -> None:
         """Enter the rows ``mine`` of a chunk; ``unread``: those that could not be decoded."""
@@ -80,3 +82,7 @@ class Counts:
             numbers = self.refused.setdefault(node, {}).setdefault(drops.reason.value, [0, 0])
             numbers[0] += len(np.unique(cause))
             numbers[1] += len(cause)
+        for node in {**chunk.came, **chunk.turned_away}:
+            records = self.by_operator.setdefault(node, [0, 0])
+            records[0] += chunk.came.get(node, 0)
+            records[1] += chunk.turned_away.get(node, 0)

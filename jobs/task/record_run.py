@@ -239,7 +239,9 @@ class RecordRun(ChunkRun):
     def _run_behind(self) -> None:
         try:
             for node in self._behind:
-                forwarded = self._process(node, [self._all(self._edge_to(node))])
+                came = self._all(self._edge_to(node))
+                self._come(node, len(came))
+                forwarded = self._process(node, [came])
                 self._ran_behind[node.name] = forwarded
                 if not self.dataflow.edges_from(node.name):
                     self._end(node.name, forwarded.cause)
@@ -306,6 +308,7 @@ class RecordRun(ChunkRun):
         if step.is_handed:
             self._handed.setdefault(step.edge, []).append((self._next_place(), one))
             return
+        self._come(step.child, 1)
         if step.lookers:
             self._show(step.lookers, (step.child.name, _INPUT), one)
         forwarded: Sequence[Single] | None = None
@@ -406,7 +409,9 @@ class RecordRun(ChunkRun):
     def _hand_on(self) -> None:
         """What goes to outputs and to other tasks."""
         for sink in self.dataflow.sub_topology.sinks:
-            self._write(sink, self._process(sink, [self._all(Edge(sink.inputs[0], sink.name, 0))]))
+            came = self._all(Edge(sink.inputs[0], sink.name, 0))
+            self._come(sink, len(came))
+            self._write(sink, self._process(sink, [came]))
         for node in self.dataflow.sub_topology.repartitions:
             for slot, above in enumerate(node.inputs):
                 if above in self.empty_batches:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from ...state.compilation.kernel_compilation import interpreted
 from ...state.records.batches import Batch, Chunk
 from ...state.runs.stored_rows import StoredRows
-from ...state.times import NO_TIMESTAMP_MS
+from ...state.times import NO_TIMESTAMP_MS, known_times
 from ..functions.exception_handlers import ErrorHandlerContext, writes_letters
 from ..graph.graph import Node, TableTraits
 from ..graph.nodes import RepartitionNode
@@ -346,7 +346,7 @@ class Task:
     def take(self, input_: TapeChunk) -> tuple[dict[str, Batch], Chunk, np.ndarray, dict[int, dict[int, str]]]:
         """Decoded records by source, the chunk, which rows are records taken, and why others cannot be read."""
         n, topics = len(input_), len(self.sub_topology.sources)
-        time_ms = input_.spread("timestamp", NO_TIMESTAMP_MS)
+        time_ms = known_times(input_.spread("timestamp", NO_TIMESTAMP_MS))
         is_record = np.ones(n, np.bool_) if len(self.sources) == topics else input_.source < topics
         readable = np.ones(n, np.bool_)
         reasons: dict[int, dict[int, str]] = {}
@@ -378,7 +378,7 @@ class Task:
             *(np.zeros(n, np.bool_), np.zeros(n, np.bool_)),
             is_record=is_record,
         )
-        refuse_invalid_times(chunk, self.sub_topology, readable & is_record & (time_ms < 0))
+        refuse_invalid_times(chunk, self.sub_topology, readable & is_record)
         return batches, chunk, takes, reasons
 
     def _ask(self, source: Node, records: pa.Table, rows: np.ndarray, reasons: dict[int, str]) -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from ...state.records.batches import Chunk, Drops
 from ...state.records.drop_reasons import DropReason
 from ...state.tables.task_entry import TaskEntry
-from ...state.times import NO_TIMESTAMP_MS
+from ...state.times import NO_TIMESTAMP_MS, known_times
 from ..functions.timestamp_extractors import ConsumedRecords
 from ..graph.graph import Node
 from ..tape.task_input import LANDED_TIME, integers
@@ -38,7 +38,7 @@ class TimeExtraction:
 
         Raises InvalidTimestamp or TaskFailed with ``cause_row``, the row of the first record that fails.
         """
-        batch, bad, _ = Decoder().decode(self.source, rows, np.arange(len(rows)))
+        batch, bad, _ = Decoder().decode(self.source, rows, np.arange(len(rows)), judges_time=False)
         read = np.flatnonzero(~bad)
         seen = "context_offset" if "context_offset" in rows.column_names else "offset"
         offset = integers(rows, seen, NO_TIMESTAMP_MS)[read]
@@ -50,7 +50,7 @@ class TimeExtraction:
             if getattr(error, "cause_row", -1) >= 0:
                 error.cause_row = int(read[error.cause_row])  # type: ignore[attr-defined]
             raise
-        self.partition_time_ms = int(times.max(initial=self.partition_time_ms))
+        self.partition_time_ms = int(known_times(times).max(initial=self.partition_time_ms))
         place, landed = rows.column_names.index("timestamp"), rows["timestamp"]
         return rows.set_column(place, "timestamp", pa.array(times)).append_column(LANDED_TIME, landed)
 
@@ -65,11 +65,16 @@ def extractions(sub: SubTopology, partition: int, before: TaskEntry) -> dict[int
     }
 
 
-def refuse_invalid_times(chunk: Chunk, sub: SubTopology, negative: np.ndarray) -> None:
-    """Book the rows ``negative`` of a chunk as dropped by the sources of ``sub`` that they came from."""
+def refuse_invalid_times(chunk: Chunk, sub: SubTopology, readable: np.ndarray) -> None:
+    """Of the records ``readable`` (rows of a chunk), those with a negative time are dropped by the sources of ``sub``
+    that they came from.
+    """
     for number, source in enumerate(sub.sources):
-        rows = np.flatnonzero(negative & (chunk.source == number)).astype(np.int32)
+        here = readable & (chunk.source == number)
+        chunk.come(source.name, int(here.sum()))
+        rows = np.flatnonzero(here & (chunk.time_ms < 0)).astype(np.int32)
         if len(rows):
+            chunk.turn_away(source.name, len(rows))
             chunk.refused[rows] = True
             drops = Drops(DropReason.NEGATIVE_TIMESTAMP, rows, np.ones(len(rows), np.bool_), chunk.stream_time_ms[rows])
             chunk.drops.append((source.name, rows, drops))

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ...state.compilation.kernel_tiers import tiers
 from ...state.errors import TaskFailed
-from ...state.times import NO_TIMESTAMP_MS
+from ...state.times import NO_TIMESTAMP_MS, known_times
 from ..operators.base.operator import Counters
 from ..operators.processor.punctuation import WALL_CLOCK
 from ..tape.causal_order import ADVANCE_SEQUENCES, LANDED, CausalOrder, are_in_order
@@ -194,7 +194,7 @@ class DrivenTasks:
         return are_in_order(arrival, self._causes.sequence(number))
 
     def _land(self, topic: str, rows: pa.Table, arrival: np.ndarray) -> None:
-        self._time.pipe(topic, int(rows["timestamp"].to_numpy().max(initial=NO_TIMESTAMP_MS)))
+        self._time.pipe(topic, int(known_times(rows["timestamp"].to_numpy()).max(initial=NO_TIMESTAMP_MS)))
         for task in self.tasks:
             for node in (*task.sub_topology.sources, *task.sub_topology.globals):
                 if node.landed_topic == topic:

@@ -14,7 +14,7 @@ import numpy as np
 from ...state.compilation.kernel_tiers import tiers
 from ...state.errors import ConfigError, TaskFailed
 from ...state.serdes import Serde
-from ...state.times import NO_TIMESTAMP_MS, Duration, Instant, time_ms
+from ...state.times import NO_TIMESTAMP_MS, Duration, Instant, bounded_ms, time_ms
 from ..functions.call_arguments import checked_init
 from ..graph.graph import Node
 from ..tape.causal_order import is_known_late
@@ -208,8 +208,7 @@ class TopologyTestDriver(StoreReader):
         record. ConfigError below 0 ms.
         """
         self._source(topic)
-        if time_ms < 0:
-            raise ConfigError("advance_stream_time", "a time of 0 ms or more", str(time_ms), "correct the time")
+        bounded_ms(time_ms, "advance_stream_time", "the time")
         self.run()
         self._play(DriverStep({}, (topic, time_ms, self._in.next_arrival())))
 
@@ -225,7 +224,7 @@ class TopologyTestDriver(StoreReader):
         if not self._ticks:
             self._play(DriverStep({}, (None, self._wall_clock_ms, 0)))
             self._ticks = True
-        self._wall_clock_ms += advance_ms
+        self._wall_clock_ms = bounded_ms(self._wall_clock_ms + advance_ms, "advance_wall_clock_time", "the time")
         self._play(DriverStep({}, (None, self._wall_clock_ms, self._in.next_arrival())))
 
     # --- out -------------------------------------------------------------------------------------------------

@@ -11,7 +11,9 @@ from ...state.tables.warehouse import Warehouse
 
 
 def books_line(report: IncrementReport) -> dict[str, Any]:
-    """What became of the records of one increment."""
+    """What became of the records of one increment. ``refused``: records that operators refused, also those of which
+    another had something.
+    """
     books = report.books
     return {
         "increment": report.increment,
@@ -20,6 +22,7 @@ def books_line(report: IncrementReport) -> dict[str, Any]:
         "left_out": books.left_out,
         "dropped": books.dropped,
         "undecodable": books.undecodable,
+        "refused": report.refused,
         **dict(sorted(books.dropped_by_reason.items())),
         "emitted": sum(report.outputs.values()),
         "late_max_ms": report.lateness["max"],

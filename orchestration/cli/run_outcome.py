@@ -5,11 +5,13 @@ increments gives the same. A new warning is one line in ``warnings_of``, and a r
 The command prints in lines of its own which landed records wait, and for what.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from ...jobs.replay.books import is_nothing_applied
-from ...jobs.replay.increment_report import SHARE_MAX, IncrementReport
+from ...jobs.replay.increment_report import IncrementReport
 from ...jobs.replay.waiting_inputs import WaitingInput
+from ...state.tables.refused_shares import SHARE_MAX, too_many_refused
 from .exit_codes import ExitCode
 
 
@@ -17,18 +19,14 @@ def warnings_of(reports: Sequence[IncrementReport], waits: Sequence[WaitingInput
     """A sentence for every fact of the increments that a person should look at. ``waits``: landed records that were
     held back; only a run without an increment is warned of them, since in any other they are read when others come.
     """
-    read = sum(report.books.read for report in reports)
-    counts = {
-        "undecodable; see `replay show dead_letter`": sum(report.books.undecodable for report in reports),
-        "dropped; see `replay show dropped`": sum(report.books.dropped for report in reports),
-    }
     impure = {node: said for report in reports for node, said in (report.done.impure or {}).items()}
     held_back = 0 if reports else sum(each.records for each in waits)
     return [
         *([f"nothing was replayed: all {held_back:,} unread records wait for other partitions"] if held_back else []),
         *(f"{sentence}; a run of that code that is still at work is refused" for sentence in takeovers(reports)),
         *(f"step {node} does not answer alike twice: {said}; functions must be pure" for node, said in impure.items()),
-        *_shares(counts, read),
+        *_undecodable(reports),
+        *(f"{each.sentence()}; see `replay show dropped`" for each in too_many_refused(_books_of(reports))),
     ]
 
 
@@ -42,12 +40,15 @@ def takeovers(reports: Sequence[IncrementReport]) -> list[str]:
     ]
 
 
-def _shares(counts: Mapping[str, int], read: int) -> list[str]:
-    return [
-        f"{count:,} of {read:,} records ({count / read:.0%}) were {words}"
-        for words, count in counts.items()
-        if count > SHARE_MAX * read
-    ]
+def _books_of(reports: Sequence[IncrementReport]) -> list[dict[str, Any]]:
+    return [report.done.books for report in reports if report.done.books is not None]
+
+
+def _undecodable(reports: Sequence[IncrementReport]) -> list[str]:
+    read = sum(report.books.read for report in reports)
+    count = sum(report.books.undecodable for report in reports)
+    said = f"{count:,} of {read:,} records ({count / read:.0%})" if read else ""
+    return [f"{said} were undecodable; see `replay show dead_letter`"] if count > SHARE_MAX * read else []
 
 
 def run_exit_code(reports: Sequence[IncrementReport], waits: Sequence[WaitingInput] = ()) -> ExitCode:

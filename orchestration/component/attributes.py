@@ -9,6 +9,7 @@ from typing import Any, Literal
 import dagster as dg
 from pydantic import Field
 
+from ...jobs.landing.file_formats import FormatName
 from ...jobs.landing.landing import FileSource, KafkaSource, LandingRules
 from ...state.errors import ConfigError
 from ..automation.lag_sensor import LagSensor
@@ -38,19 +39,31 @@ class SourceAttributes(dg.Model, dg.Resolvable):
     kafka: KafkaAttributes | None = said(None, "A topic of a broker.")
     landed_by: str | None = said(None, "Another pipeline of the same warehouse, which lands the topic.")
     pattern: str = said("*", "Names of the files that count: *.csv.")
-    format: Literal["jsonl", "csv", "parquet"] | None = said(None, "Default: what their extension says.")
+    format: FormatName | None = said(None, "Default: what their extension says.")
     timestamp: str | None = said(None, "Column of the record time.")
     timestamp_unit: Literal["ms", "s", "us", "ns", "iso"] = said("ms", "Its unit; iso: ISO 8601 text.")
-    key: str | None = said(None, "Column of the record's key; default: keys are null.")
+    key: list[str] | str | None = said(None, "Column of the record's key, or some; default: keys are null.")
     value: list[str] | None = said(None, "Columns of the value; default: the line, or all of them as JSON.")
     partition: str | None = said(None, "Column of the partition; default: Kafka's murmur2 of the key.")
     partitions: int = said(1, "Partitions of the topic, fixed by its first landing.")
-    delimiter: str = said(",", "Of CSV.")
-    columns: list[str] | None = said(None, "Names of CSV columns where the files have no header line.")
+    delimiter: str = said("", "Of CSV (default: a comma), of lines (default: a tab).")
+    columns: list[str] | None = said(None, "Names, of lines and of CSV without a header line.")
     types: dict[str, str] = said({}, "CSV column to int, long, double, boolean or json; else it is text.")
     nulls: list[str] = said([""], "CSV fields that mean null.")
     key_type: str | None = said(None, "Write the key as Kafka's serializer of this type does.")
     value_type: str | None = said(None, "Write the value's one column so.")
+    offset: str | None = said(None, "Column of Kafka's offset: rows land at it, sorted by it.")
+    order_by: list[str] | None = said(None, "Columns by which rows are sorted; default: by names of files.")
+    headers: str | None = said(None, "Column of the headers: a list of {key, value}, or a map.")
+    timestamp_type: str | None = said(None, "Column with CreateTime or LogAppendTime, or 0 or 1.")
+    topic_column: str | None = said(None, "Column of the topic: rows of others are left out.")
+    topic: str | None = said(None, "What that column says; default: the name of the landed topic.")
+    path_pattern: str | None = said(None, "Columns of the path: confluent, aiven, lenses or a regular expression.")
+    envelope: Literal["debezium", "connect"] | None = said(None, "The envelope in which rows of JSON lines are.")
+    null_lines: Literal["bad", "tombstone"] = said("bad", "What a line null is: tombstone deletes the key before it.")
+    encoding: str = said("utf-8", "Of CSV and lines, as in cp1252.")
+    decimal_comma: bool = said(False, "Fractions of CSV and lines have a comma.")
+    zone: str | None = said(None, "Of times that name none, as in Europe/Berlin; default: UTC.")
 
     def source(self, topic: str, root: str) -> Source | LandedBy:
         """What ``replay_definitions`` takes for it. ``root``: of the project. Raises ConfigError unless it is one of

@@ -1,11 +1,13 @@
 """Whether an output is fresh: its stream time against the clock of this machine.
 
 Owns the comparison. Rule: stream time is what the records say (the largest of the tasks behind it), so an output is
-stale when its input is, also while every run succeeds.
+stale when its input is, also while every run succeeds. A task whose time is further ahead of the clock than is fresh
+does not count: one record with a wrong time has moved it there, and it stays.
 """
 
 import datetime as dt
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from ...state.tables.names import TaskId
 from ..facts import facts_of_output
@@ -17,11 +19,21 @@ FRESH = "stream_time_is_fresh"
 
 @dataclass(frozen=True)
 class Freshness:
-    """``stream_time_ms``: None before any record. ``behind_ms``: the clock's lead over it."""
+    """``stream_time_ms``: of the tasks that are not ``ahead``, None before any record. ``behind_ms``: the clock's lead
+    over it. ``ahead``: stream time in ms of tasks that are further ahead of the clock than ``within_ms``.
+    """
 
     stream_time_ms: int | None
     at_ms: int
     within_ms: int
+    ahead: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, times: Mapping[str, int], at_ms: int, within_ms: int) -> "Freshness":
+        """Of the stream ``times`` of tasks, -1 for one without a record."""
+        ahead = {name: time for name, time in sorted(times.items()) if time - at_ms > within_ms}
+        time_ms = max((time for name, time in times.items() if time >= 0 and name not in ahead), default=None)
+        return cls(time_ms, at_ms, within_ms, ahead)
 
     @property
     def behind_ms(self) -> int | None:
@@ -35,11 +47,19 @@ class Freshness:
     def __str__(self) -> str:
         """One sentence."""
         most = dt.timedelta(milliseconds=self.within_ms)
+        tasks = ", ".join(f"{task} ({utc(time_ms)})" for task, time_ms in self.ahead.items())
+        are, them = ("Task {} is", "it") if len(self.ahead) == 1 else ("Tasks {} are", "them")
+        wrong = f"{are.format(tasks)} ahead of the clock, as a record with a wrong time makes {them}" if tasks else ""
         if self.stream_time_ms is None or self.behind_ms is None:
+            if wrong:
+                return f"{wrong}, and no other task says how fresh the output is."
             return f"Nothing has been replayed yet; at most {most} behind the clock is fresh."
-        behind = dt.timedelta(seconds=self.behind_ms // 1000)
         said = f"Stream time is {utc(self.stream_time_ms)}"
-        return f"{said}, {behind} behind the clock; at most {most} is fresh."
+        if self.behind_ms >= 0:
+            behind = f"{dt.timedelta(seconds=self.behind_ms // 1000)} behind"
+        else:
+            behind = f"{dt.timedelta(seconds=-self.behind_ms // 1000)} ahead of"
+        return f"{said}, {behind} the clock; at most {most} is fresh.{f' {wrong}, and not counted.' if wrong else ''}"
 
 
 def freshness_of(pipeline: Pipeline, output: str, at_ms: int) -> Freshness:
@@ -48,6 +68,5 @@ def freshness_of(pipeline: Pipeline, output: str, at_ms: int) -> Freshness:
     last = pipeline.ledger.last_done()
     behind = {sub.id for sub in facts_of_output(pipeline.topology, output).sub_topologies}
     tasks = {} if last is None else last.content.tasks
-    times = [task.stream_time_ms for name, task in tasks.items() if TaskId.of(name).sub_topology in behind]
-    time_ms = max((time for time in times if time >= 0), default=None)
-    return Freshness(time_ms, at_ms, pipeline.fresh_within_ms)
+    times = {name: task.stream_time_ms for name, task in tasks.items() if TaskId.of(name).sub_topology in behind}
+    return Freshness.of(times, at_ms, pipeline.fresh_within_ms)

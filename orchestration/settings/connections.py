@@ -49,12 +49,24 @@ class FilesResource(dg.ConfigurableResource["FilesResource"]):
     partitions: int = 1
     timestamp_unit: str = "ms"
     pattern: str = "*"
-    delimiter: str = ","
+    delimiter: str = ""
     columns: list[str] | None = None
     types: dict[str, str] = {}  # noqa: RUF012  (pydantic copies it)
     nulls: list[str] = [""]  # noqa: RUF012
     key_type: str | None = None
     value_type: str | None = None
+    offset: str | None = None
+    order_by: list[str] | None = None
+    headers: str | None = None
+    timestamp_type: str | None = None
+    topic_column: str | None = None
+    topic: str | None = None
+    path_pattern: str | None = None
+    envelope: str | None = None
+    null_lines: str = "bad"
+    encoding: str = "utf-8"
+    decimal_comma: bool = False
+    zone: str | None = None
 
     def source(self) -> FileSource:
         """Raises ConfigError for a mapping that cannot be, or an environment variable that is not set."""

@@ -273,6 +273,12 @@ class Chunk:
     """None: the application has no topic of dead letters."""
     lacks_offsets: bool = field(init=False)
     """Whether any record is from no topic."""
+    came: dict[str, int] = field(default_factory=dict)
+    """How many records came to a node."""
+    turned_away: dict[str, int] = field(default_factory=dict)
+    """How many of them the node refused whole."""
+    _refused_last: tuple[str, Batch, np.ndarray] | None = field(default=None, init=False, repr=False)
+    """Node, batch and rows of it: a node may refuse a row for two reasons."""
 
     def __post_init__(self) -> None:
         self.left_out = np.zeros(len(self.offset), np.bool_)
@@ -292,3 +298,19 @@ class Chunk:
         cause = batch.cause[drops.row]
         self.refused[cause[drops.is_record]] = True
         self.drops.append((node, cause, drops))
+        rows = np.unique(drops.row[drops.is_record])
+        if self._refused_last is not None and self._refused_last[0] == node and self._refused_last[1] is batch:
+            known = self._refused_last[2]
+            self.turn_away(node, len(np.setdiff1d(rows, known)))
+            rows = np.union1d(known, rows)
+        else:
+            self.turn_away(node, len(rows))
+        self._refused_last = node, batch, rows
+
+    def come(self, node: str, records: int) -> None:
+        """So many ``records`` came to ``node``."""
+        self.came[node] = self.came.get(node, 0) + records
+
+    def turn_away(self, node: str, records: int) -> None:
+        """``node`` refused so many ``records`` whole, of those that came to it."""
+        self.turned_away[node] = self.turned_away.get(node, 0) + records

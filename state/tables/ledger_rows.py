@@ -170,7 +170,7 @@ class LandingRow(RowContent):
     cut_from: dict[str, int] = field(default_factory=dict)
     cut_to: dict[str, int] = field(default_factory=dict)
     gaps: dict[str, list[int]] = field(default_factory=dict)
-    """Offsets `[from, to)` that were gone from the broker and are skipped."""
+    """Offsets `[from, to)` that were gone from the broker, or are in no file, and are skipped."""
     source: dict[str, Any] = field(default_factory=dict)
     """`kind`, and what else identifies the source."""
     records: int | None = None
@@ -200,7 +200,9 @@ class LandingPlanRow(LandingRow):
     """The plan of a topic's landing increment."""
 
     tasks: list[dict[str, Any]] | None = None
-    """Of a source of files: `slices` and `counts` by partition of every task."""
+    """Of a source of files: `slices` and `counts` by partition of every task, and where columns order the rows its
+    `order`: the `ranges` of keys that it takes, and whether it `streams` them.
+    """
     folder: str | None = None
     """Of a source of files: below which their names are."""
     files_again: list[dict[str, Any]] | None = None
@@ -211,6 +213,10 @@ class LandingPlanRow(LandingRow):
     """Columns of the files that some row had."""
     mapping_changes: dict[str, list[Any]] | None = None
     """Field of the mapping to its value in the previous landing and its value now."""
+    repeated: dict[str, int] | None = None
+    """Of a source of files with offsets: rows that came again with the same bytes, `twice` in the files of this
+    landing, or after they had `landed`.
+    """
     gives_up: int | None = None
     """The increment whose plan, of which nothing is committed, this one takes the place of."""
 

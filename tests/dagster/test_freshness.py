@@ -3,6 +3,7 @@
 import dagster as dg
 
 from kstreams_replay.orchestration import checks
+from kstreams_replay.orchestration.quality.freshness import Freshness
 from tests.dagster import shop
 
 
@@ -31,6 +32,33 @@ def test_an_output_is_fresh_within_its_time_and_warns_behind_it(small_shop, monk
         "Stream time is 1970-01-01 00:00:00.210, 0:00:01 behind the clock; at most 0:00:01 is fresh."
     )
     assert said(quiet).metadata["seconds_behind"].value == 1.001
+
+
+def test_a_task_that_one_record_put_ahead_of_the_clock_is_not_fresh(small_shop, monkeypatch):
+    """The clock says 100, the morning's stream time at 210: 110 ahead, of which 109 is fresh, or 110."""
+    monkeypatch.setattr(checks, "now_ms", lambda: 100)
+    defs = [shop.definitions(small_shop.root, check_engine="plain", fresh_within=within) for within in (109, 110)]
+
+    wrong, fresh = (said(small_shop.run(each)) for each in defs)
+
+    assert (wrong.passed, fresh.passed) == (False, True)
+    assert wrong.description == (
+        "Tasks 0_0 (1970-01-01 00:00:00.210), 1_0 (1970-01-01 00:00:00.210) are ahead of the clock, as a record with a "
+        "wrong time makes them, and no other task says how fresh the output is."
+    )
+    assert fresh.description == (
+        "Stream time is 1970-01-01 00:00:00.210, 0:00:00 ahead of the clock; at most 0:00:00.110000 is fresh."
+    )
+
+
+def test_the_other_tasks_say_how_fresh_an_output_is():
+    """Of times 5, 990 and 4,000 at 1,000 with 200 within: 4,000 is not counted, and 990 is 10 behind."""
+    found = Freshness.of({"0_0": 5, "0_1": 990, "0_2": 4_000}, at_ms=1_000, within_ms=200)
+
+    assert (found.stream_time_ms, found.behind_ms, found.is_fresh, found.ahead) == (990, 10, True, {"0_2": 4_000})
+    assert not Freshness.of({"0_0": 799, "0_2": 4_000}, at_ms=1_000, within_ms=200).is_fresh
+    assert str(found).endswith(" Task 0_2 (1970-01-01 00:00:04) is ahead of the clock, as a record with a wrong "
+                               "time makes it, and not counted.")  # fmt: skip
 
 
 def test_a_schedule_makes_the_check_when_nothing_runs(small_shop, monkeypatch):

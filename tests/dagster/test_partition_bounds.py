@@ -6,9 +6,11 @@ import dagster as dg
 import pytest
 
 from kstreams_replay.orchestration.partitioned.windows import Window, windows_of
+from kstreams_replay.state.errors import ConfigError
 from kstreams_replay.state.tables.ledger import Ledger
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.dagster import shop
+from tests.dagster.days import DAYS
 
 pytestmark = pytest.mark.sampled(share=3)
 
@@ -18,6 +20,31 @@ SUNDAY = NEW_YEAR + 3 * 24 * HOUR  # 2026-01-04
 MONDAY = NEW_YEAR + 4 * 24 * HOUR
 FEBRUARY, MARCH = NEW_YEAR + 31 * 24 * HOUR, NEW_YEAR + 59 * 24 * HOUR
 MARCH_29 = 1_774_738_800_000  # 2026-03-29T00:00 in Berlin, where 02:00 is skipped
+
+
+def test_partitions_that_could_never_run_are_refused_when_definitions_are_built(tmp_path):
+    """A weekday's partition would wait for Sunday's records for ever, and static ones have no times at all."""
+    days = dg.TimeWindowPartitionsDefinition(
+        start="2026-01-01", fmt="%Y-%m-%d", cron_schedule="0 0 * * *", exclusions=["0 0 * * 6", "0 0 * * 0"]
+    )
+    static = dg.StaticPartitionsDefinition(["eu", "us"])
+    others = [
+        static,
+        dg.DynamicPartitionsDefinition(name="shops"),
+        dg.MultiPartitionsDefinition({"a": static, "b": DAYS}),
+    ]
+    for partitions in [days, *others]:
+        with pytest.raises(ConfigError) as refused:
+            shop.definitions(tmp_path, check_engine="plain", partitions=partitions)
+        assert str(refused.value).startswith("partitions: expected partitions ")
+        assert type(partitions).__name__ in str(refused.value)
+
+
+def test_a_week_whose_friday_reaches_up_to_monday_has_no_gap():
+    """From Thursday the 1st: Friday the 2nd is a partition of three days."""
+    days = dg.TimeWindowPartitionsDefinition(start="2026-01-01", fmt="%Y-%m-%d", cron_schedule="0 0 * * 1-5")
+
+    assert windows_of(days, ["2026-01-02"]) == [Window("2026-01-02", NEW_YEAR + 24 * HOUR, MONDAY)]
 
 
 DEFINITIONS: dict[str, tuple[dg.TimeWindowPartitionsDefinition, list[Window]]] = {

@@ -220,10 +220,22 @@ def test_records_that_cannot_be_decoded_are_red_when_all_are_and_warned_of_above
 
 
 def test_refused_records_are_warned_of_with_their_share(small_shop):
-    (warned,) = broken(small_shop.run())
+    """Bob's late record, and the one without a key, are in no session; the pages have the latter."""
+    result = small_shop.run()
+    (warned,) = broken(result)
 
     assert (warned.check_name, warned.severity) == ("few_records_are_dropped", dg.AssetCheckSeverity.WARN)
-    assert warned.description == ("1 of 6 records of sub-topology 1 (16.7%) were dropped; see `replay show dropped`.")
+    assert warned.description == (
+        "2 of 6 records that came to KSTREAM-AGGREGATE-0000000001 (33.3%) were refused; see `replay show dropped`."
+    )
+    (dropped,) = told(result)["shop/dropped"]
+    want = {
+        "records_dropped": 0,
+        "records_refused": 3,
+        "records_refused/KSTREAM-AGGREGATE-0000000001": 2,
+        "records_refused/KSTREAM-AGGREGATE-0000000005": 1,
+    }
+    assert numbers(dropped, *want) == want
 
 
 def test_lateness_and_seconds_are_those_of_the_tasks_that_wrote_the_table(warehouse, instance):

@@ -84,6 +84,52 @@ def test_rows_that_are_not_as_expected_are_witnesses(planted, folder):
     assert verdict.witnesses == [{"expectation": label, "value": 1, "row": "partition 0, offset 0"}]
 
 
+EMPTY = """
+name: drops
+meta: {table: dropped}
+expectations:
+  - type: expect_column_max_to_be_between
+    kwargs: {column: limit_ms, max_value: 10}
+  - type: expect_column_mean_to_be_between
+    kwargs: {column: limit_ms, min_value: 1}
+  - type: expect_column_distinct_values_to_contain_set
+    kwargs: {column: reason, value_set: [expired-window]}
+  - type: expect_column_values_to_not_be_null
+    kwargs: {column: reason}
+"""
+
+
+def test_an_aggregate_of_an_increment_without_rows_has_nothing_to_judge(planted, folder):
+    """Increment 1 dropped nothing; increment 2 drops one record whose limit is 14."""
+    planted.run_first()
+    planted.run_second(dropped=[{**DROPS_2[0], "limit_ms": 14}])
+    suites = suite(folder, EMPTY)
+
+    first, second = (check_increment(planted.warehouse, "flights", None, each, suites=suites)[0] for each in (1, 2))
+
+    assert (first.answer, first.rows, first.broken, first.severity) == ("true", 0, (), "error")
+    assert first.reason == (
+        "the increment wrote no row to dropped, so there was nothing to judge for "
+        "expect_column_max_to_be_between(limit_ms), expect_column_mean_to_be_between(limit_ms), "
+        "expect_column_distinct_values_to_contain_set(reason)"
+    )
+    assert (second.answer, second.broken, second.reason) == (
+        "false", ("expect_column_max_to_be_between(limit_ms)",), "",
+    )  # fmt: skip
+
+
+def test_the_number_of_rows_is_judged_where_there_are_none(planted, folder):
+    planted.run_first()
+
+    (verdict,) = check_increment(
+        planted.warehouse, "flights", None, suites=suite(folder, COUNTS.replace("outputs/counts", "dropped").replace(
+            "column: value, max_value: 1", "column: limit_ms, max_value: 1"
+        ))
+    )  # fmt: skip
+
+    assert (verdict.answer, verdict.broken) == ("false", ("expect_table_row_count_to_be_between",))
+
+
 def test_a_suite_in_python_may_have_expectations_of_its_own(planted, folder):
     planted.run_first()
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kstreams_replay.jobs.landing.bad_rows import landed_dead_letters
-from kstreams_replay.jobs.landing.files import formats, streams
+from kstreams_replay.jobs.landing.files import csv_files, streams, text_lines
 from kstreams_replay.jobs.landing.landing import FileSource, LandingRules, land_files
 from kstreams_replay.state.errors import ConfigError, LandingError
 from kstreams_replay.state.tables.ledger import LandingLedger
@@ -91,7 +91,7 @@ def test_a_parquet_row_is_kept_as_json_of_all_its_columns(warehouse, tmp_path):
 
 def test_bad_rows_of_slices_have_the_lines_of_their_file(warehouse, tmp_path, monkeypatch):
     monkeypatch.setattr(streams, "SLICE_BYTES", 100)
-    monkeypatch.setattr(formats, "BLOCK_ROWS", 3)
+    monkeypatch.setattr(text_lines, "BLOCK_ROWS", 3)
     rows = [json.dumps({"t": "bad" if n % 10 == 7 else n}) for n in range(60)]
 
     report = land(warehouse, write(tmp_path / "in", {"a.jsonl": "\n".join(rows)}), rules=HALF)
@@ -102,7 +102,7 @@ def test_bad_rows_of_slices_have_the_lines_of_their_file(warehouse, tmp_path, mo
 
 
 def test_rows_before_the_first_that_cannot_be_read_are_read_once(warehouse, tmp_path, monkeypatch):
-    monkeypatch.setattr(formats, "BLOCK_ROWS", 10)
+    monkeypatch.setattr(csv_files, "BLOCK_ROWS", 10)
     rows = "".join("\udcff,\n" if n in (1_055, 2_900) else f"{n},é\n" for n in range(3_000))
 
     land(warehouse, write(tmp_path / "in", {"a.csv": f"t,v\n{rows}".encode(errors="surrogateescape")}))

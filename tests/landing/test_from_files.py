@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kstreams_replay.jobs.landing import from_files
-from kstreams_replay.jobs.landing.files import formats, streams
+from kstreams_replay.jobs.landing import file_writing, from_files
+from kstreams_replay.jobs.landing.files import streams, text_lines
 from kstreams_replay.jobs.landing.landing import FileSource, LandingRules, land_files
 from kstreams_replay.state.errors import LandingError
 from kstreams_replay.state.tables.data_files import read_files
@@ -61,8 +61,8 @@ def test_the_cut_into_slices_changes_neither_order_nor_offsets(warehouse, direct
     source = FileSource(directory, "jsonl", timestamp="t", key="k", partitions=3)
     land_files(None, warehouse, "whole", source)
     monkeypatch.setattr(streams, "SLICE_BYTES", slice_bytes)
-    monkeypatch.setattr(formats, "BLOCK_ROWS", 7)
-    monkeypatch.setattr(from_files, "FILE_BYTES", 300)
+    monkeypatch.setattr(text_lines, "BLOCK_ROWS", 7)
+    monkeypatch.setattr(file_writing, "FILE_BYTES", 300)
 
     land_files(None, warehouse, "cut", source)
 

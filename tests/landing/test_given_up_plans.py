@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from kstreams_replay.jobs.landing import from_files, given_up_plans
+from kstreams_replay.jobs.landing import file_writing, from_files, given_up_plans
 from kstreams_replay.jobs.landing.bad_rows import landed_dead_letters
 from kstreams_replay.jobs.landing.files import records
 from kstreams_replay.jobs.landing.from_files import FileLander
@@ -93,7 +93,7 @@ def test_a_file_that_grows_while_it_is_written_is_planned_anew(warehouse, tmp_pa
 
 def _grow_once_while(monkeypatch, path, *, call: int) -> None:
     """The file grows after it was read for the ``call``th time: 1 counts, 2 writes."""
-    reads, read = [], from_files.read_slice
+    reads, read = [], file_writing.read_slice
 
     def reading(slice_reading):
         yield from read(slice_reading)
@@ -102,13 +102,13 @@ def _grow_once_while(monkeypatch, path, *, call: int) -> None:
             grow(path)
 
     monkeypatch.setattr("kstreams_replay.jobs.landing.files.counting.read_slice", reading)
-    monkeypatch.setattr(from_files, "read_slice", reading)
+    monkeypatch.setattr(file_writing, "read_slice", reading)
     assert records.read_slice is read
 
 
 def test_a_file_that_never_stays_as_it_is_is_refused_and_leaves_no_plan(warehouse, tmp_path, monkeypatch):
     directory = write(tmp_path / "in", {"a.jsonl": ONE})
-    read = from_files.read_slice
+    read = file_writing.read_slice
 
     def reading(slice_reading):
         yield from read(slice_reading)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kstreams_replay.jobs.landing import bad_rows, from_files, given_up_plans
+from kstreams_replay.jobs.landing import bad_rows, file_writing, from_files, given_up_plans, settling
 from kstreams_replay.jobs.landing.bad_rows import landed_dead_letters
 from kstreams_replay.state.tables.ledger import LandingLedger
 from tests.landing.file_folders import land
@@ -21,7 +21,8 @@ from tests.sampling import sampled
 
 SEEDS = range(50)
 STEPS: list[tuple[Any, str]] = [
-    (from_files, "write_task_file"),
+    (file_writing, "write_task_file"),
+    (settling, "read_rows"),
     (from_files, "commit_files"),
     (bad_rows, "commit_files"),
     (given_up_plans, "write_mark"),
@@ -60,11 +61,39 @@ def test_whenever_it_dies_every_row_lands_once(warehouse, tmp_path, monkeypatch,
     assert land(warehouse, folder.path, key="k", partitions=2, rules=RULES).increments == ()
 
 
+@pytest.mark.slow
+@pytest.mark.every_run
+@pytest.mark.parametrize("seed", sampled(SEEDS))
+def test_whenever_it_dies_every_offset_lands_once(warehouse, tmp_path, monkeypatch, seed):
+    """Files come in any order, repeat rows of others, and overlap, with room for a few rows in memory."""
+    dice, folder = random.Random(seed), Folder(tmp_path / "in", random.Random(seed + 1_000), repeats=0.3)
+    monkeypatch.setattr(file_writing, "FILE_BYTES", dice.choice([60, 200, 128 << 20]))
+    mapping = {"partition": "p", "partitions": 2, "offset": "n", "rules": RULES}
+    for _ in range(LANDINGS):
+        folder.add()
+        with monkeypatch.context() as patch:
+            if dice.random() < 0.8:
+                _dies(patch, dice)
+            try:
+                land(warehouse, folder.path, **mapping)
+            except KilledError:
+                if not _is_committed(warehouse):
+                    folder.change_what_is_new(_landed_names(warehouse))
+
+    land(warehouse, folder.path, **mapping)
+
+    rows = landed(warehouse, "t", "partition", "offset", "value")
+    of = {line: json.loads(line) for line in folder.good()}
+    assert rows == sorted((row["p"], row["n"], line) for line, row in of.items())
+    assert sorted(landed_dead_letters(warehouse, "t")["bytes"].to_pylist()) == sorted(folder.bad())
+    assert land(warehouse, folder.path, **mapping).increments == ()
+
+
 class Folder:
     """Files of JSON lines, each line of its own; some are no records."""
 
-    def __init__(self, path: Path, dice: random.Random) -> None:
-        self.path, self.dice = path, dice
+    def __init__(self, path: Path, dice: random.Random, *, repeats: float = 0) -> None:
+        self.path, self.dice, self.repeats = path, dice, repeats
         self.files: dict[str, list[bytes]] = {}
         self.lines = 0
         path.mkdir()
@@ -73,7 +102,11 @@ class Folder:
         """A file or two, somewhere among the others."""
         for _ in range(self.dice.randrange(3)):
             name = f"{self.dice.choice('ab')}/{len(self.files):02d}-{self.dice.randrange(99):02d}.jsonl"
-            self._write(name, [self._line() for _ in range(self.dice.randrange(1, 6))])
+            lines = [self._line() for _ in range(self.dice.randrange(1, 6))]
+            if self.repeats:
+                lines += [line for line in self.good() if self.dice.random() < self.repeats]
+                self.dice.shuffle(lines)
+            self._write(name, lines)
 
     def change_what_is_new(self, landed_names: set[str]) -> None:
         """Files that have not landed may grow, become others, or go."""
@@ -98,7 +131,7 @@ class Folder:
     def _line(self) -> bytes:
         self.lines += 1
         time = "soon" if self.dice.random() < 0.2 else self.lines
-        return json.dumps({"t": time, "k": f"k{self.lines % 5}", "n": self.lines}).encode()
+        return json.dumps({"t": time, "k": f"k{self.lines % 5}", "p": self.lines % 2, "n": self.lines}).encode()
 
     def _write(self, name: str, lines: list[bytes]) -> None:
         self.files[name] = lines

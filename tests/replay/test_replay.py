@@ -77,6 +77,9 @@ def test_the_books_of_an_increment_name_every_record_that_had_no_effect(tmp_path
     }
     want = Books(read=8, applied=2, dropped=3, undecodable=3, dropped_by_reason=reasons, refused=refused)
     assert report.books == want
+    # the three that cannot be decoded come to no node, and the one without a time only to the source
+    came = {"KSTREAM-SOURCE-0000000000": [5, 1], "KSTREAM-AGGREGATE-0000000001": [4, 2]}
+    assert {name: report.books_by_sub_topology["0"].by_operator[name] for name in came} == came
     assert report.outputs == {"counts": 1}
     numbers = report.operators["final"]
     assert {name: numbers[name] for name in ("emitted", "count_current", "count_max", "bytes_max")} == {

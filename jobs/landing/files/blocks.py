@@ -4,13 +4,14 @@ Owns ``Block`` and what every format asks of a file's columns.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from ....state.errors import LandingError
-from ..file_source import FileSource
+from ..file_source import FileSource, folder_columns
+from .paths import has_column
 
 BLOCK_ROWS = 4_000
 BLOCK_BYTES = 16 << 20
@@ -20,12 +21,17 @@ BLOCK_BYTES = 16 << 20
 @dataclass(frozen=True, slots=True)
 class Block:
     """Some consecutive rows as columns. ``places[i]`` is the place of row ``i``: its first byte in JSON lines, its
-    number from 0 in CSV (with the header line), from 1 in Parquet. ``lines``: whole, of JSON lines.
+    number from 0 in CSV (with the header line), from 1 in Parquet and Avro. ``lines``: of formats whose rows are lines.
+    ``whole``: names of the columns that are the row, where its line is not; ``columns`` may have fields of them as
+    well. ``values``: the rows' values where neither are. ``deleted``: is the value null whatever the row has?
     """
 
     columns: Mapping[str, Sequence[Any] | pa.Array]
     places: Sequence[int]
     lines: Sequence[bytes] | None = None
+    whole: Sequence[str] = ()
+    values: Sequence[Any] | None = None
+    deleted: Sequence[bool] | None = None
 
     def without(self, rows: set[int]) -> "Block":
         """The others, in their order."""
@@ -34,13 +40,25 @@ class Block:
             name: column.take(pa.array(kept, pa.int64())) if isinstance(column, pa.Array) else _chosen(column, kept)
             for name, column in self.columns.items()
         }
-        lines = None if self.lines is None else _chosen(self.lines, kept)
-        return Block(columns, _chosen(self.places, kept), lines)
+        lines, values, deleted = (
+            None if of is None else _chosen(of, kept) for of in (self.lines, self.values, self.deleted)
+        )
+        places = _chosen(self.places, kept)
+        return replace(self, columns=columns, places=places, lines=lines, values=values, deleted=deleted)
 
 
-def check_columns(source: FileSource, name: str, names: Sequence[str]) -> None:
-    """Raises LandingError when the file lacks a column of the mapping or has two of one name."""
-    missing = [column for column in source.named_columns() if column not in names]
+def check_columns(
+    source: FileSource, name: str, names: Sequence[str], schema: pa.Schema | pa.StructType | None = None
+) -> None:
+    """Raises LandingError when the file lacks a column of the mapping or has two of one name. ``schema``: where fields
+    of columns count, too.
+    """
+    known = {*names, *folder_columns(name)}
+    missing = [
+        column
+        for column in source.named_columns(name)
+        if column not in known and (schema is None or not has_column(schema, column))
+    ]
     if missing or len(set(names)) != len(names):
         expected = f"a column {missing[0]}" if missing else "each column once"
         raise LandingError(

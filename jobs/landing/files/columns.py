@@ -14,6 +14,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from json.encoder import encode_basestring
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -22,9 +23,12 @@ import pyarrow.compute as pc
 from ....state.serdes import Serde
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LOCAL_EPOCH = datetime(1970, 1, 1)
 _MS = timedelta(milliseconds=1)
 _TO_MS: dict[str, tuple[int, int]] = {"ms": (1, 1), "s": (1000, 1), "us": (1, 1_000), "ns": (1, 1_000_000)}
 
+LATEST_OFFSET = (1 << 63) - 2
+"""Of 64 bits, with room for the offset after it."""
 
 SERDES = {"string": Serde.string, "bytes": Serde.bytes, "int": Serde.int, "long": Serde.long, "double": Serde.double}
 SERDES["boolean"] = Serde.boolean
@@ -68,7 +72,8 @@ class BadValuesError(Exception):
 
 def listed(values: Sequence[Any] | pa.Array) -> Sequence[Any]:
     """Values of an Arrow column as Python's, times and durations of all units as milliseconds, dates as days, so that
-    no year is beyond Python's. BadValuesError with the rows that have a value within which Python cannot hold.
+    no year is beyond Python's. A map whose keys are text is a dict, as it is an object in Kafka Connect's JSON; others
+    are lists of pairs. BadValuesError with the rows that have a value within which Python cannot hold.
     """
     if not isinstance(values, pa.Array):
         return values
@@ -76,9 +81,38 @@ def listed(values: Sequence[Any] | pa.Array) -> Sequence[Any]:
     if numbers is not None:
         return numbers
     try:
-        return values.to_pylist()  # type: ignore[no-any-return]
+        found = values.to_pylist()
     except (OverflowError, ValueError, pa.ArrowException):
-        return _one_by_one(values)
+        found = _one_by_one(values)
+    if not _has_objects(values.type):
+        return found  # type: ignore[no-any-return]
+    return each(found, "each key of a map once", lambda value: _with_objects(value, values.type))
+
+
+def _has_objects(kind: pa.DataType) -> bool:
+    """Is it, or has it within, a map whose keys are text?"""
+    if pa.types.is_map(kind):
+        return _is_text(kind.key_type) or _has_objects(kind.item_type)
+    return any(_has_objects(kind.field(place).type) for place in range(kind.num_fields))
+
+
+def _with_objects(value: Any, kind: pa.DataType) -> Any:
+    if value is None or not kind.num_fields:
+        return value
+    if pa.types.is_map(kind):
+        pairs = [(key, _with_objects(item, kind.item_type)) for key, item in value]
+        if not _is_text(kind.key_type):
+            return pairs
+        if len(found := dict(pairs)) < len(pairs):
+            raise ValueError(value)
+        return found
+    if isinstance(value, dict):
+        return {field.name: _with_objects(value[field.name], field.type) for field in kind}
+    return [_with_objects(item, kind.value_type) for item in value]
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _one_by_one(values: pa.Array) -> list[Any]:
@@ -112,10 +146,16 @@ def _divided(values: pa.Array, divisor: int, times: int = 1) -> list[int | None]
     return [None if number is None else number * times // divisor for number in whole]
 
 
-def times_ms(values: Sequence[Any] | pa.Array, unit: str) -> np.ndarray:
-    """Record times as int64 milliseconds. An Arrow array of timestamps or dates ignores ``unit``."""
+def times_ms(values: Sequence[Any] | pa.Array, unit: str, zone: str | None = None) -> np.ndarray:
+    """Record times as int64 milliseconds. An Arrow array of timestamps or dates ignores ``unit``. ``zone``: of times
+    that have none, None: UTC. Of a time that came twice the first counts; one that never was fits no row.
+    """
     if isinstance(values, pa.Array):
         kind = values.type
+        if pa.types.is_timestamp(kind) and kind.tz is None and zone is not None:
+            here = ZoneInfo(zone)
+            local = _temporal_numbers(values) or ()
+            return _as_int64(each(local, f"a time in {zone}", lambda ms: _instant_ms(_LOCAL_EPOCH + ms * _MS, here)))
         if pa.types.is_timestamp(kind):
             if values.null_count == 0 and kind.unit != "s":
                 return np.asarray(values.view(pa.int64())) // _TO_MS[kind.unit][1]
@@ -132,7 +172,8 @@ def times_ms(values: Sequence[Any] | pa.Array, unit: str) -> np.ndarray:
         return _as_int64(given) // _TO_MS[unit][1]
     if unit in ("ms", "us", "ns") and kinds == {str} and (numbers := _whole_numbers(given)) is not None:
         return np.asarray(numbers) // _TO_MS[unit][1]
-    return _as_int64(_each(given, f"a timestamp ({unit})", lambda value: _time_ms(value, unit)))
+    there = None if zone is None else ZoneInfo(zone)
+    return _as_int64(each(given, f"a timestamp ({unit})", lambda value: _time_ms(value, unit, there)))
 
 
 def time_text(time_ms: int) -> str:
@@ -140,16 +181,26 @@ def time_text(time_ms: int) -> str:
     return f"{np.datetime64(time_ms, 'ms')}Z"
 
 
-def partition_numbers(values: Sequence[Any], partitions: int) -> np.ndarray:
+def partition_numbers(values: Sequence[Any] | pa.Array, partitions: int) -> np.ndarray:
     """Declared partitions as int32, each in [0, ``partitions``)."""
+
+    return whole_numbers(values, f"a partition in [0, {partitions})", partitions).astype(np.int32)
+
+
+def whole_numbers(values: Sequence[Any] | pa.Array, expected: str, end: int = LATEST_OFFSET + 1) -> np.ndarray:
+    """Numbers in [0, ``end``), or their text, as int64; BadValuesError says what was ``expected``."""
+    if isinstance(values, pa.Array) and pa.types.is_integer(values.type) and values.null_count == 0:
+        numbers = np.asarray(values)
+        if len(numbers) == 0 or (numbers.min() >= 0 and numbers.max() < end):
+            return numbers.astype(np.int64)
 
     def checked(value: Any) -> int:
         number = _whole(value)
-        if not 0 <= number < partitions:
+        if not 0 <= number < end:
             raise ValueError
         return number
 
-    return np.array(_each(values, f"a partition in [0, {partitions})", checked), np.int32)
+    return np.array(each(listed(values), expected, checked), np.int64)
 
 
 def bytes_of(values: Sequence[Any]) -> pa.Array:
@@ -159,7 +210,7 @@ def bytes_of(values: Sequence[Any]) -> pa.Array:
             return pa.array(values, pa.string()).cast(pa.binary())
         except UnicodeEncodeError:  # half a surrogate pair; named below
             pass
-    return pa.array(_each(values, "a value that can be written as text", _bytes), pa.binary())
+    return pa.array(each(values, "a value that can be written as text", _bytes), pa.binary())
 
 
 def encoded(values: Sequence[Any], kind: str) -> pa.Array:
@@ -168,17 +219,19 @@ def encoded(values: Sequence[Any], kind: str) -> pa.Array:
         return bytes_of(values)
     read = _READERS[kind]
     article = "an" if kind == "int" else "a"
-    found = _each(values, f"{article} {kind}", lambda value: None if value is None else read(value))
+    found = each(values, f"{article} {kind}", lambda value: None if value is None else read(value))
     serde = SERDES[kind]()
     return serde.encode(serde.from_python(found)).cast(pa.binary())
 
 
-def json_objects(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> pa.Array:
-    """One compact JSON object a row, its fields in the order of ``names``, as UTF-8 bytes."""
+def json_objects(names: Sequence[str], columns: Sequence[Sequence[Any] | pa.StringArray]) -> pa.Array:
+    """One compact JSON object a row, its fields in the order of ``names``, as UTF-8 bytes. A column of Arrow is JSON
+    text already.
+    """
     pieces: list[pa.Scalar | pa.Array] = []
     for place, (name, column) in enumerate(zip(names, columns, strict=True)):
         pieces.append(pa.scalar(("," if place else "{") + encode_basestring(name) + ":", pa.string()))
-        pieces.append(_json_column(column))
+        pieces.append(column if isinstance(column, pa.Array) else _json_column(column))
     end, between = pa.scalar("}", pa.string()), pa.scalar("", pa.string())
     return pc.binary_join_element_wise(*pieces, end, between).cast(pa.binary())
 
@@ -191,11 +244,11 @@ def _json_column(values: Sequence[Any]) -> pa.Array:
     elif kinds <= {int, type(None)}:
         texts = ["null" if value is None else str(value) for value in values]
     else:
-        texts = _each(values, "a value that JSON can hold", json_text)
+        texts = each(values, "a value that JSON can hold", json_text)
     try:
         return pa.array(texts, pa.string())
     except UnicodeEncodeError:  # half a surrogate pair; name its row
-        return pa.array(_each(texts, "text that is Unicode", lambda text: text.encode()), pa.string())
+        return pa.array(each(texts, "text that is Unicode", lambda text: text.encode()), pa.string())
 
 
 def typed(texts: Sequence[str | None], kind: str) -> Sequence[Any]:
@@ -207,7 +260,7 @@ def typed(texts: Sequence[str | None], kind: str) -> Sequence[Any]:
     read = _READERS[kind]
     article = "an" if kind == "int" else "a"
     expected = "JSON" if kind == "json" else f"{article} {kind}"
-    return _each(texts, expected, lambda text: None if text is None else read(text))
+    return each(texts, expected, lambda text: None if text is None else read(text))
 
 
 def json_text(value: Any) -> str:
@@ -231,7 +284,8 @@ def _whole_numbers(texts: Sequence[str | None]) -> pa.Array | None:
         return None
 
 
-def _each(values: Sequence[Any], expected: str, convert: Callable[[Any], Any]) -> list[Any]:
+def each(values: Sequence[Any], expected: str, convert: Callable[[Any], Any]) -> list[Any]:
+    """``convert`` of each value; BadValuesError with those that it refuses."""
     converted, bad = [], []
     for row, value in enumerate(values):
         try:
@@ -247,16 +301,27 @@ def _as_int64(values: Sequence[int]) -> np.ndarray:
     try:
         return np.array(values, np.int64)
     except OverflowError:
-        return np.array(_each(values, "a timestamp of 64 bits", lambda value: _in_range(value, 64)), np.int64)
+        return np.array(each(values, "a timestamp of 64 bits", lambda value: _in_range(value, 64)), np.int64)
 
 
-def _time_ms(value: Any, unit: str) -> int:
+def is_naive(values: Sequence[Any] | pa.Array, unit: str) -> bool:
+    """Are these times, or the first of them, of no zone?"""
+    if isinstance(values, pa.Array):
+        if pa.types.is_timestamp(values.type):
+            return values.type.tz is None
+        values = values.slice(0, 1).to_pylist() if unit == "iso" else ()
+    if unit != "iso" or not len(values) or not isinstance(values[0], str):
+        return False
+    return datetime.fromisoformat(values[0]).tzinfo is None
+
+
+def _time_ms(value: Any, unit: str, there: ZoneInfo | None) -> int:
     if isinstance(value, datetime):
-        return _datetime_ms(value)
+        return _instant_ms(value, there)
     if isinstance(value, date):
         return _date_days(value) * 86_400_000
     if unit == "iso":
-        return _datetime_ms(datetime.fromisoformat(value))
+        return _instant_ms(datetime.fromisoformat(value), there)
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal | JsonNumber):
         raise TypeError(value)
     times, divisor = _TO_MS[unit]
@@ -265,6 +330,16 @@ def _time_ms(value: Any, unit: str) -> int:
     if isinstance(value, int):
         return value * times // divisor
     return math.floor(Decimal(_plain(str(value))) * times / divisor)
+
+
+def _instant_ms(time: datetime, there: ZoneInfo | None) -> int:
+    """Of a time that may have no zone, and then is one ``there``."""
+    if time.tzinfo is not None or there is None:
+        return _datetime_ms(time)
+    instant = time.replace(tzinfo=there).astimezone(UTC)
+    if instant.astimezone(there).replace(tzinfo=None, fold=0) != time:
+        raise ValueError(time)  # clocks were put forward past it
+    return _datetime_ms(instant)
 
 
 def _datetime_ms(instant: datetime) -> int:

@@ -18,6 +18,7 @@ from ..file_source import FileSource
 from ..landing_rules import RowRules
 from . import streams
 from .file_order import Spans, TimeSpan, joined_spans, spans_of
+from .key_spans import KeySpan, KeySpans, SpanBuilder
 from .known_files import FoundFile, file_entry
 from .reading import SliceReading
 from .records import read_slice, slices_of
@@ -40,6 +41,7 @@ class CountedFile:
     content: str
     rows: int
     bad_rows: int
+    left_out: int
     first_bad: tuple[int, str, str]
     seen: frozenset[str]
     columns: tuple[str, ...]
@@ -47,15 +49,30 @@ class CountedFile:
 
     def entry(self) -> dict[str, Any]:
         """As a plan keeps it."""
-        entry = {**file_entry(self.found, self.digest, self.content), "records": self.rows - self.bad_rows}
+        entry = {
+            **file_entry(self.found, self.digest, self.content),
+            "records": self.rows - self.bad_rows - self.left_out,
+        }
         return entry if not self.bad_rows else {**entry, "dead_letters": self.bad_rows}
+
+
+@dataclass(frozen=True, slots=True)
+class CountedSlice:
+    """A slice of a new file; ``keys``: by which its rows are ordered, {} where they are not."""
+
+    piece: FileSlice
+    keys: KeySpans
+    bad_rows: int
 
 
 @dataclass(frozen=True)
 class CountedFiles:
-    """New files, and the tasks that will land them: slices, and records by partition."""
+    """New files, their slices in natural order, and the tasks that will land them in this order: slices, and records
+    by partition.
+    """
 
     files: list[CountedFile]
+    slices: list[CountedSlice]
     tasks: list[dict[str, Any]]
 
     @classmethod
@@ -81,32 +98,38 @@ class CountedFiles:
         if any(count["changed"] is not None for count in counts):
             return None
         slices: dict[str, list[dict[str, Any]]] = {}
-        for count in counts:
-            for found in count["slices"]:
+        counted: list[CountedSlice] = []
+        for group, count in zip(groups, counts, strict=True):
+            for piece, found in zip(group, count["slices"], strict=True):
                 slices.setdefault(found["name"], []).append(found)
+                keys = {int(p): KeySpan.from_list(span) for p, span in found["keys"].items()}
+                counted.append(CountedSlice(piece, keys, found["bad_rows"]))
         tasks = [
             {"slices": [piece.to_list() for piece in group], "counts": count["counts"]}
             for group, count in zip(groups, counts, strict=True)
         ]
-        return cls([_counted_file(file, slices[file.name]) for file in files], tasks)
+        return cls([_counted_file(file, slices[file.name]) for file in files], counted, tasks)
 
-    def refuse_absent_columns(self, source: FileSource, plans: Sequence[LedgerRow[LandingPlanRow]]) -> None:
-        """Raises LandingError when a column of the mapping is in no row of the files, nor did in those from before;
-        of plans from before, which do not say, all did.
+    def refuse_absent_columns(
+        self, source: FileSource, plans: Sequence[LedgerRow[LandingPlanRow]], columns: Sequence[str]
+    ) -> None:
+        """Raises LandingError when one of ``columns`` of the mapping is in no row of the files, nor did in those from
+        before; of plans from before, which do not say, all did.
         """
         seen = {name for file in self.files for name in file.seen}
         for plan in plans:
             mapping = FileSource.from_dict(source.path, plan.content.source["mapping"])
             if plan.content.cut_from != plan.content.cut_to:
                 seen |= set(mapping.named_columns() if plan.content.seen is None else plan.content.seen)
-        absent = [name for name in source.named_columns() if name not in seen]
-        with_rows = [file for file in self.files if file.rows > file.bad_rows]
+        absent = [name for name in columns if name not in seen]
+        with_rows = [file for file in self.files if file.rows > file.left_out and file.columns]
         if absent and with_rows:
             raise LandingError(
                 f"{source.path}/{with_rows[0].found.name}",
                 f"a column {absent[0]}",
                 f"columns {', '.join(with_rows[0].columns)}",
-                "correct the mapping; a column that comes later can be named then (--new-mapping)",
+                "correct the mapping (a.b is the field b of the object a); a column that comes later can be named then "
+                "(--new-mapping)",
             )
 
 
@@ -119,6 +142,7 @@ def _counted_file(file: FoundFile, slices: Sequence[Mapping[str, Any]]) -> Count
         content=whole_digest(inside) if slices[0]["content"] is not None else digest,
         rows=sum(piece["rows"] for piece in slices),
         bad_rows=sum(piece["bad_rows"] for piece in slices),
+        left_out=sum(piece["left_out"] for piece in slices),
         first_bad=next((tuple(piece["first_bad"]) for piece in slices if piece["first_bad"]), (0, "", "")),
         seen=frozenset(name for piece in slices for name in piece["seen"]),
         columns=next((tuple(piece["columns"]) for piece in slices if piece["columns"]), ()),
@@ -142,11 +166,15 @@ class _CountTask:
                 return {"changed": piece.name}
             reading = SliceReading(self.source, piece, self.rules, takes_digests=True, keeps=_FIRST_BAD)
             spans: Spans = {}
+            keys = SpanBuilder(may_equal=self.source.offset is None)
             for records in read_slice(reading):
                 counts += np.bincount(records.partition, minlength=self.source.partitions)
+                if records.order is not None:
+                    keys.add(records.order, records.partition, records.nbytes)
                 spans = joined_spans([spans, spans_of(records.time_ms, records.partition)])
             times = [[p, span.least_ms, span.largest_ms, span.back_ms] for p, span in spans.items()]
-            counted.append({"name": piece.name, "spans": times, **reading.summary()})
+            key_spans = {str(p): span.to_list() for p, span in keys.spans().items()}
+            counted.append({"name": piece.name, "spans": times, "keys": key_spans, **reading.summary()})
             if not is_as_planned(self.source, piece):
                 return {"changed": piece.name}
         by_partition = {str(p): int(count) for p, count in enumerate(counts) if count}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..bad_rows import BadRow
-from ..file_source import FileSource
+from ..file_source import UTF_8, FileSource
 from .streams import PartDigests, opened
 
 
@@ -33,7 +33,7 @@ def csv_rows(
     that comes after it would be one bad row.
     """
     with opened(source, name, digests, content) as stream:
-        lines = _Remembered(csv_text(stream, errors="surrogateescape"))
+        lines = _Remembered(csv_text(source, stream, errors="surrogateescape"))
         reader, number = csv_reader(source, lines), 0
         while True:
             line, problem, fields = lines.count + 1, "", None
@@ -45,14 +45,20 @@ def csv_rows(
             except csv.Error as error:
                 problem = str(error)
                 if problem == "unexpected end of data":
-                    bad = BadRow(number, "a CSV row in UTF-8", f"{problem}: a quote is not closed")
+                    bad = BadRow(number, a_csv_row(source), f"{problem}: a quote is not closed")
                     raise bad.error(source, name, line) from error
             text = "".join(lines.taken)
             if fields is not None and not text.isascii() and any("\udc80" <= char <= "\udcff" for char in text):
-                problem, fields = "bytes that are not UTF-8", None
+                problem, fields = f"bytes that are not {source.encoding.upper()}", None
             if fields != []:
-                yield CsvRow(number, line, text.rstrip("\r\n").encode(errors="surrogateescape"), fields, problem)
+                raw = text.rstrip("\r\n").encode(source.encoding, errors="surrogateescape")
+                yield CsvRow(number, line, raw, fields, problem)
                 number += 1
+
+
+def a_csv_row(source: FileSource) -> str:
+    """What is expected of one."""
+    return f"a CSV row in {source.encoding.upper()}"
 
 
 class _Remembered:
@@ -72,9 +78,10 @@ class _Remembered:
         return line
 
 
-def csv_text(stream: io.BufferedReader, errors: str = "strict") -> io.TextIOWrapper:
-    """The stream as text in UTF-8, its line ends as they are; a byte order mark is left out."""
-    return io.TextIOWrapper(stream, encoding="utf-8-sig", errors=errors, newline="")
+def csv_text(source: FileSource, stream: io.BufferedReader, errors: str = "strict") -> io.TextIOWrapper:
+    """The stream as text, its line ends as they are; a byte order mark is left out."""
+    encoding = "utf-8-sig" if source.encoding == UTF_8 else source.encoding
+    return io.TextIOWrapper(stream, encoding=encoding, errors=errors, newline="")
 
 
 def csv_reader(source: FileSource, lines: Iterator[str]) -> Any:

@@ -89,6 +89,14 @@ class Listing:
         )
 
 
+def matches(name: str, pattern: str) -> bool:
+    """Of a path below the directory: one that begins with ./ is matched folder by folder, as a shell does."""
+    if not pattern.startswith("./"):
+        return fnmatch(name if "/" in pattern else name.rpartition("/")[2], pattern)
+    parts, patterns = name.split("/"), pattern.removeprefix("./").split("/")
+    return len(parts) == len(patterns) and all(map(fnmatch, parts, patterns))
+
+
 def find_files(source: FileSource, topic: str) -> Listing:
     """The files of the source's directory. LandingError for no directory, and for the folder of a table."""
     filesystem, root = open_filesystem(source.path)
@@ -102,7 +110,7 @@ def find_files(source: FileSource, topic: str) -> Listing:
             continue
         if any(part.startswith((".", "_")) for part in name.split("/")):
             hidden.append(name)
-        elif fnmatch(name if "/" in source.pattern else entry.base_name, source.pattern):
+        elif matches(name, source.pattern):
             files.append(FoundFile(name, entry.size, entry.mtime_ns))
         else:
             unmatched.append(name)
@@ -136,7 +144,7 @@ class KnownFiles:
         self.left_out: list[tuple[FoundFile, KnownFile]] = []
         self._verified = dict(verified or {})
         for row in plans:
-            self.files += [_known(file, row, is_landed=True) for file in row.content.files]
+            self.files += [_known(file, row, is_landed=True) for file in row.content.files or ()]
             self.files += [_known(file, row, is_landed=False) for file in row.content.files_again or ()]
         self._by_name: dict[str, list[KnownFile]] = {}
         for known in self.files:

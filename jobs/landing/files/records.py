@@ -4,17 +4,19 @@ Owns what a row becomes. Rule: every row becomes exactly one record or is one of
 are kept, or raise LandingError with file and line (JSON lines, CSV) or row (Parquet), both from 1.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from ....state.errors import LandingError
 from ....state.records.murmur2 import murmur2_partitions
 from ....state.times import LATEST_MS
 from ..bad_rows import BadRow
-from ..file_source import FileSource
+from ..file_source import LAST_OFFSET, FileSource, folder_columns
 from . import streams
 from .blocks import Block
 from .columns import (
@@ -22,58 +24,87 @@ from .columns import (
     BadValuesError,
     bytes_of,
     encoded,
+    is_naive,
     json_objects,
     listed,
     partition_numbers,
     time_text,
     times_ms,
     typed,
+    whole_numbers,
 )
-from .formats import blocks
+from .coordinates import headers_of, timestamp_types
+from .formats import reader_of
+from .order_keys import order_keys
 from .reading import SliceReading
-from .streams import FileSlice, parquet_file
+from .serde_texts import can_be, serde_texts
+from .streams import FileSlice
 
 
 @dataclass(frozen=True, slots=True)
 class FileRecords:
-    """Some consecutive records: key and value ``pa.binary``, time int64 ms, partition int32."""
+    """Some consecutive records: key and value ``pa.binary``, time int64 ms, partition int32. ``headers`` and
+    ``timestamp_type``: None where no column has them. ``order``: by what they are sorted: offsets as int64, or keys of
+    order_keys.py; None: by nothing.
+    """
 
     key: pa.Array
     value: pa.Array
     time_ms: np.ndarray
     partition: np.ndarray
+    headers: pa.Array | None = None
+    timestamp_type: pa.Array | None = None
+    order: pa.Array | None = None
+
+    def filter(self, mask: np.ndarray) -> "FileRecords":
+        """Those whose ``mask`` is true."""
+        chosen = pa.array(mask)
+        key, value, headers, kinds, order = (
+            None if column is None else column.filter(chosen)
+            for column in (self.key, self.value, self.headers, self.timestamp_type, self.order)
+        )
+        return FileRecords(key, value, self.time_ms[mask], self.partition[mask], headers, kinds, order)
+
+    @property
+    def nbytes(self) -> int:
+        """In memory, about."""
+        headers = 0 if self.headers is None else self.headers.nbytes
+        return int(self.key.nbytes + self.value.nbytes + headers + 12 * len(self.partition))
 
 
 def slices_of(source: FileSource, name: str, size: int, mtime_ns: int | None) -> list[FileSlice]:
     """Cut one file into slices of about ``SLICE_BYTES``, in order. Raises LandingError for Parquet that is none."""
-    if source.format == "csv" or name.endswith(".gz") or size <= streams.SLICE_BYTES:
-        return [FileSlice(name, 0, None, size, size, mtime_ns)]
-    if source.format == "jsonl":
-        starts = range(0, size, streams.SLICE_BYTES)
-        cuts = [(s, min(s + streams.SLICE_BYTES, size)) for s in starts]
-        return [FileSlice(name, s, e, streams.SLICE_BYTES, size, mtime_ns, s, e) for s, e in cuts]
-    with parquet_file(source, name) as file:
-        groups = file.metadata.num_row_groups
-    step = max(1, groups * streams.SLICE_BYTES // size)
-    starts = range(0, groups, step)
-    parts = -(-size // streams.SLICE_BYTES)
-    shares = [
-        min(size, parts * number // max(1, len(starts)) * streams.SLICE_BYTES) for number in range(len(starts) + 1)
-    ]
-    return [
-        FileSlice(
-            name, s, min(s + step, groups), size * step // groups, size, mtime_ns, shares[number], shares[number + 1]
-        )
-        for number, s in enumerate(starts)
-    ]
+    whole = FileSlice(name, 0, None, size, size, mtime_ns)
+    is_whole = source.offset_of_path(name) is not None or size <= streams.SLICE_BYTES
+    return [whole] if is_whole else reader_of(source).slices(source, whole)
 
 
 def read_slice(reading: SliceReading) -> Iterator[FileRecords]:
     """Records of the slice, block by block, in order."""
-    for block in blocks(reading):
+    source, name = reading.source, reading.piece.name
+    path = _Path(source.pattern_columns(name), folder_columns(name))
+    counted = source.offset_of_path(name)
+    if counted is not None:
+        yield from _with_offsets_of_path(reading, _read(reading, path), counted, path.pattern[counted])
+    else:
+        yield from _read(reading, path)
+    reading.seen.update(path.pattern, path.folders)
+
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """Columns that a file's path has; those of ``folders`` where the rows have none of the name."""
+
+    pattern: Mapping[str, str | None]
+    folders: Mapping[str, str | None]
+
+
+def _read(reading: SliceReading, path: _Path) -> Iterator[FileRecords]:
+    for block in reader_of(reading.source).blocks(reading):
+        block = _of_topic(reading, block, path)
         while block.places:
             try:
-                records = _records(reading, block)
+                records = _records(reading, block, path)
             except BadValuesError as bad:
                 lines = block.lines
                 reading.refuse(
@@ -88,19 +119,94 @@ def read_slice(reading: SliceReading) -> Iterator[FileRecords]:
                 break
 
 
-def _records(reading: SliceReading, block: Block) -> FileRecords:
+def _of_topic(reading: SliceReading, block: Block, path: _Path) -> Block:
+    """The rows of the topic; the others are left out and counted."""
+    source = reading.source
+    if source.topic_column is None:
+        return block
+    topics = bytes_of(listed(_column(block, source.topic_column, path))).to_pylist()
+    others = {row for row, topic in enumerate(topics) if topic != (source.topic or "").encode()}
+    reading.left_out += len(others)
+    return block.without(others) if others else block
+
+
+def _with_offsets_of_path(
+    reading: SliceReading, read: Iterator[FileRecords], column: str, text: str | None
+) -> Iterator[FileRecords]:
+    """Offsets one by one from the file's first, or up to its last: of these the file is held in memory."""
+    source, name = reading.source, reading.piece.name
+    known = whole_numbers([text], "").tolist()[0] if text is not None and text.isdecimal() else None
+    if known is None:
+        expected = f"an offset in its path, as {column}"
+        raise LandingError(f"{source.path}/{name}", expected, repr(text), "correct the pattern (--path-pattern)")
+    following = known
+    held = list(read) if column == LAST_OFFSET else None
+    if held is not None:
+        following = known + 1 - sum(len(records.partition) for records in held)
+    for records in read if held is None else held:
+        rows = len(records.partition)
+        yield replace(records, order=pa.array(np.arange(following, following + rows, dtype=np.int64)))
+        following += rows
+    if reading.bad_rows or reading.left_out:
+        got = f"{reading.bad_rows + reading.left_out:,} rows that are none"
+        next_step = "correct the file, or take the offset from a column (--offset)"
+        raise LandingError(f"{source.path}/{name}", "a record in each row, since rows count offsets", got, next_step)
+
+
+def _records(reading: SliceReading, block: Block, path: _Path) -> FileRecords:
     source, rows = reading.source, len(block.places)
-    key = pa.nulls(rows, pa.binary()) if source.key is None else _as_bytes(block.columns[source.key], source.key_type)
-    time_ms = times_ms(block.columns[source.timestamp], source.timestamp_unit)
+    key = (
+        pa.nulls(rows, pa.binary()) if source.key is None else _chosen(source, block, path, source.key, source.key_type)
+    )
+    times = _column(block, source.timestamp, path)
+    time_ms = times_ms(times, source.timestamp_unit, source.zone)
+    reading.kinds = reading.kinds or {n: c.type for n, c in block.columns.items() if isinstance(c, pa.Array)}
+    reading.is_naive = reading.is_naive or (source.zone is None and is_naive(times, source.timestamp_unit))
     latest_ms = reading.rules.latest_ms
     _refuse_later(time_ms, LATEST_MS if latest_ms is None else min(latest_ms, LATEST_MS))
     if source.partition is not None:
-        partition = partition_numbers(listed(block.columns[source.partition]), source.partitions)
+        partition = partition_numbers(_column(block, source.partition, path), source.partitions)
     elif source.partitions == 1:
         partition = np.zeros(rows, np.int32)  # without Numba, which takes longer to load than a first landing
     else:
         partition = murmur2_partitions(key, source.partitions)
-    return FileRecords(key, _value(source, block), time_ms, partition)
+    return FileRecords(
+        key=key,
+        value=_value(source, block, path),
+        time_ms=time_ms,
+        partition=partition,
+        headers=None if source.headers is None else headers_of(_column(block, source.headers, path)),
+        timestamp_type=_timestamp_types(source, block, path),
+        order=_order(source, block, path),
+    )
+
+
+def _order(source: FileSource, block: Block, path: _Path) -> pa.Array | None:
+    if source.order_by is not None:
+        return order_keys([_column(block, name, path) for name in source.order_by])
+    if source.offset is None or source.offset in path.pattern:
+        return None
+    return pa.array(whole_numbers(_column(block, source.offset, path), "an offset of 0 or more"))
+
+
+def _timestamp_types(source: FileSource, block: Block, path: _Path) -> pa.Array | None:
+    return None if source.timestamp_type is None else timestamp_types(_column(block, source.timestamp_type, path))
+
+
+def _column(block: Block, name: str, path: _Path) -> Sequence[Any] | pa.Array:
+    """Of the rows, or of the path of their file."""
+    if name in path.pattern:
+        return [path.pattern[name]] * len(block.places)
+    if name in path.folders and _is_absent(block.columns.get(name)):
+        return [path.folders[name]] * len(block.places)
+    return block.columns[name]
+
+
+def _is_absent(values: Sequence[Any] | pa.Array | None) -> bool:
+    """Whether no row has a value."""
+    if values is None or isinstance(values, pa.Array):
+        return values is None or values.null_count == len(values)
+    return all(value is None for value in values)
 
 
 def _refuse_later(time_ms: np.ndarray, latest_ms: int) -> None:
@@ -109,14 +215,43 @@ def _refuse_later(time_ms: np.ndarray, latest_ms: int) -> None:
         raise BadValuesError([BadValue(row, expected, time_text(int(time_ms[row]))) for row in later.tolist()])
 
 
-def _value(source: FileSource, block: Block) -> pa.Array:
-    if source.value is None and block.lines is not None:
+def _value(source: FileSource, block: Block, path: _Path) -> pa.Array:
+    value = _whole_value(source, block, path)
+    if block.deleted is None or not any(block.deleted):
+        return value
+    return pc.if_else(pa.array(block.deleted, pa.bool_()), pa.scalar(None, value.type), value)
+
+
+def _whole_value(source: FileSource, block: Block, path: _Path) -> pa.Array:
+    if source.value is None and block.values is not None:
+        return bytes_of(block.values)
+    if source.value is None and block.lines is not None and not block.whole:
         return pa.array(block.lines, pa.binary())
-    if isinstance(source.value, str):
-        return _as_bytes(block.columns[source.value], source.value_type)
-    names = list(block.columns) if source.value is None else list(source.value)
-    columns = [listed(block.columns[name]) for name in names]
-    return json_objects(names, [typed(c, source.types.get(n, "string")) for n, c in zip(names, columns, strict=True)])
+    names = block.whole if source.value is None else source.value
+    return _chosen(source, block, path, names, source.value_type)
+
+
+def _chosen(source: FileSource, block: Block, path: _Path, names: str | Sequence[str], kind: str | None) -> pa.Array:
+    """One column as its bytes, or some as a JSON object."""
+    if isinstance(names, str):
+        column = _column(block, names, path)
+        if kind is None and (texts := _texts(source, names, column)) is not None:
+            return pc.if_else(pc.is_valid(column), texts.cast(pa.binary()), pa.scalar(None, pa.binary()))
+        return _as_bytes(column, kind)
+    return json_objects(names, [json_column(source, name, _column(block, name, path)) for name in names])
+
+
+def json_column(source: FileSource, name: str, column: Sequence[Any] | pa.Array) -> Sequence[Any] | pa.StringArray:
+    """A column as ``json_objects`` takes it."""
+    texts = _texts(source, name, column)
+    return typed(listed(column), source.types.get(name, "string")) if texts is None else texts
+
+
+def _texts(source: FileSource, name: str, column: Sequence[Any] | pa.Array) -> pa.StringArray | None:
+    kind = source.json_types.get(name)
+    if kind is None or not isinstance(column, pa.Array) or not can_be(column.type, kind):
+        return None
+    return serde_texts(column, kind, source.zone)
 
 
 def _as_bytes(values: Sequence[Any] | pa.Array, kind: str | None) -> pa.Array:

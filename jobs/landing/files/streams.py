@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from ....state.errors import LandingError
 from ....state.tables.object_stores import open_filesystem
 from ..file_source import FileSource
+from .compression import HEAD_BYTES, compression_of
 
 SLICE_BYTES = 32 << 20
 """About what one task reads; a CSV file is never split, because a quoted field may hold line ends."""
@@ -54,12 +55,15 @@ class FileSlice:
 
 
 class PartDigests:
-    """SHA-256 of the parts of ``part`` bytes, in order, of a stream that begins at ``first`` (where a part begins)."""
+    """SHA-256 of the parts of ``part`` bytes, in order, of a stream that begins at ``first`` (where a part begins).
+    ``is_used``: a stream takes them, also where it is empty.
+    """
 
     def __init__(self, first: int = 0, last: int | None = None, *, part: int | None = None) -> None:
         self.part = SLICE_BYTES if part is None else part
         self.place, self.last = first, last
         self.found: list[str] = []
+        self.is_used = False
         self._open: Any = None
 
     def take(self, place: int, data: memoryview | bytes) -> None:
@@ -91,31 +95,39 @@ def whole_digest(parts: Sequence[str], part: int | None = None) -> str:
     return f"{SLICE_BYTES if part is None else part}:{hashlib.sha256(''.join(parts).encode()).hexdigest()}"
 
 
-def digest_like(known: str, source: FileSource, name: str, *, content: bool = False) -> str:
-    """The digest of a file's bytes, or of its content, in the way in which ``known`` was taken."""
+def digest_like(known: str, source: FileSource, name: str) -> str:
+    """The digest of a file's bytes, in the way in which ``known`` was taken."""
     part = int(known.partition(":")[0]) if ":" in known else 1 << 62
     digests = PartDigests(part=part)
-    inner = digests if content and name.endswith(".gz") else None
-    with opened(source, name, digests if inner is None else None, inner) as stream:
+    with opened(source, name, digests) as stream:
         while stream.read(_PART):
             pass
     return whole_digest(digests.close(), part)
+
+
+def is_compressed(source: FileSource, name: str) -> bool:
+    """As a whole, so that no part of the file can be read alone."""
+    filesystem, root = open_filesystem(source.path)
+    with filesystem.open_input_file(f"{root}/{name}") as file:
+        return compression_of(name, file.read(HEAD_BYTES)) is not None
 
 
 @contextmanager
 def opened(
     source: FileSource, name: str, digests: PartDigests | None = None, content: PartDigests | None = None
 ) -> Iterator[io.BufferedReader]:
-    """The bytes of a file, decompressed where it is ``.gz``; LandingError where they cannot be read.
+    """The bytes of a file, decompressed where it is compressed; LandingError where they cannot be read.
 
-    ``digests`` takes the file's own bytes, all of them unless it ends before; ``content`` those of a compressed file.
+    ``digests`` takes the file's own bytes, all of them unless it ends before; ``content`` those in a compressed file.
     """
     filesystem, root = open_filesystem(source.path)
     try:
         with filesystem.open_input_file(f"{root}/{name}") as file:
+            codec = compression_of(name, file.read(HEAD_BYTES))
+            file.seek(0)
             own: Any = io.BufferedReader(_Counted(file, digests), buffer_size=_PART)
-            if name.endswith(".gz"):
-                inner = pa.CompressedInputStream(pa.PythonFile(own, mode="r"), "gzip")
+            if codec is not None:
+                inner = pa.CompressedInputStream(pa.PythonFile(own, mode="r"), codec)
                 yield io.BufferedReader(_Counted(inner, content), buffer_size=_PART)
             else:
                 yield own
@@ -163,6 +175,8 @@ class _Counted(io.RawIOBase):
 
     def __init__(self, stream: Any, digests: PartDigests | None) -> None:
         self.stream, self.digests, self.place = stream, digests, 0
+        if digests is not None:
+            digests.is_used = True
 
     def readable(self) -> bool:
         return True

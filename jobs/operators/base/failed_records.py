@@ -53,6 +53,7 @@ class FailedRecords:
             return
         cause, is_record = np.array(self._causes, np.int32), np.array(self._are_records)
         self.chunk.refused[cause[is_record]] = True
+        self.chunk.turn_away(self.context.node, int(is_record.sum()))
         drops = Drops(DropReason.PROCESSING_EXCEPTION, np.arange(len(cause), dtype=np.int32), is_record)
         self.chunk.drops.append((self.context.node, cause, drops))
 

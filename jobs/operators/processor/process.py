@@ -21,7 +21,7 @@ from ....state.records.keys import Keys
 from ....state.runs.stored_rows import StoredRows, in_memory
 from ....state.serdes.handed_over import HandOver
 from ....state.serdes.rebuilding import Take
-from ....state.times import NO_TIMESTAMP_MS, Duration, duration_ms, whole_ms
+from ....state.times import NO_TIMESTAMP_MS, Duration, bounded_ms, duration_ms, whole_ms
 from ...functions.callable_bodies import check_nothing_returned
 from ...functions.expressions import Shape
 from ...functions.parameters import form_of
@@ -382,6 +382,7 @@ class _StoreContext(ProcessingContext):
         interval_ms = duration_ms(interval, "interval")
         if interval_ms < 1:
             raise self._refusal("an interval of 1 ms or more", f"{interval_ms} ms", "correct the interval")
+        bounded_ms(interval_ms, f"{self._operator.node.name}, interval")
         if start_ms is not None:
             start_ms = whole_ms(start_ms, self._operator.node.name, "a start", earliest=0)
         form_of(callback, self._operator.node.name, ("timestamp_ms",), gives=False)

@@ -1,17 +1,31 @@
 """The command `land` (docs/landing.md)."""
 
+import json
 import os
 import sys
+from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import click
 
-from ....jobs.landing.file_source import FORMATS, SERDE_TYPES, TIMESTAMP_UNITS, csv_types
+from ....jobs.landing.file_formats import FORMATS
+from ....jobs.landing.file_source import BAD, NULL_LINES, SERDE_TYPES, TIMESTAMP_UNITS, UTF_8, csv_types
+from ....jobs.landing.files.envelopes import ENVELOPES
 from ....jobs.landing.files.known_files import find_files
+from ....jobs.landing.files.named_files import named_files
 from ....jobs.landing.first_record import FirstRecord
-from ....jobs.landing.landing import FileSource, KafkaSource, LandingReport, LandingRules, land_files, land_kafka
+from ....jobs.landing.landing import (
+    FileSource,
+    KafkaSource,
+    LandingReport,
+    LandingRules,
+    land_files,
+    land_kafka,
+    preview_files,
+)
+from ....jobs.landing.landing_preview import LandingPreview
 from ....jobs.landing.landing_rules import DEAD_LETTER, STOP, WARN
 from ....jobs.landing.recorded_time import record_idle, record_tick
 from ....jobs.landing.serde_mapping import Serdes, refuse_undecodable, with_serdes
@@ -45,15 +59,28 @@ class LandOptions:
     format: str | None
     timestamp: str | None
     timestamp_unit: str
-    key: str | None
+    key: tuple[str, ...]
     value: tuple[str, ...]
     partition: str | None
     partitions: int
+    offset: str | None
+    headers: str | None
+    timestamp_type: str | None
+    topic_column: str | None
+    path_pattern: str | None
+    order_by: str | None
     pattern: str
     delimiter: str
     types: str | None
     key_type: str | None
     value_type: str | None
+    envelope: str | None
+    null_lines: str
+    columns: tuple[str, ...]
+    nulls: tuple[str, ...]
+    encoding: str
+    decimal_comma: bool
+    zone: str | None
     topology: str | None
     kafka: str | None
     source_topic: str | None
@@ -69,6 +96,8 @@ class LandOptions:
     new_mapping: bool
     allow_empty: bool
     abandon: bool
+    dry_run: bool
+    as_json: bool
 
     def rules(self) -> LandingRules:
         """How the landing handles bad or unusual input."""
@@ -97,24 +126,75 @@ class LandOptions:
 )
 @option("--tick", is_flag=True, help="record what the clock says: schedules by wall-clock time are called")
 @options.detailed_exit_code
-@option("--files", metavar="DIR", help="a directory of files, read in natural order of their names", section=FILES)
-@option("--format", type=click.Choice(FORMATS), help="of the files (default: as their extension says)", section=FILES)
-@option("--timestamp", metavar="COLUMN", help="column of the record time", section=FILES)
+@option(
+    "--files",
+    metavar="PATH",
+    section=FILES,
+    help="a directory, a file or a glob (in quotes); files are read in natural order of their names unless --offset or "
+    "--order-by gives the order",
+)
+@option(
+    "--format", type=click.Choice(list(FORMATS)), help="of the files (default: as their extension says)", section=FILES
+)
+@option("--timestamp", metavar="COLUMN", help="column of the record time; a.b: field b of the object a", section=FILES)
 @option("--timestamp-unit", type=click.Choice(TIMESTAMP_UNITS), default="ms", section=FILES, help="default ms")
-@option("--key", metavar="COLUMN", help="column of the key; without it all keys are null", section=FILES)
+@option(
+    "--key",
+    metavar="COLUMN…",
+    takes_many=True,
+    section=FILES,
+    help="column of the key, or some, as a JSON object; without it all keys are null",
+)
 @option(
     "--value", metavar="COLUMN…", takes_many=True, section=FILES, help="columns of the value; without it the whole row"
 )
 @option("--partition", metavar="COLUMN", section=FILES, help="column of the partition; without it murmur2 of the key")
+@option("--offset", metavar="COLUMN", section=FILES, help="column of Kafka's offset: rows land at it, sorted by it")
+@option("--headers", metavar="COLUMN", section=FILES, help="column of the headers, as a list of {key, value} or a map")
+@option("--timestamp-type", metavar="COLUMN", section=FILES, help="column with CreateTime or LogAppendTime, or 0 or 1")
+@option("--topic-column", metavar="COLUMN", section=FILES, help="column of the topic: rows of others are left out")
+@option(
+    "--path-pattern",
+    metavar="PATTERN",
+    section=FILES,
+    help="columns of the path: confluent, aiven, lenses, or a regular expression with (?P<partition>[0-9]+)",
+)
+@option("--order-by", metavar="COLUMN[,COLUMN]", section=FILES, help="sort the rows by these, not by names of files")
 @option("--partitions", type=int, default=1, metavar="N", section=FILES, help="partitions of the topic (default 1)")
 @option("--pattern", default="*", metavar="GLOB", help="names of the files, as in *.jsonl", section=FILES)
-@option("--delimiter", default=",", metavar="CHARACTER", help="of CSV", section=FILES)
+@option("--delimiter", default="", metavar="TEXT", help="of CSV (default ,), of lines (default a tab)", section=FILES)
+@option(
+    "--columns",
+    metavar="NAME…",
+    takes_many=True,
+    section=FILES,
+    help="of lines, and of CSV without a header line",
+)
+@option(
+    "--nulls",
+    metavar="TEXT…",
+    takes_many=True,
+    default=("",),
+    section=FILES,
+    help="cells of CSV and lines that are null (default: empty ones)",
+)
+@option("--encoding", default=UTF_8, metavar="NAME", section=FILES, help="of CSV and lines, as in cp1252")
+@option("--decimal-comma", is_flag=True, section=FILES, help="fractions of CSV and lines have a comma")
+@option("--zone", metavar="NAME", section=FILES, help="of times that name none, as in Europe/Berlin (default: UTC)")
 @option("--types", metavar="TYPES", help='of CSV columns, as in "ms long, price double" (default: text)', section=FILES)
 @option("--key-type", type=click.Choice(SERDE_TYPES), section=FILES, help="write the key as Kafka's serializer does")
 @option("--value-type", type=click.Choice(SERDE_TYPES), section=FILES, help="write the one column of the value so")
+@option("--envelope", type=click.Choice(list(ENVELOPES)), section=FILES, help="take rows of JSON lines out of it")
+@option(
+    "--null-lines",
+    type=click.Choice(NULL_LINES),
+    default=BAD,
+    section=FILES,
+    help="a line null deletes the key of the row before it, or is a bad row (default)",
+)
 @option("--for", "topology", metavar="TOPOLOGY", section=FILES, help="take these types from the serdes of a topology")
 @option("--kafka", metavar="SERVERS", help="bootstrap servers of a broker", section=KAFKA)
-@option("--source-topic", metavar="NAME", section=KAFKA, help="the topic's name at the broker, if it is another one")
+@option("--source-topic", metavar="NAME", section=KAFKA, help="its name there, or in --topic-column, if another")
 @option("--option", metavar="NAME=VALUE", multiple=True, help="a setting of the client", section=KAFKA)
 @option(
     "--on-gap",
@@ -157,12 +237,16 @@ class LandOptions:
 @option("--new-mapping", is_flag=True, section=ONCE, help="continue with another mapping than the last landing had")
 @option("--allow-empty", is_flag=True, section=ONCE, help="the pattern may match none of the files")
 @option("--abandon", is_flag=True, section=ONCE, help="give up an increment that is planned and not committed")
+@option("--dry-run", is_flag=True, section=FILES, help="say what would land: partitions, offsets, times, order; stop")
+@option("--json", "as_json", is_flag=True, section=FILES, help="with --dry-run: print one JSON object")
 def land(**given: Any) -> int:
     """Land what is new in a topic, from files or from Kafka."""
     asked = LandOptions(**given)
     warehouse, source = Warehouse(asked.warehouse), _source(asked)
     if isinstance(source, KafkaSource) and asked.local:
         raise ConfigError(f"topic {asked.topic!r}", "Spark, whose connector reads Kafka", "--local", "leave it out")
+    if asked.dry_run or asked.as_json:
+        return _dry_run(asked, warehouse, source)
     with closing(progress_on(sys.stderr)) as progress:
         report = _landed(asked, warehouse, source, progress)
     recorded: dict[int, int] = {}
@@ -179,34 +263,93 @@ def land(**given: Any) -> int:
     return code.unless_detailed(asked.detailed_exit_code)
 
 
+def _dry_run(asked: LandOptions, warehouse: Warehouse, source: FileSource | KafkaSource) -> int:
+    """Print what would land; the exit code."""
+    if isinstance(source, KafkaSource) or not asked.dry_run:
+        got = "--dry-run with --kafka" if asked.dry_run else "--json alone"
+        raise ConfigError(f"topic {asked.topic!r}", "--dry-run with --files", got, "leave it out, or give both")
+    with closing(progress_on(sys.stderr)) as progress:
+        source, show = _with_mapping(asked, warehouse, source, progress)
+        spark = None if asked.local else start_spark(asked.master)(progress.doing)
+        progress.doing(f"reading {asked.topic}")
+        found = preview_files(spark, warehouse, asked.topic, source, rules=asked.rules(), show=show)
+    warnings = () if found is None else found.warnings
+    if asked.as_json:
+        print(json.dumps(None if found is None else asdict(found)))
+    elif found is None:
+        print(f"{asked.topic}: nothing new")
+    else:
+        _print_preview(found)
+        for warning in warnings:
+            print(f"replay: warning: {warning}", file=sys.stderr)
+        rows = "1 row" if found.dead_letters == 1 else f"{found.dead_letters:,} rows"
+        letters = f", and {rows} would become none" if found.dead_letters else ""
+        print(f"{asked.topic}: {found.records:,} records of {found.files:,} files would land{letters}")
+        print_table(found.rows())
+    quiet = ExitCode.NOTHING_NEW if found is None else ExitCode.DONE
+    return (ExitCode.WARNINGS if warnings else quiet).unless_detailed(asked.detailed_exit_code)
+
+
+def _print_preview(found: LandingPreview) -> None:
+    if not found.files:
+        return
+    print(f"  order      {found.order}")
+    if (times := found.times()) is not None:
+        print(f"  times      {times}")
+    sys.stdout.flush()
+
+
 def _landed(
     asked: LandOptions,
     warehouse: Warehouse,
     source: FileSource | KafkaSource,
     progress: ProgressBar | ProgressLines,
 ) -> LandingReport:
-    rules, serdes = asked.rules(), None
-    if isinstance(source, FileSource) and asked.topology is not None:
+    rules = asked.rules()
+    show: Callable[[FirstRecord], None] | None = None
+    if isinstance(source, FileSource):
+        source, show = _with_mapping(asked, warehouse, source, progress)
+    spark = None if asked.local else start_spark(asked.master)(progress.doing)
+    progress.doing(f"landing {asked.topic}")
+
+    def preview(found: LandingPreview) -> None:
+        progress.close()
+        _quietly(lambda: _print_preview(found))
+        progress.doing(f"landing {asked.topic}")
+
+    if isinstance(source, FileSource):
+        return land_files(spark, warehouse, asked.topic, source, rules=rules, show=show, preview=preview)
+    assert spark is not None, "Kafka is refused without it"
+    return land_kafka(spark, warehouse, asked.topic, source, max_records=asked.max_records, rules=rules)
+
+
+def _quietly(print_it: Callable[[], None]) -> None:
+    """Where nobody reads it, `head` for one, the landing continues without words."""
+    try:
+        print_it()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _with_mapping(
+    asked: LandOptions, warehouse: Warehouse, source: FileSource, progress: ProgressBar | ProgressLines
+) -> tuple[FileSource, Callable[[FirstRecord], None]]:
+    """The source as the serdes of a topology say, where one is named, and what shows its first record."""
+    serdes = None
+    if asked.topology is not None:
         serdes = _serdes(asked.topology, asked.topic, warehouse.topics())
         known = source.with_format_of(file.name for file in find_files(source, asked.topic).files)
-        source = with_serdes(known, asked.topic, serdes)
+        source = mapped = with_serdes(known, asked.topic, serdes)
 
     def show(first: FirstRecord) -> None:
         progress.close()  # a bar and this must not share a line
-        try:
-            _print_first(first)
-        except BrokenPipeError:  # nobody reads it, `head` for one; the landing goes on without words
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not asked.as_json:
+            _quietly(lambda: _print_first(first))
         progress.doing(f"landing {asked.topic}")
         if serdes is not None:
-            refuse_undecodable(asked.topic, first, serdes)
+            refuse_undecodable(asked.topic, mapped, first, serdes, asked.rules().max_bad_share)
 
-    spark = None if asked.local else start_spark(asked.master)(progress.doing)
-    progress.doing(f"landing {asked.topic}")
-    if isinstance(source, FileSource):
-        return land_files(spark, warehouse, asked.topic, source, rules=rules, show=show)
-    assert spark is not None, "Kafka is refused without it"
-    return land_kafka(spark, warehouse, asked.topic, source, max_records=asked.max_records, rules=rules)
+    return source, show
 
 
 def _print_first(first: FirstRecord) -> None:
@@ -237,26 +380,45 @@ def _source(asked: LandOptions) -> FileSource | KafkaSource:
         pairs = [setting.partition("=") for setting in asked.option]
         settings = {name: value for name, _, value in pairs}
         return KafkaSource(asked.kafka, topic=asked.source_topic, options=settings, on_gap=asked.on_gap)
-    if asked.timestamp is None:
+    if asked.timestamp is None and "(?P<timestamp>" not in (asked.path_pattern or ""):
         raise ConfigError(
             f"topic {asked.topic!r}", "the column of the record time", "none", "name it with --timestamp COLUMN"
         )
     assert asked.files is not None, "one of both is given"
+    path, pattern = named_files(asked.files, asked.pattern)
     return FileSource(
-        path=asked.files,
+        path=path,
         format=asked.format,
-        timestamp=asked.timestamp,
-        key=asked.key,
-        value=asked.value[0] if len(asked.value) == 1 else asked.value or None,
+        timestamp=asked.timestamp or "",
+        key=_one_or_some(asked.key),
+        value=_one_or_some(asked.value),
         partition=asked.partition,
         partitions=asked.partitions,
+        offset=asked.offset,
+        headers=asked.headers,
+        timestamp_type=asked.timestamp_type,
+        topic_column=asked.topic_column,
+        topic=None if asked.topic_column is None else asked.source_topic,
+        path_pattern=asked.path_pattern,
+        order_by=None if asked.order_by is None else tuple(asked.order_by.split(",")),
         timestamp_unit=asked.timestamp_unit,
-        pattern=asked.pattern,
+        pattern=pattern,
         delimiter=asked.delimiter,
         types={} if asked.types is None else csv_types(asked.types),
         key_type=asked.key_type,
         value_type=asked.value_type,
+        envelope=asked.envelope,
+        null_lines=asked.null_lines,
+        columns=asked.columns or None,
+        nulls=asked.nulls,
+        encoding=asked.encoding,
+        decimal_comma=asked.decimal_comma,
+        zone=asked.zone,
     )
+
+
+def _one_or_some(columns: tuple[str, ...]) -> str | tuple[str, ...] | None:
+    return columns[0] if len(columns) == 1 else columns or None
 
 
 def _serdes(reference: str, topic: str, landed: list[str]) -> Serdes:

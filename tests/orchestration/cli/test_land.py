@@ -1,5 +1,6 @@
 """The command `land`: what it shows before it lands, what it warns of, and mappings by a topology's serdes."""
 
+import json
 import os
 import re
 import struct
@@ -67,6 +68,8 @@ def test_the_first_record_is_shown_as_it_lands(land, tmp_path):
         "  time       2026-01-01T12:00:00.000Z (1767268800000)\n"
         f'  value      {{"t":"{NOON}","item":"tea","n":5}}\n'
         f"  partition  {partition}\n"
+        "  order      natural order of the names of files (dump-2 before dump-10)\n"
+        "  times      2026-01-01T12:00:00.000Z to 2026-01-01T12:00:00.000Z\n"
     )
     assert (key, value) == (b"tea", f'{{"t":"{NOON}","item":"tea","n":5}}'.encode())
 
@@ -246,3 +249,105 @@ def test_a_reader_that_has_gone_does_not_stop_the_landing(tmp_path):
 
     assert ended.returncode == 0
     assert values(tmp_path, "t", "timestamp") == [(NOON,)]
+
+
+def test_coordinates_of_a_dump_are_options(land, tmp_path):
+    rows = [
+        {"topic": "clicks", "partition": 1, "offset": 8, "t": NOON, "tstype": "logappend", "headers": ["h", "x"]},
+        {"topic": "other", "partition": 0, "offset": 3, "t": NOON, "tstype": "create", "headers": []},
+        {"topic": "clicks", "partition": 1, "offset": 7, "t": NOON, "tstype": "create", "headers": None},
+    ]
+    lines = [json.dumps({**row, "key": "k", "payload": str(row["offset"])}) + "\n" for row in rows]
+    write(tmp_path / "in", {"kcat.json": "".join(lines)})
+    columns = {
+        "key": "key", "value": "payload", "partition": "partition", "partitions": "2", "offset": "offset",
+        "headers": "headers", "timestamp-type": "tstype", "topic-column": "topic", "source-topic": "clicks",
+    }  # fmt: skip
+
+    code, _, err = land("mine", *[text for name, column in columns.items() for text in (f"--{name}", column)])
+
+    assert (code, err) == (0, "replay: warning: mine: 1 of 3 rows are of other topics than clicks and left out")
+    assert values(tmp_path, "mine", "partition", "offset", "timestamp_type", "key", "value", "headers") == [
+        (1, 7, "CreateTime", b"k", b"7", []),
+        (1, 8, "LogAppendTime", b"k", b"8", [{"key": "h", "value": b"x"}]),
+    ]
+
+
+def test_a_dry_run_says_what_would_land_and_stops(land, tmp_path):
+    files = {
+        "one.json": f'{{"t":{NOON + 1},"p":1,"o":7,"v":"b"}}\n{{"t":{NOON},"p":1,"o":5,"v":"a"}}\nno\n',
+        "two.json": f'{{"t":{NOON + 60_000},"p":0,"o":2,"v":"c"}}\n{{"t":{NOON},"p":1,"o":5,"v":"a"}}\n',
+        "_SUCCESS": "",
+    }
+    write(tmp_path / "in", files)
+    mapping = ["--partition", "p", "--partitions", 3, "--offset", "o", "--value", "v", "--max-bad-share", 1]
+
+    code, out, err = land("t", *mapping, "--dry-run")
+
+    assert (code, Warehouse(str(tmp_path / "w")).topics()) == (0, [])
+    assert out == (
+        "first record, of one.json (jsonl):\n"
+        "  key        null\n"
+        "  time       2026-01-01T12:00:00.001Z (1767268800001)\n"
+        "  value      b\n"
+        "  partition  1\n"
+        "  offset     7\n"
+        "  order      by offset in each partition (column o)\n"
+        "  times      2026-01-01T12:00:00.000Z to 2026-01-01T12:01:00.000Z\n"
+        "t: 3 records of 2 files would land, and 1 row would become none\n"
+        "partition  records  from  to  earliest                  latest\n"
+        "---------  -------  ----  --  ------------------------  ------------------------\n"
+        "        0        1     2   3  2026-01-01T12:01:00.000Z  2026-01-01T12:01:00.000Z\n"
+        "        1        2     5   8  2026-01-01T12:00:00.000Z  2026-01-01T12:00:00.001Z\n"
+        "        2        0     0   0\n"
+    )
+    assert err.splitlines() == [
+        "replay: warning: t: 1 row has the offset and the bytes of another one, and each of these lands once",
+        "replay: warning: t: 1 file is left out, as names that begin with . or _ are (_SUCCESS); if _SUCCESS is a "
+        "folder of records, name it as the directory (--files)",
+    ]
+
+    code, out, _ = land("t", *mapping, "--dry-run", "--json")
+
+    said = json.loads(out)
+    assert (code, said["order"], said["records"]) == (0, "by offset in each partition (column o)", 3)
+    assert said["partitions"]["1"] == {
+        "records": 2, "first_offset": 5, "next_offset": 8, "earliest_ms": NOON, "latest_ms": NOON + 1,
+    }  # fmt: skip
+    assert land("t", *mapping)[1].splitlines()[-3:] == [
+        "        0     2   3",
+        "        1     5   8",
+        "        2     0   0",
+    ]
+    assert land("t", *mapping, "--dry-run")[:2] == (0, "t: nothing new\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "want"),
+    [
+        ([], "  order      natural order of the names of files (dump-2 before dump-10)\n"),
+        (["--order-by", "n,t"], "  order      by n, t, then by name of file\n"),
+        (["--path-pattern", "confluent"], "  order      by offset in each partition (of the paths of files)\n"),
+    ],
+)
+def test_the_order_that_was_chosen_is_said_before_anything_lands(land, tmp_path, options, want):
+    write(tmp_path / "in", {"t+0+5.json": f'{{"t":{NOON},"n":1}}\n'})
+
+    code, out, _ = land("t", *options)
+
+    assert code == 0
+    assert want in out
+
+
+@pytest.mark.parametrize(
+    ("options", "want"),
+    [
+        (["--json"], "expected --dry-run with --files, got --json alone"),
+        (["--order-by", "n", "--offset", "o"], "FileSource order_by: expected at least one column, and none where "),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(land, tmp_path, options, want):
+    code, _, err = land("t", *options)
+
+    assert code == 2
+    assert want in err

@@ -47,6 +47,8 @@ def test_land_run_check_and_show_work_one_after_the_other_without_java(run, tmp_
         "  time       1970-01-01T00:00:00.100Z (100)\n"
         '  value      {"user": "ann", "page": "home", "ms": 100}\n'
         "  partition  0\n"
+        "  order      natural order of the names of files (dump-2 before dump-10)\n"
+        "  times      1970-01-01T00:00:00.100Z to 1970-01-01T00:00:00.210Z\n"
         "clicks: 6 records landed in 0.0 s (increment 1)\n"
         "partition  from  to\n"
         "---------  ----  --\n"
@@ -59,9 +61,14 @@ def test_land_run_check_and_show_work_one_after_the_other_without_java(run, tmp_
     assert lines == [  # kernels that are compiled first take their time
         "increment 1 · 4 of 6 records · 0/s · stream time 1970-01-01 00:00:00.200",
         "increment 2 · 6 of 6 records · 0/s · stream time 1970-01-01 00:00:00.210",
+        "replay: warning: 2 of 6 records that came to KSTREAM-AGGREGATE-0000000001 (33.3%) were refused; "
+        "see `replay show dropped`",
+        "replay: warning: 1 of 6 records that came to KSTREAM-AGGREGATE-0000000005 (16.7%) were refused; "
+        "see `replay show dropped`",
     ]
     assert out.splitlines()[0].split() == [
-        "increment", "read", "applied", "left_out", "dropped", "undecodable", "emitted", "late_max_ms", "seconds",
+        "increment", "read", "applied", "left_out", "dropped", "undecodable", "refused", "emitted", "late_max_ms",
+        "seconds",
     ]  # fmt: skip
     assert f"tables: {tmp_path}/w/shop" in out
 
@@ -164,13 +171,13 @@ def test_an_option_takes_several_values_at_once_or_one_after_the_other(run, tmp_
 def test_books_have_a_line_for_every_increment_and_one_for_all(run, replayed):
     code, out, _ = run("books", *place(replayed))
 
-    lines = [line.split()[:7] for line in out.splitlines()]
+    lines = [line.split()[:8] for line in out.splitlines()]
     assert code == 0
-    assert lines[0] == ["increment", "read", "applied", "left_out", "dropped", "undecodable", "emitted"]
+    assert lines[0] == ["increment", "read", "applied", "left_out", "dropped", "undecodable", "refused", "emitted"]
     assert lines[2:5] == [
-        ["1", "6", "6", "0", "0", "0", "4"],
-        ["2", "2", "2", "0", "0", "0", "5"],
-        ["all", "8", "8", "0", "0", "0", "9"],
+        ["1", "6", "6", "0", "0", "0", "3", "4"],
+        ["2", "2", "2", "0", "0", "0", "0", "5"],
+        ["all", "8", "8", "0", "0", "0", "3", "9"],
     ]
     assert lines[5:6] in ([], [[]])  # no further increment
 

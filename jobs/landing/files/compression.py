@@ -1,0 +1,33 @@
+"""How a file is compressed as a whole: gzip, Zstandard, bzip2 or LZ4 frames.
+
+Owns the extensions and the first bytes by which it is known. Rule: the first bytes decide, so that a compressed file
+may have any name; where they say nothing, the extension does, and then a file that is not so compressed is refused.
+"""
+
+HEAD_BYTES = 10
+"""So many bytes of a file decide."""
+
+_EXTENSIONS = {"gz": "gzip", "gzip": "gzip", "zst": "zstd", "zstd": "zstd", "bz2": "bz2", "lz4": "lz4"}
+"""To Arrow's names of codecs."""
+_HEADS = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"\x04\x22\x4d\x18", "lz4"))
+_BZIP2, _BLOCK, _END = b"BZh", b"1AY&SY", b"\x17rE8P\x90"
+"""A file of bzip2 has a digit after the first of these; then a block begins, or it ends. Text may begin with BZh."""
+
+COMPRESSED = tuple(_EXTENSIONS)
+"""Extensions, in lower case, without a dot."""
+
+
+def plain_name(name: str) -> str:
+    """Without the extension of a compression."""
+    stem, _, extension = name.rpartition(".")
+    return stem if stem and extension.lower() in _EXTENSIONS else name
+
+
+def compression_of(name: str, head: bytes) -> str | None:
+    """Arrow's name of the codec of a file, None: none. ``head``: its first HEAD_BYTES, fewer where it is shorter."""
+    for known, codec in _HEADS:
+        if head.startswith(known):
+            return codec
+    if head.startswith(_BZIP2) and head[3:4].isdigit() and head[4:] in (_BLOCK, _END):
+        return "bz2"
+    return _EXTENSIONS.get(name.rpartition(".")[2].lower()) if plain_name(name) != name else None

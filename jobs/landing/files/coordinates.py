@@ -1,0 +1,101 @@
+"""What Kafka knows of a record besides key, value and time, from columns of files: headers and timestamp types.
+
+Owns the forms in which tools write them. Rule: as in columns.py, nothing is replaced, guessed or left out.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ....state.tables.warehouse import HEADERS
+from .columns import each, json_text, listed
+
+_TYPES = {-1: "NoTimestampType", 0: "CreateTime", 1: "LogAppendTime"}
+_WORDS = {
+    **{word.lower(): word for word in _TYPES.values()},
+    **{str(code): word for code, word in _TYPES.items()},
+    "create": "CreateTime",  # kcat
+    "logappend": "LogAppendTime",
+    "unknown": "NoTimestampType",
+}
+
+
+def headers_of(values: Sequence[Any] | pa.Array) -> pa.Array:
+    """Headers as the landed table has them: from lists of {key, value}, maps, objects, or names and values in turn, or
+    JSON text of these; null: none. Values are bytes, text as UTF-8, or JSON text of what is neither.
+    """
+    if isinstance(values, pa.Array):
+        if _is_headers(values.type) and values.null_count == 0:
+            names = pc.struct_field(values.flatten(), "key")
+            if names.null_count == 0:
+                return values.cast(HEADERS)
+        values = values.to_pylist()
+    expected = "headers: a list of {key, value}, a map, or names and values in turn"
+    return pa.array(each(values, expected, _headers), HEADERS)
+
+
+def timestamp_types(values: Sequence[Any] | pa.Array) -> pa.Array:
+    """``CreateTime``, ``LogAppendTime`` or ``NoTimestampType``, from these words, Kafka's numbers or kcat's words."""
+    if isinstance(values, pa.Array) and pa.types.is_integer(values.type) and values.null_count == 0:
+        codes = np.asarray(values).astype(np.int64)
+        if np.isin(codes, list(_TYPES)).all():
+            return pa.array([_TYPES[code] for code in sorted(_TYPES)]).take(pa.array(codes - min(_TYPES)))
+    found = each(listed(values), f"a timestamp type ({', '.join(_TYPES.values())})", _timestamp_type)
+    return pa.array(found, pa.string())
+
+
+def no_headers(rows: int) -> pa.Array:
+    """So many records without headers."""
+    return pa.ListArray.from_arrays(pa.array(np.zeros(rows + 1, np.int32)), pa.array([], HEADERS.value_type))
+
+
+def _is_headers(kind: pa.DataType) -> bool:
+    """Lists of (key: text, value: bytes or text), as Spark's Kafka source gives them."""
+    if not pa.types.is_list(kind) or not pa.types.is_struct(kind.value_type):
+        return False
+    fields = {field.name: field.type for field in kind.value_type}
+    return fields == {"key": pa.string(), "value": pa.binary()} and list(fields) == ["key", "value"]
+
+
+def _headers(value: Any) -> list[dict[str, Any]]:
+    if value is None:
+        return []
+    if isinstance(value, str):
+        value = json.loads(value)
+        if isinstance(value, str):
+            raise TypeError(value)
+        return _headers(value)
+    if isinstance(value, Mapping):
+        return [_header(key, each_value) for key, each_value in value.items()]
+    if not isinstance(value, list):
+        raise TypeError(value)
+    if all(isinstance(pair, Mapping) for pair in value):
+        if any(set(pair) != {"key", "value"} for pair in value):
+            raise ValueError(value)
+        return [_header(pair["key"], pair["value"]) for pair in value]
+    if all(isinstance(pair, tuple) for pair in value):  # a map of Parquet
+        return [_header(key, each_value) for key, each_value in value]
+    if len(value) % 2:
+        raise ValueError(value)
+    return [_header(key, each_value) for key, each_value in zip(value[::2], value[1::2], strict=True)]
+
+
+def _header(key: Any, value: Any) -> dict[str, Any]:
+    if isinstance(key, bytes):
+        key = key.decode()
+    if not isinstance(key, str):
+        raise TypeError(key)
+    if value is not None and not isinstance(value, bytes):
+        value = (value if isinstance(value, str) else json_text(value)).encode()
+    return {"key": key, "value": value}
+
+
+def _timestamp_type(value: Any) -> str:
+    word = _WORDS.get(str(value).lower())
+    if word is None or isinstance(value, bool):
+        raise ValueError(value)
+    return word

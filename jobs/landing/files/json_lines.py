@@ -1,0 +1,136 @@
+"""JSON lines: rows are JSON objects, one a line.
+
+Owns what a row of them is. Rule: a line that is no JSON object is a bad row, and the others are whole.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..bad_rows import BadRow
+from ..file_source import TOMBSTONE, FileSource
+from .blocks import Block
+from .columns import json_value
+from .envelopes import ENVELOPES, NoEnvelopeError, Opened
+from .format_reader import FormatReader
+from .paths import MISSING, value_at
+from .streams import FileSlice, opened
+from .text_lines import line_blocks, line_slices, lines_as_they_stand
+
+if TYPE_CHECKING:
+    from .reading import SliceReading
+
+
+class JsonLinesReader(FormatReader):
+    """Slices are ranges of bytes; the place of a row is its first byte."""
+
+    def blocks(self, reading: "SliceReading") -> Iterator[Block]:
+        return _json_blocks(reading)
+
+    def slices(self, source: FileSource, whole: FileSlice) -> list[FileSlice]:
+        return [whole] if source.null_lines == TOMBSTONE else line_slices(source, whole)
+
+    def as_they_stand(self, source: FileSource, piece: FileSlice, bad: Sequence[BadRow]) -> list[tuple[int, bytes]]:
+        return lines_as_they_stand(source, piece, bad)
+
+
+def _json_blocks(reading: "SliceReading") -> Iterator[Block]:
+    source, piece = reading.source, reading.piece
+    wanted, rows_of = source.named_columns(piece.name), _Rows(reading)
+    with opened(source, piece.name, reading.digests, reading.content) as stream:
+        for places, lines in line_blocks(stream, piece):
+            reading.rows += len(lines)
+            block = rows_of.read(places, lines)
+            reading.columns = reading.columns or (list(block.rows[0]) if block.rows else ())
+            columns = {name: _column(reading, block.rows, name) for name in wanted}
+            yield Block(columns, block.places, block.lines, values=block.values, deleted=block.deleted)
+
+
+def _column(reading: "SliceReading", rows: Sequence[dict[str, Any]], name: str) -> list[Any]:
+    """Values of column ``name``, None where it is not there; ``seen`` once it is in a row."""
+    if "." in name:
+        found = [value_at(row, name) for row in rows]
+        if any(value is not MISSING for value in found):
+            reading.seen.add(name)
+        return [None if value is MISSING else value for value in found]
+    if name not in reading.seen and any(name in row for row in rows):
+        reading.seen.add(name)
+    return [row.get(name) for row in rows]
+
+
+class _RowBlock(NamedTuple):
+    """Lines that are rows. ``values``, ``deleted``: as in ``Block``."""
+
+    places: Sequence[int]
+    lines: Sequence[bytes]
+    rows: Sequence[dict[str, Any]]
+    values: Sequence[Any] | None = None
+    deleted: Sequence[bool] | None = None
+
+
+class _Rows:
+    """Rows of the lines of a slice, out of their envelopes. ``last``: that of the line before, None if it is bad."""
+
+    def __init__(self, reading: "SliceReading") -> None:
+        self._reading, self._source = reading, reading.source
+        self._open = None if self._source.envelope is None else ENVELOPES[self._source.envelope]
+        self._last: Opened | None = None
+
+    def read(self, places: Sequence[int], lines: Sequence[bytes]) -> _RowBlock:
+        """The others are refused."""
+        try:
+            rows = [json_value(line) for line in lines] if self._open is None else []
+        except (ValueError, RecursionError):
+            rows = []
+        if len(rows) < len(lines) or any(type(row) is not dict for row in rows):
+            return self._one_by_one(places, lines)
+        self._last = Opened(rows[-1], rows[-1])
+        return _RowBlock(places, lines, rows)
+
+    def _one_by_one(self, places: Sequence[int], lines: Sequence[bytes]) -> _RowBlock:
+        kept: list[tuple[int, bytes, Opened]] = []
+        bad: list[BadRow] = []
+        for place, line in zip(places, lines, strict=True):
+            try:
+                self._last = self._row(line)
+            except _NoRowError as no_row:
+                self._last = None
+                bad.append(BadRow(place, no_row.expected, no_row.got, line))
+            else:
+                kept.append((place, line, self._last))
+        self._reading.refuse(bad)
+        opened_rows = [found for _, _, found in kept]
+        deleted = [found.value is None for found in opened_rows]
+        return _RowBlock(
+            [place for place, _, _ in kept],
+            [line for _, line, _ in kept],
+            [found.row for found in opened_rows],
+            None if self._open is None else [found.value for found in opened_rows],
+            deleted if any(deleted) else None,
+        )
+
+    def _row(self, line: bytes) -> Opened:
+        got = repr(line[:80])
+        try:
+            row = json_value(line)
+        except (ValueError, RecursionError) as error:
+            raise _NoRowError("a JSON object", f"{got} ({error})") from error
+        if row is None and self._source.null_lines == TOMBSTONE:
+            if self._last is None:
+                raise _NoRowError("a row before the line null, whose key it deletes", got)
+            return Opened(self._last.row, None)
+        if not isinstance(row, dict):
+            raise _NoRowError("a JSON object", got)
+        if self._open is None:
+            return Opened(row, row)
+        try:
+            return self._open(row)
+        except NoEnvelopeError as error:
+            raise _NoRowError(error.expected, got) from error
+
+
+class _NoRowError(Exception):
+    """A line is no row: what was ``expected``, ``got``."""
+
+    def __init__(self, expected: str, got: str) -> None:
+        super().__init__(expected, got)
+        self.expected, self.got = expected, got

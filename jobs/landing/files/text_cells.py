@@ -1,0 +1,61 @@
+"""Cells of text, as CSV and lines with separators have them, before they become values.
+
+Owns what is declared about such cells: words for null, the decimal comma, and the names that Kafka's console consumer
+puts before times and numbers. Rule: a number with a point where a comma is declared is a bad row, and no other number.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..bad_rows import BadRow
+from ..file_source import FileSource
+from .blocks import Block
+
+if TYPE_CHECKING:
+    from .reading import SliceReading
+
+_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
+_POINT = re.compile(r"[+-]?[\d.]*\.[\d,]*([eE][+-]?\d+)?")
+_FRACTIONS = ("double", "json")
+"""Types of cells that may have a fraction; a decimal is ``json``, whose digits are kept."""
+
+
+class TextCells:
+    """Makes blocks of rows of cells; ``names`` of the columns."""
+
+    def __init__(self, reading: "SliceReading", names: Sequence[str]) -> None:
+        self._reading, self._names, source = reading, names, reading.source
+        self._nulls = set(source.nulls)
+        self._numbers = _numbers(source) if source.decimal_comma else ()
+
+    def block(
+        self, places: Sequence[int], rows: Sequence[Sequence[str]], lines: Sequence[bytes] | None = None
+    ) -> Block:
+        """Of rows with a cell for each column. ``lines``: theirs, where the reader has them."""
+        columns: dict[str, Sequence[str | None]] = {}
+        bad: dict[int, BadRow] = {}
+        for name, column in zip(self._names, zip(*rows, strict=True), strict=True):
+            cells: Sequence[str | None] = column
+            if not self._nulls.isdisjoint(column):
+                cells = [None if cell in self._nulls else cell for cell in column]
+            columns[name] = cells
+            if name in self._numbers:
+                for row in (row for row, cell in enumerate(cells) if cell is not None and _POINT.fullmatch(cell)):
+                    raw = None if lines is None else lines[row]
+                    expected = f"a number with a decimal comma (column {name})"
+                    bad.setdefault(row, BadRow(places[row], expected, repr(cells[row]), raw))
+                columns[name] = [
+                    cell.replace(",", ".") if cell is not None and _COMMA.fullmatch(cell) else cell for cell in cells
+                ]
+        self._reading.refuse([bad[row] for row in sorted(bad)])
+        block = Block(columns, places, lines, self._names)
+        return block.without(set(bad)) if bad else block
+
+
+def _numbers(source: FileSource) -> set[str]:
+    """Columns that are numbers with a fraction, by what is declared."""
+    found = {name for name, kind in source.types.items() if kind in _FRACTIONS}
+    declared = (source.key, source.key_type), (source.value, source.value_type)
+    found |= {name for name, kind in declared if isinstance(name, str) and kind == "double"}
+    return found if source.timestamp_unit == "iso" else found | {source.timestamp}

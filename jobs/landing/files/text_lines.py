@@ -1,0 +1,76 @@
+"""Lines of text files: what a line is, for every format whose rows are lines.
+
+Owns the cut into lines. Rule: a line belongs to the slice in which it begins. Only blank lines are no rows, and a byte
+order mark before the first line is no part of it.
+"""
+
+import codecs
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ..bad_rows import BadRow
+from ..file_source import FileSource
+from . import streams
+from .blocks import BLOCK_BYTES, BLOCK_ROWS
+from .streams import FileSlice, is_compressed, opened
+
+BLANK = b" \t\r\n\v\f"
+"""What a line may have that is blank."""
+
+
+def line_slices(source: FileSource, whole: FileSlice) -> list[FileSlice]:
+    """A file cut into ranges of bytes; one, where it is compressed."""
+    if is_compressed(source, whole.name):
+        return [whole]
+    step = streams.SLICE_BYTES
+    cuts = [(first, min(first + step, whole.size)) for first in range(0, whole.size, step)]
+    return [replace(whole, start=s, end=e, bytes=step, first_byte=s, last_byte=e) for s, e in cuts]
+
+
+def lines_as_they_stand(source: FileSource, piece: FileSlice, bad: Sequence[BadRow]) -> list[tuple[int, bytes]]:
+    """Of bad rows whose places are their first bytes: their lines from 1, and their bytes. The file is read again."""
+    with opened(source, piece.name) as stream:
+        numbers, at, lines = [], 0, 1
+        for row in bad:
+            lines += _line_ends(stream, row.place - at)
+            at = row.place
+            numbers.append(lines)
+    return [(number, row.raw or b"") for number, row in zip(numbers, bad, strict=True)]
+
+
+def line_blocks(
+    stream: io.BufferedReader, piece: FileSlice, blank: bytes = BLANK
+) -> Iterator[tuple[list[int], list[bytes]]]:
+    """(bytes at which lines begin, lines without their ends) of the lines that begin in the slice and have more than
+    ``blank``.
+    """
+    place = piece.start
+    if place > 0:
+        stream.seek(place - 1)
+        place += len(stream.readline()) - 1
+    places: list[int] = []
+    lines: list[bytes] = []
+    size = 0
+    for line in stream:
+        if piece.end is not None and place >= piece.end:
+            break
+        begin = len(codecs.BOM_UTF8) if place == 0 and line.startswith(codecs.BOM_UTF8) else 0
+        if line[begin:].strip(blank):
+            places.append(place)
+            lines.append(line[begin:].removesuffix(b"\n").removesuffix(b"\r"))
+            size += len(line)
+        place += len(line)
+        if len(lines) >= BLOCK_ROWS or size >= BLOCK_BYTES:
+            yield places, lines
+            places, lines, size = [], [], 0
+    if lines:
+        yield places, lines
+
+
+def _line_ends(stream: io.BufferedReader, count: int) -> int:
+    """Line ends in the next ``count`` bytes."""
+    lines = 0
+    while count > 0 and (part := stream.read(min(count, 1 << 20))):
+        lines, count = lines + part.count(b"\n"), count - len(part)
+    return lines

@@ -1,0 +1,100 @@
+"""What a landing from files is about to land: partitions, offsets, times and the order of the records.
+
+Owns these words, for the command and for Python. Rule: it says what the plan says, before the plan is written.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...state.tables.ledger_rows import LandingPlanRow
+from .file_source import KAFKA_OFFSETS, FileSource
+from .files.columns import time_text
+from .files.counting import CountedFiles
+from .files.file_order import joined_spans
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewedPartition:
+    """Records of a partition: how many, at offsets ``[first_offset, next_offset)``, with times from ``earliest_ms`` to
+    ``latest_ms`` in the files (None: no row).
+    """
+
+    records: int
+    first_offset: int
+    next_offset: int
+    earliest_ms: int | None
+    latest_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LandingPreview:
+    """``files``: how many are new. ``order``: of the records, in words. ``dead_letters``: rows that do not fit.
+    ``warnings``: sentences about what is left out or unusual.
+    """
+
+    topic: str
+    files: int
+    records: int
+    dead_letters: int
+    order: str
+    partitions: Mapping[int, PreviewedPartition]
+    warnings: tuple[str, ...] = ()
+
+    def times(self) -> str | None:
+        """From the earliest to the latest; None without records."""
+        earliest = [each.earliest_ms for each in self.partitions.values() if each.earliest_ms is not None]
+        latest = [each.latest_ms for each in self.partitions.values() if each.latest_ms is not None]
+        return f"{time_text(min(earliest))} to {time_text(max(latest))}" if earliest else None
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Partitions as rows of a table, times as text."""
+        return [
+            {
+                "partition": p,
+                "records": each.records,
+                "from": each.first_offset,
+                "to": each.next_offset,
+                "earliest": None if each.earliest_ms is None else time_text(each.earliest_ms),
+                "latest": None if each.latest_ms is None else time_text(each.latest_ms),
+            }
+            for p, each in self.partitions.items()
+        ]
+
+
+def preview_of(topic: str, source: FileSource, counted: CountedFiles, plan: LandingPlanRow) -> LandingPreview:
+    """Of a plan that is not written yet."""
+    spans = joined_spans(file.spans for file in counted.files)
+    counts: dict[str, int] = {}
+    for task in plan.tasks or ():
+        for p, count in task["counts"].items():
+            counts[p] = counts.get(p, 0) + count
+    partitions = {}
+    for p, begin in sorted((int(p), begin) for p, begin in plan.cut_from.items()):
+        span = spans.get(p)
+        first = plan.gaps[str(p)][1] if str(p) in plan.gaps else begin
+        partitions[p] = PreviewedPartition(
+            records=counts.get(str(p), 0),
+            first_offset=first,
+            next_offset=plan.cut_to[str(p)],
+            earliest_ms=None if span is None else span.least_ms,
+            latest_ms=None if span is None else span.largest_ms,
+        )
+    return LandingPreview(
+        topic=topic,
+        files=len(counted.files),
+        records=sum(counts.values()),
+        dead_letters=sum(file.bad_rows for file in counted.files),
+        order=order_words(source),
+        partitions=partitions,
+    )
+
+
+def order_words(source: FileSource) -> str:
+    """The order of the records of a landing."""
+    if source.offset is not None:
+        is_column = source.known_offsets == KAFKA_OFFSETS
+        return f"by offset in each partition ({f'column {source.offset}' if is_column else 'of the paths of files'})"
+    if source.order_by is not None:
+        return f"by {', '.join(source.order_by)}, then by name of file"
+    return "natural order of the names of files (dump-2 before dump-10)"

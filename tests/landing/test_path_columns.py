@@ -1,0 +1,156 @@
+"""Paths that say partitions, offsets and times: folders as in Hive, the names of Kafka Connect's sinks, patterns."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from kstreams_replay.jobs.landing.landing import FileSource
+from kstreams_replay.state.errors import ConfigError, LandingError
+from tests.landing.file_folders import land, write
+from tests.landing.landed_rows import landed
+
+T0 = 1_767_258_000_000
+"""2026-01-01T09:00:00Z."""
+PLACE = ("partition", "offset", "value")
+
+
+def lines(*values: str, key: str = "same") -> str:
+    return "".join(json.dumps({"t": T0, "k": key, "v": value}) + "\n" for value in values)
+
+
+def test_files_of_confluents_sink_keep_their_partition_and_offsets(warehouse, tmp_path):
+    """Keys that librdkafka placed are of one partition there and of another by murmur2."""
+    files = {
+        "topics/t/partition=1/t+1+0000000000.json": lines("a", "b"),
+        "topics/t/partition=0/t+0+0000000100.json": lines("y"),
+        "topics/t/partition=1/t+1+0000000002.json": lines("c"),
+        "topics/t/partition=0/t+0+0000000099.json": lines("x"),
+    }
+    directory = write(tmp_path / "in", files)
+
+    land(warehouse, directory, key="k", value="v", path_pattern="confluent", partitions=2)
+
+    assert landed(warehouse, "t", *PLACE) == [(0, 99, b"x"), (0, 100, b"y"), (1, 0, b"a"), (1, 1, b"b"), (1, 2, b"c")]
+
+
+def test_files_of_confluents_sink_whose_offsets_are_not_one_by_one_are_refused(warehouse, tmp_path):
+    """As a partitioner by time leaves them: two files are open at once."""
+    files = {"hour=9/t+0+0000000000.json": lines("a", "c"), "hour=10/t+0+0000000001.json": lines("b", "d")}
+    directory = write(tmp_path / "in", files)
+
+    with pytest.raises(LandingError, match=r"expected offset 1 of partition 0 once, .* got another value than in "):
+        land(warehouse, directory, value="v", path_pattern="confluent")
+
+
+def test_files_of_aivens_sink(warehouse, tmp_path):
+    directory = write(tmp_path / "in", {"a-topic-1-10.json": lines("c"), "a-topic-1-8.json": lines("a", "b")})
+
+    land(warehouse, directory, value="v", path_pattern="aiven", partitions=2)
+
+    assert landed(warehouse, "t", *PLACE) == [(1, 8, b"a"), (1, 9, b"b"), (1, 10, b"c")]
+
+
+def test_files_of_lenses_sink_are_named_by_their_last_offset(warehouse, tmp_path):
+    files = {
+        "t/0/1.json": lines("a", "b"), "t/0/12.json": lines("e", "f"), "t/0/3.json": lines("c", "d"),
+        "t/1/000000000005_1_2.json": lines("z"),
+    }  # fmt: skip
+    directory = write(tmp_path / "in", files)
+
+    report = land(warehouse, directory, value="v", path_pattern="lenses", partitions=2)
+
+    assert landed(warehouse, "t", *PLACE) == [
+        (0, 0, b"a"), (0, 1, b"b"), (0, 2, b"c"), (0, 3, b"d"), (0, 11, b"e"), (0, 12, b"f"), (1, 5, b"z"),
+    ]  # fmt: skip
+    assert report.cut_to == {0: 13, 1: 6}
+
+
+def test_folders_as_in_hive_are_columns_that_the_rows_do_not_have(warehouse, tmp_path):
+    files = {
+        "dt=2026-01-02/partition=1/a.json": lines("c"),
+        "dt=2026-01-01/partition=1/b.json": lines("b"),
+        "dt=2026-01-01/partition=0/a.json": lines("a"),
+        "dt=2026-01-01/partition=0/name=M%C3%BCnchen/a.csv.json": lines("d"),
+    }
+    directory = write(tmp_path / "in", files)
+
+    land(
+        warehouse, directory, timestamp="dt", timestamp_unit="iso", partition="partition", partitions=2, value="v"
+    )  # fmt: skip
+
+    day = 86_400_000
+    midnight = 1_767_225_600_000  # 2026-01-01T00:00:00Z
+    assert landed(warehouse, "t", "partition", "timestamp", "value") == [
+        (0, midnight, b"a"), (0, midnight, b"d"), (1, midnight, b"b"), (1, midnight + day, b"c"),
+    ]  # fmt: skip
+
+
+def test_a_folder_gives_a_key_with_its_letters(warehouse, tmp_path):
+    land(warehouse, write(tmp_path / "in", {"city=M%C3%BCnchen/a.json": lines("a")}), key="city")
+
+    assert landed(warehouse, "t", "key") == [("München".encode(),)]
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.json"])
+def test_rows_have_their_own_column_where_a_folder_has_one_of_its_name(warehouse, tmp_path, name):
+    directory = write(tmp_path / "in", {f"k=folder/{name}": "t,k\n1,row\n" if name == "a.csv" else '{"t":1,"k":"row"}'})
+    if name == "a.parquet":
+        pq.write_table(pa.table({"t": [1], "k": ["row"]}), directory / "k=folder/a.parquet")
+
+    land(warehouse, directory, key="k")
+
+    assert landed(warehouse, "t", "key") == [(b"row",)]
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.csv"])
+def test_columns_of_folders_are_no_part_of_a_value_of_all_columns(warehouse, tmp_path, name):
+    directory = write(tmp_path / "in", {f"p=1/{name}": "t\n1\n"})
+    if name == "a.parquet":
+        pq.write_table(pa.table({"t": ["1"]}), directory / "p=1/a.parquet")
+
+    land(warehouse, directory, partition="p", partitions=2)
+
+    assert landed(warehouse, "t", "partition", "value") == [(1, b'{"t":"1"}')]
+
+
+def test_a_pattern_of_ones_own_names_partition_offset_and_time(warehouse, tmp_path):
+    pattern = r"p(?P<partition>\d+)-(?P<timestamp>\d+)-from(?P<offset>\d+)"
+    files = {"p1-1767258000001-from7.json": lines("b"), "p1-1767258000000-from5.json": lines("a", "a2")}
+    directory = write(tmp_path / "in", files)
+
+    land(warehouse, directory, timestamp="", value="v", path_pattern=pattern, partitions=2)
+
+    assert landed(warehouse, "t", "partition", "offset", "timestamp", "value") == [
+        (1, 5, T0, b"a"), (1, 6, T0, b"a2"), (1, 7, T0 + 1, b"b"),
+    ]  # fmt: skip
+
+
+def test_a_path_that_the_pattern_does_not_match_is_named(warehouse, tmp_path):
+    directory = write(tmp_path / "in", {"t+0+0.json": lines("a"), "readme.json": lines("b")})
+
+    with pytest.raises(LandingError, match=r"readme\.json: expected a path that matches 'confluent'"):
+        land(warehouse, directory, path_pattern="confluent")
+
+
+@pytest.mark.parametrize("pattern", ["(", "confluence"])
+def test_a_pattern_that_says_nothing_is_refused(pattern):
+    with pytest.raises(ConfigError, match="path_pattern"):
+        FileSource("in", timestamp="t", path_pattern=pattern)
+
+
+def test_a_bad_row_where_rows_count_offsets_is_refused(warehouse, tmp_path):
+    directory = write(tmp_path / "in", {"t+0+0.json": lines("a") + "no\n" + lines("b")})
+
+    with pytest.raises(LandingError, match="expected a record in each row, since rows count offsets"):
+        land(warehouse, directory, path_pattern="confluent", rules={"max_bad_share": 1})
+
+
+def test_a_column_of_offsets_wins_over_the_path(warehouse, tmp_path):
+    text = json.dumps({"t": 1, "o": 8, "v": "b"}) + "\n" + json.dumps({"t": 1, "o": 5, "v": "a"}) + "\n"
+    directory = write(tmp_path / "in", {"t+0+5.json": text})
+
+    land(warehouse, directory, path_pattern="confluent", offset="o", value="v")
+
+    assert landed(warehouse, "t", *PLACE) == [(0, 5, b"a"), (0, 8, b"b")]
