@@ -25,6 +25,8 @@ _PROJECT = tuple(f"{__name__.partition('.jobs.')[0]}.{room}." for room in ("jobs
 _DEPTH_MAX = 6
 _BASES = ("builtins", "abc", "typing")
 """Modules of classes that hold nothing of a user's."""
+_Pairs = dict[tuple[int, int], tuple[int, Any, Any]]
+"""By identities of two objects: how deep they were compared, and both, so that no other object takes an identity."""
 
 
 def functions_of(node: Node) -> list[Any]:
@@ -216,23 +218,29 @@ def _length(value: Sized) -> int:
         return 0
 
 
-def _is_same(one: Any, other: Any, depth: int = 0) -> bool:
+def _is_same(one: Any, other: Any, depth: int = 0, met: _Pairs | None = None) -> bool:
+    """Whether they hold the same down to _DEPTH_MAX. A pair that is reached by several ways is compared once."""
     if one is other or depth > _DEPTH_MAX:
         return True
     if type(one) is not type(other):
         return False
     if _is_of_project(type(one)) or inspect.isroutine(one) or inspect.isclass(one):
         return True
+    met = {} if met is None else met
+    pair = id(one), id(other)
+    if pair in met and met[pair][0] <= depth:  # it is the same as far as it was compared, or this had ended
+        return True
+    met[pair] = depth, one, other
+    below = functools.partial(_is_same, depth=depth + 1, met=met)
     if isinstance(one, Mapping):
-        return _is_equal(set(one), set(other)) and all(_is_same(one[name], other[name], depth + 1) for name in one)
+        return _is_equal(set(one), set(other)) and all(below(one[name], other[name]) for name in one)
     if isinstance(one, list | tuple):
-        pairs = zip(one, other, strict=False)
-        return len(one) == len(other) and all(_is_same(*pair, depth + 1) for pair in pairs)
+        return len(one) == len(other) and all(map(below, one, other))
     if _has_equality(type(one)):
         return _is_equal(one, other)
     if hasattr(one, "__dict__"):
         mine, others = _attributes(one), _attributes(other)
-        return set(mine) == set(others) and all(_is_same(mine[name], others[name], depth + 1) for name in mine)
+        return set(mine) == set(others) and all(below(mine[name], others[name]) for name in mine)
     return " at 0x" in repr(one) or repr(one) == repr(other)
 
 

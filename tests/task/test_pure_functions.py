@@ -18,6 +18,7 @@ from kstreams_replay.jobs.functions.processor_api import (
 )
 from kstreams_replay.jobs.history.committed_tables import read_table
 from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.task.held_state import Kept
 from kstreams_replay.jobs.task.put_back import Held, PutBack
 from kstreams_replay.jobs.topology import (
     Consumed,
@@ -575,3 +576,32 @@ def test_attributes_that_decide_nothing_are_not_told_of(tmp_path):
     warnings = itertools.chain(*warnings_in_increments(warehouse, builder.build()))
 
     assert [warning for warning in warnings if "twice" in warning] == []
+
+
+class Counted:
+    """Counts how often two of it are compared."""
+
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        Counted.compared += 1
+        return isinstance(other, Counted)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def test_what_is_reached_by_many_ways_is_compared_once():
+    shared: Any = Counted()
+    for _ in range(5):
+        shared = [shared] * 10
+    state = [shared, [1]]
+
+    def function(value: int) -> int:
+        return value + len(state)
+
+    kept = Kept([function])
+    assert kept.changed() == []
+    assert Counted.compared == 1
+
+    state[1].append(2)
+    assert kept.changed() == ["the variable 'state'"]
