@@ -253,7 +253,8 @@ def test_a_topic_landed_from_files_is_not_continued_from_kafka(spark, warehouse,
     (tmp_path / "in").mkdir()
     land_files(None, warehouse, topic, FileSource(tmp_path / "in", "jsonl", timestamp="t"))
 
-    with pytest.raises(LandingError, match="expected a source of the kind files, which gave it its offsets, got kafka"):
+    expected = "expected a source of the kind files without known offsets, which gave it its offsets, got kafka"
+    with pytest.raises(LandingError, match=expected):
         land_kafka(spark, warehouse, topic, source)
 
 
