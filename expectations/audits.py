@@ -163,7 +163,7 @@ class Scope:
             return path, self.files(TableName.repartition(source.topic), path)
         path = self.warehouse.landed(source.topic)
         if path not in self._listed:
-            self._listed[path] = self._landed(path, source.topic)
+            self._listed[path] = [self._in_play(path, file) for file in self._landed(path, source.topic)]
         return path, self._listed[path]
 
     def _landed(self, path: str, topic: str) -> list[DataFile]:
@@ -174,10 +174,27 @@ class Scope:
             return read_files(path)
         return landed_files(self.warehouse, topic, last)
 
+    def _in_play(self, path: str, file: DataFile) -> DataFile:
+        """A landed file; without the bounds of its times where some may be of a record that was not read."""
+        out = self._excluded(path).get(file.partition, [])
+        if not any(file.may_hold("offset", offset, offset) for offset in out):
+            return file
+        return replace(file, bounds={name: bounds for name, bounds in file.bounds.items() if name != "timestamp"})
+
+    def _excluded(self, path: str) -> dict[int, list[int]]:
+        """Of a landed table the offsets, by partition, that the increments up to this one have not read, since they
+        were taken out of play.
+        """
+        for topic, excluded in (self.done.excluded or {}).items():
+            if path == self.warehouse.landed(topic):
+                return {int(partition): offsets for partition, offsets in excluded.items()}
+        return {}
+
     def scan(self, path: str, files: Sequence[DataFile], columns: Sequence[str]) -> pl.LazyFrame:
         """``columns`` of ``files`` and `partition`; ``files`` is not empty. Read piece by piece by our own reader, as
-        Polars looks at no checksum.
+        Polars looks at no checksum. Of a landed table, what the increments have read.
         """
+        excluded = self._excluded(path)
         with open_file(path, files[0]) as opened:
             first = pl.from_arrow(opened.rows().schema_arrow.empty_table().select(columns))
         assert isinstance(first, pl.DataFrame)
@@ -188,7 +205,8 @@ class Scope:
         ) -> Iterator[pl.DataFrame]:
             left = sum(file.records for file in files) if limit is None else limit
             for file in files if left else []:
-                for piece in _pieces(path, file, columns):
+                out = excluded.get(file.partition, [])
+                for piece in _pieces(path, file, columns, out):
                     rows = piece.head(left).select(wanted or list(schema))
                     left -= len(rows)
                     yield rows if predicate is None else rows.filter(predicate)
@@ -205,11 +223,15 @@ def _type_of(column: str) -> Any:
     return pl.Int64 if column.endswith(("_ms", "offset", "increment", "timestamp")) else pl.Null
 
 
-def _pieces(path: str, file: DataFile, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+def _pieces(path: str, file: DataFile, columns: Sequence[str], out: Sequence[int]) -> Iterator[pl.DataFrame]:
+    """Without the rows at the offsets ``out``."""
+    read = list(dict.fromkeys([*columns, "offset"] if out else columns))
     with open_file(path, file) as opened:
-        for batch in opened.rows().iter_batches(_PIECE_ROWS, columns=list(columns)):
+        for batch in opened.rows().iter_batches(_PIECE_ROWS, columns=read):
             rows = pl.from_arrow(batch)
             assert isinstance(rows, pl.DataFrame)
+            if out:
+                rows = rows.filter(~pl.col("offset").is_in(list(out))).select(columns)
             yield rows.with_columns(pl.lit(file.partition, pl.Int32).alias("partition"))
 
 

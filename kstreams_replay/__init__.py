@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .jobs.functions.session_and_versioned_stores import VersionedRecord as VersionedRecord
     from .jobs.functions.state_stores import Stores as Stores
     from .jobs.functions.state_stores import WindowStore as WindowStore
+    from .jobs.history.exclusions import exclude_records as exclude_records
     from .jobs.landing.landing import FileSource as FileSource
     from .jobs.landing.landing import KafkaSource as KafkaSource
     from .jobs.landing.landing import LandingRules as LandingRules
@@ -179,6 +180,7 @@ _MODULES: dict[str, str] = {
     "Windowed": ".jobs.functions.expressions",
     "assert_outputs": ".jobs.testing.output_assertion",
     "fold": ".jobs.topology",
+    "exclude_records": ".jobs.history.exclusions",
     "land_files": ".jobs.landing.landing",
     "land_kafka": ".jobs.landing.landing",
     "land_records": ".jobs.landing.landing",

@@ -1,6 +1,6 @@
 """Landed topics written without Spark, and whole pipelines read back as plain rows, for tests that compare tables."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,10 +28,16 @@ class LandedRecord(NamedTuple):
 
 
 def plant(
-    warehouse: Warehouse, topic: str, records: Sequence[LandedRecord], *, partitions: int, first_offset: int = 0
+    warehouse: Warehouse,
+    topic: str,
+    records: Sequence[LandedRecord],
+    *,
+    partitions: int,
+    first_offset: int = 0,
+    gone: Collection[tuple[int, int]] = (),
 ) -> None:
     """Land ``records`` as the topic's next increment. ``first_offset``: of the first one, below which the broker had
-    deleted all.
+    deleted all; ``gone``: partition and offset of those that take an offset and do not land, as if it was compacted.
     """
     ledger = LandingLedger(warehouse.landing_ledger(topic))
     last = ledger.last_done()
@@ -43,14 +49,17 @@ def plant(
         first = begin[str(partition)]
         end[str(partition)] = first + len(mine)
         file = TaskFile(warehouse.landed(topic), partition=partition, name=f"{increment:08d}")
-        file.write(_table(mine, first, increment))
+        table = _table(mine, first, increment)
+        is_there = [(partition, offset) not in gone for offset in table["offset"].to_pylist()]
+        file.write(table.filter(pa.array(is_there, pa.bool_())))
         written = file.close()
         files += [] if written is None else [written]
     ledger.plan(increment, LandingPlanRow(cut_from=begin, cut_to=end), written_at_ms=0)
     app_id = f"landing/{topic}/0"
     version = commit_files(warehouse.landed(topic), LANDED_SCHEMA, files, app_id=app_id, increment=increment)
     done = LandingDoneRow(
-        partitions=partitions, cut_from=begin, cut_to=end, records=len(records), table_version=version,
+        partitions=partitions, cut_from=begin, cut_to=end, records=len(records) - len(gone), table_version=version,
+        excluded=None if last is None else last.content.excluded,
         table_digest=table_digest(warehouse.landed(topic), version),
     )  # fmt: skip
     ledger.done(increment, done, written_at_ms=0)

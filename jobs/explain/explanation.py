@@ -7,7 +7,7 @@ run that ends behind the record; only what every operator did always needs a run
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
 
@@ -26,8 +26,11 @@ from ..code_changes.code_of_increment import other_code
 from ..execution.table_schemas import table_schema
 from ..graph.nodes import SinkNode
 from ..graph.observations import Wait
+from ..history.committed_tables import done_row
 from ..history.history import History, cut_of
+from ..landing.exclusions import exclusions
 from ..operators.stateless_nodes import FlatMapNode, MapNode, SelectKeyNode
+from ..replay.left_out import as_read
 from ..replay.plan import Plan
 from ..tape.landed_topic import Landed
 from ..task.decoding import Decoder
@@ -103,6 +106,7 @@ def explain(
         increment, cause = cause_of(history, place)
     else:
         landed = _landed(history, topology, place)
+        _refuse_excluded(history, landed, place)
         increment = _increment(history, landed, place)
     row = history.plan(increment)
     if row is None:
@@ -193,7 +197,8 @@ def _landed(history: History, topology: Topology, place: Position) -> Landed:
         repartitioned = (node.topic for sub in topology.sub_topologies for node in sub.repartitions)
         known = ", ".join([*topology.source_topics(), *repartitioned])
         raise ConfigError(name, f"one of the topics {known}", repr(topic), "name a topic that the topology reads")
-    landed = Landed.of(history.warehouse, topic)
+    now = Landed.of(history.warehouse, topic)
+    landed = replace(now, excluded={})
     if str(partition) not in landed.ends:
         last = len(landed.ends) - 1
         raise ConfigError(name, f"a partition of 0 to {last}", str(partition), "name a partition of the topic")
@@ -203,7 +208,21 @@ def _landed(history: History, topology: Topology, place: Position) -> Landed:
     if landed.slice(str(partition), offset, offset + 1).count() == 0:
         next_step = "Kafka has no record there (compaction, transactions), or it was removed from the landed table"
         raise ConfigError(name, "a landed record", "none at this offset", next_step)
-    return landed
+    return as_read(now, done_row(history.warehouse, history.pipeline).content)
+
+
+def _refuse_excluded(history: History, landed: Landed, place: Position) -> None:
+    """Raises LedgerError for a record that the pipeline has left out, or will, since it is out of play."""
+    topic, partition, offset = place
+    if offset in landed.excluded.get(str(partition), ()):
+        booked = exclusions(history.warehouse, topic)
+        (out,) = (each for each in booked if (each.partition, each.offset) == (partition, offset))
+        raise LedgerError(
+            f"record {say_place(place)}",
+            "a record that the pipeline reads",
+            f"one that landing increment {out.increment} took out of play ({out.reason})",
+            f"`replay inspect` lists what {history.pipeline!r} leaves out; its value is in the landed table",
+        )
 
 
 def _increment(history: History, landed: Landed, place: Position) -> int:

@@ -51,8 +51,8 @@ def give_up(warehouse: Warehouse, topic: str, planned: LedgerRow[LandingPlanRow]
 def kept_plans(
     ledger: LandingLedger, given_up_now: LedgerRow[LandingPlanRow] | None = None
 ) -> list[LedgerRow[LandingPlanRow]]:
-    """Plans of records (not of recorded times) that were not given up; ``given_up_now``: by a plan that comes yet."""
-    plans = [row for row in ledger.plans() if row.content.recorded_time is None]
+    """Plans of records that were not given up; ``given_up_now``: by a plan that comes yet."""
+    plans = [row for row in ledger.plans() if row.content.lands_records]
     given_up = {row.content.gives_up for row in plans if row.content.gives_up is not None}
     if given_up_now is not None:
         given_up.add(given_up_now.increment)

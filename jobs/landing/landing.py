@@ -35,7 +35,7 @@ from .kafka_source import KafkaSource
 from .landing_preview import LandingPreview
 from .landing_rules import DAY_MS, LandingRules
 from .plausible_times import Implausible, find_implausible
-from .recorded_time import finish_recording
+from .recorded_time import finish_without_records
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -230,8 +230,8 @@ def _land(
     if newest is not None:
         _refuse_other_source(topic, newest.content, lander, is_pending=pending is not None)
     run = _LandingRun(warehouse, topic, ledger, lander, rules, clock_ms)
-    if pending is not None and pending.content.recorded_time is not None:
-        last, pending = finish_recording(warehouse, topic, pending, clock_ms), None
+    if pending is not None and not pending.content.lands_records:
+        last, pending = finish_without_records(warehouse, topic, pending, clock_ms), None
     if pending is not None:
         last = run.finish(pending) or last
     elif rules.abandon:
@@ -297,6 +297,7 @@ class _LandingRun:
     def _plan(self, plan: LandingPlanRow, last: LedgerRow[LandingDoneRow] | None) -> LedgerRow[LandingPlanRow]:
         """In the place of the plan that was given up, if one was."""
         now, gone = self.clock_ms(), self.given_up
+        plan = replace(plan, excluded=None if last is None else last.content.excluded)
         if gone is not None:
             plan = replace(plan, gives_up=gone.increment)
             return self.ledger.plan_restatement(gone.increment + 1, plan, epoch=gone.epoch, written_at_ms=now)
@@ -354,6 +355,7 @@ class _LandingRun:
             cut_from=plan.cut_from,
             cut_to=plan.cut_to,
             gaps=plan.gaps,
+            excluded=plan.excluded,
             source=plan.source,
             records=sum(file.records for file in files),
             dead_letters=self._dead_letters(own),

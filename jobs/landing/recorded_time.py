@@ -7,14 +7,16 @@ before the record of ``before_offset``, the next offset of its partition when it
 and is never changed, and since it is a landing increment, nothing can be landed past it unseen.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...state.errors import ConfigError, LandingError
 from ...state.tables.commit import commit_files
-from ...state.tables.data_files import read_files, read_rows, without_partition
+from ...state.tables.data_files import DataFile, read_files, read_rows, without_partition
 from ...state.tables.ledger import LandingLedger, LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from ...state.tables.parquet_writer import write_task_file
@@ -56,7 +58,7 @@ def record_time(
     lands meanwhile.
     """
     bounded_ms(time_ms, f"topic {topic!r}", "the time")
-    last = _last(warehouse, topic, clock_ms)
+    last = last_landing(warehouse, topic, clock_ms)
     partitions = list(range(last.content.partitions))
     if partition is not None and partition not in partitions:
         expected = f"a partition below {len(partitions)}"
@@ -83,7 +85,7 @@ def record_tick(
     """
     time_ms = clock_ms() if time_ms is None else time_ms
     bounded_ms(time_ms, f"topic {topic!r}", "the time")
-    last = _last(warehouse, topic, clock_ms)
+    last = last_landing(warehouse, topic, clock_ms)
     wanted = dict.fromkeys(range(last.content.partitions), time_ms)
     return _record(warehouse, topic, last, wanted, arrival, clock_ms, is_tick=True)
 
@@ -99,12 +101,11 @@ def record_idle(
     """
     if idle_after_ms < 0:
         raise ConfigError(f"topic {topic!r}", "0 ms or more to be idle", str(idle_after_ms), "correct the duration")
-    last = _last(warehouse, topic, clock_ms)
+    last = last_landing(warehouse, topic, clock_ms)
     newest_ms = dict.fromkeys(range(last.content.partitions), NO_TIMESTAMP_MS)
     for file in read_files(warehouse.landed(topic)):
-        newest_ms[file.partition] = max(
-            newest_ms[file.partition], file.bounds.get("timestamp", (0, NO_TIMESTAMP_MS))[1]
-        )
+        excluded = (last.content.excluded or {}).get(str(file.partition), [])
+        newest_ms[file.partition] = max(newest_ms[file.partition], _newest_ms(warehouse.landed(topic), file, excluded))
     time_ms = max(newest_ms.values()) - idle_after_ms
     if time_ms < 0 or min(newest_ms.values()) >= time_ms:
         return {}
@@ -130,13 +131,52 @@ def _ticks(warehouse: Warehouse, topic: str) -> set[int]:
     return {row.increment for row in ledger.done_rows() if row.content.is_tick}
 
 
-def finish_recording(
+def last_landing(warehouse: Warehouse, topic: str, clock_ms: Callable[[], int]) -> LedgerRow[LandingDoneRow]:
+    """The last landing increment; one without records that died is finished. Raises ConfigError for a topic that was
+    never landed, LandingError while a landing is unfinished.
+    """
+    ledger = LandingLedger(warehouse.landing_ledger(topic))
+    pending = ledger.pending()
+    if pending is not None and not pending.content.lands_records:
+        return finish_without_records(warehouse, topic, pending, clock_ms)
+    last = ledger.last_done()
+    if last is None:
+        raise ConfigError(f"topic {topic!r}", "a landed topic", "one that was never landed", "land it first")
+    if pending is not None:
+        expected, got = "no unfinished landing", f"increment {pending.increment} planned only"
+        raise LandingError(f"topic {topic}", expected, got, "land the topic again, which finishes it")
+    return last
+
+
+def land_no_records(
+    warehouse: Warehouse, topic: str, last: LedgerRow[LandingDoneRow], clock_ms: Callable[[], int], **fields: Any
+) -> LedgerRow[LandingDoneRow]:
+    """A landing increment after ``last`` that lands no records; ``fields`` are what it has instead. Raises
+    LedgerConflict when another runner lands meanwhile.
+    """
+    without: dict[str, Any] = dict.fromkeys(
+        ("dead_letters", "implausible", "recorded_time", "arrival", "is_tick", "exclusion")
+    )
+    done = replace(last.content, **{**without, "cut_from": last.content.cut_to, "gaps": {}, "records": 0, **fields})
+    plan, ledger = LandingPlanRow.from_json(done.to_json()), LandingLedger(warehouse.landing_ledger(topic))
+    planned = ledger.plan(last.increment + 1, plan, epoch=last.epoch, written_at_ms=clock_ms())
+    return finish_without_records(warehouse, topic, planned, clock_ms)
+
+
+def finish_without_records(
     warehouse: Warehouse, topic: str, planned: LedgerRow[LandingPlanRow], clock_ms: Callable[[], int]
 ) -> LedgerRow[LandingDoneRow]:
-    """Commit the recorded times that a landing increment planned, then its done row."""
-    path = warehouse.recorded_time(topic)
-    plan = planned.content
-    assert plan.recorded_time is not None
+    """Commit the recorded times that a landing increment planned, if it did; then its done row."""
+    if planned.content.recorded_time is not None:
+        _commit_times(warehouse, topic, planned, planned.content.recorded_time)
+    ledger, done = LandingLedger(warehouse.landing_ledger(topic)), LandingDoneRow.from_json(planned.content.to_json())
+    return ledger.done(planned.increment, done, epoch=planned.epoch, written_at_ms=clock_ms())
+
+
+def _commit_times(
+    warehouse: Warehouse, topic: str, planned: LedgerRow[LandingPlanRow], times: Mapping[str, int]
+) -> None:
+    path, plan = warehouse.recorded_time(topic), planned.content
     files = [
         write_task_file(
             path,
@@ -144,7 +184,7 @@ def finish_recording(
             partition=int(p),
             name=f"{planned.increment:08d}-{int(p):05d}",
         )
-        for p, time_ms in plan.recorded_time.items()
+        for p, time_ms in times.items()
     ]
     commit_files(
         path,
@@ -153,8 +193,16 @@ def finish_recording(
         app_id=f"landing/{topic}/recorded_time/{planned.epoch}",
         increment=planned.increment,
     )
-    ledger, done = LandingLedger(warehouse.landing_ledger(topic)), LandingDoneRow.from_json(plan.to_json())
-    return ledger.done(planned.increment, done, epoch=planned.epoch, written_at_ms=clock_ms())
+
+
+def _newest_ms(path: str, file: DataFile, excluded: Sequence[int]) -> int:
+    """The largest timestamp of a landed file, but for the offsets ``excluded``; NO_TIMESTAMP_MS without one."""
+    if not any(file.may_hold("offset", offset, offset) for offset in excluded):
+        return file.bounds.get("timestamp", (0, NO_TIMESTAMP_MS))[1]
+    columns = pa.schema([("offset", pa.int64()), ("timestamp", pa.int64())])
+    rows = read_rows(path, [file], columns)
+    kept = rows.filter(pc.invert(pc.is_in(rows["offset"], pa.array(excluded, pa.int64()))))
+    return max(kept["timestamp"].to_pylist(), default=NO_TIMESTAMP_MS)
 
 
 def _record(
@@ -176,37 +224,9 @@ def _record(
     }
     if not new:
         return {}
-    done = replace(
-        last.content,
-        cut_from=last.content.cut_to,
-        gaps={},
-        records=0,
-        dead_letters=None,
-        implausible=None,
-        arrival=arrival,
-        recorded_time={str(p): time_ms for p, time_ms in new.items()},
-        is_tick=is_tick or None,
-    )
-    plan = LandingPlanRow.from_json(done.to_json())
-    ledger = LandingLedger(warehouse.landing_ledger(topic))
-    planned = ledger.plan(last.increment + 1, plan, epoch=last.epoch, written_at_ms=clock_ms())
-    finish_recording(warehouse, topic, planned, clock_ms)
+    times = {str(p): time_ms for p, time_ms in new.items()}
+    land_no_records(warehouse, topic, last, clock_ms, recorded_time=times, arrival=arrival, is_tick=is_tick or None)
     return new
-
-
-def _last(warehouse: Warehouse, topic: str, clock_ms: Callable[[], int]) -> LedgerRow[LandingDoneRow]:
-    """The last landing increment; one that recorded times and died is finished."""
-    ledger = LandingLedger(warehouse.landing_ledger(topic))
-    pending = ledger.pending()
-    if pending is not None and pending.content.recorded_time is not None:
-        return finish_recording(warehouse, topic, pending, clock_ms)
-    last = ledger.last_done()
-    if last is None:
-        raise ConfigError(f"topic {topic!r}", "a landed topic", "one that was never landed", "land it first")
-    if pending is not None:
-        expected, got = "no unfinished landing", f"increment {pending.increment} planned only"
-        raise LandingError(f"topic {topic}", expected, got, "land the topic again, which finishes it")
-    return last
 
 
 def _row(before_offset: int, time_ms: int, arrival: int | None, increment: int) -> pa.Table:

@@ -5,12 +5,12 @@ continue from where the increments before have got to, which the done row ``prev
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from ...state.tables.ledger_rows import DoneRow
+from ...state.tables.ledger_rows import DoneRow, PlanRow
 from ...state.tables.names import TaskId
 from ...state.times import NO_TIMESTAMP_MS
 from ..graph.graph import Node
@@ -20,6 +20,7 @@ from ..tape.landed_topic import Landed
 from ..task.time_extraction import TimeExtraction
 from ..topology.topology import Topology
 from .landed_times import LandedTimes, Times
+from .left_out import as_planned
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,10 @@ class LandedRecords:
     landed: Mapping[str, Landed]
     previous: DoneRow
     times: LandedTimes | None = None
+
+    def of_plan(self, row: PlanRow) -> "LandedRecords":
+        """The same without what was out of play when an increment that continues from ``previous`` was planned."""
+        return replace(self, landed={t: as_planned(each, self.previous, row) for t, each in self.landed.items()})
 
     @cached_property
     def merged(self) -> frozenset[str]:

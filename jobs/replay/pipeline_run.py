@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from ...state.compilation.kernel_tiers import tiers
-from ...state.errors import CodeChanged, ConfigError
+from ...state.errors import ConfigError
 from ...state.tables.branch_files import digests_of, refuse_damage
 from ...state.tables.data_files import DataFile, OpenTables
 from ...state.tables.ledger import Ledger, LedgerRow
@@ -34,7 +34,16 @@ from .planner import Planner
 from .progress import Meter, OnProgress
 from .run_settings import OnStep, ReplaySettings
 from .stage_exchange import clear_exchange
-from .takeover import in_place_of, make_tables, refusal_of, refuse_while_at_work, shut_out, unused_epoch
+from .takeover import (
+    in_place_of,
+    make_tables,
+    refusal_of,
+    refuse_while_at_work,
+    shut_out,
+    tables_with,
+    unused_epoch,
+    why_not,
+)
 from .unfinished import refuse_after_flush, refuse_backfill
 
 
@@ -101,7 +110,7 @@ class PipelineRun:
         self.increment, self.epoch = (0, 0) if last is None else (last.increment, last.epoch)
         self.last_done, self.last_epoch = self.increment, self.epoch
         self.last_versions = {} if last is None else last.content.versions
-        self.given_up: tuple[LedgerRow[PlanRow], CodeChanged] | None = None  # by other code: the next one replaces it
+        self.given_up: tuple[LedgerRow[PlanRow], str] | None = None  # and why: the next plan replaces it
         self._opened: OpenTables = {}
         refuse_damage(warehouse, pipeline, self.ledger, last, self._opened)
 
@@ -111,11 +120,15 @@ class PipelineRun:
         refuse_backfill(self.warehouse, self.name, self.previous, settings.kept is not None)
         pending = self.ledger.pending()
         refusal = refusal_of(self.warehouse, self.name, pending, self.topology, self.code, self.last_done)
-        if pending is not None and refusal is not None:
+        without = None if pending is None or refusal is not None else self._without_excluded(pending)
+        if pending is not None and (refusal is not None or without is not None):
             refuse_while_at_work(self.warehouse, self.name, pending, at_ms=now_ms(), run=settings.run)
-            self.given_up, self.increment = (pending, refusal), self.ledger.next_free() - 1
+            why = "records that it reads were taken out of play" if refusal is None else why_not(refusal)
+            self.given_up, self.increment = (pending, why), self.ledger.next_free() - 1
         planner = self._planner()
-        if pending is not None and refusal is None:
+        if without is not None:
+            yield Plan(self.increment + 1, without)
+        elif pending is not None and refusal is None:
             self.epoch = pending.epoch
             yield Plan(pending.increment, pending.content, is_rerun=True)
         elif self.code.rewrites:
@@ -141,11 +154,18 @@ class PipelineRun:
         if self.given_up is None:
             self.epoch = self.ledger.plan(plan.increment, plan.row, written_at_ms=now_ms()).epoch
             return plan
-        (pending, refusal), self.given_up = self.given_up, None
-        row = in_place_of(plan.row, pending, refusal)
+        (pending, why), self.given_up = self.given_up, None
+        row = in_place_of(plan.row, pending, why)
         self.epoch = unused_epoch(self.warehouse, self.name, pending.epoch)
         self.ledger.plan_instead(pending, plan.increment, row, epoch=self.epoch, written_at_ms=now_ms())
         return replace(plan, row=row)
+
+    def _without_excluded(self, pending: LedgerRow[PlanRow]) -> PlanRow | None:
+        """The plan in the place of one that reads what was taken out of play since; None: it runs as it is, also where
+        tables have something of it already.
+        """
+        without = self._planner().without_excluded(pending.content)
+        return None if without is None or tables_with(self.warehouse, self.name, pending) else without
 
     def _planner(self) -> Planner:
         """Of what has landed by now."""
@@ -167,7 +187,7 @@ class PipelineRun:
                 last_done=self.last_epoch, epoch=self.epoch, increment=plan.increment, written_at_ms=now_ms(),
             )  # fmt: skip
         self.meter.begin(plan, self.topology)
-        landed = LandedRecords(self.topology, self._landed, self.previous, self.settings.times)
+        landed = LandedRecords(self.topology, self._landed, self.previous, self.settings.times).of_plan(plan.row)
         planned = time.perf_counter()
         tiers.expect(plan.row.records, lambda: call_kernels(self.topology), self.meter.count)
         self.on_step(f"planned {plan.increment}")

@@ -21,6 +21,7 @@ from ..topology.topology import Topology
 from .backlog import Backlog
 from .landed_records import LandedRecords
 from .landed_times import LandedTimes
+from .left_out import as_read, is_planned_otherwise, out_of_play
 from .plan import Plan
 from .unread_records import PendingQueue, PendingRecords, by_arrival, by_time
 from .waiting_inputs import WaitingInput, waiting_inputs
@@ -55,10 +56,11 @@ class Planner:
         _refuse_landed(warehouse, topology)
         cut_from = previous.cut_to
         read_again = {table.topic for sub in topology.sub_topologies for table in sub.globals}
-        self.landed = dict(landed or {}) or {
+        found = landed or {
             topic: Landed.of(warehouse, topic, None if topic in read_again else cut_from.get(topic))
             for topic in topology.source_topics()
         }
+        self.landed = {topic: as_read(each, previous) for topic, each in found.items()}
         self.begin: Cut = {
             topic: {p: cut_from.get(topic, {}).get(p, 0) for p in landed.ends} for topic, landed in self.landed.items()
         }
@@ -150,6 +152,7 @@ class Planner:
             cut_from=begin,
             cut_to=end,
             partitions=self.partitions(),
+            excluded=out_of_play(self.landed, begin),
             by_arrival=self.order == "arrival",
             recorded_from=recorded_from if recorded_to else None,
             recorded_to=recorded_to or None,
@@ -157,12 +160,24 @@ class Planner:
 
     def unread(self) -> int:
         """Landed records that no increment before has read; those that only global tables read are none."""
+        return self._records(self.begin, {topic: landed.ends for topic, landed in self.landed.items()})
+
+    def _records(self, begin: Cut, end: Cut) -> int:
         return sum(
-            landed.slice(p, self.begin[topic][p], end).count()
+            landed.slice(p, begin[topic][p], end[topic][p]).count()
             for topic, landed in self.landed.items()
             if self.topology.readers_of(topic)
-            for p, end in landed.ends.items()
+            for p in landed.ends
         )
+
+    def without_excluded(self, row: PlanRow) -> PlanRow | None:
+        """A plan that continues from ``previous`` without what was taken out of play since it was made; None: it reads
+        nothing of that.
+        """
+        if not is_planned_otherwise(row, self.landed):
+            return None
+        excluded = out_of_play(self.landed, row.cut_from)
+        return replace(row, excluded=excluded, records=self._records(row.cut_from, row.cut_to))
 
     def backlog(self) -> Backlog:
         """What is unread of the partitions that something reads, nothing held back."""

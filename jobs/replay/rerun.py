@@ -95,9 +95,8 @@ class Rerun:
         ).landed
         return landed if self._last is None else {t: _bounded(each, self._last) for t, each in landed.items()}
 
-    @property
-    def _records(self) -> LandedRecords:
-        return LandedRecords(self.topology, self._landed, self.previous, self._times)
+    def _records(self, plan: Plan) -> LandedRecords:
+        return LandedRecords(self.topology, self._landed, self.previous, self._times).of_plan(plan.row)
 
     # --- tasks -----------------------------------------------------------------------------------------------
 
@@ -106,7 +105,7 @@ class Rerun:
         tiers.expect(plan.row.records, lambda: call_kernels(self.topology))
         return IncrementTasks(
             warehouse=self.warehouse, pipeline=self.name, topology=self.topology, runner=self.runner,
-            order=self._order, inputs=planned_inputs(plan, self._records, self._order), previous=self.previous,
+            order=self._order, inputs=planned_inputs(plan, self._records(plan), self._order), previous=self.previous,
             state={store: self.state_of(store) for store in self.topology.stores()},
             exchange=self._exchange or exchange_folder(self.tables, plan.increment),
         ).run()  # fmt: skip
@@ -126,7 +125,7 @@ class Rerun:
         for table, files in self.files.items():
             gone = {file.path for file in removed_files(reports, table)}
             self.files[table] = [file for file in files if file.path not in gone] + new_files(reports, table)
-        times = tape_times(plan, self._records)
+        times = tape_times(plan, self._records(plan))
         self.previous = done_row_of(self.topology, self._code.record, self.previous, plan, reports, {}, times, {})
         self.increment = plan.increment
         clear_exchange(self.tables, plan.increment)
@@ -153,4 +152,5 @@ def _bounded(landed: Landed, last: DoneRow) -> Landed:
     """What a done row has read of a topic."""
     taken = (last.recorded_to or {}).get(landed.topic, {})
     recorded = {p: times[: taken.get(p, 0)] for p, times in landed.recorded.items()}
-    return replace(landed, ends=dict(last.cut_to.get(landed.topic, {})), recorded=recorded)
+    excluded = (last.excluded or {}).get(landed.topic, {})
+    return replace(landed, ends=dict(last.cut_to.get(landed.topic, {})), recorded=recorded, excluded=excluded)

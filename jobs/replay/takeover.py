@@ -1,4 +1,5 @@
-"""Corrected code in the place of code that could not do the increment it had planned.
+"""Another plan in the place of an increment that was planned and not done: of corrected code, or without records that
+were taken out of play since.
 
 Rule: it may take over where no table has anything of that increment, by every Delta log; no plan row is changed, the
 new one has a higher number and a higher epoch. Then a runner that still works under an earlier epoch (there are several
@@ -107,10 +108,15 @@ def refusal_of(
     return None
 
 
-def in_place_of(row: PlanRow, given_up: LedgerRow[PlanRow], refusal: CodeChanged) -> PlanRow:
-    """``row`` as the plan that takes over from the plan ``given_up``, which this code cannot do by its ``refusal``."""
+def why_not(refusal: CodeChanged) -> str:
+    """Why a plan is given up by the current code, in words."""
+    return f"expected {refusal.expected}, got {refusal.got}"
+
+
+def in_place_of(row: PlanRow, given_up: LedgerRow[PlanRow], why: str) -> PlanRow:
+    """``row`` as the plan that takes over from the plan ``given_up``; ``why`` it is given up."""
     instead_of = {"increment": given_up.increment, "epoch": given_up.epoch}
-    return replace(row, instead_of=instead_of, instead_of_why=f"expected {refusal.expected}, got {refusal.got}")
+    return replace(row, instead_of=instead_of, instead_of_why=why)
 
 
 def refuse_while_at_work(
@@ -124,7 +130,7 @@ def refuse_while_at_work(
         lost = _utc(beat.written_at_ms + int(LOST_SECONDS * 1000))
         raise LedgerConflict(
             f"pipeline {pipeline!r}, increment {pending.increment}",
-            "nobody at work on it, since this code would take it over from the code that planned it",
+            "nobody at work on it, since another plan would take its place",
             f"run {name} ({beat.said}), whose heartbeat is of {_utc(beat.written_at_ms)}",
             f"let it finish, or stop it, and run again; if it was killed, run again after {lost}, or delete its "
             f"heartbeat {tables.heartbeat(name)}",

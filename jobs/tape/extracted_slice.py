@@ -7,7 +7,7 @@ and moves nothing.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -37,7 +37,7 @@ class Extraction(Protocol):
 class ExtractedSlice(Slice):
     """``extraction``: where the chunks have got to."""
 
-    extraction: Extraction
+    extraction: Extraction = field(kw_only=True)
 
     def part(self, begin: int, end: int) -> "ExtractedSlice":
         """What of it is in ``[begin, end)``; parts are read one after the other."""
@@ -88,4 +88,4 @@ class ExtractedSlice(Slice):
 
 def extracted(slice_: Slice, extraction: Extraction) -> ExtractedSlice:
     """``slice_`` with the times that ``extraction`` gives its records."""
-    return ExtractedSlice(slice_.path, slice_.files, slice_.begin, slice_.end, extraction)
+    return ExtractedSlice(slice_.path, slice_.files, slice_.begin, slice_.end, slice_.excluded, extraction=extraction)

@@ -38,19 +38,24 @@ class Slice:
     files: tuple[DataFile, ...]
     begin: int
     end: int
+    excluded: tuple[int, ...] = ()
+    """Offsets whose records are taken out of play: for whoever reads, they are not there."""
 
     def to_dict(self) -> dict[str, Any]:
         files = [file.to_dict() for file in self.files]
-        return {"path": self.path, "files": files, "begin": self.begin, "end": self.end}
+        excluded = list(self.excluded)
+        return {"path": self.path, "files": files, "begin": self.begin, "end": self.end, "excluded": excluded}
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "Slice":
-        return cls(**{**fields, "files": tuple(DataFile.from_dict(file) for file in fields["files"])})
+        files = tuple(DataFile.from_dict(file) for file in fields["files"])
+        return cls(**{**fields, "files": files, "excluded": tuple(fields["excluded"])})
 
     def part(self, begin: int, end: int) -> "Slice":
         """What of it is in ``[begin, end)``."""
         begin, end = max(begin, self.begin), min(end, self.end)
-        return slice_of(self.path, self.files, self.files[0].partition if self.files else 0, begin, end)
+        partition = self.files[0].partition if self.files else 0
+        return slice_of(self.path, self.files, partition, begin, end, self.excluded)
 
     def chunks(self, records: int, *, dictionary_keys: bool = False) -> Iterator[pa.Table]:
         """Chunks of about ``records`` rows with the columns a task reads, and those of OPTIONAL_COLUMNS that the table
@@ -88,8 +93,14 @@ class Slice:
             for batch in self._batches(file, columns, records, dictionary_keys=dictionary_keys):
                 offsets = batch.column("offset").to_numpy()
                 first, after = np.searchsorted(offsets, [self.begin, self.end])
-                if after > first:
-                    yield pa.Table.from_batches([batch.slice(first, after - first)])
+                piece = self._in_play(batch.slice(first, after - first), offsets[first:after])
+                if piece.num_rows:
+                    yield pa.Table.from_batches([piece])
+
+    def _in_play(self, batch: pa.RecordBatch, offsets: np.ndarray) -> pa.RecordBatch:
+        """Rows of a batch without those whose ``offsets`` are excluded."""
+        is_out = np.isin(offsets, self.excluded) if self.excluded else np.zeros(0, np.bool_)
+        return batch.filter(pa.array(~is_out)) if is_out.any() else batch
 
     def _batches(
         self, file: DataFile, columns: Sequence[str], records: int, *, dictionary_keys: bool
@@ -149,18 +160,19 @@ class Slice:
         return max([*latest, int(cut.times()["timestamp"].to_numpy().max(initial=NO_TIMESTAMP_MS))])
 
     def _whole_and_cut(self, bounded: Sequence[str] = ()) -> tuple[list[DataFile], "Slice"]:
-        """Files that are wholly in the slice, and of which all columns ``bounded`` are known to be LATEST_MS at most;
-        and the rest.
+        """Files whose records are all in the slice, with all columns ``bounded`` known to be LATEST_MS at most; and the
+        rest.
         """
         whole = [
             file
             for file in self.files
             if self.begin <= (file.min_offset or 0)
             and (file.max_offset or 0) < self.end
+            and not any(file.may_hold("offset", offset, offset) for offset in self.excluded)
             and all(column in file.bounds and file.bounds[column][1] <= LATEST_MS for column in bounded)
         ]
         cut = tuple(file for file in self.files if file not in whole)
-        return whole, Slice(self.path, cut, self.begin, self.end)
+        return whole, Slice(self.path, cut, self.begin, self.end, self.excluded)
 
 
 def _read_file(
@@ -273,8 +285,10 @@ def _row_groups(parquet: pq.ParquetFile, begin: int, end: int) -> list[int]:
     return found
 
 
-def slice_of(path: str, files: Sequence[DataFile], partition: int, begin: int, end: int) -> Slice:
-    """The slice ``[begin, end)`` of ``partition`` out of a table's live files."""
+def slice_of(
+    path: str, files: Sequence[DataFile], partition: int, begin: int, end: int, excluded: Sequence[int] = ()
+) -> Slice:
+    """The slice ``[begin, end)`` of ``partition`` out of a table's live files, without the offsets ``excluded``."""
     chosen = [
         file
         for file in files
@@ -285,4 +299,5 @@ def slice_of(path: str, files: Sequence[DataFile], partition: int, begin: int, e
         and file.min_offset < end
         and file.max_offset >= begin
     ]
-    return Slice(path, tuple(sorted(chosen, key=lambda file: file.min_offset or 0)), begin, end)
+    out = tuple(offset for offset in excluded if begin <= offset < end)
+    return Slice(path, tuple(sorted(chosen, key=lambda file: file.min_offset or 0)), begin, end, out)

@@ -1,6 +1,6 @@
 """One landed topic, as a plan sees it: what has landed, its recorded times, and how far its partitions go."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...state.errors import ConfigError, LandingError
@@ -22,6 +22,8 @@ class Landed:
     files: list[DataFile]
     ends: dict[str, int]
     recorded: RecordedTimes = field(default_factory=dict)
+    excluded: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """Offsets of records that are taken out of play, by partition."""
 
     @classmethod
     def of(cls, warehouse: Warehouse, topic: str, begin: Mapping[str, int] | None = None) -> "Landed":
@@ -44,7 +46,8 @@ class Landed:
         ends = dict.fromkeys(map(str, range(last.content.partitions)), 0) | last.content.cut_to
         first = min(((begin or {}).get(partition, 0) for partition in ends), default=0)
         files = landed_files(warehouse, topic, last, within=("offset", first, UNBOUNDED), opened=opened)
-        return cls(topic, path, files, ends, recorded_times(warehouse, topic, increment=last.increment))
+        recorded = recorded_times(warehouse, topic, increment=last.increment)
+        return cls(topic, path, files, ends, recorded, last.content.excluded or {})
 
     def arrival(self, recorded: Recorded) -> int:
         """Raises LandingError when a recorded time does not have it."""
@@ -54,4 +57,4 @@ class Landed:
         return recorded.arrival
 
     def slice(self, partition: str, begin: int, end: int) -> Slice:
-        return slice_of(self.path, self.files, int(partition), begin, end)
+        return slice_of(self.path, self.files, int(partition), begin, end, self.excluded.get(partition, ()))

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ...jobs.history.exclusions import excluded_by
 from ...jobs.replay.books import add_refusals
 from ...jobs.replay.increment_report import IncrementReport
 from ...state.tables.ledger import LandingLedger, LedgerRow
@@ -65,6 +66,16 @@ def put_aside_lines(warehouse: Warehouse, topics: Iterable[str]) -> list[dict[st
         if aside:
             lines.append({"topic": topic, "landed": sum(row.records or 0 for row in done), "put_aside": aside})
     return lines
+
+
+def excluded_lines(warehouse: Warehouse, done: DoneRow) -> list[dict[str, Any]]:
+    """Records that are out of play, of the topics that were read: whether the pipeline has left each out, has read it
+    before, or has not come to it, and why it is out.
+    """
+    return [
+        {"record": f"{out.topic}:{out.partition}:{out.offset}", "pipeline": state, "reason": out.reason}
+        for out, state in excluded_by(warehouse, done)
+    ]
 
 
 def verdict_line(reports: Sequence[IncrementReport]) -> str:

@@ -23,7 +23,7 @@ def warnings_of(reports: Sequence[IncrementReport], waits: Sequence[WaitingInput
     held_back = 0 if reports else sum(each.records for each in waits)
     return [
         *([f"nothing was replayed: all {held_back:,} unread records wait for other partitions"] if held_back else []),
-        *(f"{sentence}; a run of that code that is still at work is refused" for sentence in takeovers(reports)),
+        *(f"{sentence}; a run that is still at work on it is refused" for sentence in takeovers(reports)),
         *(f"step {node} does not answer alike twice: {said}; functions must be pure" for node, said in impure.items()),
         *_undecodable(reports),
         *(f"{each.sentence()}; see `replay show dropped`" for each in too_many_refused(_books_of(reports))),
@@ -31,9 +31,9 @@ def warnings_of(reports: Sequence[IncrementReport], waits: Sequence[WaitingInput
 
 
 def takeovers(reports: Sequence[IncrementReport]) -> list[str]:
-    """A sentence for every increment that is in the place of one of other code, with the reason."""
+    """A sentence for every increment that is in the place of another one, with the reason."""
     return [
-        f"increment {report.increment} is in the place of {report.instead_of['increment']}, which other code had "
+        f"increment {report.increment} is in the place of {report.instead_of['increment']}, which was "
         f"planned and not finished{'' if report.instead_of_why is None else f' ({report.instead_of_why})'}"
         for report in reports
         if report.instead_of is not None

@@ -16,6 +16,11 @@ from .task_entry import TaskEntry
 Cut = dict[str, dict[str, int]]
 """topic → partition (as text, since it is JSON) → next offset to read."""
 
+Excluded = dict[str, dict[str, list[int]]]
+"""topic → partition (as text) → offsets, rising, of records that are taken out of play
+(jobs/landing/exclusions.py).
+"""
+
 Bases = dict[str, list[list[Any]]]
 """Table → [pipeline, version] of every pipeline that has rows of it, oldest first; JSON."""
 
@@ -54,6 +59,8 @@ class PlanRow(RowContent):
     recorded_from: Cut | None = None
     recorded_to: Cut | None = None
     """How many of the recorded times of each partition were taken before, and are with this increment; both or none."""
+    excluded: Excluded | None = None
+    """From `cut_from` on: those that were taken out of play when this was planned, so that it does not read them."""
     by_arrival: bool = False
     """Whether records are taken in the order of their arrival."""
     flushes: bool = False
@@ -115,6 +122,8 @@ class DoneRow(RowContent):
     """Of its tasks, summed, by part."""
     operators: dict[str, dict[str, float | None]] | None = None
     recorded_to: Cut | None = None
+    excluded: Excluded | None = None
+    """Before `cut_to`: those that no increment up to this one has read, since they were taken out of play."""
     impure: dict[str, str] | None = None
     """Steps that answered otherwise when they were asked again about the same records, with what differed first."""
     moments: int | None = None
@@ -190,6 +199,17 @@ class LandingRow(RowContent):
     """Of the recorded times, as of a landed record."""
     is_tick: bool | None = None
     """True: the recorded times are ticks of the wall clock, and stream time stays."""
+    excluded: dict[str, list[int]] | None = None
+    """Offsets of all records that are taken out of play so far, by partition."""
+    exclusion: dict[str, Any] | None = None
+    """Of an increment that lands no records but takes some out of play: their offsets by partition (`records`), and
+    the `reason`.
+    """
+
+    @property
+    def lands_records(self) -> bool:
+        """Whether it is of a source: recorded times and exclusions are of none."""
+        return self.recorded_time is None and self.exclusion is None
 
     def _nulls(self) -> tuple[str, ...]:
         return ("arrival",) if self.recorded_time is not None else ()

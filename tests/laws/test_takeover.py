@@ -114,13 +114,13 @@ def test_a_takeover_is_said_once(tmp_path):
     first, second = replay(warehouse, NEW, pipeline="p", runner=LocalRunner(), max_records=30, idle="proceed")
 
     (said, *_) = warnings_of([first])
-    assert said == f"{took_over(OLD, NEW)}; a run of that code that is still at work is refused"
+    assert said == f"{took_over(OLD, NEW)}; a run that is still at work on it is refused"
     assert "in the place of" not in " ".join(warnings_of([second]))
 
 
 def took_over(old: Topology, new: Topology) -> str:
     return (
-        "increment 2 is in the place of 1, which other code had planned and not finished (expected the topology that "
+        "increment 2 is in the place of 1, which was planned and not finished (expected the topology that "
         f"it was planned for ({old.fingerprint}), got another one ({new.fingerprint}))"
     )
 
@@ -151,8 +151,8 @@ def test_who_is_at_work_is_not_taken_over_while_its_heart_beats(tmp_path):
         beat_s = heartbeat_of(tables, "one").written_at_ms // 1000
         assert phases(warehouse) == [(1, 0, PLANNED)]  # nothing was written
     assert str(raised.value) == (
-        "pipeline 'p', increment 1: expected nobody at work on it, since this code would take it over from the code "
-        f"that planned it, got run one (replaying 7), whose heartbeat is of {utc(beat_s)}; let it finish, or stop it, "
+        "pipeline 'p', increment 1: expected nobody at work on it, since another plan would take its place, "
+        f"got run one (replaying 7), whose heartbeat is of {utc(beat_s)}; let it finish, or stop it, "
         f"and run again; if it was killed, run again after {utc(beat_s + 300)}, or delete its heartbeat "
         f"{warehouse.root}/p/_heartbeats/one"
     )

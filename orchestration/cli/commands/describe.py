@@ -14,7 +14,7 @@ from ....state.tables.warehouse import Warehouse
 from ...settings.topology_loading import load_topology
 from ...text_tables import print_table
 from .. import options
-from ..book_lines import books_line, counted, own_increments, put_aside_lines, refusal_lines
+from ..book_lines import books_line, counted, excluded_lines, own_increments, put_aside_lines, refusal_lines
 from ..command import argument, command, option
 from ..run_outcome import takeovers
 
@@ -62,6 +62,10 @@ def books(warehouse: str, pipeline: str, last: int) -> int:
     if aside:
         print("\nput aside by all landings so far, so in no line above; see `replay show landed_dead_letter/TOPIC`:")
         print_table(aside, thousands=True)
+    excluded = excluded_lines(place, rows[-1].content)
+    if excluded:
+        print("\ntaken out of play; what this pipeline left out is in no line above:")
+        print_table(excluded)
     return 0
 
 

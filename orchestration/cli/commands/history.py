@@ -20,6 +20,7 @@ from ...progress_lines import progress_on
 from ...settings.topology_loading import load_topology
 from ...text_tables import flat_row, print_table, utc
 from .. import options
+from ..book_lines import excluded_lines
 from ..command import argument, command, option
 
 WIDTH_MAX, SAID_MIN = 120, 60
@@ -135,6 +136,10 @@ def _print_positions(as_of: AsOf, *, raw: bool) -> None:
 
     print(f"offsets of the topics after increment {as_of.increment}")
     print_table(flat(read_positions(as_of)))
+    excluded = excluded_lines(as_of.history.warehouse, as_of.row.content)
+    if excluded:
+        print("\nrecords that are taken out of play")
+        print_table(excluded)
     print("\nstream times of the tasks, and the next offsets of what they write")
     print_table(flat(task_positions(as_of)))
     counters = all_counters(as_of)

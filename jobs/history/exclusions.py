@@ -1,0 +1,119 @@
+"""Taking records out of play, and who has read them before.
+
+Owns the answer to what a pipeline has of such a record: it left it out, has read it, or has not come to it. Rule: what
+was read is not undone by itself; a pipeline goes back for that.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from shlex import quote
+
+from ...state.tables.ledger import Ledger
+from ...state.tables.ledger_rows import DoneRow, LandingDoneRow
+from ...state.tables.parquet_reader import restore_command
+from ...state.tables.warehouse import Warehouse
+from ...state.wall_clock import now_ms
+from ..landing.exclusions import Exclusion, book_exclusion, exclusions
+from .fsck import pipelines_of
+from .history import cut_of
+
+LEFT_OUT, READ, NOT_REACHED = "left out", "read", "not reached"
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A pipeline that has read records which are out of play now. ``increment``: that read the first of them, None
+    where its parent did; ``before``: the last one in force without them, None where that cannot be gone back to.
+    """
+
+    pipeline: str
+    records: tuple[tuple[int, int], ...]
+    increment: int | None
+    before: int | None
+
+    def sentence(self, warehouse: Warehouse) -> str:
+        """What it has read, and the commands that make its results without it."""
+        read = ", ".join(f"{partition}:{offset}" for partition, offset in self.records)
+        by = "before it was forked" if self.increment is None else f"in increment {self.increment}"
+        said = f"{self.pipeline} has read {read} {by}; for results without, "
+        if self.before is None:
+            return f"{said}replay under another pipeline name"
+        where = f"--warehouse {quote(warehouse.root)} --pipeline {self.pipeline}"
+        fork = f"replay fork {where} --at {self.before} --as NAME"
+        back = restore_command(warehouse.pipeline(self.pipeline).root, self.before)
+        return f"{said}go back (`{back}`) and run it again, or run a branch first (`{fork}`)"
+
+
+@dataclass(frozen=True)
+class ExclusionReport:
+    """``records`` (partition, offset) are out of play since the landing increment ``increment``. ``readers``: who has
+    read some before; ``unfinished``: pipelines with a plan of some that is not done, which is made again without them.
+    """
+
+    topic: str
+    increment: int
+    records: tuple[tuple[int, int], ...]
+    readers: tuple[Reader, ...]
+    unfinished: tuple[str, ...]
+
+
+def exclude_records(
+    warehouse: Warehouse,
+    topic: str,
+    records: Iterable[tuple[int, int]],
+    reason: str,
+    *,
+    clock_ms: Callable[[], int] = now_ms,
+) -> ExclusionReport:
+    """Take ``records`` (partition, offset) of a landed topic out of play, and name the pipelines that have read them.
+
+    What is planned from now on does not read them; results are those of a topic that was landed without them. Raises
+    as ``book_exclusion``.
+    """
+    row = book_exclusion(warehouse, topic, records, reason, clock_ms=clock_ms)
+    booked = _booked(row.content)
+    readers, unfinished = list[Reader](), list[str]()
+    for pipeline in pipelines_of(warehouse):
+        ledger = Ledger(warehouse.pipeline(pipeline).ledger)
+        last, pending = ledger.last_done(), ledger.pending()
+        read = [] if last is None else [each for each in booked if _state(last.content, topic, *each) == READ]
+        if read:
+            readers.append(_reader(ledger, pipeline, topic, tuple(read)))
+        cut = {} if pending is None or pending.content.restates is not None else pending.content.cut_to
+        if any(each not in read and cut_of(cut, topic, each[0]) > each[1] for each in booked):
+            unfinished.append(pipeline)
+    return ExclusionReport(topic, row.increment, booked, tuple(readers), tuple(unfinished))
+
+
+def excluded_by(warehouse: Warehouse, done: DoneRow) -> list[tuple[Exclusion, str]]:
+    """What is out of play of the topics that ``done`` has read, and what the pipeline has of each: LEFT_OUT, READ
+    before it was taken out, or NOT_REACHED.
+    """
+    found = [each for topic in sorted(done.cut_to) for each in exclusions(warehouse, topic)]
+    return [(each, _state(done, each.topic, each.partition, each.offset)) for each in found]
+
+
+def _booked(row: LandingDoneRow) -> tuple[tuple[int, int], ...]:
+    assert row.exclusion is not None
+    return tuple((int(p), offset) for p, offsets in row.exclusion["records"].items() for offset in offsets)
+
+
+def _state(done: DoneRow, topic: str, partition: int, offset: int) -> str:
+    if offset in (done.excluded or {}).get(topic, {}).get(str(partition), ()):
+        return LEFT_OUT
+    return READ if offset < cut_of(done.cut_to, topic, partition) else NOT_REACHED
+
+
+def _reader(ledger: Ledger, pipeline: str, topic: str, read: tuple[tuple[int, int], ...]) -> Reader:
+    """Looks back from the last increment, since one that was restored may have come to the records more than once."""
+    first, before = None, 0
+    for row in reversed(ledger.done_rows()):
+        if not any(_state(row.content, topic, *each) == READ for each in read):
+            before = row.increment
+            break
+        first = row
+    assert first is not None, f"{ledger.path}: the last increment has read the records"
+    if first.content.forked is not None:
+        return Reader(pipeline, read, None, None)
+    is_kept = before >= ledger.oldest_kept() or ledger.oldest_kept() == 0
+    return Reader(pipeline, read, first.increment, before if is_kept else None)

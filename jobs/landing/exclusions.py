@@ -1,0 +1,119 @@
+"""Records that are taken out of play: they stay in the landed table, and no plan that is made later reads them. Kafka
+Streams has no such thing; it is for a record that stops a pipeline, or whose time makes all others late.
+
+Owns the landing increments that book them, with the reason. Rule: whoever reads without them finds what a topic has
+that was landed without them, a gap of offsets. An exclusion is never taken back.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...state.errors import ConfigError
+from ...state.tables.branch_files import landed_files
+from ...state.tables.data_files import read_rows
+from ...state.tables.ledger import LandingLedger, LedgerRow
+from ...state.tables.ledger_rows import LandingDoneRow
+from ...state.tables.warehouse import Warehouse
+from ...state.wall_clock import now_ms
+from .recorded_time import land_no_records, last_landing
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusion:
+    """A record that is out of play since the landing increment ``increment``, booked at ``booked_at_ms``."""
+
+    topic: str
+    partition: int
+    offset: int
+    reason: str
+    increment: int
+    booked_at_ms: int
+
+
+def exclusions(warehouse: Warehouse, topic: str) -> list[Exclusion]:
+    """What is out of play of a landed topic, in the order in which it was booked. Reads the whole ledger if anything
+    is.
+    """
+    ledger = LandingLedger(warehouse.landing_ledger(topic))
+    last = ledger.last_done()
+    if last is None or last.content.excluded is None:
+        return []
+    booked = [(row, row.content.exclusion) for row in ledger.done_rows() if row.content.exclusion is not None]
+    return [
+        Exclusion(topic, int(partition), offset, exclusion["reason"], row.increment, row.written_at_ms)
+        for row, exclusion in booked
+        for partition, offsets in exclusion["records"].items()
+        for offset in offsets
+    ]
+
+
+def book_exclusion(
+    warehouse: Warehouse,
+    topic: str,
+    records: Iterable[tuple[int, int]],
+    reason: str,
+    *,
+    clock_ms: Callable[[], int] = now_ms,
+) -> LedgerRow[LandingDoneRow]:
+    """Take ``records`` (partition, offset) of a landed topic out of play; all of them or none. Returns the row.
+
+    Raises ConfigError for a topic that was never landed, a record that is not there or is out of play already, and
+    without a record or a reason; LandingError while a landing is unfinished, LedgerConflict when another runner lands
+    meanwhile.
+    """
+    wanted = sorted(set(records))
+    if not wanted:
+        raise ConfigError(f"topic {topic!r}", "a record to take out of play", "none", "name it as PARTITION:OFFSET")
+    if not reason.strip():
+        next_step = "say for those who find the record missing why it is"
+        raise ConfigError(f"topic {topic!r}", "a reason", repr(reason), next_step)
+    last = last_landing(warehouse, topic, clock_ms)
+    _refuse_excluded(warehouse, topic, wanted)
+    by_partition: dict[str, list[int]] = {}
+    for partition, offset in wanted:
+        by_partition.setdefault(str(partition), []).append(offset)
+    for partition, offsets in by_partition.items():
+        _refuse_missing(warehouse, topic, last, partition, offsets)
+    before = last.content.excluded or {}
+    excluded = {
+        p: sorted([*before.get(p, []), *by_partition.get(p, [])]) for p in sorted({*before, *by_partition}, key=int)
+    }
+    exclusion = {"records": by_partition, "reason": reason.strip()}
+    return land_no_records(warehouse, topic, last, clock_ms, excluded=excluded, exclusion=exclusion)
+
+
+def _refuse_excluded(warehouse: Warehouse, topic: str, wanted: Sequence[tuple[int, int]]) -> None:
+    known = {(each.partition, each.offset): each for each in exclusions(warehouse, topic)}
+    for place in wanted:
+        if place in known:
+            got = f"one that landing increment {known[place].increment} took out ({known[place].reason})"
+            raise ConfigError(_name(topic, *place), "a record that is in play", got, "leave it out of the command")
+
+
+def _refuse_missing(
+    warehouse: Warehouse, topic: str, last: LedgerRow[LandingDoneRow], partition: str, offsets: Sequence[int]
+) -> None:
+    """Raises ConfigError for offsets at which nothing has landed."""
+    name, partitions = _name(topic, partition, offsets[0]), last.content.partitions
+    if int(partition) not in range(partitions):
+        raise ConfigError(name, f"a partition of 0 to {partitions - 1}", partition, "name a partition of the topic")
+    end = last.content.cut_to.get(partition, 0)
+    if offsets[-1] >= end or offsets[0] < 0:
+        wrong = offsets[0] if offsets[0] < 0 else offsets[-1]
+        expected, next_step = f"an offset of 0 or more, below {end}, the next one to land", "name a landed record"
+        raise ConfigError(_name(topic, partition, wrong), expected, str(wrong), next_step)
+    files = landed_files(warehouse, topic, last, within=("offset", offsets[0], offsets[-1]))
+    mine = [file for file in files if file.partition == int(partition)]
+    rows = read_rows(warehouse.landed(topic), mine, pa.schema([("offset", pa.int64())]))
+    there = set(rows["offset"].filter(pc.is_in(rows["offset"], pa.array(offsets, pa.int64()))).to_pylist())
+    for offset in offsets:
+        if offset not in there:
+            next_step = "Kafka has no record there (compaction, transactions); no pipeline reads one"
+            raise ConfigError(_name(topic, partition, offset), "a landed record", "none at this offset", next_step)
+
+
+def _name(topic: str, partition: int | str, offset: int) -> str:
+    return f"record {topic}:{partition}:{offset}"

@@ -1,0 +1,37 @@
+"""The command `exclude`: take landed records out of play (jobs/landing/exclusions.py)."""
+
+from ....jobs.history.exclusions import ExclusionReport, exclude_records
+from ....state.errors import ConfigError
+from ....state.tables.warehouse import Warehouse
+from .. import options
+from ..command import argument, command, option
+
+
+@command()
+@argument("topic", help="name of the landed topic")
+@options.warehouse
+@option("--record", "records", required=True, multiple=True, metavar="P:O", help="partition and offset; repeatable")
+@option("--reason", required=True, metavar="TEXT", help="why, for those who find that the record has no effect")
+def exclude(topic: str, warehouse: str, records: tuple[str, ...], reason: str) -> int:
+    """Take landed records out of play, so that what is planned from now on never reads them."""
+    place = Warehouse(warehouse)
+    report = exclude_records(place, topic, [_record(each) for each in records], reason)
+    _print(place, report)
+    return 0
+
+
+def _record(text: str) -> tuple[int, int]:
+    partition, _, offset = text.partition(":")
+    if not (partition.isdecimal() and offset.isdecimal()):
+        raise ConfigError("--record", "PARTITION:OFFSET", repr(text), "write it as in 0:17")
+    return int(partition), int(offset)
+
+
+def _print(warehouse: Warehouse, report: ExclusionReport) -> None:
+    records = ", ".join(f"{partition}:{offset}" for partition, offset in report.records)
+    are = "records are" if len(report.records) > 1 else "record is"
+    print(f"{report.topic}: {len(report.records):,} {are} out of play (increment {report.increment}): {records}")
+    for reader in report.readers:
+        print(reader.sentence(warehouse))
+    for pipeline in report.unfinished:
+        print(f"{pipeline} has an unfinished increment of it, which its next run plans again without")
