@@ -8,8 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from kstreams_replay.jobs.landing.bad_rows import landed_dead_letters
+from kstreams_replay.jobs.landing.files import json_lines
 from kstreams_replay.jobs.landing.files.columns import BadValuesError, times_ms
-from kstreams_replay.jobs.landing.landing import FileSource, land_files
+from kstreams_replay.jobs.landing.landing import FileSource, LandingRules, land_files
 from kstreams_replay.state.errors import ConfigError, LandingError
 from kstreams_replay.state.tables.ledger import LandingLedger
 from tests.landing.landed_rows import landed, values
@@ -30,6 +32,56 @@ def test_a_json_line_lands_byte_for_byte(warehouse, directory):
         (2, 3, "CreateTime", b"7", b'{"t":3.9,"k":7,"z":1e5}', [], 1),
     ]
     assert (report.increments, report.records, report.cut_from, report.cut_to) == ((1,), 3, {0: 0}, {0: 3})
+
+
+def test_objects_one_after_the_other_on_a_line_are_rows_byte_for_byte(warehouse, directory):
+    """As Firehose writes them: no line end between records, perhaps one behind the last."""
+    (directory / "a.json").write_bytes(
+        b'{"t":1,"k":"}{"}{"t":2, "k":{"n":1.10}} {"t":3,"k":"\xc3\xa9"}\t{"t":4}\n{"t":5}\n{"t":6}{"t":7}'
+    )
+
+    report = land_files(None, warehouse, "t", FileSource(directory, timestamp="t"))
+
+    assert landed(warehouse, "t", "offset", "timestamp", "value") == [
+        (0, 1, b'{"t":1,"k":"}{"}'),
+        (1, 2, b'{"t":2, "k":{"n":1.10}}'),
+        (2, 3, b'{"t":3,"k":"\xc3\xa9"}'),
+        (3, 4, b'{"t":4}'),
+        (4, 5, b'{"t":5}'),
+        (5, 6, b'{"t":6}'),
+        (6, 7, b'{"t":7}'),
+    ]
+    assert report.records == 7
+
+
+def test_many_objects_on_a_line_land_block_by_block(warehouse, directory, monkeypatch):
+    monkeypatch.setattr(json_lines, "BLOCK_ROWS", 3)
+    (directory / "a.json.gz").write_bytes(gzip.compress(b"".join(b'{"t":%d}' % t for t in range(10))))
+
+    land_files(None, warehouse, "t", FileSource(directory, timestamp="t"))
+
+    assert landed(warehouse, "t", "offset", "timestamp") == [(t, t) for t in range(10)]
+
+
+@pytest.mark.parametrize(
+    ("line", "rows", "bad"),
+    [
+        (b'{"t":1}{"t":2}{"t":', 2, b'{"t":'),  # cut off
+        (b'{"t":1}{"t":2}[3]{"t":4}', 2, b'[3]{"t":4}'),
+        (b'{"t":1} x {"t":2}{"t":3}', 0, b'{"t":1} x {"t":2}{"t":3}'),  # no run of objects
+        (b'{"t":1}]', 0, b'{"t":1}]'),
+        (b'{"t":1,"k":"}{', 0, b'{"t":1,"k":"}{'),
+        (b'{"t":1}{"t":2}\xff', 0, b'{"t":1}{"t":2}\xff'),
+    ],
+)
+def test_what_is_no_object_behind_others_is_one_bad_row(warehouse, directory, line, rows, bad):
+    (directory / "a.json").write_bytes(b'{"t":0}\n' + line)
+
+    land_files(None, warehouse, "t", FileSource(directory, timestamp="t"), rules=LandingRules(max_bad_share=1))
+
+    assert landed(warehouse, "t", "timestamp") == [(t,) for t in range(rows + 1)]
+    letters = landed_dead_letters(warehouse, "t").to_pylist()
+    assert [(letter["line"], letter["bytes"]) for letter in letters] == [(2, bad)]
 
 
 def test_a_declared_value_column_is_the_value_and_its_null_a_tombstone(warehouse, directory):

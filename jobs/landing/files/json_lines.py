@@ -1,14 +1,17 @@
-"""JSON lines: rows are JSON objects, one a line.
+"""JSON lines: rows are JSON objects, one a line, or one after the other on a line, as Firehose writes them.
 
-Owns what a row of them is. Rule: a line that is no JSON object is a bad row, and the others are whole.
+Owns what a row of them is. Rule: a line that is no JSON object is a bad row, and the others are whole. Where another
+object begins right behind the first one of a line, each is a row, and what follows the last whole one is a bad row.
 """
 
+import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..bad_rows import BadRow
 from ..file_source import TOMBSTONE, FileSource
-from .blocks import Block
+from .blocks import BLOCK_BYTES, BLOCK_ROWS, Block
 from .columns import json_value
 from .envelopes import ENVELOPES, NoEnvelopeError, Opened
 from .format_reader import FormatReader
@@ -38,11 +41,10 @@ def _json_blocks(reading: "SliceReading") -> Iterator[Block]:
     wanted, rows_of = source.named_columns(piece.name), _Rows(reading)
     with opened(source, piece.name, reading.digests, reading.content) as stream:
         for places, lines in line_blocks(stream, piece):
-            reading.rows += len(lines)
-            block = rows_of.read(places, lines)
-            reading.columns = reading.columns or (list(block.rows[0]) if block.rows else ())
-            columns = {name: _column(reading, block.rows, name) for name in wanted}
-            yield Block(columns, block.places, block.lines, values=block.values, deleted=block.deleted)
+            for block in rows_of.read(places, lines):
+                reading.columns = reading.columns or (list(block.rows[0]) if block.rows else ())
+                columns = {name: _column(reading, block.rows, name) for name in wanted}
+                yield Block(columns, block.places, block.lines, values=block.values, deleted=block.deleted)
 
 
 def _column(reading: "SliceReading", rows: Sequence[dict[str, Any]], name: str) -> list[Any]:
@@ -75,16 +77,20 @@ class _Rows:
         self._open = None if self._source.envelope is None else ENVELOPES[self._source.envelope]
         self._last: Opened | None = None
 
-    def read(self, places: Sequence[int], lines: Sequence[bytes]) -> _RowBlock:
+    def read(self, places: Sequence[int], lines: Sequence[bytes]) -> Iterator[_RowBlock]:
         """The others are refused."""
         try:
             rows = [json_value(line) for line in lines] if self._open is None else []
         except (ValueError, RecursionError):
             rows = []
         if len(rows) < len(lines) or any(type(row) is not dict for row in rows):
-            return self._one_by_one(places, lines)
+            for some_places, some in _apart(places, lines):
+                self._reading.rows += len(some)
+                yield self._one_by_one(some_places, some)
+            return
+        self._reading.rows += len(lines)
         self._last = Opened(rows[-1], rows[-1])
-        return _RowBlock(places, lines, rows)
+        yield _RowBlock(places, lines, rows)
 
     def _one_by_one(self, places: Sequence[int], lines: Sequence[bytes]) -> _RowBlock:
         kept: list[tuple[int, bytes, Opened]] = []
@@ -126,6 +132,61 @@ class _Rows:
             return self._open(row)
         except NoEnvelopeError as error:
             raise _NoRowError(error.expected, got) from error
+
+
+_NEXT_OBJECT = re.compile(rb"\}[ \t\r]*\{")
+_BLANK = re.compile(r"[ \t\r]*")
+_DECODER = json.JSONDecoder()
+
+
+def _apart(places: Sequence[int], lines: Sequence[bytes]) -> Iterator[tuple[list[int], list[bytes]]]:
+    """Objects of a line one by one, so many at a time, with the bytes at which they begin; other lines as they are."""
+    some_places: list[int] = []
+    some: list[bytes] = []
+    size = 0
+    for place, line in zip(places, lines, strict=True):
+        for begin, part in _objects(line) if _NEXT_OBJECT.search(line) else [(0, line)]:
+            some_places.append(place + begin)
+            some.append(part)
+            size += len(part)
+            if len(some) >= BLOCK_ROWS or size >= BLOCK_BYTES:
+                yield some_places, some
+                some_places, some, size = [], [], 0
+    if some:
+        yield some_places, some
+
+
+def _objects(line: bytes) -> Iterator[tuple[int, bytes]]:
+    """(byte at which it begins, object) of a line that begins with two objects, and what is behind the last whole one;
+    any other line as it is.
+    """
+    try:
+        text = line.decode()
+    except UnicodeDecodeError:
+        yield 0, line
+        return
+    at, byte = 0, 0
+    while at < len(text):
+        end = _end_of_object(text, at)
+        if end is None or (at == 0 and text[end : end + 1] != "{"):
+            yield byte, text[at:].encode()
+            return
+        part = text[at:end].rstrip().encode()
+        yield byte, part
+        byte += len(text[at:end].encode())
+        at = end
+
+
+def _end_of_object(text: str, at: int) -> int | None:
+    """Behind the object that begins at ``at`` and the blanks that follow it; None where none does."""
+    if text[at] != "{":
+        return None
+    try:
+        _, end = _DECODER.raw_decode(text, at)
+    except (ValueError, RecursionError):
+        return None
+    blank = _BLANK.match(text, end)
+    return end if blank is None else blank.end()
 
 
 class _NoRowError(Exception):
