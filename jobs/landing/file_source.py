@@ -38,6 +38,10 @@ KAFKA_OFFSETS, PATH_OFFSETS = "kafka", "path"
 LAST_OFFSET = "last_offset"
 _FROM_PATTERN = {"partition": "partition", LAST_OFFSET: "offset", "offset": "offset", "timestamp": "timestamp"}
 """Group of a path pattern to the field that it gives a column."""
+BESIDE = ("keys", "headers")
+"""Of a record, what may be in files beside those of the values (files/beside.py)."""
+KEYS_BESIDE, HEADERS_BESIDE = ".keys", ".headers"
+"""Columns for these; no file has a column of such a name."""
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -78,6 +82,9 @@ class FileSource:
     ``confluent``, ``aiven`` or ``lenses`` (see ``PATH_PATTERNS``). Its groups ``partition``, ``offset`` and
     ``timestamp`` need no declaration. An offset of the path is that of the file's first row, ``last_offset`` that of
     its last; the other rows have those after or before it, one each.
+
+    ``beside``: ``keys``, ``headers`` or both are in files of their own, one beside each file, with as many rows, as
+    Kafka Connect's S3 sink stores them: ``t+0+100.keys.json`` beside ``t+0+100.json``.
 
     ``a.b`` as a column names the field b of the object a, unless a column is so called as a whole.
 
@@ -126,15 +133,22 @@ class FileSource:
     decimal_comma: bool = False
     zone: str | None = None
     json_types: Mapping[str, str] = field(default_factory=dict)
+    beside: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", str(self.path).rstrip("/"))  # a pathlib.Path may come in
-        for name in ("key", "value", "columns", "nulls", "order_by"):
+        for name in ("key", "value", "columns", "nulls", "order_by", "beside"):
             given = getattr(self, name)
             object.__setattr__(self, name, tuple(given) if isinstance(given, list) else given)
         for name, group in _pattern_columns(self.path_pattern).items():
             if getattr(self, name) in (None, ""):
                 object.__setattr__(self, name, group)
+        _refuse("beside", self.beside, set(self.beside) <= {*BESIDE}, f"some of {', '.join(BESIDE)}")
+        for kind, name, column in zip(BESIDE, ("key", "headers"), (KEYS_BESIDE, HEADERS_BESIDE), strict=True):
+            if kind in self.beside:
+                given = getattr(self, name)
+                _refuse(name, given, given in (None, column), f"nothing, since {kind} are beside the values")
+                object.__setattr__(self, name, column)
         if isinstance(self.types, str):
             object.__setattr__(self, "types", csv_types(self.types))
         _refuse("timestamp", self.timestamp, bool(self.timestamp), "the column of the record time")
@@ -191,12 +205,14 @@ class FileSource:
         return PATH_OFFSETS if self.offset in _pattern_columns(self.path_pattern).values() else KAFKA_OFFSETS
 
     def named_columns(self, file: str | None = None) -> list[str]:
-        """Columns that the mapping names, each once; of ``file`` those that are not in its path."""
+        """Columns that the mapping names, each once; of ``file`` those that are not in its path. None of them is
+        beside it.
+        """
         key, value = ((of,) if isinstance(of, str) else of or () for of in (self.key, self.value))
         coordinates = self.partition, self.offset, self.headers, self.timestamp_type, self.topic_column
         named = [self.timestamp, *key, *coordinates, *(self.order_by or ()), *value, *self.types]
-        from_path = () if file is None else self.pattern_columns(file)
-        return list(dict.fromkeys(name for name in named if name is not None and name not in from_path))
+        elsewhere = {KEYS_BESIDE, HEADERS_BESIDE, *(() if file is None else self.pattern_columns(file))}
+        return list(dict.fromkeys(name for name in named if name is not None and name not in elsewhere))
 
     def pattern_columns(self, file: str) -> dict[str, str | None]:
         """Groups of ``path_pattern`` in the path ``file`` below the directory. Raises LandingError where it does not
@@ -244,6 +260,7 @@ class FileSource:
             "decimal_comma": self.decimal_comma,
             "zone": self.zone,
             "json_types": dict(self.json_types),
+            "beside": list(self.beside),
         }
 
     def with_format_of(self, names: Iterable[str]) -> "FileSource":

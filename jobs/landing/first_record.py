@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from .file_source import FileSource
 from .files.columns import time_text
-from .files.known_files import FoundFile
 from .files.reading import SliceReading
 from .files.records import FileRecords, read_slice, slices_of
+from .files.streams import FoundFile
 from .landing_rules import RowRules
 
 _FILES = 3
@@ -53,7 +53,7 @@ class FirstRecord:
 def first_record(source: FileSource, files: Sequence[FoundFile]) -> FirstRecord | None:
     """The first record of ``files``; None where the first of them have none."""
     for file in files[:_FILES]:
-        piece = slices_of(source, file.name, file.bytes, file.mtime_ns)[0]
+        piece = slices_of(source, file)[0]
         reading = SliceReading(source, piece, RowRules(keeps_bad=True), takes_digests=False, keeps=0)
         for block in read_slice(reading):
             return FirstRecord(file.name, source.format or "", block, reading.is_naive, reading.kinds)

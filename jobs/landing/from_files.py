@@ -33,7 +33,6 @@ from .files import streams
 from .files.counting import CountedFiles
 from .files.file_order import find_disorder
 from .files.known_files import (
-    FoundFile,
     KnownFiles,
     PlanOutdated,
     find_files,
@@ -42,7 +41,7 @@ from .files.known_files import (
 )
 from .files.ordered_tasks import ordered_tasks
 from .files.spark_tasks import run_tasks
-from .files.streams import FileSlice
+from .files.streams import FileSlice, FoundFile
 from .files.verified_files import read_verified, write_verified
 from .first_record import FirstRecord, first_record
 from .landing_preview import LandingPreview, preview_of

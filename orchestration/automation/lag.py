@@ -8,7 +8,8 @@ import hashlib
 import json
 from dataclasses import dataclass, field
 
-from ...jobs.landing.files.known_files import FoundFile, KnownFiles, find_files
+from ...jobs.landing.files.known_files import KnownFiles, find_files
+from ...jobs.landing.files.streams import FoundFile
 from ...jobs.landing.files.verified_files import read_verified
 from ...jobs.landing.given_up_plans import kept_plans
 from ...jobs.landing.landing import FileSource, KafkaSource

@@ -59,6 +59,7 @@ class SourceAttributes(dg.Model, dg.Resolvable):
     topic_column: str | None = said(None, "Column of the topic: rows of others are left out.")
     topic: str | None = said(None, "What that column says; default: the name of the landed topic.")
     path_pattern: str | None = said(None, "Columns of the path: confluent, aiven, lenses or a regular expression.")
+    beside: list[Literal["keys", "headers"]] = said([], "What is in files of its own beside each file.")
     envelope: Literal["debezium", "connect"] | None = said(None, "The envelope in which rows of JSON lines are.")
     null_lines: Literal["bad", "tombstone"] = said("bad", "What a line null is: tombstone deletes the key before it.")
     encoding: str = said("utf-8", "Of CSV and lines, as in cp1252.")

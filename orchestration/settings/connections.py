@@ -62,6 +62,7 @@ class FilesResource(dg.ConfigurableResource["FilesResource"]):
     topic_column: str | None = None
     topic: str | None = None
     path_pattern: str | None = None
+    beside: list[str] = []  # noqa: RUF012
     envelope: str | None = None
     null_lines: str = "bad"
     encoding: str = "utf-8"

@@ -30,7 +30,7 @@ class AvroReader(FormatReader):
 
     def blocks(self, reading: "SliceReading") -> Iterator[Block]:
         source, name = reading.source, reading.piece.name
-        with opened(source, name, reading.digests, reading.content) as stream, _sentences(source, name):
+        with opened(source, name, reading.digests, reading.content) as stream, in_sentences(source, name):
             container = Container(stream)
             schema = AvroSchema(container.schema)
             whole = schema.names if source.value is None else []
@@ -57,7 +57,7 @@ class AvroReader(FormatReader):
         found = {row.place: row.raw for row in bad if row.raw is not None}
         wanted = {row.place for row in bad} - set(found)
         if wanted:
-            with opened(source, piece.name) as stream, _sentences(source, piece.name):
+            with opened(source, piece.name) as stream, in_sentences(source, piece.name):
                 container = Container(stream)
                 schema = AvroSchema(container.schema)
                 names = schema.readable()
@@ -106,7 +106,7 @@ def _cut(
 
 
 @contextmanager
-def _sentences(source: FileSource, name: str) -> Iterator[None]:
+def in_sentences(source: FileSource, name: str) -> Iterator[None]:
     """LandingError for a file that is no container, is damaged, or has a schema without columns."""
     try:
         yield

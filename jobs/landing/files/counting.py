@@ -19,11 +19,11 @@ from ..landing_rules import RowRules
 from . import streams
 from .file_order import Spans, TimeSpan, joined_spans, spans_of
 from .key_spans import KeySpan, KeySpans, SpanBuilder
-from .known_files import FoundFile, file_entry
+from .known_files import file_entry
 from .reading import SliceReading
 from .records import read_slice, slices_of
 from .spark_tasks import run_tasks
-from .streams import FileSlice, is_as_planned, whole_digest
+from .streams import FileSlice, FoundFile, is_as_planned, whole_digest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,7 +88,7 @@ class CountedFiles:
         groups: list[list[FileSlice]] = []
         weight = 0
         for file in files:
-            for piece in slices_of(source, file.name, file.bytes, file.mtime_ns):
+            for piece in slices_of(source, file):
                 if not groups or weight + piece.bytes > streams.SLICE_BYTES:
                     groups.append([])
                     weight = 0

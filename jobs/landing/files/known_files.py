@@ -19,8 +19,9 @@ from ....state.tables.ledger import LedgerRow
 from ....state.tables.ledger_rows import LandingPlanRow
 from ....state.tables.object_stores import open_filesystem
 from ..file_source import FileSource
+from .beside import with_files_beside
 from .file_order import natural_order
-from .streams import digest_like
+from .streams import FoundFile, digest_like
 from .table_folders import refuse_tables
 from .verified_files import Verified
 
@@ -31,15 +32,6 @@ class PlanOutdated(Exception):
 
 _MAPPING_FREE = ("pattern", "partitions")
 """Fields of a mapping that name the files there are and what is fixed by the first landing, not what a row means."""
-
-
-@dataclass(frozen=True, slots=True)
-class FoundFile:
-    """A file of the directory. ``name``: relative to it, with slashes."""
-
-    name: str
-    bytes: int
-    mtime_ns: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +94,7 @@ def find_files(source: FileSource, topic: str) -> Listing:
     filesystem, root = open_filesystem(source.path)
     if filesystem.get_file_info(root).type != fs.FileType.Directory:
         raise LandingError(f"topic {topic}", "a directory of files", source.path, "correct the path")
-    files, unmatched, hidden = [], [], []
+    every, hidden = list[FoundFile](), list[str]()
     entries = filesystem.get_file_info(fs.FileSelector(root, recursive=True))
     for entry in entries:
         name = entry.path[len(root) :].lstrip("/")
@@ -110,11 +102,12 @@ def find_files(source: FileSource, topic: str) -> Listing:
             continue
         if any(part.startswith((".", "_")) for part in name.split("/")):
             hidden.append(name)
-        elif matches(name, source.pattern):
-            files.append(FoundFile(name, entry.size, entry.mtime_ns))
         else:
-            unmatched.append(name)
+            every.append(FoundFile(name, entry.size, entry.mtime_ns))
+    files = [file for file in every if matches(file.name, source.pattern)]
+    unmatched = [file.name for file in every if not matches(file.name, source.pattern)]
     refuse_tables(source.path, topic, filesystem, root, entries, [file.name for file in files])
+    files = with_files_beside(source, files, every)
     files.sort(key=lambda file: natural_order(file.name))
     return Listing(files, sorted(unmatched, key=natural_order), sorted(hidden, key=natural_order))
 

@@ -18,6 +18,7 @@ from ....state.times import LATEST_MS
 from ..bad_rows import BadRow
 from ..file_source import LAST_OFFSET, FileSource, folder_columns
 from . import streams
+from .beside import with_rows_beside
 from .blocks import Block
 from .columns import (
     BadValue,
@@ -38,7 +39,7 @@ from .formats import reader_of
 from .order_keys import order_keys
 from .reading import SliceReading
 from .serde_texts import can_be, serde_texts
-from .streams import FileSlice
+from .streams import FileSlice, FoundFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +73,11 @@ class FileRecords:
         return int(self.key.nbytes + self.value.nbytes + headers + 12 * len(self.partition))
 
 
-def slices_of(source: FileSource, name: str, size: int, mtime_ns: int | None) -> list[FileSlice]:
+def slices_of(source: FileSource, file: FoundFile) -> list[FileSlice]:
     """Cut one file into slices of about ``SLICE_BYTES``, in order. Raises LandingError for Parquet that is none."""
-    whole = FileSlice(name, 0, None, size, size, mtime_ns)
-    is_whole = source.offset_of_path(name) is not None or size <= streams.SLICE_BYTES
+    whole = FileSlice(file.name, 0, None, file.bytes, file.bytes, file.mtime_ns, beside=file.beside)
+    is_counted = source.offset_of_path(file.name) is not None or bool(file.beside)
+    is_whole = is_counted or file.bytes <= streams.SLICE_BYTES
     return [whole] if is_whole else reader_of(source).slices(source, whole)
 
 
@@ -100,7 +102,8 @@ class _Path:
 
 
 def _read(reading: SliceReading, path: _Path) -> Iterator[FileRecords]:
-    for block in reader_of(reading.source).blocks(reading):
+    blocks = reader_of(reading.source).blocks(reading)
+    for block in with_rows_beside(reading, blocks) if reading.piece.beside else blocks:
         block = _of_topic(reading, block, path)
         while block.places:
             try:

@@ -26,11 +26,32 @@ _PART = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
+class FileBeside:
+    """A file of keys or headers (``kind``) beside one of values (beside.py)."""
+
+    kind: str
+    name: str
+    bytes: int
+    mtime_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file of the directory. ``name``: relative to it, with slashes; ``beside``: those beside it, as declared."""
+
+    name: str
+    bytes: int
+    mtime_ns: int | None
+    beside: tuple[FileBeside, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class FileSlice:
     """Part of a file: bytes ``[start, end)`` of JSON lines, row groups ``[start, end)`` of Parquet; ``end`` None: all.
 
     ``bytes`` is its weight, about; ``size`` and ``mtime_ns`` are what the whole file had when it was planned.
     ``first_byte``, ``last_byte``: the part ``[first, last)`` of the file's bytes whose digest this slice takes.
+    ``beside``: files of which it needs the rows too; then it is the whole file.
     """
 
     name: str
@@ -41,17 +62,20 @@ class FileSlice:
     mtime_ns: int | None
     first_byte: int = 0
     last_byte: int | None = None
+    beside: tuple[FileBeside, ...] = ()
 
     def to_list(self) -> list[Any]:
         """As JSON values."""
         return [
             self.name, self.start, self.end, self.bytes, self.size, self.mtime_ns, self.first_byte, self.last_byte,
+            *([[each.kind, each.name, each.bytes, each.mtime_ns] for each in self.beside],) * bool(self.beside),
         ]  # fmt: skip
 
     @classmethod
     def from_list(cls, values: Sequence[Any]) -> Self:
         """The reverse of ``to_list``; plans from before have no bytes of digests."""
-        return cls(*values)
+        beside = tuple(FileBeside(*each) for each in values[8]) if len(values) > 8 else ()
+        return cls(*values[:8], beside)
 
 
 class PartDigests:
@@ -200,7 +224,9 @@ class _Counted(io.RawIOBase):
 
 
 def is_as_planned(source: FileSource, piece: FileSlice) -> bool:
-    """Has its file the size and time with which it was planned?"""
+    """Have its file, and those beside it, the size and time with which they were planned?"""
     filesystem, root = open_filesystem(source.path)
-    entry = filesystem.get_file_info(f"{root}/{piece.name}")
-    return bool((entry.size, entry.mtime_ns) == (piece.size, piece.mtime_ns))
+    planned = {piece.name: (piece.size, piece.mtime_ns)}
+    planned |= {each.name: (each.bytes, each.mtime_ns) for each in piece.beside}
+    entries = filesystem.get_file_info([f"{root}/{name}" for name in planned])
+    return [(entry.size, entry.mtime_ns) for entry in entries] == list(planned.values())

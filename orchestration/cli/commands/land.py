@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from ....jobs.landing.file_formats import FORMATS
-from ....jobs.landing.file_source import BAD, NULL_LINES, SERDE_TYPES, TIMESTAMP_UNITS, UTF_8, csv_types
+from ....jobs.landing.file_source import BAD, BESIDE, NULL_LINES, SERDE_TYPES, TIMESTAMP_UNITS, UTF_8, csv_types
 from ....jobs.landing.files.envelopes import ENVELOPES
 from ....jobs.landing.files.known_files import find_files
 from ....jobs.landing.files.named_files import named_files
@@ -68,6 +68,7 @@ class LandOptions:
     timestamp_type: str | None
     topic_column: str | None
     path_pattern: str | None
+    beside: tuple[str, ...]
     order_by: str | None
     pattern: str
     delimiter: str
@@ -158,6 +159,13 @@ class LandOptions:
     metavar="PATTERN",
     section=FILES,
     help="columns of the path: confluent, aiven, lenses, or a regular expression with (?P<partition>[0-9]+)",
+)
+@option(
+    "--beside",
+    type=click.Choice(BESIDE),
+    takes_many=True,
+    section=FILES,
+    help="keys and headers are in files of their own beside each file, as Connect's S3 sink stores them",
 )
 @option("--order-by", metavar="COLUMN[,COLUMN]", section=FILES, help="sort the rows by these, not by names of files")
 @option("--partitions", type=int, default=1, metavar="N", section=FILES, help="partitions of the topic (default 1)")
@@ -400,6 +408,7 @@ def _source(asked: LandOptions) -> FileSource | KafkaSource:
         topic_column=asked.topic_column,
         topic=None if asked.topic_column is None else asked.source_topic,
         path_pattern=asked.path_pattern,
+        beside=asked.beside,
         order_by=None if asked.order_by is None else tuple(asked.order_by.split(",")),
         timestamp_unit=asked.timestamp_unit,
         pattern=pattern,
