@@ -284,6 +284,7 @@ class _BackfillRun:
         return DoneRow(
             topology=self.topology.fingerprint, code=code_snapshot(self.topology), cut_to=cut,
             partitions=self.log.partitions, tasks=tasks, tape_times=times, recorded_to=recorded or None,
+            excluded=self.log.left_out(cut),
         )  # fmt: skip
 
     # --- reading -------------------------------------------------------------------------------------------------

@@ -12,10 +12,11 @@ from functools import cached_property
 import numpy as np
 
 from ...state.tables.ledger import LandingLedger, LedgerRow
-from ...state.tables.ledger_rows import Cut, DoneRow, LandingDoneRow
+from ...state.tables.ledger_rows import Cut, DoneRow, Excluded, LandingDoneRow, PlanRow
 from ...state.tables.names import REPARTITION, TableName
 from ...state.tables.warehouse import Warehouse
 from ...state.times import NO_TIMESTAMP_MS
+from ..replay.left_out import left_out, out_of_play
 from ..replay.planner import Planner
 from ..replay.unread_records import PendingQueue
 from ..topology.topology import SubTopology, Topology
@@ -220,6 +221,10 @@ class RangeCuts:
         """Landed topics of which a task reads a partition of the group."""
         topics = [source.landed_topic for source in sub.sources if source.landed_topic is not None]
         return [topic for topic in topics if self.group_of.get((topic, str(partition))) == group]
+
+    def left_out(self, cut: Cut) -> Excluded | None:
+        """What is out of play before ``cut``."""
+        return left_out(DoneRow(), PlanRow(cut_to=cut, excluded=out_of_play(self._planner.landed, {})))
 
     @cached_property
     def _first_landings(self) -> dict[str, LedgerRow[LandingDoneRow]]:
