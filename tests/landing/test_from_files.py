@@ -127,7 +127,7 @@ def test_an_empty_directory_is_a_topic_without_records_and_says_so(warehouse, di
     report = land_files(None, warehouse, "t", FileSource(directory, "csv", timestamp="t", partitions=2))
 
     assert (report.increments, report.records, report.partitions) == ((1,), 0, 2)
-    assert report.warnings == ("t: there is no file yet, so no record; its number of partitions may still change",)
+    assert report.warnings == ("t: no file has landed yet, so no record; its number of partitions may still change",)
     assert (warehouse.topics(), values(warehouse)) == (["t"], [])
 
 

@@ -39,12 +39,12 @@ class Application(NamedTuple):
 
 APPLICATIONS = {
     "one-topic": Application(
-        topologies.everything, lambda seed: {"clicks": topologies.tape(seed, 60)}, topologies.PARTITIONS
+        topologies.everything, lambda seed: {"clicks": topologies.tape(seed, 40)}, topologies.PARTITIONS
     ),
-    "joins": Application(joined.joined, lambda seed: joined.tapes(seed, 60), joined.PARTITIONS),
+    "joins": Application(joined.joined, lambda seed: joined.tapes(seed, 40), joined.PARTITIONS),
     "global-store": Application(
         looked_at,
-        lambda seed: {topic: joined.tapes(seed, 60)[topic] for topic in ("orders", "payments")},
+        lambda seed: {topic: joined.tapes(seed, 40)[topic] for topic in ("orders", "payments")},
         joined.PARTITIONS,
     ),
 }
@@ -102,7 +102,7 @@ def test_a_pipeline_at_work_reads_on_without_them_and_keeps_what_it_has_read(tmp
     app, seed = APPLICATIONS[name], 5
     records = some_records(app, seed)
     warehouse = land(tmp_path / "whole", app, seed)
-    run(warehouse, app, flush=False, idle="wait", max_records=25, increments=1)
+    run(warehouse, app, flush=False, idle="wait", max_records=20, increments=1)
     first = done_row(warehouse, "p").content.cut_to
     unread = {each for each in records if first.get(each[0], {}).get(str(each[1]), 0) <= each[2]}
     assert unread
@@ -114,8 +114,8 @@ def test_a_pipeline_at_work_reads_on_without_them_and_keeps_what_it_has_read(tmp
     run(without, app, flush=False)
 
     assert tables_of(warehouse, "p", app.topology()) == tables_of(without, "p", app.topology())
-    found = verify(warehouse, app.topology(), pipeline="p", runner=LocalRunner(), since=1, increments=(4, 17))
-    assert [each.difference for each in found.cuttings] == [None, None]
+    found = verify(warehouse, app.topology(), pipeline="p", runner=LocalRunner(), since=1, increments=(4,))
+    assert [each.difference for each in found.cuttings] == [None]
     topic, partition, offset = min(records - unread)
     said = explain(warehouse, "p", app.topology(), (topic, partition, offset))
     assert (said.increment, said.difference) == (1, None)

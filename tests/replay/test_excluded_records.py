@@ -169,7 +169,8 @@ def test_every_command_knows_what_is_out(tmp_path, capsys):
             state = ["read"] if pipeline == "old" else ["left", "out"]
             assert lines == [["in:0:1", *state, "a", "test"], ["in:0:2", "left", "out", "a", "test"]]
     code, said = command(capsys, "fsck", *place)
-    assert (code, said.splitlines()[-1].split(": ")[-1]) == (0, "nothing damaged")
+    assert code == 0
+    assert "nothing damaged" in said
     explain = ("explain", "--topology", app, *place, "--pipeline")
     assert command(capsys, *explain, "old", "--record", "in:0:1")[0] == 0
     code, said = command(capsys, *explain, "old", "--record", "in:0:2")
