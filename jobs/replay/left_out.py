@@ -5,7 +5,7 @@ play when it was made, and its increment reads without these for ever. What is t
 plans alone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ...state.tables.ledger_rows import Cut, DoneRow, Excluded, PlanRow
@@ -56,7 +56,7 @@ def is_planned_otherwise(row: PlanRow, landed: Mapping[str, Landed]) -> bool:
 
 
 def _within(
-    excluded: Mapping[str, list[int]], begin: Mapping[str, int], end: Mapping[str, int] | None
+    excluded: Mapping[str, Sequence[int]], begin: Mapping[str, int], end: Mapping[str, int] | None
 ) -> dict[str, list[int]]:
     """By partition, offsets of ``[begin, end)``; ``end`` None: of all from ``begin`` on."""
     found = {
