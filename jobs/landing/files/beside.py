@@ -50,7 +50,7 @@ def with_files_beside(source: FileSource, files: Sequence[FoundFile], every: Seq
         if found is None or not (source.beside or {file.name, values.get(found["stem"])} <= chosen):
             continue
         if not source.beside:
-            next_step = "take them (--beside keys headers), or leave them out (--pattern)"
+            next_step = "take them (--beside keys headers), or leave them out (--pattern '*[0-9].json')"
             expected, got = "files of records", f"{found['kind']} of the records in {values[found['stem']]}"
             raise LandingError(f"{source.path}/{file.name}", expected, got, next_step)
         if found["kind"] in source.beside and found["stem"] not in values:
