@@ -14,7 +14,13 @@ from polars.io.plugins import register_io_source
 
 from ..state.errors import ConfigError, LedgerError
 from ..state.node_rows import RunAgain
-from ..state.tables.branch_files import landed_files, refuse_older_ledger, table_files, table_names
+from ..state.tables.branch_files import (
+    landed_files,
+    refuse_older_landing_ledger,
+    refuse_older_ledger,
+    table_files,
+    table_names,
+)
 from ..state.tables.data_files import DataFile, read_files, table_version
 from ..state.tables.ledger import LandingLedger, Ledger
 from ..state.tables.ledger_rows import DoneRow, PlanRow
@@ -169,9 +175,11 @@ class Scope:
     def _landed(self, path: str, topic: str) -> list[DataFile]:
         if table_version(path) is None:
             raise ConfigError(path, f"a landed table of topic {topic}", "no table", "land the topic")
-        last = LandingLedger(self.warehouse.landing_ledger(topic)).last_done()
+        ledger = LandingLedger(self.warehouse.landing_ledger(topic))
+        last = ledger.last_done()
         if last is None:
             return read_files(path)
+        refuse_older_landing_ledger(self.warehouse, topic, ledger, last)
         return landed_files(self.warehouse, topic, last)
 
     def _in_play(self, path: str, file: DataFile) -> DataFile:

@@ -5,7 +5,7 @@ tables inside the ledger's cut, `dropped` and `undecodable` from their tables, b
 dead letter (it cannot be decoded, or a step failed on it) is undecodable even if it was also dropped. A refusal of
 one window of a record (`is_record` false) does not count there. Refusals, by operator and reason, are recounted as
 rows of `dropped`, whatever else became of the record. Outputs have as many
-records of the increment as the ledger says, and all files are there.
+records of the increment as the ledger says, landed topics as many as theirs says, and all files are there.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,8 @@ import polars as pl
 from ..state.errors import LedgerError
 from ..state.tables.branch_files import table_names
 from ..state.tables.data_files import DataFile
-from ..state.tables.names import DEAD_LETTER, DROPPED, LEDGER, TableName
+from ..state.tables.ledger import LandingLedger
+from ..state.tables.names import DEAD_LETTER, DROPPED, LANDED, LEDGER, TableName
 from .audits import Audit, Scope, Unchecked, witness_rows
 from .facts import ReplayFacts, SourceTopic, SubTopologyFacts
 from .guarantee import About, Guarantee, Rule
@@ -45,6 +46,9 @@ def audit_books_balance(scope: Scope) -> Audit | Unchecked:
         if any(line[name] != 0 for name in line if name == "missing" or name.endswith("_unbooked")):
             witnesses.append(line)
         witnesses += [{"sub_topology": part.id, **row} for row in witness_rows(stray)]
+    for row in _unbooked_landings(scope):
+        lines[0]["landed_unbooked"] += abs(row["landed"] - row["booked"])
+        witnesses.append(row)
     for row in _unbooked_outputs(scope):
         lines[0]["rows_unbooked"] += abs(row["rows"] - row["booked"])
         witnesses.append(row)
@@ -72,6 +76,19 @@ def _refusals_unbooked(
     rows = {(node, reason): count for node, reason, count in mine.rows()}
     said = {(node, reason): numbers[1] for node, reasons in booked.items() for reason, numbers in reasons.items()}
     return sum(abs(rows.get(each, 0) - said.get(each, 0)) for each in {*rows, *said})
+
+
+def _unbooked_landings(scope: Scope) -> Iterator[dict[str, Any]]:
+    """Topics of which more or fewer records are in their table than its ledger says have landed."""
+    topics = {source.topic for part in scope.facts.sub_topologies for source in part.sources if source.kind == LANDED}
+    for topic in sorted(topics):
+        done = LandingLedger(scope.warehouse.landing_ledger(topic)).done_rows()
+        if any(row.content.records is None and row.content.recorded_time is None for row in done) or not done:
+            continue  # of a version that did not count them
+        _, files = scope.source_files(SourceTopic(topic))
+        landed, booked = sum(file.records for file in files), sum(row.content.records or 0 for row in done)
+        if landed != booked:
+            yield {"topic": topic, "landed": landed, "booked": booked}
 
 
 def _unbooked_outputs(scope: Scope) -> Iterator[dict[str, Any]]:
@@ -112,6 +129,7 @@ def _line(number: int, booked: dict[str, Any], read: int, dropped: int, undecoda
         "undecodable_unbooked": undecodable - booked["undecodable"],
         "stray": stray,
         "rows_unbooked": 0,
+        "landed_unbooked": 0,
     }
 
 
@@ -222,6 +240,11 @@ G3 = Guarantee(
             "expect_results_to_be_booked",
             "rows_unbooked",
             "Every output has as many records of the increment as the ledger says were written.",
+        ),
+        Rule(
+            "expect_landings_to_be_booked",
+            "landed_unbooked",
+            "Every landed topic has as many records as its ledger says have landed.",
         ),
     ),
     kafka="StreamTask",

@@ -21,6 +21,7 @@ Rule: a bug is an ``assert``; bad input is a dropped record or a dead letter; a 
     ├── Damaged                what was committed is not there any more, or is another thing
     │   ├── DamagedFile        a data file of a table
     │   ├── DamagedTable       a table, or its Delta log
+    │   │   └── TouchedTable   somebody else committed to it
     │   └── DamagedLedger      a ledger is gone, or is older than the tables that it speaks of
     └── TaskFailed             a task died; carries sub-topology, partition and the cause
         ├── BufferFull         a strict suppress buffer went over its limit (KIP-328, shutDownWhenFull)
@@ -148,6 +149,10 @@ class DamagedFile(Damaged):
 
 class DamagedTable(Damaged):
     """A table is missing, or its Delta log is not what was committed."""
+
+
+class TouchedTable(DamagedTable):
+    """Somebody else committed to a table, and its rows or columns are not what they were."""
 
 
 class DamagedLedger(Damaged):

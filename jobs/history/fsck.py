@@ -1,14 +1,15 @@
 """Fsck: all that a warehouse holds is read and compared, so that damage is known before somebody needs what it hit.
 
-Owns the comparisons: rows of ledgers with their digests and marks, and Delta's logs with the digests in ledgers. Also
-the length, seal and page checksums of every file with its log, and rows of outputs and landed topics with the books.
+Owns the comparisons: rows of ledgers with their digests and marks, Delta's logs with the digests in ledgers, and what
+commits of others have left. Also the length, seal and page checksums of every file with its log, and rows of outputs
+and landed topics with the books.
 Rule: nothing is written; every finding says what is wrong and how to repair it. It reads everything, unlike
 runs, whose cost follows the change. Damage of a whole warehouse that was put back as it once was cannot be known.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -16,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import fs
 
-from ...state.errors import ConfigError, DamagedLedger, DamagedTable, ReplayError
+from ...state.errors import ConfigError, DamagedLedger, DamagedTable, ReplayError, TouchedTable
 from ...state.tables.branch_files import (
     existing_tables,
     landed_files,
@@ -26,7 +27,8 @@ from ...state.tables.branch_files import (
     table_names,
     table_parts,
 )
-from ...state.tables.data_files import DataFile, read_files
+from ...state.tables.data_files import DataFile, open_table, read_files
+from ...state.tables.foreign_commits import refuse_ever_altered, refuse_touched
 from ...state.tables.ledger import LandingLedger, Ledger, LedgerRow
 from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.names import TableName
@@ -72,6 +74,8 @@ def fsck(
         topics |= work.examine_pipeline(name)
     for topic in sorted(topics):
         work.examine_topic(topic)
+    if pipeline is None:
+        work.examine_commits(warehouse.branches)
     return work.examined
 
 
@@ -108,15 +112,19 @@ class _Fsck:
             oldest = ledger.oldest_kept()
             rows = [row for row in ledger.done_rows() if row.increment >= oldest]
             last = ledger.last_done()
-            refuse_older_ledger(self.warehouse, pipeline, ledger, last)
+            with suppress(TouchedTable):  # every table is looked at by itself
+                refuse_older_ledger(self.warehouse, pipeline, ledger, last)
             self._refuse_gap(ledger, rows)
+        self.examine_commits(ledger.path)
         for table in sorted({name for row in rows for name in table_names(row.content)}):
             self.on_table(f"{pipeline}/{table}")
             self._examine_table(pipeline, table, rows)
+            self.examine_commits(self.warehouse.pipeline(pipeline).table(table), rows[-1].content.versions.get(table))
         tables = self.warehouse.pipeline(pipeline)
         for path in (tables.quality_results, tables.quality_metrics):
             with self._noting():
                 self._examine_files(path, read_files(path))
+            self.examine_commits(path)
         if rows:
             self._compare_books(pipeline, rows)
         return {topic for row in rows for topic in row.content.cut_to}
@@ -161,6 +169,14 @@ class _Fsck:
             place = f"{file.root or path}/{file.path}"
             raise DamagedTable(place, f"{file.records} rows, as the log says", f"{rows}", how_to_restore(path, None))
 
+    def examine_commits(self, path: str, since: int | None = None) -> None:
+        """Of others: what is left of those since the version ``since`` that the ledger names, or of earlier ones."""
+        with self._noting():
+            table = open_table(path)
+            if table is not None:
+                refuse_touched(table, path, table.version() if since is None else since)
+                refuse_ever_altered(table, path)
+
     def _compare_books(self, pipeline: str, rows: list[LedgerRow[DoneRow]]) -> None:
         """Rows of outputs by increment, with what the ledger says was written since the last restatement or fork."""
         first = max((n for n, row in enumerate(rows) if row.content.kind or row.content.forked), default=-1) + 1
@@ -198,7 +214,10 @@ class _Fsck:
             self.on_table(f"landing/{topic}/ledger")
             self._examine_files(ledger.path, read_files(ledger.path))
             done, last = ledger.done_rows(), ledger.last_done()
-            refuse_older_landing_ledger(self.warehouse, topic, ledger, last)
+            self.examine_commits(ledger.path)
+            self.examine_commits(path, None if last is None else last.content.table_version)
+            with suppress(TouchedTable):
+                refuse_older_landing_ledger(self.warehouse, topic, ledger, last)
             if last is None:
                 return
             self.on_table(TableName.landed(topic))
@@ -212,9 +231,11 @@ class _Fsck:
             self._examine_offsets(path, files, last.content.cut_to)
         with self._noting():
             dead = self.warehouse.landed_dead_letter(topic)
+            self.examine_commits(dead)
             self._examine_files(dead, read_files(dead))
         with self._noting():
             times = self.warehouse.recorded_time(topic)
+            self.examine_commits(times)
             time_files = read_files(times)
             wanted = sum(len(row.content.recorded_time or {}) for row in ledger.done_rows())
             self._examine_files(times, time_files)

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from ...state.errors import LandingError
 from ...state.tables.commit import commit_files
-from ...state.tables.data_files import DataFile, read_files, read_rows
+from ...state.tables.data_files import DataFile, OpenTables, read_files, read_rows
+from ...state.tables.foreign_commits import refuse_touched
 from ...state.tables.ledger import LandingLedger
 from ...state.tables.warehouse import LANDED_DEAD_LETTER_SCHEMA, Warehouse
 from .file_formats import FORMATS
@@ -96,7 +97,10 @@ def landed_dead_letters(warehouse: Warehouse, topic: str) -> pa.Table:
     """What was found in the sources of ``topic`` and became no record, by increment, file and line."""
     path = warehouse.landed_dead_letter(topic)
     done = {row.increment for row in LandingLedger(warehouse.landing_ledger(topic)).done_rows()}
-    found = read_rows(path, read_files(path), LANDED_DEAD_LETTER_SCHEMA)
+    opened: OpenTables = {}
+    found = read_rows(path, read_files(path, opened=opened), LANDED_DEAD_LETTER_SCHEMA)
+    if path in opened:
+        refuse_touched(opened[path], path, -1)
     mask = [increment in done for increment in found["increment"].to_pylist()]
     order = [("increment", "ascending"), ("file", "ascending"), ("line", "ascending")]
     return found.filter(pa.array(mask, pa.bool_())).sort_by(order)

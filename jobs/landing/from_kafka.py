@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from ...state.errors import ConfigError, LandingError, LedgerConflict, RetentionGap
-from ...state.tables.commit import PROPERTIES, commit_files, transaction_version
+from ...state.tables.commit import commit_files, properties_of, transaction_version
 from ...state.tables.data_files import live_files, open_table, read_rows
 from ...state.tables.ledger import LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
@@ -261,7 +261,7 @@ def _append(records: DataFrame, path: str, app_id: str, increment: int, order: s
         .write.format("delta")
         .mode("append")
         .partitionBy("partition")
-        .options(**PROPERTIES)  # of a new table
+        .options(**properties_of(path))  # of a new table
         .option("txnAppId", app_id)
         .option("txnVersion", increment)
         .option("maxRecordsPerFile", ROWS_PER_FILE)

@@ -15,10 +15,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
+from deltalake import DeltaTable
 
 from ...state.errors import CommitLost, LandingError, LedgerConflict
 from ...state.tables.branch_files import refuse_older_landing_ledger
-from ...state.tables.commit import transaction_version
+from ...state.tables.commit import settle, transaction_version
 from ...state.tables.compaction import compact
 from ...state.tables.data_files import live_files, open_table, read_files, table_digest
 from ...state.tables.ledger import LandingLedger, LedgerRow
@@ -333,6 +334,8 @@ class _LandingRun:
         path, app_id = warehouse.landed(self.topic), landing_app_id(self.topic, planned)
         if is_given_up(warehouse, self.topic, planned):
             raise PlanOutdated("given up by a landing that died then")
+        since = self._known_version()
+        self._settle(since)
         added: dict[str, Any] = {}
         if not _is_committed(path, app_id, number, warehouse):
             added = self.lander.write(planned, app_id)
@@ -343,7 +346,7 @@ class _LandingRun:
             raise CommitLost(path, f"increment {number} when read back", "a table without it", "land the topic again")
         compact(path, app_id=app_id, increment=number)
         self.ledger.compact(number)
-        table = open_table(path)
+        table = self._settle(since, but_for=1)
         assert table is not None, f"{path}: committed, yet not there"
         own = number, number
         files = [file for file in live_files(table, ("increment", *own)) if file.bounds.get("increment") == own]
@@ -364,6 +367,21 @@ class _LandingRun:
             table_digest=table_digest(path, table.version()),
         )
         return self.ledger.done(number, replace(row, **added), epoch=planned.epoch, written_at_ms=now)
+
+    def _known_version(self) -> int | None:
+        """Of the landed table, in the last done row; -1: there is none. None: it does not say."""
+        last = self.ledger.last_done()
+        return -1 if last is None else last.content.table_version
+
+    def _settle(self, since: int | None, but_for: int = 0) -> DeltaTable | None:
+        """The landed table without what others did to it since the version ``since`` (``settle``). ``but_for``: so many
+        commits of our own are expected, and only more are looked at.
+        """
+        path = self.warehouse.landed(self.topic)
+        table = open_table(path)
+        if table is None or since is None or table.version() <= since + but_for:
+            return table
+        return settle(table, path, since)
 
     def _dead_letters(self, own: tuple[int, int]) -> int:
         path = self.warehouse.landed_dead_letter(self.topic)

@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 
 from ...state.errors import ConfigError, LandingError
 from ...state.tables.commit import commit_files
-from ...state.tables.data_files import DataFile, read_files, read_rows, without_partition
+from ...state.tables.data_files import DataFile, OpenTables, read_files, read_rows, without_partition
+from ...state.tables.foreign_commits import refuse_touched
 from ...state.tables.ledger import LandingLedger, LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from ...state.tables.parquet_writer import write_task_file
@@ -115,7 +116,10 @@ def record_idle(
 def recorded_times(warehouse: Warehouse, topic: str, *, increment: int) -> RecordedTimes:
     """What has been recorded up to the landing increment ``increment``; {} when nothing ever was."""
     path = warehouse.recorded_time(topic)
-    rows = read_rows(path, read_files(path), RECORDED_TIME_SCHEMA).to_pylist()
+    opened: OpenTables = {}
+    rows = read_rows(path, read_files(path, opened=opened), RECORDED_TIME_SCHEMA).to_pylist()
+    if path in opened and opened[path].version() != len({row["increment"] for row in rows}):  # a version each
+        refuse_touched(opened[path], path, -1)
     found: dict[str, tuple[Recorded, ...]] = {}
     ticks = _ticks(warehouse, topic) if rows else set()
     for row in sorted(rows, key=lambda row: row["increment"]):

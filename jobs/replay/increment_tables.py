@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from ...state.runs.local_copies import StateFile
 from ...state.tables.branch_files import table_files
-from ...state.tables.commit import commit_files
+from ...state.tables.commit import commit_files, settle
 from ...state.tables.compaction import compact
-from ...state.tables.data_files import DataFile, OpenTables, oldest_first
+from ...state.tables.data_files import DataFile, OpenTables, oldest_first, open_table
 from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.names import DEAD_LETTER, DROPPED, STATE, TableName
 from ...state.tables.warehouse import PipelineTables, Warehouse
@@ -89,9 +89,18 @@ class Transactions:
                     may_grow=True,
                     replaces=table in rewritten,
                     opened=self.opened,
+                    since=versions.get(table, -1),
                 )
             if TableName(table).kind != STATE:
                 merged = compact(path, app_id=app_id, increment=self.increment, opened=self.opened)
-                committed[table] = committed[table] if merged is None else merged
+                committed[table] = committed[table] if merged is None else self._settled(path, committed[table], merged)
             self.on_step(f"committed {table} {self.increment}")
         return committed
+
+    def _settled(self, path: str, since: int, merged: int) -> int:
+        """The version behind a merge, between which and ``since`` nobody else has committed."""
+        if merged <= since + 1:
+            return merged
+        table = open_table(path, opened=self.opened)
+        assert table is not None, f"{path}: merged, yet not there"
+        return settle(table, path, since).version()

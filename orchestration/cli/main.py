@@ -89,6 +89,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "promote": (".commands.branches", "swap a branch into its parent"),
         "drop": (".commands.branches", "remove a branch"),
         "restore": (".commands.branches", "make a pipeline continue from an increment, under a new epoch"),
+        "take-back": (".commands.take_back", "take back what others committed to a table"),
         "vacuum": (".commands.vacuum", "find files that nobody can ask for any more"),
     },
 }  # fmt: skip

@@ -12,6 +12,7 @@ from pyarrow import fs
 
 from ..errors import DamagedLedger
 from .data_files import DataFile, OpenTables, Within, mark_of, open_table, read_files, table_digest
+from .foreign_commits import refuse_touched
 from .ledger_rows import Bases, Digests, DoneRow, LandingDoneRow, LandingRow
 from .names import QUALITY_METRICS, QUALITY_RESULTS
 from .object_stores import open_filesystem
@@ -120,16 +121,19 @@ def refuse_older_ledger(
     of: Collection[str] | None = None,
 ) -> None:
     """Raises DamagedLedger when a table is marked with an increment that the ledger does not know: it is gone, or was
-    put back as it once was. ``last``: its last done row. ``opened``: as of ``open_table``. ``of``: only these tables,
-    if the ledger names them all, since opening each takes time.
+    put back as it once was; TouchedTable when somebody else has changed one since. ``last``: its last done row.
+    ``opened``: as of ``open_table``. ``of``: only these tables, if the ledger names them all, since opening each takes
+    time.
     """
     tables: Iterable[str] = (
         existing_tables(warehouse.pipeline(pipeline).root) if last is None else last.content.versions
     )
     if of is not None and {*of} <= {*tables}:
         tables = of
-    mark, path = _newest_mark(warehouse, pipeline, 0 if last is None else last.epoch, tables, opened)
+    looked = OpenTables() if opened is None else opened
+    mark, path = _newest_mark(warehouse, pipeline, 0 if last is None else last.epoch, tables, looked)
     if mark <= (0 if last is None else last.increment):
+        _refuse_touched(warehouse, pipeline, last, tables, looked)
         return
     newest = ledger.newest()  # with what is planned, by another runner perhaps since
     if mark > newest:
@@ -140,6 +144,21 @@ def refuse_older_ledger(
             option = f"continue from what it knows: `{command}`"
         next_step = f"put the ledger back from a copy of the warehouse, or {option}"
         raise DamagedLedger(ledger.path, f"increment {mark}, which {path} is marked with", got, next_step)
+    _refuse_touched(warehouse, pipeline, last, tables, looked)
+
+
+def _refuse_touched(
+    warehouse: Warehouse,
+    pipeline: str,
+    last: "LedgerRow[DoneRow] | None",
+    tables: Iterable[str],
+    looked: OpenTables,
+) -> None:
+    """``looked``: tables that were brought up to date just now."""
+    for name in tables if last is not None else ():
+        path = warehouse.pipeline(pipeline).table(name)
+        if path in looked and last is not None:
+            refuse_touched(looked[path], path, last.content.versions[name])
 
 
 def refuse_older_landing_ledger(
@@ -149,7 +168,9 @@ def refuse_older_landing_ledger(
     newest: "LedgerRow[LandingRow] | None",
     opened: OpenTables | None = None,
 ) -> None:
-    """As ``refuse_older_ledger``, of the landing of a topic. ``newest``: the newest row of its ledger."""
+    """As ``refuse_older_ledger``, of the landing of a topic. ``newest``: the newest row of its ledger; where that is a
+    plan, others' commits are looked at by whoever finishes it.
+    """
     known, epoch = (0, 0) if newest is None else (newest.increment, newest.epoch)
     path = warehouse.landed(topic)
     table = open_table(path, opened=opened)
@@ -158,6 +179,9 @@ def refuse_older_landing_ledger(
         got = f"increment {known} as its newest" if known else "no increment"
         next_step = "put the ledger back from a copy of the warehouse, or land the topic again into a new one"
         raise DamagedLedger(ledger.path, f"increment {mark}, which {path} is marked with", got, next_step)
+    version = None if newest is None else newest.content.table_version
+    if table is not None and version is not None:
+        refuse_touched(table, path, version)
 
 
 def _newest_mark(

@@ -8,6 +8,7 @@ for before writing, and answered with CommitLost. A restored table continues und
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Literal
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 from pyarrow import fs
 
-from ..errors import CommitLost, Fenced
+from ..errors import CommitLost, DamagedFile, Fenced, TouchedTable
 from ..wall_clock import now_ms
 from .data_files import (
     DataFile,
@@ -29,8 +30,12 @@ from .data_files import (
     readable,
     table_version,
 )
+from .delta_log import how_to_take_back, refuse_unknown_features
+from .foreign_commits import APPEND_ONLY, Touched, refuse_touched, touched_since
 from .formats import description, raise_format, refuse_newer
+from .names import is_only_appended
 from .object_stores import open_filesystem, options_of
+from .parquet_reader import refuse_missing
 from .parquet_writer import write_task_file
 from .schema_evolution import grow, other_types, refuse_other_columns
 
@@ -41,11 +46,14 @@ __all__ = [
     "create_table",
     "live_files",
     "open_table",
+    "properties_of",
     "read_files",
     "read_rows",
     "replace_files",
+    "settle",
     "swap_files",
     "table_version",
+    "take_back",
     "transaction_version",
     "was_restored",
     "write_mark",
@@ -62,8 +70,19 @@ PROPERTIES = {
     "delta.enableExpiredLogCleanup": "false",
 }
 
+_PUT_BACK = "put-back"
+"""App id of commits that put back what others have changed; of two runners at it Delta lets one through."""
+_ATTEMPTS = 3
+
 # Looking for an expired log lists all of it, which costs more than the commit once there are a thousand.
 _HOOKS = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
+
+
+def properties_of(path: str) -> dict[str, str]:
+    """Delta's properties of a table that is made at ``path``. Spark and delta-rs keep to appendOnly: they refuse what
+    would take rows out, and let files be merged.
+    """
+    return PROPERTIES | ({APPEND_ONLY: "true"} if is_only_appended(path) else {})
 
 
 def commit_files(
@@ -77,6 +96,7 @@ def commit_files(
     may_grow: bool = False,
     replaces: bool = False,
     opened: OpenTables | None = None,
+    since: int | None = None,
 ) -> int:
     """Add ``files`` to the table and take ``removed`` out of it, in one Delta transaction; return a version that holds
     the increment.
@@ -85,11 +105,14 @@ def commit_files(
     that already has ``increment`` is left as it is. ``may_grow``: columns and fields of structs that the table lacks
     are added to it, null in what it holds, by a commit of their own before (state/tables/schema_evolution.py); it may
     have more than ``schema``, too. ``replaces``: the files take the place of all there are, and ``schema`` that of the
-    table's. ``opened``: as of ``open_table``.
+    table's. ``opened``: as of ``open_table``. ``since``: the version that the ledger knows, -1: none; what others
+    committed after it is looked at before and behind the commit, as of ``settle``. None: it is not.
     Raises CommitLost when it has a later one, was restored since, lost a file, or does not have the increment when read
     back; ConfigError when the table has other columns.
     """
     table = create_table(path, schema, partition_by=["partition"], opened=opened)
+    if since is not None:
+        table = settle(table, path, since)
     if not (may_grow or replaces):
         refuse_other_columns(table, path, schema)
     if _has_increment(table, path, app_id, increment):
@@ -99,10 +122,80 @@ def commit_files(
     try:
         if may_grow and not replaces:
             table = grow(table, path, schema, opened=opened)
+        before = table.version()
         _commit(table, path, actions, "overwrite" if replaces else "append", schema, ["partition"], mark)
     except CommitFailedError as error:
         return _after_conflict(path, app_id, increment, error)
-    return _read_back(table, path, app_id, increment)
+    version = _read_back(table, path, app_id, increment)
+    if since is not None and version > before + 1:  # somebody was quicker
+        version = settle(table, path, since).version()
+    return version
+
+
+def settle(table: DeltaTable, path: str, since: int) -> DeltaTable:
+    """``table``, open at its newest version, as its ledger knows it from version ``since``, before one writes to it.
+
+    What others have only rearranged is put back: their files go and ours come again, in a transaction that changes no
+    data. Raises TouchedTable for all else that they did.
+    """
+    for _ in range(_ATTEMPTS):
+        found = refuse_touched(table, path, since, writes=True)
+        if found is None:
+            return table
+        with suppress(CommitFailedError):  # others were quicker: it is looked at again
+            _put_back(table, found, changes_data=False)
+        table.update_incremental()
+    raise found.error()
+
+
+def take_back(path: str, since: int) -> Touched | None:
+    """Take back what others committed to the table since the version that its ledger knows; return what that was, None:
+    nothing.
+
+    Raises TouchedTable where it cannot be: files are gone, or columns were changed before increments of ours.
+    """
+    table = DeltaTable(path, storage_options=options_of(path))
+    found = touched_since(path, since, table.version())
+    if found is None or (found.is_nothing and not _has_unknown_features(table, path)):
+        return None
+    if found.changes or _has_unknown_features(table, path):
+        first = found.commits[0].version
+        if any(version > first for version in found.ours_since):
+            raise found.error("; and increments were committed since")
+        said = CommitProperties(custom_metadata=_metadata(_PUT_BACK, found.newest))
+        with readable(path):
+            table.restore(first - 1, protocol_downgrade_allowed=True, commit_properties=said)
+    else:
+        _put_back(table, found, changes_data=not is_only_appended(path))
+    table.update_incremental()
+    left = touched_since(path, since, table.version())
+    if left is not None and not left.is_nothing:
+        raise left.error()
+    return found
+
+
+def _put_back(table: DeltaTable, found: Touched, *, changes_data: bool) -> None:
+    """Raises CommitFailedError when somebody else commits, TouchedTable when a file that must come back is gone."""
+    removed_at_ms = now_ms()
+    try:
+        refuse_missing(found.path, list(found.gone.values()))
+    except DamagedFile as damaged:
+        raise found.error(f"; and {damaged.place} has {damaged.got}") from damaged
+    actions = [
+        *_add_actions(found.path, list(found.gone.values()), changes_data=changes_data),
+        *(_remove_action(file, removed_at_ms, changes_data=changes_data) for file in found.added.values()),
+    ]
+    schema = pa.schema(table.schema().to_arrow())
+    mark = _mark(_PUT_BACK, found.newest)
+    _commit(table, found.path, actions, "append", schema, table.metadata().partition_columns, mark)
+
+
+def _has_unknown_features(table: DeltaTable, path: str) -> bool:
+    try:
+        refuse_unknown_features(table, path, writes=True)
+    except TouchedTable:
+        return True
+    return False
 
 
 def replace_files(
@@ -209,7 +302,7 @@ def create_table(
             mode="ignore",
             partition_by=list(partition_by),
             description=description(),
-            configuration=dict(PROPERTIES),
+            configuration=dict[str, str | None](properties_of(path)),
             storage_options=options_of(path),
         )
     except DeltaError:
@@ -273,12 +366,14 @@ def _has_increment(table: DeltaTable, path: str, app_id: str, increment: int) ->
     committed = _refuse_later(table, path, app_id, increment)
     if committed is None:
         return False
-    if was_restored(table, app_id):
+    if was_restored(table, path, app_id):
+        next_step = "continue under a new epoch (`replay restore`)"
         raise CommitLost(
             f"{path}, {app_id}",
             f"the files of increment {committed}",
             "a table that was restored since",
-            "continue under a new epoch (`replay restore`): a restored table keeps the marks of what it no longer has",
+            f"{how_to_take_back(path) if is_only_appended(path) else next_step}: a restored table keeps the marks of "
+            "what it no longer has",
         )
     return committed == increment
 
@@ -296,15 +391,22 @@ def _refuse_later(table: DeltaTable, path: str, app_id: str, increment: int) -> 
     return committed
 
 
-def was_restored(table: DeltaTable, app_id: str) -> bool:
-    """Has a RESTORE come after the newest commit of ``app_id``? Looks back no further than that commit."""
+def was_restored(table: DeltaTable, path: str, app_id: str) -> bool:
+    """Has a RESTORE since the newest commit of ``app_id`` taken files away that were there then? Looks back no further
+    than that commit.
+    """
     for limit in (1, 16, None):
+        is_restored = False
         for entry in table.history(limit):
-            if entry.get("operation") == "RESTORE":
-                return True
             if entry.get("replayApp") == app_id:
-                return False
-    return False
+                return is_restored and _lacks_files_of(path, entry["version"], table.version())
+            is_restored |= entry.get("operation") == "RESTORE" and "replayApp" not in entry
+    return is_restored
+
+
+def _lacks_files_of(path: str, version: int, newest: int) -> bool:
+    found = touched_since(path, version, newest)
+    return found is not None and bool(found.gone)
 
 
 def _after_conflict(path: str, app_id: str, increment: int, error: CommitFailedError) -> int:

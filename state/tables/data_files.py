@@ -18,6 +18,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 
 from ..errors import DamagedTable
 from ..failures import is_refusal
+from .delta_log import refuse_unknown_features
 from .formats import refuse_newer
 from .object_stores import options_of
 from .parquet_reader import DataFile as DataFile
@@ -57,14 +58,14 @@ def open_table(path: str, *, version: int | None = None, opened: OpenTables | No
     """The table at ``version`` (None: newest). None when there is no table and no version was named.
 
     ``opened``: what is there is brought up to date, what is not is put there. Raises DamagedTable when a version was
-    named that is not there, or the log cannot be read; NewerFormat when a later version of this package must read the
-    table.
+    named that is not there, or the log cannot be read; TouchedTable when it has features of Delta that this package
+    does not know; NewerFormat when a later version of this package must read the table.
     """
     with readable(path):
         if version is not None and opened is None:  # if all is well it is opened once and not twice
             with suppress(DeltaError, OSError, ValueError):
                 table = DeltaTable(path, version=version, storage_options=options_of(path))
-                refuse_newer(table, path)
+                _refuse_unknown(table, path)
                 return table
         try:
             table = _newest(path, {} if opened is None else opened)
@@ -151,8 +152,13 @@ def _newest(path: str, opened: OpenTables) -> DeltaTable:
         opened[path].update_incremental()
     else:
         opened[path] = DeltaTable(path, storage_options=options_of(path))
-    refuse_newer(opened[path], path)
+    _refuse_unknown(opened[path], path)
     return opened[path]
+
+
+def _refuse_unknown(table: DeltaTable, path: str) -> None:
+    refuse_newer(table, path)
+    refuse_unknown_features(table, path)
 
 
 Within = tuple[str, int, int]

@@ -296,7 +296,7 @@ class LedgerOf(Generic[P, D]):
         """The newest row of a phase is that of the mark which was committed with it, unless the ledger was restored."""
         app_id, newest = f"ledger/{phase}", rows[-1].increment if rows else None
         mark = mark_of(table, self.path, app_id)
-        if mark != newest and not was_restored(table, app_id):
+        if mark != newest and not was_restored(table, self.path, app_id):
             expected = f"the row of increment {mark} that is {phase}" if mark is not None else f"a mark {app_id}"
             got = "none" if newest is None else f"increment {newest} as the newest"
             raise DamagedLedger(self.path, expected, got, how_to_restore(self.path, None))

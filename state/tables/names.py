@@ -62,6 +62,13 @@ class TableName(str):
 DROPPED, DEAD_LETTER = TableName("dropped"), TableName("dead_letter")
 QUALITY_RESULTS, QUALITY_METRICS = TableName("quality_results"), TableName("quality_metrics")
 LEDGER = TableName("ledger")
+RECORDED_TIME, LANDING, BRANCHES = "recorded_time", "landing", "branches"
+
+
+def is_only_appended(path: str) -> bool:
+    """Whether of the table at ``path`` no row is ever taken out or changed: files are added, or merged unchanged."""
+    above, _, name = path.rpartition("/")
+    return above.rpartition("/")[2] in (LANDED, RETRACTIONS) or name in (LEDGER, RECORDED_TIME)
 
 
 class TaskId(NamedTuple):

@@ -20,7 +20,7 @@ from pyarrow import fs
 from ..errors import DamagedFile
 from ..failures import is_refusal
 from .footer_seal import holds, token_of
-from .names import LANDED, LANDED_DEAD_LETTER, LEDGER, OUTPUTS, REPARTITION, RETRACTIONS, STATE
+from .names import BRANCHES, LANDED, LANDED_DEAD_LETTER, LANDING, LEDGER, OUTPUTS, REPARTITION, RETRACTIONS, STATE
 from .object_stores import open_filesystem
 
 _TAIL_BYTES = 1 << 16
@@ -147,6 +147,17 @@ def restore_command(pipeline: str, increment: int) -> str:
     """
     warehouse, _, name = pipeline.rpartition("/")
     return f"replay restore --warehouse {quote(warehouse)} --pipeline {name} --to {increment}"
+
+
+def take_back_command(path: str) -> str:
+    """What to paste so that what others committed to the table at ``path`` is taken back."""
+    parts = path.split("/")
+    if parts[-2] in (OUTPUTS, STATE, REPARTITION, RETRACTIONS) or parts[-3] == LANDING:
+        length = 3
+    else:
+        length = 1 if parts[-1] == BRANCHES else 2
+    table, warehouse = "/".join(parts[-length:]), "/".join(parts[:-length])
+    return f"replay take-back {quote(table)} --warehouse {quote(warehouse)}"
 
 
 def _increment(file: DataFile) -> int | None:
