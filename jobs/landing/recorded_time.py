@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...state.errors import ConfigError, LandingError
+from ...state.tables.branch_files import refuse_older_landing_ledger
 from ...state.tables.commit import commit_files
 from ...state.tables.data_files import DataFile, OpenTables, read_files, read_rows, without_partition
 from ...state.tables.foreign_commits import refuse_touched
@@ -149,6 +150,7 @@ def last_landing(warehouse: Warehouse, topic: str, clock_ms: Callable[[], int]) 
     if pending is not None:
         expected, got = "no unfinished landing", f"increment {pending.increment} planned only"
         raise LandingError(f"topic {topic}", expected, got, "land the topic again, which finishes it")
+    refuse_older_landing_ledger(warehouse, topic, ledger, last)
     return last
 
 

@@ -181,16 +181,16 @@ def _damage_file(path: Path, damage: Damage) -> str:
 def _commands(warehouse: Warehouse, s: DamageScenario, done: int) -> dict[str, Callable[[], str | None]]:
     """What each gives that the undamaged warehouse does not."""
     return {
-        "show": lambda: _shows(warehouse, s, done),
-        "check": lambda: _checks(warehouse, s, done),
+        "show": lambda: shows(warehouse, s, done),
+        "check": lambda: checks(warehouse, s, done),
         "explain": lambda: _explains(warehouse, s),
-        "run": lambda: _runs(warehouse, s, done + 1),
-        "show again": lambda: _shows(warehouse, s, done_of(warehouse)),
-        "check again": lambda: _checks(warehouse, s, done_of(warehouse)),
+        "run": lambda: runs(warehouse, s, done + 1),
+        "show again": lambda: shows(warehouse, s, done_of(warehouse)),
+        "check again": lambda: checks(warehouse, s, done_of(warehouse)),
     }
 
 
-def _shows(warehouse: Warehouse, s: DamageScenario, done: int) -> str | None:
+def shows(warehouse: Warehouse, s: DamageScenario, done: int) -> str | None:
     """Every table is shown by itself: a damaged one is an error, the others are as they were."""
     want, topology = undisturbed(s.pipeline, s.tape).warehouse, PIPELINES[s.pipeline].topology
     ledger = Ledger(warehouse.pipeline(NAME).ledger)
@@ -211,7 +211,7 @@ def _wanted(warehouse: Warehouse, name: str, increment: int):
     return read(warehouse, NAME, name, increment=increment)
 
 
-def _checks(warehouse: Warehouse, s: DamageScenario, done: int) -> str | None:
+def checks(warehouse: Warehouse, s: DamageScenario, done: int) -> str | None:
     """All verdicts; one that is not known, or false where it is not so, is an error that says why."""
     verdicts = check_increment(warehouse, NAME, replay_facts(PIPELINES[s.pipeline].topology), engine="plain")
     if unknown := [verdict.reason for verdict in verdicts if verdict.answer == "unknown"]:
@@ -269,7 +269,7 @@ def _explained(pipeline: str, tape: int, done: int, is_warm: bool, record: str) 
             return repr(error)
 
 
-def _runs(warehouse: Warehouse, s: DamageScenario, target: int) -> str | None:
+def runs(warehouse: Warehouse, s: DamageScenario, target: int) -> str | None:
     drive(warehouse, PIPELINES[s.pipeline].topology, target)
     got = done_of(warehouse)
     return None if got == target else f"ended well with {got} increments done instead of {target}"
