@@ -21,6 +21,7 @@ from ...state.errors import LedgerConflict, LedgerError
 from ...state.tables.branch_files import digests_of, existing_tables, table_parts
 from ...state.tables.commit import commit_files, open_table, replace_files, transaction_version
 from ...state.tables.data_files import DataFile, read_files, table_version
+from ...state.tables.foreign_commits import touched_since
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow
 from ...state.tables.names import DEAD_LETTER, DROPPED, OUTPUTS, REPARTITION, RETRACTIONS, STATE, TableName
@@ -216,6 +217,7 @@ class Restatement:
         path, app_id = self.own.table(table), self.app_id(table, self.planned.epoch)
         if transaction_version(path, app_id) == self.number:
             return self._version(table)
+        self._refuse_changed_columns(table, path)
         schema = self._schema(table)
         files = self.stays(table, schema) + list(self.brought_files(table, schema))
         return replace_files(
@@ -227,6 +229,15 @@ class Restatement:
             increment=self.number,
             written_at_ms=self.clock_ms(),
         )
+
+    def _refuse_changed_columns(self, table: str, path: str) -> None:
+        """Rows that others have changed come again or go; columns of theirs would stay."""
+        last = Ledger(self.own.ledger).last_done()
+        opened = open_table(path)
+        if opened is not None and last is not None and table in last.content.versions:
+            found = touched_since(path, last.content.versions[table], opened.version())
+            if found is not None and found.changes:
+                raise found.error()
 
     def stays(self, table: str, schema: pa.Schema) -> list[DataFile]:
         """The part of the table that stays; rows that readers of an output lose are retracted."""

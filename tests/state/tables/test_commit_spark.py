@@ -76,6 +76,6 @@ def test_a_restore_by_spark_is_noticed(spark, warehouse):
     commit_files(path, LANDED_SCHEMA, [write(path, [1], increment=2)], app_id=APP, increment=2)
     spark.sql(f"RESTORE TABLE delta.`{path}` TO VERSION AS OF {version}")
 
-    with pytest.raises(CommitLost, match="a table that was restored since; continue under a new epoch"):
+    with pytest.raises(CommitLost, match="a table that was restored since; take it back with `replay take-back"):
         commit_files(path, LANDED_SCHEMA, [write(path, [1], increment=2)], app_id=APP, increment=2)
     assert positions(spark, path) == [(0, 0, 1)]

@@ -1,0 +1,98 @@
+"""`take_back`: a table that others committed to becomes what its ledger names; fsck finds it."""
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.history.committed_tables import read_changelog
+from kstreams_replay.jobs.history.fsck import fsck
+from kstreams_replay.jobs.history.take_back import take_back
+from kstreams_replay.jobs.landing.landing import land_records
+from kstreams_replay.jobs.landing.recorded_time import record_idle, record_time, recorded_times
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder
+from kstreams_replay.state.errors import ConfigError, TouchedTable
+from kstreams_replay.state.tables.warehouse import Warehouse
+
+ROWS = {"partition": pa.array([0, 0], pa.int32()), "timestamp": [1, 2], "key": [b"a", b"b"], "value": [b"x", b"y"]}
+
+
+@pytest.fixture
+def warehouse(tmp_path) -> Warehouse:
+    """Two landings of two records, two increments."""
+    warehouse = Warehouse(str(tmp_path))
+    for _ in range(2):
+        land(warehouse)
+        run(warehouse)
+    return warehouse
+
+
+def land(warehouse: Warehouse) -> None:
+    land_records(warehouse, "in", pa.table(ROWS), partitions=1)
+
+
+def run(warehouse: Warehouse) -> None:
+    builder = StreamsBuilder()
+    builder.stream("in", Consumed(Serde.string(), Serde.string())).to("out")
+    list(replay(warehouse, builder.build(), pipeline="p", runner=LocalRunner(), idle="proceed"))
+
+
+def append(path: str) -> None:
+    write_deltalake(path, DeltaTable(path).to_pyarrow_table().slice(0, 1), mode="append")
+
+
+def found(warehouse: Warehouse) -> list[str]:
+    """Places below the warehouse."""
+    return [finding.place.removeprefix(f"{warehouse.root}/") for finding in fsck(warehouse).findings]
+
+
+def test_an_output_that_somebody_appended_to_is_refused_found_and_taken_back(warehouse):
+    append(warehouse.pipeline("p").output("out"))
+
+    with pytest.raises(TouchedTable, match="WRITE of version 3 by"):
+        read_changelog(warehouse, "p", "out")
+    with pytest.raises(TouchedTable, match="WRITE of version 3 by"):
+        run(warehouse)
+    assert found(warehouse) == ["p/outputs/out"]
+
+    assert "1 rows more" in take_back(warehouse, "p/outputs/out").said()
+    assert found(warehouse) == []
+    land(warehouse)
+    run(warehouse)
+    assert read_changelog(warehouse, "p", "out")["offset"].to_pylist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_topic_that_somebody_appended_to_is_refused_though_nothing_new_has_landed(warehouse):
+    append(warehouse.landed("in"))
+
+    for use in (land, run, lambda warehouse: record_idle(warehouse, "in", 0)):
+        with pytest.raises(TouchedTable, match=r"landed/in: .*WRITE of version 3 by"):
+            use(warehouse)
+    assert found(warehouse) == ["landed/in"]
+    take_back(warehouse, "landed/in")
+    land(warehouse)
+    assert found(warehouse) == []
+
+
+def test_recorded_times_that_somebody_repeated_are_refused(warehouse):
+    record_time(warehouse, "in", 5)
+    record_time(warehouse, "in", 7)
+    assert [each.time_ms for each in recorded_times(warehouse, "in", increment=9)["0"]] == [5, 7]
+    append(warehouse.recorded_time("in"))
+
+    with pytest.raises(TouchedTable, match="landing/in/recorded_time: expected no commit of others"):
+        recorded_times(warehouse, "in", increment=9)
+    assert found(warehouse) == ["landing/in/recorded_time"]
+    take_back(warehouse, "landing/in/recorded_time")
+    assert [each.time_ms for each in recorded_times(warehouse, "in", increment=9)["0"]] == [5, 7]
+
+
+def test_a_table_that_is_not_there_is_refused(warehouse):
+    with pytest.raises(ConfigError, match="expected a table of the warehouse"):
+        take_back(warehouse, "landed/inn")
+
+
+def test_where_nobody_has_committed_nothing_is_taken_back(warehouse):
+    assert take_back(warehouse, "landed/in") is None
+    assert take_back(warehouse, "p/outputs/out") is None
