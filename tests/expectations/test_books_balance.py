@@ -3,7 +3,8 @@
 import pytest
 
 from kstreams_replay.expectations.verdicts import ReplayFacts, SourceTopic, SubTopologyFacts
-from kstreams_replay.state.tables.ledger_rows import DoneRow, PlanRow
+from kstreams_replay.state.tables.ledger import LandingLedger
+from kstreams_replay.state.tables.ledger_rows import DoneRow, LandingDoneRow, LandingPlanRow, PlanRow
 from kstreams_replay.state.tables.warehouse import LANDED_SCHEMA
 from tests.expectations.conftest import BOOKS_2, DROPS_2, LANDED_2
 
@@ -23,6 +24,7 @@ BALANCED = {
     "stray": 0,
     "refusals_unbooked": 0,
     "rows_unbooked": 0,
+    "landed_unbooked": 0,
 }
 
 
@@ -251,3 +253,21 @@ def test_losses_that_cancel_each_other_are_both_seen(planted):
 
     assert (verdict.answer, verdict.observed["missing"]) == ("false", 2)
     assert [(row["sub_topology"], row["missing"]) for row in verdict.witnesses] == [(0, 1), (1, -1)]
+
+
+def test_a_landed_topic_with_fewer_records_than_have_landed_is_noticed(planted):
+    """
+    The ledger of the landing says four and four; the table has four and three, all of them inside the cut.
+    """
+    planted.run_first()
+    planted.run_second()
+    ledger = LandingLedger(planted.warehouse.landing_ledger("clicks"))
+    for increment in (1, 2):
+        ledger.plan(increment, LandingPlanRow(), written_at_ms=0)
+        ledger.done(increment, LandingDoneRow(records=4), written_at_ms=0)
+
+    verdict = planted.verdict("G3")
+
+    assert verdict.broken == ("expect_landings_to_be_booked",)
+    assert verdict.observed == {**BALANCED, "landed_unbooked": 1}
+    assert verdict.witnesses == [{"topic": "clicks", "landed": 7, "booked": 8}]
