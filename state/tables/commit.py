@@ -138,14 +138,15 @@ def settle(table: DeltaTable, path: str, since: int) -> DeltaTable:
     What others have only rearranged is put back: their files go and ours come again, in a transaction that changes no
     data. Raises TouchedTable for all else that they did.
     """
-    for _ in range(_ATTEMPTS):
-        found = refuse_touched(table, path, since, writes=True)
-        if found is None:
-            return table
+    attempts = 0
+    while (found := refuse_touched(table, path, since, writes=True)) is not None:
+        if attempts == _ATTEMPTS:
+            raise found.error()
         with suppress(CommitFailedError):  # others were quicker: it is looked at again
             _put_back(table, found, changes_data=False)
         table.update_incremental()
-    raise found.error()
+        attempts += 1
+    return table
 
 
 def take_back(path: str, since: int) -> Touched | None:

@@ -77,16 +77,20 @@ class Touched:
         kinds = {"add", "remove"} if self.gone or self.added else set[str]()
         kinds |= {"metaData", "protocol"} if self.changes or not kinds else set[str]()
         did = [entry for entry in self.commits if any(action.keys() & kinds for action in entry.actions)]
+        if not did:
+            return "commits of which nothing is known"
         if len(did) > 3:
             return f"{did[0]}, {len(did) - 2} more, and {did[-1]}"
         return ", ".join(map(str, did))
 
     def said(self) -> str:
         """What is left, in words."""
-        left = [f"{len(files)} files {word}" for word, files in (("gone", self.gone), ("added", self.added)) if files]
+        left = [
+            _counted(len(files), "file", how) for how, files in (("gone", self.gone), ("added", self.added)) if files
+        ]
         rows = self._rows(self.added).total() - self._rows(self.gone).total()
         if left and rows:
-            left.append(f"{abs(rows)} rows {'more' if rows > 0 else 'fewer'}")
+            left.append(_counted(abs(rows), "row", "more" if rows > 0 else "fewer"))
         return ", ".join([*left, *self.changes]) or "features of Delta's protocol"
 
     def error(self, why: str = "") -> TouchedTable:
@@ -99,6 +103,10 @@ class Touched:
         return TouchedTable(self.path, expected, got, next_step)
 
 
+def _counted(number: int, noun: str, how: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'} {how}"
+
+
 def touched_since(path: str, since: int, newest: int) -> Touched | None:
     """What others did to the table at ``path`` in the versions ``(since, newest]``; None: they did nothing.
 
@@ -106,7 +114,7 @@ def touched_since(path: str, since: int, newest: int) -> Touched | None:
     """
     entries = log_entries(path, since, newest)
     theirs = [entry for entry in entries if not (entry.is_ours or entry.version == 0)]
-    if not theirs:
+    if not theirs and len(entries) == newest - since:
         return None
     before = _before(path, since)
     files = {file.path: file for file in live_files(before)} if before is not None else {}
@@ -115,6 +123,8 @@ def touched_since(path: str, since: int, newest: int) -> Touched | None:
     for entry in entries:
         _follow(found, files, entry)
     found.changes = _changes(path, before, entries)
+    if len(entries) < newest - since:
+        found.changes.append(f"its log has lost {newest - since - len(entries)} of the versions since")
     return found
 
 
@@ -167,6 +177,7 @@ def _follow(found: Touched, files: dict[str, DataFile], entry: LogEntry) -> None
         was = found.gone.get(path)
         if entry.is_ours or (is_whole and was is not None and was.bytes == file.bytes):
             found.gone.pop(path, None)
+            found.altered.discard(path)
             files[path] = file if was is None else was
         elif not (is_whole and path in files):  # else the log says it again, as computing statistics does
             found.added[path] = file

@@ -56,7 +56,7 @@ def test_an_output_that_somebody_appended_to_is_refused_found_and_taken_back(war
         run(warehouse)
     assert found(warehouse) == ["p/outputs/out"]
 
-    assert "1 rows more" in take_back(warehouse, "p/outputs/out").said()
+    assert "1 row more" in take_back(warehouse, "p/outputs/out").said()
     assert found(warehouse) == []
     land(warehouse)
     run(warehouse)

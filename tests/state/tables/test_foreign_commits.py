@@ -1,5 +1,7 @@
 """Commits of others on a table: what is left of them, and what a writer does about it."""
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, TableFeatures, write_deltalake
@@ -69,7 +71,7 @@ def test_the_error_says_what_is_left_and_what_to_paste(path):
         commit(path, 3)
 
     warehouse = path.removesuffix("/shop/outputs/counts")
-    assert "(1 files gone, 1 files added, 1 rows fewer)" in str(raised.value)
+    assert "(1 file gone, 1 file added, 1 row fewer)" in str(raised.value)
     assert f"`replay take-back shop/outputs/counts --warehouse {warehouse}`" in str(raised.value)
 
 
@@ -123,6 +125,7 @@ def test_what_was_undone_is_harmless(path):
     DeltaTable(path).restore(2)
     DeltaTable(path).alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
     DeltaTable(path).alter.add_constraint({"positive": "offset >= 0"})
+    DeltaTable(path).optimize.compact()
 
     commit(path, 3)
     assert offsets(path) == [2, 3, 4, 5, 6, 7]
@@ -188,6 +191,18 @@ def test_rows_of_an_increment_that_died_are_not_lost_by_a_restore(path):
     take_back(path, 2)
     commit(path, 3)
     assert offsets(path) == [2, 3, 4, 5, 6, 7]
+
+
+def test_a_log_that_has_lost_entries_is_not_believed(path):
+    """
+    Somebody has committed, made a checkpoint and deleted what is before it.
+    """
+    append(path)
+    DeltaTable(path).create_checkpoint()
+    Path(path, "_delta_log", f"{3:020}.json").unlink()
+
+    with pytest.raises(TouchedTable, match=r"got commits of which nothing is known \(its log has lost 1 of"):
+        commit(path, 3)
 
 
 def test_where_nobody_else_commits_no_log_is_read(path, monkeypatch):
