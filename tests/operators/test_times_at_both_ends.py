@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -27,10 +28,25 @@ from kstreams_replay.jobs.topology import (
     Topology,
     UnlimitedWindows,
 )
+from kstreams_replay.orchestration.cli.every_operator import topology
 from kstreams_replay.orchestration.facts import replay_facts
 from kstreams_replay.state.errors import ConfigError, TaskFailed
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.operators.times_at_both_ends import EARLY, ENDS, LAST, LATE, TOO_LATE, played, shifted, tape, within_a_day
+from tests.operators.other_operators import DO_NOT_SHIFT, other_operators, sized
+from tests.operators.times_at_both_ends import (
+    EARLY,
+    ENDS,
+    LAST,
+    LAST_OFFSET,
+    LATE,
+    SIZES,
+    TOO_LATE,
+    in_order,
+    played,
+    shifted,
+    tape,
+    within_a_day,
+)
 from tests.planted import LandedRecord, plant
 
 LONG_MAX = 2**63 - 1
@@ -41,23 +57,30 @@ BOUND = "at most 2 ** 53 - 1 ms"
 # --- every operator ----------------------------------------------------------------------------------------------
 
 
+EVERY = pytest.mark.parametrize("made", [topology, other_operators], ids=["every_operator", "other_operators"])
+
+
 @pytest.mark.parametrize("seed", range(4))
-def test_every_operator_says_at_the_end_of_time_what_it_says_before_it(seed):
+@EVERY
+def test_every_operator_says_at_the_end_of_time_what_it_says_before_it(made, seed):
     """The same tape 285,000 years later: all results are as much later, and the same records are refused."""
     times = within_a_day(seed)
-    early = played(tape(seed, [EARLY + time for time in times]))
-    late = played(tape(seed, [LATE + time for time in times]))
+    early = played(tape(seed, [EARLY + time for time in times]), made())
+    late = played(tape(seed, [LATE + time for time in times]), made(), first_offset=LAST_OFFSET - 60)
+    for each in (early, late):
+        each["outputs"] = {topic: rows for topic, rows in each["outputs"].items() if topic not in DO_NOT_SHIFT}
 
     assert late == early | {"outputs": shifted(early["outputs"], LATE - EARLY)}
     assert sum(map(len, early["outputs"].values())) > 100
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_record_that_is_too_late_for_any_window_changes_nothing_and_is_named(seed):
+@EVERY
+def test_a_record_that_is_too_late_for_any_window_changes_nothing_and_is_named(made, seed):
     records = tape(seed, (*ENDS, *TOO_LATE))
-    without = played([record for record in records if record.time_ms <= LAST])
+    without = played([record for record in records if record.time_ms <= LAST], made())
 
-    got = played(records)
+    got = played(records, made())
 
     named = [record for record in records if record.time_ms > LAST and record.topic != "everybody"]
     assert (got["outputs"], got["dropped"]) == (without["outputs"], without["dropped"])
@@ -65,7 +88,28 @@ def test_a_record_that_is_too_late_for_any_window_changes_nothing_and_is_named(s
     assert {reason for _, _, reason in got["dead"]} == {
         f"time: expected {BOUND}, got {record.time_ms} ms" for record in named
     }
-    rows = [row for rows in got["outputs"].values() for row in rows]
+    assert_in_bounds(got["outputs"])
+
+
+@pytest.mark.parametrize("size_ms", SIZES)
+def test_sizes_at_both_ends_take_times_at_both_ends(size_ms):
+    records = tape(0, ENDS)
+    for given in (records, in_order(records)):
+        got = played(given, sized(size_ms), first_offset=LAST_OFFSET - 60)
+
+        assert got["dead"] == []
+        assert_in_bounds(got["outputs"])
+        rows = {name: len(rows) for name, rows in got["outputs"].items()}
+        assert all(rows[name] for name in ("times", "hops", "sessions", "slides", "either", "left", "once", "marks"))
+    if size_ms == 1:  # what is in order closes, but for the last
+        assert all(rows[name] for name in ("times-final", "hops-final", "slides-final", "sessions-final", "ordered"))
+    if size_ms == LAST:  # one session of each key has them all
+        counts = Counter(record.key for record in records if record.topic == "payments")
+        assert {key: int(count) for key, count, *_ in got["outputs"]["sessions"]} == counts
+
+
+def assert_in_bounds(outputs):
+    rows = [row for rows in outputs.values() for row in rows]
     assert all(0 <= time_ms <= LAST for _, _, time_ms, _ in rows)
     assert all(0 <= window[0] <= window[1] for *_, window in rows if window is not None)
 
