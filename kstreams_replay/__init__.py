@@ -12,6 +12,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .jobs.compare.comparison import Comparison as Comparison
+    from .jobs.compare.comparison import compare as compare
     from .jobs.execution.spark_runner import SparkRunner as SparkRunner
     from .jobs.execution.spark_session import open_spark as open_spark
     from .jobs.execution.task_run import LocalRunner as LocalRunner
@@ -118,6 +120,7 @@ _MODULES: dict[str, str] = {
     "CogroupedKStream": ".jobs.topology",
     "Consumed": ".jobs.topology",
     "ConsumerRecord": ".jobs.topology",
+    "Comparison": ".jobs.compare.comparison",
     "ErrorHandlerContext": ".jobs.functions.exception_handlers",
     "FAIL": ".jobs.functions.exception_handlers",
     "FailOnInvalidTimestamp": ".jobs.topology",
@@ -179,6 +182,7 @@ _MODULES: dict[str, str] = {
     "WindowStore": ".jobs.functions.state_stores",
     "Windowed": ".jobs.functions.expressions",
     "assert_outputs": ".jobs.testing.output_assertion",
+    "compare": ".jobs.compare.comparison",
     "fold": ".jobs.topology",
     "exclude_records": ".jobs.history.exclusions",
     "land_files": ".jobs.landing.landing",

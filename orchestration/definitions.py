@@ -26,6 +26,7 @@ from .partitioned.stale import stale_checks
 from .pipeline import Pipeline
 from .quality.cuts_check import cuts_checks
 from .quality.pipeline_suites import suites_of
+from .quality.production_check import production_checks
 from .resources import Engine, SparkEngine
 from .schedules import freshness_job, freshness_schedule, landing_job, replay_job, replay_schedule
 from .settings.connections import LandedBy, Source, SourceResource, WarehouseResource, warehouse_of
@@ -55,6 +56,7 @@ def replay_definitions(
     sensor: LagSensor | None = None,
     fresh_within: Duration | None = None,
     verify_increments: int | None = None,
+    production: Mapping[str, str] | None = None,
     operator_jobs: bool = False,
     translator: ReplayTranslator | None = None,
 ) -> dg.Definitions:
@@ -76,7 +78,8 @@ def replay_definitions(
     ``translator``: asset keys, groups, owners, tags, kinds and descriptions; None: the pipeline's name before each
     table's. ``sensor``: starts runs by what is new (``LagSensor()``); None: there is none. ``fresh_within``: a check of
     each output warns when its stream time is further behind the clock, and a schedule makes it; None: there is none.
-    ``verify_increments``: a check runs so many increments again; None: there is none. ``operator_jobs``: jobs to plan
+    ``verify_increments``: a check runs so many increments again; None: there is none. ``production``: output → the
+    landed topic that a live application wrote, with which a check compares it. ``operator_jobs``: jobs to plan
     changed code, promote, restore and vacuum. Raises ConfigError.
     """
     places = _places(warehouse, sources or {})
@@ -91,6 +94,7 @@ def replay_definitions(
         partitions=partitions,
         fresh_within_ms=None if fresh_within is None else duration_ms(fresh_within, "fresh_within"),
         verify_increments=verify_increments,
+        production=production or {},
         translator=translator or ReplayTranslator(),
     )  # fmt: skip
     return _definitions(settings, cron, sensor, operator_jobs=operator_jobs)
@@ -164,7 +168,12 @@ def _definitions(
     fresh = [] if settings.fresh_within_ms is None else [freshness_job(settings)]
     return dg.Definitions(
         assets=partitioned_assets(settings) if has_partitions else replay_assets(settings),
-        asset_checks=[*replay_checks(settings), *stale_checks(settings), *cuts_checks(settings)],
+        asset_checks=[
+            *replay_checks(settings),
+            *stale_checks(settings),
+            *cuts_checks(settings),
+            *production_checks(settings),
+        ],
         jobs=[*jobs, *fresh, *((*jobs_of_operators(settings), backfill_job(settings)) if operator_jobs else ())],
         schedules=[
             *(replay_schedule(settings, job, cron) for job in jobs if cron is not None),

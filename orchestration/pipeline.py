@@ -46,6 +46,8 @@ class Pipeline:
     """``place``: where its tables are, which ``warehouse`` gives. ``sources``: topic → where it is landed from;
     ``landed_by``: topic → the pipeline of the same warehouse that lands it.
 
+    ``production``: output → the landed topic that a live application wrote.
+
     ``suites``: of the user's project, which checks judge too; ``data_docs``: where pages are built, None: nowhere.
     ``landing``: how a landing handles bad input. ``max_records``, ``increments``, ``idle``: as
     ``kstreams_replay.replay`` takes them. Of one run alone: ``flush``, whether history is closed, and ``wanted``, what
@@ -70,6 +72,7 @@ class Pipeline:
     partitions: dg.TimeWindowPartitionsDefinition | None = None
     fresh_within_ms: int | None = None
     verify_increments: int | None = None
+    production: Mapping[str, str] = field(default_factory=dict)
     translator: ReplayTranslator = field(default_factory=ReplayTranslator)
     flush: bool = False
     wanted: MigrationOptions | None = None

@@ -7,6 +7,7 @@
     replay warm-up shop.py:topology
     replay check shop.py:topology --warehouse W --pipeline shop
     replay verify shop.py:topology --warehouse W --pipeline shop --from 3 --to 9 --increments 1,7,random
+    replay compare sessions --with-topic live_sessions --topology shop.py:topology --warehouse W --pipeline shop
     replay advise grace shop.py:topology --warehouse W --pipeline shop --grace 10s,1m,10m
     replay report --warehouse W --out quality.html
     replay metrics --warehouse W --pipeline shop
@@ -74,6 +75,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Judge": {
         "check": (".commands.check", "judge the guarantees of an increment"),
         "verify": (".commands.verify", "prove that results do not depend on where the input was cut"),
+        "compare": (".commands.compare", "what production wrote beside what its rules say, and why they differ"),
         "advise": (".commands.quality", "what another grace would have done to the landed history"),
         "report": (".commands.quality", "write a page about quality over time, without a server"),
         "metrics": (".commands.quality", "print the numbers of a pipeline as OpenMetrics text"),

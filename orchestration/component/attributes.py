@@ -124,6 +124,7 @@ class CheckAttributes(dg.Model, dg.Resolvable):
     data_docs: str | None = said(None, "Folder for Great Expectations' pages, below the project's root, or a URI.")
     fresh_within: str | None = said(None, 'Warn when stream time is further behind the clock: "2h".')
     verify_increments: int | None = said(None, "Every run runs so many increments again, cut otherwise.")
+    production: dict[str, str] = said({}, "Of outputs the landed topics that a live application wrote, to compare.")
 
 
 class SensorAttributes(dg.Model, dg.Resolvable):

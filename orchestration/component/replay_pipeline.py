@@ -90,6 +90,7 @@ class ReplayPipelineComponent(dg.Component, dg.Model, dg.Resolvable):
             data_docs=None if self.checks.data_docs is None else below(root, self.checks.data_docs),
             fresh_within=self.checks.fresh_within,
             verify_increments=self.checks.verify_increments,
+            production=self.checks.production,
             cron=self.schedule,
             sensor=None if self.sensor is None else self.sensor.sensor(),
             max_runtime=self.max_runtime,

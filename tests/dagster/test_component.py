@@ -121,7 +121,7 @@ def test_every_argument_of_the_factory_is_an_attribute():
     But for those that are Python objects, and the number of increments of a run.
     """
     of_checks = {"check_engine": "engine", "expectations": "expectations", "data_docs": "data_docs"}
-    of_checks |= {name: name for name in ("fresh_within", "verify_increments")}
+    of_checks |= {name: name for name in ("fresh_within", "verify_increments", "production")}
     named = set(ReplayPipelineComponent.model_fields) | {"cron", *of_checks}
     assert set(of_checks.values()) == set(CheckAttributes.model_fields)
     assert set(signature(replay_definitions).parameters) - named == {"retry_policy", "increments"}

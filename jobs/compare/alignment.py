@@ -1,0 +1,212 @@
+"""Which row of production is which of ours, and what is different about it.
+
+Owns the verdicts. Rules, in this order; a row that has a partner keeps it:
+
+1. the same key, window, value and time in the partition where it belongs: equal;
+2. the same key, window and time there: other value;
+3. the same key, window and value there: other time;
+4. the same key, window, value and time in another partition: other partition;
+5. what is left of ours is missing in production, what is left of production is extra.
+
+Of several that are alike, the first is the partner of the first. Equal rows that are in another order are the fewest
+that have to be moved: those outside a longest rising sequence, among the rows of one task in one partition. A
+changelog is compared by the last row of every key and window; a key whose last row is a tombstone is not there.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from .sides import Side, combined
+
+Pairs = tuple[np.ndarray, np.ndarray]
+"""Rows of ours and, of the same length, their partners of production."""
+
+
+class Verdict(IntEnum):
+    """Of a row, or of a pair; its text is what reports say."""
+
+    EQUAL = 0
+    MISSING = 1
+    EXTRA = 2
+    OTHER_VALUE = 3
+    OTHER_TIME = 4
+    OTHER_ORDER = 5
+    OTHER_PARTITION = 6
+
+    def __str__(self) -> str:
+        return self.name.lower().replace("_", " ")
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """By row of each side its partner on the other, -1 without, and the verdict (a ``Verdict``); a pair has one."""
+
+    ours_mate: np.ndarray
+    theirs_mate: np.ndarray
+    ours: np.ndarray
+    theirs: np.ndarray
+
+    def with_verdict(self, pairs: Pairs, verdict: Verdict) -> None:
+        """Make partners of rows."""
+        ours, theirs = pairs
+        self.ours_mate[ours], self.theirs_mate[theirs] = theirs, ours
+        self.ours[ours] = self.theirs[theirs] = verdict
+
+
+def align(ours: Side, theirs: Side, *, ignores_time: bool = False, ignores_order: bool = False) -> Alignment:
+    """Every row of both sides. ``ignores_time``: times are not compared; ``ignores_order``: nor is the order."""
+    found = Alignment(
+        np.full(len(ours), -1), np.full(len(theirs), -1),
+        np.full(len(ours), Verdict.MISSING, np.int8), np.full(len(theirs), Verdict.EXTRA, np.int8),
+    )  # fmt: skip
+    time = () if ignores_time else ("time",)
+    steps: list[tuple[tuple[str, ...], Verdict]] = [
+        (("place", "identity", "value", *time), Verdict.EQUAL),
+        (("place", "identity", "time"), Verdict.OTHER_VALUE),
+        (("place", "identity", "value"), Verdict.OTHER_TIME),
+        (("identity", "value", *time), Verdict.OTHER_PARTITION),
+    ]
+    for columns, verdict in steps:
+        rows = np.flatnonzero(found.ours_mate < 0), np.flatnonzero(found.theirs_mate < 0)
+        if not len(rows[0]) or not len(rows[1]):
+            break
+        mine, other = (
+            combined(*(getattr(side, name)[at] for name in columns))
+            for side, at in zip((ours, theirs), rows, strict=True)
+        )
+        pairs = matched(mine, other)
+        found.with_verdict((rows[0][pairs[0]], rows[1][pairs[1]]), verdict)
+    if not ignores_order:
+        moved = _moved(found, ours, theirs)
+        found.ours[found.theirs_mate[moved]] = found.theirs[moved] = Verdict.OTHER_ORDER
+    return found
+
+
+def matched(ours: np.ndarray, theirs: np.ndarray) -> Pairs:
+    """Positions of equal digests: the k-th of ours with the k-th of theirs."""
+    same = min(len(ours), len(theirs))
+    other = np.flatnonzero(ours[:same] != theirs[:same])
+    first = int(other[0]) if len(other) else same
+    head = np.arange(first)
+    ours, theirs = ours[first:], theirs[first:]
+    mine, yours = np.argsort(ours, kind="stable"), np.argsort(theirs, kind="stable")
+    sorted_ours, sorted_theirs = ours[mine], theirs[yours]
+    begins = np.concatenate([[True], sorted_ours[1:] != sorted_ours[:-1]])[: len(ours)]
+    number = np.arange(len(ours))
+    number = number - np.maximum.accumulate(np.where(begins, number, 0))
+    at = np.searchsorted(sorted_theirs, sorted_ours) + number
+    is_there = at < len(theirs)
+    is_there[is_there] = sorted_theirs[at[is_there]] == sorted_ours[is_there]
+    rows, partners = mine[is_there], yours[at[is_there]]
+    return np.concatenate([head, rows + first]), np.concatenate([head, partners + first])
+
+
+# --- order ---------------------------------------------------------------------------------------------------
+
+
+def _moved(found: Alignment, ours: Side, theirs: Side) -> np.ndarray:
+    """Rows of production that are out of order: of each partition and task the fewest that have to be moved."""
+    pairs = np.flatnonzero(found.theirs == Verdict.EQUAL)
+    mates = found.theirs_mate[pairs]
+    if np.all(np.diff(mates) > 0):
+        return pairs[:0]
+    group = combined(theirs.partition[pairs], ours.partition[mates])
+    order = np.argsort(group, kind="stable")
+    ends = np.flatnonzero(np.diff(group[order].astype(np.int64))) + 1
+    moved = [part[outside_rising(found.theirs_mate[pairs[part]])] for part in np.split(order, ends)]
+    return np.sort(pairs[np.concatenate(moved)])
+
+
+def outside_rising(numbers: np.ndarray) -> np.ndarray:
+    """Places of distinct ``numbers`` outside a longest rising sequence: what has to be moved so that all rise.
+
+    Numbers above all before and below all behind are in every such sequence, so only the runs between them are looked
+    at one by one.
+    """
+    if not len(numbers) or np.all(np.diff(numbers) > 0):
+        return np.zeros(0, np.int64)
+    highest = np.maximum.accumulate(numbers)
+    lowest = np.minimum.accumulate(numbers[::-1])[::-1]
+    settled = (highest == numbers) & (lowest == numbers)
+    runs = np.flatnonzero(~settled)
+    ends = np.flatnonzero(np.diff(runs) > 1) + 1
+    return np.concatenate([run[_outside_rising(numbers[run].tolist())] for run in np.split(runs, ends)])
+
+
+def _outside_rising(numbers: Sequence[int]) -> np.ndarray:
+    """By patience sorting, in n log n steps."""
+    tops: list[int] = []
+    at_top: list[int] = []
+    before = [-1] * len(numbers)
+    for place, number in enumerate(numbers):
+        pile = bisect_left(tops, number)
+        if pile == len(tops):
+            tops.append(number)
+            at_top.append(place)
+        else:
+            tops[pile], at_top[pile] = number, place
+        before[place] = at_top[pile - 1] if pile else -1
+    kept, place = np.zeros(len(numbers), np.bool_), at_top[-1]
+    while place >= 0:
+        kept[place] = True
+        place = before[place]
+    return np.flatnonzero(~kept)
+
+
+# --- as a table ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class NewestRows:
+    """Of keys and windows that are on one side at least: the row of each side, -1 where it is not, and the verdict."""
+
+    ours: np.ndarray
+    theirs: np.ndarray
+    verdict: np.ndarray
+
+
+def compare_newest(ours: Side, theirs: Side, *, ignores_time: bool = False) -> NewestRows:
+    """The newest row of every key and window. Where a key is in several partitions, that of the latest time counts."""
+    mine, other = newest(ours), newest(theirs)
+    at = matched(ours.identity[mine], theirs.identity[other])
+    rows, partners = mine[at[0]], other[at[1]]
+    gone = ours.is_tombstone[rows], theirs.is_tombstone[partners]
+    verdict = np.full(len(rows), Verdict.EQUAL, np.int8)
+    verdict[ours.place[rows] != theirs.place[partners]] = Verdict.OTHER_PARTITION
+    if not ignores_time:
+        verdict[ours.time[rows] != theirs.time[partners]] = Verdict.OTHER_TIME
+    verdict[ours.value[rows] != theirs.value[partners]] = Verdict.OTHER_VALUE
+    verdict[~gone[0] & gone[1]] = Verdict.MISSING
+    verdict[gone[0] & ~gone[1]] = Verdict.EXTRA
+    verdict[gone[0] & gone[1]] = Verdict.EQUAL
+    single = np.setdiff1d(mine, rows), np.setdiff1d(other, partners)
+    only_ours, only_theirs = single[0][~ours.is_tombstone[single[0]]], single[1][~theirs.is_tombstone[single[1]]]
+    return NewestRows(
+        np.concatenate([rows, only_ours, np.full(len(only_theirs), -1)]),
+        np.concatenate([partners, np.full(len(only_ours), -1), only_theirs]),
+        np.concatenate([
+            verdict, np.full(len(only_ours), Verdict.MISSING, np.int8),
+            np.full(len(only_theirs), Verdict.EXTRA, np.int8),
+        ]),
+    )  # fmt: skip
+
+
+def newest(side: Side) -> np.ndarray:
+    """The newest row of every key and window, in the order of their digests."""
+    order = np.argsort(side.identity, kind="stable")  # within one, by partition and offset
+    if not len(order):
+        return order
+    identity, partition = side.identity[order], side.partition[order]
+    is_last = np.concatenate([identity[1:] != identity[:-1], [True]])
+    ends = np.concatenate([is_last[:-1] | (partition[1:] != partition[:-1]), [True]])
+    last = order[ends]  # of each partition that it is in
+    if len(last) == np.count_nonzero(is_last):
+        return last
+    by_time = np.lexsort((side.partition[last], side.time[last], side.identity[last]))
+    last = last[by_time]
+    identity = side.identity[last]
+    return last[np.concatenate([identity[1:] != identity[:-1], [True]])]

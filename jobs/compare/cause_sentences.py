@@ -1,0 +1,154 @@
+"""The sentence of a difference: its cause, and the evidence that is there."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .case import Case, Cause
+from .restarts import LetIn, Restart
+
+Row = Mapping[str, Any]
+"""Of the differences: the numbers of both sides, `row` and `topic_row`, -1 where there is none."""
+
+
+@dataclass(frozen=True, eq=False)
+class CauseSentences:
+    """``partitioner``: of production, None where none is known. ``say_time``: how sentences say a time."""
+
+    case: Case
+    let_in: LetIn
+    partitioner: str | None
+    say_time: Callable[[int], str] = str
+
+    def sentence(self, row: Row) -> str:
+        """Why it differs, without a full stop."""
+        cause = next(cause for cause in Cause if str(cause) == row["cause"])
+        return {
+            Cause.RESTART: self._restart,
+            Cause.PUBLISHED_TWICE: self._twice,
+            Cause.PROCESSED_TWICE: self._again,
+            Cause.RECORD_CACHE: self._cache,
+            Cause.PARTITION_COUNT: self._count,
+            Cause.PARTITIONER: self._partitioner,
+            Cause.COMPACTED: lambda _: (
+                f"{self._topic} is compacted: a later row of the key is there, and a hole before it"
+            ),
+            Cause.RETENTION: self._retention,
+            Cause.TOMBSTONES: self._tombstones,
+            Cause.NOT_YET: self._not_yet,
+            Cause.INTERLEAVING: self._interleaving,
+            Cause.APPEND_TIME: lambda _: f"the broker stamps what it appends to {self._topic} (LogAppendTime)",
+            Cause.UNREADABLE: lambda _: f"the serde of the output does not read these bytes of {self._topic}",
+            Cause.NOT_EXPLAINED: lambda _: "no rule explains it",
+        }[cause](row)
+
+    def record(self, row: Row) -> str | None:
+        """TOPIC:PARTITION:OFFSET of the record behind it, as `replay explain` takes it; None: not known."""
+        ours, theirs = row["row"], row["topic_row"]
+        cause = self._cause(theirs) if theirs >= 0 else None
+        if cause is Cause.RESTART:
+            late = self.let_in.late.rows.slice(int(self.case.theirs_evidence[theirs]), 1).to_pylist()[0]
+            return f"{late['topic']}:{late['partition']}:{late['offset']}"
+        if ours < 0 and theirs >= 0:
+            evidence = int(self.case.theirs_evidence[theirs])
+            twice = cause in (Cause.PUBLISHED_TWICE, Cause.PROCESSED_TWICE)
+            ours = int(self.case.found.theirs_mate[evidence]) if twice and evidence >= 0 else -1
+        topic = self.case.output.cause_topic
+        if ours < 0 or topic is None or self.case.ours.cause[ours] < 0:
+            return None
+        return f"{topic}:{self.case.ours.partition[ours]}:{self.case.ours.cause[ours]}"
+
+    # --- cause by cause --------------------------------------------------------------------------------------
+
+    @property
+    def _topic(self) -> str:
+        return self.case.landed.topic
+
+    def _cause(self, theirs: int) -> Cause:
+        return Cause(int(self.case.theirs_cause[theirs]))
+
+    def _restart(self, row: Row) -> str:
+        evidence = int(self.case.theirs_evidence[row["topic_row"]])
+        late = self.let_in.late.rows.slice(evidence, 1).to_pylist()[0]
+        restart = self.let_in.restarts[int(self.let_in.restart[evidence])]
+        return (
+            f"let in by a restart: {late['topic']}:{late['partition']}:{late['offset']} of time "
+            f"{self.say_time(late['record_time_ms'])} was late by the task's stream time "
+            f"{self.say_time(late['stream_time_ms'])}, and early by one that began anew {say_restart(restart)}"
+        )
+
+    def _twice(self, row: Row) -> str:
+        return (
+            f"published twice by at-least-once: {self._earlier(row)} is the same row, and its record was processed "
+            "again after a crash"
+        )
+
+    def _again(self, row: Row) -> str:
+        return (
+            "counted twice by at-least-once: the store had the record already when it was processed again after a "
+            f"crash, behind {self._earlier(row)}"
+        )
+
+    def _cache(self, row: Row) -> str:
+        evidence = int(self.case.ours_evidence[row["row"]])
+        if evidence < 0:
+            return "swallowed by a record cache: the window was made and merged away within one commit interval"
+        return (
+            "swallowed by a record cache: only the last update of a commit interval is published, here "
+            f"{self._place(evidence)}"
+        )
+
+    def _count(self, row: Row) -> str:
+        return (
+            f"another partition count: {self._topic} has {self.case.landed.partitions} partitions and our tasks "
+            f"{self.case.partitions}; murmur2 of the key gives {row['topic_partition']} of "
+            f"{self.case.landed.partitions}"
+        )
+
+    def _partitioner(self, row: Row) -> str:
+        return (
+            f"another partitioner: {self.partitioner} gives partition {row['topic_partition']} of "
+            f"{self.case.landed.partitions}, and our row is in that of its task, {row['partition']}"
+        )
+
+    def _retention(self, row: Row) -> str:
+        place = int(self.case.ours.place[row["row"]])
+        first = self.case.landed.first_offsets()[place]
+        return f"expired: partition {place} of {self._topic} begins at offset {first}, what was before is gone"
+
+    def _tombstones(self, row: Row) -> str:
+        if row["topic_row"] < 0:
+            return f"another tombstone policy: {self._topic} has no tombstones at all"
+        return "another tombstone policy: the output has no tombstones at all"
+
+    def _not_yet(self, row: Row) -> str:
+        if row["topic_row"] < 0:
+            return f"not there yet: {self._topic} has nothing of this time or later in the partition"
+        return (
+            "not there yet: the output has nothing of this time or later in the partition; land and replay its inputs"
+        )
+
+    def _interleaving(self, row: Row) -> str:
+        topics = [source.topic for source in self.case.output.sources]
+        if len(topics) > 1:
+            return (
+                f"another interleaving: its task reads {' and '.join(topics)}, whose records have no order among them"
+            )
+        return (
+            f"another interleaving: several tasks write {topics[0]}, and no rule says in which order their records "
+            "come there"
+        )
+
+    def _earlier(self, row: Row) -> str:
+        return self._place(int(self.case.theirs_evidence[row["topic_row"]]))
+
+    def _place(self, theirs: int) -> str:
+        return f"{self._topic}:{self.case.theirs.partition[theirs]}:{self.case.theirs.offset[theirs]}"
+
+
+def say_restart(restart: Restart) -> str:
+    """Where it was."""
+    topic, partition = restart.topic, restart.partition
+    if restart.after < 0:
+        return f"somewhere before {topic}:{partition}:{restart.before}"
+    return f"between {topic}:{partition}:{restart.after} and {topic}:{partition}:{restart.before}"

@@ -1,0 +1,169 @@
+"""The output that is compared: its serdes, its windows, and what the topology above it can do to its rows.
+
+Owns what is known before a row is read. Rule: a cause that the topology rules out is never given: no cache below a
+suppress, no late record where nothing above the output drops one.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from ...state.errors import ConfigError
+from ...state.records.murmur2 import murmur2_partitions
+from ...state.serdes import Serde
+from ...state.serdes.windowed_codec import WindowedCodec
+from ...state.tables.names import TableName
+from ..graph.graph import Node
+from ..graph.nodes import RepartitionNode, SinkNode, SourceNode
+from ..topology.topology import SubTopology, Topology
+
+CHANGELOG, EVENTS = "changelog", "events"
+"""How an output is compared: the last row of each key and window, or every row."""
+
+
+@dataclass(frozen=True)
+class ComparedOutput:
+    """The output ``name`` of ``topology``. Raises ConfigError where the topology has none of that name, or where its
+    records choose their topics.
+    """
+
+    topology: Topology
+    name: str
+
+    def __post_init__(self) -> None:
+        names = {sink.topic: sink for sink in self.topology.sinks()}
+        if self.name not in names:
+            expected = f"one of {', '.join(names) or 'no outputs'}"
+            raise ConfigError("output", expected, repr(self.name), "name an output of the topology")
+        if names[self.name].has_topics:
+            expected, got = "an output with one topic", "one whose records name their topics"
+            raise ConfigError(f"output {self.name!r}", expected, got, "compare another output")
+
+    @cached_property
+    def sink(self) -> SinkNode:
+        return next(sink for sink in self.topology.sinks() if sink.topic == self.name)
+
+    @property
+    def table(self) -> TableName:
+        """Its table, as the ledger calls it."""
+        return TableName.output(self.name)
+
+    # --- bytes -----------------------------------------------------------------------------------------------
+
+    @property
+    def windows(self) -> str | None:
+        """None, "time" or "session": how keys have windows behind them."""
+        return self.sink.shape.window
+
+    @cached_property
+    def key_serde(self) -> Serde:
+        """Of the topic's keys, with the window behind them. Of time windows only the start is in the bytes, so the
+        size given here means nothing.
+        """
+        inner = self.sink.shape.key
+        if self.windows is None:
+            return inner
+        return Serde(WindowedCodec(inner, 1 if self.windows == "time" else None))
+
+    @property
+    def value_serde(self) -> Serde:
+        return self.sink.shape.value
+
+    def partitions_of(self, keys: pa.Array, partitions: int) -> "pa.Array":
+        """Where Kafka's default partitioner puts these keys: by the key alone, without its window (Kafka's
+        WindowedStreamPartitioner).
+        """
+        return murmur2_partitions(self.sink.shape.key.encode(keys), partitions)
+
+    # --- what is above ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def sub_topology(self) -> SubTopology:
+        """That whose tasks write it."""
+        return next(sub for sub in self.topology.sub_topologies if self.sink in sub.sinks)
+
+    @cached_property
+    def above(self) -> tuple[Node, ...]:
+        """All nodes from which a record may come to it, nearest first, through repartition topics too."""
+        nodes, found, waiting = self.topology.graph.nodes, dict[str, Node](), [self.sink.name]
+        while waiting:
+            node = nodes[waiting.pop(0)]
+            for name in (*node.inputs, *node.reads):
+                if name not in found:
+                    found[name] = nodes[name]
+                    waiting.append(name)
+        return tuple(found.values())
+
+    @property
+    def own_path(self) -> Iterator[Node]:
+        """From the sink up to where the path begins, or forks."""
+        node: Node = self.sink
+        while len(node.inputs) == 1 and not (node is not self.sink and node.is_source):
+            node = self.topology.graph.parent(node)
+            yield node
+
+    @cached_property
+    def moves_keys(self) -> bool:
+        """Its keys are not those by which its task was chosen, so Kafka sends a row to another partition than ours."""
+        if self.sink.partitioning is not None:
+            return False
+        own = [node for node in self.above if node in self.sub_topology.nodes and not node.is_source]
+        return any(node.changes_keys for node in own)
+
+    def keeps_key_of(self, node: str) -> bool:
+        """Whether the rows have the keys that the node ``node`` above forwards; not known where the path forks."""
+        for each in self.own_path:
+            if each.name == node:
+                return True
+            if each.changes_keys:
+                return False
+        return False
+
+    @cached_property
+    def is_final(self) -> bool:
+        """A result leaves when its window closes, because of a later record."""
+        return any(node.holds_back or node.waits_for_close for node in self.own_path)
+
+    @cached_property
+    def may_be_cached(self) -> bool:
+        """The nearest store above may have a record cache, which holds updates back until the commit."""
+        graph = self.topology.graph
+        for node in self.own_path:
+            if node.holds_back or node.waits_for_close:
+                return False
+            if graph.store_of(node) is not None:
+                spec = graph.tables[node.name].store if node.name in graph.tables else None
+                return node.is_table and not (spec is not None and spec.is_versioned)
+        return False
+
+    @cached_property
+    def is_stateful(self) -> bool:
+        """A record that is taken twice counts twice: some node above keeps something."""
+        return any(node.store is not None for node in self.above)
+
+    @cached_property
+    def default_form(self) -> str:
+        """CHANGELOG of what a table forwards under its own keys, before it is final; else EVENTS."""
+        for node in self.own_path:
+            if node.changes_keys or node.is_source or node.holds_back or node.waits_for_close:
+                return EVENTS
+            if node.is_table:
+                return CHANGELOG
+        return EVENTS
+
+    @property
+    def sources(self) -> tuple[SourceNode | RepartitionNode, ...]:
+        """What its sub-topology reads."""
+        return self.sub_topology.sources
+
+    @property
+    def cause_topic(self) -> str | None:
+        """The topic that the rows' ``cause_offset`` speaks of; None where its tasks read several."""
+        return self.sources[0].topic if len(self.sources) == 1 else None
+
+    @property
+    def landed_cause_topic(self) -> str | None:
+        """``cause_topic``, where it is a landed one."""
+        return self.cause_topic if self.cause_topic and self.sources[0].landed_topic is not None else None

@@ -1,0 +1,251 @@
+"""What production wrote beside the rows of an output: verdicts, causes, and when differences begin.
+
+Rule: every row of both sides is in one verdict, and every difference has one cause. Numbers are of all rows; only what
+is shown is read whole.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ...state.errors import ConfigError
+from ...state.tables.warehouse import Warehouse
+from ...state.times import UNBOUNDED
+from ..history.committed_tables import done_row
+from ..topology.topology import Topology
+from .alignment import Verdict, align, compare_newest
+from .case import Case, Cause
+from .cause_sentences import CauseSentences
+from .compared_output import CHANGELOG, EVENTS, ComparedOutput
+from .missing_rows import explain_missing
+from .other_places import explain_append_time, explain_order, explain_places
+from .repeated_rows import explain_repeats, find_twins
+from .restarts import Restart, explain_restarts
+from .shown_rows import read_shown
+from .sides import LandedTopic, read_landed, read_output
+
+BUCKETS_MAX = 24
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One difference. ``ours``, ``theirs``: partition, offset, value and time of the row on either side, None where
+    there is none; ``window``: its bounds in ms, or None. ``record``: of the cause, TOPIC:PARTITION:OFFSET, which
+    `replay explain --record` takes; None where it is not known.
+    """
+
+    verdict: str
+    cause: str
+    sentence: str
+    key: Any
+    window: tuple[int, int] | None
+    ours: Mapping[str, Any] | None
+    theirs: Mapping[str, Any] | None
+    record: str | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """``form``: "changelog" or "events". ``verdicts``: rows (of a changelog keys and windows) by verdict, "equal" too;
+    ``causes``: differences by cause. ``differences``: a row each, by time, with the numbers of both sides. ``first``:
+    the first of them, in words. ``restarts``: the fewest that explain what was let in. ``begins``: of each cause the
+    record time of its first difference; ``over_time``: differences by spans of record time.
+    """
+
+    output: str
+    topic: str
+    pipeline: str
+    increment: int
+    form: str
+    rows: tuple[int, int]
+    verdicts: Mapping[str, int]
+    causes: Mapping[str, int]
+    differences: pl.DataFrame
+    first: tuple[Difference, ...]
+    restarts: tuple[Restart, ...]
+    begins: Mapping[str, int]
+    over_time: tuple[Mapping[str, int], ...]
+
+    @property
+    def is_equal(self) -> bool:
+        """Production equals its rules."""
+        return self.differences.is_empty()
+
+    @property
+    def not_explained(self) -> int:
+        """Differences without a cause."""
+        return self.causes.get(str(Cause.NOT_EXPLAINED), 0)
+
+    def to_json(self) -> dict[str, Any]:
+        """All but ``differences``, as JSON values."""
+        names = [name for name in vars(self) if name not in ("differences", "first", "restarts")]
+        return {
+            **{name: getattr(self, name) for name in names},
+            "restarts": [{**asdict(each), "place": each.place} for each in self.restarts],
+            "first": [asdict(each) for each in self.first],
+        }
+
+
+def compare(
+    warehouse: Warehouse,
+    topology: Topology,
+    output: str,
+    *,
+    with_topic: str,
+    pipeline: str,
+    increment: int | None = None,
+    since_ms: int | None = None,
+    until_ms: int | None = None,
+    form: str | None = None,
+    ignore_fields: Collection[str] = (),
+    ignore_order: bool = False,
+    no_cache: bool = False,
+    shown: int = 10,
+    say_time: Callable[[int], str] = str,
+) -> Comparison:
+    """Compare ``output`` of ``pipeline``, as of ``increment`` (None: the last), with the landed ``with_topic``.
+
+    ``since_ms``, ``until_ms``: record times ``[since, until)`` alone. ``form``: "changelog" (the last row of each key
+    and window counts) or "events" (every row, in order); None: what the topology says of the output.
+    ``ignore_fields``: of the value, which may differ; ``ignore_order``: so may the order. ``no_cache``: production has
+    statestore.cache.max.bytes=0, so no cache explains a missing row. ``shown``: so many differences in words;
+    ``say_time``: how sentences say a time. Raises ConfigError for an output, topic, form or field that is not there,
+    LedgerError where nothing is replayed.
+    """
+    if form not in (None, CHANGELOG, EVENTS):
+        raise ConfigError("form", f"{CHANGELOG} or {EVENTS}", repr(form), "name one of them")
+    compared, landed = ComparedOutput(topology, output), LandedTopic(warehouse, with_topic)
+    form = form or compared.default_form
+    row = done_row(warehouse, pipeline, increment, of=[compared.table])
+    span = (-UNBOUNDED if since_ms is None else since_ms, UNBOUNDED if until_ms is None else until_ms)
+    how: dict[str, Any] = {"span": span, "ignored": tuple(ignore_fields)}
+    ours = read_output(compared, warehouse, pipeline, row.content, partitions=landed.partitions, **how)
+    theirs = read_landed(compared, landed, **how)
+    found = align(ours, theirs, ignores_order=ignore_order or form == CHANGELOG)
+    case = Case(compared, warehouse, pipeline, row.content, landed, ours, theirs, found, not no_cache)
+    sentences = _explain(case, say_time)
+    differences = _newest(case) if form == CHANGELOG else _rows(case)
+    differences = differences.sort("time_ms", "partition", "offset", "topic_partition", "topic_offset", nulls_last=True)
+    same = _same(case, form, differences)
+    return Comparison(
+        output, with_topic, pipeline, row.increment, form, (len(ours), len(theirs)),
+        _counts("equal", same, differences["verdict"]), _counts(None, 0, differences["cause"]),
+        differences.drop("row", "topic_row"),
+        tuple(_first(case, sentences, differences.head(shown))), sentences.let_in.restarts,
+        dict(differences.group_by("cause", maintain_order=True).agg(pl.col("time_ms").min()).iter_rows()),
+        tuple(_over_time(differences)),
+    )  # fmt: skip
+
+
+def _explain(case: Case, say_time: Callable[[int], str]) -> CauseSentences:
+    """Give every difference its cause, in the order in which evidence is stronger."""
+    case.give(np.flatnonzero(case.theirs.is_unreadable), Cause.UNREADABLE)
+    twins = find_twins(case)
+    let_in = explain_restarts(case, twins)
+    explain_repeats(case, twins)
+    partitioner = explain_places(case)
+    explain_missing(case)
+    explain_append_time(case)
+    explain_order(case)
+    return CauseSentences(case, let_in, partitioner, say_time)
+
+
+def _rows(case: Case) -> pl.DataFrame:
+    found = case.found
+    missing = np.flatnonzero(found.ours == Verdict.MISSING)
+    others = np.flatnonzero(found.theirs != Verdict.EQUAL)
+    return _frame(
+        case,
+        np.concatenate([missing, found.theirs_mate[others]]),
+        np.concatenate([np.full(len(missing), -1), others]),
+        np.concatenate([found.ours[missing], found.theirs[others]]),
+        np.concatenate([case.ours_cause[missing], case.theirs_cause[others]]),
+    )
+
+
+def _newest(case: Case) -> pl.DataFrame:
+    """Of a key and window that differs, the cause of the row with which its history on either side ends."""
+    newest = compare_newest(case.ours, case.theirs)
+    differs = np.flatnonzero(newest.verdict != Verdict.EQUAL)
+    ours, theirs = newest.ours[differs], newest.theirs[differs]
+    cause = np.zeros(len(differs), np.int8)
+    for rows, causes in ((ours, case.ours_cause), (theirs, case.theirs_cause)):
+        known = rows >= 0
+        given = np.zeros(len(differs), np.int8)
+        given[known] = causes[rows[known]]
+        cause = np.where(given != Cause.NOT_EXPLAINED, given, cause)
+    return _frame(case, ours, theirs, newest.verdict[differs], cause)
+
+
+def _frame(case: Case, ours: np.ndarray, theirs: np.ndarray, verdict: np.ndarray, cause: np.ndarray) -> pl.DataFrame:
+    """``ours``, ``theirs``: rows, -1 where there is none."""
+
+    def column(values: np.ndarray, rows: np.ndarray) -> pl.Series:
+        taken = values[np.maximum(rows, 0)] if len(values) else np.zeros(len(rows), values.dtype)
+        return pl.Series(taken).to_frame("x").select(pl.when(pl.Series(rows >= 0)).then("x")).to_series()
+
+    frame = pl.DataFrame({
+        "row": ours, "topic_row": theirs,
+        "verdict": _texts(Verdict, verdict), "cause": _texts(Cause, cause),
+        "partition": column(case.ours.partition, ours), "offset": column(case.ours.offset, ours),
+        "record_time_ms": column(case.ours.time, ours),
+        "topic_partition": column(case.theirs.partition, theirs), "topic_offset": column(case.theirs.offset, theirs),
+        "topic_time_ms": column(case.theirs.time, theirs),
+    })  # fmt: skip
+    return frame.with_columns(pl.coalesce("topic_time_ms", "record_time_ms").alias("time_ms"))
+
+
+def _texts(kind: type[Verdict] | type[Cause], numbers: np.ndarray) -> pl.Series:
+    return pl.Series(np.array([str(one) for one in kind], object)[numbers], dtype=pl.String)
+
+
+def _same(case: Case, form: str, differences: pl.DataFrame) -> int:
+    if form == EVENTS:
+        return int(np.count_nonzero(case.found.ours == Verdict.EQUAL))
+    newest = compare_newest(case.ours, case.theirs)
+    is_there = np.zeros(len(newest.verdict), np.bool_)
+    for side, rows in ((case.ours, newest.ours), (case.theirs, newest.theirs)):
+        known = rows >= 0
+        is_there[known] |= ~side.is_tombstone[rows[known]]
+    return int(np.count_nonzero(is_there)) - len(differences)
+
+
+def _counts(name: str | None, number: int, texts: pl.Series) -> dict[str, int]:
+    counted = texts.value_counts(sort=True).rows()
+    return ({} if name is None else {name: number}) | {str(text): int(count) for text, count in counted}
+
+
+def _first(case: Case, sentences: CauseSentences, differences: pl.DataFrame) -> Iterator[Difference]:
+    ours, theirs = read_shown(case, differences["row"].to_numpy(), differences["topic_row"].to_numpy())
+    for row in differences.iter_rows(named=True):
+        mine, other = ours.get(row["row"]), theirs.get(row["topic_row"])
+        some = mine or other
+        assert some is not None, "a difference has a row on one side"
+        yield Difference(
+            row["verdict"], row["cause"], sentences.sentence(row), some.key, some.window,
+            None if mine is None else mine.fields(), None if other is None else other.fields(),
+            sentences.record(row),
+        )  # fmt: skip
+
+
+def _over_time(differences: pl.DataFrame) -> Iterator[Mapping[str, int]]:
+    """Spans ``[from_ms, to_ms)`` of equal length from the first difference to the last, with the number in each, and of
+    each cause.
+    """
+    times = differences["time_ms"].to_numpy()
+    if not len(times):
+        return
+    first, last = int(times.min()), int(times.max())
+    length = -(-(last - first + 1) // BUCKETS_MAX)
+    bucket = (times - first) // length
+    counted = differences.with_columns(pl.Series("bucket", bucket)).group_by("bucket", "cause").len()
+    of: dict[int, dict[str, int]] = {}
+    for number, cause, count in counted.sort("bucket", "cause").iter_rows():
+        of.setdefault(number, {})[cause] = count
+    for number in range(int(bucket.max()) + 1):
+        begin = first + number * length
+        causes = of.get(number, {})
+        yield {"from_ms": begin, "to_ms": begin + length, "differences": sum(causes.values()), **causes}

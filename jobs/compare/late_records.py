@@ -1,0 +1,195 @@
+"""Records that an operator above the output refused as late: what a restart may let in.
+
+Owns reading them, with their keys, and where a restart must have been for each. Rule: the refusal is in `dropped`, with
+the stream time and the limit that decided; the clock was at least as far as the time that closes the window, and has to
+begin anew behind the last record that takes it there.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...state.records.drop_reasons import DropReason
+from ...state.tables.branch_files import landed_files, table_files
+from ...state.tables.data_files import DataFile, read_rows
+from ...state.tables.ledger import LandingLedger
+from ...state.tables.names import DROPPED, TableName
+from ...state.tables.warehouse import DROPPED_SCHEMA
+from ..graph.graph import Node
+from ..graph.nodes import RepartitionNode
+from ..graph.windows import TimeWindows
+from .case import Case
+from .sides import digests
+
+REASONS = (DropReason.EXPIRED_WINDOW, DropReason.LATE)
+
+_COLUMNS = ("partition", "node", "topic", "offset", "record_time_ms", "stream_time_ms", "limit_ms", "window_start_ms",
+            "window_end_ms", "reason")  # fmt: skip
+
+_BLOCK = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class LateRecords:
+    """A row a refusal: the columns of `dropped`, and `key`, the digest of the record's key."""
+
+    case: Case
+    rows: pa.Table
+
+    @classmethod
+    def of(cls, case: Case) -> "LateRecords":
+        """All that operators above the output refused."""
+        names = [node.name for node in case.output.above]
+        schema = pa.schema([DROPPED_SCHEMA.field(name) for name in _COLUMNS])
+        parts, path = [schema.empty_table()], case.warehouse.pipeline(case.pipeline).dropped
+        files = table_files(case.warehouse, case.pipeline, case.done, DROPPED)
+        for file in files if names else ():
+            rows = read_rows(path, [file], schema)
+            is_late = pc.is_in(rows["reason"], value_set=pa.array([str(reason) for reason in REASONS]))
+            parts.append(rows.filter(pc.and_(is_late, pc.is_in(rows["node"], value_set=pa.array(names)))))
+        return cls(case, pa.concat_tables(parts))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def where(self, chosen: np.ndarray) -> "LateRecords":
+        """Those of them that ``chosen`` marks."""
+        return LateRecords(self.case, self.rows.filter(pa.array(chosen)))
+
+    def numbers(self, column: str) -> np.ndarray:
+        """A column of integers; null is -1."""
+        found: np.ndarray = pc.fill_null(self.rows[column], -1).to_numpy()
+        return found
+
+    @cached_property
+    def keys(self) -> np.ndarray:
+        """Digests of the records' keys, as the serde of their topic reads them."""
+        found = np.zeros(len(self), np.uint64)
+        topics = self.rows["topic"].to_numpy()
+        for source in (node for node in self.case.output.above if node.is_source):
+            mine = np.flatnonzero(topics == source.topic_of_records)
+            if len(mine):
+                found[mine] = self._keys(source, mine)
+        return found
+
+    def _keys(self, source: Node, mine: np.ndarray) -> np.ndarray:
+        partitions, offsets = self.numbers("partition")[mine], self.numbers("offset")[mine]
+        path, files = files_of(self.case, source)
+        found = np.zeros(len(mine), np.uint64)
+        schema = pa.schema([("offset", pa.int64()), ("key", pa.binary())])
+        for file in files:
+            here = np.flatnonzero((partitions == file.partition) & _may_hold(file, offsets))
+            if not len(here):
+                continue
+            rows = read_rows(path, [file], schema)
+            known = rows["offset"].to_numpy()
+            at = np.minimum(np.searchsorted(known, offsets[here]), max(len(known) - 1, 0))
+            here, at = here[known[at] == offsets[here]], at[known[at] == offsets[here]]
+            keys = source.shape.key.decode(rows["key"].take(pa.array(at)).combine_chunks())
+            found[here] = digests(keys.values)
+        return found
+
+    # --- where the clock began anew --------------------------------------------------------------------------
+
+    @cached_property
+    def after(self) -> np.ndarray:
+        """By refusal the offset of its partition behind which the clock must have begun anew, -1 where nobody knows."""
+        found = np.full(len(self), -1)
+        topics, partitions, nodes = (self.rows[name].to_numpy() for name in ("topic", "partition", "node"))
+        for source in (node for node in self.case.output.above if node.is_source):
+            for partition in np.unique(partitions[topics == source.topic_of_records]).tolist():
+                mine = np.flatnonzero((topics == source.topic_of_records) & (partitions == partition))
+                if source.time_step is None:
+                    exact = np.array([self._sees_all(source, name) for name in nodes[mine]])
+                    found[mine] = self._after(source, partition, mine, exact)
+        return found
+
+    def _after(self, source: Node, partition: int, mine: np.ndarray, exact: np.ndarray) -> np.ndarray:
+        """Behind the last record that closes the window; where others may be filtered out on their way, behind the
+        first of the stream time that decided, which was not.
+        """
+        offsets, times = _times(self.case, source, partition)
+        blocks = np.array([times[at : at + _BLOCK].max() for at in range(0, len(times), _BLOCK)])
+        closes, stream = self.closes_at[mine], self.numbers("stream_time_ms")[mine]
+        refused = self.numbers("offset")[mine]
+        found = np.full(len(mine), -1)
+        for number, offset in enumerate(refused.tolist()):
+            end = int(np.searchsorted(offsets, offset))
+            if exact[number]:
+                at = _last_from(times, blocks, end, int(closes[number]))
+            else:
+                same = np.flatnonzero(times[:end] == stream[number])
+                at = int(same[0]) if len(same) else -1
+            found[number] = -1 if at < 0 else offsets[at]
+        return found
+
+    @cached_property
+    def closes_at(self) -> np.ndarray:
+        """The stream time from which on each is late."""
+        wait = self.numbers("stream_time_ms") - self.numbers("limit_ms")
+        start, end = self.numbers("window_start_ms"), self.numbers("window_end_ms")
+        nodes = self.case.output.topology.graph.nodes
+        names = self.rows["node"].to_numpy()
+        is_open_ended = np.array([isinstance(nodes[name].windowed_by, TimeWindows) for name in names], np.bool_)
+        closes: np.ndarray = np.where(start < 0, self.numbers("record_time_ms"), end) + wait + ~is_open_ended
+        return closes
+
+    def _sees_all(self, source: Node, name: str) -> bool:
+        """Every record of the source comes to the node, at its own time."""
+        graph = self.case.output.topology.graph
+        node = graph.nodes[name]
+        while len(node.inputs) == 1:
+            node = graph.parent(node)
+            if node is source:
+                return True
+            if node.is_source or not node.forwards_one:
+                return False
+        return False
+
+
+def files_of(case: Case, source: Node) -> tuple[str, Sequence[DataFile]]:
+    """The table of what a task reads, and its files."""
+    if isinstance(source, RepartitionNode):
+        table = TableName.repartition(source.topic)
+        path = case.warehouse.pipeline(case.pipeline).table(table)
+        return path, table_files(case.warehouse, case.pipeline, case.done, table)
+    topic = source.topic_of_records
+    last = LandingLedger(case.warehouse.landing_ledger(topic)).last_done()
+    return case.warehouse.landed(topic), [] if last is None else landed_files(case.warehouse, topic, last)
+
+
+def _times(case: Case, source: Node, partition: int) -> tuple[np.ndarray, np.ndarray]:
+    """Offsets and times of all records of a partition; a record without a key, which moves no clock, has time -1."""
+    path, files = files_of(case, source)
+    schema = pa.schema([("offset", pa.int64()), ("timestamp", pa.int64()), ("key", pa.binary())])
+    rows = read_rows(path, [file for file in files if file.partition == partition], schema)
+    offsets = rows["offset"].to_numpy()
+    times = np.where(rows["key"].is_null().to_numpy(), -1, rows["timestamp"].to_numpy())
+    if np.any(np.diff(offsets) < 0):
+        order = np.argsort(offsets)
+        offsets, times = offsets[order], times[order]
+    return offsets, times
+
+
+def _last_from(times: np.ndarray, blocks: np.ndarray, end: int, least: int) -> int:
+    """The last place before ``end`` with a time of ``least`` or more, -1 for none; ``blocks``: their highest times."""
+    block = end // _BLOCK
+    inside = np.flatnonzero(times[block * _BLOCK : end] >= least)
+    if len(inside):
+        return block * _BLOCK + int(inside[-1])
+    found = np.flatnonzero(blocks[:block] >= least)
+    if not len(found):
+        return -1
+    first = int(found[-1]) * _BLOCK
+    return first + int(np.flatnonzero(times[first : first + _BLOCK] >= least)[-1])
+
+
+def _may_hold(file: DataFile, offsets: np.ndarray) -> np.ndarray:
+    if file.min_offset is None or file.max_offset is None:
+        return np.ones(len(offsets), np.bool_)
+    held: np.ndarray = (offsets >= file.min_offset) & (offsets <= file.max_offset)
+    return held

@@ -1,0 +1,171 @@
+"""Rows that a restart let in: a record was late by the task's stream time, and early by one that began anew.
+
+Owns the evidence, and the places of restarts. Rules: a row of production that we have not stands for a refused record
+when both have the key and the window (where there is none, the time). A session has the record's time within it. Where
+keys change on the way to the output, the time alone is compared. The row has to be where the record was processed:
+behind rows that earlier records caused and before those of later ones. A result that leaves when its window closes may
+come later. A restart is behind the last record that closes the window, and no later than the refused one; the fewest
+places that are within all these spans are the restarts.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from ...state.times import UNBOUNDED
+from .alignment import Verdict
+from .case import Case, Cause
+from .late_records import LateRecords
+
+
+@dataclass(frozen=True)
+class Restart:
+    """Production began anew in a partition of ``topic``: behind the record at ``after`` (-1: nobody knows) and no later
+    than before the one at ``before``. ``records``: late ones that it let in.
+    """
+
+    topic: str
+    partition: int
+    after: int
+    before: int
+    records: int
+
+    @property
+    def place(self) -> str:
+        """PARTITION:OFFSET of the first record that was taken after it, as far as is known."""
+        return f"{self.partition}:{self.before}"
+
+
+@dataclass(frozen=True, eq=False)
+class LetIn:
+    """Refusals that stand behind rows of production, and the restarts; ``restart``: of each refusal, its number."""
+
+    late: LateRecords
+    restarts: tuple[Restart, ...]
+    restart: np.ndarray
+
+
+def explain_restarts(case: Case, twins: np.ndarray) -> LetIn:
+    """Give RESTART to the rows for which there is evidence. ``twins``: by row of production an earlier one that is the
+    same, -1 for none.
+    """
+    late, rows = LateRecords.of(case), case.unexplained(Verdict.EXTRA, Verdict.OTHER_VALUE)
+    pairs = _pairs(case, late, rows) if len(late) and len(rows) else pl.DataFrame()
+    if pairs.is_empty():
+        return LetIn(late.where(np.zeros(len(late), np.bool_)), (), np.zeros(0, np.int64))
+    pairs = _in_place(case, pairs, twins)
+    pairs = pairs.with_columns(
+        pl.col("row").rank("dense", descending=True).over("group", "before", "behind").alias("number"),
+        pl.col("offset").rank("dense", descending=True).over("group", "before", "behind").alias("of"),
+    ).filter(pl.col("number") == pl.col("of")).unique("row", keep="first", maintain_order=True)  # fmt: skip
+    chosen, at = np.unique(pairs["late"].to_numpy(), return_inverse=True)
+    is_chosen = np.zeros(len(late), np.bool_)
+    is_chosen[chosen] = True
+    late = late.where(is_chosen)
+    case.give(pairs["row"].to_numpy(), Cause.RESTART, at)
+    return LetIn(late, *_fewest(late))
+
+
+def _pairs(case: Case, late: LateRecords, rows: np.ndarray) -> pl.DataFrame:
+    """Rows of production (``row``), each with the refusals (``late``) that it may stand for; ``group``: of rows that
+    may stand for the same ones.
+    """
+    theirs, output = case.theirs, case.output
+    wanted = pl.DataFrame({
+        "row": rows, "key": theirs.key[rows], "start": theirs.start[rows], "end": theirs.end[rows],
+        "time": theirs.time[rows], "partition": theirs.partition[rows].astype(np.int64),
+    })  # fmt: skip
+    refused = pl.DataFrame({
+        "late": np.arange(len(late)), "offset": late.numbers("offset"),
+        "task": late.numbers("partition").astype(np.int64),
+        "late_time": late.numbers("record_time_ms"), "late_start": late.numbers("window_start_ms"),
+        "late_end": late.numbers("window_end_ms"), "topic": late.rows["topic"].to_numpy(),
+        "node": late.rows["node"].to_numpy(),
+    })  # fmt: skip
+    keeps = {name: output.keeps_key_of(name) for name in refused["node"].unique()}
+    refused = refused.with_columns(pl.col("node").replace_strict(keeps, return_dtype=pl.Boolean).alias("keeps"))
+    found = []
+    own = refused.filter("keeps")
+    if len(own):
+        own = own.with_columns(pl.Series("key", late.keys[own["late"].to_numpy()]))
+        if output.windows == "time":
+            found.append(wanted.join(own, left_on=["key", "start"], right_on=["key", "late_start"], coalesce=False))
+        elif output.windows == "session":
+            within = pl.col("late_time").is_between(pl.col("start"), pl.col("end"))
+            found.append(wanted.join(own, on="key", coalesce=False).filter(within))
+        else:
+            found.append(wanted.join(own, left_on=["key", "time"], right_on=["key", "late_time"], coalesce=False))
+    other = refused.filter(~pl.col("keeps"))
+    if len(other):
+        found.append(wanted.join(other, left_on="time", right_on="late_time", coalesce=False))
+    names = ["row", "late", "task", "offset", "topic", "keeps", "partition"]
+    same = pl.struct("time", pl.when("keeps").then("key"), pl.when("keeps").then("start")).hash()
+    if output.windows is not None:
+        same = pl.when("keeps").then(pl.struct("key", "start", "end").hash()).otherwise(same)
+    return pl.concat([each.select(*names, same.alias("group")) for each in found])
+
+
+def _in_place(case: Case, pairs: pl.DataFrame, twins: np.ndarray) -> pl.DataFrame:
+    """Those that are where the record was processed; ``before`` and ``behind``: causes of the rows around, -1 and
+    UNBOUNDED where there is none. Where nobody knows, a row that is there twice is not taken.
+    """
+    is_known = pl.col("topic") == pl.lit(case.output.cause_topic)
+    pairs = pairs.sort("row", "late")
+    known = _known(case, pairs)
+    around = pairs.join_asof(
+        known.rename({"cause": "before"}), on="row", by=["partition", "task"], strategy="backward",
+        allow_exact_matches=False, check_sortedness=False,
+    ).join_asof(
+        known.rename({"cause": "behind"}), on="row", by=["partition", "task"], strategy="forward",
+        allow_exact_matches=False, check_sortedness=False,
+    )  # fmt: skip
+    pairs = around.with_columns(pl.col("before").fill_null(-1), pl.col("behind").fill_null(UNBOUNDED))
+    is_later = pl.lit(case.output.is_final) | (pl.col("before") <= pl.col("offset"))
+    fits = is_later & (pl.col("offset") <= pl.col("behind"))
+    is_alone = pl.Series(twins[pairs["row"].to_numpy()] < 0)
+    has_rows_around = (pl.col("before") >= 0) | (pl.col("behind") < UNBOUNDED)
+    return pairs.filter(pl.when(is_known & has_rows_around).then(fits).otherwise(is_alone))
+
+
+def _known(case: Case, pairs: pl.DataFrame) -> pl.DataFrame:
+    """Rows of production that have a partner, with what caused it, by row."""
+    mates = case.found.theirs_mate
+    is_equal = np.isin(case.found.theirs, (Verdict.EQUAL, Verdict.OTHER_TIME, Verdict.OTHER_VALUE))
+    rows = np.flatnonzero(is_equal & np.isin(case.theirs.partition, pairs["partition"].unique().to_numpy()))
+    rows = rows[~np.isin(rows, pairs["row"].to_numpy())]
+    rows = rows[case.ours.cause[mates[rows]] >= 0]
+    return pl.DataFrame({
+        "row": rows, "partition": case.theirs.partition[rows].astype(np.int64),
+        "task": case.ours.partition[mates[rows]].astype(np.int64), "cause": case.ours.cause[mates[rows]],
+    })  # fmt: skip
+
+
+def _fewest(late: LateRecords) -> tuple[tuple[Restart, ...], np.ndarray]:
+    """The fewest restarts for all refusals, and of each refusal the number of its restart."""
+    topics, partitions = late.rows["topic"].to_numpy(), late.numbers("partition")
+    offsets, after = late.numbers("offset"), late.after
+    found: list[Restart] = []
+    number = np.zeros(len(late), np.int64)
+    here: list[int] = []
+
+    def close() -> None:
+        if here:
+            first = here[0]
+            at = Restart(
+                str(topics[first]), int(partitions[first]), int(after[here].max()), int(offsets[here].min()),
+                len({int(offsets[each]) for each in here}),
+            )  # fmt: skip
+            number[here] = len(found)
+            found.append(at)
+            here.clear()
+
+    for each in np.lexsort((offsets, partitions, topics)).tolist():
+        if here:
+            first = here[0]
+            is_same = (topics[each], partitions[each]) == (topics[first], partitions[first])
+            if not is_same or after[each] >= offsets[first]:
+                close()
+        here.append(each)
+    close()
+    return tuple(found), number

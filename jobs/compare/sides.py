@@ -1,0 +1,283 @@
+"""Both sides of a comparison as numbers: of every row its place, its time, and digests of its key and its value.
+
+Owns reading them. Rule: files are read one by one, and a digest of 64 bits stands for a key or a value from then on, so
+that 10 million rows a side take less than a gigabyte; nothing is a Python object a row. Values are compared as the
+sink's serde reads them, so bytes that mean the same are equal: fields of JSON in another order, 0.0 and -0.0, and maps
+whatever the order of their entries. Digests that are equal by chance would show differences of one key to another
+(for 10 million keys with a chance of 1 in 100,000), and never hide one of both value and time.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import reduce
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...state.buffers import is_valid
+from ...state.errors import ConfigError
+from ...state.serdes import Decoded
+from ...state.serdes.confluent_head import VALUE_HEADER, with_header_ids
+from ...state.tables.branch_files import landed_files, refuse_older_landing_ledger, table_files
+from ...state.tables.data_files import DataFile, read_rows
+from ...state.tables.ledger import LandingLedger
+from ...state.tables.ledger_rows import DoneRow
+from ...state.tables.warehouse import LANDED_SCHEMA, WINDOW, Warehouse
+from ...state.times import UNBOUNDED
+from .compared_output import ComparedOutput
+
+Span = tuple[int, int]
+"""Record times ``[from, to)`` in ms."""
+
+ALL_TIMES = (-UNBOUNDED, UNBOUNDED)
+
+_SEED = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """Rows of one side, by partition and offset; an array each, of one length.
+
+    ``partition``, ``offset``: where the row is; ``place``: the partition in which the other side is to have it.
+    ``key``, ``value``: digests, uint64; ``start``, ``end``: of the window, 0 without; ``time``: the record's, in ms;
+    ``is_tombstone``, ``is_unreadable`` bool; ``cause``: offset of the record that caused it, -1 where nobody knows.
+    ``identity``: digest of key and window; of time windows the start alone names one.
+    """
+
+    partition: np.ndarray
+    offset: np.ndarray
+    place: np.ndarray
+    key: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    value: np.ndarray
+    time: np.ndarray
+    is_tombstone: np.ndarray
+    is_unreadable: np.ndarray
+    cause: np.ndarray
+    identity: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.partition)
+
+
+@dataclass(frozen=True)
+class LandedTopic:
+    """What production wrote: a landed topic. Raises ConfigError for one that was never landed."""
+
+    warehouse: Warehouse
+    topic: str
+
+    def __post_init__(self) -> None:
+        ledger = LandingLedger(self.warehouse.landing_ledger(self.topic))
+        last = ledger.last_done()
+        refuse_older_landing_ledger(self.warehouse, self.topic, ledger, last)
+        if last is None:
+            expected, got = "a landed topic", f"landed topics {self.warehouse.topics()}"
+            raise ConfigError(f"topic {self.topic!r}", expected, got, "land what production wrote: replay land")
+        object.__setattr__(self, "partitions", last.content.partitions)
+        object.__setattr__(self, "files", landed_files(self.warehouse, self.topic, last))
+
+    partitions: int = 0
+    files: Sequence[DataFile] = ()
+
+    @property
+    def path(self) -> str:
+        return self.warehouse.landed(self.topic)
+
+    def first_offsets(self) -> dict[int, int]:
+        """Of each partition that has rows the first offset."""
+        found: dict[int, int] = {}
+        for file in self.files:
+            if file.min_offset is not None:
+                found[file.partition] = min(file.min_offset, found.get(file.partition, UNBOUNDED))
+        return found
+
+
+def read_output(
+    output: ComparedOutput, warehouse: Warehouse, pipeline: str, done: DoneRow, *,
+    partitions: int, span: Span, ignored: Collection[str],
+) -> Side:  # fmt: skip
+    """Rows of the output as of the done row. ``partitions``: of what production wrote; ``span``: which times;
+    ``ignored``: fields of the value that are not compared.
+    """
+    shape = output.sink.shape
+    windows = [(name, pa.int64()) for name in (WINDOW if output.windows else ())]
+    schema = pa.schema([
+        ("partition", pa.int32()), ("offset", pa.int64()), ("key", shape.key.arrow_type), *windows,
+        ("value", shape.value.arrow_type), ("record_time_ms", pa.int64()), ("cause_offset", pa.int64()),
+    ])  # fmt: skip
+
+    def parts() -> Iterator[Side]:
+        path = warehouse.pipeline(pipeline).table(output.table)
+        for file in table_files(warehouse, pipeline, done, output.table):
+            rows = _within(read_rows(path, [file], schema), "record_time_ms", span)
+            keys, values = _whole(rows, "key"), _whole(rows, "value")
+            own = _integers(rows, "partition", np.int32)
+            place = output.partitions_of(keys, partitions) if output.moves_keys else own
+            bounds = [_integers(rows, name) for name in WINDOW] if output.windows else None
+            yield _side(
+                output, own, _integers(rows, "offset"), place, keys, bounds, values, _integers(rows, "record_time_ms"),
+                ignored=ignored, cause=_integers(rows, "cause_offset"),
+            )  # fmt: skip
+
+    return _in_order(parts())
+
+
+def read_landed(output: ComparedOutput, landed: LandedTopic, *, span: Span, ignored: Collection[str]) -> Side:
+    """Rows that production wrote, read as the output's sink would write them; parameters as of ``read_output``."""
+    names = ["partition", "offset", "timestamp", "key", "value"]
+    if output.value_serde.codec.has_schema_id:
+        names.append("headers")
+    schema = pa.schema([LANDED_SCHEMA.field(name) for name in names])
+
+    def parts() -> Iterator[Side]:
+        for file in landed.files:
+            rows = _within(read_rows(landed.path, [file], schema), "timestamp", span)
+            keys = output.key_serde.decode(_whole(rows, "key"))
+            raw = _whole(rows, "value")
+            if "headers" in names:
+                raw = with_header_ids(raw, _whole(rows, "headers"), VALUE_HEADER)
+            values = output.value_serde.decode(raw)
+            plain, bounds = _without_window(keys, output)
+            own = _integers(rows, "partition", np.int32)
+            side = _side(
+                output, own, _integers(rows, "offset"), own, plain, bounds, values.values,
+                _integers(rows, "timestamp"), ignored=ignored, cause=np.full(len(rows), -1),
+            )  # fmt: skip
+            yield _marked(side, keys, values, raw)
+
+    return _in_order(parts())
+
+
+def _side(
+    output: ComparedOutput, partition: np.ndarray, offset: np.ndarray, place: np.ndarray, keys: pa.Array,
+    bounds: Sequence[np.ndarray] | None, values: pa.Array, time: np.ndarray, *,
+    ignored: Collection[str], cause: np.ndarray,
+) -> Side:  # fmt: skip
+    nothing = np.zeros(len(keys), np.int64)
+    start, end = bounds or (nothing, nothing)
+    key = digests(keys)
+    parts = (start,) if output.windows == "time" else (start, end)
+    return Side(
+        partition=partition, offset=offset, place=place.astype(np.int32), key=key, start=start, end=end,
+        value=digests(values, ignored=ignored), time=time, is_tombstone=~is_valid(values),
+        is_unreadable=np.zeros(len(keys), np.bool_), cause=cause, identity=combined(key, *parts),
+    )  # fmt: skip
+
+
+def _marked(side: Side, keys: Decoded, values: Decoded, raw: pa.Array) -> Side:
+    """What cannot be read is like no row of ours, and no tombstone."""
+    bad = keys.bad | values.bad
+    if not bad.any():
+        return side
+    side.is_unreadable[:] = bad
+    side.is_tombstone[:] &= ~bad
+    side.value[values.bad] = combined(digests(raw), np.uint64(1))[values.bad]
+    side.identity[keys.bad] = combined(side.partition, side.offset, np.uint64(2))[keys.bad]
+    return side
+
+
+def _without_window(keys: Decoded, output: ComparedOutput) -> tuple[pa.Array, list[np.ndarray] | None]:
+    if output.windows is None:
+        return keys.values, None
+    key, start, end = keys.values.flatten()
+    return key, [pc.fill_null(each, 0).to_numpy(zero_copy_only=False) for each in (start, end)]
+
+
+def _in_order(parts: Iterator[Side]) -> Side:
+    """All rows by partition and offset. Files of one partition may follow one another already."""
+    found = list(parts)
+    names = [field.name for field in fields(Side)]
+    if not found:
+        kinds = {"partition": np.int32, "place": np.int32, "key": np.uint64, "value": np.uint64, "identity": np.uint64}
+        kinds |= {"is_tombstone": np.bool_, "is_unreadable": np.bool_}
+        return Side(**{name: np.zeros(0, kinds.get(name, np.int64)) for name in names})
+    columns = {}
+    for name in names:
+        columns[name] = np.concatenate([getattr(part, name) for part in found])
+    partition, offset = columns["partition"], columns["offset"]
+    falls = (np.diff(partition) < 0) | ((np.diff(partition) == 0) & (np.diff(offset) <= 0))
+    if falls.any():
+        order = np.lexsort((offset, partition))
+        columns = {name: column[order] for name, column in columns.items()}
+    return Side(**columns)
+
+
+# --- digests -------------------------------------------------------------------------------------------------
+
+
+def digests(values: pa.Array, *, ignored: Collection[str] = ()) -> np.ndarray:
+    """A uint64 a value, equal for values that are; null has one too. ``ignored``: fields of a struct left out. Raises
+    ConfigError for a field that is not there.
+    """
+    kind = values.type
+    if ignored:
+        names = [field.name for field in kind] if pa.types.is_struct(kind) else []
+        unknown = sorted(set(ignored) - set(names))
+        if unknown:
+            expected = f"fields of the value ({', '.join(names) or 'it has none'})"
+            raise ConfigError("ignore_fields", expected, ", ".join(unknown), "name fields of the output's value")
+    if not len(values):
+        return np.zeros(0, np.uint64)
+    frame = pl.from_arrow(pa.table({"value": values}))
+    assert isinstance(frame, pl.DataFrame)
+    digest = _canonical(pl.col("value"), kind, ignored).hash(seed=0)
+    found: np.ndarray = frame.select(digest).to_series().to_numpy()
+    return found
+
+
+def _canonical(value: pl.Expr, kind: pa.DataType, ignored: Collection[str] = ()) -> pl.Expr:
+    """``value`` without fields that are ``ignored``, and with the entries of its maps in one order."""
+    if pa.types.is_struct(kind) and (ignored or any(_has_map(field.type) for field in kind)):
+        kept = [field for field in kind if field.name not in ignored]
+        parts = [_canonical(value.struct.field(field.name), field.type).alias(field.name) for field in kept]
+        return pl.struct(value.is_null().alias(" null"), *parts)
+    if pa.types.is_map(kind):
+        return value.list.eval(pl.element().hash(seed=0)).list.sort()
+    if pa.types.is_list(kind) and _has_map(kind.value_type):
+        return value.list.eval(_canonical(pl.element(), kind.value_type))
+    return value
+
+
+def _has_map(kind: pa.DataType) -> bool:
+    if pa.types.is_struct(kind):
+        return any(_has_map(field.type) for field in kind)
+    return bool(pa.types.is_map(kind) or (pa.types.is_list(kind) and _has_map(kind.value_type)))
+
+
+def combined(*columns: "np.ndarray | np.uint64") -> np.ndarray:
+    """A digest of several columns of integers, or of single numbers, row by row."""
+    with np.errstate(over="ignore"):
+        return reduce(_with, columns, np.uint64(0))  # type: ignore[arg-type, return-value]
+
+
+def _with(digest: "np.ndarray | np.uint64", column: "np.ndarray | np.uint64") -> np.ndarray:
+    """One round of a mixer of 64 bits (the finalizer of SplitMix64)."""
+    number = column if isinstance(column, np.uint64) else column.astype(np.int64, copy=False).view(np.uint64)
+    mixed = (digest * np.uint64(31) + number) + _SEED
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(mixed ^ (mixed >> np.uint64(31)))
+
+
+# --- columns -------------------------------------------------------------------------------------------------
+
+
+def _within(rows: pa.Table, column: str, span: Span) -> pa.Table:
+    if span == ALL_TIMES:
+        return rows
+    times = rows[column]
+    return rows.filter(pc.and_(pc.greater_equal(times, span[0]), pc.less(times, span[1])))
+
+
+def _whole(rows: pa.Table, column: str) -> pa.Array:
+    found = rows[column].combine_chunks()
+    return found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)
+
+
+def _integers(rows: pa.Table, column: str, kind: type = np.int64) -> np.ndarray:
+    found: np.ndarray = pc.fill_null(_whole(rows, column), -1).to_numpy(zero_copy_only=False).astype(kind, copy=False)
+    return found

@@ -1,0 +1,117 @@
+"""The command `compare` (docs/compare.md): what production wrote beside what its rules say."""
+
+import json
+import sys
+from contextlib import closing
+from textwrap import indent, wrap
+from typing import Any
+
+import click
+
+from ....jobs.compare.cause_sentences import say_restart
+from ....jobs.compare.compared_output import CHANGELOG, EVENTS
+from ....jobs.compare.comparison import Comparison, Difference
+from ....jobs.compare.comparison import compare as compare_output
+from ....state.tables.warehouse import Warehouse
+from ....state.times import instant_ms
+from ...progress_lines import progress_on
+from ...settings.topology_loading import load_topology
+from ...text_tables import print_table, utc
+from .. import options
+from ..command import argument, command, option
+from ..exit_codes import ExitCode
+
+BAR, WIDTH = 40, 118
+
+
+@command()
+@argument("output", metavar="OUTPUT", help="an output of the topology")
+@option("--with-topic", required=True, metavar="T", help="what production wrote, landed by `replay land`")
+@options.topology_option(options.TOPOLOGY, required=True)
+@options.warehouse
+@options.pipeline
+@options.increment
+@option("--from", "since", metavar="TIME", help="record times from here on alone")
+@option("--to", "until", metavar="TIME", help="record times before this alone")
+@option(
+    "--as", "form", type=click.Choice([CHANGELOG, EVENTS]),
+    help="the last row of each key and window counts, or every row in its order (default: by what the output is)",
+)  # fmt: skip
+@option("--ignore-fields", takes_many=True, metavar="FIELD", help="fields of the value that may differ")
+@option("--ignore-order", is_flag=True, help="rows of a partition may be in another order")
+@option("--no-cache", is_flag=True, help="production has statestore.cache.max.bytes=0: no cache explains a missing row")
+@option("--limit", type=click.IntRange(min=0), default=10, metavar="N", help="so many differences (default 10)")
+@option("--json", "as_json", is_flag=True, help="print JSON")
+@options.raw
+def compare(
+    output: str, with_topic: str, topology: str, warehouse: str, pipeline: str, increment: int | None,
+    since: str | None, until: str | None, form: str | None, ignore_fields: tuple[str, ...], ignore_order: bool,
+    no_cache: bool, limit: int, as_json: bool, raw: bool,
+) -> int:  # fmt: skip
+    """Compare an output with what production wrote, and say the cause of every difference. The exit code is 4 when
+    anything differs.
+    """
+    with closing(progress_on(sys.stderr)) as progress:
+        progress.doing(f"comparing {output} with {with_topic}")
+        found = compare_output(
+            Warehouse(warehouse), load_topology(topology, warehouse), output, with_topic=with_topic, pipeline=pipeline,
+            increment=increment, since_ms=None if since is None else instant_ms(since, "--from"),
+            until_ms=None if until is None else instant_ms(until, "--to"), form=form, ignore_fields=ignore_fields,
+            ignore_order=ignore_order, no_cache=no_cache, shown=limit, say_time=str if raw else utc,
+        )  # fmt: skip
+    if as_json:
+        print(json.dumps(found.to_json(), indent=2, default=str))
+    else:
+        _print(found, f"--topology {topology} --warehouse {warehouse} --pipeline {pipeline}", raw=raw)
+    return ExitCode.DONE if found.is_equal else ExitCode.FAILED
+
+
+def _print(found: Comparison, place: str, *, raw: bool) -> None:
+    say_time = str if raw else utc
+    ours, theirs = found.rows
+    print(
+        f"{found.output} of {found.pipeline}, increment {found.increment}: {ours:,} rows; {found.topic}: {theirs:,}; "
+        f"compared as {'a changelog' if found.form == CHANGELOG else 'events'}\n"
+    )
+    print_table([{"verdict": name, "rows": count} for name, count in found.verdicts.items()], thousands=True)
+    if found.is_equal:
+        print("\nproduction equals its rules")
+        return
+    print()
+    causes = [
+        {"cause": name, "differences": count, "since": say_time(found.begins[name])}
+        for name, count in found.causes.items()
+    ]
+    print_table(causes, thousands=True)
+    if found.restarts:
+        print("\nthe fewest restarts that explain what was let in:")
+        for restart in found.restarts:
+            late = "1 late record" if restart.records == 1 else f"{restart.records:,} late records"
+            print(f"  {say_restart(restart)}: {late}")
+    print("\ndifferences over time:")
+    most = max(each["differences"] for each in found.over_time)
+    for each in found.over_time:
+        count = each["differences"]
+        bar = "#" * -(-count * BAR // most)
+        print(f"  {say_time(each['from_ms']):>23}  {bar:<{BAR}}  {count:,}")
+    for number, difference in enumerate(found.first, 1):
+        print()
+        _print_difference(number, difference, place, say_time)
+    if len(found.differences) > len(found.first):
+        print(f"\n… {len(found.first):,} of {len(found.differences):,} differences; --limit shows more")
+
+
+def _print_difference(number: int, found: Difference, place: str, say_time: Any) -> None:
+    window = "" if found.window is None else f", window {say_time(found.window[0])} to {say_time(found.window[1])}"
+    print(f"{number}. {found.verdict}: key {found.key}{window}")
+    for name, row in (("ours", found.ours), ("production", found.theirs)):
+        if row is None:
+            print(f"   {name:<10}  -")
+        else:
+            print(
+                f"   {name:<10}  {row['partition']}:{row['offset']} at {say_time(row['time_ms'])}: "
+                f"{'tombstone' if row['value'] is None else row['value']}"
+            )
+    print(indent("\n".join(wrap(found.sentence, WIDTH)), "   "))
+    if found.record is not None:
+        print(f"   replay explain --record {found.record} {place}")

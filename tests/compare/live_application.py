@@ -1,0 +1,173 @@
+"""A live application in plain Python: tasks that commit, crash and restart, for lives whose truth is known.
+
+It shares nothing with the product. Rules are Kafka's (TimeWindows, KStreamWindowAggregate, RocksDBWindowStore,
+CachingWindowStore, StreamTask): a window takes a record while ``end > stream time - grace``; the clocks of operator and
+store are lost with the task, rows of a store are not. A store shows windows within its retention, by its own clock, and
+loses segments of a minute that are wholly older. A cache publishes the last update of each window at the commit, in the
+order of the last updates. At least once, a crash goes back to the last commit with the stores as they are.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+SEGMENT_MS = 60_000
+
+TRUE, LET_IN, TWICE, AGAIN, SWALLOWED = "true", "restart", "published twice", "processed twice", "record cache"
+
+
+class Input(NamedTuple):
+    """A record of the application's topic."""
+
+    key: str
+    time_ms: int
+
+
+class Published(NamedTuple):
+    """A record that the application wrote, and why. ``window_ms``: the start; None without windows."""
+
+    key: str
+    window_ms: int | None
+    value: int
+    time_ms: int
+    why: str
+
+
+@dataclass
+class WindowCounts:
+    """A task that counts windows of ``size_ms``. ``commits``: places before which it commits, of a cache."""
+
+    size_ms: int
+    grace_ms: int
+    is_cached: bool = False
+    clock: int = -1
+    store_clock: int = -1
+    store: dict[tuple[int, str], tuple[int, int]] = field(default_factory=dict)
+    cache: dict[tuple[int, str], tuple[int, int, str]] = field(default_factory=dict)
+    published: list[Published] = field(default_factory=list)
+    swallowed: list[Published] = field(default_factory=list)
+    spoilt: set[tuple[int, str]] = field(default_factory=set)
+    """Windows that counted a record twice."""
+
+    def take(self, record: Input, *, is_late: bool, is_again: bool) -> None:
+        """``is_late``: never restarted, the task would drop it; ``is_again``: it was processed before the crash."""
+        self.clock = max(self.clock, record.time_ms)
+        start = record.time_ms - record.time_ms % self.size_ms
+        if start + self.size_ms <= self.clock - self.grace_ms:
+            return
+        count, time_ms = self._get(start, record.key)
+        count, time_ms = count + 1, max(time_ms, record.time_ms)
+        self._put(start, record.key, count, time_ms)
+        if is_again and not is_late:
+            self.spoilt.add((start, record.key))
+        why = LET_IN if is_late else AGAIN if (start, record.key) in self.spoilt else TRUE
+        if not self.is_cached:
+            self.published.append(Published(record.key, start, count, time_ms, why))
+            return
+        before = self.cache.pop((start, record.key), None)
+        if before is not None and before[2] == TRUE:
+            self.swallowed.append(Published(record.key, start, before[0], before[1], SWALLOWED))
+        self.cache[start, record.key] = count, time_ms, why
+
+    def commit(self) -> None:
+        """Publish what the cache has."""
+        for (start, key), (count, time_ms, why) in self.cache.items():
+            self.published.append(Published(key, start, count, time_ms, why))
+        self.cache.clear()
+
+    def restart(self) -> None:
+        """Rows stay, clocks do not."""
+        self.clock = self.store_clock = -1
+
+    @property
+    def retention_ms(self) -> int:
+        return self.size_ms + self.grace_ms
+
+    def _get(self, start: int, key: str) -> tuple[int, int]:
+        is_shown = start > self.store_clock - self.retention_ms
+        return self.store.get((start, key), (0, -1)) if is_shown else (0, -1)
+
+    def _put(self, start: int, key: str, count: int, time_ms: int) -> None:
+        self.store_clock = max(self.store_clock, start)
+        oldest = max(self.store_clock - self.retention_ms, 0) // SEGMENT_MS
+        if start // SEGMENT_MS < oldest:
+            return
+        self.store[start, key] = count, time_ms
+        self.store = {at: row for at, row in self.store.items() if at[0] // SEGMENT_MS >= oldest}
+
+
+def late_ones(records: Sequence[Input], size_ms: int, grace_ms: int) -> list[bool]:
+    """Of each record whether a task that never restarts drops it."""
+    clock, found = -1, []
+    for record in records:
+        clock = max(clock, record.time_ms)
+        found.append(record.time_ms - record.time_ms % size_ms + size_ms <= clock - grace_ms)
+    return found
+
+
+def random_inputs(
+    rng: random.Random, count: int, keys: Sequence[str], *, span_ms: int, late_share: float
+) -> list[Input]:
+    """Times rise, but for a share of late ones; no two are equal."""
+    records, now, used = [], 1_000, set[int]()
+    for _ in range(count):
+        now += rng.randrange(1, 2 * span_ms // count)
+        time_ms = max(1, now - rng.randrange(1, span_ms // 3)) if rng.random() < late_share else now
+        while time_ms in used:
+            time_ms += 1
+        used.add(time_ms)
+        now = max(now, time_ms)
+        records.append(Input(rng.choice(keys), time_ms))
+    return records
+
+
+@dataclass(frozen=True)
+class Life:
+    """Places in the input (before the record of that number): ``restarts``, clean ones; ``crashes``: each goes back to
+    the place of the last commit; ``commits``.
+    """
+
+    restarts: frozenset[int] = frozenset()
+    crashes: frozenset[int] = frozenset()
+    commits: frozenset[int] = frozenset()
+
+
+def live(records: Sequence[Input], task: WindowCounts, life: Life) -> WindowCounts:
+    """Play a life of a task."""
+    late = late_ones(records, task.size_ms, task.grace_ms)
+    committed, crashed, at, again_to = 0, set[int](), 0, 0
+    while at < len(records):
+        if at in life.crashes - crashed:
+            crashed.add(at)
+            task.restart()
+            again_to, at = at, committed
+            continue
+        if at in life.restarts and at >= again_to:
+            task.commit()
+            committed = at
+            task.restart()
+        if at in life.commits:
+            task.commit()
+            committed = at
+        task.take(records[at], is_late=late[at], is_again=at < again_to)
+        at += 1
+    task.commit()
+    return task
+
+
+def forward(records: Sequence[Input], life: Life) -> list[Published]:
+    """The life of a task that keeps nothing: it forwards every record with its place as value."""
+    published: list[Published] = []
+    committed, crashed, at, again_to = 0, set[int](), 0, 0
+    while at < len(records):
+        if at in life.crashes - crashed:
+            crashed.add(at)
+            again_to, at = at, committed
+            continue
+        if at in life.commits:
+            committed = at
+        why = TWICE if at < again_to else TRUE
+        published.append(Published(records[at].key, None, at, records[at].time_ms, why))
+        at += 1
+    return published
