@@ -22,7 +22,7 @@ from .cause_sentences import CauseSentences
 from .compared_output import CHANGELOG, EVENTS, ComparedOutput
 from .missing_rows import explain_missing
 from .other_places import explain_append_time, explain_order, explain_places
-from .repeated_rows import explain_repeats, find_twins
+from .repeated_rows import explain_repeats, find_repeated, find_twins
 from .restarts import Restart, explain_restarts
 from .shown_rows import read_shown
 from .sides import LandedTopic, read_landed, read_output
@@ -124,7 +124,7 @@ def compare(
     how: dict[str, Any] = {"span": span, "ignored": tuple(ignore_fields)}
     ours = read_output(compared, warehouse, pipeline, row.content, partitions=landed.partitions, **how)
     theirs = read_landed(compared, landed, **how)
-    found = align(ours, theirs, ignores_order=ignore_order or form == CHANGELOG)
+    found = align(ours, theirs, ignores_order=ignore_order)
     case = Case(compared, warehouse, pipeline, row.content, landed, ours, theirs, found, not no_cache)
     sentences = _explain(case, say_time)
     differences = _newest(case) if form == CHANGELOG else _rows(case)
@@ -144,8 +144,9 @@ def _explain(case: Case, say_time: Callable[[int], str]) -> CauseSentences:
     """Give every difference its cause, in the order in which evidence is stronger."""
     case.give(np.flatnonzero(case.theirs.is_unreadable), Cause.UNREADABLE)
     twins = find_twins(case)
-    let_in = explain_restarts(case, twins)
-    explain_repeats(case, twins)
+    repeated = find_repeated(case, twins)
+    let_in = explain_restarts(case, twins, repeated)
+    explain_repeats(case, twins, repeated)
     partitioner = explain_places(case)
     explain_missing(case)
     explain_append_time(case)

@@ -1,10 +1,10 @@
 """Rows of ours that production does not have.
 
 Owns the evidence, in this order. *Retention*: the partition of the landed topic begins above offset 0, and the row is
-before the first that is there. *Tombstones*: production has none at all. *Record cache*: a later row of the same key
-and window is there, and the missing ones between are updates that the cache held until the commit. *Compaction*: the
-same where no cache can be, and the offsets of the topic have room for what is missing. *Not yet*: the row is later than
-everything in its partition.
+before the first that is there. *Merged away*: see below. *Tombstones*: production has none at all. *Record cache*: a
+later row of the same key and window is there, and the missing ones between are updates that the cache held until the
+commit. *Compaction*: the same where no cache can be, and the offsets of the topic have room for what is missing. *Not
+yet*: the row is later than everything in its partition.
 
 The cache is taken only where commits can have been: an update that is missing and the next that is there are in one
 commit interval, and two updates of one key that are both there are not. Where these contradict each other, no cache
@@ -21,10 +21,13 @@ from .sides import combined
 
 def explain_missing(case: Case) -> None:
     """Give the causes of missing rows, and NOT_YET to rows of production that are later than all of ours."""
+    may_be_cached = case.has_cache and case.output.may_be_cached
     _explain_retention(case)
+    if may_be_cached:
+        _explain_merged_away(case)
     _explain_tombstones(case)
     later = _later_rows(case)
-    if case.has_cache and case.output.may_be_cached:
+    if may_be_cached:
         _explain_cache(case, later)
     _explain_compaction(case, later)
     _explain_not_yet(case)
@@ -81,7 +84,6 @@ def _explain_cache(case: Case, later: np.ndarray) -> None:
     begin, end, of = _joined(case, rows, later[rows])
     rows = rows[~_covers(pairs, begin, end)[of]]
     case.give_ours(rows, Cause.RECORD_CACHE, case.found.ours_mate[later[rows]])
-    _explain_merged_away(case)
 
 
 def _published_pairs(case: Case) -> tuple[np.ndarray, np.ndarray]:

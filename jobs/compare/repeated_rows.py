@@ -31,34 +31,53 @@ def find_twins(case: Case) -> np.ndarray:
     return found
 
 
-def explain_repeats(case: Case, twins: np.ndarray) -> None:
+def find_repeated(case: Case, twins: np.ndarray) -> np.ndarray:
+    """By row of production an earlier row of its key and window that it may repeat, -1 for none: its twin, or the one
+    before, which is at its time or later and has another value. Of extra rows, and of those out of order.
+    """
+    theirs, found = case.theirs, twins.copy()
+    rows = np.flatnonzero(np.isin(case.found.theirs, (Verdict.EXTRA, Verdict.OTHER_ORDER)) & ~theirs.is_unreadable)
+    if not len(rows) or not case.output.is_stateful:
+        return found
+    here, begins = _histories(case, rows)
+    previous = np.concatenate([here[:1], here[:-1]])
+    is_again = ~begins & (theirs.time[here] <= theirs.time[previous]) & (theirs.value[here] != theirs.value[previous])
+    is_again &= np.isin(here, rows) & (found[here] < 0)
+    found[here[is_again]] = previous[is_again]
+    return found
+
+
+def explain_repeats(case: Case, twins: np.ndarray, repeated: np.ndarray) -> None:
     """Give PUBLISHED_TWICE and PROCESSED_TWICE."""
     rows = case.unexplained(Verdict.EXTRA)
     rows = rows[twins[rows] >= 0]
     case.give(rows, Cause.PUBLISHED_TWICE, twins[rows])
-    if case.output.is_stateful:
-        _explain_counted(case)
+    rows = case.unexplained(Verdict.EXTRA)
+    rows = rows[repeated[rows] >= 0]
+    case.give(rows, Cause.PROCESSED_TWICE, repeated[rows])
+    if len(rows):
+        _explain_after(case, rows, repeated)
 
 
-def _explain_counted(case: Case) -> None:
-    theirs = case.theirs
-    rows = case.unexplained(Verdict.EXTRA, Verdict.OTHER_VALUE)
-    if not len(rows):
-        return
-    identity = combined(theirs.partition, theirs.identity)
-    here = np.flatnonzero(np.isin(identity, identity[rows]))
-    here = here[np.argsort(identity[here], kind="stable")]  # within one, by offset
-    begins = np.concatenate([[True], identity[here][1:] != identity[here][:-1]])
+def _explain_after(case: Case, counted: np.ndarray, repeated: np.ndarray) -> None:
+    """Other values of a key and window, from where it counted a record twice; and rows that were taken for later ones
+    since they have their values.
+    """
+    here, begins = _histories(case, counted)
     group = np.cumsum(begins) - 1
-    times, previous = theirs.time[here], np.concatenate([[-1], here[:-1]])
-    is_again = ~begins & (times <= np.concatenate([[0], times[:-1]]))
-    is_open = case.theirs_cause[here] == Cause.NOT_EXPLAINED
-    counted = is_again & is_open & (case.found.theirs[here] == Verdict.EXTRA)
-    counted &= theirs.value[here] != theirs.value[previous]
-    case.give(here[counted], Cause.PROCESSED_TWICE, previous[counted])
+    verdict, is_open = case.found.theirs[here], case.theirs_cause[here] == Cause.NOT_EXPLAINED
+    at = np.flatnonzero(np.isin(here, counted))
     first = np.full(int(group[-1]) + 1, len(here))
-    np.minimum.at(first, group[counted], np.flatnonzero(counted))
-    later = (
-        is_open & ~counted & (np.arange(len(here)) > first[group]) & (case.found.theirs[here] == Verdict.OTHER_VALUE)
-    )
-    case.give(here[later], Cause.PROCESSED_TWICE, here[first[group[later]]])
+    np.minimum.at(first, group[at], at)
+    is_behind = np.arange(len(here)) > first[group]
+    other = is_open & (verdict == Verdict.OTHER_VALUE) & is_behind
+    other |= is_open & (verdict == Verdict.OTHER_ORDER) & (repeated[here] >= 0)
+    case.give(here[other], Cause.PROCESSED_TWICE, here[first[group[other]]])
+
+
+def _histories(case: Case, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """All rows of production of the keys and windows of ``rows``, history after history; where each begins."""
+    identity = combined(case.theirs.partition, case.theirs.identity)
+    here = np.flatnonzero(np.isin(identity, identity[rows]))
+    here = here[np.argsort(identity[here], kind="stable")]
+    return here, np.concatenate([[True], identity[here][1:] != identity[here][:-1]])[: len(here)]

@@ -3,7 +3,8 @@
 Owns the evidence, and the places of restarts. Rules: a row of production that we have not stands for a refused record
 when both have the key and the window (where there is none, the time). A session has the record's time within it. Where
 keys change on the way to the output, the time alone is compared. The row has to be where the record was processed:
-behind rows that earlier records caused and before those of later ones. A result that leaves when its window closes may
+behind rows that earlier records caused and before those of later ones; where a crash went back, the former may be of
+later records, too. A result that leaves when its window closes may
 come later. A restart is behind the last record that closes the window, and no later than the refused one; the fewest
 places that are within all these spans are the restarts.
 """
@@ -46,15 +47,15 @@ class LetIn:
     restart: np.ndarray
 
 
-def explain_restarts(case: Case, twins: np.ndarray) -> LetIn:
-    """Give RESTART to the rows for which there is evidence. ``twins``: by row of production an earlier one that is the
-    same, -1 for none.
+def explain_restarts(case: Case, twins: np.ndarray, repeated: np.ndarray) -> LetIn:
+    """Give RESTART to the rows for which there is evidence. ``twins``, ``repeated``: by row of production an earlier
+    one that is the same, or that it may repeat; -1 for none.
     """
     late, rows = LateRecords.of(case), case.unexplained(Verdict.EXTRA, Verdict.OTHER_VALUE)
     pairs = _pairs(case, late, rows) if len(late) and len(rows) else pl.DataFrame()
     if pairs.is_empty():
         return LetIn(late.where(np.zeros(len(late), np.bool_)), (), np.zeros(0, np.int64))
-    pairs = _in_place(case, pairs, twins)
+    pairs = _in_place(case, pairs, twins, repeated)
     pairs = pairs.with_columns(
         pl.col("row").rank("dense", descending=True).over("group", "before", "behind").alias("number"),
         pl.col("offset").rank("dense", descending=True).over("group", "before", "behind").alias("of"),
@@ -106,7 +107,7 @@ def _pairs(case: Case, late: LateRecords, rows: np.ndarray) -> pl.DataFrame:
     return pl.concat([each.select(*names, same.alias("group")) for each in found])
 
 
-def _in_place(case: Case, pairs: pl.DataFrame, twins: np.ndarray) -> pl.DataFrame:
+def _in_place(case: Case, pairs: pl.DataFrame, twins: np.ndarray, repeated: np.ndarray) -> pl.DataFrame:
     """Those that are where the record was processed; ``before`` and ``behind``: causes of the rows around, -1 and
     UNBOUNDED where there is none. Where nobody knows, a row that is there twice is not taken.
     """
@@ -121,17 +122,31 @@ def _in_place(case: Case, pairs: pl.DataFrame, twins: np.ndarray) -> pl.DataFram
         allow_exact_matches=False, check_sortedness=False,
     )  # fmt: skip
     pairs = around.with_columns(pl.col("before").fill_null(-1), pl.col("behind").fill_null(UNBOUNDED))
-    is_later = pl.lit(case.output.is_final) | (pl.col("before") <= pl.col("offset"))
+    went_back = pl.Series(_went_back(case, pairs, repeated)[pairs["row"].to_numpy()])
+    is_later = pl.lit(case.output.is_final) | pl.lit(went_back) | (pl.col("before") <= pl.col("offset"))
     fits = is_later & (pl.col("offset") <= pl.col("behind"))
     is_alone = pl.Series(twins[pairs["row"].to_numpy()] < 0)
     has_rows_around = (pl.col("before") >= 0) | (pl.col("behind") < UNBOUNDED)
     return pairs.filter(pl.when(is_known & has_rows_around).then(fits).otherwise(is_alone))
 
 
+def _went_back(case: Case, pairs: pl.DataFrame, repeated: np.ndarray) -> np.ndarray:
+    """By row of production whether a crash went back before it: among the rows around that are not equal, one repeats
+    an earlier row, and no refused record explains it.
+    """
+    is_equal = case.found.theirs == Verdict.EQUAL
+    begins = np.concatenate([[True], case.theirs.partition[1:] != case.theirs.partition[:-1]])
+    run = np.cumsum(is_equal | begins)
+    repeats = repeated >= 0
+    repeats[pairs["row"].to_numpy()] = False
+    found: np.ndarray = np.isin(run, run[repeats & ~is_equal])
+    return found
+
+
 def _known(case: Case, pairs: pl.DataFrame) -> pl.DataFrame:
     """Rows of production that have a partner, with what caused it, by row."""
     mates = case.found.theirs_mate
-    is_equal = np.isin(case.found.theirs, (Verdict.EQUAL, Verdict.OTHER_TIME, Verdict.OTHER_VALUE))
+    is_equal = case.found.theirs == Verdict.EQUAL
     rows = np.flatnonzero(is_equal & np.isin(case.theirs.partition, pairs["partition"].unique().to_numpy()))
     rows = rows[~np.isin(rows, pairs["row"].to_numpy())]
     rows = rows[case.ours.cause[mates[rows]] >= 0]

@@ -4,7 +4,9 @@ It shares nothing with the product. Rules are Kafka's (TimeWindows, KStreamWindo
 CachingWindowStore, StreamTask): a window takes a record while ``end > stream time - grace``; the clocks of operator and
 store are lost with the task, rows of a store are not. A store shows windows within its retention, by its own clock, and
 loses segments of a minute that are wholly older. A cache publishes the last update of each window at the commit, in the
-order of the last updates. At least once, a crash goes back to the last commit with the stores as they are.
+order of the last updates. Suppress holds a window's update until its own clock, which sees the times of updates, is at
+the window's end and the grace behind it; of several the one that ends first leaves first, then by key. At least once,
+a crash goes back to the last commit with the stores as they are.
 """
 
 import random
@@ -41,12 +43,16 @@ class WindowCounts:
     size_ms: int
     grace_ms: int
     is_cached: bool = False
+    is_final: bool = False
+    """Below it is a suppress until windows close."""
     clock: int = -1
     store_clock: int = -1
     store: dict[tuple[int, str], tuple[int, int]] = field(default_factory=dict)
     cache: dict[tuple[int, str], tuple[int, int, str]] = field(default_factory=dict)
     published: list[Published] = field(default_factory=list)
     swallowed: list[Published] = field(default_factory=list)
+    final_clock: int = -1
+    held: dict[tuple[int, str], tuple[int, int, str]] = field(default_factory=dict)
     spoilt: set[tuple[int, str]] = field(default_factory=set)
     """Windows that counted a record twice."""
 
@@ -62,6 +68,9 @@ class WindowCounts:
         if is_again and not is_late:
             self.spoilt.add((start, record.key))
         why = LET_IN if is_late else AGAIN if (start, record.key) in self.spoilt else TRUE
+        if self.is_final:
+            self._hold(start, record.key, count, time_ms, why)
+            return
         if not self.is_cached:
             self.published.append(Published(record.key, start, count, time_ms, why))
             return
@@ -78,7 +87,14 @@ class WindowCounts:
 
     def restart(self) -> None:
         """Rows stay, clocks do not."""
-        self.clock = self.store_clock = -1
+        self.clock = self.store_clock = self.final_clock = -1
+
+    def _hold(self, start: int, key: str, count: int, time_ms: int, why: str) -> None:
+        self.final_clock = max(self.final_clock, time_ms)
+        self.held[start, key] = count, time_ms, why
+        for window in sorted(self.held):
+            if window[0] + self.size_ms <= self.final_clock - self.grace_ms:
+                self.published.append(Published(window[1], window[0], *self.held.pop(window)))
 
     @property
     def retention_ms(self) -> int:

@@ -10,7 +10,7 @@ import pytest
 from kstreams_replay.jobs.compare.comparison import Comparison, compare
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.replay.pipeline_run import replay
-from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, TimeWindows, Topology
+from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Suppressed, TimeWindows, Topology
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.compare.live_application import (
     AGAIN,
@@ -37,6 +37,14 @@ def counts() -> Topology:
     records = builder.stream("in", Consumed(Serde.string(), Serde.long()))
     windows = records.group_by_key().windowed_by(TimeWindows.of_size(SIZE_MS, grace=GRACE_MS))
     windows.count().to_stream().to("out")
+    return builder.build()
+
+
+def finals() -> Topology:
+    builder = StreamsBuilder()
+    records = builder.stream("in", Consumed(Serde.string(), Serde.long()))
+    windows = records.group_by_key().windowed_by(TimeWindows.of_size(SIZE_MS, grace=GRACE_MS))
+    windows.count().suppress(Suppressed.until_window_closes()).to_stream().to("out")
     return builder.build()
 
 
@@ -109,6 +117,17 @@ def test_rows_that_clean_restarts_let_in_are_explained_by_the_restarts(warehouse
         return live(records, WindowCounts(SIZE_MS, GRACE_MS), Life(restarts=places(rng, 20))).published
 
     played = Played(warehouse, counts(), lives("restarts", play))
+
+    let_in = sum(row.why == LET_IN for rows in played.published for row in rows)
+    assert played.causes() == {("restart", LET_IN): let_in}
+    assert let_in > LIVES
+
+
+def test_final_results_that_a_restart_lets_out_again_are_explained_by_it(warehouse):
+    def play(rng: random.Random, records: list[Input]) -> list[Published]:
+        return live(records, WindowCounts(SIZE_MS, GRACE_MS, is_final=True), Life(restarts=places(rng, 20))).published
+
+    played = Played(warehouse, finals(), lives("finals", play))
 
     let_in = sum(row.why == LET_IN for rows in played.published for row in rows)
     assert played.causes() == {("restart", LET_IN): let_in}
