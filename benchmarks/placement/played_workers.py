@@ -5,16 +5,15 @@ that has run least of the stage, since its core is free first. Learners copy onl
 nothing depends on which process was quicker.
 """
 
-import fcntl
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 from ...jobs.execution.placed_stages import PlacedStages
 from ...jobs.execution.spark_members import Executor
-from ...jobs.execution.state_learner import StateLearner
+from ...jobs.execution.state_learner import Lesson, StateLearner
 from ...jobs.execution.task_description import TaskDescription, TaskReport
 from ...jobs.execution.task_run import run_task
 from ...jobs.placement.settings import PlacementSettings
@@ -32,20 +31,17 @@ class PlayedWorkers:
     folder: Path
     there: list[Executor] = field(default_factory=list)
     lost: set[str] = field(default_factory=set)
-    _locks: list[IO[str]] = field(default_factory=list)
+    _lessons: dict[str, Lesson] = field(default_factory=dict)
 
     def start(self, number: int, member: str | None = None) -> Executor:
-        """A worker more, whose learner is played, too: the lock that a process of its own would take is taken.
-        ``member``: its id, by which ties are broken; None: one by chance, as members have it.
+        """A worker more, whose learner is played, too. ``member``: its id, by which ties are broken; None: one by
+        chance, as members have it.
         """
         executor = Executor(str(number), f"host-{number}", 1)
         cache = Path(self.cache(executor))
         cache.mkdir(parents=True, exist_ok=True)
         if member is not None:
             (cache / "member").write_text(member)
-        lock = (cache / "learner.lock").open("w")
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        self._locks.append(lock)
         self.there.append(executor)
         return executor
 
@@ -67,7 +63,13 @@ class PlayedWorkers:
     def learn(self) -> None:
         """Every learner copies all that it was asked to."""
         for executor in self.there:
-            StateLearner(self.cache(executor), os.getpid()).copy_what_is_new()
+            cache = self.cache(executor)
+            if cache in self._lessons:
+                StateLearner(cache, os.getpid(), self._lessons[cache]).copy_what_is_new()
+
+    def keep_lesson(self, cache: str, lesson: Lesson) -> None:
+        """In place of a process that is started."""
+        self._lessons[cache] = lesson
 
     def _run(
         self, work: Callable[[int], Iterable[Answer]], number: int, preferred: Sequence[str], ran: dict[str, int]
@@ -99,7 +101,7 @@ class PlayedRunner:
 
     def __init__(self, workers: PlayedWorkers, settings: PlacementSettings, run_one: RunOne = run_task) -> None:
         self.workers, self.ran, self._run_one = workers, dict[str, str](), run_one
-        self._stages = PlacedStages(settings, "every worker has a cache of its own")
+        self._stages = PlacedStages(settings, "every worker has a cache of its own", workers.keep_lesson)
 
     def run(self, topology: Topology, descriptions: list[TaskDescription]) -> list[TaskReport]:
         """See ``Runner``."""

@@ -4,6 +4,7 @@ Owns one group of members a pipeline, from increment to increment. Rule: this de
 what it does; whatever goes wrong here (a hint that lies, a member that does not answer) costs time.
 """
 
+import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -12,13 +13,13 @@ from ...state.errors import ReplayError
 from ...state.runs.local_copies import StateFile, copy_name, own_cache
 from ...state.tables.data_files import DataFile
 from ...state.tables.names import TableName, TaskId
-from ...state.tables.warehouse import PipelineTables, Warehouse
+from ...state.tables.warehouse import PipelineTables
 from ..placement.group import Present
 from ..placement.settings import PlacementSettings
 from ..topology.topology import Topology
 from .placement_hint import group_of, read_hint, write_hint
 from .spark_members import Executor, Workers
-from .state_learner import Learned, MemberAnswer, answer_of, learn, member_id
+from .state_learner import Learned, Lesson, MemberAnswer, StartLearner, answer_of, learn, member_id, start_process
 from .task_description import TaskDescription, TaskReport
 
 RunTasks = Callable[[Iterable[int]], Iterator[tuple[int, Any]]]
@@ -41,10 +42,13 @@ class _Seat:
 
 
 class PlacedStages:
-    """Runs stages of one pipeline after the other. ``cache``: directory of warm copies on every worker."""
+    """Runs stages of one pipeline after the other. ``cache``: directory of warm copies on every worker.
+    ``start_learner``: called on a worker that is to learn.
+    """
 
-    def __init__(self, settings: PlacementSettings, cache: str) -> None:
-        self.settings, self.cache = settings, cache
+    def __init__(self, settings: PlacementSettings, cache: str, start_learner: StartLearner = start_process) -> None:
+        self.settings, self.cache, self._start_learner = settings, cache, start_learner
+        self._lesson: Lesson | None = None
         self._tables: PipelineTables | None = None
         self._increment = 0
         self._answers: dict[str, MemberAnswer] = {}
@@ -63,7 +67,7 @@ class PlacedStages:
             self._tables, self._increment = tables, 0
             self._warehouse, self._pipeline = first.warehouse, first.pipeline
             self._group = group_of(read_hint(tables), self.settings)
-            self._state, self._announced = {}, {}
+            self._state, self._announced, self._lesson = {}, {}, None
         self._note_tasks(topology, descriptions)
         if self._increment != first.increment:
             self._increment, self._elsewhere, self._seconds = first.increment, set(), {}
@@ -118,7 +122,8 @@ class PlacedStages:
 
         def run(number: int) -> Iterable[Described]:
             for _, outcome in run_tasks([number]):
-                yield number, member_id(own_cache(cache)), outcome
+                member = None if isinstance(outcome, ReplayError) else member_id(own_cache(cache))
+                yield number, member, outcome
 
         return workers.run_placed(run, [self._places(_id(description)) for description in descriptions])
 
@@ -174,23 +179,23 @@ class PlacedStages:
         news = {name: learned for name, learned in wanted.items() if learned != self._announced.get(name, ())}
         if not news:
             return
-        cache, warehouse, pipeline = self.cache, self._warehouse, self._pipeline
+        if self._lesson is None or self._lesson.topology is not topology:
+            self._lesson = Lesson(uuid.uuid4().hex, self._warehouse, self._pipeline, topology)
+        cache, lesson, start = self.cache, self._lesson, self._start_learner
         alive = {executor.id for executor in workers.executors()}  # Spark would wait for one that was lost meanwhile
         there = [executor for name in news for executor in self._seats[name].executors if executor.id in alive]
-        answers = workers.ask_each(there, lambda: _hear(own_cache(cache), warehouse, pipeline, topology, news))
+        answers = workers.ask_each(there, lambda: _hear(own_cache(cache), lesson, news, start))
         self._announced |= {name: news[name] for name in answers.values() if name is not None}
 
 
-def _hear(
-    cache: str, warehouse: Warehouse, pipeline: str, topology: Topology, news: dict[str, tuple[Learned, ...]]
-) -> str | None:
+def _hear(cache: str, lesson: Lesson, news: dict[str, tuple[Learned, ...]], start: StartLearner) -> str | None:
     """On a worker: carry out the instructions to the member here. Returns its name, or None where there is nothing
     new for it.
     """
     member = member_id(cache)
     if member not in news:
         return None
-    learn(cache, warehouse, pipeline, topology, news[member])
+    learn(cache, lesson, news[member], start)
     return member
 
 

@@ -157,7 +157,6 @@ def _worker(work: bytes) -> Callable[[Iterable[int]], Iterator[tuple[int, dict[s
 
     def run(shares_here: Iterable[int]) -> Iterator[tuple[int, dict[str, Any] | ReplayError]]:
         topology, descriptions, shares, cache = pickle.loads(work)
-        cache = None if cache is None else own_cache(cache)
         for number in [number for share in shares_here for number in shares[share]]:
             yield number, _outcome(topology, descriptions[number], cache)
 
@@ -167,6 +166,6 @@ def _worker(work: bytes) -> Callable[[Iterable[int]], Iterator[tuple[int, dict[s
 def _outcome(topology: Topology, description: TaskDescription, cache: str | None) -> dict[str, Any] | ReplayError:
     """The report, or the error as a value, since Spark would turn it into a stack trace."""
     try:
-        return asdict(run_task(topology, description, cache))
+        return asdict(run_task(topology, description, None if cache is None else own_cache(cache)))
     except ReplayError as error:
         return error

@@ -31,6 +31,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from ...state.errors import MachineError
+from ...state.private_folders import private_folder
 from .spark_class_archive import archive_of, make_archive, options_to_use
 from .spark_jvm import start_context
 
@@ -216,7 +217,7 @@ def _settings(jars: Sequence[Path]) -> dict[str, str]:
         "spark.python.worker.faulthandler.enabled": "true",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "replay-spark-warehouse"),
+        "spark.sql.warehouse.dir": private_folder(f"{tempfile.gettempdir()}/replay-spark-{os.geteuid()}", "TMPDIR"),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }

@@ -2,18 +2,21 @@
 
 Owns what a member answers of itself, and the copying. Rule: it holds no task slot of Spark, runs at a low priority,
 and never blocks a task. State files never change, a copy appears when it is whole, and a task that needs it sooner
-makes it.
+makes it. The code that it needs comes from the process that starts it, by a pipe; what lies in the folder is data, and
+credentials are in neither.
 
-    <cache>/member              id of this member: its warm copies are what makes it one
-    <cache>/learning/<digest>   what a pipeline wants to be learned here
-    <cache>/learner.lock        held by the process that copies
+    <cache>/member                   id of this member: its warm copies are what makes it one
+    <cache>/learning/<digest>        what a pipeline wants to be learned here
+    <cache>/learning/<digest>.lock   held by the process that copies it, and names its lesson
 """
 
 import fcntl
+import json
 import os
 import pickle
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,11 +24,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import cloudpickle
 
 from ...state.errors import ReplayError
-from ...state.runs.local_copies import StateFile, copies_in, copy_name, forget_others, make_copy
+from ...state.runs.local_copies import StateFile, copies_in, copy_name, forget_others, make_copy, own_cache
+from ...state.tables.data_files import DataFile
+from ...state.tables.kept_below import why_outside
 from ...state.tables.warehouse import Warehouse
 from ..task.task import Task
 from ..topology.topology import Topology
@@ -41,7 +47,7 @@ IDLE_S = 600.0
 TAGS_VARIABLE = "REPLAY_CLIENT_TAGS"
 """Environment variable of a worker: where it is, as ``zone=a,rack=r1`` (Kafka's ``client.tag.…``)."""
 
-_MEMBER, _LEARNING, _LOCK = "member", "learning", "learner.lock"
+_MEMBER, _LEARNING = "member", "learning"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,50 +92,117 @@ def tags_of(text: str) -> dict[str, str]:
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
-def learn(cache: str, warehouse: Warehouse, pipeline: str, topology: Topology, tasks: Sequence[Learned]) -> None:
-    """Have the state of ``tasks``, and of no others of ``pipeline``, kept warm here.
-
-    Returns at once. The warehouse travels along, since it knows how its store is reached. Called in a worker, whose
-    daemon's end is the learner's end.
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """What a learner knows from its start: the code that makes sense of a pipeline's state, and how its files are
+    reached. ``key``: of this code and no other.
     """
-    path = Path(cache) / _LEARNING / sha256(f"{warehouse.root}/{pipeline}".encode()).hexdigest()[:16]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{uuid.uuid4().hex}")
-    unfinished.write_bytes(cloudpickle.dumps((warehouse, topology, list(tasks))))
-    unfinished.replace(path)
-    with _lock(cache) as is_free:
-        pass
-    if tasks and is_free:
+
+    key: str
+    warehouse: Warehouse
+    pipeline: str
+    topology: Topology
+
+    def place(self, cache: str) -> Path:
+        """The file that says which tasks are learned in ``cache``."""
+        digest = sha256(f"{self.warehouse.root}/{self.pipeline}".encode()).hexdigest()[:16]
+        return Path(cache) / _LEARNING / digest
+
+
+def start_process(cache: str, lesson: Lesson) -> None:
+    """Have a process copy with ``lesson``, unless one is at it. Its standard input is a file without a name, so that
+    nobody else can have written it; it ends with the daemon of the worker that calls this.
+    """
+    if _key_at_work(lesson.place(cache)) == lesson.key:
+        return
+    with tempfile.TemporaryFile() as given:
+        cloudpickle.dump(lesson, given)
+        given.seek(0)
         subprocess.Popen(
             [sys.executable, "-m", __name__, cache, str(os.getppid())],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+            stdin=given, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
 
 
-@contextmanager
-def _lock(cache: str) -> Iterator[bool]:
-    """Whether this process is now the one that copies."""
-    with (Path(cache) / _LOCK).open("w") as lock:
+StartLearner = Callable[[str, Lesson], None]
+"""Sees to it that somebody copies with a lesson into a cache."""
+
+
+def learn(cache: str, lesson: Lesson, tasks: Sequence[Learned], start: StartLearner = start_process) -> None:
+    """Have the state of ``tasks``, and of no others of the lesson's pipeline, kept warm here. Returns at once."""
+    path = lesson.place(cache)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{uuid.uuid4().hex}")
+    unfinished.write_text(json.dumps({"key": lesson.key, "tasks": [_to_json(task) for task in tasks]}))
+    unfinished.replace(path)
+    if tasks:
+        start(cache, lesson)
+
+
+def _to_json(task: Learned) -> dict[str, Any]:
+    state = {name: [[found.table, found.file.to_dict()] for found in files] for name, files in task.state.items()}
+    return {"sub_topology": task.sub_topology, "partition": task.partition, "state": state}
+
+
+def _from_json(found: Mapping[str, Any], warehouse: Warehouse) -> Learned:
+    """Raises ValueError for a table that is not of ``warehouse``."""
+    state = {}
+    for name, files in found["state"].items():
+        for table, _ in files:
+            if not table.startswith(f"{warehouse.root}/") or why_outside(table.removeprefix(f"{warehouse.root}/")):
+                raise ValueError(table)
+        state[name] = tuple(StateFile(table, DataFile.from_dict(file)) for table, file in files)
+    return Learned(int(found["sub_topology"]), int(found["partition"]), state)
+
+
+def _lock_of(place: Path) -> Path:
+    return place.with_name(f"{place.name}.lock")
+
+
+def _key_at_work(place: Path) -> str | None:
+    """Key of the lesson of the process that copies; None: nobody does."""
+    with suppress(FileNotFoundError), _lock_of(place).open() as lock:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            yield False
-            return
+            return lock.read()
+    return None
+
+
+@contextmanager
+def _copying(lesson: Lesson, cache: str, waits: Callable[[], bool]) -> Iterator[bool]:
+    """Whether this process is now the one that copies. It waits for one with another lesson, as long as ``waits()``."""
+    place = lesson.place(cache)
+    with _lock_of(place).open("a+") as lock:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                lock.seek(0)
+                if lock.read() == lesson.key or not waits():
+                    yield False
+                    return
+                time.sleep(LOOKS_EVERY_S)
+        lock.truncate(0)
+        lock.write(lesson.key)
+        lock.flush()
         yield True
 
 
 class StateLearner:
     """The process. ``worker``: process id of the daemon whose end ends it."""
 
-    def __init__(self, cache: str, worker: int) -> None:
-        self.cache, self.worker = cache, worker
-        self._seen: dict[str, int] = {}
+    def __init__(self, cache: str, worker: int, lesson: Lesson) -> None:
+        self.cache, self.worker, self.lesson = cache, worker, lesson
+        self._seen: int | None = None
+        self._looked_at: tuple[int | None, bool] = (None, False)
 
     def run(self) -> None:
         os.nice(10)
-        with _lock(self.cache) as has_lock:
+        with _copying(self.lesson, self.cache, self._is_wanted) as is_alone:
             heard = time.monotonic()
-            while has_lock and self._has_worker() and time.monotonic() - heard < IDLE_S:
+            while is_alone and self._is_wanted() and time.monotonic() - heard < IDLE_S:
                 if self.copy_what_is_new():
                     heard = time.monotonic()
                 else:
@@ -137,14 +210,21 @@ class StateLearner:
 
     def copy_what_is_new(self) -> bool:
         """Copy what was wanted since the last look; whether anything was."""
-        news = {name: at for name, at in _wanted(self.cache).items() if self._seen.get(name) != at}
-        for name, at in news.items():
-            self._seen[name] = at
-            with suppress(OSError, ReplayError):  # a file that a merge has made useless may be gone already
-                topology, tasks = _instruction(self.cache, name)
-                for task in tasks:
-                    self._copy(topology, task, _RequestedState(self.cache, name, at))
-        return bool(news)
+        request = _RequestedState(self.lesson, self.cache)
+        if request.at in (None, self._seen):
+            return False
+        self._seen = request.at
+        with suppress(OSError, ReplayError):  # a file that a merge has made useless may be gone already
+            for task in _instruction(self.lesson, self.cache) or ():
+                self._copy(self.lesson.topology, task, request)
+        return True
+
+    def _is_wanted(self) -> bool:
+        """Whether the worker lives, and what it wants is of this lesson."""
+        at = _said_at(self.lesson, self.cache)
+        if at != self._looked_at[0]:
+            self._looked_at = at, _instruction(self.lesson, self.cache) is not None
+        return self._looked_at[1] and self._has_worker()
 
     def _copy(self, topology: Topology, learned: Learned, request: "_RequestedState") -> None:
         task = Task(topology, topology.sub_topology(learned.sub_topology), learned.partition)
@@ -177,45 +257,45 @@ class StateLearner:
 
 
 class _RequestedState:
-    """The files that a pipeline wants, as of one instruction. A newer instruction may come while a large file of this
+    """The files that the pipeline wants, as of one instruction. A newer instruction may come while a large file of this
     one is copied. The copy is finished if the newer one has it, too: with frequent instructions it would else never
     be whole.
     """
 
-    def __init__(self, cache: str, name: str, at: int) -> None:
-        self._cache, self._name, self._at = cache, name, at
-        self._newer: tuple[int | None, frozenset[str]] = (at, frozenset())
+    def __init__(self, lesson: Lesson, cache: str) -> None:
+        self._lesson, self._cache = lesson, cache
+        self.at = _said_at(lesson, cache)
+        self._newer: tuple[int | None, frozenset[str]] = (self.at, frozenset())
 
     def is_newest(self) -> bool:
-        return _wanted(self._cache).get(self._name) == self._at
+        return _said_at(self._lesson, self._cache) == self.at
 
     def has(self, file: StateFile) -> bool:
         """Whether the newest instruction has ``file``, which is of this one."""
-        at = _wanted(self._cache).get(self._name)
-        if at == self._at:
+        at = _said_at(self._lesson, self._cache)
+        if at == self.at:
             return True
         if at != self._newer[0]:
-            _, tasks = _instruction(self._cache, self._name)
+            tasks = _instruction(self._lesson, self._cache) or ()
             self._newer = at, frozenset(copy_name(f) for task in tasks for files in task.state.values() for f in files)
         return copy_name(file) in self._newer[1]
 
 
-def _wanted(cache: str) -> dict[str, int]:
-    """Which pipelines want what, by the time at which they said so."""
-    folder = Path(cache) / _LEARNING
-    found = {}
-    for path in folder.iterdir() if folder.is_dir() else ():
-        if not path.name.startswith("."):
-            with suppress(FileNotFoundError):
-                found[path.name] = path.stat().st_mtime_ns
-    return found
+def _said_at(lesson: Lesson, cache: str) -> int | None:
+    """When the pipeline last said what it wants; None: it never did."""
+    with suppress(FileNotFoundError):
+        return lesson.place(cache).stat().st_mtime_ns
+    return None
 
 
-def _instruction(cache: str, name: str) -> tuple[Topology, list[Learned]]:
-    """What a pipeline wants now."""
-    _, topology, tasks = pickle.loads((Path(cache) / _LEARNING / name).read_bytes())
-    return topology, tasks
+def _instruction(lesson: Lesson, cache: str) -> list[Learned] | None:
+    """What the pipeline wants now; None: nothing of this lesson, or nothing that is whole."""
+    with suppress(OSError, ValueError, TypeError, LookupError, AttributeError, ReplayError):
+        found = json.loads(lesson.place(cache).read_bytes())
+        if found["key"] == lesson.key:
+            return [_from_json(task, lesson.warehouse) for task in found["tasks"]]
+    return None
 
 
 if __name__ == "__main__":
-    StateLearner(sys.argv[1], int(sys.argv[2])).run()
+    StateLearner(own_cache(sys.argv[1]), int(sys.argv[2]), pickle.load(sys.stdin.buffer)).run()

@@ -17,6 +17,8 @@ import pyarrow as pa
 from ...state.compilation.kernel_tiers import KernelTiers, OnCompiled, tiers
 from ...state.errors import MachineError, ReplayError, StorageError, TaskFailed
 from ...state.failures import failure_of
+from ...state.private_folders import private_folder
+from ...state.runs.local_copies import CACHE_VARIABLE
 from ...state.tables.data_files import DataFile
 from ...state.tables.names import DEAD_LETTER, DROPPED, TableName
 from ...state.tables.task_entry import TaskEntry
@@ -46,15 +48,19 @@ CUTS = 16
 
 
 class LocalRunner:
-    """One task after the other, in this process, without Java. ``cache``: directory of the state's warm copies; None:
-    state is read from Delta every time.
+    """One task after the other, in this process, without Java. ``cache``: directory of the state's warm copies, this
+    user's alone; None: state is read from Delta every time.
     """
 
     def __init__(self, cache: str | None = None) -> None:
         self.cache = cache
 
     def run(self, topology: Topology, descriptions: list[TaskDescription]) -> list[TaskReport]:
-        """Run tasks of ``topology``; reports in order of ``descriptions``. Raises the first ReplayError of a task."""
+        """Run tasks of ``topology``; reports in order of ``descriptions``. Raises the first ReplayError of a task, and
+        StorageError for a cache that others may write.
+        """
+        if self.cache is not None:
+            private_folder(self.cache, CACHE_VARIABLE)
         return [run_task(topology, description, self.cache) for description in descriptions]
 
 

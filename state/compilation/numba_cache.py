@@ -4,12 +4,22 @@ Owns the locks, and how a version is written. Rule: one process at a time writes
 names it. Numba takes no lock and writes the index first. Two processes that compile a function for different arguments
 would write the same file, and a reader could find old code under a new name. An index that names a class which has
 moved since (a bundle of arrays) is that of another version, and counts as empty.
+
+Numba's files are pickles and machine code, so the folder is as private as the code itself: beside the installed modules
+whoever installed them has it; one that is named in $NUMBA_CACHE_DIR must be this user's, root's or that installer's,
+and nobody else may write it.
 """
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
+
+from ..private_folders import refuse_shared
+
+FOLDER_VARIABLE = "NUMBA_CACHE_DIR"
+"""Environment variable of Numba's that names the folder of its cache."""
 
 WRITING, COMPILING = "replay-writing.lock", "replay-compiling.lock"
 
@@ -28,14 +38,24 @@ def alone(folder: str, name: str) -> Iterator[None]:
         yield
 
 
+@lru_cache(maxsize=1024)
+def refuse_foreign(folder: str) -> None:
+    """Raises StorageError for a ``folder`` of Numba's, below $NUMBA_CACHE_DIR, that others may write. Of kernels there
+    are many, and of their folders few.
+    """
+    if os.environ.get(FOLDER_VARIABLE):
+        refuse_shared(folder, FOLDER_VARIABLE, owners={0, os.geteuid(), os.stat(__file__).st_uid})
+
+
 def write_in_turn(dispatcher: Any) -> None:
     """Let ``dispatcher`` write what it compiles under the lock, and read no index of another version. The names are
-    Numba's own; its version is pinned.
+    Numba's own; its version is pinned. Raises StorageError for a folder that others may write.
     """
     file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
     if file is None:  # Numba is switched off, or no folder can be written to
         return
 
+    refuse_foreign(file._cache_path)
     load_index = file._load_index
 
     def load() -> dict[Any, str]:

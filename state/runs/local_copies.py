@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ..private_folders import private_folder
 from ..tables.data_files import DataFile, conformed
 from ..tables.parquet_reader import open_file, refuse_missing
 from .sorted_runs import RowForm, SortedRun, due_index, run_of
@@ -36,13 +37,16 @@ _PARTS = (_ROWS, _HASHES, _DUE_TIMES, _DUE_ROWS)
 
 
 def default_cache() -> str:
-    """$REPLAY_CACHE, or a folder of this user's among the temporary files."""
-    return os.environ.get(CACHE_VARIABLE) or f"{tempfile.gettempdir()}/replay-cache-{os.getuid()}"
+    """$REPLAY_CACHE, or a folder of this user's among the temporary files. Whoever reads it asks ``own_cache``."""
+    return os.environ.get(CACHE_VARIABLE) or f"{tempfile.gettempdir()}/replay-cache-{os.geteuid()}"
 
 
 def own_cache(cache: str) -> str:
-    """The directory here of what the driver calls ``cache``: a worker's own $REPLAY_CACHE counts before it."""
-    return os.environ.get(CACHE_VARIABLE) or cache
+    """The directory here of what the driver calls ``cache``: a worker's own $REPLAY_CACHE counts before it.
+
+    It is made where it is not there. Raises StorageError for one that others may write.
+    """
+    return private_folder(os.environ.get(CACHE_VARIABLE) or cache, CACHE_VARIABLE)
 
 
 @dataclass(frozen=True)

@@ -165,10 +165,10 @@ def is_learned(cluster: Cluster, found: Hint) -> bool:
 
 def has_learner(cluster: Cluster, number: int) -> bool:
     """Whether a process of worker ``number`` copies state."""
-    path = cluster.folder / f"cache-{number}" / "learner.lock"
-    with path.open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
+    for path in (cluster.folder / f"cache-{number}" / "learning").glob("*.lock"):
+        with path.open("a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
     return False

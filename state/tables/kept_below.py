@@ -1,0 +1,102 @@
+"""Names that others have written, kept below the folder that they are for.
+
+Owns the one rule for all of them: keys of an object store, entries of a folder, files in a table's log, in a ledger or
+in an instruction. Rule: a name has parts that are separated by slashes; no part is empty, ``.`` or ``..``, also where
+it is spelled with backslashes or per cent signs; and no folder on the way to it is a symbolic link, nor is the file.
+The root itself may be one: it is what the user named. What is deleted is listed without following links, too.
+"""
+
+import os
+import re
+from functools import lru_cache
+from urllib.parse import unquote
+
+from pyarrow import fs
+
+from ..errors import StorageError
+from .object_stores import open_filesystem
+
+PART_BYTES, NAME_BYTES = 255, 4096
+"""The longest part of a name, and the longest name, that a file system takes."""
+
+_PLAIN = re.compile(r"(?:[A-Za-z0-9_=-][A-Za-z0-9_=.-]{0,200}/)*[A-Za-z0-9_=-][A-Za-z0-9_=.-]{0,200}")
+"""Most names; the others are looked at more closely."""
+
+
+@lru_cache(maxsize=4096)
+def why_outside(name: str) -> str | None:
+    """Why ``name`` is no name below a folder, in a few words; None: it is one."""
+    if len(name) < NAME_BYTES and _PLAIN.fullmatch(name):
+        return None
+    try:
+        parts = name.encode().split(b"/")
+    except UnicodeEncodeError:
+        return "a name that is no text"
+    if b"" in parts:
+        return "an absolute path, or an empty part"
+    if "\0" in _plain(name):
+        return "a NUL"
+    if not {".", ".."}.isdisjoint(_plain(name).replace("\\", "/").split("/")):
+        return "a part that leads elsewhere"
+    if max(map(len, parts)) > PART_BYTES or sum(map(len, parts)) + len(parts) > NAME_BYTES:
+        return f"a part of more than {PART_BYTES} bytes, or more than {NAME_BYTES} in all"
+    return None
+
+
+def _plain(name: str) -> str:
+    """Without per cent signs that stand for something, however often it was encoded."""
+    while (decoded := unquote(name, errors="replace")) != name:
+        name = decoded
+    return name
+
+
+def below(root: str, name: str) -> str:
+    """The path of ``name`` below the folder or URI ``root``. Raises StorageError for one that would lead elsewhere, and
+    for one behind a symbolic link of this machine.
+    """
+    why = why_outside(name)
+    if why is not None:
+        raise _refused(root, f"{_short(name)}, {why}")
+    if "://" not in root:
+        place = root
+        for part in name.split("/"):
+            place = f"{place}/{part}"
+            if os.path.islink(place):
+                raise _refused(root, f"{_short(name)}, behind the symbolic link {place}")
+    return f"{root}/{name}"
+
+
+def files_below(root: str) -> "dict[str, fs.FileInfo]":
+    """Every file below a folder or URI, by its name there, as ``why_outside`` has names; {} where there is none.
+
+    Raises StorageError for a symbolic link on this machine, so that nothing behind it is taken for a part of ``root``.
+    """
+    filesystem, path = open_filesystem(root)
+    if not isinstance(filesystem, fs.LocalFileSystem):
+        found = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True, recursive=True))
+    else:
+        found = filesystem.get_file_info(list(_local_files(root)))
+    prefix = f"{path.rstrip('/')}/"
+    names = {info.path.removeprefix(prefix): info for info in found if info.type == fs.FileType.File}
+    return {name: info for name, info in names.items() if why_outside(name) is None}
+
+
+def _local_files(root: str) -> list[str]:
+    paths = []
+    for folder, folders, names in os.walk(root):
+        for name in (*folders, *names):
+            if os.path.islink(f"{folder}/{name}"):
+                raise _refused(root, f"the symbolic link {folder}/{name}")
+        paths += [f"{folder}/{name}" for name in names]
+    return paths
+
+
+def _refused(root: str, got: str) -> StorageError:
+    return StorageError(
+        root, "names that stay below it", got,
+        "find out who wrote it, and take it away; where a disk of its own is meant, mount it there",
+    )  # fmt: skip
+
+
+def _short(name: str) -> str:
+    return repr(name if len(name) <= 200 else f"{name[:200]}…")
