@@ -22,6 +22,7 @@ from ...state.tables.branch_files import digests_of, existing_tables, table_part
 from ...state.tables.commit import commit_files, open_table, replace_files, transaction_version
 from ...state.tables.data_files import DataFile, read_files, table_version
 from ...state.tables.foreign_commits import touched_since
+from ...state.tables.kept_below import below
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow
 from ...state.tables.names import DEAD_LETTER, DROPPED, OUTPUTS, REPARTITION, RETRACTIONS, STATE, TableName
@@ -297,7 +298,8 @@ class Restatement:
         """Byte by byte, under a name that begins with the restatement's number."""
         folder, _, name = file.path.rpartition("/")
         path = f"{folder}/{self.number:08d}-{self.source.label}-{time.time_ns():x}-{name}"
-        filesystem, source = open_filesystem(f"{file.root}/{file.path}")
+        assert file.root is not None, "a file of another table"
+        filesystem, source = open_filesystem(below(file.root, file.path))
         _, target = open_filesystem(f"{self.own.table(table)}/{path}")
         filesystem.create_dir(target.rpartition("/")[0], recursive=True)
         filesystem.copy_file(source, target)

@@ -19,12 +19,13 @@ from pyarrow import fs
 
 from ...state.errors import ConfigError, Damaged
 from ...state.tables.data_files import OpenTables, read_files, table_version
+from ...state.tables.kept_below import below, files_below
 from ...state.tables.ledger import LandingLedger, Ledger, LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow
 from ...state.tables.log_cleanup import LOG_ENTRY, entries_before
 from ...state.tables.names import LEDGER, TableName
 from ...state.tables.object_stores import open_filesystem
-from ...state.tables.warehouse import Warehouse
+from ...state.tables.warehouse import Warehouse, is_name
 from ...state.wall_clock import now_ms
 from .branches import pinned_versions
 
@@ -41,14 +42,20 @@ _BY_INCREMENT = re.compile(r"(\d{8,})-")
 
 @dataclass(frozen=True)
 class Waste:
-    """A file that may go. ``path``: whole. ``table``: as the ledger spells it, or "landed/x", "landed_dead_letter/x",
-    "landing/x/ledger", "landing/x/recorded_time", "_exchange", "_heartbeats".
+    """A file that may go: ``name`` below ``root``. ``table``: as the ledger spells it, or "landed/x",
+    "landed_dead_letter/x", "landing/x/ledger", "landing/x/recorded_time", "_exchange", "_heartbeats".
     """
 
     table: str
-    path: str
+    root: str
+    name: str
     bytes: int
     reason: str
+
+    @property
+    def path(self) -> str:
+        """All of it."""
+        return f"{self.root}/{self.name}"
 
 
 @dataclass(frozen=True)
@@ -83,7 +90,8 @@ def vacuum(
 
     ``keep_increments``: so many of the last can be asked for afterwards; ``keep_days``: those done since; neither: all,
     so that only files go that were never committed. Landed rows and their dead letters always stay. Safe at any time,
-    beside a run too; one that died is run again. Raises ConfigError when both or less than 1 are given.
+    beside a run too; one that died is run again. Raises ConfigError when both or less than 1 are given, and
+    StorageError for a symbolic link among the files.
     """
     if keep_increments is not None and (keep_days is not None or keep_increments < 1):
         raise ConfigError("keep_increments", "1 or more, and no keep_days", str(keep_increments), "name one of both")
@@ -100,9 +108,11 @@ def vacuum(
 
 
 def delete_files(waste: list[Waste]) -> None:
-    """Delete what is still there. Logs last and from their beginning, so that what is left of them is whole."""
+    """Delete what is still there. Logs last and from their beginning, so that what is left of them is whole. Raises
+    StorageError where a folder has become a symbolic link since.
+    """
     for each in sorted(waste, key=lambda each: (each.reason == LOG, each.path)):
-        filesystem, path = open_filesystem(each.path)
+        filesystem, path = open_filesystem(below(each.root, each.name))
         if filesystem.get_file_info(path).type == fs.FileType.File:
             filesystem.delete_file(path)
 
@@ -131,9 +141,10 @@ class _Vacuum:
 
     def find(self, oldest: int) -> Iterator[Waste]:
         """Of the pipeline's own tables, then of the topics that it reads."""
-        listed = _listed(self.tables.root)
+        listed = files_below(self.tables.root)
         pinned, begins = self._pinned(), self._begins(oldest)
-        for table in sorted({path.partition("/_delta_log/")[0] for path in listed if "/_delta_log/" in path}):
+        tables = {path.partition("/_delta_log/")[0] for path in listed if "/_delta_log/" in path}
+        for table in sorted(table for table in tables if all(map(is_name, table.split("/")))):
             of_table = {p.removeprefix(f"{table}/"): info for p, info in listed.items() if p.startswith(f"{table}/")}
             begin = begins.get(table) if oldest else None
             yield from self._of_table(
@@ -142,9 +153,9 @@ class _Vacuum:
         for path, info in listed.items():
             number = re.match(r"_exchange/(\d+)/", path)
             if number is not None and int(number[1]) <= self.last:
-                yield Waste("_exchange", f"{self.tables.root}/{path}", info.size, UNCOMMITTED)
+                yield Waste("_exchange", self.tables.root, path, info.size, UNCOMMITTED)
             if path.startswith("_heartbeats/") and self._is_old(info, HEARTBEAT_DAYS):
-                yield Waste("_heartbeats", f"{self.tables.root}/{path}", info.size, LOST_RUN)
+                yield Waste("_heartbeats", self.tables.root, path, info.size, LOST_RUN)
         for topic in sorted({topic for row in self.done for topic in row.content.cut_to}):
             yield from self._of_topic(topic)
 
@@ -190,7 +201,7 @@ class _Vacuum:
                 (f"landing/{topic}/recorded_time", self.warehouse.recorded_time(topic)),
                 (f"landing/{topic}/ledger", ledger),
             ):
-                yield from self._of_table(table, path, _listed(path), None, set(), done.increment, done)
+                yield from self._of_table(table, path, files_below(path), None, set(), done.increment, done)
 
     def _of_table(
         self,
@@ -211,10 +222,10 @@ class _Vacuum:
         for name, info in found.items():
             is_file = name.endswith(".parquet") and not name.startswith("_")
             if is_file and name not in stays and not self._may_be_at_work(name, info, last, landing):
-                yield Waste(table, f"{path}/{name}", info.size, NOT_RETAINED if name in committed else UNCOMMITTED)
+                yield Waste(table, path, name, info.size, NOT_RETAINED if name in committed else UNCOMMITTED)
         for name, info in log.items():
             if (name.endswith(".tmp") or "#" in name) and self._is_old(info):
-                yield Waste(table, f"{path}/_delta_log/{name}", info.size, UNCOMMITTED)
+                yield Waste(table, path, f"_delta_log/{name}", info.size, UNCOMMITTED)
         if begin is not None:
             yield from self._old_log(table, path, log, min({begin, *pinned}))
 
@@ -222,7 +233,7 @@ class _Vacuum:
         """Files that the log names, and those of them that versions from ``begin`` on and the ``pinned`` ones have.
         Where there is no table yet: none.
         """
-        log = _listed(f"{path}/_delta_log")
+        log = files_below(f"{path}/_delta_log")
         if not log:
             return set(), set()
         added = _added(path, log)
@@ -250,7 +261,7 @@ class _Vacuum:
         """
         settled = [name for name, info in log.items() if self._is_old(info)]
         for name in entries_before(log, settled, oldest):
-            yield Waste(table, f"{path}/_delta_log/{name}", log[name].size, LOG)
+            yield Waste(table, path, f"_delta_log/{name}", log[name].size, LOG)
 
     def _is_old(self, info: "fs.FileInfo", days: int = 1) -> bool:
         return _mtime_ms(info) < self.at_ms - days * DAY_MS
@@ -271,13 +282,6 @@ def _added(path: str, log: Iterable[str]) -> dict[int, set[str]]:
 
 def _live(path: str, version: int | None, opened: OpenTables) -> set[str]:
     return {file.path for file in read_files(path, version=version, opened=opened)}
-
-
-def _listed(root: str) -> "dict[str, fs.FileInfo]":
-    """Every file below a folder, by its path there."""
-    filesystem, path = open_filesystem(root)
-    found = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True, recursive=True))
-    return {info.path.removeprefix(f"{path}/"): info for info in found if info.type == fs.FileType.File}
 
 
 def _mtime_ms(info: "fs.FileInfo") -> int:

@@ -1,7 +1,7 @@
 """What is known of a pipeline's group, kept beside its ledger from run to run.
 
 Rule: a hint. Lost, damaged or old it costs time, and never a row; so whatever cannot be read is as if it were not
-there, and what cannot be written is left out.
+there, and what cannot be written is left out. A symbolic link in its place is not followed.
 """
 
 import json
@@ -10,25 +10,29 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
+from ...state.errors import StorageError
+from ...state.tables.kept_below import below
 from ...state.tables.object_stores import open_filesystem
 from ...state.tables.warehouse import PipelineTables
 from ...state.wall_clock import now_ms
 from ..placement.group import Group
 from ..placement.settings import PlacementSettings
 
+_PLACE = "_placement/group.json"
 _FIELDS = {"increment", "settings", "members", "active", "moves", "elsewhere", "seconds", "group"}
 
 
 def hint_path(tables: PipelineTables) -> str:
     """Where it lies."""
-    return f"{tables.root}/_placement/group.json"
+    return f"{tables.root}/{_PLACE}"
 
 
 def read_hint(tables: PipelineTables) -> dict[str, Any] | None:
     """What was written last; None: nothing that is whole."""
-    filesystem, path = open_filesystem(hint_path(tables))
-    with suppress(OSError, ValueError), filesystem.open_input_file(path) as file:
-        content = json.loads(file.read())
+    with suppress(OSError, ValueError, StorageError):
+        filesystem, path = open_filesystem(below(tables.root, _PLACE))
+        with filesystem.open_input_file(path) as file:
+            content = json.loads(file.read())
         return content if isinstance(content, dict) and content.keys() >= _FIELDS else None
     return None
 
@@ -67,8 +71,8 @@ def write_hint(
         "seconds": dict(seconds),
         "group": group.to_dict(),
     }
-    with suppress(OSError):
-        filesystem, path = open_filesystem(hint_path(tables))
+    with suppress(OSError, StorageError):
+        filesystem, path = open_filesystem(below(tables.root, _PLACE))
         filesystem.create_dir(path.rpartition("/")[0], recursive=True)
         with filesystem.open_output_stream(path) as file:
             file.write(json.dumps(content).encode())

@@ -34,7 +34,7 @@ from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.names import TableName
 from ...state.tables.object_stores import open_filesystem
 from ...state.tables.parquet_reader import how_to_restore, open_file
-from ...state.tables.warehouse import Warehouse
+from ...state.tables.warehouse import Warehouse, is_name
 
 _NO_PIPELINES = ("landed", "landed_dead_letter", "landing", "branches")
 
@@ -270,5 +270,7 @@ def pipelines_of(warehouse: Warehouse) -> list[str]:
     found = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True))
     folders = [entry.base_name for entry in found if entry.type == fs.FileType.Directory]
     return sorted(
-        name for name in folders if name not in _NO_PIPELINES and existing_tables(warehouse.pipeline(name).root)
+        name
+        for name in folders
+        if name not in _NO_PIPELINES and is_name(name) and existing_tables(warehouse.pipeline(name).root)
     )

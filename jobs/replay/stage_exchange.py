@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import fs
 
+from ...state.tables.kept_below import below
 from ...state.tables.names import TaskId
 from ...state.tables.object_stores import open_filesystem
 from ...state.tables.warehouse import PipelineTables
@@ -214,12 +215,12 @@ def _rows_by_sender(pieces: Sequence[_RowFile]) -> dict[tuple[int, int], pa.Tabl
 
 def clear_exchange(tables: PipelineTables, increment: int) -> None:
     """Delete what this increment, and any killed one before it, handed from stage to stage. Where a runner that has
-    lost still writes, the rest goes with the next increment.
+    lost still writes, the rest goes with the next increment. Raises StorageError for a symbolic link in its place.
     """
-    filesystem, root = open_filesystem(exchange_folder(tables, increment))
-    above, _, newest = root.rpartition("/")
+    folder, _, newest = exchange_folder(tables, increment).removeprefix(f"{tables.root}/").rpartition("/")
+    filesystem, above = open_filesystem(below(tables.root, folder))
     for entry in filesystem.get_file_info(fs.FileSelector(above, allow_not_found=True)):
-        if entry.base_name <= newest:
+        if entry.base_name.isdecimal() and entry.base_name <= newest:
             with suppress(OSError):
                 filesystem.delete_dir(entry.path)
 
@@ -232,7 +233,7 @@ def discard(tables: Mapping[str, str], reports: Sequence[TaskReport]) -> None:
 
 def delete_files(path: str, files: Sequence[Mapping[str, Any]]) -> None:
     """Delete files of the table at ``path`` that nobody has seen; what cannot be deleted is left to vacuum."""
-    filesystem, root = open_filesystem(path)
     for file in files:
+        filesystem, place = open_filesystem(below(path, file["path"]))
         with suppress(OSError):
-            filesystem.delete_file(f"{root}/{file['path']}")
+            filesystem.delete_file(place)

@@ -17,7 +17,7 @@ from .ledger_rows import Bases, Digests, DoneRow, LandingDoneRow, LandingRow
 from .names import QUALITY_METRICS, QUALITY_RESULTS
 from .object_stores import open_filesystem
 from .parquet_reader import restore_command
-from .warehouse import Warehouse
+from .warehouse import Warehouse, is_name
 
 if TYPE_CHECKING:
     from .ledger import LandingLedger, Ledger, LedgerRow
@@ -225,7 +225,7 @@ def existing_tables(root: str) -> list[str]:
     def folders(below: str) -> list[str]:
         listed = filesystem.get_file_info(fs.FileSelector(f"{path}/{below}", allow_not_found=True))
         names = [entry.base_name for entry in listed if entry.type == fs.FileType.Directory]
-        return [f"{below}{name}" for name in names if not name.startswith("_")]
+        return [f"{below}{name}" for name in names if not name.startswith("_") and is_name(name)]
 
     kinds = [kind for kind in folders("") if kind not in (QUALITY_RESULTS, QUALITY_METRICS)]
     names = [name for kind in kinds for name in (kind, *folders(f"{kind}/"))]

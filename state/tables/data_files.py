@@ -20,6 +20,7 @@ from ..errors import DamagedTable
 from ..failures import is_refusal
 from .delta_log import refuse_unknown_features
 from .formats import refuse_newer
+from .kept_below import why_outside
 from .object_stores import options_of
 from .parquet_reader import DataFile as DataFile
 from .parquet_reader import how_to_restore, open_file
@@ -224,6 +225,9 @@ def live_files(
     described = zip(column("path"), column("size_bytes"), column("num_records"), partitions, bounds, strict=True)
     files = []
     for path, size, records, partition, known in described:
+        if (why := why_outside(path)) is not None:
+            got = f"{path[:200]!r} in its log, {why}"
+            raise DamagedTable(place, "names of files that stay below it", got, how_to_restore(place, None))
         offsets = known.get("offset", NO_BOUNDS)
         files.append(DataFile(path, size, records, partition, offsets[0], offsets[1], known))
     return sorted(files, key=_place)

@@ -20,6 +20,7 @@ from pyarrow import fs
 from ..errors import DamagedFile
 from ..failures import is_refusal
 from .footer_seal import holds, token_of
+from .kept_below import below, why_outside
 from .names import BRANCHES, LANDED, LANDED_DEAD_LETTER, LANDING, LEDGER, OUTPUTS, REPARTITION, RETRACTIONS, STATE
 from .object_stores import open_filesystem
 
@@ -37,7 +38,7 @@ class DataFile:
 
     ``min_offset``/``max_offset`` and ``bounds`` (column to lowest and highest) are closed on both sides; None or left
     out when there is no such column or no value. ``root``: folder of its table, where that is another one than the
-    reader's (what a branch has from its parent).
+    reader's (what a branch has from its parent). Raises StorageError for a path that leads out of the table.
     """
 
     path: str
@@ -48,6 +49,10 @@ class DataFile:
     max_offset: int | None
     bounds: Mapping[str, tuple[int, int]] = field(default_factory=dict, hash=False)
     root: str | None = None
+
+    def __post_init__(self) -> None:
+        if why_outside(self.path) is not None:
+            below(self.root or "a table", self.path)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -90,10 +95,11 @@ def open_file(table: str, file: DataFile) -> Iterator[OpenedFile]:
     """Open ``file`` of the table at ``table`` (or at its own ``root``).
 
     Raises DamagedFile when it is not what was committed, also for what Arrow cannot read inside the ``with``. What the
-    machine or the object store refuses, and errors of whoever reads, go through as they are.
+    machine or the object store refuses, and errors of whoever reads, go through as they are. StorageError for one that
+    is behind a symbolic link.
     """
     root = file.root or table
-    filesystem, path = open_filesystem(f"{root}/{file.path}")
+    filesystem, path = open_filesystem(below(root, file.path))
     try:
         with filesystem.open_input_file(path) as source:
             yield OpenedFile(source, _checked_metadata(source, file))

@@ -295,6 +295,7 @@ class Warehouse:
         filesystem, path = open_filesystem(f"{self.root}/{LANDED}")
         found = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True))
         names = [entry.base_name for entry in found if entry.type == fs.FileType.Directory]
+        names = list(filter(is_name, names))
         logs = filesystem.get_file_info([f"{path}/{name}/_delta_log" for name in names])
         return sorted(n for n, log in zip(names, logs, strict=True) if log.type == fs.FileType.Directory)
 
@@ -303,7 +304,7 @@ class Warehouse:
         filesystem, path = open_filesystem(self.root)
         found = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True))
         names = [entry.base_name for entry in found if entry.type == fs.FileType.Directory]
-        names = [name for name in names if name not in _TAKEN and _NAME.fullmatch(name)]
+        names = [name for name in names if name not in _TAKEN and is_name(name)]
         ledgers = [open_filesystem(f"{self.pipeline(name).ledger}/_delta_log")[1] for name in names]
         logs = filesystem.get_file_info(ledgers)
         return sorted(n for n, log in zip(names, logs, strict=True) if log.type == fs.FileType.Directory)
@@ -317,8 +318,13 @@ class Warehouse:
         return f"run the replay first, or correct the name: the pipelines in {self.root} are {others}"
 
 
+def is_name(name: str) -> bool:
+    """Whether a topic, a pipeline or a table may have that name: no other folder of a warehouse is one of ours."""
+    return _NAME.fullmatch(name) is not None and name not in (".", "..")
+
+
 def _checked(name: str, kind: str) -> str:
-    if _NAME.fullmatch(name) is None or name in (".", ".."):
+    if not is_name(name):
         raise ConfigError(kind, "letters, digits, '.', '_' and '-', at most 249", repr(name), "choose another name")
     return name
 

@@ -17,11 +17,12 @@ from kstreams_replay.jobs.branches.vacuum import DAY_MS, LOG, NOT_RETAINED, UNCO
 from kstreams_replay.jobs.history.committed_tables import done_row, read_changelog
 from kstreams_replay.jobs.landing.bad_rows import landed_dead_letters
 from kstreams_replay.jobs.landing.recorded_time import record_time, recorded_times
-from kstreams_replay.state.errors import ConfigError, LedgerError
+from kstreams_replay.state.errors import ConfigError, LedgerError, StorageError
 from kstreams_replay.state.tables.commit import commit_files
 from kstreams_replay.state.tables.ledger import LandingLedger
 from kstreams_replay.state.tables.ledger_rows import LandingPlanRow
 from kstreams_replay.state.tables.log_cleanup import trim_log
+from kstreams_replay.state.tables.names import TableName
 from kstreams_replay.state.tables.parquet_writer import write_task_file
 from kstreams_replay.state.tables.warehouse import LANDED_DEAD_LETTER_SCHEMA, Warehouse
 from kstreams_replay.state.wall_clock import now_ms
@@ -373,3 +374,32 @@ def test_an_unknown_pipeline_and_a_number_out_of_bounds_are_refused(warehouse):
     assert {output: len(read_changelog(warehouse, "p", output, increment=2)) > 0 for output in OUTPUTS} == {
         "counts": True, "pages": True,
     }  # fmt: skip
+
+
+def test_nothing_behind_a_symbolic_link_is_deleted(warehouse, tmp_path):
+    """
+    The link leads to another table, in a folder whose files look as if they had never been committed.
+    """
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    kept = [mine / "00000001-a.parquet", mine / "00000002-b.parquet"]
+    for file in kept:
+        file.touch()
+    link = Path(warehouse.pipeline("p").output(OUTPUTS[0])) / "partition=9"
+    link.symlink_to(mine)
+
+    with pytest.raises(StorageError, match=f"the symbolic link {link}"):
+        vacuum(warehouse, "p", delete=True)
+    assert all(file.exists() for file in kept)
+
+
+def test_a_folder_that_becomes_a_link_before_its_files_are_deleted_is_not_followed(warehouse, tmp_path):
+    place = litter(warehouse, f"p/{TableName.output(OUTPUTS[0])}/partition=9/00000001-a.parquet")
+    found = vacuum(warehouse, "p")
+    folder = (Path(warehouse.root) / place).parent
+    shutil.move(folder, tmp_path / "mine")
+    folder.symlink_to(tmp_path / "mine")
+
+    with pytest.raises(StorageError, match="behind the symbolic link"):
+        maintenance.delete_files(found.waste)
+    assert (tmp_path / "mine" / "00000001-a.parquet").exists()

@@ -14,8 +14,10 @@ from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import fs
 
 from ....state.errors import LandingError
+from ....state.tables.kept_below import why_outside
 from ....state.tables.object_stores import open_filesystem
 from ..file_source import FileSource
 from .compression import HEAD_BYTES, compression_of
@@ -131,8 +133,8 @@ def digest_like(known: str, source: FileSource, name: str) -> str:
 
 def is_compressed(source: FileSource, name: str) -> bool:
     """As a whole, so that no part of the file can be read alone."""
-    filesystem, root = open_filesystem(source.path)
-    with filesystem.open_input_file(f"{root}/{name}") as file:
+    filesystem, place = _place(source, name)
+    with filesystem.open_input_file(place) as file:
         return compression_of(name, file.read(HEAD_BYTES)) is not None
 
 
@@ -144,9 +146,9 @@ def opened(
 
     ``digests`` takes the file's own bytes, all of them unless it ends before; ``content`` those in a compressed file.
     """
-    filesystem, root = open_filesystem(source.path)
+    filesystem, place = _place(source, name)
     try:
-        with filesystem.open_input_file(f"{root}/{name}") as file:
+        with filesystem.open_input_file(place) as file:
             codec = compression_of(name, file.read(HEAD_BYTES))
             file.seek(0)
             own: Any = io.BufferedReader(_Counted(file, digests), buffer_size=_PART)
@@ -166,8 +168,8 @@ def opened(
 @contextmanager
 def parquet_file(source: FileSource, name: str, digests: PartDigests | None = None) -> Iterator[pq.ParquetFile]:
     """A Parquet file; LandingError when it is none. ``digests`` takes the bytes that it is to take at once."""
-    filesystem, root = open_filesystem(source.path)
-    with filesystem.open_input_file(f"{root}/{name}") as file:
+    filesystem, place = _place(source, name)
+    with filesystem.open_input_file(place) as file:
         try:
             # Of a timestamp in 96 bits, which Spark writes, microseconds have room for all its years; nanoseconds wrap.
             whole = file if digests is None else _digested(file, digests)
@@ -225,8 +227,21 @@ class _Counted(io.RawIOBase):
 
 def is_as_planned(source: FileSource, piece: FileSlice) -> bool:
     """Have its file, and those beside it, the size and time with which they were planned?"""
-    filesystem, root = open_filesystem(source.path)
     planned = {piece.name: (piece.size, piece.mtime_ns)}
     planned |= {each.name: (each.bytes, each.mtime_ns) for each in piece.beside}
-    entries = filesystem.get_file_info([f"{root}/{name}" for name in planned])
+    filesystem, _ = open_filesystem(source.path)
+    entries = filesystem.get_file_info([_place(source, name)[1] for name in planned])
     return [(entry.size, entry.mtime_ns) for entry in entries] == list(planned.values())
+
+
+def _place(source: FileSource, name: str) -> tuple[fs.FileSystem, str]:
+    """A file of the directory, by its name there. Links that a user has in it are the user's; a name comes from the
+    ledger too. LandingError for one that leads elsewhere.
+    """
+    if (why := why_outside(name)) is not None:
+        raise LandingError(
+            f"directory {source.path}", "names of files that stay below it", f"{name!r}, {why}",
+            "find out who wrote that name into the ledger of the topic's landing",
+        )  # fmt: skip
+    filesystem, root = open_filesystem(source.path)
+    return filesystem, f"{root}/{name}"

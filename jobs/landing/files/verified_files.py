@@ -14,6 +14,8 @@ from typing import Any
 
 from pyarrow import fs
 
+from ....state.errors import StorageError
+from ....state.tables.kept_below import below
 from ....state.tables.object_stores import open_filesystem
 
 Verified = Mapping[str, Mapping[str, Any]]
@@ -22,8 +24,8 @@ Verified = Mapping[str, Mapping[str, Any]]
 
 def read_verified(path: str) -> dict[str, dict[str, Any]]:
     """What was written last; {} where there is nothing that can be believed."""
-    with suppress(OSError, ValueError, LookupError, TypeError):
-        filesystem, place = open_filesystem(path)
+    with suppress(OSError, ValueError, LookupError, TypeError, StorageError):
+        filesystem, place = open_filesystem(_not_linked(path))
         if filesystem.get_file_info(place).type != fs.FileType.File:
             return {}
         with filesystem.open_input_stream(place) as file:
@@ -35,9 +37,16 @@ def read_verified(path: str) -> dict[str, dict[str, Any]]:
 
 def write_verified(path: str, files: Verified) -> None:
     """Write it again. Where it cannot be written, files are read again, as they would be without it."""
-    filesystem, place = open_filesystem(path)
-    with suppress(OSError), filesystem.open_output_stream(place) as file:
-        file.write(json.dumps({"digest": _digest(files), "files": files}).encode())
+    with suppress(OSError, StorageError):
+        filesystem, place = open_filesystem(_not_linked(path))
+        with filesystem.open_output_stream(place) as file:
+            file.write(json.dumps({"digest": _digest(files), "files": files}).encode())
+
+
+def _not_linked(path: str) -> str:
+    """``path``. Raises StorageError for a symbolic link."""
+    folder, _, name = path.rpartition("/")
+    return below(folder, name)
 
 
 def _digest(files: Verified) -> str:
