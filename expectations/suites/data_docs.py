@@ -1,11 +1,12 @@
 """Data Docs: a folder of pages about what every increment was found to be, which anybody may open.
 
-Owns the folder. Rule: a file context of Great Expectations keeps suites and results in ``<folder>/gx`` and builds the
-pages beside it; the newest RUNS_MAX runs are kept, since building the index reads each of them. Great Expectations
-writes to local disks alone: of an object store, what the next page needs is brought to a temporary folder, and what
-came of it is taken back.
+Owns the folder. Rule: Great Expectations keeps suites and results in ``<folder>/gx``, as JSON, and builds the pages
+beside it; the newest RUNS_MAX runs are kept, since building the index reads each of them. Great Expectations writes to
+local disks alone: of an object store, what the next page needs is brought to a temporary folder, and what came of it is
+taken back. Others may have written to the folder: nothing in it is code, and no name in it leads out of it.
 """
 
+import os
 import shutil
 import tempfile
 import threading
@@ -18,13 +19,13 @@ from urllib.parse import quote, unquote, urlsplit
 
 from pyarrow import fs
 
+from ...state.tables.kept_below import below, files_below
 from ...state.tables.object_stores import open_filesystem
+from .library import KEPT
 
 RUNS_MAX = 100
 INDEX = "index.html"
 _SITE = "local_site"
-_KEPT = "gx"
-"""Folder of the file context."""
 _PAGES = f"{__package__}.docs_pages"
 _BUILDING = threading.Lock()
 
@@ -57,7 +58,8 @@ class DataDocs:
 def site_folder(docs: DataDocs | None) -> Iterator[str | None]:
     """A local folder with all that the next pages need; what is written to it is part of ``docs`` afterwards.
 
-    One at a time: in this process, and on a disk among all processes of the machine.
+    One at a time: in this process, and on a disk among all processes of the machine. Raises StorageError for a symbolic
+    link in the folder, and for a key that would lead out of it.
     """
     if docs is None:
         yield None
@@ -65,6 +67,7 @@ def site_folder(docs: DataDocs | None) -> Iterator[str | None]:
     with _BUILDING:
         if docs.is_local:
             with _locked(Path(docs.folder)):
+                files_below(docs.folder)
                 yield docs.folder
             return
         with tempfile.TemporaryDirectory(prefix="replay-data-docs-") as folder:
@@ -127,9 +130,17 @@ def _locked(folder: Path) -> Iterator[None]:
     import fcntl  # POSIX
 
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as lock:
+    lock = os.open(below(str(folder), ".lock"), os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(lock)
+
+
+def _is_kept(name: str) -> bool:
+    """Whether the next page needs what is in that file."""
+    return name.endswith(".json") and name.startswith(tuple(f"{folder}/" for folder in KEPT.values()))
 
 
 class _Mirror:
@@ -141,14 +152,14 @@ class _Mirror:
         self.known: dict[str, int] = {}
 
     def bring(self) -> None:
-        """The context's files, and of pages their names: the index lists them, and nobody reads them."""
+        """Suites and results, which are JSON, and of pages their names: the index lists them, and nobody reads them."""
         for found in self.files.get_file_info(fs.FileSelector(self.root, recursive=True, allow_not_found=True)):
-            if found.type != fs.FileType.File:
-                continue
             name = found.path.removeprefix(f"{self.root}/")
-            file = self.here / name
+            if found.type != fs.FileType.File or (name.startswith("gx/") and not _is_kept(name)):
+                continue
+            file = Path(below(str(self.here), name))
             file.parent.mkdir(parents=True, exist_ok=True)
-            if name.startswith(f"{_KEPT}/"):
+            if _is_kept(name):
                 with self.files.open_input_stream(found.path) as stream:
                     file.write_bytes(stream.read())
             else:

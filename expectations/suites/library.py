@@ -1,9 +1,11 @@
 """Great Expectations itself: how it is loaded, and a context that keeps nothing, sends nothing and draws no bars."""
 
 import os
-import shutil
 from pathlib import Path
 from typing import Any
+
+KEPT = {"expectations_store": "gx/expectations", "validation_results_store": "gx/uncommitted/validations"}
+"""Great Expectations' stores that are kept, and their folders, which have the names of its own projects."""
 
 
 def load_great_expectations() -> Any:
@@ -16,17 +18,23 @@ def load_great_expectations() -> Any:
 
 
 def open_context(folder: str | None) -> Any:
-    """A file context whose project is ``folder``, which keeps suites and results there; None: one that ends with us.
+    """A context that keeps suites and results in ``folder``, as JSON, and nothing else there; None: nowhere.
 
-    Batches, definitions and checkpoint are of one run, and those of the run before name batches that are gone.
+    All that it is comes from here: a project's own file could name classes and folders of plugins, and whoever may
+    write the folder, or the bucket behind it, would have them imported.
     """
     gx = load_great_expectations()
-    for made_anew in ("checkpoints", "validation_definitions"):
-        if folder is not None:
-            shutil.rmtree(Path(folder, "gx", made_anew), ignore_errors=True)
-    context = (
-        gx.get_context(mode="ephemeral") if folder is None else gx.get_context(mode="file", project_root_dir=folder)
-    )
-    if not context.variables.progress_bars or context.variables.progress_bars.get("globally") is not False:
-        context.variables.progress_bars = {"globally": False}
+    if folder is None:
+        context = gx.get_context(mode="ephemeral")
+    else:
+        from great_expectations.data_context.types.base import DataContextConfig, InMemoryStoreBackendDefaults
+
+        defaults = InMemoryStoreBackendDefaults()
+        for store, place in KEPT.items():
+            defaults.stores[store]["store_backend"] = {
+                "class_name": "TupleFilesystemStoreBackend",
+                "base_directory": str(Path(folder, place).resolve()),
+            }
+        context = gx.get_context(mode="ephemeral", project_config=DataContextConfig(store_backend_defaults=defaults))
+    context.variables.progress_bars = {"globally": False}
     return context
