@@ -32,6 +32,8 @@ Rule: a bug is an ``assert``; bad input is a dropped record or a dead letter; a 
 import re
 from typing import Any
 
+from .hidden_values import without_hidden
+
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{6,16}(?=[>,])")
 
 
@@ -65,16 +67,17 @@ def _without_address(text: str) -> str:
 class ReplayError(Exception):
     """Base of all errors raised on purpose. Its message is "place: expected ..., got ...; next step", and ``next_step``
     says what to do. It pickles, so a task's error reaches the driver whole. ``got`` has no addresses of objects: dead
-    letters have it, and every run writes the same.
+    letters have it, and every run writes the same. Credentials that this process was given are in none of its parts.
     """
 
     def __init__(self, place: str, expected: str, got: str, next_step: str) -> None:
-        got = _without_address(got)
+        place, expected, got, next_step = map(without_hidden, (place, expected, _without_address(got), next_step))
         self.place, self.expected, self.got, self.next_step = place, expected, got, next_step
         super().__init__(f"{place}: expected {expected}, got {got}; {next_step}")
 
     def say(self, more: str) -> None:
         """Add ``more`` to the end of the message, once."""
+        more = without_hidden(more)
         if more not in self.next_step:
             self.next_step = f"{self.next_step}; {more}"
             self.args = (f"{self.place}: expected {self.expected}, got {self.got}; {self.next_step}",)

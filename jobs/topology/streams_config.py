@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from ...state.errors import ConfigError
+from ...state.hidden_values import hide
 from ...state.serdes import Serde
 from ..functions.exception_handlers import HANDLERS, ExceptionHandlers, exception_handlers
 from ..functions.timestamp_extractors import (
@@ -191,6 +192,7 @@ def streams_config(config: Mapping[str, Any] | None) -> StreamsConfig:
         expected, next_step = "a mapping of Kafka's names to values", f'write for example {{"{HANDLERS[0]}": …}}'
         raise ConfigError(_PLACE, expected, repr(config), next_step)
     given = dict(config or {})
+    hide({name: value for name, value in given.items() if isinstance(value, str)})
     handlers = exception_handlers({name: value for name, value in given.items() if name in HANDLERS})
     for name, value in given.items():
         if name not in HANDLERS and name not in HONOURED:

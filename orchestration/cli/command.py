@@ -2,6 +2,8 @@
 option that takes several values at once, and ``--traceback``.
 """
 
+import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +12,7 @@ import click
 from click.core import ParameterSource
 
 STORAGE_OPTION = "storage_option"
+_VARIABLE = re.compile(r"\$\{env:([^}]*)\}")
 """Parameter of all commands that have a warehouse."""
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -71,7 +74,8 @@ class Command(click.Command):
         if pairs:
             from ...state.tables.object_stores import remember_options  # here, since pyarrow's files take a moment
 
-            remember_options(ctx.params["warehouse"], dict(map(_key_and_value, pairs)))
+            options = dict(key_and_value(pair, "--storage-option") for pair in pairs)
+            remember_options(ctx.params["warehouse"], options)
         return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -100,11 +104,21 @@ class Command(click.Command):
         return repeated
 
 
-def _key_and_value(pair: str) -> tuple[str, str]:
+def key_and_value(pair: str, option: str) -> tuple[str, str]:
+    """``KEY=VALUE``. ``${env:NAME}`` in the value, as Kafka's configuration providers write it (KIP-887), is the value
+    of that environment variable: so that no credential is an argument, which all users of a machine may read. Raises
+    BadParameter, which never shows the value.
+    """
     key, is_pair, value = pair.partition("=")
     if not (key and is_pair):
-        raise click.BadParameter(f"{pair!r} is not KEY=VALUE", param_hint="--storage-option")
-    return key, value
+        raise click.BadParameter("expected KEY=VALUE, got something without a key", param_hint=option)
+
+    def of(match: re.Match[str]) -> str:
+        if match[1] not in os.environ:
+            raise click.BadParameter(f"{key}: the environment variable {match[1]} is not set", param_hint=option)
+        return os.environ[match[1]]
+
+    return key, _VARIABLE.sub(of, value)
 
 
 def keep(words: str) -> None:

@@ -50,6 +50,7 @@ import click
 from ...state.error_page import see
 from ...state.errors import ConfigError
 from ...state.failures import failure_of, stop_below
+from ...state.hidden_values import without_hidden
 from .command import Invocation
 from .exit_codes import ExitCode, exit_code_of
 
@@ -243,9 +244,9 @@ def _log_to_stderr() -> None:
 
 
 def _say(invocation: Invocation, sentence: str, error: BaseException) -> None:
-    print(sentence, file=sys.stderr)
+    print(without_hidden(sentence), file=sys.stderr)
     if invocation.shows_traceback:
-        traceback.print_exception(error, file=sys.stderr)
+        print(without_hidden("".join(traceback.format_exception(error))), end="", file=sys.stderr)
 
 
 if __name__ == "__main__":

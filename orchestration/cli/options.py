@@ -16,7 +16,8 @@ def warehouse(function: Callable[..., Any]) -> Callable[..., Any]:
     place = option("--warehouse", required=True, metavar="W", help="directory or URI of all tables")
     how = option(
         f"--{STORAGE_OPTION.replace('_', '-')}", metavar="KEY=VALUE", multiple=True, section="object store",
-        help="how the store of a URI is reached, in the words of delta-rs: AWS_ENDPOINT_URL=…, AWS_REGION=…",
+        help="how the store of a URI is reached, in the words of delta-rs: AWS_ENDPOINT_URL=…, AWS_REGION=…; "
+        "a secret as ${env:VARIABLE}",
     )  # fmt: skip
     return place(how(function))
 

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from pyarrow import fs
 
 from ..errors import ConfigError
+from ..hidden_values import hide
 
 _OPTIONS: dict[str, tuple[tuple[str, str], ...]] = {}
 """Store → its options, in lower case."""
@@ -44,6 +45,7 @@ def remember_options(directory: str, options: Mapping[str, str] | None) -> None:
             f"storage options {', '.join(sorted(options))}", "a warehouse that is a URI", repr(directory),
             "leave them out, or name a URI such as s3://bucket/warehouse",
         )  # fmt: skip
+    hide(options)
     _OPTIONS[_store_of(directory)] = tuple(sorted((name.lower(), str(value)) for name, value in options.items()))
 
 

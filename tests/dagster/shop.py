@@ -41,11 +41,16 @@ EVENING = [
 
 def topology() -> Topology:
     builder = StreamsBuilder()
+    build_into(builder)
+    return builder.build()
+
+
+def build_into(builder: StreamsBuilder) -> None:
+    """The shop's sessions and pages."""
     clicks = builder.stream("clicks", CLICKS)
     folds = {"clicks": fold.count(), "last_page": fold.last("page")}
     final_sessions(clicks, store="open-sessions", held="held-sessions", **folds).to("sessions")
     final_page_counts(clicks, store="open-pages", held="held-pages").to("pages")
-    return builder.build()
 
 
 def windows(size: int, *, grace: int = 0, timestamp_extractor: str | None = None) -> Topology:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.request import urlopen
 
 from pyarrow import fs
 
@@ -84,7 +85,9 @@ def played_store() -> Iterator[ObjectStore]:
         assert process.stdout is not None
         assert process.stdin is not None
         try:
-            yield _with_bucket(ObjectStore(process.stdout.readline().strip()))
+            store = ObjectStore(process.stdout.readline().strip())
+            urlopen(store.endpoint).read()  # imports its S3, for longer than pyarrow waits on a busy machine
+            yield _with_bucket(store)
         finally:
             process.stdin.close()
 

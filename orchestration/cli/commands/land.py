@@ -36,7 +36,7 @@ from ...engines import start_spark
 from ...progress_lines import ProgressBar, ProgressLines, progress_on
 from ...text_tables import print_table
 from .. import options
-from ..command import OneOf, argument, command, option
+from ..command import OneOf, argument, command, key_and_value, option
 from ..exit_codes import ExitCode
 from .advance import print_recorded
 
@@ -203,7 +203,13 @@ class LandOptions:
 @option("--for", "topology", metavar="TOPOLOGY", section=FILES, help="take these types from the serdes of a topology")
 @option("--kafka", metavar="SERVERS", help="bootstrap servers of a broker", section=KAFKA)
 @option("--source-topic", metavar="NAME", section=KAFKA, help="its name there, or in --topic-column, if another")
-@option("--option", metavar="NAME=VALUE", multiple=True, help="a setting of the client", section=KAFKA)
+@option(
+    "--option",
+    metavar="NAME=VALUE",
+    multiple=True,
+    section=KAFKA,
+    help="a setting of the client; a secret as ${env:VARIABLE}",
+)
 @option(
     "--on-gap",
     type=click.Choice(["refuse", "skip"]),
@@ -385,8 +391,7 @@ def _print_landed(report: LandingReport) -> None:
 
 def _source(asked: LandOptions) -> FileSource | KafkaSource:
     if asked.kafka is not None:
-        pairs = [setting.partition("=") for setting in asked.option]
-        settings = {name: value for name, _, value in pairs}
+        settings = dict(key_and_value(pair, "--option") for pair in asked.option)
         return KafkaSource(asked.kafka, topic=asked.source_topic, options=settings, on_gap=asked.on_gap)
     if asked.timestamp is None and "(?P<timestamp>" not in (asked.path_pattern or ""):
         raise ConfigError(

@@ -3,6 +3,7 @@
 import pytest
 
 from kstreams_replay.jobs.history.committed_tables import read_changelog
+from kstreams_replay.orchestration.cli.command import key_and_value
 from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.state.tables import object_stores
 from tests.laws.object_stores import ObjectStore, played_store
@@ -54,7 +55,22 @@ def test_an_option_that_is_no_pair_is_a_usage_error(run, tmp_path, pair):
     code, _, err = run("books", "--warehouse", tmp_path, "--pipeline", "p", "--storage-option", pair)
 
     assert code == 2
-    assert f"{pair!r} is not KEY=VALUE" in err
+    assert "expected KEY=VALUE, got something without a key" in err
+
+
+def test_a_value_may_be_that_of_an_environment_variable(monkeypatch):
+    monkeypatch.setenv("MY_SECRET", "s=3")
+
+    assert key_and_value("K=${env:MY_SECRET}", "--option") == ("K", "s=3")
+    assert key_and_value("K=a ${env:MY_SECRET};$x", "--option") == ("K", "a s=3;$x")
+
+
+def test_a_variable_that_is_not_set_is_a_usage_error(run, tmp_path):
+    pair = "AWS_SECRET_ACCESS_KEY=${env:NOT_SET}"
+    code, _, err = run("books", "--warehouse", tmp_path, "--pipeline", "p", "--storage-option", pair)
+
+    assert code == 2
+    assert "AWS_SECRET_ACCESS_KEY: the environment variable NOT_SET is not set" in err
 
 
 def test_options_of_a_folder_are_a_usage_error(run, tmp_path):
