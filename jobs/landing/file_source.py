@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 
 from ...state.errors import ConfigError, LandingError
 from ...state.serdes.json_text.json_schema import parse_schema, type_text
+from ...state.tables.kept_below import why_outside
 from .file_formats import EXTENSIONS, FORMATS, FileFormat
 from .files.compression import COMPRESSED, plain_name
 from .files.envelopes import ENVELOPES
@@ -204,6 +205,11 @@ class FileSource:
             return None
         return PATH_OFFSETS if self.offset in _pattern_columns(self.path_pattern).values() else KAFKA_OFFSETS
 
+    @property
+    def reports_changes(self) -> bool:
+        """Whether other bytes at an offset that has landed are what somebody did on purpose, and no mistake."""
+        return False
+
     def named_columns(self, file: str | None = None) -> list[str]:
         """Columns that the mapping names, each once; of ``file`` those that are not in its path. None of them is
         beside it.
@@ -225,6 +231,25 @@ class FileSource:
             next_step = "correct the pattern (--path-pattern), or leave the file out (--pattern)"
             raise LandingError(f"{self.path}/{file}", f"a path that matches {self.path_pattern!r}", file, next_step)
         return found.groupdict()
+
+    def uri_of(self, file: str) -> str:
+        """Where it is, of its name below the directory. Links that a user has in it are the user's; a name comes from
+        the ledger too. LandingError for one that leads elsewhere.
+        """
+        if (why := why_outside(file)) is not None:
+            raise LandingError(
+                f"directory {self.path}", "names of files that stay below it", f"{file!r}, {why}",
+                "find out who wrote that name into the ledger of the topic's landing",
+            )  # fmt: skip
+        return f"{self.path}/{file}"
+
+    def folders_of(self, file: str) -> dict[str, str | None]:
+        """Columns of folders ``name=value`` in its name, with their text."""
+        return folder_columns(file)
+
+    def for_files(self, names: Iterable[str]) -> "FileSource":
+        """What a task takes along that reads these files."""
+        return self
 
     def offset_of_path(self, file: str) -> str | None:
         """The group of the path from which rows of ``file`` have their offsets; None: of the path none have."""

@@ -104,13 +104,16 @@ class WriteTask:
 
     def check(self) -> dict[str, Any]:
         """What would be written: `landing`, by partition number, least and largest key; how many rows come `twice` or
-        have `landed`.
+        have `landed`; by partition offsets of landed ones that are `others` now, where they are not refused.
         """
         landing: dict[str, list[Any]] = {}
+        changed: dict[str, list[int]] = {}
         twice = landed = 0
         try:
             for p, settled in self._settled([]):
                 twice, landed = twice + settled.twice, landed + settled.landed
+                if settled.changed:
+                    changed.setdefault(str(p), []).extend(settled.changed)
                 if rows := len(settled.rows):
                     order = settled.rows["offset"]
                     ends = as_key(order[0]), as_key(order[rows - 1])
@@ -118,7 +121,7 @@ class WriteTask:
                     landing[str(p)] = [count + rows, least, ends[1]]
         except PlanOutdated as changed:
             return {"changed": str(changed)}
-        return {"changed": None, "landing": landing, "twice": twice, "landed": landed}
+        return {"changed": None, "landing": landing, "twice": twice, "landed": landed, "others": changed}
 
     def _numbers(self, rows: pa.Table, p: int, following: dict[int, int]) -> np.ndarray:
         """Offsets of ``rows``; ``following`` moves on."""
@@ -145,7 +148,7 @@ class WriteTask:
             table = _table(held)
             for p, mask in ranges:
                 settled = self._settle(p, table if mask.all() else table.filter(pa.array(mask)))
-                if len(settled.rows) or settled.landed:
+                if len(settled.rows) or settled.landed or settled.changed:
                     yield p, settled
 
     def _settle(self, p: int, rows: pa.Table) -> Settled:
@@ -155,8 +158,9 @@ class WriteTask:
             return Settled(rows if self.order.streams else rows.take(pc.sort_indices(rows, [("offset", "ascending")])))
         names = [piece.name for piece in self.slices]
         settling = Settling(
-            self.source.path, names, p, self.first[p], self.landed, has_headers=self.source.headers is not None
-        )
+            self.source.path, names, p, self.first[p], self.landed, has_headers=self.source.headers is not None,
+            reports=self.source.reports_changes,
+        )  # fmt: skip
         return settling.settle(rows, is_sorted=self.order.streams)
 
     def _blocks(self, letters: list[pa.Table]) -> Iterator[tuple[int, FileRecords]]:

@@ -12,24 +12,16 @@ plan, to count and to compare what comes twice (ordered_plan.py, settling.py).
 The work is cut into tasks of consecutive slices; Spark runs them, and the driver commits their files as one increment.
 """
 
-import json
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ...state.errors import LandingError
-from ...state.tables.commit import commit_files
-from ...state.tables.data_files import DataFile, read_files
 from ...state.tables.ledger import LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from ...state.tables.warehouse import LANDED_SCHEMA, Warehouse
-from . import file_writing
-from .bad_rows import commit_dead_letters, refuse_too_many
 from .file_source import PATH_PATTERNS, FileSource
-from .file_writing import Order, WriteTask
-from .files import streams
 from .files.counting import CountedFiles
 from .files.file_order import find_disorder
 from .files.known_files import (
@@ -39,15 +31,13 @@ from .files.known_files import (
     mapping_changes,
     refuse_no_match,
 )
-from .files.ordered_tasks import ordered_tasks
-from .files.spark_tasks import run_tasks
-from .files.streams import FileSlice, FoundFile
+from .files.streams import FoundFile
 from .files.verified_files import read_verified, write_verified
 from .first_record import FirstRecord, first_record
-from .landing_preview import LandingPreview, preview_of
+from .landing_preview import LandingPreview, plan_sentences, preview_of
 from .landing_rules import DEAD_LETTER, STOP, LandingRules, RowRules
-from .ordered_plan import OrderedPlan, with_offsets
-from .settling import Landed
+from .ordered_plan import with_order
+from .planned_writing import write_planned
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -120,7 +110,7 @@ class FileLander:
                 if plan is None:
                     continue
                 _warn_of(known, warn)
-                for sentence in _sentences(self.topic, source, counted, plan):
+                for sentence in self._sentences(source, counted, plan):
                     warn(sentence)
                 if (hidden := listing.sentence(self.topic)) is not None:
                     warn(hidden)
@@ -148,11 +138,7 @@ class FileLander:
     ) -> LandingPlanRow | None:
         """None where a file changed meanwhile."""
         counted.refuse_absent_columns(source, plans, [source.timestamp])  # without it all rows are bad
-        for file in counted.files:
-            if file.bad_rows:
-                refuse_too_many(
-                    source, file.found.name, file.rows, file.bad_rows, file.first_bad, self.rules.max_bad_share
-                )
+        counted.refuse_bad(source, self.rules.max_bad_share)
         counted.refuse_absent_columns(source, plans, source.named_columns())
         entries = [file.entry() for file in counted.files]
         if not self.rules.allow_same_content and source.offset is None:
@@ -175,7 +161,9 @@ class FileLander:
             seen=sorted({name for file in counted.files for name in file.seen}),
             mapping_changes=changes or None,
         )
-        return self._ordered(plan, source, rows, counted) if source.is_ordered else plan
+        if not source.is_ordered:
+            return plan
+        return with_order(plan, self.spark, self.warehouse, self.topic, source, rows, counted.slices)
 
     def _own(self, source: FileSource) -> FileSource:
         """``source`` with the topic of whose rows it is."""
@@ -187,77 +175,16 @@ class FileLander:
         known = {"offsets": source.known_offsets} if source.offset is not None else {}
         return {**kept, "kind": self.kind, "mapping": source.to_dict(), **known}
 
-    def _ordered(
-        self, plan: LandingPlanRow, source: FileSource, rows: RowRules, counted: CountedFiles
-    ) -> LandingPlanRow | None:
-        """``plan`` with tasks by which rows land in the order of their offsets, or of the columns that order them; None
-        where a file changed meanwhile.
-        """
-        slices, spans = counted.slices, [each.keys for each in counted.slices]
-        weights = [each.piece.bytes for each in slices]
-        cut = {int(p): offset for p, offset in plan.cut_from.items()}
-        tasks = [
-            OrderedPlan(slices, task)
-            for task in ordered_tasks(spans, weights, file_writing.FILE_BYTES, streams.SLICE_BYTES)
-        ]
-        begins = cut if source.offset is not None else None
-        to_check = [task for task in tasks if task.needs_check(begins)]
-        landed = Landed(self.warehouse.landed(self.topic), ())
-        if begins is not None and any(task.is_below(begins) for task in to_check):
-            landed = Landed(landed.path, read_files(landed.path))
-        directories = self.warehouse.landed(self.topic), self.warehouse.landed_dead_letter(self.topic)
-        checks = [
-            WriteTask(source, task.slices, rows, cut, directories, 0, "", task.order(), landed) for task in to_check
-        ]
-        found = run_tasks(self.spark, self.warehouse, [check.check for check in checks])
-        if any(check["changed"] is not None for check in found):
-            return None
-        for task, check in zip(to_check, found, strict=True):
-            task.checked = check
-        written = [task.to_dict() for task in tasks]
-        if letters := [each.piece.to_list() for task in tasks for each in task.with_letters()]:
-            unique = list({json.dumps(piece): piece for piece in letters}.values())
-            written.append({"slices": unique, "counts": {}, "order": {"ranges": [], "streams": False}})
-        counts = _counts(written)
-        if source.offset is None:
-            cut_to = {p: first + counts[p] for p, first in plan.cut_from.items()}
-            return replace(plan, tasks=written, cut_to=cut_to)
-        return with_offsets(replace(plan, tasks=written), tasks, found)
-
     def write(self, row: LedgerRow[LandingPlanRow], app_id: str) -> dict[str, Any]:
         """Write the planned files' records into their planned offsets, by the mapping of the plan; commit them.
 
         Raises PlanOutdated when a file is gone or has changed since.
         """
-        plan = row.content
-        source = FileSource.from_dict(self.source.path, plan.source["mapping"])
+        source = FileSource.from_dict(self.source.path, row.content.source["mapping"])
         present = self._present(source, row)
-        rules = RowRules.from_dict(plan.rules or {})
-        first = {int(p): offset for p, offset in plan.cut_from.items()}
-        directories = self.warehouse.landed(self.topic), self.warehouse.landed_dead_letter(self.topic)
-        work = []
-        for number, task in enumerate(plan.tasks or ()):
-            slices = [FileSlice.from_list(values) for values in task["slices"]]
-            slices = [replace(piece, mtime_ns=present[piece.name].mtime_ns) for piece in slices]
-            name = f"{row.increment:08d}-{number:05d}"
-            order = None if "order" not in task else Order.from_dict(task["order"])
-            work.append(WriteTask(source, slices, rules, dict(first), directories, row.increment, name, order))
-            if source.offset is None:
-                first = {p: offset + task["counts"].get(str(p), 0) for p, offset in first.items()}
-        assert source.offset is not None or {str(p): offset for p, offset in first.items()} == plan.cut_to
-        written = run_tasks(self.spark, self.warehouse, [task.run for task in work])
-        for task in written:
-            if task["changed"] is not None:
-                raise PlanOutdated(f"{task['changed']} changed while it was read")
-        files = [DataFile.from_dict(fields) for task in written for fields in task["files"]]
-        if source.offset is None:
-            _check_cut(self.topic, files, plan)
-        else:
-            _check_offsets(self.topic, files, plan)
-        letters = [DataFile.from_dict(fields) for task in written for fields in task["dead_letters"]]
-        commit_dead_letters(self.warehouse, self.topic, letters, app_id, row.increment)
-        commit_files(directories[0], LANDED_SCHEMA, files, app_id=app_id, increment=row.increment)
-        return {"files": len(plan.files)}
+        times = {name: file.mtime_ns for name, file in present.items()}
+        write_planned(self.spark, self.warehouse, self.topic, source, row, app_id, times)
+        return {"files": len(row.content.files)}
 
     def _present(self, source: FileSource, row: LedgerRow[LandingPlanRow]) -> dict[str, FoundFile]:
         """The planned files as they lie there now, with the content that was planned."""
@@ -295,26 +222,13 @@ class FileLander:
             )
         return changes
 
+    def _sentences(self, source: FileSource, counted: CountedFiles, plan: LandingPlanRow) -> list[str]:
+        hint = None if source.is_ordered else _unnamed_coordinates(counted)
+        order = [f"{self.topic}: {hint}, so that records land in the order that they had in Kafka"] if hint else []
+        return order + plan_sentences(self.topic, source, counted, plan)
+
     def _has_other_pattern(self, last: LedgerRow[LandingDoneRow]) -> bool:
         return bool(last.content.source.get("mapping", {}).get("pattern") != self.source.pattern)
-
-
-def _sentences(topic: str, source: FileSource, counted: CountedFiles, plan: LandingPlanRow) -> list[str]:
-    """What a landing says of rows that it left out, and of coordinates that it does not take."""
-    found = []
-    if not source.is_ordered and (hint := _unnamed_coordinates(counted)) is not None:
-        found.append(f"{topic}: {hint}, so that records land in the order that they had in Kafka")
-    if left_out := sum(file.left_out for file in counted.files):
-        rows = sum(file.rows for file in counted.files)
-        found.append(f"{topic}: {left_out:,} of {rows:,} rows are of other topics than {source.topic} and left out")
-    repeated = plan.repeated or {}
-    if twice := repeated.get("twice", 0):
-        say = "1 row has" if twice == 1 else f"{twice:,} rows have"
-        found.append(f"{topic}: {say} the offset and the bytes of another one, and each of these lands once")
-    if landed := repeated.get("landed", 0):
-        say = "1 row has" if landed == 1 else f"{landed:,} rows have"
-        found.append(f"{topic}: {say} the offset and the bytes of a record that has landed before")
-    return found
 
 
 def _warn_of(known: KnownFiles, warn: Callable[[str], None]) -> None:
@@ -330,49 +244,3 @@ def _unnamed_coordinates(counted: CountedFiles) -> str | None:
         if re.search(PATH_PATTERNS["confluent"], file.found.name):
             return f"{file.found.name} says partition and offset; take them from the path (--path-pattern confluent)"
     return None
-
-
-def _counts(tasks: Iterable[Mapping[str, Any]]) -> Counter[str]:
-    """Records by partition."""
-    counts = Counter[str]()
-    for task in tasks:
-        counts.update(task["counts"])
-    return counts
-
-
-def _check_offsets(topic: str, files: Sequence[DataFile], plan: LandingPlanRow) -> None:
-    """The files hold as many records of each partition as planned, each offset once and within the cut."""
-    counts = _counts(plan.tasks or ())
-    for p, first in plan.cut_from.items():
-        own = sorted((file for file in files if str(file.partition) == p), key=lambda file: file.min_offset or 0)
-        following = first
-        for file in own:
-            assert file.min_offset is not None
-            assert file.max_offset is not None
-            assert following <= file.min_offset, f"{file.path}: overlaps another one, or begins before the cut"
-            following = file.max_offset + 1
-        records = sum(file.records for file in own)
-        if records != counts[p] or following > plan.cut_to[p]:
-            raise LandingError(
-                f"topic {topic}, partition {p}",
-                f"{counts[p]:,} records below offset {plan.cut_to[p]}, as counted for the plan",
-                f"{records:,} below {following}",
-                "a file changed while it was read: put the planned one back, then land the topic again",
-            )
-
-
-def _check_cut(topic: str, files: Sequence[DataFile], plan: LandingPlanRow) -> None:
-    """The files hold exactly the planned offsets, each once; else LandingError."""
-    following = {int(p): offset for p, offset in plan.cut_from.items()}
-    is_dense = True
-    for file in sorted(files, key=lambda file: (file.partition, file.min_offset or 0)):
-        bounds = following[file.partition], following[file.partition] + file.records - 1
-        is_dense = is_dense and (file.min_offset, file.max_offset) == bounds
-        following[file.partition] += file.records
-    if not is_dense or {str(p): offset for p, offset in following.items()} != plan.cut_to:
-        raise LandingError(
-            f"topic {topic}",
-            f"every offset up to {plan.cut_to} once, as counted for the plan",
-            str(following),
-            "a file changed while it was read: put the planned one back, then land the topic again",
-        )

@@ -10,7 +10,7 @@ A topic's first landing is always written, even without records, so that its par
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -30,9 +30,11 @@ from .file_source import KAFKA_OFFSETS, PATH_OFFSETS, FileSource
 from .files.known_files import PlanOutdated
 from .first_record import FirstRecord
 from .from_files import FileLander
+from .from_lake import LakeLander
 from .from_records import RecordLander
 from .given_up_plans import give_up, is_given_up, kept_plans, landing_app_id
 from .kafka_source import KafkaSource
+from .lake.lake_source import LakeSource
 from .landing_preview import LandingPreview
 from .landing_rules import DAY_MS, LandingRules
 from .plausible_times import Implausible, find_implausible
@@ -44,12 +46,15 @@ if TYPE_CHECKING:
 __all__ = [
     "FileSource",
     "KafkaSource",
+    "LakeSource",
     "LandingReport",
     "LandingRules",
     "land_files",
     "land_kafka",
+    "land_lake",
     "land_records",
     "preview_files",
+    "preview_lake",
 ]
 
 _ATTEMPTS = 3
@@ -162,17 +167,66 @@ def preview_files(
 
     Raises as ``land_files``, and LandingError while a landing is unfinished.
     """
+    found: list[LandingPreview] = []
+    lander = FileLander(spark, warehouse, topic, source, rules or LandingRules(), show, found.append)
+    return _preview(warehouse, topic, lander, found, clock_ms or now_ms)
+
+
+def land_lake(
+    spark: "SparkSession | None",
+    warehouse: Warehouse,
+    topic: str,
+    source: LakeSource,
+    *,
+    rules: LandingRules | None = None,
+    show: Callable[[FirstRecord], None] | None = None,
+    preview: Callable[[LandingPreview], None] | None = None,
+    clock_ms: Callable[[], int] | None = None,
+) -> LandingReport:
+    """Land the rows of a Delta or Iceberg table that are not landed yet in ``topic`` of ``warehouse``, in the order of
+    their offsets in each partition.
+
+    Arguments as of ``land_files``. Raises LandingError for a table that cannot be read, or whose columns do not say
+    where its records were; for one that keeps the last value of a key; for records that have landed and are gone from
+    it or changed (``LandingRules.on_change``); and as ``land_files`` for rows. Raises LedgerConflict when another
+    runner lands the same increment.
+    """
+    lander = LakeLander(spark, warehouse, topic, source, rules or LandingRules(), show, preview)
+    return _land(warehouse, topic, lander, lander.rules, clock_ms or now_ms)
+
+
+def preview_lake(
+    spark: "SparkSession | None",
+    warehouse: Warehouse,
+    topic: str,
+    source: LakeSource,
+    *,
+    rules: LandingRules | None = None,
+    show: Callable[[FirstRecord], None] | None = None,
+    clock_ms: Callable[[], int] | None = None,
+) -> LandingPreview | None:
+    """What ``land_lake`` of the same arguments would land; None: nothing is new. Nothing is planned or landed.
+
+    Raises as ``land_lake``, and LandingError while a landing is unfinished.
+    """
+    found: list[LandingPreview] = []
+    lander = LakeLander(spark, warehouse, topic, source, rules or LandingRules(), show, found.append)
+    return _preview(warehouse, topic, lander, found, clock_ms or now_ms)
+
+
+def _preview(
+    warehouse: Warehouse, topic: str, lander: Lander, found: Sequence[LandingPreview], clock_ms: Callable[[], int]
+) -> LandingPreview | None:
+    """What ``lander`` has put into ``found``, with what it warns of."""
     ledger = LandingLedger(warehouse.landing_ledger(topic))
     pending, last = ledger.pending(), ledger.last_done()
     if pending is not None:
         expected, got = "no unfinished landing", f"increment {pending.increment} planned only"
         raise LandingError(f"topic {topic}", expected, got, "land the topic, which finishes it")
-    found: list[LandingPreview] = []
     warnings: list[str] = []
-    lander = FileLander(spark, warehouse, topic, source, rules or LandingRules(), show, found.append)
     if last is not None:
         _refuse_other_source(topic, last.content, lander, is_pending=False)
-    lander.next_plan(last, lambda: kept_plans(ledger), (clock_ms or now_ms)(), must=False, warn=warnings.append)
+    lander.next_plan(last, lambda: kept_plans(ledger), clock_ms(), must=False, warn=warnings.append)
     return replace(found[0], warnings=tuple(warnings)) if found else None
 
 

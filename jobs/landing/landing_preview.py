@@ -30,7 +30,8 @@ class PreviewedPartition:
 @dataclass(frozen=True, slots=True)
 class LandingPreview:
     """``files``: how many are new. ``order``: of the records, in words. ``dead_letters``: rows that do not fit.
-    ``warnings``: sentences about what is left out or unusual.
+    ``warnings``: sentences about what is left out or unusual. ``layout``: of a table, by which columns are Kafka's, and
+    why; None: of files.
     """
 
     topic: str
@@ -40,6 +41,7 @@ class LandingPreview:
     order: str
     partitions: Mapping[int, PreviewedPartition]
     warnings: tuple[str, ...] = ()
+    layout: str | None = None
 
     def times(self) -> str | None:
         """From the earliest to the latest; None without records."""
@@ -98,3 +100,23 @@ def order_words(source: FileSource) -> str:
     if source.order_by is not None:
         return f"by {', '.join(source.order_by)}, then by name of file"
     return "natural order of the names of files (dump-2 before dump-10)"
+
+
+def plan_sentences(topic: str, source: FileSource, counted: CountedFiles, plan: LandingPlanRow) -> list[str]:
+    """What a landing says of rows that it left out."""
+    found = []
+    if left_out := sum(file.left_out for file in counted.files):
+        rows = sum(file.rows for file in counted.files)
+        found.append(f"{topic}: {left_out:,} of {rows:,} rows are of other topics than {source.topic} and left out")
+    found += twice_sentences(topic, plan)
+    if landed := (plan.repeated or {}).get("landed", 0):
+        say = "1 row has" if landed == 1 else f"{landed:,} rows have"
+        found.append(f"{topic}: {say} the offset and the bytes of a record that has landed before")
+    return found
+
+
+def twice_sentences(topic: str, plan: LandingPlanRow) -> list[str]:
+    """What a landing says of offsets that come again in it."""
+    twice = (plan.repeated or {}).get("twice", 0)
+    say = "1 row has" if twice == 1 else f"{twice:,} rows have"
+    return [f"{topic}: {say} the offset and the bytes of another one, and each of these lands once"] if twice else []

@@ -2,19 +2,33 @@
 
 Owns what a landing with known offsets promises before anything is written. Rule: a partition begins at its first
 offset; offsets that no row has before the first new one are a gap, those between are none (compaction, transactions).
+Slices whose rows overlap are read once more for it, to count and to compare what comes twice (settling.py).
 """
 
 import itertools
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ...state.tables.data_files import read_files
 from ...state.tables.ledger_rows import LandingPlanRow
-from .file_writing import Order
+from ...state.tables.warehouse import Warehouse
+from . import file_writing
+from .file_source import FileSource
+from .file_writing import Order, WriteTask
+from .files import streams
 from .files.counting import CountedSlice
 from .files.key_spans import KeySpan
-from .files.ordered_tasks import OrderedTask
+from .files.ordered_tasks import OrderedTask, ordered_tasks
+from .files.spark_tasks import run_tasks
 from .files.streams import FileSlice
+from .landing_rules import RowRules
+from .planned_writing import records_by_partition
+from .settling import Landed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class OrderedPlan:
@@ -94,6 +108,70 @@ def with_offsets(
     cut_from = {p: first.get(p, 0) for p in cut_to} if is_first else plan.cut_from
     gaps = {p: [cut_from[p], offset] for p, offset in sorted(first.items()) if offset > cut_from[p]}
     repeated = {name: sum(check[name] for check in checks) for name in ("twice", "landed")}
+    others: dict[str, list[int]] = {}
+    for check in checks:
+        for p, offsets in check["others"].items():
+            others.setdefault(p, []).extend(offsets)
+    changed = {p: joined_ranges(offsets) for p, offsets in sorted(others.items())}
     return replace(
-        plan, cut_from=cut_from, cut_to=cut_to, gaps=gaps, repeated=repeated if any(repeated.values()) else None
-    )
+        plan, cut_from=cut_from, cut_to=cut_to, gaps=gaps, repeated=repeated if any(repeated.values()) else None,
+        changed={"others": changed} if changed else None,
+    )  # fmt: skip
+
+
+def joined_ranges(offsets: Iterable[int]) -> list[list[int]]:
+    """Ranges `[from, to)` that have these offsets and no others."""
+    found: list[list[int]] = []
+    for offset in sorted(offsets):
+        if found and found[-1][1] == offset:
+            found[-1][1] += 1
+        else:
+            found.append([offset, offset + 1])
+    return found
+
+
+def with_order(
+    plan: LandingPlanRow,
+    spark: "SparkSession | None",
+    warehouse: Warehouse,
+    topic: str,
+    source: FileSource,
+    rows: RowRules,
+    slices: Sequence[CountedSlice],
+) -> LandingPlanRow | None:
+    """``plan`` with tasks by which rows land in the order of their offsets, or of the columns that order them; None
+    where a file changed meanwhile. Raises LandingError for offsets that come again with other bytes.
+    """
+    weights = [each.piece.bytes for each in slices]
+    cut = {int(p): offset for p, offset in plan.cut_from.items()}
+    tasks = [
+        OrderedPlan(slices, task)
+        for task in ordered_tasks([each.keys for each in slices], weights, file_writing.FILE_BYTES, streams.SLICE_BYTES)
+    ]
+    begins = cut if source.offset is not None else None
+    to_check = [task for task in tasks if task.needs_check(begins)]
+    landed = Landed(warehouse.landed(topic), ())
+    if begins is not None and any(task.is_below(begins) for task in to_check):
+        landed = Landed(landed.path, read_files(landed.path))
+    directories = warehouse.landed(topic), warehouse.landed_dead_letter(topic)
+    checks = [
+        WriteTask(
+            source.for_files({piece.name for piece in task.slices}), task.slices, rows, cut, directories, 0, "",
+            task.order(), landed,
+        )
+        for task in to_check
+    ]  # fmt: skip
+    found = run_tasks(spark, warehouse, [check.check for check in checks])
+    if any(check["changed"] is not None for check in found):
+        return None
+    for task, check in zip(to_check, found, strict=True):
+        task.checked = check
+    written = [task.to_dict() for task in tasks]
+    if letters := [each.piece.to_list() for task in tasks for each in task.with_letters()]:
+        unique = list({json.dumps(piece): piece for piece in letters}.values())
+        written.append({"slices": unique, "counts": {}, "order": {"ranges": [], "streams": False}})
+    if source.offset is None:
+        counts = records_by_partition(written)
+        cut_to = {p: first + counts[p] for p, first in plan.cut_from.items()}
+        return replace(plan, tasks=written, cut_to=cut_to)
+    return with_offsets(replace(plan, tasks=written), tasks, found)

@@ -5,7 +5,7 @@ counted, whether the other is in these files or has landed. With other bytes it 
 what has landed that has not landed itself.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -22,11 +22,14 @@ _COMPARED = {"timestamp": "time", "key": "key", "value": "value", "headers": "he
 
 @dataclass(frozen=True)
 class Settled:
-    """``rows``: those that land. ``twice``: how many came again in the same files; ``landed``: had landed before."""
+    """``rows``: those that land. ``twice``: how many came again in the same files; ``landed``: had landed before;
+    ``changed``: offsets of landed ones that have other bytes now, where they are not refused.
+    """
 
     rows: pa.Table
     twice: int = 0
     landed: int = 0
+    changed: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,7 @@ class Landed:
 class Settling:
     """Rows of ``partition``, of the files ``names`` of the directory ``path``. ``begin``: the offset after the last
     landed one. ``landed``: to compare with; None: it has been compared. ``has_headers``: files say them.
+    ``reports``: other bytes than those that have landed are reported, and not refused.
     """
 
     path: str
@@ -56,6 +60,7 @@ class Settling:
     begin: int
     landed: Landed | None
     has_headers: bool
+    reports: bool = False
 
     def settle(self, rows: pa.Table, *, is_sorted: bool) -> Settled:
         """``rows``: as of the landed table, with the number of their file as `file`. Raises LandingError."""
@@ -65,17 +70,19 @@ class Settling:
         offset = rows["offset"].to_numpy()
         again = np.flatnonzero(offset[1:] == offset[:-1]) + 1
         if len(again):
-            other = self._first_other(rows.take(pa.array(again - 1)), rows.take(pa.array(again)))
+            other = _first(self._differing(rows.take(pa.array(again - 1)), rows.take(pa.array(again))))
             if other is not None:
                 self._refuse_other(rows, int(again[other[0]]), other[1])
             rows = rows.take(pa.array(np.delete(np.arange(len(rows)), again)))
             offset = rows["offset"].to_numpy()
         below = int(np.searchsorted(offset, self.begin))
+        changed: tuple[int, ...] = ()
         if below and self.landed is not None:
-            self._compare(rows.slice(0, below), self.landed)
-        return Settled(rows.slice(below), len(again), below)
+            changed = self._compare(rows.slice(0, below), self.landed)
+        return Settled(rows.slice(below), len(again), below - len(changed), changed)
 
-    def _compare(self, rows: pa.Table, landed: Landed) -> None:
+    def _compare(self, rows: pa.Table, landed: Landed) -> tuple[int, ...]:
+        """Offsets of those that are others now, if they are reported."""
         offset = rows["offset"].to_numpy()
         there = landed.rows(self.partition, int(offset[0]), int(offset[-1]))
         known = there["offset"].to_numpy()
@@ -87,26 +94,28 @@ class Settling:
             expected = f"offsets of partition {self.partition} from {self.begin} on, or records that have landed"
             got = f"offset {offset[row]}, with which no record has landed"
             self._refuse(rows, row, expected, got)
-        other = self._first_other(there.take(pa.array(places)), rows)
-        if other is not None:
+        differs = self._differing(there.take(pa.array(places)), rows)
+        if self.reports:
+            return tuple(offset[np.logical_or.reduce(list(differs.values()))].tolist())
+        if (other := _first(differs)) is not None:
             row, field = other
             expected = f"the record of offset {offset[row]} of partition {self.partition} that has landed"
             self._refuse(rows, row, expected, f"another {field}")
+        return ()
 
-    def _first_other(self, one: pa.Table, other: pa.Table) -> tuple[int, str] | None:
-        """The first row in which two tables differ, and in what."""
-        found: tuple[int, str] | None = None
+    def _differing(self, one: pa.Table, other: pa.Table) -> dict[str, np.ndarray]:
+        """What two tables may differ in, and which rows do."""
+        found = {}
         for column, word in _COMPARED.items():
             if column == "headers":
                 pairs = zip(one[column].to_pylist(), other[column].to_pylist(), strict=True) if self.has_headers else ()
                 differs = np.array([(a or []) != (b or []) for a, b in pairs], np.bool_)
+                differs = differs if self.has_headers else np.zeros(len(one), np.bool_)
             else:
                 a, b = one[column], other[column]
                 equal = pc.fill_null(pc.equal(a, b), False)
                 differs = ~pc.or_(equal, pc.and_(pc.is_null(a), pc.is_null(b))).to_numpy(zero_copy_only=False)
-            rows = np.flatnonzero(differs)
-            if len(rows) and (found is None or rows[0] < found[0]):
-                found = int(rows[0]), word
+            found[word] = differs
         return found
 
     def _refuse_other(self, rows: pa.Table, row: int, field: str) -> NoReturn:
@@ -121,3 +130,9 @@ class Settling:
             "(--topic-column)"
         )
         raise LandingError(f"{self.path}/{name}", expected, got, next_step)
+
+
+def _first(differs: Mapping[str, np.ndarray]) -> tuple[int, str] | None:
+    """The first row that differs, and in what; of several the first."""
+    found = [(int(np.argmax(mask)), word) for word, mask in differs.items() if mask.any()]
+    return min(found, key=lambda each: each[0], default=None)

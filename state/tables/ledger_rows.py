@@ -237,6 +237,10 @@ class LandingPlanRow(LandingRow):
     """Of a source of files with offsets: rows that came again with the same bytes, `twice` in the files of this
     landing, or after they had `landed`.
     """
+    changed: dict[str, dict[str, list[list[int]]]] | None = None
+    """Of a source that is a table: by partition ranges `[from, to)` of offsets that have landed and are `gone` from it,
+    or are `others` there.
+    """
     gives_up: int | None = None
     """The increment whose plan, of which nothing is committed, this one takes the place of."""
 

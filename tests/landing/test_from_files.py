@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kstreams_replay.jobs.landing import file_writing, from_files
+from kstreams_replay.jobs.landing import file_writing, planned_writing
 from kstreams_replay.jobs.landing.files import streams, text_lines
 from kstreams_replay.jobs.landing.landing import FileSource, LandingRules, land_files
 from kstreams_replay.state.errors import LandingError
@@ -170,7 +170,7 @@ def test_a_killed_landing_run_again_lands_every_row_once(warehouse, directory, m
 def test_a_plan_is_finished_by_the_mapping_it_was_made_with(warehouse, directory, monkeypatch):
     (directory / "a.jsonl").write_text('{"t":1,"u":9}\n')
     with monkeypatch.context() as patch:
-        patch.setattr(from_files, "commit_files", None)
+        patch.setattr(planned_writing, "commit_files", None)
         with pytest.raises(TypeError):
             land_files(None, warehouse, "t", FileSource(directory, "jsonl", timestamp="t"))
     (directory / "b.jsonl").write_text('{"t":2,"u":8}\n')

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from kstreams_replay.jobs.landing import file_writing, from_files, given_up_plans
+from kstreams_replay.jobs.landing import file_writing, from_files, given_up_plans, planned_writing
 from kstreams_replay.jobs.landing.bad_rows import landed_dead_letters
 from kstreams_replay.jobs.landing.files import records
 from kstreams_replay.jobs.landing.from_files import FileLander
@@ -242,7 +242,7 @@ def test_a_landing_that_dies_while_it_gives_up_goes_on_from_there(warehouse, tmp
         if dies_after == "the_mark":
             patch.setattr(LandingLedger, "plan_restatement", die)
         else:
-            patch.setattr(from_files, "commit_files", die)
+            patch.setattr(planned_writing, "commit_files", die)
         with pytest.raises(KilledError):
             land(warehouse, directory)
 

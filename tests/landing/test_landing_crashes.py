@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kstreams_replay.jobs.landing import bad_rows, file_writing, from_files, given_up_plans, settling
+from kstreams_replay.jobs.landing import bad_rows, file_writing, given_up_plans, planned_writing, settling
 from kstreams_replay.jobs.landing.bad_rows import landed_dead_letters
 from kstreams_replay.state.tables.ledger import LandingLedger
 from tests.landing.file_folders import land
@@ -23,7 +23,7 @@ SEEDS = range(50)
 STEPS: list[tuple[Any, str]] = [
     (file_writing, "write_task_file"),
     (settling, "read_rows"),
-    (from_files, "commit_files"),
+    (planned_writing, "commit_files"),
     (bad_rows, "commit_files"),
     (given_up_plans, "write_mark"),
     (LandingLedger, "plan"),

@@ -3,14 +3,15 @@
 Owns ``Block`` and what every format asks of a file's columns.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from ....state.errors import LandingError
-from ..file_source import FileSource, folder_columns
+from ..file_source import FileSource
 from .paths import has_column
 
 BLOCK_ROWS = 4_000
@@ -33,9 +34,9 @@ class Block:
     values: Sequence[Any] | None = None
     deleted: Sequence[bool] | None = None
 
-    def without(self, rows: set[int]) -> "Block":
+    def without(self, rows: Iterable[int]) -> "Block":
         """The others, in their order."""
-        kept = [row for row in range(len(self.places)) if row not in rows]
+        kept = np.delete(np.arange(len(self.places)), list(rows)).tolist()
         columns = {
             name: column.take(pa.array(kept, pa.int64())) if isinstance(column, pa.Array) else _chosen(column, kept)
             for name, column in self.columns.items()
@@ -53,7 +54,7 @@ def check_columns(
     """Raises LandingError when the file lacks a column of the mapping or has two of one name. ``schema``: where fields
     of columns count, too.
     """
-    known = {*names, *folder_columns(name)}
+    known = {*names, *source.folders_of(name)}
     missing = [
         column
         for column in source.named_columns(name)

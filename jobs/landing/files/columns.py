@@ -146,6 +146,19 @@ def _divided(values: pa.Array, divisor: int, times: int = 1) -> list[int | None]
     return [None if number is None else number * times // divisor for number in whole]
 
 
+def is_plain_text(kind: pa.DataType) -> bool:
+    """Is it text, or bytes, as ``is_text`` compares them?"""
+    return bool(pa.types.is_binary(kind) or pa.types.is_string(kind) or pa.types.is_dictionary(kind))
+
+
+def is_text(values: pa.Array, text: str) -> np.ndarray:
+    """Which values are ``text``, or its bytes."""
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    wanted = pa.scalar(text.encode() if pa.types.is_binary(values.type) else text, values.type)
+    return np.asarray(pc.fill_null(pc.equal(values, wanted), False))
+
+
 def times_ms(values: Sequence[Any] | pa.Array, unit: str, zone: str | None = None) -> np.ndarray:
     """Record times as int64 milliseconds. An Arrow array of timestamps or dates ignores ``unit``. ``zone``: of times
     that have none, None: UTC. Of a time that came twice the first counts; one that never was fits no row.

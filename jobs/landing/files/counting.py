@@ -14,6 +14,7 @@ from ....state.errors import LandingError
 from ....state.tables.ledger import LedgerRow
 from ....state.tables.ledger_rows import LandingPlanRow
 from ....state.tables.warehouse import Warehouse
+from ..bad_rows import refuse_too_many
 from ..file_source import FileSource
 from ..landing_rules import RowRules
 from . import streams
@@ -83,8 +84,10 @@ class CountedFiles:
         source: FileSource,
         rules: RowRules,
         files: Sequence[FoundFile],
+        *,
+        takes_digests: bool = True,
     ) -> "CountedFiles | None":
-        """Read ``files``; None when one changed meanwhile."""
+        """Read ``files``; None when one changed meanwhile. Without digests: of files that are never written again."""
         groups: list[list[FileSlice]] = []
         weight = 0
         for file in files:
@@ -94,7 +97,11 @@ class CountedFiles:
                     weight = 0
                 groups[-1].append(piece)
                 weight += piece.bytes
-        counts = run_tasks(spark, warehouse, [_CountTask(source, group, rules).run for group in groups])
+        tasks_of = [
+            _CountTask(source.for_files({piece.name for piece in group}), group, rules, takes_digests)
+            for group in groups
+        ]
+        counts = run_tasks(spark, warehouse, [task.run for task in tasks_of])
         if any(count["changed"] is not None for count in counts):
             return None
         slices: dict[str, list[dict[str, Any]]] = {}
@@ -109,6 +116,12 @@ class CountedFiles:
             for group, count in zip(groups, counts, strict=True)
         ]
         return cls([_counted_file(file, slices[file.name]) for file in files], counted, tasks)
+
+    def refuse_bad(self, source: FileSource, most: float) -> None:
+        """Raises LandingError when more than the share ``most`` of a file's rows do not fit."""
+        for file in self.files:
+            if file.bad_rows:
+                refuse_too_many(source, file.found.name, file.rows, file.bad_rows, file.first_bad, most)
 
     def refuse_absent_columns(
         self, source: FileSource, plans: Sequence[LedgerRow[LandingPlanRow]], columns: Sequence[str]
@@ -157,6 +170,7 @@ class _CountTask:
     source: FileSource
     slices: Sequence[FileSlice]
     rules: RowRules
+    takes_digests: bool
 
     def run(self) -> dict[str, Any]:
         counts = np.zeros(self.source.partitions, np.int64)
@@ -164,13 +178,15 @@ class _CountTask:
         for piece in self.slices:
             if not is_as_planned(self.source, piece):
                 return {"changed": piece.name}
-            reading = SliceReading(self.source, piece, self.rules, takes_digests=True, keeps=_FIRST_BAD)
+            reading = SliceReading(self.source, piece, self.rules, takes_digests=self.takes_digests, keeps=_FIRST_BAD)
             spans: Spans = {}
             keys = SpanBuilder(may_equal=self.source.offset is None)
             for records in read_slice(reading):
                 counts += np.bincount(records.partition, minlength=self.source.partitions)
                 if records.order is not None:
-                    keys.add(records.order, records.partition, records.nbytes)
+                    rows = len(records.partition)
+                    size = records.nbytes if reading.row_bytes is None else reading.row_bytes * rows
+                    keys.add(records.order, records.partition, size)
                 spans = joined_spans([spans, spans_of(records.time_ms, records.partition)])
             times = [[p, span.least_ms, span.largest_ms, span.back_ms] for p, span in spans.items()]
             key_spans = {str(p): span.to_list() for p, span in keys.spans().items()}

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from ..file_formats import FORMATS, FormatName
 from ..file_source import FileSource
+from ..lake.lake_rows import LakeMapping, LakeReader
 from .avro_files import AvroReader
 from .csv_files import CsvReader
 from .format_reader import FormatReader
@@ -24,10 +25,13 @@ _READERS: Mapping[FormatName, FormatReader] = MappingProxyType(
         "lines": SeparatedLinesReader(),
     }
 )
+_LAKE = LakeReader()
 assert tuple(_READERS) == tuple(FORMATS), "a format has no reader"
 
 
 def reader_of(source: FileSource) -> FormatReader:
-    """Of the format of ``source``, which is known."""
+    """Of the format of ``source``, which is known, or of its table."""
     assert source.format is not None
+    if isinstance(source, LakeMapping):
+        return _LAKE
     return _READERS[FORMATS[source.format].name]

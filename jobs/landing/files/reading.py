@@ -20,7 +20,8 @@ class SliceReading:
     """One pass over a slice, and what it found besides records: ``rows`` in all, ``bad_rows`` of them and the first
     ``keeps`` of these (None: all), rows of other topics that were ``left_out``, names of columns that were
     ``seen`` (of JSON lines those of the mapping), ``columns`` of the first row, ``digests`` of its bytes. ``is_naive``:
-    a time has no zone, and none is declared. ``kinds``: Arrow's types of columns, where they have some.
+    a time has no zone, and none is declared. ``kinds``: Arrow's types of columns, where they have some. ``row_bytes``:
+    of a record in memory, about, where columns are not read.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class SliceReading:
         self.columns: Sequence[str] = ()
         self.is_naive = False
         self.kinds: dict[str, pa.DataType] = {}
+        self.row_bytes: int | None = None
         self.takes_digests = takes_digests
         self.begin_digests()
 

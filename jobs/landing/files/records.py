@@ -16,7 +16,7 @@ from ....state.errors import LandingError
 from ....state.records.murmur2 import murmur2_partitions
 from ....state.times import LATEST_MS
 from ..bad_rows import BadRow
-from ..file_source import LAST_OFFSET, FileSource, folder_columns
+from ..file_source import LAST_OFFSET, FileSource
 from . import streams
 from .beside import with_rows_beside
 from .blocks import Block
@@ -26,6 +26,8 @@ from .columns import (
     bytes_of,
     encoded,
     is_naive,
+    is_plain_text,
+    is_text,
     json_objects,
     listed,
     partition_numbers,
@@ -84,7 +86,7 @@ def slices_of(source: FileSource, file: FoundFile) -> list[FileSlice]:
 def read_slice(reading: SliceReading) -> Iterator[FileRecords]:
     """Records of the slice, block by block, in order."""
     source, name = reading.source, reading.piece.name
-    path = _Path(source.pattern_columns(name), folder_columns(name))
+    path = _Path(source.pattern_columns(name), source.folders_of(name))
     counted = source.offset_of_path(name)
     if counted is not None:
         yield from _with_offsets_of_path(reading, _read(reading, path), counted, path.pattern[counted])
@@ -127,10 +129,13 @@ def _of_topic(reading: SliceReading, block: Block, path: _Path) -> Block:
     source = reading.source
     if source.topic_column is None:
         return block
-    topics = bytes_of(listed(_column(block, source.topic_column, path))).to_pylist()
-    others = {row for row, topic in enumerate(topics) if topic != (source.topic or "").encode()}
+    topics = _column(block, source.topic_column, path)
+    if not isinstance(topics, pa.Array) or not is_plain_text(topics.type):
+        topics = bytes_of(listed(topics))
+    mask = is_text(topics, source.topic or "")
+    others = np.flatnonzero(~mask)
     reading.left_out += len(others)
-    return block.without(others) if others else block
+    return block.without(others.tolist()) if len(others) else block
 
 
 def _with_offsets_of_path(

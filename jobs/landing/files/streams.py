@@ -14,10 +14,8 @@ from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyarrow import fs
 
 from ....state.errors import LandingError
-from ....state.tables.kept_below import why_outside
 from ....state.tables.object_stores import open_filesystem
 from ..file_source import FileSource
 from .compression import HEAD_BYTES, compression_of
@@ -133,7 +131,7 @@ def digest_like(known: str, source: FileSource, name: str) -> str:
 
 def is_compressed(source: FileSource, name: str) -> bool:
     """As a whole, so that no part of the file can be read alone."""
-    filesystem, place = _place(source, name)
+    filesystem, place = open_filesystem(source.uri_of(name))
     with filesystem.open_input_file(place) as file:
         return compression_of(name, file.read(HEAD_BYTES)) is not None
 
@@ -146,7 +144,7 @@ def opened(
 
     ``digests`` takes the file's own bytes, all of them unless it ends before; ``content`` those in a compressed file.
     """
-    filesystem, place = _place(source, name)
+    filesystem, place = open_filesystem(source.uri_of(name))
     try:
         with filesystem.open_input_file(place) as file:
             codec = compression_of(name, file.read(HEAD_BYTES))
@@ -168,7 +166,7 @@ def opened(
 @contextmanager
 def parquet_file(source: FileSource, name: str, digests: PartDigests | None = None) -> Iterator[pq.ParquetFile]:
     """A Parquet file; LandingError when it is none. ``digests`` takes the bytes that it is to take at once."""
-    filesystem, place = _place(source, name)
+    filesystem, place = open_filesystem(source.uri_of(name))
     with filesystem.open_input_file(place) as file:
         try:
             # Of a timestamp in 96 bits, which Spark writes, microseconds have room for all its years; nanoseconds wrap.
@@ -226,22 +224,14 @@ class _Counted(io.RawIOBase):
 
 
 def is_as_planned(source: FileSource, piece: FileSlice) -> bool:
-    """Have its file, and those beside it, the size and time with which they were planned?"""
-    planned = {piece.name: (piece.size, piece.mtime_ns)}
-    planned |= {each.name: (each.bytes, each.mtime_ns) for each in piece.beside}
-    filesystem, _ = open_filesystem(source.path)
-    entries = filesystem.get_file_info([_place(source, name)[1] for name in planned])
-    return [(entry.size, entry.mtime_ns) for entry in entries] == list(planned.values())
-
-
-def _place(source: FileSource, name: str) -> tuple[fs.FileSystem, str]:
-    """A file of the directory, by its name there. Links that a user has in it are the user's; a name comes from the
-    ledger too. LandingError for one that leads elsewhere.
+    """Have its file, and those beside it, the size and time with which they were planned? Without a time: it is never
+    written again.
     """
-    if (why := why_outside(name)) is not None:
-        raise LandingError(
-            f"directory {source.path}", "names of files that stay below it", f"{name!r}, {why}",
-            "find out who wrote that name into the ledger of the topic's landing",
-        )  # fmt: skip
-    filesystem, root = open_filesystem(source.path)
-    return filesystem, f"{root}/{name}"
+    planned = [(piece.name, piece.size, piece.mtime_ns)]
+    planned += [(each.name, each.bytes, each.mtime_ns) for each in piece.beside]
+    for name, size, mtime_ns in planned:
+        filesystem, place = open_filesystem(source.uri_of(name))
+        entry = filesystem.get_file_info(place)
+        if entry.size != size or mtime_ns not in (None, entry.mtime_ns):
+            return False
+    return True

@@ -1,0 +1,222 @@
+"""Landing from a table of a lake: Delta and Iceberg, where the records of a topic lie already.
+
+Owns which rows are new. Rule: rows are known by partition and offset. A landing takes the rows of one version of the
+table; the next takes what came since, by the table's own log, and what only moved (compaction, Z-ORDER) changes
+nothing. Where the log says that rows were deleted or changed, or does not say at all, the table is compared with what
+has landed: records that are gone or have other bytes are reported, and refused unless they are to be ignored.
+
+Rows are read, sorted and written by the engine of files whose columns have offsets (ordered_plan.py, file_writing.py).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from ...state.errors import LandingError
+from ...state.tables.ledger import LedgerRow
+from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
+from ...state.tables.warehouse import LANDED_SCHEMA, Warehouse
+from .file_source import KAFKA_OFFSETS
+from .files.counting import CountedFiles
+from .files.known_files import PlanOutdated
+from .files.streams import FoundFile
+from .first_record import FirstRecord, first_record
+from .lake.chosen_columns import lake_mapping, refuse_no_history, table_place
+from .lake.lake_rows import LakeMapping, counting_mapping
+from .lake.lake_source import LakeSource
+from .lake.lake_table import LakeChanges, LakeFile, LakeTable
+from .lake.new_files import files_to_read, largest_partition, refuse_missing, refuse_other_topics
+from .lake.opening import open_lake
+from .lake_changes import changed_sentence, gone_offsets, missing_sentences, refuse_changed, without_known
+from .landing_preview import LandingPreview, preview_of, twice_sentences
+from .landing_rules import DEAD_LETTER, REFUSE, LandingRules, RowRules
+from .ordered_plan import with_order
+from .planned_writing import write_planned
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_KEPT = ("topic", "topic_id", "mapping")
+"""What the ledger keeps of other sources of the topic."""
+
+
+@dataclass(frozen=True)
+class LakeLander:
+    """Lands rows of the table of ``source`` that have not landed. ``spark`` None reads in this process. ``show`` and
+    ``preview``: as of FileLander.
+    """
+
+    spark: "SparkSession | None"
+    warehouse: Warehouse
+    topic: str
+    source: LakeSource
+    rules: LandingRules = field(default_factory=LandingRules)
+    show: Callable[[FirstRecord], None] | None = None
+    preview: Callable[[LandingPreview], None] | None = None
+    kind: str = "lake"
+    schema = LANDED_SCHEMA
+    known_offsets = KAFKA_OFFSETS
+    _opened: dict[int | None, LakeTable] = field(default_factory=dict)
+    """By the version that was asked for."""
+
+    def next_plan(
+        self,
+        last: LedgerRow[LandingDoneRow] | None,
+        planned: Callable[[], list[LedgerRow[LandingPlanRow]]],
+        clock_ms: int,
+        *,
+        must: bool,
+        warn: Callable[[str], None],
+    ) -> LandingPlanRow | None:
+        """What the table has and the topic has not; None where that is nothing, and nothing ``must`` be planned."""
+        self._opened.clear()
+        table = self._table(self.source.asked)
+        plans = [row.content for row in planned() if row.content.source["kind"] == self.kind]
+        landed = None if last is None or not any(last.content.cut_to.values()) else last.content
+        changes = self._changes(table, plans, is_first=landed is None, warn=warn)
+        if changes is None and self.rules.on_change == REFUSE:
+            refuse_no_history(table, self.topic)
+        if changes is not None and changes.is_nothing and not must:
+            return None
+        began = {} if landed is None else {int(p): offset for p, offset in landed.cut_to.items()}
+        mapping, why = lake_mapping(self.source, table, self.topic)
+        files = files_to_read(mapping, table.files, changes, began)
+        mapping = replace(mapping, partitions=self._partitions(mapping, files, landed))
+        gone = {} if changes is None else gone_offsets(self.warehouse, self.topic, mapping, table, changes, plans)
+        found = [FoundFile(file.name, file.bytes, None) for file in files]
+        if self.show is not None and (first := first_record(mapping, found)) is not None:
+            self.show(first)
+        rows = RowRules(self.rules.on_bad_row == DEAD_LETTER, self.rules.latest_ms(clock_ms))
+        counted = CountedFiles.of(
+            self.spark, self.warehouse, counting_mapping(mapping), rows, found, takes_digests=False
+        )
+        if counted is None:
+            refuse_missing(table, self.topic, mapping, files)
+        counted.refuse_bad(mapping, self.rules.max_bad_share)
+        refuse_other_topics(table, self.topic, mapping, counted, is_first=changes is None)
+        plan = self._plan(table, mapping, why, rows, landed, last, counted)
+        ordered = with_order(plan, self.spark, self.warehouse, self.topic, mapping, rows, counted.slices)
+        if ordered is None:
+            refuse_missing(table, self.topic, mapping, files)
+        plan = self._with_changes(ordered, table, plans, changes, gone, warn)
+        has_letters = any(file.bad_rows for file in counted.files)
+        if last is not None and not must and plan.cut_to == plan.cut_from and plan.changed is None and not has_letters:
+            return None
+        for sentence in [*twice_sentences(self.topic, plan), *missing_sentences(table, self.topic, plan, landed)]:
+            warn(sentence)
+        if self.preview is not None:
+            self.preview(replace(preview_of(self.topic, mapping, counted, plan), layout=why))
+        return plan
+
+    def write(self, row: LedgerRow[LandingPlanRow], app_id: str) -> dict[str, Any]:
+        """Write the planned rows of the planned version, by the mapping of the plan; commit them.
+
+        Raises PlanOutdated when the version or a file of it is gone.
+        """
+        lake = row.content.source["lake"]
+        word = f"{lake['format']} table {lake['place']}"
+        try:
+            table = self._table(lake["version"])
+        except LandingError as error:
+            raise PlanOutdated(f"{word} has {error.got}") from error
+        if table.id != lake["id"]:
+            raise PlanOutdated(f"{table.place} is another table")
+        mapping = LakeMapping.from_dict(table.root, lake["mapping"])
+        mapping = replace(mapping, columns_of=table.columns, files={file.name: file for file in table.files})
+        names = [file["name"] for file in row.content.files]
+        for name in names:
+            if name not in mapping.files:
+                raise PlanOutdated(f"{name} is not in {word} any more")
+        write_planned(self.spark, self.warehouse, self.topic, mapping, row, app_id, dict.fromkeys(names))
+        return {"files": len(names)}
+
+    def _table(self, asked: int | None) -> LakeTable:
+        if asked not in self._opened:
+            table = open_lake(self.source, asked)
+            self._opened.update({asked: table, table.version: table})
+        return self._opened[asked]
+
+    def _changes(
+        self, table: LakeTable, plans: Sequence[LandingPlanRow], *, is_first: bool, warn: Callable[[str], None]
+    ) -> LakeChanges | None:
+        """Since the last landing from the table; None: all of it is new."""
+        if not plans:
+            return None if is_first else LakeChanges(unknown="the topic has not landed from a table before")
+        before = plans[-1].source["lake"]
+        if before["id"] != table.id:
+            return LakeChanges(unknown=f"it is another one than {before['place']}, which landed before")
+        if before["version"] == table.version:
+            return LakeChanges()
+        if table.has_numbers and table.version < before["version"]:
+            warn(f"{self.topic}: version {table.version} is older than version {before['version']}, which has landed")
+            return LakeChanges()
+        return table.since(before["version"])
+
+    def _partitions(self, mapping: LakeMapping, files: Sequence[LakeFile], landed: LandingDoneRow | None) -> int:
+        asked, known = self.source.partitions, None if landed is None else landed.partitions
+        if asked is not None:
+            if known not in (None, asked):
+                expected, next_step = f"{known} partitions, as in its first landing", "declare the same number, or none"
+                raise LandingError(f"topic {self.topic}", expected, str(asked), next_step)
+            return asked
+        return max(known or 1, largest_partition(mapping, files) + 1)
+
+    def _plan(
+        self,
+        table: LakeTable,
+        mapping: LakeMapping,
+        why: str,
+        rows: RowRules,
+        landed: LandingDoneRow | None,
+        last: LedgerRow[LandingDoneRow] | None,
+        counted: CountedFiles,
+    ) -> LandingPlanRow:
+        cut = dict.fromkeys(map(str, range(mapping.partitions)), 0) | ({} if landed is None else landed.cut_to)
+        kept = {} if last is None else {name: value for name, value in last.content.source.items() if name in _KEPT}
+        lake = {
+            "format": table.format,
+            "place": table.place,
+            "id": table.id,
+            "version": table.version,
+            "layout": why,
+            "mapping": mapping.to_dict(),
+        }
+        files = [
+            {"name": file.found.name, "bytes": file.found.bytes, "records": file.rows - file.bad_rows - file.left_out}
+            | ({"dead_letters": file.bad_rows} if file.bad_rows else {})
+            for file in counted.files
+        ]
+        return LandingPlanRow(
+            partitions=mapping.partitions,
+            cut_from=cut,
+            cut_to=cut,
+            source={**kept, "kind": self.kind, "offsets": KAFKA_OFFSETS, "lake": lake},
+            files=files,
+            tasks=counted.tasks,
+            rules=rows.to_dict(),
+        )
+
+    def _with_changes(
+        self,
+        plan: LandingPlanRow,
+        table: LakeTable,
+        plans: Sequence[LandingPlanRow],
+        changes: LakeChanges | None,
+        gone: Mapping[str, list[list[int]]],
+        warn: Callable[[str], None],
+    ) -> LandingPlanRow:
+        """``plan`` with what is gone from the table or changed in it since ``plans``; LandingError if it is refused."""
+        changed = without_known(dict(plan.changed or {}) | ({"gone": dict(gone)} if gone else {}), plans)
+        if changes is None:
+            return plan
+        if changes.unknown is not None:
+            warn(
+                f"{self.topic}: all of {table.format} table {table.place} was compared with what has landed, since "
+                f"{changes.unknown}"
+            )
+        if not changed:
+            return replace(plan, changed=None)
+        if self.rules.on_change == REFUSE:
+            refuse_changed(table_place(self.topic, table), changed, changes)
+        warn(f"{self.topic}: {changed_sentence(changed, changes)}; the topic keeps the records as they landed")
+        return replace(plan, changed=changed)

@@ -1,0 +1,224 @@
+"""Delta tables: their files and rows as of a version, and what commits between two versions did.
+
+Owns the way from Delta's log to ``LakeTable``. delta-rs replays the log (checkpoints, deletion vectors); commits one by
+one are read here, since only their own files say which rows came and which only moved (``dataChange``). Rule: a reader
+feature that is not known here is refused by its name.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+from pyarrow import fs
+
+from ....state.errors import LandingError
+from ....state.tables.object_stores import open_filesystem, options_of
+from .lake_table import Bounds, LakeChanges, LakeFile, LakeTable
+from .table_columns import TableColumn, TableColumns
+
+READER_FEATURES = (
+    "columnMapping", "deletionVectors", "timestampNtz", "typeWidening", "typeWidening-preview", "v2Checkpoint",
+    "vacuumProtocolCheck",
+)  # fmt: skip
+_VECTORS = "deletionVectors"
+_HISTORY = 200
+"""So many of the newest commits are looked at for statements that change rows."""
+
+
+def open_delta(place: str, version: int | None) -> LakeTable:
+    """The table at ``place`` as of ``version`` (None: the newest). Raises LandingError where there is none, where the
+    log does not go back so far, and for a reader feature that is not known.
+    """
+    table = _opened(place, version)
+    features = table.protocol().reader_features or []
+    if unknown := [name for name in features if name not in READER_FEATURES]:
+        raise _unknown(place, ", ".join(unknown))
+    columns = _columns(table)
+    return LakeTable(
+        format="Delta",
+        place=place,
+        root=place,
+        id=str(table.metadata().id),
+        version=table.version(),
+        columns=columns,
+        files=tuple(_files(table, columns, place, has_vectors=_VECTORS in features)),
+        since=lambda before: _changes(place, columns, table.version(), before),
+        upserts=_upserts(table),
+    )
+
+
+def _opened(place: str, version: int | None) -> DeltaTable:
+    with _sentences(place, version):
+        table = DeltaTable(place, storage_options=options_of(place))
+        if version is not None and version > table.version():
+            got = f"newest version {table.version()}"
+            raise LandingError(f"Delta table {place}", f"version {version}", got, "leave --version out, or correct it")
+        if version is not None and version != table.version():
+            table = DeltaTable(place, version=version, storage_options=options_of(place))
+        return table
+
+
+@contextmanager
+def _sentences(place: str, version: int | None) -> Iterator[None]:
+    try:
+        yield
+    except TableNotFoundError:
+        next_step = "correct the path, or name the folder that has _delta_log"
+        raise LandingError(f"Delta table {place}", "a Delta table", "none", next_step) from None
+    except (DeltaError, OSError, ValueError) as error:
+        text = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        if "nsupported" in text:
+            raise _unknown(place, text) from error
+        expected = "a Delta log that can be read" if version is None else f"version {version} in its log"
+        next_step = "read the table with another engine; where its log is cleaned up, a later version is there"
+        raise LandingError(f"Delta table {place}", expected, text, next_step) from error
+
+
+def _unknown(place: str, got: str) -> LandingError:
+    return LandingError(
+        f"Delta table {place}",
+        f"reader features that are known here ({', '.join(READER_FEATURES)})",
+        got,
+        "write its rows to a table without that feature, and land that one: read without it, rows could be wrong",
+    )
+
+
+def _columns(table: DeltaTable) -> TableColumns:
+    schema = pa.schema(table.schema().to_arrow())
+    mode = table.metadata().configuration.get("delta.columnMapping.mode", "none")
+    return TableColumns(tuple(map(_column, schema)), by_id=mode == "id")
+
+
+def _column(field: pa.Field) -> TableColumn:
+    told = {name.decode(): value.decode() for name, value in (field.metadata or {}).items()}
+    number = told.get("delta.columnMapping.id")
+    kind = field.type
+    within: tuple[TableColumn, ...] = ()
+    if pa.types.is_struct(kind):
+        within = tuple(_column(kind.field(place)) for place in range(kind.num_fields))
+        kind = pa.struct([(child.name, child.kind) for child in within])
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        within = (_column(kind.value_field),)
+        kind = pa.list_(within[0].kind)
+    physical = told.get("delta.columnMapping.physicalName", field.name)
+    return TableColumn(field.name, physical, None if number is None else int(number), kind, within)
+
+
+def _files(table: DeltaTable, columns: TableColumns, place: str, *, has_vectors: bool) -> Iterator[LakeFile]:
+    actions = pa.table(table.get_add_actions(flatten=True))
+    deleted = _deleted(table) if has_vectors else {}
+    root = unquote(table.table_uri).rstrip("/")
+    paths = dict(_leaves(columns.columns))
+    for row in actions.to_pylist():
+        name = unquote(row["path"])
+        bounds: dict[str, tuple[Any, Any]] = {}
+        for column, physical in paths.items():
+            least, most = row.get(f"min.{physical}"), row.get(f"max.{physical}")
+            if isinstance(least, int | str) and isinstance(most, int | str):
+                bounds[column] = least, most
+        prefix = "partition."
+        constants = {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}
+        bounds |= {key: (value, value) for key, value in constants.items() if isinstance(value, int | str)}
+        vector = deleted.get(name if "://" in name else f"{root}/{name}")
+        yield LakeFile(name, row["size_bytes"], row["num_records"], constants, vector, bounds)
+
+
+def _leaves(columns: tuple[TableColumn, ...], name: str = "", physical: str = "") -> Iterator[tuple[str, str]]:
+    """(a.b, its path in statistics) of columns of integers and text."""
+    for column in columns:
+        if pa.types.is_integer(column.kind) or pa.types.is_string(column.kind):
+            yield f"{name}{column.name}", f"{physical}{column.physical}"
+        elif pa.types.is_struct(column.kind):
+            yield from _leaves(column.within, f"{name}{column.name}.", f"{physical}{column.physical}.")
+
+
+def _deleted(table: DeltaTable) -> dict[str, np.ndarray]:
+    """URI of a file to the numbers of its deleted rows."""
+    found = {}
+    for batch in table.deletion_vectors():
+        vectors = pa.record_batch(batch)
+        for uri, kept in zip(vectors["filepath"].to_pylist(), vectors["selection_vector"], strict=True):
+            mask = np.asarray(kept.values.to_numpy(zero_copy_only=False), np.bool_)
+            found[unquote(uri)] = np.flatnonzero(~mask)
+    return found
+
+
+def _upserts(table: DeltaTable) -> str | None:
+    for name, value in sorted(table.metadata().configuration.items()):
+        if value.lower() == "upsert":
+            return f"its property {name} is {value}"
+    for commit in table.history(_HISTORY):
+        told = commit.get("operationParameters") or {}
+        if commit.get("operation") == "MERGE" and told.get("matchedPredicates") not in (None, "[]"):
+            return f"version {commit.get('version')} is a MERGE that changes matched rows"
+    return None
+
+
+def _changes(place: str, columns: TableColumns, version: int, before: int) -> LakeChanges:
+    """What the commits after ``before`` did, up to ``version``."""
+    try:
+        older = _opened(place, before)
+        old_files = {file.name: file.bounds for file in _files(older, columns, place, has_vectors=False)}
+        commits = [(number, _commit(place, number)) for number in range(before + 1, version + 1)]
+    except (LandingError, FileNotFoundError):
+        return LakeChanges(unknown=f"its log does not go back to version {before} any more")
+    paths = dict(_leaves(columns.columns))
+    came: dict[str, bool] = {}
+    bounds = dict(old_files)
+    touched: list[Bounds] = []
+    did: list[str] = []
+    for number, actions in commits:
+        took = False
+        for action in actions:
+            if (remove := action.get("remove")) is not None and remove.get("dataChange", True):
+                touched.append(bounds.get(unquote(remove["path"]), {}))
+                took = True
+        for action in actions:
+            if (add := action.get("add")) is not None:
+                name = unquote(add["path"])
+                bounds.setdefault(name, _bounds_of(add, paths))
+                is_new = bool(add.get("dataChange", True))
+                if is_new or name not in old_files:
+                    came[name] = is_new or came.get(name, False)
+        if took:
+            words = next((a["commitInfo"].get("operation") for a in actions if "commitInfo" in a), None)
+            did.append(f"{words or 'a commit'} in version {number}")
+    added = frozenset(name for name, is_new in came.items() if is_new)
+    return LakeChanges(added, frozenset(came) - added, tuple(touched), tuple(did))
+
+
+def _commit(place: str, number: int) -> list[dict[str, Any]]:
+    """Actions of one commit. FileNotFoundError: it was cleaned up."""
+    filesystem, root = open_filesystem(place)
+    path = f"{root}/_delta_log/{number:020d}.json"
+    if filesystem.get_file_info(path).type != fs.FileType.File:
+        raise FileNotFoundError(path)
+    with filesystem.open_input_stream(path) as file:
+        return [json.loads(line) for line in file.read().splitlines() if line.strip()]
+
+
+def _bounds_of(add: Mapping[str, Any], paths: Mapping[str, str]) -> Bounds:
+    stats = json.loads(add.get("stats") or "{}")
+    found: dict[str, tuple[Any, Any]] = {}
+    for column, physical in paths.items():
+        least, most = (_at(stats.get(end) or {}, physical) for end in ("minValues", "maxValues"))
+        if isinstance(least, int | str) and isinstance(most, int | str):
+            found[column] = least, most
+        elif physical in (add.get("partitionValues") or {}):
+            text = add["partitionValues"][physical]
+            if text is not None:
+                value = int(text) if text.lstrip("-").isdecimal() else text
+                found[column] = value, value
+    return found
+
+
+def _at(values: Any, path: str) -> Any:
+    for part in path.split("."):
+        values = values.get(part) if isinstance(values, dict) else None
+    return values

@@ -1,0 +1,198 @@
+"""Rows of a table's files, as the engine of landings from files takes them.
+
+Owns what the table's log adds to a file: deleted rows, columns that are constant, names that changed. Rule: the place
+of a row is its number in the file from 1, whatever was deleted before it; deleted rows are no rows.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ....state.errors import LandingError
+from ..bad_rows import BadRow
+from ..file_source import FileSource
+from ..files.blocks import Block
+from ..files.cells import row_json
+from ..files.columns import is_text
+from ..files.parquet_files import ParquetReader, parquet_batches
+from ..files.paths import column_at, has_column, root_of
+from ..files.streams import FileSlice, parquet_file
+from .lake_table import LakeFile
+from .table_columns import TableColumn, TableColumns, nulls
+
+if TYPE_CHECKING:
+    from ..files.reading import SliceReading
+
+NOTHING = "\0nothing"
+"""A column that every table has, of nulls: in the place of one that is not to be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class LakeMapping(FileSource):
+    """The mapping of a table: ``columns`` of it, and its ``files`` by their names."""
+
+    columns_of: TableColumns = field(default_factory=lambda: TableColumns(()))
+    files: Mapping[str, LakeFile] = field(default_factory=dict)
+
+    @property
+    def reports_changes(self) -> bool:
+        """True: a table may be changed."""
+        return True
+
+    def uri_of(self, name: str) -> str:
+        """As of FileSource; a file of another root is named by its URI."""
+        return name if "://" in name or name.startswith("/") else f"{self.path}/{name}"
+
+    def for_files(self, names: Iterable[str]) -> "LakeMapping":
+        """As of FileSource: what the log says of other files stays here."""
+        return replace(self, files={name: self.files[name] for name in names})
+
+    def folders_of(self, file: str) -> dict[str, str | None]:
+        """None: a table says by its log what is constant in a file."""
+        return {}
+
+
+class LakeReader(ParquetReader):
+    """Slices are ranges of row groups, as of other Parquet."""
+
+    def blocks(self, reading: "SliceReading") -> Iterator[Block]:
+        source, piece = reading.source, reading.piece
+        assert isinstance(source, LakeMapping)
+        schema = source.columns_of.schema
+        named = [name for name in source.named_columns(piece.name) if has_column(schema, name)]
+        reading.seen.update([*schema.names, *named])
+        reading.columns = schema.names
+        whole = schema.names if source.value is None else []
+        roots = dict.fromkeys([*whole, *(root_of(name, schema.names) for name in named)])
+        file = source.files[piece.name]
+        with parquet_file(source, piece.name) as opened:
+            reading.row_bytes = _row_bytes(opened)
+            rows = _TableRows(source, file, opened, source.columns_of.named(roots))
+            for places, columns in rows.of(piece):
+                reading.rows += len(places)
+                columns |= {name: column_at(columns, name) for name in named}
+                columns[NOTHING] = pa.nulls(len(places), pa.binary())
+                yield Block(columns, places, whole=whole)
+
+    def as_they_stand(self, source: FileSource, piece: FileSlice, bad: Sequence[BadRow]) -> list[tuple[int, bytes]]:
+        assert isinstance(source, LakeMapping)
+        wanted = {row.place for row in bad}
+        found: list[tuple[int, bytes]] = []
+        with parquet_file(source, piece.name) as opened:
+            rows = _TableRows(source, source.files[piece.name], opened, source.columns_of.columns)
+            for places, columns in rows.of(piece):
+                for number, place in enumerate(places):
+                    if place in wanted:
+                        found.append((place, row_json(list(columns), list(columns.values()), number)))
+        return found
+
+
+_FIXED_BYTES = 48
+"""Of a record in memory, beside its key and its value: numbers, and where its text begins."""
+
+
+def _row_bytes(opened: pq.ParquetFile) -> int:
+    """Of a record in memory, about."""
+    groups = [opened.metadata.row_group(number) for number in range(opened.metadata.num_row_groups)]
+    size, rows = (sum(getattr(group, name) for group in groups) for name in ("total_byte_size", "num_rows"))
+    return _FIXED_BYTES + size // max(1, rows)
+
+
+class _TableRows:
+    """Some top-level columns of a file, as the table has them."""
+
+    def __init__(
+        self, source: LakeMapping, file: LakeFile, opened: pq.ParquetFile, columns: Sequence[TableColumn]
+    ) -> None:
+        self.place = f"{source.path}/{file.name}"
+        self.file, self.opened, self.columns, self.all = file, opened, columns, source.columns_of
+        stored = opened.schema_arrow
+        fields = [stored.field(place) for place in range(len(stored.names))]
+        self.stored: dict[str, str] = {}
+        for column in columns:
+            place = self.all.in_file(column, fields)
+            if place >= 0:
+                self.stored[column.name] = fields[place].name
+
+    def of(self, piece: FileSlice) -> Iterator[tuple[list[int] | range, dict[str, Any]]]:
+        """(places of rows, their columns), batch by batch."""
+        for first, batch in parquet_batches(self.opened, piece, list(self.stored.values())):
+            rows = batch.num_rows
+            kept = self._kept(first - 1, rows)
+            columns = {column.name: self._column(column, batch, rows) for column in self.columns}
+            if kept is None:
+                yield range(first, first + rows), columns
+            elif len(kept):
+                chosen = pa.array(kept)
+                yield (kept + first).tolist(), {name: values.take(chosen) for name, values in columns.items()}
+
+    def _kept(self, first: int, rows: int) -> np.ndarray | None:
+        """Numbers of those of a batch that are not deleted; None: all are there. ``first``: of the file."""
+        deleted = self.file.deleted
+        if deleted is None:
+            return None
+        begin, end = np.searchsorted(deleted, [first, first + rows])
+        return None if begin == end else np.delete(np.arange(rows), deleted[begin:end] - first)
+
+    def _column(self, column: TableColumn, batch: pa.RecordBatch, rows: int) -> pa.Array:
+        name = self.stored.get(column.name)
+        if name is None:
+            if column.name in self.file.constants:
+                return pa.repeat(pa.scalar(self.file.constants[column.name], column.kind), rows)
+            return nulls(column, rows)
+        try:
+            return self.all.conformed(column, batch.column(name))
+        except pa.ArrowException as error:
+            kind = batch.column(name).type
+            expected, got = f"a column {column.name} of type {column.kind}", f"{kind} ({error})"
+            next_step = "leave the column out of the mapping (--value), or have its files written again"
+            raise LandingError(self.place, expected, got, next_step) from error
+
+
+def counting_mapping(mapping: LakeMapping) -> LakeMapping:
+    """``mapping`` for a pass that only counts: keys and values are not read where every one of them is a record's."""
+    kinds = {column.name: column.kind for column in mapping.columns_of.columns}
+    columns = [mapping.key, mapping.value]
+    if any(isinstance(name, tuple) for name in columns) or mapping.value is None:
+        return mapping
+    if mapping.key_type is not None or mapping.value_type is not None:
+        return mapping
+    for name in columns:
+        if name is not None and not _is_plain(kinds, str(name)):
+            return mapping
+    return replace(mapping, key=None, value=NOTHING)
+
+
+def _is_plain(kinds: Mapping[str, pa.DataType], name: str) -> bool:
+    """Whether a column is bytes or text, of which every value has its bytes."""
+    if name in kinds:
+        kind = kinds[name]
+    else:
+        root, *path = name.split(".")
+        kind = kinds[root]
+        for part in path:
+            kind = kind.field(part).type
+    return bool(pa.types.is_binary(kind) or pa.types.is_string(kind))
+
+
+def read_columns(
+    mapping: LakeMapping, file: LakeFile, names: Sequence[str], *, every_topic: bool = False
+) -> Iterator[dict[str, pa.Array]]:
+    """Columns of the topic's rows of a file."""
+    schema = mapping.columns_of.schema
+    wanted = list(names)
+    if mapping.topic_column is not None and not every_topic:
+        wanted.append(mapping.topic_column)
+    roots = {root_of(name, schema.names) for name in wanted}
+    whole = FileSlice(file.name, 0, None, file.bytes, file.bytes, None)
+    with parquet_file(mapping, file.name) as opened:
+        for _, columns in _TableRows(mapping, file, opened, mapping.columns_of.named(roots)).of(whole):
+            found = {name: column_at(columns, name) for name in wanted}
+            if mapping.topic_column is not None and not every_topic:
+                mask = pa.array(is_text(found[mapping.topic_column], mapping.topic or ""))
+                found = {name: found[name].filter(mask) for name in names}
+            yield found

@@ -1,0 +1,79 @@
+"""A table of a lake as of one version: its files, what of them counts, and what changed since another version.
+
+Owns these words, the same for Delta and Iceberg. Rule: the rows of a table are those that its own log says: the files
+of the version without the rows that were deleted in them, with the values that only the log has.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .table_columns import TableColumns
+
+Bounds = Mapping[str, tuple[Any, Any]]
+"""Column (a.b: field b of a) to a least and a largest value of it in a file, which none of its rows is beyond; of
+columns of integers and text. Some may be missing.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class LakeFile:
+    """``name``: below the table's root, or a URI. ``records``: with those deleted; None: the log does not say.
+    ``constants``: columns that the log has of all its rows. ``deleted``: numbers of rows from 0, rising; None: none.
+    """
+
+    name: str
+    bytes: int
+    records: int | None = None
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    deleted: np.ndarray | None = None
+    bounds: Bounds = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LakeChanges:
+    """What was done between two versions. ``added``: names of files of the newer one with rows that came; ``moved``:
+    those whose rows were in other files before. ``touched``: bounds of files of which rows were deleted or changed.
+    ``did``: the statements that did, in words. ``unknown``: why nothing of all this is known; None: it is.
+    """
+
+    added: frozenset[str] = frozenset()
+    moved: frozenset[str] = frozenset()
+    touched: tuple[Bounds, ...] = ()
+    did: tuple[str, ...] = ()
+    unknown: str | None = None
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether no row came, moved, changed or went."""
+        return not (self.added or self.moved or self.touched or self.unknown)
+
+
+@dataclass(frozen=True)
+class LakeTable:
+    """``place``: as a user calls it; ``root``: below which names of files are. ``id``: by which it is known though it
+    moves. ``version``: number of Delta's, or Iceberg's snapshot. ``upserts``: by what it is known that it keeps the
+    last value of a key alone; None: by nothing. ``since``: what changed since a version.
+    """
+
+    format: str
+    place: str
+    root: str
+    id: str
+    version: int
+    columns: TableColumns
+    files: tuple[LakeFile, ...]
+    since: Callable[[int], LakeChanges]
+    upserts: str | None = None
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether a later version has a larger number."""
+        return self.format != "Iceberg"
+
+    @property
+    def version_word(self) -> str:
+        """What its versions are called."""
+        return "snapshot" if self.format == "Iceberg" else "version"

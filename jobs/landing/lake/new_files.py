@@ -1,0 +1,115 @@
+"""Which files of a table a landing reads.
+
+Owns the choice, by what the table's log knows of a file before it is opened. Rule: a file is left out only where its
+bounds, or its constants, leave no row that could be new or changed.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+from pyarrow import fs
+
+from ....state.errors import LandingError
+from ....state.tables.object_stores import open_filesystem
+from ..files.counting import CountedFiles
+from .chosen_columns import table_place
+from .lake_rows import LakeMapping, read_columns
+from .lake_table import Bounds, LakeChanges, LakeFile, LakeTable
+
+_SHOWN = 5
+"""So many topics are named."""
+
+
+def files_to_read(
+    mapping: LakeMapping, files: Sequence[LakeFile], changes: LakeChanges | None, began: Mapping[int, int]
+) -> list[LakeFile]:
+    """Files that may have rows that have not landed, or are others now. ``changes`` None: all are new. ``began``: by
+    partition the offset after the last landed one.
+    """
+    own = [file for file in files if _may_have_topic(mapping, file)]
+    if changes is None or changes.unknown is not None:
+        return own
+    return [
+        file
+        for file in own
+        if file.name in changes.added
+        or (file.name in changes.moved and _may_be_new(mapping, file.bounds, began))
+        or any(overlaps(mapping, file.bounds, touched) for touched in changes.touched)
+    ]
+
+
+def _may_have_topic(mapping: LakeMapping, file: LakeFile) -> bool:
+    if mapping.topic_column is None or mapping.topic_column not in file.bounds:
+        return True
+    least, most = file.bounds[mapping.topic_column]
+    return bool(least <= (mapping.topic or "") <= most)
+
+
+def _may_be_new(mapping: LakeMapping, bounds: Bounds, began: Mapping[int, int]) -> bool:
+    if mapping.offset not in bounds:
+        return True
+    least, most = bounds.get(mapping.partition or "", (0, max(began, default=0)))
+    return bool(bounds[mapping.offset][1] >= min(began.get(p, 0) for p in range(least, most + 1)))
+
+
+def overlaps(mapping: LakeMapping, one: Bounds, other: Bounds) -> bool:
+    """Whether files of these bounds may have rows of the same partition and offset."""
+    for name in (mapping.partition, mapping.offset):
+        if name in one and name in other and not (one[name][0] <= other[name][1] and other[name][0] <= one[name][1]):
+            return False
+    return True
+
+
+def largest_partition(mapping: LakeMapping, files: Sequence[LakeFile]) -> int:
+    """Of the topic's rows; -1: there is none. Files are read where their bounds are those of several topics."""
+    assert mapping.partition is not None
+    largest = -1
+    for file in files:
+        topics = file.bounds.get(mapping.topic_column or "")
+        is_own = mapping.topic_column is None or topics == (mapping.topic, mapping.topic)
+        if is_own and mapping.partition in file.bounds:
+            largest = max(largest, file.bounds[mapping.partition][1])
+            continue
+        for columns in read_columns(mapping, file, [mapping.partition]):
+            numbers = np.asarray(columns[mapping.partition].fill_null(-1))
+            largest = max(largest, int(numbers.max(initial=-1)))
+    return largest
+
+
+def refuse_other_topics(
+    table: LakeTable, topic: str, mapping: LakeMapping, counted: CountedFiles, *, is_first: bool
+) -> None:
+    """Raises LandingError where a table that has rows has none of the topic."""
+    if mapping.topic_column is None or not is_first or any(file.rows > file.left_out for file in counted.files):
+        return
+    topics: set[Any] = set()
+    for file in table.files:
+        for columns in read_columns(mapping, file, [mapping.topic_column], every_topic=True):
+            topics.update(columns[mapping.topic_column].unique().to_pylist())
+        if len(topics) > _SHOWN:
+            break
+    if topics:
+        got = f"rows of {', '.join(sorted(map(str, topics))[:_SHOWN])}{' …' if len(topics) > _SHOWN else ''}"
+        expected = f"rows whose column {mapping.topic_column} has {mapping.topic!r}"
+        raise LandingError(table_place(topic, table), expected, got, "name the topic in the table (--source-topic)")
+
+
+def refuse_missing(table: LakeTable, topic: str, mapping: LakeMapping, files: Sequence[LakeFile]) -> NoReturn:
+    """Raises LandingError for files of the table that are not there, as its log says."""
+    gone = []
+    for file in files:
+        filesystem, path = open_filesystem(mapping.uri_of(file.name))
+        entry = filesystem.get_file_info(path)
+        if entry.type != fs.FileType.File or entry.size != file.bytes:
+            gone.append(file)
+    records = sum(file.records or 0 for file in gone)
+    spans = [file.bounds[mapping.offset] for file in gone if mapping.offset in file.bounds]
+    between = f", at offsets {min(a for a, _ in spans)} to {max(b for _, b in spans)}" if spans else ""
+    got = f"{len(gone):,} of {len(files):,} that are gone, with {records:,} rows{between}"
+    raise LandingError(
+        table_place(topic, table),
+        f"the files of {table.version_word} {table.version}",
+        f"{got} ({gone[0].name})" if gone else "files that changed while they were read",
+        "land a newer version, whose files are there; what was vacuumed is only in a backup, or in Kafka",
+    )

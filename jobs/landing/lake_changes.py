@@ -1,0 +1,147 @@
+"""Records that have landed from a table and are not there any more as they were.
+
+Owns finding and wording them. Rule: what is missing in the table is found by comparing offsets, wherever its log says
+that rows were taken, or says nothing; only offsets that landed from a table are looked for.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+import pyarrow as pa
+
+from ...state.errors import LandingError
+from ...state.tables.data_files import read_files, read_rows
+from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
+from ...state.tables.warehouse import LANDED_SCHEMA, Warehouse
+from .lake.lake_rows import LakeMapping, read_columns
+from .lake.lake_table import Bounds, LakeChanges, LakeTable
+from .lake.new_files import overlaps
+from .ordered_plan import joined_ranges
+
+Ranges = Mapping[str, list[list[int]]]
+"""By partition ranges `[from, to)` of offsets."""
+
+_OFFSETS = pa.schema([LANDED_SCHEMA.field("partition"), LANDED_SCHEMA.field("offset")])
+_SHOWN = 5
+"""So many ranges are in a sentence."""
+
+
+def gone_offsets(
+    warehouse: Warehouse,
+    topic: str,
+    mapping: LakeMapping,
+    table: LakeTable,
+    changes: LakeChanges,
+    plans: Sequence[LandingPlanRow],
+) -> dict[str, list[list[int]]]:
+    """Offsets that landed by ``plans`` and are not in the table any more, in what ``changes`` touched."""
+    touched: Sequence[Bounds] = ({},) if changes.unknown is not None and plans else changes.touched
+    if not touched:
+        return {}
+    path = warehouse.landed(topic)
+    found: dict[str, list[list[int]]] = {}
+    present = _present(mapping, table, touched)
+    landed = read_rows(path, read_files(path), _OFFSETS)
+    partitions, offsets = landed["partition"].to_numpy(), landed["offset"].to_numpy()
+    for p in np.unique(partitions).tolist():
+        own = offsets[partitions == p]
+        mask = np.zeros(len(own), np.bool_)
+        for plan in plans:
+            mask |= (own >= plan.cut_from.get(str(p), 0)) & (own < plan.cut_to.get(str(p), 0))
+        mask &= _within(own, p, mapping, touched)
+        missing = np.setdiff1d(own[mask], present.get(p, np.array([], np.int64)))
+        if len(missing):
+            found[str(p)] = joined_ranges(missing.tolist())
+    return found
+
+
+def _within(offsets: np.ndarray, partition: int, mapping: LakeMapping, touched: Sequence[Bounds]) -> np.ndarray:
+    mask = np.zeros(len(offsets), np.bool_)
+    for bounds in touched:
+        least, most = bounds.get(mapping.partition or "", (partition, partition))
+        if least <= partition <= most:
+            first, last = bounds.get(mapping.offset or "", (0, None))
+            mask |= (offsets >= first) & (offsets <= last if last is not None else True)
+    return mask
+
+
+def _present(mapping: LakeMapping, table: LakeTable, touched: Sequence[Bounds]) -> dict[int, np.ndarray]:
+    """Offsets that are in the table, by partition, at least where it was touched."""
+    held: dict[int, list[np.ndarray]] = {}
+    names = [name for name in (mapping.partition, mapping.offset) if name is not None]
+    for file in table.files:
+        if any(overlaps(mapping, file.bounds, bounds) for bounds in touched):
+            for columns in read_columns(mapping, file, names):
+                partition, offset = (_numbers(columns[name]) for name in names)
+                for p in np.unique(partition).tolist():
+                    held.setdefault(p, []).append(offset[partition == p])
+    return {p: np.concatenate(parts) for p, parts in held.items()}
+
+
+def _numbers(values: pa.Array) -> np.ndarray:
+    return np.asarray(values.cast(pa.int64()).fill_null(-1))
+
+
+def refuse_changed(place: str, changed: Mapping[str, Ranges], changes: LakeChanges) -> NoReturn:
+    """Raises LandingError for what ``changed``."""
+    raise LandingError(
+        place,
+        "the records that have landed, as they landed",
+        changed_sentence(changed, changes),
+        "restore them in the table, or keep the records as they landed (--on-change ignore)",
+    )
+
+
+def changed_sentence(changed: Mapping[str, Ranges], changes: LakeChanges) -> str:
+    """How many records, at which offsets, by which statements."""
+    words = {"gone": "gone from the table", "others": "changed in the table"}
+    said = []
+    for name, what in words.items():
+        if ranges := changed.get(name):
+            count = sum(to - begin for of in ranges.values() for begin, to in of)
+            records = "1 landed record is" if count == 1 else f"{count:,} landed records are"
+            said.append(f"{records} {what} ({ranges_text(ranges)})")
+    by = f", by {', '.join(changes.did)}" if changes.did else ""
+    return " and ".join(said) + by
+
+
+def ranges_text(ranges: Ranges) -> str:
+    """The first of them, as people read them."""
+    said = []
+    for p, of in ranges.items():
+        shown = [str(begin) if to == begin + 1 else f"{begin} to {to - 1}" for begin, to in of[:_SHOWN]]
+        shown += [f"{len(of) - _SHOWN:,} more ranges"] if len(of) > _SHOWN else []
+        word = "offset" if len(shown) == 1 and shown[0].isdecimal() else "offsets"
+        said.append(f"partition {p}: {word} {', '.join(shown)}")
+    return "; ".join(said)
+
+
+def without_known(changed: Mapping[str, Ranges], plans: Sequence[LandingPlanRow]) -> dict[str, Any]:
+    """What of it ``plans`` have not noted before."""
+    found: dict[str, Any] = {}
+    for name, ranges in changed.items():
+        known = {
+            p: _offsets(of for plan in plans for of in (plan.changed or {}).get(name, {}).get(p, [])) for p in ranges
+        }
+        left = {p: joined_ranges(sorted(_offsets(of) - known[p])) for p, of in ranges.items()}
+        if any(left.values()):
+            found[name] = {p: of for p, of in left.items() if of}
+    return found
+
+
+def _offsets(ranges: Iterable[Sequence[int]]) -> set[int]:
+    return {offset for begin, to in ranges for offset in range(begin, to)}
+
+
+def missing_sentences(table: LakeTable, topic: str, plan: LandingPlanRow, landed: LandingDoneRow | None) -> list[str]:
+    """What a landing says of offsets before its first ones, which the table does not have."""
+    place = f"{table.format} table {table.place}"
+    if landed is None:
+        later = {p: begin for p, begin in plan.cut_from.items() if begin and plan.cut_to[p] > begin}
+        said = ", ".join(f"{begin} of partition {p}" for p, begin in later.items())
+        return (
+            [f"{topic}: the history in {place} begins at offset {said}; what came before is not in it"] if said else []
+        )
+    gaps = {p: [gap] for p, gap in plan.gaps.items()}
+    return [f"{topic}: {place} does not have what follows the landed records ({ranges_text(gaps)})"] if gaps else []
