@@ -43,9 +43,11 @@ if TYPE_CHECKING:
     from .jobs.history.exclusions import exclude_records as exclude_records
     from .jobs.landing.landing import FileSource as FileSource
     from .jobs.landing.landing import KafkaSource as KafkaSource
+    from .jobs.landing.landing import LakeSource as LakeSource
     from .jobs.landing.landing import LandingRules as LandingRules
     from .jobs.landing.landing import land_files as land_files
     from .jobs.landing.landing import land_kafka as land_kafka
+    from .jobs.landing.landing import land_lake as land_lake
     from .jobs.landing.landing import land_records as land_records
     from .jobs.landing.recorded_time import record_tick as record_tick
     from .jobs.replay.pipeline_run import replay as replay
@@ -94,6 +96,7 @@ if TYPE_CHECKING:
     from .orchestration.definitions import replay_definitions as replay_definitions
     from .orchestration.settings.connections import FilesResource as FilesResource
     from .orchestration.settings.connections import KafkaResource as KafkaResource
+    from .orchestration.settings.connections import LakeResource as LakeResource
     from .orchestration.settings.connections import LandedBy as LandedBy
     from .orchestration.settings.connections import WarehouseResource as WarehouseResource
     from .orchestration.settings.translator import ReplayTranslator as ReplayTranslator
@@ -138,6 +141,8 @@ _MODULES: dict[str, str] = {
     "KafkaResource": ".orchestration.settings.connections",
     "KafkaSource": ".jobs.landing.landing",
     "KeyValues": ".jobs.functions.processor_api",
+    "LakeResource": ".orchestration.settings.connections",
+    "LakeSource": ".jobs.landing.landing",
     "LandedBy": ".orchestration.settings.connections",
     "LagSensor": ".orchestration.automation.lag_sensor",
     "LandingRules": ".jobs.landing.landing",
@@ -187,6 +192,7 @@ _MODULES: dict[str, str] = {
     "exclude_records": ".jobs.history.exclusions",
     "land_files": ".jobs.landing.landing",
     "land_kafka": ".jobs.landing.landing",
+    "land_lake": ".jobs.landing.landing",
     "land_records": ".jobs.landing.landing",
     "open_spark": ".jobs.execution.spark_session",
     "record_tick": ".jobs.landing.recorded_time",

@@ -25,7 +25,7 @@ import dagster as dg
 from ..jobs.execution.placement_hint import read_hint
 from ..jobs.graph.graph import Node
 from ..jobs.landing.file_formats import FORMATS
-from ..jobs.landing.landing import KafkaSource
+from ..jobs.landing.landing import KafkaSource, LakeSource
 from ..jobs.replay.heartbeats import Heart, beating
 from ..jobs.replay.increment_report import IncrementReport
 from ..jobs.replay.landed_times import LandedTimes
@@ -60,7 +60,7 @@ from .placement.tables import placement_sentence
 from .progress_lines import ProgressLines
 from .reported_increments import increments_to_report, planned_checks, reported_increment
 from .resources import Engine
-from .settings.connections import KafkaResource, Source, source_of
+from .settings.connections import KafkaResource, LakeResource, Source, source_of
 from .settings.run_settings import ReplayConfig, RequestedRun
 from .what_waits import inputs_that_wait, results_that_wait, sentences_of
 
@@ -282,6 +282,8 @@ def landed_spec(pipeline: Pipeline, topic: str) -> dg.AssetSpec:
     source = pipeline.sources[topic]
     if isinstance(source, KafkaSource | KafkaResource):
         kind = "kafka"
+    elif isinstance(source, LakeSource | LakeResource):
+        kind = "iceberg" if source.delta is None else "deltalake"
     else:
         format = FORMATS.get(_known(source.format) or "")
         kind = "file" if format is None else format.kind

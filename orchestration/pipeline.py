@@ -27,6 +27,7 @@ from .resources import Engine
 from .settings.connections import (
     FilesResource,
     KafkaResource,
+    LakeResource,
     Source,
     SourceResource,
     WarehouseResource,
@@ -109,7 +110,7 @@ class Pipeline:
         if isinstance(self.place, WarehouseResource):
             found[f"{self.word}_warehouse"] = self.place
         for topic, source in self.sources.items():
-            if isinstance(source, FilesResource | KafkaResource):
+            if isinstance(source, FilesResource | LakeResource | KafkaResource):
                 found[self._source_key(topic)] = source
         return found
 

@@ -11,7 +11,16 @@ import dagster as dg
 
 from ..jobs.execution.task_description import Runner
 from ..jobs.execution.task_run import LocalRunner
-from ..jobs.landing.landing import FileSource, KafkaSource, LandingReport, LandingRules, land_files, land_kafka
+from ..jobs.landing.landing import (
+    FileSource,
+    KafkaSource,
+    LakeSource,
+    LandingReport,
+    LandingRules,
+    land_files,
+    land_kafka,
+    land_lake,
+)
 from ..state.errors import ConfigError
 from ..state.runs.local_copies import default_cache
 from ..state.tables.warehouse import Warehouse
@@ -38,12 +47,18 @@ class Engine(dg.ConfigurableResource["Engine"], ABC):
         """What ``kstreams_replay.jobs.replay.pipeline_run`` runs tasks with."""
 
     def land(
-        self, warehouse: Warehouse, topic: str, source: FileSource | KafkaSource, rules: LandingRules | None = None
+        self,
+        warehouse: Warehouse,
+        topic: str,
+        source: FileSource | LakeSource | KafkaSource,
+        rules: LandingRules | None = None,
     ) -> LandingReport:
         """Land what is new. Raises ConfigError for Kafka without Spark, and what landing raises."""
         spark = self.session()
         if isinstance(source, FileSource):
             return land_files(spark, warehouse, topic, source, rules=rules)
+        if isinstance(source, LakeSource):
+            return land_lake(spark, warehouse, topic, source, rules=rules)
         if spark is None:
             raise ConfigError(
                 f"topic {topic!r}", "Spark, whose connector reads Kafka", "a local engine", "use SparkEngine()"

@@ -24,7 +24,7 @@ _NO_ZONE = ", of a time without a zone, taken as UTC (--zone)"
 @dataclass(frozen=True, slots=True)
 class FirstRecord:
     """``block``: it and some that follow it in ``file``. ``format``: of the files. ``is_naive``: times have no zone and
-    none is declared. ``kinds``: Arrow's types of columns, where they have some.
+    none is declared. ``kinds``: Arrow's types of columns, where they have some. ``source``: the mapping that made it.
     """
 
     file: str
@@ -32,6 +32,7 @@ class FirstRecord:
     block: FileRecords
     is_naive: bool = False
     kinds: Mapping[str, pa.DataType] = field(default_factory=dict)
+    source: FileSource | None = None
 
     def described(self) -> dict[str, str]:
         """Its parts as text, in the order of a record."""
@@ -56,7 +57,7 @@ def first_record(source: FileSource, files: Sequence[FoundFile]) -> FirstRecord 
         piece = slices_of(source, file)[0]
         reading = SliceReading(source, piece, RowRules(keeps_bad=True), takes_digests=False, keeps=0)
         for block in read_slice(reading):
-            return FirstRecord(file.name, source.format or "", block, reading.is_naive, reading.kinds)
+            return FirstRecord(file.name, source.format or "", block, reading.is_naive, reading.kinds, source)
     return None
 
 

@@ -220,3 +220,17 @@ class LakeLander:
             refuse_changed(table_place(self.topic, table), changed, changes)
         warn(f"{self.topic}: {changed_sentence(changed, changes)}; the topic keeps the records as they landed")
         return replace(plan, changed=changed)
+
+
+def new_files(source: LakeSource, plans: Sequence[LedgerRow[LandingPlanRow]]) -> tuple[int, int]:
+    """The version that a landing would take, and how many files of it have, as its log says, rows that have not landed.
+    ``plans``: those of the topic. No row is read. Raises LandingError as ``land_lake``.
+    """
+    table = open_lake(source, source.asked)
+    own = [row.content.source["lake"] for row in plans if row.content.source["kind"] == LakeLander.kind]
+    if own and (own[-1]["id"], own[-1]["version"]) == (table.id, table.version):
+        return table.version, 0
+    changes = table.since(own[-1]["version"]) if own and own[-1]["id"] == table.id else None
+    if changes is None or changes.unknown is not None:
+        return table.version, len(table.files)
+    return table.version, len(changes.added & {file.name for file in table.files})

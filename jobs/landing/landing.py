@@ -510,7 +510,8 @@ def warnings_of(topic: str, done: LandingDoneRow) -> list[str]:
     """Sentences about what is unusual in a done landing increment."""
     found = []
     if done.files == 0 and not any(done.cut_to.values()):
-        found.append(f"{topic}: no file has landed yet, so no record; its number of partitions may still change")
+        what = "row" if done.source["kind"] == LakeLander.kind else "file"
+        found.append(f"{topic}: no {what} has landed yet, so no record; its number of partitions may still change")
     if (letters := dead_letters_sentence(topic, done)) is not None:
         found.append(letters)
     if done.implausible is not None:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from ...jobs.landing.files.known_files import KnownFiles, find_files
 from ...jobs.landing.files.streams import FoundFile
 from ...jobs.landing.files.verified_files import read_verified
+from ...jobs.landing.from_lake import new_files
 from ...jobs.landing.given_up_plans import kept_plans
-from ...jobs.landing.landing import FileSource, KafkaSource
+from ...jobs.landing.landing import FileSource, KafkaSource, LakeSource
 from ...state.errors import ConfigError
 from ..pipeline import Pipeline
 from ..settings.connections import source_of
@@ -20,7 +21,7 @@ from ..settings.connections import source_of
 
 @dataclass(frozen=True)
 class Lag:
-    """``files``: topic → new ones in its folder; ``offsets``: topic → offsets at the broker after the landed ones;
+    """``files``: topic → new ones in its folder, or of its table; ``offsets``: topic → offsets at the broker after the landed ones;
     ``unread``: topic → landed records that were not replayed. Topics without any are left out. ``seen``: names just
     this, so that two lags of one name are the same records.
     """
@@ -63,6 +64,10 @@ def lag_of(pipeline: Pipeline) -> Lag:
             new = _new_files(pipeline, topic, source)
             files |= {topic: len(new)} if new else {}
             seen += [[topic, file.name, file.bytes, file.mtime_ns] for file in new]
+        elif isinstance(source, LakeSource):
+            version, count = new_files(source, kept_plans(pipeline.landing_ledger(topic)))
+            files |= {topic: count} if count else {}
+            seen.append([topic, version if count else None])
         else:
             behind = _not_landed(pipeline, topic, source)
             offsets |= {topic: sum(behind.values())} if any(behind.values()) else {}

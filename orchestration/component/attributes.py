@@ -10,7 +10,7 @@ import dagster as dg
 from pydantic import Field
 
 from ...jobs.landing.file_formats import FormatName
-from ...jobs.landing.landing import FileSource, KafkaSource, LandingRules
+from ...jobs.landing.landing import FileSource, KafkaSource, LakeSource, LandingRules
 from ...state.errors import ConfigError
 from ..automation.lag_sensor import LagSensor
 from ..resources import Engine, LocalEngine, SparkEngine
@@ -32,10 +32,43 @@ class KafkaAttributes(dg.Model, dg.Resolvable):
     on_gap: Literal["refuse", "skip"] = said("refuse", "What to do when the broker deleted offsets that come next.")
 
 
+class LakeAttributes(dg.Model, dg.Resolvable):
+    """A table of a lake that has Kafka's partitions and offsets: `delta` or `iceberg`."""
+
+    delta: str | None = said(None, "Path of a Delta table, below the project's root, or a URI.")
+    iceberg: str | None = said(None, "catalog.namespace.table, as PyIceberg names it.")
+    version: int | None = said(None, "Of the Delta table; default: the newest.")
+    snapshot: int | None = said(None, "Of the Iceberg table; default: the current one.")
+    layout: Literal["auto", "redpanda", "tableflow", "tableflow-portable", "kafka-connect", "spark"] = said(
+        "auto", "Whose columns they are; auto: as the table's columns say."
+    )
+    topic: str | None = said(None, "What its column of topics says; default: the name of the landed topic.")
+    partitions: int | None = said(None, "Partitions of the topic; default: as many as the table has.")
+    timestamp: str | None = said(None, "Column of the record time; this and the next win over the layout.")
+    timestamp_unit: Literal["ms", "s", "us", "ns", "iso"] = said("ms", "Its unit; iso: ISO 8601 text.")
+    key: list[str] | str | None = said(None, "Column of the record's key, or some.")
+    value: list[str] | str | None = said(None, "Column of the value, or some.")
+    key_type: str | None = said(None, "Write the key as Kafka's serializer of this type does.")
+    value_type: str | None = said(None, "Write the value's one column so.")
+    partition: str | None = said(None, "Column of the partition.")
+    offset: str | None = said(None, "Column of Kafka's offset.")
+    headers: str | None = said(None, "Column of the headers: a list of {key, value}, or a map.")
+    timestamp_type: str | None = said(None, "Column with CreateTime or LogAppendTime, or 0 or 1.")
+    topic_column: str | None = said(None, "Column of the topic: rows of others are left out.")
+    zone: str | None = said(None, "Of times that name none, as in Europe/Berlin; default: UTC.")
+    catalog: dict[str, str] = said({}, "Properties of the Iceberg catalog, over PyIceberg's own configuration.")
+
+    def source(self, root: str) -> LakeSource:
+        """``root``: of the project."""
+        given = self.model_dump()
+        return LakeSource(**given | {"delta": None if self.delta is None else below(root, self.delta)})
+
+
 class SourceAttributes(dg.Model, dg.Resolvable):
-    """Where a topic is landed from: one of `files`, `kafka` and `landed_by`. All else is about files."""
+    """Where a topic is landed from: one of `files`, `lake`, `kafka` and `landed_by`. All else is about files."""
 
     files: str | None = said(None, "Folder of files, below the project's root, or a URI.")
+    lake: LakeAttributes | None = said(None, "A Delta or Iceberg table.")
     kafka: KafkaAttributes | None = said(None, "A topic of a broker.")
     landed_by: str | None = said(None, "Another pipeline of the same warehouse, which lands the topic.")
     pattern: str = said("*", "Names of the files that count: *.csv.")
@@ -68,18 +101,21 @@ class SourceAttributes(dg.Model, dg.Resolvable):
 
     def source(self, topic: str, root: str) -> Source | LandedBy:
         """What ``replay_definitions`` takes for it. ``root``: of the project. Raises ConfigError unless it is one of
-        `files`, `kafka` and `landed_by`, and for a mapping that cannot be.
+        `files`, `lake`, `kafka` and `landed_by`, and for a mapping that cannot be.
         """
-        given = [name for name in ("files", "kafka", "landed_by") if getattr(self, name) is not None]
+        given = [name for name in ("files", "lake", "kafka", "landed_by") if getattr(self, name) is not None]
         if len(given) != 1:
             raise ConfigError(
-                f"sources: {topic}", "one of files, kafka and landed_by", ", ".join(given) or "none", "give one of them"
-            )
+                f"sources: {topic}", "one of files, lake, kafka and landed_by", ", ".join(given) or "none",
+                "give one of them",
+            )  # fmt: skip
         if self.landed_by is not None:
             return LandedBy(self.landed_by)
         if self.kafka is not None:
             return KafkaSource(**self.kafka.model_dump())
-        rest = self.model_dump(exclude={"files", "kafka", "landed_by", "value", "timestamp"})
+        if self.lake is not None:
+            return self.lake.source(root)
+        rest = self.model_dump(exclude={"files", "lake", "kafka", "landed_by", "value", "timestamp"})
         value = self.value[0] if self.value is not None and len(self.value) == 1 else self.value
         assert self.files is not None
         path = below(root, self.files)
@@ -91,6 +127,7 @@ class LandingAttributes(dg.Model, dg.Resolvable):
 
     on_bad_row: Literal["dead_letter", "stop"] = said("dead_letter", "What becomes of a row that does not fit.")
     on_disorder: Literal["warn", "stop"] = said("warn", "What the landing does where times go back between files.")
+    on_change: Literal["refuse", "ignore"] = said("refuse", "What it does where landed records are gone from a table.")
     max_bad_share: float = said(0.01, "The landing stops where more than this share does not fit.")
     max_future: str | None = said(None, 'Records later than the clock by more are put aside: "1d".')
     plausible_since: str = said("1980-01-01", "The landing warns of records before this day.")

@@ -10,7 +10,7 @@ from typing import Any
 
 import dagster as dg
 
-from ...jobs.landing.landing import FileSource, KafkaSource
+from ...jobs.landing.landing import FileSource, KafkaSource, LakeSource
 from ...state.errors import ConfigError
 from ...state.tables.warehouse import Warehouse
 
@@ -77,6 +77,38 @@ class FilesResource(dg.ConfigurableResource["FilesResource"]):
         return FileSource(**given | {"value": value})
 
 
+class LakeResource(dg.ConfigurableResource["LakeResource"]):
+    """A table of a lake as the source of a topic, in the words of ``kstreams_replay.LakeSource``."""
+
+    delta: str | None = None
+    iceberg: str | None = None
+    version: int | None = None
+    snapshot: int | None = None
+    layout: str = "auto"
+    topic: str | None = None
+    partitions: int | None = None
+    timestamp: str | None = None
+    timestamp_unit: str = "ms"
+    key: str | None = None
+    value: list[str] | None = None
+    key_type: str | None = None
+    value_type: str | None = None
+    partition: str | None = None
+    offset: str | None = None
+    headers: str | None = None
+    timestamp_type: str | None = None
+    topic_column: str | None = None
+    zone: str | None = None
+    catalog: dict[str, str] = {}  # noqa: RUF012  (pydantic copies it)
+
+    def source(self) -> LakeSource:
+        """Raises ConfigError for a table that cannot be, or an environment variable that is not set."""
+        given = {name: _plain(getattr(self, name), name) for name in type(self).model_fields}
+        columns = given["value"]
+        value = columns[0] if columns is not None and len(columns) == 1 else columns
+        return LakeSource(**given | {"value": value})
+
+
 class KafkaResource(dg.ConfigurableResource["KafkaResource"]):
     """A topic of a broker, in the words of ``kstreams_replay.KafkaSource``."""
 
@@ -90,8 +122,8 @@ class KafkaResource(dg.ConfigurableResource["KafkaResource"]):
         return KafkaSource(**{name: _plain(getattr(self, name), name) for name in type(self).model_fields})
 
 
-SourceResource = FilesResource | KafkaResource
-Source = FileSource | KafkaSource
+SourceResource = FilesResource | LakeResource | KafkaResource
+Source = FileSource | LakeSource | KafkaSource
 
 
 def warehouse_of(place: Warehouse | WarehouseResource) -> Warehouse:
@@ -101,7 +133,7 @@ def warehouse_of(place: Warehouse | WarehouseResource) -> Warehouse:
 
 def source_of(source: Source | SourceResource) -> Source:
     """The current value of ``source``."""
-    return source.source() if isinstance(source, FilesResource | KafkaResource) else source
+    return source.source() if isinstance(source, FilesResource | LakeResource | KafkaResource) else source
 
 
 def known_root(place: Warehouse | WarehouseResource) -> str | None:

@@ -4,7 +4,7 @@ from contextlib import contextmanager
 from dataclasses import fields
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import dagster as dg
 import pytest
@@ -14,10 +14,12 @@ from dagster.components.testing import create_defs_folder_sandbox
 
 from kstreams_replay import LagSensor, LandedBy, ReplayPipelineComponent, replay_definitions
 from kstreams_replay.jobs.history.committed_tables import read_changelog
-from kstreams_replay.jobs.landing.landing import FileSource, KafkaSource
+from kstreams_replay.jobs.landing.lake.layouts import LAYOUTS
+from kstreams_replay.jobs.landing.landing import FileSource, KafkaSource, LakeSource
 from kstreams_replay.orchestration.component.attributes import (
     CheckAttributes,
     KafkaAttributes,
+    LakeAttributes,
     SensorAttributes,
     SourceAttributes,
 )
@@ -140,7 +142,10 @@ def test_the_scaffolder_takes_ones_own_topology_and_files():
     ("attributes", "words"),
     [
         ({"topology": "gone.py:topology"}, "expected a module or a file"),
-        ({"sources": {"clicks": {"pattern": "*.csv"}}}, "sources: clicks: expected one of files, kafka and landed_by"),
+        (
+            {"sources": {"clicks": {"pattern": "*.csv"}}},
+            "sources: clicks: expected one of files, lake, kafka and landed_by",
+        ),
         ({"spark": {"master": "local[1]"}}, "spark: expected no settings of Spark beside `engine: local`"),
         ({"wharehouse": "w"}, "wharehouse"),
         ({"partitions": {"type": "static", "partition_keys": ["a"]}}, "partitions"),
@@ -165,7 +170,11 @@ def test_a_source_is_files_kafka_or_anothers():
     kafka = SourceAttributes(kafka=KafkaAttributes(bootstrap_servers="broker:9092", topic="t-1"))
     assert kafka.source("t", "root") == KafkaSource("broker:9092", topic="t-1")
     assert SourceAttributes(landed_by="shop").source("t", "root") == LandedBy("shop")
-    own = set(SourceAttributes.model_fields) - {"files", "kafka", "landed_by"}
+    lake = SourceAttributes(lake=LakeAttributes(delta="bronze", layout="spark", value=["page"]))
+    assert lake.source("t", "root") == LakeSource("root/bronze", layout="spark", value=("page",))
+    own = set(SourceAttributes.model_fields) - {"files", "lake", "kafka", "landed_by"}
     of_a_serde = {"json_types"}  # the serde says it (jobs/landing/serde_mapping.py)
     assert own | {"path"} == set(FileSource.__dataclass_fields__) - of_a_serde
     assert set(KafkaAttributes.model_fields) == set(KafkaSource.__dataclass_fields__)
+    assert set(LakeAttributes.model_fields) == set(LakeSource.__dataclass_fields__)
+    assert get_args(LakeAttributes.model_fields["layout"].annotation) == ("auto", *LAYOUTS)

@@ -3,13 +3,14 @@
 import dagster as dg
 import pytest
 
-from kstreams_replay.jobs.landing.landing import FileSource
+from kstreams_replay.jobs.landing.landing import FileSource, LakeSource
 from kstreams_replay.jobs.topology import StreamsBuilder
 from kstreams_replay.orchestration.definitions import replay_definitions
 from kstreams_replay.orchestration.resources import LocalEngine
 from kstreams_replay.orchestration.settings.connections import (
     FilesResource,
     KafkaResource,
+    LakeResource,
     LandedBy,
     WarehouseResource,
 )
@@ -142,6 +143,9 @@ def test_a_resource_says_all_that_its_source_says():
     assert FilesResource(path="in", timestamp="ms", value=["page"]).source().value == "page"
     of_a_serde = {"json_types"}  # the serde says it (jobs/landing/serde_mapping.py)
     assert set(FilesResource.model_fields) == set(FileSource.__dataclass_fields__) - of_a_serde
+    lake = LakeResource(iceberg="c.ns.t", value=["page"], catalog={"uri": "u"})
+    assert lake.source() == LakeSource(iceberg="c.ns.t", value="page", catalog={"uri": "u"})
+    assert set(LakeResource.model_fields) == set(LakeSource.__dataclass_fields__)
 
 
 def test_a_variable_that_is_not_set_is_named(monkeypatch):

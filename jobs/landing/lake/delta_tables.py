@@ -107,7 +107,7 @@ def _column(field: pa.Field) -> TableColumn:
         within = (_column(kind.value_field),)
         kind = pa.list_(within[0].kind)
     physical = told.get("delta.columnMapping.physicalName", field.name)
-    return TableColumn(field.name, physical, None if number is None else int(number), kind, within)
+    return TableColumn(field.name, (physical,), None if number is None else int(number), kind, within)
 
 
 def _files(table: DeltaTable, columns: TableColumns, place: str, *, has_vectors: bool) -> Iterator[LakeFile]:
@@ -133,9 +133,9 @@ def _leaves(columns: tuple[TableColumn, ...], name: str = "", physical: str = ""
     """(a.b, its path in statistics) of columns of integers and text."""
     for column in columns:
         if pa.types.is_integer(column.kind) or pa.types.is_string(column.kind):
-            yield f"{name}{column.name}", f"{physical}{column.physical}"
+            yield f"{name}{column.name}", f"{physical}{column.physical[0]}"
         elif pa.types.is_struct(column.kind):
-            yield from _leaves(column.within, f"{name}{column.name}.", f"{physical}{column.physical}.")
+            yield from _leaves(column.within, f"{name}{column.name}.", f"{physical}{column.physical[0]}.")
 
 
 def _deleted(table: DeltaTable) -> dict[str, np.ndarray]:

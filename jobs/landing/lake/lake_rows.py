@@ -22,7 +22,7 @@ from ..files.parquet_files import ParquetReader, parquet_batches
 from ..files.paths import column_at, has_column, root_of
 from ..files.streams import FileSlice, parquet_file
 from .lake_table import LakeFile
-from .table_columns import TableColumn, TableColumns, nulls
+from .table_columns import TableColumn, TableColumns, is_text_kind, nulls
 
 if TYPE_CHECKING:
     from ..files.reading import SliceReading
@@ -176,7 +176,7 @@ def _is_plain(kinds: Mapping[str, pa.DataType], name: str) -> bool:
         kind = kinds[root]
         for part in path:
             kind = kind.field(part).type
-    return bool(pa.types.is_binary(kind) or pa.types.is_string(kind))
+    return is_text_kind(kind)
 
 
 def read_columns(

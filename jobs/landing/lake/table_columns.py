@@ -17,12 +17,12 @@ _ID = b"PARQUET:field_id"
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """``name``: as users know it; ``physical``: in files, unless they are known by ``id``. ``kind``: of Arrow.
+    """``name``: as users know it; ``physical``: names in files, unless they are known by ``id``. ``kind``: of Arrow.
     ``within``: fields of a struct, the element of a list, key and value of a map.
     """
 
     name: str
-    physical: str
+    physical: tuple[str, ...]
     id: int | None
     kind: pa.DataType
     within: tuple["TableColumn", ...] = ()
@@ -53,8 +53,7 @@ class TableColumns:
             if not self.names_too or any(each is not None for each in ids):
                 wanted = str(column.id).encode()
                 return ids.index(wanted) if wanted in ids else -1
-        names = [field.name for field in fields]
-        return names.index(column.physical) if column.physical in names else -1
+        return next((place for place, field in enumerate(fields) if field.name in column.physical), -1)
 
     def conformed(self, column: TableColumn, values: pa.Array) -> pa.Array:
         """A file's ``values`` with the names and types of the table. ArrowInvalid: they have no room in them."""
@@ -75,7 +74,7 @@ class TableColumns:
             return pa.ListArray.from_arrays(ends, items, mask=values.is_null())
         if pa.types.is_map(kind) and pa.types.is_map(values.type):
             return values.cast(kind) if not _is_nested(kind.item_type) else values
-        return values if _is_text(values.type) else values.cast(kind)
+        return values if is_text_kind(values.type) else values.cast(kind)
 
     def _field(self, child: TableColumn, values: pa.StructArray, place: int) -> pa.Array:
         found = values.field(place)
@@ -95,7 +94,8 @@ def _is_nested(kind: pa.DataType) -> bool:
     return bool(kind.num_fields)
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text_kind(kind: pa.DataType) -> bool:
+    """Text or bytes."""
     return bool(
         pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_string(kind)
         or pa.types.is_large_binary(kind)

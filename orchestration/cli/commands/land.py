@@ -16,17 +16,21 @@ from ....jobs.landing.files.envelopes import ENVELOPES
 from ....jobs.landing.files.known_files import find_files
 from ....jobs.landing.files.named_files import named_files
 from ....jobs.landing.first_record import FirstRecord
+from ....jobs.landing.lake.layouts import AUTO, LAYOUTS
 from ....jobs.landing.landing import (
     FileSource,
     KafkaSource,
+    LakeSource,
     LandingReport,
     LandingRules,
     land_files,
     land_kafka,
+    land_lake,
     preview_files,
+    preview_lake,
 )
 from ....jobs.landing.landing_preview import LandingPreview
-from ....jobs.landing.landing_rules import DEAD_LETTER, STOP, WARN
+from ....jobs.landing.landing_rules import DEAD_LETTER, IGNORE, REFUSE, STOP, WARN
 from ....jobs.landing.recorded_time import record_idle, record_tick
 from ....jobs.landing.serde_mapping import Serdes, refuse_undecodable, with_serdes
 from ....state.errors import ConfigError
@@ -40,8 +44,12 @@ from ..command import OneOf, argument, command, key_and_value, option
 from ..exit_codes import ExitCode
 from .advance import print_recorded
 
-FILES, KAFKA, RULES, ONCE = "Files", "Kafka", "What is wrong or unusual", "For one call"
+FILES, LAKE, KAFKA = "Files", "Tables of a lake (columns are named as those of files)", "Kafka"
+RULES, ONCE = "What is wrong or unusual", "For one call"
 """Sections of the help."""
+
+
+Source = FileSource | LakeSource | KafkaSource
 
 
 @dataclass(frozen=True)
@@ -62,7 +70,7 @@ class LandOptions:
     key: tuple[str, ...]
     value: tuple[str, ...]
     partition: str | None
-    partitions: int
+    partitions: int | None
     offset: str | None
     headers: str | None
     timestamp_type: str | None
@@ -83,6 +91,11 @@ class LandOptions:
     decimal_comma: bool
     zone: str | None
     topology: str | None
+    delta: str | None
+    iceberg: str | None
+    version: int | None
+    snapshot: int | None
+    layout: str
     kafka: str | None
     source_topic: str | None
     option: tuple[str, ...]
@@ -90,6 +103,7 @@ class LandOptions:
     max_records: int | None
     on_bad_row: str
     on_disorder: str
+    on_change: str
     max_bad_share: float
     max_future: str | None
     plausible_since: str
@@ -105,6 +119,7 @@ class LandOptions:
         return LandingRules(
             on_bad_row=self.on_bad_row,
             on_disorder=self.on_disorder,
+            on_change=self.on_change,
             max_bad_share=self.max_bad_share,
             max_future=self.max_future,
             plausible_since=self.plausible_since,
@@ -115,7 +130,7 @@ class LandOptions:
         )
 
 
-@command(one_of=[OneOf(("files", "kafka"), required=True)])
+@command(one_of=[OneOf(("files", "delta", "iceberg", "kafka"), required=True)])
 @argument("topic", help="name of the landed topic")
 @options.warehouse
 @options.local
@@ -168,7 +183,13 @@ class LandOptions:
     help="keys and headers are in files of their own beside each file, as Connect's S3 sink stores them",
 )
 @option("--order-by", metavar="COLUMN[,COLUMN]", section=FILES, help="sort the rows by these, not by names of files")
-@option("--partitions", type=int, default=1, metavar="N", section=FILES, help="partitions of the topic (default 1)")
+@option(
+    "--partitions",
+    type=int,
+    metavar="N",
+    section=FILES,
+    help="partitions of the topic (default 1; of a table: as many as it has)",
+)
 @option("--pattern", default="*", metavar="GLOB", help="names of the files, as in *.jsonl", section=FILES)
 @option("--delimiter", default="", metavar="TEXT", help="of CSV (default ,), of lines (default a tab)", section=FILES)
 @option(
@@ -201,14 +222,29 @@ class LandOptions:
     help="a line null deletes the key of the row before it, or is a bad row (default)",
 )
 @option("--for", "topology", metavar="TOPOLOGY", section=FILES, help="take these types from the serdes of a topology")
+@option("--delta", metavar="URI", section=LAKE, help="a Delta table that has Kafka's partitions and offsets")
+@option("--version", type=int, metavar="N", section=LAKE, help="of the Delta table (default: the newest)")
+@option(
+    "--iceberg", metavar="CATALOG.NAMESPACE.TABLE", section=LAKE, help="such a table of Iceberg, as PyIceberg names it"
+)
+@option("--snapshot", type=int, metavar="N", section=LAKE, help="of the Iceberg table (default: the current one)")
+@option(
+    "--layout",
+    type=click.Choice([AUTO, *LAYOUTS]),
+    default=AUTO,
+    section=LAKE,
+    help="whose columns they are (default auto: as the table's columns say); columns that are named win over it",
+)
 @option("--kafka", metavar="SERVERS", help="bootstrap servers of a broker", section=KAFKA)
-@option("--source-topic", metavar="NAME", section=KAFKA, help="its name there, or in --topic-column, if another")
+@option(
+    "--source-topic", metavar="NAME", section=KAFKA, help="its name there, in --topic-column or in a table, if another"
+)
 @option(
     "--option",
     metavar="NAME=VALUE",
     multiple=True,
+    help="a setting of the client, or of Iceberg's catalog; a secret as ${env:VARIABLE}",
     section=KAFKA,
-    help="a setting of the client; a secret as ${env:VARIABLE}",
 )
 @option(
     "--on-gap",
@@ -233,6 +269,13 @@ class LandOptions:
     help="when times go back further from one file to the next than within a file: stop, or warn (default)",
 )
 @option(
+    "--on-change",
+    type=click.Choice([REFUSE, IGNORE]),
+    default=REFUSE,
+    section=RULES,
+    help="when landed records are gone from a table or changed in it: refuse (default), or ignore it and keep them",
+)
+@option(
     "--max-bad-share",
     type=float,
     default=0.01,
@@ -254,7 +297,7 @@ class LandOptions:
 @option("--dry-run", is_flag=True, section=FILES, help="say what would land: partitions, offsets, times, order; stop")
 @option("--json", "as_json", is_flag=True, section=FILES, help="with --dry-run: print one JSON object")
 def land(**given: Any) -> int:
-    """Land what is new in a topic, from files or from Kafka."""
+    """Land what is new in a topic, from files, from a table of a lake or from Kafka."""
     asked = LandOptions(**given)
     warehouse, source = Warehouse(asked.warehouse), _source(asked)
     if isinstance(source, KafkaSource) and asked.local:
@@ -277,16 +320,21 @@ def land(**given: Any) -> int:
     return code.unless_detailed(asked.detailed_exit_code)
 
 
-def _dry_run(asked: LandOptions, warehouse: Warehouse, source: FileSource | KafkaSource) -> int:
+def _dry_run(asked: LandOptions, warehouse: Warehouse, source: Source) -> int:
     """Print what would land; the exit code."""
     if isinstance(source, KafkaSource) or not asked.dry_run:
         got = "--dry-run with --kafka" if asked.dry_run else "--json alone"
-        raise ConfigError(f"topic {asked.topic!r}", "--dry-run with --files", got, "leave it out, or give both")
+        raise ConfigError(
+            f"topic {asked.topic!r}", "--dry-run with --files or a table", got, "leave it out, or give both"
+        )
     with closing(progress_on(sys.stderr)) as progress:
         source, show = _with_mapping(asked, warehouse, source, progress)
         spark = None if asked.local else start_spark(asked.master)(progress.doing)
         progress.doing(f"reading {asked.topic}")
-        found = preview_files(spark, warehouse, asked.topic, source, rules=asked.rules(), show=show)
+        if isinstance(source, FileSource):
+            found = preview_files(spark, warehouse, asked.topic, source, rules=asked.rules(), show=show)
+        else:
+            found = preview_lake(spark, warehouse, asked.topic, source, rules=asked.rules(), show=show)
     warnings = () if found is None else found.warnings
     if asked.as_json:
         print(json.dumps(None if found is None else asdict(found)))
@@ -307,6 +355,8 @@ def _dry_run(asked: LandOptions, warehouse: Warehouse, source: FileSource | Kafk
 def _print_preview(found: LandingPreview) -> None:
     if not found.files:
         return
+    if found.layout is not None:
+        print(f"  columns    {found.layout}")
     print(f"  order      {found.order}")
     if (times := found.times()) is not None:
         print(f"  times      {times}")
@@ -316,12 +366,12 @@ def _print_preview(found: LandingPreview) -> None:
 def _landed(
     asked: LandOptions,
     warehouse: Warehouse,
-    source: FileSource | KafkaSource,
+    source: Source,
     progress: ProgressBar | ProgressLines,
 ) -> LandingReport:
     rules = asked.rules()
     show: Callable[[FirstRecord], None] | None = None
-    if isinstance(source, FileSource):
+    if not isinstance(source, KafkaSource):
         source, show = _with_mapping(asked, warehouse, source, progress)
     spark = None if asked.local else start_spark(asked.master)(progress.doing)
     progress.doing(f"landing {asked.topic}")
@@ -333,6 +383,8 @@ def _landed(
 
     if isinstance(source, FileSource):
         return land_files(spark, warehouse, asked.topic, source, rules=rules, show=show, preview=preview)
+    if isinstance(source, LakeSource):
+        return land_lake(spark, warehouse, asked.topic, source, rules=rules, show=show, preview=preview)
     assert spark is not None, "Kafka is refused without it"
     return land_kafka(spark, warehouse, asked.topic, source, max_records=asked.max_records, rules=rules)
 
@@ -346,22 +398,23 @@ def _quietly(print_it: Callable[[], None]) -> None:
 
 
 def _with_mapping(
-    asked: LandOptions, warehouse: Warehouse, source: FileSource, progress: ProgressBar | ProgressLines
-) -> tuple[FileSource, Callable[[FirstRecord], None]]:
+    asked: LandOptions, warehouse: Warehouse, source: FileSource | LakeSource, progress: ProgressBar | ProgressLines
+) -> tuple[FileSource | LakeSource, Callable[[FirstRecord], None]]:
     """The source as the serdes of a topology say, where one is named, and what shows its first record."""
     serdes = None
     if asked.topology is not None:
         serdes = _serdes(asked.topology, asked.topic, warehouse.topics())
-        known = source.with_format_of(file.name for file in find_files(source, asked.topic).files)
-        source = mapped = with_serdes(known, asked.topic, serdes)
+        if isinstance(source, FileSource):
+            known = source.with_format_of(file.name for file in find_files(source, asked.topic).files)
+            source = with_serdes(known, asked.topic, serdes)
 
     def show(first: FirstRecord) -> None:
         progress.close()  # a bar and this must not share a line
         if not asked.as_json:
             _quietly(lambda: _print_first(first))
         progress.doing(f"landing {asked.topic}")
-        if serdes is not None:
-            refuse_undecodable(asked.topic, mapped, first, serdes, asked.rules().max_bad_share)
+        if serdes is not None and first.source is not None:
+            refuse_undecodable(asked.topic, first.source, first, serdes, asked.rules().max_bad_share)
 
     return source, show
 
@@ -389,9 +442,11 @@ def _print_landed(report: LandingReport) -> None:
     print_table(spans, ["partition", "from", "to", *(["gone"] if report.gaps else [])])
 
 
-def _source(asked: LandOptions) -> FileSource | KafkaSource:
+def _source(asked: LandOptions) -> Source:
+    settings = dict(key_and_value(pair, "--option") for pair in asked.option)
+    if asked.delta is not None or asked.iceberg is not None:
+        return _lake_source(asked, settings)
     if asked.kafka is not None:
-        settings = dict(key_and_value(pair, "--option") for pair in asked.option)
         return KafkaSource(asked.kafka, topic=asked.source_topic, options=settings, on_gap=asked.on_gap)
     if asked.timestamp is None and "(?P<timestamp>" not in (asked.path_pattern or ""):
         raise ConfigError(
@@ -406,7 +461,7 @@ def _source(asked: LandOptions) -> FileSource | KafkaSource:
         key=_one_or_some(asked.key),
         value=_one_or_some(asked.value),
         partition=asked.partition,
-        partitions=asked.partitions,
+        partitions=1 if asked.partitions is None else asked.partitions,
         offset=asked.offset,
         headers=asked.headers,
         timestamp_type=asked.timestamp_type,
@@ -428,6 +483,31 @@ def _source(asked: LandOptions) -> FileSource | KafkaSource:
         encoding=asked.encoding,
         decimal_comma=asked.decimal_comma,
         zone=asked.zone,
+    )
+
+
+def _lake_source(asked: LandOptions, catalog: dict[str, str]) -> LakeSource:
+    return LakeSource(
+        delta=asked.delta,
+        iceberg=asked.iceberg,
+        version=asked.version,
+        snapshot=asked.snapshot,
+        layout=asked.layout,
+        topic=asked.source_topic,
+        partitions=asked.partitions,
+        timestamp=asked.timestamp,
+        timestamp_unit=asked.timestamp_unit,
+        key=_one_or_some(asked.key),
+        value=_one_or_some(asked.value),
+        key_type=asked.key_type,
+        value_type=asked.value_type,
+        partition=asked.partition,
+        offset=asked.offset,
+        headers=asked.headers,
+        timestamp_type=asked.timestamp_type,
+        topic_column=asked.topic_column,
+        zone=asked.zone,
+        catalog=catalog,
     )
 
 
