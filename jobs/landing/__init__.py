@@ -1,16 +1,29 @@
-"""Landing: records of a topic, from Kafka, files or Python, become a landed table, increment by increment.
+"""Landing: records of a topic, from Kafka, files, tables or Python, become a landed table, increment by increment.
 
 In: offset ranges of a source. Out: the landed table, recorded times, the topic's ledger. Nothing is interpreted.
-``land_files``, ``land_kafka``, ``land_records`` are the face. Not here: reading landed tables (``tape``).
+``land_files``, ``land_lake``, ``land_kafka``, ``land_records`` are the face. Not here: what reads them (``tape``).
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .landing import FileSource, KafkaSource, LandingReport, LandingRules, land_files, land_kafka, land_records
+    from .landing import (
+        FileSource,
+        KafkaSource,
+        LakeSource,
+        LandingReport,
+        LandingRules,
+        land_files,
+        land_kafka,
+        land_lake,
+        land_records,
+    )
 
-__all__ = ["FileSource", "KafkaSource", "LandingReport", "LandingRules", "land_files", "land_kafka", "land_records"]
+__all__ = [
+    "FileSource", "KafkaSource", "LakeSource", "LandingReport", "LandingRules", "land_files", "land_kafka", "land_lake",
+    "land_records",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -64,10 +64,11 @@ class Settling:
 
     def settle(self, rows: pa.Table, *, is_sorted: bool) -> Settled:
         """``rows``: as of the landed table, with the number of their file as `file`. Raises LandingError."""
-        if not is_sorted:
-            rows = rows.take(pc.sort_indices(rows, [("offset", "ascending")]))
-        rows = rows.combine_chunks()
         offset = rows["offset"].to_numpy()
+        if not is_sorted and (offset[1:] < offset[:-1]).any():
+            rows = rows.take(pc.sort_indices(rows, [("offset", "ascending")]))
+            offset = rows["offset"].to_numpy()
+        rows = rows.combine_chunks()
         again = np.flatnonzero(offset[1:] == offset[:-1]) + 1
         if len(again):
             other = _first(self._differing(rows.take(pa.array(again - 1)), rows.take(pa.array(again))))

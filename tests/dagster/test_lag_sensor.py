@@ -4,11 +4,15 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from deltalake import DeltaTable
 
-from kstreams_replay.jobs.landing.landing import KafkaSource
+from kstreams_replay.jobs.landing.landing import KafkaSource, LakeSource
 from kstreams_replay.orchestration.automation import lag, lag_sensor
 from kstreams_replay.orchestration.automation.lag_sensor import LagSensor
+from kstreams_replay.orchestration.pipeline import Pipeline
+from kstreams_replay.orchestration.resources import LocalEngine
 from tests.dagster import shop
+from tests.landing.lake_tables import bronze, rows
 
 HOUR_MS = 3_600_000
 
@@ -54,6 +58,20 @@ def test_a_new_file_starts_one_run_and_a_quiet_folder_none(watched):
     assert shop_.tick() == ([], "nothing new")
     shop_.shop.drop("2-evening", shop.EVENING)
     assert shop_.asked() == 1
+
+
+def test_new_files_of_a_table_are_a_lag_and_what_only_moved_is_none(small_shop, tmp_path):
+    bronze(tmp_path / "bronze", rows(0, 4), rows(4, 8))
+    source = LakeSource(delta=tmp_path / "bronze")
+    pipeline = Pipeline("shop", shop.topology(), small_shop.warehouse, LocalEngine(), sources={"clicks": source})
+
+    assert lag.lag_of(pipeline).files == {"clicks": 2}
+    LocalEngine().land(small_shop.warehouse, "clicks", source)
+    assert lag.lag_of(pipeline).files == {}
+    DeltaTable(str(tmp_path / "bronze")).optimize.compact()
+    assert lag.lag_of(pipeline).files == {}
+    bronze(tmp_path / "bronze", rows(8, 10))
+    assert lag.lag_of(pipeline).files == {"clicks": 1}
 
 
 def test_landed_records_that_were_not_replayed_are_a_lag(watched):

@@ -106,7 +106,8 @@ class _Open:
         if not self.held:
             return
         keys = pa.concat_arrays(self.held)
-        keys = keys.take(pc.sort_indices(keys))
+        if not self.rises:  # what rises is sorted
+            keys = keys.take(pc.sort_indices(keys))
         low, high = keys[0].as_py(), keys[len(keys) - 1].as_py()
         self.least = low if self.least is None else min(self.least, low)
         self.largest = high if self.largest is None else max(self.largest, high)

@@ -74,19 +74,19 @@ def _parquet_rows(source: FileSource, piece: FileSlice, wanted: set[int]) -> Ite
 
 
 def parquet_batches(
-    file: pq.ParquetFile, piece: FileSlice, columns: Sequence[str]
+    file: pq.ParquetFile, piece: FileSlice, columns: Sequence[str], most: int = BLOCK_ROWS
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """(number of the first row, rows) of the slice's row groups, in blocks."""
+    """(number of the first row, rows) of the slice's row groups, in blocks of at most ``most``."""
     sizes = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
     row = sum(sizes[: piece.start]) + 1
     groups = list(range(len(sizes))[piece.start : piece.end])
-    for batch in file.iter_batches(_block_rows(file, groups), row_groups=groups, columns=columns):
+    for batch in file.iter_batches(_block_rows(file, groups, most), row_groups=groups, columns=columns):
         yield row, batch
         row += batch.num_rows
 
 
-def _block_rows(file: pq.ParquetFile, groups: Sequence[int]) -> int:
-    """Rows of about BLOCK_BYTES in the largest of ``groups``, at most BLOCK_ROWS."""
+def _block_rows(file: pq.ParquetFile, groups: Sequence[int], most: int) -> int:
+    """Rows of about BLOCK_BYTES in the largest of ``groups``, at most ``most``."""
     described = [file.metadata.row_group(group) for group in groups]
     weight = max((group.total_byte_size // max(1, group.num_rows) for group in described), default=0)
-    return max(1, min(BLOCK_ROWS, BLOCK_BYTES // max(1, weight)))
+    return max(1, min(most, BLOCK_BYTES // max(1, weight)))

@@ -14,6 +14,10 @@ from ....state.errors import LandingError
 _FORMATS = {"_delta_log": "a Delta table", ".hoodie": "a Hudi table"}
 """By the folder that only such a table has."""
 _ICEBERG = "an Iceberg table"
+_NEXT_STEPS = {
+    "a Delta table": "land it as a table (--delta), where it has Kafka's partitions and offsets; else ",
+    _ICEBERG: "land it as a table (--iceberg), where it has Kafka's partitions and offsets; else ",
+}
 _LEVELS = 8
 """So many folders above the directory may be the table's, of which the directory is a partition."""
 
@@ -65,6 +69,6 @@ def _refuse(path: str, topic: str, table: str, what: str, mark: str) -> None:
         f"topic {topic}, directory {path}",
         "files that are no table's",
         f"files of {what}, {table}, which has {mark}",
-        "write the table's current rows to a folder of their own with an engine that knows the format, and land that: "
-        "the table's files also have rows that were deleted or overwritten",
+        f"{_NEXT_STEPS.get(what, '')}write the table's current rows to a folder of their own with an engine that knows "
+        "the format, and land that: the table's files also have rows that were deleted or overwritten",
     )

@@ -67,11 +67,10 @@ class LakeReader(ParquetReader):
         reading.seen.update([*schema.names, *named])
         reading.columns = schema.names
         whole = schema.names if source.value is None else []
-        roots = dict.fromkeys([*whole, *(root_of(name, schema.names) for name in named)])
         file = source.files[piece.name]
         with parquet_file(source, piece.name) as opened:
             reading.row_bytes = _row_bytes(opened)
-            rows = _TableRows(source, file, opened, source.columns_of.named(roots))
+            rows = _TableRows(source, file, opened, [*whole, *named])
             for places, columns in rows.of(piece):
                 reading.rows += len(places)
                 columns |= {name: column_at(columns, name) for name in named}
@@ -83,7 +82,7 @@ class LakeReader(ParquetReader):
         wanted = {row.place for row in bad}
         found: list[tuple[int, bytes]] = []
         with parquet_file(source, piece.name) as opened:
-            rows = _TableRows(source, source.files[piece.name], opened, source.columns_of.columns)
+            rows = _TableRows(source, source.files[piece.name], opened, source.columns_of.schema.names)
             for places, columns in rows.of(piece):
                 for number, place in enumerate(places):
                     if place in wanted:
@@ -91,6 +90,8 @@ class LakeReader(ParquetReader):
         return found
 
 
+_BLOCK_ROWS = 1 << 16
+"""Of columns that are taken as they are, and not made text or numbers row by row."""
 _FIXED_BYTES = 48
 """Of a record in memory, beside its key and its value: numbers, and where its text begins."""
 
@@ -103,24 +104,28 @@ def _row_bytes(opened: pq.ParquetFile) -> int:
 
 
 class _TableRows:
-    """Some top-level columns of a file, as the table has them."""
+    """Top-level columns of a file, as the table has them, with what of them ``names`` (a.b: field b of a) need."""
 
-    def __init__(
-        self, source: LakeMapping, file: LakeFile, opened: pq.ParquetFile, columns: Sequence[TableColumn]
-    ) -> None:
+    def __init__(self, source: LakeMapping, file: LakeFile, opened: pq.ParquetFile, names: Sequence[str]) -> None:
         self.place = f"{source.path}/{file.name}"
-        self.file, self.opened, self.columns, self.all = file, opened, columns, source.columns_of
+        self.file, self.opened, self.all = file, opened, source.columns_of
+        known = self.all.schema.names
+        self.columns = self.all.named(root_of(name, known) for name in names)
         stored = opened.schema_arrow
         fields = [stored.field(place) for place in range(len(stored.names))]
         self.stored: dict[str, str] = {}
-        for column in columns:
+        self.paths: list[str] = []
+        for column in self.columns:
             place = self.all.in_file(column, fields)
             if place >= 0:
                 self.stored[column.name] = fields[place].name
+                own = [name for name in names if root_of(name, known) == column.name]
+                parts = [name.split(".")[1:] if name != column.name else [] for name in own]
+                self.paths += [self.all.path_in_file(column, fields[place], each) for each in parts]
 
     def of(self, piece: FileSlice) -> Iterator[tuple[list[int] | range, dict[str, Any]]]:
         """(places of rows, their columns), batch by batch."""
-        for first, batch in parquet_batches(self.opened, piece, list(self.stored.values())):
+        for first, batch in parquet_batches(self.opened, piece, list(dict.fromkeys(self.paths)), _BLOCK_ROWS):
             rows = batch.num_rows
             kept = self._kept(first - 1, rows)
             columns = {column.name: self._column(column, batch, rows) for column in self.columns}
@@ -183,14 +188,12 @@ def read_columns(
     mapping: LakeMapping, file: LakeFile, names: Sequence[str], *, every_topic: bool = False
 ) -> Iterator[dict[str, pa.Array]]:
     """Columns of the topic's rows of a file."""
-    schema = mapping.columns_of.schema
     wanted = list(names)
     if mapping.topic_column is not None and not every_topic:
         wanted.append(mapping.topic_column)
-    roots = {root_of(name, schema.names) for name in wanted}
     whole = FileSlice(file.name, 0, None, file.bytes, file.bytes, None)
     with parquet_file(mapping, file.name) as opened:
-        for _, columns in _TableRows(mapping, file, opened, mapping.columns_of.named(roots)).of(whole):
+        for _, columns in _TableRows(mapping, file, opened, wanted).of(whole):
             found = {name: column_at(columns, name) for name in wanted}
             if mapping.topic_column is not None and not every_topic:
                 mask = pa.array(is_text(found[mapping.topic_column], mapping.topic or ""))

@@ -55,6 +55,19 @@ class TableColumns:
                 return ids.index(wanted) if wanted in ids else -1
         return next((place for place, field in enumerate(fields) if field.name in column.physical), -1)
 
+    def path_in_file(self, column: TableColumn, stored: pa.Field, fields: Sequence[str]) -> str:
+        """Parquet's path of a field within a struct, as far as the file has it. ``stored``: the column there."""
+        path, within = stored.name, {child.name: child for child in column.within}
+        kind = stored.type
+        for name in fields:
+            children = [kind.field(place) for place in range(kind.num_fields)]
+            place = self.in_file(within[name], children)
+            if place < 0:
+                return path
+            path, kind = f"{path}.{children[place].name}", children[place].type
+            within = {child.name: child for child in within[name].within}
+        return path
+
     def conformed(self, column: TableColumn, values: pa.Array) -> pa.Array:
         """A file's ``values`` with the names and types of the table. ArrowInvalid: they have no room in them."""
         kind = column.kind

@@ -1,0 +1,110 @@
+"""The command `land` of a table of a lake: what it shows, what it refuses, and the dry run."""
+
+import json
+import re
+
+import pytest
+
+from kstreams_replay.orchestration.cli.main import main
+from kstreams_replay.state.tables.warehouse import Warehouse
+from tests.landing.lake_tables import bronze, in_order, records_of, rows
+
+TOPOLOGY = """
+from kstreams_replay import Consumed, Serde, StreamsBuilder
+
+builder = StreamsBuilder()
+builder.stream("clicks", Consumed(Serde.string(), Serde.json("page string"))).to("pages")
+topology = builder.build()
+"""
+
+
+@pytest.fixture
+def land(capsys, tmp_path):
+    """Lands the Delta table `bronze`; returns exit code, stdout and stderr."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        where = ["--warehouse", tmp_path / "w", "--delta", tmp_path / "bronze", "--local"]
+        code = main([str(argument) for argument in ("land", "clicks", *where, *arguments)])
+        said = capsys.readouterr()
+        told = [line for line in said.err.splitlines() if line.startswith("replay: ")]
+        return code, re.sub(r"\d+\.\d s", "0.0 s", said.out), "\n".join(told)
+
+    return run
+
+
+def test_the_layout_and_the_first_record_are_shown_before_it_lands(land, tmp_path):
+    bronze(tmp_path / "bronze", rows(0, 10))
+
+    code, out, err = land()
+
+    assert (code, err) == (0, "")
+    assert re.sub(r"part-\S+", "FILE", out) == (
+        "first record, of FILE (parquet):\n"
+        "  key        k0\n"
+        "  time       2026-01-01T09:00:00.000Z (1767258000000)\n"
+        "  value      v0\n"
+        "  partition  0\n"
+        "  offset     0\n"
+        "  headers    h=0\n"
+        "  columns    layout spark (Spark's Kafka source), since the table has columns timestamp, partition, offset\n"
+        "  order      by offset in each partition (column offset)\n"
+        "  times      2026-01-01T09:00:00.000Z to 2026-01-01T09:00:09.000Z\n"
+        "clicks: 10 records landed in 0.0 s (increment 1)\n"
+        "partition  from  to\n"
+        "---------  ----  --\n"
+        "        0     0   5\n"
+        "        1     0   5\n"
+    )
+    assert records_of(Warehouse(str(tmp_path / "w"))) == in_order(rows(0, 10))
+    assert land() == (0, "clicks: nothing new\n", "")
+
+
+def test_a_delete_is_refused_and_may_be_ignored(land, tmp_path):
+    bronze(tmp_path / "bronze", rows(0, 10))
+    land()
+    bronze(tmp_path / "bronze", rows(10, 12)).delete("offset = 2 AND partition = 0")
+
+    code, _, err = land()
+    assert code == 1
+    assert "got 1 landed record is gone from the table (partition 0: offset 2), by DELETE in version 2; restore" in err
+    code, out, err = land("--on-change", "ignore")
+    assert code == 0
+    assert "replay: warning: clicks: 1 landed record is gone from the table (partition 0: offset 2)" in err
+    assert "clicks: 2 records landed" in out
+
+
+def test_a_dry_run_says_what_would_land(land, tmp_path):
+    bronze(tmp_path / "bronze", rows(0, 10))
+
+    code, out, _ = land("--dry-run", "--json", "--version", 0)
+
+    found = json.loads(out)
+    assert (code, found["records"], found["layout"][:12]) == (0, 10, "layout spark")
+    assert Warehouse(str(tmp_path / "w")).topics() == []
+
+
+def test_values_that_the_topologys_serde_cannot_read_are_refused(land, tmp_path):
+    bronze(tmp_path / "bronze", rows(0, 10))
+    (tmp_path / "topology.py").write_text(TOPOLOGY)
+
+    code, _, err = land("--for", f"{tmp_path / 'topology.py'}:topology")
+
+    assert code == 1
+    assert "expected a value that json(" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "want"),
+    [
+        (["--files", "in"], "one of --files, --delta, --iceberg and --kafka"),
+        (["--snapshot", 3], "LakeSource snapshot: expected nothing: it is of iceberg, got 3"),
+        (["--layout", "redpanda"], "expected the columns of layout redpanda"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(land, tmp_path, options, want):
+    bronze(tmp_path / "bronze", rows(0, 2))
+
+    code, _, err = land(*options)
+
+    assert code != 0
+    assert want in err
