@@ -1,12 +1,15 @@
 """How fast records land: from the broker, against Spark's plain copy of the same topic to Delta, and from files.
 
-``python -m kstreams_replay.benchmarks.landing [--records 10000000] [--runs 3] [--folder DIR] [--json FILE]``
+``python -m kstreams_replay.benchmarks.landing [--records 10000000] [--runs 3] [--lake] [--folder DIR] [--json FILE]``
 
 Ours: ``land_kafka`` into a new warehouse, with plan, ledger, order and reading back. Spark's: the connector as a batch,
 all that it gives (key, value, topic, partition, offset, timestamp and its type) written to a new Delta table. Both in
 one Spark session on ``local[2]``, in turn, so that ratios of pairs hold on a noisy machine; the first pair, which pays
 for the JVM's warming up, is shown apart. The topic is ``clicks`` of the benchmark. Then the same rows from Parquet (key
 and value as bytes) and from JSON lines (the whole line as value), by ``land_files`` on the same session.
+
+``--lake``: by ``land_lake`` alone, in this process and on one thread, from a bronze Delta table, from the same one
+clustered by key, and from Iceberg in Redpanda's layout; beside it, what reading the files costs.
 """
 
 import argparse
@@ -30,6 +33,7 @@ from kstreams_replay.state.tables.data_files import read_files
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.kafka.broker import running_broker
 
+from .lake_tables import from_lake
 from .measuring import Stopwatch
 from .peers.kafka import BROKER_JAVA, load, typed_rows
 from .typed_data import RECORDS, prepare
@@ -113,6 +117,15 @@ def write_file(kind: str, rows: pl.DataFrame, path: Path) -> None:
         rows.select(pl.col("key").cast(pl.Binary), "ms", value=values).write_parquet(path)
 
 
+def lake_text(records: int, found: dict[str, dict[str, list[float]]]) -> str:
+    """The figures of ``--lake`` as a Markdown table."""
+    lines = ["| landing of a table, one thread | records/CPU-s, median of later runs (least to most) |", "|---|---|"]
+    for name, clock in found.items():
+        rates = [records / seconds for seconds in clock["cpu_seconds"][1:]]
+        lines.append(f"| {name} | {_spread(rates, ',.0f')} |")
+    return "\n".join(lines)
+
+
 def table_text(found: dict[str, Any]) -> str:
     """The figures as a Markdown table: records a second, the median of the later runs and the first."""
     broker = found["broker"]
@@ -140,6 +153,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=int, help=f"default: as many as there are in the folder, or {RECORDS:,}")
     parser.add_argument("--runs", type=int, default=3, help="pairs after the first")
+    parser.add_argument("--lake", action="store_true", help="tables of a lake alone")
     parser.add_argument("--folder", type=Path, help="with the benchmark's topics; they are made if missing")
     parser.add_argument("--json", type=Path, help="write the figures there")
     given = parser.parse_args()
@@ -148,6 +162,11 @@ def main() -> None:
         folder = given.folder or scratch / "topics"
         prepare(folder, "W1", given.records)
         rows = typed_rows(folder, TOPIC)
+        if given.lake:
+            found = from_lake(rows, given.runs, scratch)
+            print(lake_text(sum(map(len, rows)), found))
+            print(json.dumps(found))
+            return
         spark = open_spark("local[2]")
         broker = from_broker(spark, rows, given.runs, scratch)
         found = {"broker": broker, "files": from_files(spark, rows, given.runs, scratch)}

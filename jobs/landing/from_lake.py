@@ -25,7 +25,7 @@ from .lake.chosen_columns import lake_mapping, refuse_no_history, table_place
 from .lake.lake_rows import LakeMapping, counting_mapping
 from .lake.lake_source import LakeSource
 from .lake.lake_table import LakeChanges, LakeFile, LakeTable
-from .lake.new_files import files_to_read, largest_partition, refuse_missing, refuse_other_topics
+from .lake.new_files import files_to_read, largest_partition, may_have_topic, refuse_missing, refuse_other_topics
 from .lake.opening import open_lake
 from .lake_changes import changed_sentence, gone_offsets, missing_sentences, refuse_changed, without_known
 from .landing_preview import LandingPreview, preview_of, twice_sentences
@@ -78,8 +78,11 @@ class LakeLander:
             refuse_no_history(table, self.topic)
         if changes is not None and changes.is_nothing and not must:
             return None
-        began = {} if landed is None else {int(p): offset for p, offset in landed.cut_to.items()}
         mapping, why = lake_mapping(self.source, table, self.topic)
+        if changes is not None:
+            own = [bounds for bounds in changes.touched if may_have_topic(mapping, bounds)]
+            changes = replace(changes, touched=tuple(own))
+        began = {} if landed is None else {int(p): offset for p, offset in landed.cut_to.items()}
         files = files_to_read(mapping, table.files, changes, began)
         mapping = replace(mapping, partitions=self._partitions(mapping, files, landed))
         gone = {} if changes is None else gone_offsets(self.warehouse, self.topic, mapping, table, changes, plans)

@@ -4,7 +4,7 @@ Owns finding and wording them. Rule: what is missing in the table is found by co
 that rows were taken, or says nothing; only offsets that landed from a table are looked for.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -42,7 +42,11 @@ def gone_offsets(
     path = warehouse.landed(topic)
     found: dict[str, list[list[int]]] = {}
     present = _present(mapping, table, touched)
-    landed = read_rows(path, read_files(path), _OFFSETS)
+    known = [bounds[mapping.offset] for bounds in touched if mapping.offset in bounds]
+    within = None
+    if len(known) == len(touched):
+        within = ("offset", min(least for least, _ in known), max(most for _, most in known))
+    landed = read_rows(path, read_files(path, within=within), _OFFSETS)
     partitions, offsets = landed["partition"].to_numpy(), landed["offset"].to_numpy()
     for p in np.unique(partitions).tolist():
         own = offsets[partitions == p]
@@ -52,7 +56,7 @@ def gone_offsets(
         mask &= _within(own, p, mapping, touched)
         missing = np.setdiff1d(own[mask], present.get(p, np.array([], np.int64)))
         if len(missing):
-            found[str(p)] = joined_ranges(missing.tolist())
+            found[str(p)] = joined_ranges(missing)
     return found
 
 
@@ -121,17 +125,20 @@ def without_known(changed: Mapping[str, Ranges], plans: Sequence[LandingPlanRow]
     """What of it ``plans`` have not noted before."""
     found: dict[str, Any] = {}
     for name, ranges in changed.items():
-        known = {
-            p: _offsets(of for plan in plans for of in (plan.changed or {}).get(name, {}).get(p, [])) for p in ranges
-        }
-        left = {p: joined_ranges(sorted(_offsets(of) - known[p])) for p, of in ranges.items()}
+        noted = [(plan.changed or {}).get(name, {}) for plan in plans]
+        known = {p: [pair for each in noted for pair in each.get(p, [])] for p in ranges}
+        left = {p: _without(of, known[p]) if known[p] else of for p, of in ranges.items()}
         if any(left.values()):
             found[name] = {p: of for p, of in left.items() if of}
     return found
 
 
-def _offsets(ranges: Iterable[Sequence[int]]) -> set[int]:
-    return {offset for begin, to in ranges for offset in range(begin, to)}
+def _without(ranges: Sequence[Sequence[int]], known: Sequence[Sequence[int]]) -> list[list[int]]:
+    return joined_ranges(np.setdiff1d(_offsets(ranges), _offsets(known)))
+
+
+def _offsets(ranges: Sequence[Sequence[int]]) -> np.ndarray:
+    return np.concatenate([np.arange(begin, to) for begin, to in ranges])
 
 
 def missing_sentences(table: LakeTable, topic: str, plan: LandingPlanRow, landed: LandingDoneRow | None) -> list[str]:

@@ -457,7 +457,7 @@ def _is_committed(path: str, app_id: str, increment: int, warehouse: Warehouse) 
 def _refuse_other_source(
     topic: str, newest: LandingDoneRow | LandingPlanRow, lander: Lander, *, is_pending: bool
 ) -> None:
-    """Kafka, and files with a column of Kafka's offsets, land a topic in turn; all else keeps to one source."""
+    """Kafka, tables, and files with a column of Kafka's offsets, land a topic in turn; all else keeps to one source."""
     landed, known = newest.source["kind"], _known_offsets(newest)
     if landed == lander.kind and (known == lander.known_offsets or not any(newest.cut_to.values())):
         return
@@ -468,9 +468,9 @@ def _refuse_other_source(
         next_step = f"land from {landed} first, which finishes it, or give it up there (--abandon)"
         raise LandingError(f"topic {topic}, whose last landing is unfinished", expected, lander.kind, next_step)
     expected, got, next_step = f"a source of the kind {landed}", lander.kind, "land into a topic of another name"
-    if {landed, lander.kind} <= {"files", "kafka"}:
+    if {landed, lander.kind} <= {"files", "kafka", "lake"}:
         expected, got = f"{expected} {_OFFSETS[known]}", f"{got} {_OFFSETS[lander.known_offsets]}"
-        next_step += "; files that follow Kafka, or come before it, need a column of its offsets (--offset)"
+        next_step += "; files that follow Kafka or a table, or come before, need a column of the offsets (--offset)"
     raise LandingError(f"topic {topic}", f"{expected}, which gave it its offsets", got, next_step)
 
 

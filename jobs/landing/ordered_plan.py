@@ -7,9 +7,11 @@ Slices whose rows overlap are read once more for it, to count and to compare wha
 
 import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ...state.tables.data_files import read_files
 from ...state.tables.ledger_rows import LandingPlanRow
@@ -119,15 +121,12 @@ def with_offsets(
     )  # fmt: skip
 
 
-def joined_ranges(offsets: Iterable[int]) -> list[list[int]]:
+def joined_ranges(offsets: Sequence[int] | np.ndarray) -> list[list[int]]:
     """Ranges `[from, to)` that have these offsets and no others."""
-    found: list[list[int]] = []
-    for offset in sorted(offsets):
-        if found and found[-1][1] == offset:
-            found[-1][1] += 1
-        else:
-            found.append([offset, offset + 1])
-    return found
+    rising = np.unique(np.asarray(offsets, np.int64))
+    breaks = np.flatnonzero(np.diff(rising) > 1)
+    first, last = np.append(0, breaks + 1), np.append(breaks, len(rising) - 1)
+    return [[int(rising[a]), int(rising[b]) + 1] for a, b in zip(first, last, strict=True)] if len(rising) else []
 
 
 def with_order(

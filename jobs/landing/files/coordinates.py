@@ -42,6 +42,8 @@ def timestamp_types(values: Sequence[Any] | pa.Array) -> pa.Array:
     """``CreateTime``, ``LogAppendTime`` or ``NoTimestampType``, from these words, Kafka's numbers or kcat's words."""
     if isinstance(values, pa.Array) and pa.types.is_integer(values.type) and values.null_count == 0:
         codes = np.asarray(values).astype(np.int64)
+        if len(codes) and codes.min() == codes.max() and int(codes[0]) in _TYPES:  # as in nearly every topic
+            return pa.repeat(_TYPES[int(codes[0])], len(codes))
         if np.isin(codes, list(_TYPES)).all():
             return pa.array([_TYPES[code] for code in sorted(_TYPES)]).take(pa.array(codes - min(_TYPES)))
     found = each(listed(values), f"a timestamp type ({', '.join(_TYPES.values())})", _timestamp_type)

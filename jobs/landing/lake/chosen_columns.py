@@ -76,11 +76,11 @@ def _missing(layout: Layout, schema: pa.Schema, own: dict[str, object]) -> list[
 
 def refuse_no_history(table: LakeTable, topic: str) -> None:
     """Raises LandingError for a table that keeps the last value of a key alone."""
-    if table.upserts is not None:
+    if (known_by := table.upserts()) is not None:
         raise LandingError(
             table_place(topic, table),
             "a table with every record of the topic",
-            f"one that keeps the last value of a key: {table.upserts}",
+            f"one that keeps the last value of a key: {known_by}",
             "land the topic from where all its records are; to take the rows that there are, --on-change ignore",
         )
 

@@ -49,7 +49,7 @@ def open_delta(place: str, version: int | None) -> LakeTable:
         columns=columns,
         files=tuple(_files(table, columns, place, has_vectors=_VECTORS in features)),
         since=lambda before: _changes(place, columns, table.version(), before),
-        upserts=_upserts(table),
+        upserts=lambda: _upserts(table),
     )
 
 

@@ -66,7 +66,7 @@ def open_iceberg(name: str, properties: Mapping[str, str], snapshot: int | None)
         columns=_columns(table, schema),
         files=files,
         since=lambda before: _changes(table, schema, current, before),
-        upserts=_upserts(table, schema, current),
+        upserts=lambda: _upserts(table, schema),
     )
 
 
@@ -182,7 +182,7 @@ def _bounds(schema: Schema, file: DataFile) -> Bounds:
     return found
 
 
-def _upserts(table: Table, schema: Schema, snapshot: Snapshot | None) -> str | None:
+def _upserts(table: Table, schema: Schema) -> str | None:
     for name, value in sorted(table.properties.items()):
         if value.lower() == "upsert" or _UPSERTS.get(name) == value.lower():
             return f"its property {name} is {value}"

@@ -54,8 +54,8 @@ class LakeChanges:
 @dataclass(frozen=True)
 class LakeTable:
     """``place``: as a user calls it; ``root``: below which names of files are. ``id``: by which it is known though it
-    moves. ``version``: number of Delta's, or Iceberg's snapshot. ``upserts``: by what it is known that it keeps the
-    last value of a key alone; None: by nothing. ``since``: what changed since a version.
+    moves. ``version``: number of Delta's, or Iceberg's snapshot. ``upserts``: asks by what it is known that it
+    keeps the last value of a key alone; None: by nothing. ``since``: what changed since a version.
     """
 
     format: str
@@ -66,7 +66,7 @@ class LakeTable:
     columns: TableColumns
     files: tuple[LakeFile, ...]
     since: Callable[[int], LakeChanges]
-    upserts: str | None = None
+    upserts: Callable[[], str | None]
 
     @property
     def has_numbers(self) -> bool:

@@ -27,7 +27,7 @@ def files_to_read(
     """Files that may have rows that have not landed, or are others now. ``changes`` None: all are new. ``began``: by
     partition the offset after the last landed one.
     """
-    own = [file for file in files if _may_have_topic(mapping, file)]
+    own = [file for file in files if may_have_topic(mapping, file.bounds)]
     if changes is None or changes.unknown is not None:
         return own
     return [
@@ -39,10 +39,11 @@ def files_to_read(
     ]
 
 
-def _may_have_topic(mapping: LakeMapping, file: LakeFile) -> bool:
-    if mapping.topic_column is None or mapping.topic_column not in file.bounds:
+def may_have_topic(mapping: LakeMapping, bounds: Bounds) -> bool:
+    """Whether a file of these bounds may have rows of the topic."""
+    if mapping.topic_column is None or mapping.topic_column not in bounds:
         return True
-    least, most = file.bounds[mapping.topic_column]
+    least, most = bounds[mapping.topic_column]
     return bool(least <= (mapping.topic or "") <= most)
 
 
