@@ -229,6 +229,7 @@ def _table(held: Sequence[tuple[int, FileRecords]]) -> pa.Table:
     if blocks[0].order is not None:
         columns["offset"] = pa.chunked_array([records.order for records in blocks])
         columns["file"] = pa.array(np.repeat(np.array([number for number, _ in held], np.int32), rows))
+        return pa.table(columns)  # settling makes one piece of what is left of it
     return pa.table(columns).combine_chunks()
 
 

@@ -56,7 +56,7 @@ def _layout(source: LakeSource, table: LakeTable, topic: str, schema: pa.Schema,
     for layout, missing in tried:
         if not missing:
             return layout
-    nearest, missing = min(tried, key=lambda each: len(each[1]))
+    nearest, missing = min(tried, key=lambda each: len(each[1]) / each[0].needed)
     asked = "a known layout" if source.layout == AUTO else f"layout {source.layout}"
     got = f"columns {', '.join(schema.names)}, without {', '.join(missing)} of {nearest.name}"
     raise LandingError(

@@ -32,6 +32,11 @@ class Layout:
     own: str = ""
     value_is_alone: bool = False
 
+    @property
+    def needed(self) -> int:
+        """How many columns a table of it has to have."""
+        return len(COORDINATES) + len(self.also)
+
     def missing(self, schema: pa.Schema) -> list[str]:
         """Columns without which the table is not of the layout."""
         wanted = [self.columns[name] for name in (*COORDINATES, *self.also)]

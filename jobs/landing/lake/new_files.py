@@ -24,10 +24,11 @@ _SHOWN = 5
 def files_to_read(
     mapping: LakeMapping, files: Sequence[LakeFile], changes: LakeChanges | None, began: Mapping[int, int]
 ) -> list[LakeFile]:
-    """Files that may have rows that have not landed, or are others now. ``changes`` None: all are new. ``began``: by
-    partition the offset after the last landed one.
+    """Files that may have rows that have not landed, or are others now, by their first offsets, so that few rows need
+    sorting. ``changes`` None: all are new. ``began``: by partition the offset after the last landed one.
     """
     own = [file for file in files if may_have_topic(mapping, file.bounds)]
+    own.sort(key=lambda file: (file.bounds.get(mapping.offset or "", (0, 0))[0], file.name))
     if changes is None or changes.unknown is not None:
         return own
     return [
