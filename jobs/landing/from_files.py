@@ -211,16 +211,7 @@ class FileLander:
             )
         if "mapping" not in last.content.source:  # landed from Kafka so far
             return {}
-        changes = mapping_changes(last.content.source["mapping"], source)
-        if changes and not self.rules.new_mapping:
-            raise LandingError(
-                f"topic {self.topic}",
-                "the mapping of its last landing, "
-                + ", ".join(f"{name} {before!r}" for name, (before, _) in changes.items()),
-                ", ".join(f"{name} {now!r}" for name, (_, now) in changes.items()),
-                "correct the mapping, land into a topic of another name, or continue with the new one (--new-mapping)",
-            )
-        return changes
+        return mapping_changes(self.topic, last.content.source["mapping"], source, refuse=not self.rules.new_mapping)
 
     def _sentences(self, source: FileSource, counted: CountedFiles, plan: LandingPlanRow) -> list[str]:
         hint = None if source.is_ordered else _unnamed_coordinates(counted)

@@ -18,7 +18,7 @@ from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from ...state.tables.warehouse import LANDED_SCHEMA, Warehouse
 from .file_source import KAFKA_OFFSETS
 from .files.counting import CountedFiles
-from .files.known_files import PlanOutdated
+from .files.known_files import PlanOutdated, mapping_changes
 from .files.streams import FoundFile
 from .first_record import FirstRecord, first_record
 from .lake.chosen_columns import lake_mapping, refuse_no_history, table_place
@@ -38,6 +38,20 @@ if TYPE_CHECKING:
 
 _KEPT = ("topic", "topic_id", "mapping")
 """What the ledger keeps of other sources of the topic."""
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A table as a landing finds it: its mapping and ``why`` it is this one, what changed in it since the ``plans`` of
+    landings from tables (None: all of it is new), what has ``landed`` in the topic (None: no record).
+    """
+
+    table: LakeTable
+    mapping: LakeMapping
+    why: str
+    changes: LakeChanges | None
+    plans: Sequence[LandingPlanRow]
+    landed: LandingDoneRow | None
 
 
 @dataclass(frozen=True)
@@ -79,36 +93,57 @@ class LakeLander:
         if changes is not None and changes.is_nothing and not must:
             return None
         mapping, why = lake_mapping(self.source, table, self.topic)
+        mapped: dict[str, list[Any]] = {}
+        if plans:
+            before = plans[-1].source["lake"]["mapping"]
+            mapped = mapping_changes(self.topic, before, mapping, refuse=not self.rules.new_mapping)
         if changes is not None:
             own = [bounds for bounds in changes.touched if may_have_topic(mapping, bounds)]
             changes = replace(changes, touched=tuple(own))
+        found = _Found(table, mapping, why, changes, plans, landed)
+        try:
+            plan = self._plan(found, last, clock_ms, warn)
+        except FileNotFoundError:
+            refuse_missing(table, self.topic, mapping, table.files)
+        has_letters = any("dead_letters" in file for file in plan.files)
+        if last is not None and not must and plan.cut_to == plan.cut_from and plan.changed is None and not has_letters:
+            return None
+        if mapped:
+            plan = replace(plan, mapping_changes=mapped)
+        for sentence in [*twice_sentences(self.topic, plan), *missing_sentences(table, self.topic, plan, landed)]:
+            warn(sentence)
+        return plan
+
+    def _plan(
+        self,
+        found: "_Found",
+        last: LedgerRow[LandingDoneRow] | None,
+        clock_ms: int,
+        warn: Callable[[str], None],
+    ) -> LandingPlanRow:
+        """Read what may be new. Raises FileNotFoundError for a file that the table names and that is gone."""
+        table, mapping, changes, landed = found.table, found.mapping, found.changes, found.landed
         began = {} if landed is None else {int(p): offset for p, offset in landed.cut_to.items()}
         files = files_to_read(mapping, table.files, changes, began)
         mapping = replace(mapping, partitions=self._partitions(mapping, files, landed))
-        gone = {} if changes is None else gone_offsets(self.warehouse, self.topic, mapping, table, changes, plans)
-        found = [FoundFile(file.name, file.bytes, None) for file in files]
-        if self.show is not None and (first := first_record(mapping, found)) is not None:
+        gone = {} if changes is None else gone_offsets(self.warehouse, self.topic, mapping, table, changes, found.plans)
+        listed = [FoundFile(file.name, file.bytes, None) for file in files]
+        if self.show is not None and (first := first_record(mapping, listed)) is not None:
             self.show(first)
         rows = RowRules(self.rules.on_bad_row == DEAD_LETTER, self.rules.latest_ms(clock_ms))
-        counted = CountedFiles.of(
-            self.spark, self.warehouse, counting_mapping(mapping), rows, found, takes_digests=False
-        )
+        counting = counting_mapping(mapping)
+        counted = CountedFiles.of(self.spark, self.warehouse, counting, rows, listed, takes_digests=False)
         if counted is None:
-            refuse_missing(table, self.topic, mapping, files)
+            raise FileNotFoundError
         counted.refuse_bad(mapping, self.rules.max_bad_share)
         refuse_other_topics(table, self.topic, mapping, counted, is_first=changes is None)
-        plan = self._plan(table, mapping, why, rows, landed, last, counted)
+        plan = self._before_order(found, mapping, rows, last, counted)
         ordered = with_order(plan, self.spark, self.warehouse, self.topic, mapping, rows, counted.slices)
         if ordered is None:
-            refuse_missing(table, self.topic, mapping, files)
-        plan = self._with_changes(ordered, table, plans, changes, gone, warn)
-        has_letters = any(file.bad_rows for file in counted.files)
-        if last is not None and not must and plan.cut_to == plan.cut_from and plan.changed is None and not has_letters:
-            return None
-        for sentence in [*twice_sentences(self.topic, plan), *missing_sentences(table, self.topic, plan, landed)]:
-            warn(sentence)
-        if self.preview is not None:
-            self.preview(replace(preview_of(self.topic, mapping, counted, plan), layout=why))
+            raise FileNotFoundError
+        plan = self._with_changes(ordered, found, gone, warn)
+        if self.preview is not None and (plan.cut_to != plan.cut_from or landed is None):
+            self.preview(replace(preview_of(self.topic, mapping, counted, plan), layout=found.why))
         return plan
 
     def write(self, row: LedgerRow[LandingPlanRow], app_id: str) -> dict[str, Any]:
@@ -164,16 +199,16 @@ class LakeLander:
             return asked
         return max(known or 1, largest_partition(mapping, files) + 1)
 
-    def _plan(
+    def _before_order(
         self,
-        table: LakeTable,
+        found: "_Found",
         mapping: LakeMapping,
-        why: str,
         rows: RowRules,
-        landed: LandingDoneRow | None,
         last: LedgerRow[LandingDoneRow] | None,
         counted: CountedFiles,
     ) -> LandingPlanRow:
+        """The plan, without offsets and tasks in their order."""
+        table, landed = found.table, found.landed
         cut = dict.fromkeys(map(str, range(mapping.partitions)), 0) | ({} if landed is None else landed.cut_to)
         kept = {} if last is None else {name: value for name, value in last.content.source.items() if name in _KEPT}
         lake = {
@@ -181,7 +216,7 @@ class LakeLander:
             "place": table.place,
             "id": table.id,
             "version": table.version,
-            "layout": why,
+            "layout": found.why,
             "mapping": mapping.to_dict(),
         }
         files = [
@@ -200,15 +235,12 @@ class LakeLander:
         )
 
     def _with_changes(
-        self,
-        plan: LandingPlanRow,
-        table: LakeTable,
-        plans: Sequence[LandingPlanRow],
-        changes: LakeChanges | None,
-        gone: Mapping[str, list[list[int]]],
-        warn: Callable[[str], None],
+        self, plan: LandingPlanRow, found: "_Found", gone: Mapping[str, list[list[int]]], warn: Callable[[str], None]
     ) -> LandingPlanRow:
-        """``plan`` with what is gone from the table or changed in it since ``plans``; LandingError if it is refused."""
+        """``plan`` with what is gone from the table or changed in it since ``found.plans``; LandingError where that is
+        refused.
+        """
+        table, plans, changes = found.table, found.plans, found.changes
         changed = without_known(dict(plan.changed or {}) | ({"gone": dict(gone)} if gone else {}), plans)
         if changes is None:
             return plan

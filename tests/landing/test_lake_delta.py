@@ -4,10 +4,11 @@ import shutil
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from kstreams_replay.jobs.landing.landing import LakeSource, land_records, preview_lake
+from kstreams_replay.jobs.landing.landing import FileSource, LakeSource, land_files, land_records, preview_lake
 from kstreams_replay.state.errors import ConfigError, LandingError
 from kstreams_replay.state.tables.ledger import LandingLedger
 from tests.landing.file_folders import dies
@@ -313,6 +314,34 @@ def test_another_table_is_compared_and_continues_the_topic(warehouse, tmp_path):
 
     assert report.records == 2
     assert "since it is another one than" in report.warnings[0]
+
+
+def test_another_mapping_is_refused_unless_it_is_meant(warehouse, tmp_path):
+    bronze(tmp_path / "bronze", rows(0, 10))
+    land(warehouse, tmp_path / "bronze")
+    bronze(tmp_path / "bronze", rows(10, 12))
+
+    with pytest.raises(LandingError, match="expected the mapping of its last landing, value 'value', got value 'key'"):
+        land(warehouse, tmp_path / "bronze", value="key")
+    assert land(warehouse, tmp_path / "bronze", value="key", rules={"new_mapping": True}).records == 2
+
+
+def test_files_with_offsets_continue_what_a_table_began_and_the_other_way(warehouse, tmp_path):
+    bronze(tmp_path / "bronze", rows(0, 10))
+    land(warehouse, tmp_path / "bronze")
+    (tmp_path / "in").mkdir()
+    pq.write_table(spark_rows(rows(10, 14)), tmp_path / "in" / "a.parquet")
+    mapping = {"timestamp": "timestamp", "key": "key", "value": "value", "headers": "headers", "partition": "partition"}
+    source = FileSource(tmp_path / "in", offset="offset", partitions=2, **mapping)
+
+    land_files(None, warehouse, "clicks", source)
+    bronze(tmp_path / "bronze", rows(10, 16))
+    report = land(warehouse, tmp_path / "bronze")
+
+    assert report.records == 2
+    assert records_of(warehouse) == in_order(rows(0, 16))
+    with pytest.raises(LandingError, match=r"of the kind lake with Kafka's offsets, .* got files without known offsets"):
+        land_files(None, warehouse, "clicks", FileSource(tmp_path / "in", timestamp="timestamp"))
 
 
 def test_a_dead_landing_is_finished_from_the_planned_version(warehouse, tmp_path, monkeypatch):

@@ -171,7 +171,8 @@ def test_rows_of_a_deletion_vector_do_not_land_and_later_ones_are_noticed(wareho
 
     more = vector(path / "..", [0, 3, 4])
     told = {"commitInfo": {"operation": "DELETE"}}
-    commit(path, 2, told, remove, {"add": first["add"] | {"deletionVector": more}})
+    before = {"remove": remove["remove"] | {"deletionVector": hidden}}
+    commit(path, 2, told, before, {"add": first["add"] | {"deletionVector": more}})
     with pytest.raises(LandingError, match=r"1 landed record is gone .*\(partition 0: offset 2\), by DELETE in"):
         land(warehouse, path)
 
@@ -208,4 +209,13 @@ def test_a_damaged_log_is_named(warehouse, tmp_path):
     (path / "_delta_log" / f"{1:020d}.json").write_text('{"add":')
 
     with pytest.raises(LandingError, match="expected a Delta log that can be read, got "):
+        land(warehouse, path)
+
+
+def test_a_property_that_says_upsert_is_no_history(warehouse, tmp_path):
+    path = tmp_path / "t"
+    told = metadata() | {"configuration": {"tableflow.write.mode": "UPSERT"}}
+    commit(path, 0, protocol("timestampNtz"), {"metaData": told}, add(path, "a.parquet", spark_rows(rows(0, 10))))
+
+    with pytest.raises(LandingError, match=r"last value of a key: its property tableflow\.write\.mode is UPSERT"):
         land(warehouse, path)

@@ -254,12 +254,23 @@ def file_entry(file: FoundFile, digest: str, content: str) -> dict[str, Any]:
     return entry if content == digest else {**entry, "content": content}
 
 
-def mapping_changes(before: Mapping[str, Any], now: FileSource) -> dict[str, list[Any]]:
-    """Field to [before, now] of the changed settings that decide the meaning of a row; {} if there are none."""
+def mapping_changes(topic: str, before: Mapping[str, Any], now: FileSource, *, refuse: bool) -> dict[str, list[Any]]:
+    """Field to [before, now] of the changed settings that decide the meaning of a row; {} if there are none. Raises
+    LandingError where there are some and they are to be refused.
+    """
     then = FileSource.from_dict(now.path, before).to_dict()
     fields = {name: [then[name], value] for name, value in now.to_dict().items() if name not in _MAPPING_FREE}
     is_open = then["format"] is None or now.format is None
-    return {name: pair for name, pair in fields.items() if pair[0] != pair[1] and not (is_open and name == "format")}
+    changes = {n: pair for n, pair in fields.items() if pair[0] != pair[1] and not (is_open and n == "format")}
+    if changes and refuse:
+        raise LandingError(
+            f"topic {topic}",
+            "the mapping of its last landing, "
+            + ", ".join(f"{name} {before!r}" for name, (before, _) in changes.items()),
+            ", ".join(f"{name} {now!r}" for name, (_, now) in changes.items()),
+            "correct the mapping, land into a topic of another name, or continue with the new one (--new-mapping)",
+        )
+    return changes
 
 
 def refuse_no_match(source: FileSource, topic: str, others: Sequence[str]) -> None:

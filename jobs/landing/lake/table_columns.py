@@ -57,7 +57,8 @@ class TableColumns:
 
     def path_in_file(self, column: TableColumn, stored: pa.Field, fields: Sequence[str]) -> str:
         """Parquet's path of a field within a struct, as far as the file has it. ``stored``: the column there."""
-        path, within = stored.name, {child.name: child for child in column.within}
+        path = str(stored.name)
+        within = {child.name: child for child in column.within}
         kind = stored.type
         for name in fields:
             children = [kind.field(place) for place in range(kind.num_fields)]
