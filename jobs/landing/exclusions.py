@@ -61,8 +61,8 @@ def book_exclusion(
     """Take ``records`` (partition, offset) of a landed topic out of play; all of them or none. Returns the row.
 
     Raises ConfigError for a topic that was never landed, a record that is not there or is out of play already, and
-    without a record or a reason; LandingError while a landing is unfinished, LedgerConflict when another runner lands
-    meanwhile.
+    without a record or a reason. Raises LandingError while a landing is unfinished, LedgerConflict when another runner
+    lands meanwhile.
     """
     wanted = sorted(set(records))
     if not wanted:

@@ -13,7 +13,9 @@ from ..tape.landed_topic import Landed
 
 
 def as_read(landed: Landed, previous: DoneRow) -> Landed:
-    """For who continues from ``previous``: what that has read was read without what was out of play then."""
+    """For who continues from ``previous``: before its cut without the records that its increments left out, from there
+    on without those that are out of play now.
+    """
     cut = previous.cut_to.get(landed.topic, {})
     later = {p: [each for each in out if each >= cut.get(p, 0)] for p, out in landed.excluded.items()}
     return _behind(landed, previous, later)

@@ -1,4 +1,4 @@
-"""Booking records as out of play: what is refused, what stays, and that landing goes on."""
+"""Booking records as out of play: what is refused, what stays, and that landing continues."""
 
 import pytest
 

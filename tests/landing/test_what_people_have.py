@@ -1,4 +1,4 @@
-"""The table "I have …" of docs/landing.md: every line of it lands what it says, as it stands there."""
+"""The table "I have …" of docs/landing.md: every line of it lands what it says, as it is written."""
 
 import io
 import json

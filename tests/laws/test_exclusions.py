@@ -1,5 +1,5 @@
-"""The law of records that are taken out of play: tables are those of topics that were landed without them, a gap of
-offsets, for whoever reads them later; who has read them before keeps its rows, also when it runs again.
+"""The law of records that are taken out of play: who reads later has the tables of topics that were landed without
+them, with gaps of offsets. Who has read them before keeps its rows, also when it runs again.
 """
 
 import random
