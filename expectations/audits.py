@@ -21,7 +21,7 @@ from ..state.tables.branch_files import (
     table_files,
     table_names,
 )
-from ..state.tables.data_files import DataFile, read_files, table_version
+from ..state.tables.data_files import DataFile, OpenTables, read_files, table_version
 from ..state.tables.ledger import LandingLedger, Ledger
 from ..state.tables.ledger_rows import DoneRow, PlanRow
 from ..state.tables.names import OUTPUTS, TableName
@@ -179,8 +179,9 @@ class Scope:
         last = ledger.last_done()
         if last is None:
             return read_files(path)
-        refuse_older_landing_ledger(self.warehouse, topic, ledger, last)
-        return landed_files(self.warehouse, topic, last)
+        opened: OpenTables = {}
+        refuse_older_landing_ledger(self.warehouse, topic, ledger, last, opened)
+        return landed_files(self.warehouse, topic, last, opened=opened)
 
     def _in_play(self, path: str, file: DataFile) -> DataFile:
         """A landed file; without the bounds of its times where some may be of a record that was not read."""

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-import pyarrow as pa
+import numpy as np
 import pyarrow.compute as pc
 from pyarrow import fs
 
@@ -27,7 +27,8 @@ from ...state.tables.branch_files import (
     table_names,
     table_parts,
 )
-from ...state.tables.data_files import DataFile, open_table, read_files
+from ...state.tables.data_files import DataFile, OpenTables, open_table, read_files
+from ...state.tables.delta_log import refuse_unknown_features
 from ...state.tables.foreign_commits import refuse_ever_altered, refuse_touched
 from ...state.tables.ledger import LandingLedger, Ledger, LedgerRow
 from ...state.tables.ledger_rows import DoneRow
@@ -35,6 +36,8 @@ from ...state.tables.names import TableName
 from ...state.tables.object_stores import open_filesystem
 from ...state.tables.parquet_reader import how_to_restore, open_file
 from ...state.tables.warehouse import Warehouse, is_name
+from ...state.times import UNBOUNDED
+from ..tape.landed_slice import Slice
 
 _NO_PIPELINES = ("landed", "landed_dead_letter", "landing", "branches")
 
@@ -174,6 +177,7 @@ class _Fsck:
         with self._noting():
             table = open_table(path)
             if table is not None:
+                refuse_unknown_features(table, path, writes=True)
                 refuse_touched(table, path, table.version() if since is None else since)
                 refuse_ever_altered(table, path)
 
@@ -216,12 +220,15 @@ class _Fsck:
             done, last = ledger.done_rows(), ledger.last_done()
             self.examine_commits(ledger.path)
             self.examine_commits(path, None if last is None else last.content.table_version)
-            with suppress(TouchedTable):
-                refuse_older_landing_ledger(self.warehouse, topic, ledger, last)
+            opened: OpenTables = {}
+            try:
+                refuse_older_landing_ledger(self.warehouse, topic, ledger, last, opened)
+            except TouchedTable:
+                opened = {}  # said already; what the ledger names is examined
             if last is None:
                 return
             self.on_table(TableName.landed(topic))
-            files = landed_files(self.warehouse, topic, last)
+            files = landed_files(self.warehouse, topic, last, None, opened or None)
             self._examine_files(path, files)
             landed, booked = sum(file.records for file in files), sum(row.content.records or 0 for row in done)
             if landed != booked:
@@ -248,17 +255,14 @@ class _Fsck:
     def _examine_offsets(self, path: str, files: list[DataFile], cut_to: dict[str, int]) -> None:
         """They rise in each partition, and end before what landing will write next."""
         for partition, end in cut_to.items():
+            own = tuple(file for file in files if file.partition == int(partition))
+            if not all(self._read.get(f"{path}/{file.path}") for file in own):
+                return
             last = -1
-            for file in (file for file in files if file.partition == int(partition)):
-                if not self._read.get(f"{path}/{file.path}"):
-                    return
-                with open_file(path, file) as opened:
-                    for batch in opened.rows().iter_batches(columns=["offset"]):
-                        column = pa.concat_arrays([pa.array([last], pa.int64()), batch.column(0)])
-                        if not pc.all(pc.greater(column.slice(1), column.slice(0, len(column) - 1))).as_py():
-                            expected = f"offsets that rise after {last}"
-                            raise DamagedTable(f"{path}/{file.path}", expected, "others", how_to_restore(path, None))
-                        last = column[-1].as_py()
+            for offsets in Slice(path, own, 0, UNBOUNDED).offsets():
+                if offsets[0] <= last or (np.diff(offsets) <= 0).any():
+                    raise DamagedTable(path, f"offsets that rise after {last}", "others", how_to_restore(path, None))
+                last = int(offsets[-1])
             if last >= end:
                 expected, got = f"offsets below {end} in partition {partition}", f"offset {last}"
                 raise DamagedTable(path, expected, got, how_to_restore(path, None))

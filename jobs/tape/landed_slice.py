@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from ...state.errors import LandingError
 from ...state.tables.data_files import DataFile
+from ...state.tables.footer_seal import token_of
 from ...state.tables.parquet_reader import open_file
 from ...state.times import LATEST_MS, NO_TIMESTAMP_MS, UNBOUNDED, known_times
 from ..kernels.partition_group import NO_MORE, merge_queues
@@ -69,7 +70,7 @@ class Slice:
             if offsets[0] <= last or (np.diff(offsets) <= 0).any():
                 raise LandingError(
                     self.path, f"offsets that rise after {last}", f"{int(offsets.min())} to {int(offsets.max())}",
-                    "land the topic again into an empty table; a landed table must be in offset order",
+                    "land the topic again into an empty table; each offset of a partition is there once",
                 )  # fmt: skip
             last = int(offsets[-1])
             if waiting and not _has_same_dictionary(waiting[-1], piece):
@@ -89,8 +90,8 @@ class Slice:
         """The slice in pieces of at most ``records`` rows, with the ``columns`` that a file has; offset must be one of
         them. Row groups outside the slice are not read. ``dictionary_keys``: as of ``chunks``.
         """
-        for file in self.files:
-            for batch in self._batches(file, columns, records, dictionary_keys=dictionary_keys):
+        for files in _interleaved(self.files):
+            for batch in self._in_order(files, columns, records, dictionary_keys=dictionary_keys):
                 offsets = batch.column("offset").to_numpy()
                 first, after = np.searchsorted(offsets, [self.begin, self.end])
                 piece = self._in_play(batch.slice(first, after - first), offsets[first:after])
@@ -101,6 +102,27 @@ class Slice:
         """Rows of a batch without those whose ``offsets`` are excluded."""
         is_out = np.isin(offsets, self.excluded) if self.excluded else np.zeros(0, np.bool_)
         return batch.filter(pa.array(~is_out)) if is_out.any() else batch
+
+    def _in_order(
+        self, files: Sequence[DataFile], columns: Sequence[str], records: int, *, dictionary_keys: bool
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows of ``files`` in the order of their offsets. Files of ours have them so, one behind the other; those that
+        somebody else has rearranged are read whole and sorted.
+        """
+        batches = (
+            batch for file in files for batch in self._batches(file, columns, records, dictionary_keys=dictionary_keys)
+        )
+        first = next(batches, None)
+        if first is None:
+            return
+        if len(files) == 1 and (_is_ours(files[0]) or _rises(first)):
+            yield first
+            yield from batches
+            return
+        read = (self._batches(file, columns, records, dictionary_keys=False) for file in files)
+        tables = [pa.Table.from_batches(list(each)) for each in read]
+        rows = pa.concat_tables(tables, promote_options="default").sort_by("offset")
+        yield from rows.combine_chunks().to_batches(max_chunksize=records)
 
     def _batches(
         self, file: DataFile, columns: Sequence[str], records: int, *, dictionary_keys: bool
@@ -133,6 +155,11 @@ class Slice:
             offset[rows : rows + len(piece)], column[rows : rows + len(piece)] = piece["offset"], piece[name]
             rows += len(piece)
         return offset[:rows], known_times(column[:rows]) if name == "timestamp" else column[:rows]
+
+    def offsets(self) -> Iterator[np.ndarray]:
+        """Offsets of all records, piece by piece."""
+        for piece in self._read(("offset",)):
+            yield piece["offset"].to_numpy()
 
     def first(self) -> tuple[int, int] | None:
         """Offset and timestamp of the first record; None when there is none. What is before it in its row group is
@@ -173,6 +200,28 @@ class Slice:
         ]
         cut = tuple(file for file in self.files if file not in whole)
         return whole, Slice(self.path, cut, self.begin, self.end, self.excluded)
+
+
+def _interleaved(files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
+    """``files``, sorted by their first offsets; together where their offsets overlap, as those of ours never do."""
+    together: list[DataFile] = []
+    last = -1
+    for file in files:
+        if together and ((file.min_offset or 0) > last or (_is_ours(file) and _is_ours(together[-1]))):
+            yield together
+            together = []
+        together.append(file)
+        last = max(last, file.max_offset or 0)
+    if together:
+        yield together
+
+
+def _is_ours(file: DataFile) -> bool:
+    return token_of(file.path) is not None
+
+
+def _rises(batch: pa.RecordBatch) -> bool:
+    return not (np.diff(batch.column("offset").to_numpy()) <= 0).any()
 
 
 def _read_file(

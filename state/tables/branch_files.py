@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyarrow import fs
 
 from ..errors import DamagedLedger
-from .data_files import DataFile, OpenTables, Within, mark_of, open_table, read_files, table_digest
+from .data_files import DataFile, OpenTables, Within, live_files, mark_of, open_table, read_files, table_digest
 from .foreign_commits import refuse_touched
 from .ledger_rows import Bases, Digests, DoneRow, LandingDoneRow, LandingRow
 from .names import QUALITY_METRICS, QUALITY_RESULTS
@@ -82,12 +82,19 @@ def landed_files(
     within: Within | None = None,
     opened: OpenTables | None = None,
 ) -> list[DataFile]:
-    """Files of a landed topic at the version of its done row ``last``: those that may hold rows ``within``.
+    """Files of a landed topic at the version of its done row ``last``: those that may hold rows ``within``. Where
+    others have put their rows into other files since, and ours were deleted: those other files.
 
-    ``opened``: as of ``open_table``. Raises DamagedTable for a log that does not say what it said.
+    ``opened``: as of ``open_table``; what it has of the table was brought up to date. Raises DamagedTable for a log
+    that does not say what it said.
     """
     version, digest = last.content.table_version, last.content.table_digest
     path = warehouse.landed(topic)
+    newest = None if opened is None else opened.get(path)
+    if newest is not None and version is not None and newest.version() > version:
+        found = refuse_touched(newest, path, version)
+        if found is not None and found.is_vacuumed:
+            return live_files(newest, within, place=path)
     return read_files(path, version=version, within=within, opened=opened, digest=digest)
 
 

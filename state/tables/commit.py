@@ -136,10 +136,10 @@ def settle(table: DeltaTable, path: str, since: int) -> DeltaTable:
     """``table``, open at its newest version, as its ledger knows it from version ``since``, before one writes to it.
 
     What others have only rearranged is put back: their files go and ours come again, in a transaction that changes no
-    data. Raises TouchedTable for all else that they did.
+    data. Those of a landed topic stay where ours were deleted. Raises TouchedTable for all else that they did.
     """
     attempts = 0
-    while (found := refuse_touched(table, path, since, writes=True)) is not None:
+    while (found := refuse_touched(table, path, since, writes=True)) is not None and not found.is_vacuumed:
         if attempts == _ATTEMPTS:
             raise found.error()
         with suppress(CommitFailedError):  # others were quicker: it is looked at again

@@ -26,6 +26,7 @@ from .data_files import (
     read_rows,
     without_partition,
 )
+from .footer_seal import token_of
 from .parquet_writer import TaskFile
 
 EVERY = 64
@@ -96,7 +97,10 @@ def _merged(path: str, table: DeltaTable, run: Sequence[DataFile], increment: in
     """One file with the rows of ``run`` in their order; not visible yet."""
     schema = without_partition(pa.schema(table.schema().to_arrow()))
     target = TaskFile(path, partition=run[0].partition, name=f"{increment:08d}-merged")
-    target.write(read_rows(path, run, schema).combine_chunks())
+    rows = read_rows(path, run, schema)
+    if "offset" in schema.names and any(token_of(file.path) is None for file in run):
+        rows = rows.sort_by("offset")  # others may have rearranged them (state/tables/foreign_commits.py)
+    target.write(rows.combine_chunks())
     file = target.close()
     assert file is not None, f"{path}: files without rows were listed with bounds"
     return file

@@ -21,7 +21,7 @@ from deltalake.exceptions import DeltaError
 from ..errors import DamagedFile, TouchedTable
 from .data_files import BOUNDED, NO_BOUNDS, DataFile, live_files
 from .delta_log import LogEntry, first_entry, how_to_take_back, log_entries, refuse_unknown_features
-from .names import is_only_appended
+from .names import LANDED, is_only_appended
 from .object_stores import options_of
 from .parquet_reader import how_to_restore, refuse_missing
 
@@ -35,7 +35,8 @@ class Touched:
 
     ``gone``: files of ours that are not live any more; ``added``: files of others that are; by path. ``changes``: of
     columns and deciding properties, in words. ``commits``: theirs, in order. ``ours_since``: versions of ours between.
-    ``altered``: of ``gone`` and ``added``, those by which a commit said to change data.
+    ``altered``: of ``gone`` and ``added``, those by which a commit said to change data. ``is_vacuumed``: files of
+    ``gone`` were deleted, so that they cannot be put back.
     """
 
     path: str
@@ -45,6 +46,7 @@ class Touched:
     gone: dict[str, DataFile] = field(default_factory=dict)
     added: dict[str, DataFile] = field(default_factory=dict)
     changes: list[str] = field(default_factory=list)
+    is_vacuumed: bool = False
     ours_since: list[int] = field(default_factory=list)
     altered: set[str] = field(default_factory=set)
 
@@ -141,7 +143,8 @@ def refuse_ever_altered(table: DeltaTable, path: str) -> None:
 def refuse_touched(table: DeltaTable, path: str, since: int, *, writes: bool = False) -> Touched | None:
     """Raises TouchedTable where others changed the table since the version that its ledger knows. ``table``: open at
     its newest version. A rearrangement is returned, for one who ``writes`` to put it back; None: there is none. Where
-    the files that it took out were deleted since, it is refused too.
+    the files that it took out were deleted since, it is refused too, but for that of a landed topic: offsets say the
+    order of its rows in whichever files they are.
     """
     if table.version() <= since:
         return None
@@ -154,8 +157,14 @@ def refuse_touched(table: DeltaTable, path: str, since: int, *, writes: bool = F
     try:
         refuse_missing(path, list(found.gone.values()))
     except DamagedFile as damaged:
-        raise found.error(f"; and {damaged.place} has {damaged.got}") from damaged
+        if not _is_landed(path):
+            raise found.error(f"; and {damaged.place} has {damaged.got}") from damaged
+        found.is_vacuumed = True
     return found
+
+
+def _is_landed(path: str) -> bool:
+    return path.split("/")[-2] == LANDED
 
 
 def _follow(found: Touched, files: dict[str, DataFile], entry: LogEntry) -> None:

@@ -92,8 +92,8 @@ def test_offsets_that_do_not_rise_are_found(warehouse, monkeypatch):
 def test_offsets_beyond_what_the_ledger_has_are_found(warehouse, monkeypatch):
     of_before = module.landed_files
 
-    def fewer(warehouse, topic, last):
-        files = of_before(warehouse, topic, last)
+    def fewer(warehouse, topic, last, *more):
+        files = of_before(warehouse, topic, last, *more)
         last.content.cut_to["0"] = 5
         return files
 

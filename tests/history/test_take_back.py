@@ -32,10 +32,10 @@ def land(warehouse: Warehouse) -> None:
     land_records(warehouse, "in", pa.table(ROWS), partitions=1)
 
 
-def run(warehouse: Warehouse) -> None:
+def run(warehouse: Warehouse, pipeline: str = "p") -> None:
     builder = StreamsBuilder()
     builder.stream("in", Consumed(Serde.string(), Serde.string())).to("out")
-    list(replay(warehouse, builder.build(), pipeline="p", runner=LocalRunner(), idle="proceed"))
+    list(replay(warehouse, builder.build(), pipeline=pipeline, runner=LocalRunner(), idle="proceed"))
 
 
 def append(path: str) -> None:
@@ -96,3 +96,26 @@ def test_a_table_that_is_not_there_is_refused(warehouse):
 def test_where_nobody_has_committed_nothing_is_taken_back(warehouse):
     assert take_back(warehouse, "landed/in") is None
     assert take_back(warehouse, "p/outputs/out") is None
+
+
+@pytest.mark.parametrize("is_clustered", [False, True])
+def test_a_topic_whose_files_were_rearranged_and_deleted_goes_on(warehouse, is_clustered):
+    """
+    OPTIMIZE or Z-ORDER, then a VACUUM of all that is not live: readers sort by offset, and the landing goes on.
+    """
+    path = warehouse.landed("in")
+    optimize = DeltaTable(path).optimize
+    optimize.z_order(["key"]) if is_clustered else optimize.compact()
+    DeltaTable(path).vacuum(0, enforce_retention_duration=False, dry_run=False)
+    assert found(warehouse) == []
+
+    for _ in range(2):
+        land(warehouse)
+        run(warehouse)
+    run(warehouse, "another")
+
+    assert found(warehouse) == []
+    for pipeline in ("p", "another"):
+        rows = read_changelog(warehouse, pipeline, "out")
+        assert rows["offset"].to_pylist() == list(range(8))
+        assert rows["key"].to_pylist() == ["a", "b"] * 4
