@@ -32,6 +32,7 @@ def test_a_suite_reads_as_the_guarantees_about_its_table():
                 "expect_dead_letters_to_be_booked",
                 "expect_refusals_to_be_landed_records",
                 "expect_results_to_be_booked",
+                "expect_landings_to_be_booked",
             ],
         ),
     ]

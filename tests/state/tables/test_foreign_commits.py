@@ -38,8 +38,8 @@ def offsets(path: str) -> list[int]:
     return sorted(read_rows(path, read_files(path), LANDED_SCHEMA)["offset"].to_pylist())
 
 
-def append(path: str) -> None:
-    write_deltalake(path, DeltaTable(path).to_pyarrow_table().slice(0, 1), mode="append")
+def append(path: str, rows: int = 1) -> None:
+    write_deltalake(path, DeltaTable(path).to_pyarrow_table().slice(0, rows), mode="append")
 
 
 ALTERING = {
@@ -108,13 +108,16 @@ def test_files_that_a_vacuum_took_behind_an_optimize_are_named(path):
 
 def test_rows_that_came_and_went_under_cover_of_an_optimize_are_seen(path):
     """
-    An append of one row and an OPTIMIZE, then a DELETE of another row and an OPTIMIZE: as many rows as before.
+    An INSERT and an OPTIMIZE, a DELETE, an INSERT and an OPTIMIZE: as many rows as before, in one file, and our own
+    went by an OPTIMIZE.
     """
     append(path)
     DeltaTable(path).optimize.compact()
-    DeltaTable(path).delete("offset = 5")
+    DeltaTable(path).delete("offset >= 4")
+    append(path, 4 - len(offsets(path)))
     DeltaTable(path).optimize.compact()
     assert len(offsets(path)) == 4
+    assert len(read_files(path)) == 1
 
     with pytest.raises(TouchedTable, match="OPTIMIZE of version"):
         refuse_touched(open_table(path), path, 2)
