@@ -434,7 +434,7 @@ def _json_default(value: Any) -> Any:
     if isinstance(value, bytes):
         return b64encode(value).decode()
     if isinstance(value, Decimal):
-        return str(value)
+        return f"{value:f}"
     if isinstance(value, JsonNumber):
         return f"{_NUMBER}{value.text}"
     raise TypeError(f"no JSON for {type(value).__name__}")

@@ -35,7 +35,7 @@ class SeparatedLinesReader(FormatReader):
         prefixes = [
             (names.index(name), before)
             for name, before in ((source.timestamp, _TIMES), (source.partition, _PARTITION))
-            if name is not None
+            if name in names  # it may be in the path
         ]
         with opened(source, piece.name, reading.digests, reading.content) as stream:
             for places, lines in line_blocks(stream, piece, blank=b"\r\n"):
