@@ -41,11 +41,13 @@ def headers_of(values: Sequence[Any] | pa.Array) -> pa.Array:
 def timestamp_types(values: Sequence[Any] | pa.Array) -> pa.Array:
     """``CreateTime``, ``LogAppendTime`` or ``NoTimestampType``, from these words, Kafka's numbers or kcat's words."""
     if isinstance(values, pa.Array) and pa.types.is_integer(values.type) and values.null_count == 0:
-        codes = np.asarray(values).astype(np.int64)
-        if len(codes) and codes.min() == codes.max() and int(codes[0]) in _TYPES:  # as in nearly every topic
-            return pa.repeat(_TYPES[int(codes[0])], len(codes))
-        if np.isin(codes, list(_TYPES)).all():
-            return pa.array([_TYPES[code] for code in sorted(_TYPES)]).take(pa.array(codes - min(_TYPES)))
+        codes = np.asarray(values)
+        least, most = (codes.min(), codes.max()) if len(codes) else (0, 0)
+        if least == most and least in _TYPES:
+            return pa.repeat(_TYPES[int(least)], len(codes))
+        if least >= min(_TYPES) and most <= max(_TYPES):
+            places = codes.astype(np.int64) - min(_TYPES)
+            return pa.array([_TYPES[code] for code in sorted(_TYPES)]).take(pa.array(places))
     found = each(listed(values), f"a timestamp type ({', '.join(_TYPES.values())})", _timestamp_type)
     return pa.array(found, pa.string())
 
