@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kstreams_replay.jobs.landing import from_files
 from kstreams_replay.jobs.landing.bad_rows import landed_dead_letters
 from kstreams_replay.jobs.landing.file_source import FileSource
+from kstreams_replay.jobs.landing.file_writing import WriteTask
 from kstreams_replay.state.errors import ConfigError, LandingError
 from tests.landing.file_folders import land, write
 from tests.landing.landed_rows import landed
@@ -167,14 +167,14 @@ def test_a_row_without_a_time_takes_its_key_along_and_one_that_is_no_row_stops(w
 
 def test_keys_that_change_after_the_plan_are_read_again(warehouse, directory, monkeypatch):
     write(directory, {"a.json": '{"t":1}\n', "a.keys.json": "1\n"})
-    run = from_files.WriteTask.run
+    run = WriteTask.run
 
     def change(task):
-        monkeypatch.setattr(from_files.WriteTask, "run", run)
+        monkeypatch.setattr(WriteTask, "run", run)
         write(directory, {"a.keys.json": '"other"\n'})
         return run(task)
 
-    monkeypatch.setattr(from_files.WriteTask, "run", change)
+    monkeypatch.setattr(WriteTask, "run", change)
     report = land(warehouse, directory, beside=["keys"])
 
     assert [key for _, _, key, _, _ in rows(warehouse)] == [b"other"]

@@ -340,7 +340,9 @@ def test_files_with_offsets_continue_what_a_table_began_and_the_other_way(wareho
 
     assert report.records == 2
     assert records_of(warehouse) == in_order(rows(0, 16))
-    with pytest.raises(LandingError, match=r"of the kind lake with Kafka's offsets, .* got files without known offsets"):
+    with pytest.raises(
+        LandingError, match=r"of the kind lake with Kafka's offsets, .* got files without known offsets"
+    ):
         land_files(None, warehouse, "clicks", FileSource(tmp_path / "in", timestamp="timestamp"))
 
 
