@@ -1,4 +1,4 @@
-"""The table "I have …" of docs/landing.md: every line of it lands what it says, as it is written."""
+"""The table "Where your history lies" of docs/landing.md: every line of it lands what it says, as it is written."""
 
 import io
 import json
@@ -83,7 +83,7 @@ HAVE: Mapping[str, tuple[dict[str, str | bytes], list[tuple]]] = {
 def lines_of_the_table() -> dict[str, str]:
     """What people have to the options, of files."""
     text = (ROOT / "docs" / "landing.md").read_text()
-    rows = re.findall(r"^\| (.+?) \| `(--files .+?)` \|", text[text.index("## I have") :], re.MULTILINE)
+    rows = re.findall(r"^\| (.+?) \| `(--files .+?)` \|", text[text.index("## Where your history lies") :], re.MULTILINE)
     return dict(rows)
 
 
