@@ -65,10 +65,13 @@ def exclude_records(
     *,
     clock_ms: Callable[[], int] = now_ms,
 ) -> ExclusionReport:
-    """Take ``records`` (partition, offset) of a landed topic out of play, and name the pipelines that have read them.
+    """Take ``records`` (partition, offset) of the landed ``topic`` of ``warehouse`` out of play, for a ``reason``, and
+    name the pipelines that have read them.
 
-    What is planned from now on does not read them; results are those of a topic that was landed without them. Raises
-    as ``book_exclusion``.
+    What is planned from now on does not read them; results are those of a topic that was landed without them.
+    ``clock_ms``: gives the wall clock. Raises ConfigError for a topic that was never landed, a record that is not there
+    or is out of play already, and without a record or a reason. Raises LandingError while a landing is unfinished,
+    LedgerConflict when another runner lands meanwhile.
     """
     row = book_exclusion(warehouse, topic, records, reason, clock_ms=clock_ms)
     booked = _booked(row.content)
