@@ -12,6 +12,7 @@ import pytest
 from kstreams_replay.jobs.landing.bad_rows import landed_dead_letters
 from kstreams_replay.jobs.landing.file_source import FileSource
 from kstreams_replay.jobs.landing.file_writing import WriteTask
+from kstreams_replay.jobs.landing.files.streams import FileBeside, FileSlice
 from kstreams_replay.state.errors import ConfigError, LandingError
 from tests.landing.file_folders import land, write
 from tests.landing.landed_rows import landed
@@ -179,6 +180,14 @@ def test_keys_that_change_after_the_plan_are_read_again(warehouse, directory, mo
 
     assert [key for _, _, key, _, _ in rows(warehouse)] == [b"other"]
     assert "a.json changed while it was read" in " ".join(report.warnings)
+
+
+def test_a_slice_comes_back_from_a_plan_and_from_one_that_knew_no_digests():
+    beside = (FileBeside("keys", "a.keys.json", 3, 2),)
+    whole = FileSlice("a.json", 0, None, 5, 5, 1, beside=beside)
+
+    assert FileSlice.from_list(json.loads(json.dumps(whole.to_list()))) == whole
+    assert FileSlice.from_list(["a.json", 0, None, 5, 5, 1]) == FileSlice("a.json", 0, None, 5, 5, 1)
 
 
 def test_a_key_has_one_place(directory):
