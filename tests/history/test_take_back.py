@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, TableFeatures, write_deltalake
 
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.history.committed_tables import read_changelog
@@ -119,3 +119,12 @@ def test_a_topic_whose_files_were_rearranged_and_deleted_goes_on(warehouse, is_c
         rows = read_changelog(warehouse, pipeline, "out")
         assert rows["offset"].to_pylist() == list(range(8))
         assert rows["key"].to_pylist() == ["a", "b"] * 4
+
+
+def test_a_feature_that_stops_runs_alone_is_found_too(warehouse):
+    table = DeltaTable(warehouse.pipeline("p").output("out"))
+    table.alter.add_feature(TableFeatures.DomainMetadata, allow_protocol_versions_increase=True)
+
+    assert found(warehouse) == ["p/outputs/out"]
+    assert take_back(warehouse, "p/outputs/out").said() == "features of Delta's protocol"
+    assert found(warehouse) == []
