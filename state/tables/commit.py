@@ -153,7 +153,8 @@ def take_back(path: str, since: int) -> Touched | None:
     """Take back what others committed to the table since the version that its ledger knows; return what that was, None:
     nothing.
 
-    Raises TouchedTable where it cannot be: files are gone, or columns were changed before increments of ours.
+    Raises TouchedTable where it cannot be: files are gone, columns were changed before increments of ours, or it has a
+    feature that delta-rs does not know.
     """
     table = DeltaTable(path, storage_options=options_of(path))
     found = touched_since(path, since, table.version())
@@ -164,8 +165,12 @@ def take_back(path: str, since: int) -> Touched | None:
         if any(version > first for version in found.ours_since):
             raise found.error("; and increments were committed since")
         said = CommitProperties(custom_metadata=_metadata(_PUT_BACK, found.newest))
-        with readable(path):
-            table.restore(first - 1, protocol_downgrade_allowed=True, commit_properties=said)
+        try:
+            with readable(path):
+                table.restore(first - 1, protocol_downgrade_allowed=True, commit_properties=said)
+        except CommitFailedError as error:  # a feature that delta-rs does not know, as a rule
+            next_step = f"take it back with the engine that committed it: drop the feature, or RESTORE to {first - 1}"
+            raise TouchedTable(path, "a table that can be committed to", str(error), next_step) from error
     else:
         _put_back(table, found, changes_data=not is_only_appended(path))
     table.update_incremental()
