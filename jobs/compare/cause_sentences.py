@@ -23,7 +23,7 @@ class CauseSentences:
     def sentence(self, row: Row) -> str:
         """Why it differs, without a full stop."""
         cause = next(cause for cause in Cause if str(cause) == row["cause"])
-        return {
+        said: dict[Cause, Callable[[Row], str]] = {
             Cause.RESTART: self._restart,
             Cause.PUBLISHED_TWICE: self._twice,
             Cause.PROCESSED_TWICE: self._again,
@@ -40,7 +40,8 @@ class CauseSentences:
             Cause.APPEND_TIME: lambda _: f"the broker stamps what it appends to {self._topic} (LogAppendTime)",
             Cause.UNREADABLE: lambda _: f"the serde of the output does not read these bytes of {self._topic}",
             Cause.NOT_EXPLAINED: lambda _: "no rule explains it",
-        }[cause](row)
+        }
+        return said[cause](row)
 
     def record(self, row: Row) -> str | None:
         """TOPIC:PARTITION:OFFSET of the record behind it, as `replay explain` takes it; None: not known."""
@@ -66,6 +67,10 @@ class CauseSentences:
 
     def _cause(self, theirs: int) -> Cause:
         return Cause(int(self.case.theirs_cause[theirs]))
+
+    def _is_ours(self, row: Row, cause: Cause) -> bool:
+        """Our row is the one that production does not have."""
+        return row["row"] >= 0 and self.case.ours_cause[row["row"]] == cause
 
     def _restart(self, row: Row) -> str:
         evidence = int(self.case.theirs_evidence[row["topic_row"]])
@@ -117,12 +122,12 @@ class CauseSentences:
         return f"expired: partition {place} of {self._topic} begins at offset {first}, what was before is gone"
 
     def _tombstones(self, row: Row) -> str:
-        if row["topic_row"] < 0:
+        if self._is_ours(row, Cause.TOMBSTONES):
             return f"another tombstone policy: {self._topic} has no tombstones at all"
         return "another tombstone policy: the output has no tombstones at all"
 
     def _not_yet(self, row: Row) -> str:
-        if row["topic_row"] < 0:
+        if self._is_ours(row, Cause.NOT_YET):
             return f"not there yet: {self._topic} has nothing of this time or later in the partition"
         return (
             "not there yet: the output has nothing of this time or later in the partition; land and replay its inputs"

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 
 from ...state.errors import ConfigError
@@ -71,11 +72,12 @@ class ComparedOutput:
     def value_serde(self) -> Serde:
         return self.sink.shape.value
 
-    def partitions_of(self, keys: pa.Array, partitions: int) -> "pa.Array":
+    def partitions_of(self, keys: pa.Array, partitions: int) -> np.ndarray:
         """Where Kafka's default partitioner puts these keys: by the key alone, without its window (Kafka's
         WindowedStreamPartitioner).
         """
-        return murmur2_partitions(self.sink.shape.key.encode(keys), partitions)
+        found: np.ndarray = murmur2_partitions(self.sink.shape.key.encode(keys), partitions)
+        return found
 
     # --- what is above ---------------------------------------------------------------------------------------
 

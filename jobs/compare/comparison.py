@@ -49,7 +49,8 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """``form``: "changelog" or "events". ``verdicts``: rows (of a changelog keys and windows) by verdict, "equal" too;
+    """``output`` of ``pipeline``, as of ``increment``, beside the landed ``topic``. ``form``: "changelog" or "events";
+    ``rows``: of both. ``verdicts``: rows (of a changelog keys and windows) by verdict, "equal" too;
     ``causes``: differences by cause. ``differences``: a row each, by time, with the numbers of both sides. ``first``:
     the first of them, in words. ``restarts``: the fewest that explain what was let in. ``begins``: of each cause the
     record time of its first difference; ``over_time``: differences by spans of record time.
@@ -106,7 +107,8 @@ def compare(
     shown: int = 10,
     say_time: Callable[[int], str] = str,
 ) -> Comparison:
-    """Compare ``output`` of ``pipeline``, as of ``increment`` (None: the last), with the landed ``with_topic``.
+    """Compare ``output`` of ``pipeline``, as of ``increment`` (None: the last), with the landed ``with_topic`` of the
+    same ``warehouse``.
 
     ``since_ms``, ``until_ms``: record times ``[since, until)`` alone. ``form``: "changelog" (the last row of each key
     and window counts) or "events" (every row, in order); None: what the topology says of the output.
@@ -117,7 +119,7 @@ def compare(
     """
     if form not in (None, CHANGELOG, EVENTS):
         raise ConfigError("form", f"{CHANGELOG} or {EVENTS}", repr(form), "name one of them")
-    compared, landed = ComparedOutput(topology, output), LandedTopic(warehouse, with_topic)
+    compared, landed = ComparedOutput(topology, output), LandedTopic.of(warehouse, with_topic)
     form = form or compared.default_form
     row = done_row(warehouse, pipeline, increment, of=[compared.table])
     span = (-UNBOUNDED if since_ms is None else since_ms, UNBOUNDED if until_ms is None else until_ms)
@@ -127,9 +129,8 @@ def compare(
     found = align(ours, theirs, ignores_order=ignore_order)
     case = Case(compared, warehouse, pipeline, row.content, landed, ours, theirs, found, not no_cache)
     sentences = _explain(case, say_time)
-    differences = _newest(case) if form == CHANGELOG else _rows(case)
+    differences, same = _newest(case) if form == CHANGELOG else _rows(case)
     differences = differences.sort("time_ms", "partition", "offset", "topic_partition", "topic_offset", nulls_last=True)
-    same = _same(case, form, differences)
     return Comparison(
         output, with_topic, pipeline, row.increment, form, (len(ours), len(theirs)),
         _counts("equal", same, differences["verdict"]), _counts(None, 0, differences["cause"]),
@@ -154,31 +155,41 @@ def _explain(case: Case, say_time: Callable[[int], str]) -> CauseSentences:
     return CauseSentences(case, let_in, partitioner, say_time)
 
 
-def _rows(case: Case) -> pl.DataFrame:
+def _rows(case: Case) -> tuple[pl.DataFrame, int]:
+    """All differences, and the number of rows that are equal."""
     found = case.found
     missing = np.flatnonzero(found.ours == Verdict.MISSING)
     others = np.flatnonzero(found.theirs != Verdict.EQUAL)
-    return _frame(
+    differences = _frame(
         case,
         np.concatenate([missing, found.theirs_mate[others]]),
         np.concatenate([np.full(len(missing), -1), others]),
         np.concatenate([found.ours[missing], found.theirs[others]]),
         np.concatenate([case.ours_cause[missing], case.theirs_cause[others]]),
     )
+    return differences, int(np.count_nonzero(found.ours == Verdict.EQUAL))
 
 
-def _newest(case: Case) -> pl.DataFrame:
-    """Of a key and window that differs, the cause of the row with which its history on either side ends."""
+def _newest(case: Case) -> tuple[pl.DataFrame, int]:
+    """Keys and windows that differ, and the number of those that are equal. The cause is that of production's last row,
+    or, where we have that row too, the one for which our last row is missing there.
+    """
     newest = compare_newest(case.ours, case.theirs)
     differs = np.flatnonzero(newest.verdict != Verdict.EQUAL)
     ours, theirs = newest.ours[differs], newest.theirs[differs]
     cause = np.zeros(len(differs), np.int8)
-    for rows, causes in ((ours, case.ours_cause), (theirs, case.theirs_cause)):
+    is_own = ~np.isin(case.found.theirs, (Verdict.EQUAL, Verdict.OTHER_ORDER))
+    for rows, causes in ((ours, case.ours_cause), (theirs, np.where(is_own, case.theirs_cause, 0))):
         known = rows >= 0
         given = np.zeros(len(differs), np.int8)
         given[known] = causes[rows[known]]
         cause = np.where(given != Cause.NOT_EXPLAINED, given, cause)
-    return _frame(case, ours, theirs, newest.verdict[differs], cause)
+    is_there = np.zeros(len(newest.verdict), np.bool_)
+    for side, rows in ((case.ours, newest.ours), (case.theirs, newest.theirs)):
+        known = rows >= 0
+        is_there[known] |= ~side.is_tombstone[rows[known]]
+    same = np.count_nonzero(is_there & (newest.verdict == Verdict.EQUAL))
+    return _frame(case, ours, theirs, newest.verdict[differs], cause), int(same)
 
 
 def _frame(case: Case, ours: np.ndarray, theirs: np.ndarray, verdict: np.ndarray, cause: np.ndarray) -> pl.DataFrame:
@@ -201,17 +212,6 @@ def _frame(case: Case, ours: np.ndarray, theirs: np.ndarray, verdict: np.ndarray
 
 def _texts(kind: type[Verdict] | type[Cause], numbers: np.ndarray) -> pl.Series:
     return pl.Series(np.array([str(one) for one in kind], object)[numbers], dtype=pl.String)
-
-
-def _same(case: Case, form: str, differences: pl.DataFrame) -> int:
-    if form == EVENTS:
-        return int(np.count_nonzero(case.found.ours == Verdict.EQUAL))
-    newest = compare_newest(case.ours, case.theirs)
-    is_there = np.zeros(len(newest.verdict), np.bool_)
-    for side, rows in ((case.ours, newest.ours), (case.theirs, newest.theirs)):
-        known = rows >= 0
-        is_there[known] |= ~side.is_tombstone[rows[known]]
-    return int(np.count_nonzero(is_there)) - len(differences)
 
 
 def _counts(name: str | None, number: int, texts: pl.Series) -> dict[str, int]:

@@ -60,7 +60,8 @@ def _keys(case: Case, rows: np.ndarray) -> pa.BinaryArray:
     """The bytes of the keys of ``rows`` of production."""
     partitions, offsets = case.theirs.partition[rows], case.theirs.offset[rows]
     schema = pa.schema([("offset", pa.int64()), ("key", pa.binary())])
-    found, order = [], []
+    found: list[pa.Array] = []
+    order: list[np.ndarray] = []
     for file in case.landed.files:
         here = np.flatnonzero(partitions == file.partition)
         read = read_rows(case.landed.path, [file], schema) if len(here) else schema.empty_table()
@@ -87,7 +88,9 @@ def _partitioners(case: Case) -> list[tuple[str, Callable[[pa.BinaryArray], np.n
     def each(hashed: Callable[[bytes], int]) -> Callable[[pa.BinaryArray], np.ndarray]:
         return lambda keys: np.array([hashed(key) % partitions for key in keys.to_pylist()], np.int32)
 
-    found = [(MURMUR2, lambda keys: murmur2_partitions(inner(keys), partitions))]
+    found: list[tuple[str, Callable[[pa.BinaryArray], np.ndarray]]] = [
+        (MURMUR2, lambda keys: murmur2_partitions(inner(keys), partitions))
+    ]
     if window:
         found.append(("Kafka's murmur2 of the key with its window", lambda keys: murmur2_partitions(keys, partitions)))
     return [

@@ -65,23 +65,23 @@ class Side:
 
 @dataclass(frozen=True)
 class LandedTopic:
-    """What production wrote: a landed topic. Raises ConfigError for one that was never landed."""
+    """What production wrote: a landed topic, its partitions and its files."""
 
     warehouse: Warehouse
     topic: str
+    partitions: int
+    files: Sequence[DataFile]
 
-    def __post_init__(self) -> None:
-        ledger = LandingLedger(self.warehouse.landing_ledger(self.topic))
+    @classmethod
+    def of(cls, warehouse: Warehouse, topic: str) -> "LandedTopic":
+        """Raises ConfigError for one that was never landed."""
+        ledger = LandingLedger(warehouse.landing_ledger(topic))
         last = ledger.last_done()
-        refuse_older_landing_ledger(self.warehouse, self.topic, ledger, last)
+        refuse_older_landing_ledger(warehouse, topic, ledger, last)
         if last is None:
-            expected, got = "a landed topic", f"landed topics {self.warehouse.topics()}"
-            raise ConfigError(f"topic {self.topic!r}", expected, got, "land what production wrote: replay land")
-        object.__setattr__(self, "partitions", last.content.partitions)
-        object.__setattr__(self, "files", landed_files(self.warehouse, self.topic, last))
-
-    partitions: int = 0
-    files: Sequence[DataFile] = ()
+            expected, got = "a landed topic", f"landed topics {warehouse.topics()}"
+            raise ConfigError(f"topic {topic!r}", expected, got, "land what production wrote: replay land")
+        return cls(warehouse, topic, last.content.partitions, landed_files(warehouse, topic, last))
 
     @property
     def path(self) -> str:

@@ -29,7 +29,7 @@ from tests.compare.live_application import (
 from tests.planted import LandedRecord, plant
 from tests.sampling import seed
 
-SIZE_MS, GRACE_MS, LIVES, RECORDS = 10_000, 2_000, 10, 120
+SIZE_MS, GRACE_MS, LIVES, RECORDS = 10_000, 2_000, 6, 120
 
 
 def counts() -> Topology:
