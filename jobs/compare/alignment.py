@@ -56,6 +56,13 @@ class Alignment:
         self.ours_mate[ours], self.theirs_mate[theirs] = theirs, ours
         self.ours[ours] = self.theirs[theirs] = verdict
 
+    def part(self, theirs: np.ndarray) -> None:
+        """Rows of production are extra after all, and their partners missing."""
+        partners = self.theirs_mate[theirs]
+        partners = partners[partners >= 0]
+        self.ours_mate[partners], self.theirs_mate[theirs] = -1, -1
+        self.ours[partners], self.theirs[theirs] = Verdict.MISSING, Verdict.EXTRA
+
 
 def align(ours: Side, theirs: Side, *, ignores_time: bool = False, ignores_order: bool = False) -> Alignment:
     """Every row of both sides. ``ignores_time``: times are not compared; ``ignores_order``: nor is the order."""

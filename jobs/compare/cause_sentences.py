@@ -79,7 +79,7 @@ class CauseSentences:
         return (
             f"let in by a restart: {late['topic']}:{late['partition']}:{late['offset']} of time "
             f"{self.say_time(late['record_time_ms'])} was late by the task's stream time "
-            f"{self.say_time(late['stream_time_ms'])}, and early by one that began anew {say_restart(restart)}"
+            f"{self.say_time(late['stream_time_ms'])}, and early by one that began again at -1 {say_restart(restart)}"
         )
 
     def _twice(self, row: Row) -> str:

@@ -1,8 +1,8 @@
 """Records that an operator above the output refused as late: what a restart may let in.
 
 Owns reading them, with their keys, and where a restart must have been for each. Rule: the refusal is in `dropped`, with
-the stream time and the limit that decided; the clock was at least as far as the time that closes the window, and has to
-begin anew behind the last record that takes it there.
+the stream time and the limit that decided. The clock was at least as far as the time that closes the window. So it has
+to begin again behind the last record that takes it there.
 """
 
 from collections.abc import Sequence
@@ -93,11 +93,11 @@ class LateRecords:
             found[here] = digests(keys.values)
         return found
 
-    # --- where the clock began anew --------------------------------------------------------------------------
+    # --- where the clock began again --------------------------------------------------------------------------
 
     @cached_property
     def after(self) -> np.ndarray:
-        """By refusal the offset of its partition behind which the clock must have begun anew, -1 where nobody knows."""
+        """By refusal the offset behind which the clock must have begun again, -1 where nobody knows."""
         found = np.full(len(self), -1)
         topics, partitions, nodes = (self.rows[name].to_numpy() for name in ("topic", "partition", "node"))
         for source in (node for node in self.case.output.above if node.is_source):

@@ -6,7 +6,7 @@ later row of the same key and window is there, and the missing ones between are 
 commit. *Compaction*: the same where no cache can be, and the offsets of the topic have room for what is missing. *Not
 yet*: the row is later than everything in its partition.
 
-The cache is taken only where commits can have been: an update that is missing and the next that is there are in one
+The cache is taken only where commits can have been. An update that is missing and the next that is there are in one
 commit interval, and two updates of one key that are both there are not. Where these contradict each other, no cache
 swallowed the row. A session that was made and merged away between two commits leaves nothing at all, so its row and
 its tombstone are both missing.
@@ -81,6 +81,8 @@ def _explain_cache(case: Case, later: np.ndarray) -> None:
         return
     pairs = _published_pairs(case)
     rows = rows[~_covers(pairs, rows, later[rows])]
+    if not len(rows):
+        return
     begin, end, of = _joined(case, rows, later[rows])
     rows = rows[~_covers(pairs, begin, end)[of]]
     case.give_ours(rows, Cause.RECORD_CACHE, case.found.ours_mate[later[rows]])

@@ -1,8 +1,8 @@
 """Rows of records that were processed again after a crash, as at_least_once has it.
 
 Owns the evidence. Rules: a row that production has once more than we, with the key, the window, the value and the time
-of an earlier one, was published twice. Where the store had the record already, it counted twice: the row has another
-value, at a time that is not later than the key and the window have got to, since no new record moved it on. From there
+of an earlier one, was published twice. Where the store had the record already, it counted twice. Then the row has
+another value, at a time that is not later than what the key and the window had reached before. From there
 on the values of that key and window are others.
 """
 
@@ -32,8 +32,8 @@ def find_twins(case: Case) -> np.ndarray:
 
 
 def find_repeated(case: Case, twins: np.ndarray) -> np.ndarray:
-    """By row of production an earlier row of its key and window that it may repeat, -1 for none: its twin, or the one
-    before, which is at its time or later and has another value. Of extra rows, and of those out of order.
+    """By row of production an earlier row of its key and window that it may repeat, -1 for none. That is its twin, or
+    the one before, if that is at its time or later and has another value. Of extra rows, and of those out of order.
     """
     theirs, found = case.theirs, twins.copy()
     rows = np.flatnonzero(np.isin(case.found.theirs, (Verdict.EXTRA, Verdict.OTHER_ORDER)) & ~theirs.is_unreadable)

@@ -1,6 +1,6 @@
-"""Rows that a restart let in: a record was late by the task's stream time, and early by one that began anew.
+"""Rows that a restart let in: a record was late by the task's stream time, and early by one that began again at -1.
 
-Owns the evidence, and the places of restarts. Rules: a row of production that we have not stands for a refused record
+Owns the evidence, and the places of restarts. Rules: a row of production that we do not have is of a refused record
 when both have the key and the window (where there is none, the time). A session has the record's time within it. Where
 keys change on the way to the output, the time alone is compared. The row has to be where the record was processed:
 behind rows that earlier records caused and before those of later ones; where a crash went back, the former may be of
@@ -19,11 +19,14 @@ from .alignment import Verdict
 from .case import Case, Cause
 from .late_records import LateRecords
 
+LIKE_NONE = (Verdict.EXTRA, Verdict.OTHER_VALUE, Verdict.OTHER_TIME)
+"""Rows of production that are like none of ours; a partner differs, and may be another row's that is missing."""
+
 
 @dataclass(frozen=True)
 class Restart:
-    """Production began anew in a partition of ``topic``: behind the record at ``after`` (-1: nobody knows) and no later
-    than before the one at ``before``. ``records``: late ones that it let in.
+    """A restart of production, as a ``partition`` of ``topic`` has it: behind the record at ``after`` (-1: not known)
+    and no later than before the one at ``before``. ``records``: late ones that it let in.
     """
 
     topic: str
@@ -40,7 +43,7 @@ class Restart:
 
 @dataclass(frozen=True, eq=False)
 class LetIn:
-    """Refusals that stand behind rows of production, and the restarts; ``restart``: of each refusal, its number."""
+    """Refusals of which production has rows, and the restarts; ``restart``: of each refusal, its number."""
 
     late: LateRecords
     restarts: tuple[Restart, ...]
@@ -51,7 +54,7 @@ def explain_restarts(case: Case, twins: np.ndarray, repeated: np.ndarray) -> Let
     """Give RESTART to the rows for which there is evidence. ``twins``, ``repeated``: by row of production an earlier
     one that is the same, or that it may repeat; -1 for none.
     """
-    late, rows = LateRecords.of(case), case.unexplained(Verdict.EXTRA, Verdict.OTHER_VALUE)
+    late, rows = LateRecords.of(case), case.unexplained(*LIKE_NONE)
     pairs = _pairs(case, late, rows) if len(late) and len(rows) else pl.DataFrame()
     if pairs.is_empty():
         return LetIn(late.where(np.zeros(len(late), np.bool_)), (), np.zeros(0, np.int64))
@@ -64,13 +67,15 @@ def explain_restarts(case: Case, twins: np.ndarray, repeated: np.ndarray) -> Let
     is_chosen = np.zeros(len(late), np.bool_)
     is_chosen[chosen] = True
     late = late.where(is_chosen)
-    case.give(pairs["row"].to_numpy(), Cause.RESTART, at)
+    rows = pairs["row"].to_numpy()
+    case.found.part(rows)
+    case.give(rows, Cause.RESTART, at)
     return LetIn(late, *_fewest(late))
 
 
 def _pairs(case: Case, late: LateRecords, rows: np.ndarray) -> pl.DataFrame:
-    """Rows of production (``row``), each with the refusals (``late``) that it may stand for; ``group``: of rows that
-    may stand for the same ones.
+    """Rows of production (``row``), each with the refusals (``late``) that it may be of; ``group``: of rows that
+    may be of the same ones.
     """
     theirs, output = case.theirs, case.output
     wanted = pl.DataFrame({

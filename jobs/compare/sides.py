@@ -1,14 +1,14 @@
 """Both sides of a comparison as numbers: of every row its place, its time, and digests of its key and its value.
 
-Owns reading them. Rule: files are read one by one, and a digest of 64 bits stands for a key or a value from then on, so
-that 10 million rows a side take less than a gigabyte; nothing is a Python object a row. Values are compared as the
+Owns reading them. Rule: files are read one by one, and a key or a value is a digest of 64 bits from then on, so
+that 10 million rows a side take less than a gigabyte. Nothing is a Python object a row. Values are compared as the
 sink's serde reads them, so bytes that mean the same are equal: fields of JSON in another order, 0.0 and -0.0, and maps
 whatever the order of their entries. Digests that are equal by chance would show differences of one key to another
 (for 10 million keys with a chance of 1 in 100,000), and never hide one of both value and time.
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import reduce
 
 import numpy as np
@@ -173,11 +173,12 @@ def _marked(side: Side, keys: Decoded, values: Decoded, raw: pa.Array) -> Side:
     bad = keys.bad | values.bad
     if not bad.any():
         return side
-    side.is_unreadable[:] = bad
-    side.is_tombstone[:] &= ~bad
-    side.value[values.bad] = combined(digests(raw), np.uint64(1))[values.bad]
-    side.identity[keys.bad] = combined(side.partition, side.offset, np.uint64(2))[keys.bad]
-    return side
+    unlike = combined(side.partition, side.offset, np.uint64(1))
+    return replace(
+        side, is_unreadable=bad, is_tombstone=side.is_tombstone & ~bad,
+        value=np.where(values.bad, combined(digests(raw), np.uint64(2)), side.value),
+        identity=np.where(keys.bad, unlike, side.identity),
+    )  # fmt: skip
 
 
 def _without_window(keys: Decoded, output: ComparedOutput) -> tuple[pa.Array, list[np.ndarray] | None]:
@@ -222,7 +223,8 @@ def digests(values: pa.Array, *, ignored: Collection[str] = ()) -> np.ndarray:
             raise ConfigError("ignore_fields", expected, ", ".join(unknown), "name fields of the output's value")
     if not len(values):
         return np.zeros(0, np.uint64)
-    frame = pl.from_arrow(pa.table({"value": values}))
+    listed = values.cast(_listed(kind)) if _has_map(kind) else values
+    frame = pl.from_arrow(pa.table({"value": listed}))
     assert isinstance(frame, pl.DataFrame)
     digest = _canonical(pl.col("value"), kind, ignored).hash(seed=0)
     found: np.ndarray = frame.select(digest).to_series().to_numpy()
@@ -240,6 +242,16 @@ def _canonical(value: pl.Expr, kind: pa.DataType, ignored: Collection[str] = ())
     if pa.types.is_list(kind) and _has_map(kind.value_type):
         return value.list.eval(_canonical(pl.element(), kind.value_type))
     return value
+
+
+def _listed(kind: pa.DataType) -> pa.DataType:
+    """With lists of entries in the place of maps."""
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_listed(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        entry = pa.struct([pa.field("key", kind.key_type, nullable=False), pa.field("value", _listed(kind.item_type))])
+        return pa.list_(pa.field("entries", entry, nullable=False))
+    return pa.list_(_listed(kind.value_type)) if pa.types.is_list(kind) else kind
 
 
 def _has_map(kind: pa.DataType) -> bool:

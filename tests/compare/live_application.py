@@ -5,7 +5,7 @@ CachingWindowStore, StreamTask): a window takes a record while ``end > stream ti
 store are lost with the task, rows of a store are not. A store shows windows within its retention, by its own clock, and
 loses segments of a minute that are wholly older. A cache publishes the last update of each window at the commit, in the
 order of the last updates. Suppress holds a window's update until its own clock, which sees the times of updates, is at
-the window's end and the grace behind it; of several the one that ends first leaves first, then by key. At least once,
+the window's end and the grace behind it. Of several the one that ends first leaves first, then by key. At least once,
 a crash goes back to the last commit with the stores as they are.
 """
 

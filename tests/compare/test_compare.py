@@ -92,7 +92,7 @@ def test_what_a_restart_lets_in_replaces_the_right_count_with_a_wrong_one(wareho
     assert only.record == "in:0:4"
     assert only.sentence == (
         "let in by a restart: in:0:4 of time 2000 was late by the task's stream time 100000, and early by one that "
-        "began anew between in:0:3 and in:0:4"
+        "began again at -1 between in:0:3 and in:0:4"
     )
     assert [(each.after, each.before, each.records, each.place) for each in found.restarts] == [(3, 4, 1, "0:4")]
 

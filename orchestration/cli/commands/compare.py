@@ -1,4 +1,4 @@
-"""The command `compare` (docs/compare.md): what production wrote beside what its rules say."""
+"""The command `compare` (docs/compare.md): topics of production beside the results of its rules."""
 
 import json
 import sys
