@@ -1,169 +1,577 @@
-"""Any topic, written to files in any format and layout and landed, is the same topic again."""
+"""Any topic, in files of every format, compression and layout: what lands is what was written.
 
-import csv
-import gzip
-import io
+The writers are in written_tables.py, and nothing of the project's code is in them.
+"""
+
 import json
 import random
-from collections.abc import Callable
-from typing import Any, NamedTuple
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from kstreams_replay.jobs.landing import file_writing
+from kstreams_replay.jobs.landing.files import blocks, streams
+from kstreams_replay.jobs.landing.landing import LandingReport
+from kstreams_replay.state.tables.warehouse import Warehouse
+from tests.landing import written_tables
 from tests.landing.file_folders import land, write
 from tests.landing.landed_rows import landed
-from tests.landing.test_avro_files import container, text, zigzag
+from tests.landing.written_tables import AVRO_CODECS, PACKED, Column, Columns, rows_in
+from tests.sampling import examples
 
+TYPES = {"NoTimestampType": (-1, "unknown"), "CreateTime": (0, "create"), "LogAppendTime": (1, "logappend")}
+"""Words of Kafka, its numbers, kcat's words."""
+LAST_TIME = 2**53 - 1
+LAST_OFFSET = 2**63 - 2
+NULL = "\\N"
+"""In cells of text."""
 PARTITIONS = 3
-TIMES = (0, 1, 1_767_258_000_000, 253_402_300_800_000, 2**53 - 1)
-KEYS = (None, "", "ann", "é €", '"42"', "null", "a,b;c", "-0.10")
-VALUES = (
-    None,
-    "",
-    "{}",
-    '{"n":1.10,"d":12345678901234567890.5}',
-    '{"é":"\\ud83d\\ude00\\n"}',
-    "1e400",
-    "two\nlines",
-    "NULL",
+
+Value = Any
+"""Bytes, or the pairs of a JSON object with the digits of its numbers."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is to land. ``key`` and ``body``: as they are in files."""
+
+    partition: int
+    offset: int
+    time_ms: int
+    kind: str
+    headers: tuple[tuple[str, bytes | None], ...]
+    key: Any
+    body: Any
+
+
+@dataclass(frozen=True)
+class Form:
+    """How keys and values of a file are written and named. ``fields``: of the JSON object that is the value."""
+
+    format: str
+    key: str
+    body: str
+    fields: tuple[str, ...] = ()
+
+    @property
+    def is_binary(self) -> bool:
+        return self.format in ("parquet", "avro")
+
+    def key_bytes(self, key: Any) -> bytes | None:
+        if key is None or isinstance(key, bytes):
+            return key
+        return key.to_bytes(8, "big", signed=True) if self.key == "long" else str(key).encode()
+
+    def value(self, body: Any) -> Value:
+        if body is None or isinstance(body, bytes):
+            return body
+        if isinstance(body, Decimal):
+            return f"{body:f}".encode()
+        return [
+            [name, ["number", f"{each:f}"] if isinstance(each, Decimal) and not self.is_binary else _number(each)]
+            for name, each in zip(self.fields, body, strict=True)
+        ]
+
+    def read(self, value: bytes | None) -> Value:
+        """A landed value, as ``value`` has it."""
+        if value is None or self.body not in ("fields", "row"):
+            return value
+        number = {"parse_float": lambda text: ["number", text], "parse_int": lambda text: ["number", text]}
+        return json.loads(value, object_pairs_hook=lambda pairs: [list(pair) for pair in pairs], **number)
+
+
+def _number(each: Any) -> Any:
+    if isinstance(each, Decimal):
+        return f"{each:f}"
+    return ["number", str(each)] if isinstance(each, int) and not isinstance(each, bool) else each
+
+
+# --- any topic -----------------------------------------------------------------------------------------------------
+
+INT64 = st.integers(-(2**63), 2**63 - 1) | st.sampled_from([-(2**63), 2**63 - 1, 2**53 + 1])
+MONEY = st.integers(-(10**38) + 1, 10**38 - 1).map(lambda unscaled: Decimal(f"{unscaled}e-18"))
+TIMES = (
+    st.integers(0, 2**41)
+    | st.integers(-(2**53), LAST_TIME)
+    | st.sampled_from([-1, 0, 1, LAST_TIME - 1, LAST_TIME, -(2**53)])
 )
-HEADERS: tuple[tuple[tuple[str, str], ...], ...] = ((), (("h", "1"),), (("h", "é"), ("h", ""), ("g", "x=y,z")))
+CALENDAR = st.integers(-62_135_596_800_000, 253_402_300_799_999)
+"""Of the years 1 to 9999."""
 
 
-class Row(NamedTuple):
-    """A record of Kafka; key, value and headers as text."""
-
-    p: int
-    o: int
-    t: int
-    k: str | None
-    v: str | None
-    h: tuple[tuple[str, str], ...]
-
-    def fields(self) -> dict[str, Any]:
-        return {**self._asdict(), "h": [{"key": key, "value": value} for key, value in self.h]}
+def texts(form: str) -> st.SearchStrategy[str]:
+    """Unicode that a file of the format can hold."""
+    without = "\n\r\t" if form == "lines" else ""
+    alphabet = st.characters(exclude_categories=("Cs",), exclude_characters=without)
+    likely = st.sampled_from(["", "null", "é", "😀", '"', "a,b", "\\", "\u2028", "1e400", "\ufeff", "true"])
+    return st.text(alphabet, max_size=6) | likely
 
 
-def topic(seed: int) -> list[Row]:
-    """In the order of a log: offsets rise in each partition, with gaps."""
-    generator, next_offset = random.Random(seed), dict.fromkeys(range(PARTITIONS), 0)
-    rows = []
-    for _ in range(40):
-        p = generator.randrange(PARTITIONS)
-        next_offset[p] += generator.choice((1, 1, 1, 5))
-        choices = (generator.choice(of) for of in (TIMES, KEYS, VALUES, HEADERS))
-        rows.append(Row(p, next_offset[p], *choices))
-    return rows
+def forms(draw: Any, formats: Sequence[str], bodies: Sequence[str] = ("bytes", "money", "fields", "row")) -> Form:
+    format = draw(st.sampled_from(formats))
+    may_be = [body for body in bodies if body != "row" or format not in ("csv", "lines")]
+    names = ("name", "n", "money", "ok") if format == "avro" else ("name", "n", "mo.ney", 'ö "k')
+    return Form(format, draw(st.sampled_from(["bytes", "long", "id"])), draw(st.sampled_from(may_be)), names)
 
 
-def jsonl(rows: list[Row]) -> bytes:
-    return "".join(json.dumps(row.fields()) + "\n" for row in rows).encode()
+def topics(draw: Any, form: Form, *, times: st.SearchStrategy[int], dense: bool = False) -> list[Record]:
+    """Records by partition and offset. ``dense``: with few gaps."""
+    blob = st.binary(max_size=8) | texts("").map(str.encode) if form.is_binary else texts(form.format).map(str.encode)
+    of_files = blob.filter(lambda value: value != NULL.encode())
+    text = texts(form.format).filter(lambda value: value != NULL)
+    bodies = {
+        "bytes": st.none() | of_files,
+        "money": st.none() | MONEY,
+        "fields": st.tuples(st.none() | text, st.none() | INT64, st.none() | MONEY, st.none() | st.booleans()),
+    }
+    bodies["row"] = st.none() | bodies["fields"]
+    keys = {"bytes": of_files, "long": INT64, "id": st.integers(-(10**38) + 1, 10**38 - 1)}
+    headers = st.lists(st.tuples(text, st.none() | blob), max_size=3).map(tuple)
+    steps = st.integers(1, 2 if dense else 5) if dense else st.integers(1, 5) | st.just(2**40)
+    records = []
+    for partition in range(PARTITIONS):
+        offset = draw(st.sampled_from([0, 0, 7, 2**53 + 1, LAST_OFFSET - 2**44]))
+        for _ in range(draw(st.integers(0, 6))):
+            records.append(
+                Record(
+                    partition,
+                    offset,
+                    draw(times),
+                    draw(st.sampled_from(list(TYPES))),
+                    draw(headers),
+                    draw(st.none() | keys[form.key]),
+                    draw(bodies[form.body]),
+                )
+            )
+            offset += draw(steps)
+    return records
 
 
-def in_one_line(rows: list[Row]) -> bytes:
-    return jsonl(rows).replace(b"\n", b"")
+# --- files of it ---------------------------------------------------------------------------------------------------
 
 
-def csv_file(rows: list[Row]) -> bytes:
-    out = io.StringIO()
-    writer = csv.writer(out)
-    writer.writerow(Row._fields)
-    for row in rows:
-        cells = row.fields() | {"h": json.dumps(row.fields()["h"])}
-        writer.writerow(["\\N" if cell is None else cell for cell in cells.values()])
-    return out.getvalue().encode()
+@dataclass
+class Written:
+    """A topic in files: columns of all records, in their order, and the mapping. ``envelope``: of a row of JSON."""
+
+    form: Form
+    columns: dict[str, Column]
+    mapping: dict[str, Any] = field(default_factory=dict)
+    envelope: Callable[[str], str] = str
 
 
-def parquet(rows: list[Row]) -> bytes:
-    header = pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())]))
-    kinds = {"p": pa.int32(), "o": pa.int64(), "t": pa.timestamp("ms"), "k": pa.string(), "v": pa.string(), "h": header}
-    out = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist([row.fields() for row in rows], pa.schema(list(kinds.items()))), out)
-    return out.getvalue()
+def written(draw: Any, form: Form, records: Sequence[Record], coordinates: Sequence[str]) -> Written:
+    """With columns for ``coordinates`` (``partition``, ``offset``), which may lie in another column."""
+    kinds = ["long", "text", "id"]
+    columns = {"t": draw_times(draw, form, records)}
+    mapping: dict[str, Any] = {"partitions": PARTITIONS, "timestamp": "t", "timestamp_unit": unit_of(columns["t"])}
+    for name in coordinates:
+        numbers = [getattr(record, name) for record in records]
+        kind = draw(st.sampled_from(kinds))
+        columns[name] = Column(kind, [str(n) if kind == "text" else n for n in numbers])
+    columns["kind"] = draw_kinds(draw, records)
+    columns["h"] = Column(draw_headers(draw, form), [record.headers or draw_none(draw) for record in records])
+    mapping |= {"timestamp_type": "kind", "headers": "h"} | {name: name for name in coordinates}
+    if form.format in ("jsonl", "parquet", "avro") and draw(st.booleans()):
+        columns = {"meta": Column("row", [True] * len(records), columns)}
+        mapping |= {of: f"meta.{mapping[of]}" for of in ("timestamp", "timestamp_type", "headers", *coordinates)}
+    return with_keys_and_values(Written(form, columns, mapping), records)
 
 
-def avro(rows: list[Row]) -> bytes:
-    maybe = ["null", "string"]
-    pair = {"type": "record", "name": "H", "fields": [{"name": name, "type": "string"} for name in ("key", "value")]}
-    kinds = {"p": "int", "o": "long", "t": "long", "k": maybe, "v": maybe, "h": {"type": "array", "items": pair}}
-
-    def optional(value: str | None) -> bytes:
-        return zigzag(0) if value is None else zigzag(1) + text(value)
-
-    def of(row: Row) -> bytes:
-        pairs = b"".join(text(key) + text(value) for key, value in row.h)
-        headers = (zigzag(len(row.h)) + pairs if row.h else b"") + b"\0"
-        return zigzag(row.p) + zigzag(row.o) + zigzag(row.t) + optional(row.k) + optional(row.v) + headers
-
-    return container([{"name": name, "type": kind} for name, kind in kinds.items()], [of(row) for row in rows])
+def draw_none(draw: Any) -> tuple[()] | None:
+    return draw(st.sampled_from([None, ()]))
 
 
-FORMATS: dict[str, tuple[str, Callable[[list[Row]], bytes], dict[str, Any]]] = {
-    "jsonl": ("jsonl", jsonl, {}),
-    "json in one line": ("json", in_one_line, {}),
-    "csv": ("csv", csv_file, {"nulls": ["\\N"]}),
-    "parquet": ("parquet", parquet, {}),
-    "avro": ("avro", avro, {}),
+def draw_times(draw: Any, form: Form, records: Sequence[Record]) -> Column:
+    times = [record.time_ms for record in records]
+    kinds = ["long", "text", *(["ms", "us"] if form.is_binary else ["us"])]
+    if all(-62_135_596_800_000 <= each <= 253_402_300_799_999 for each in times):
+        kinds.append("iso")
+    kind = draw(st.sampled_from(kinds))
+    if kind == "iso":
+        instants = [datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=each) for each in times]
+        return Column("text", [instant.isoformat() for instant in instants])
+    return Column(kind, [str(each) if kind == "text" else each for each in times])
+
+
+def unit_of(times: Column) -> str:
+    if times.kind == "text" and any("T" in each for each in times.values):
+        return "iso"
+    return "us" if times.kind == "us" else "ms"
+
+
+def draw_kinds(draw: Any, records: Sequence[Record]) -> Column:
+    way = draw(st.sampled_from(["numbers", "words", "kcat"]))
+    if way == "words":
+        return Column("text", [record.kind for record in records])
+    of = 0 if way == "numbers" else 1
+    return Column("long" if way == "numbers" else "text", [TYPES[record.kind][of] for record in records])
+
+
+def draw_headers(draw: Any, form: Form) -> str:
+    return draw(st.sampled_from(["list", "map"] if form.is_binary else ["list", "turn"]))
+
+
+def with_keys_and_values(made: Written, records: Sequence[Record]) -> Written:
+    form = made.form
+    made.columns["key"] = _single({"bytes": "bytes", "long": "long", "id": "id"}[form.key], form, records, "key")
+    made.mapping |= {"key": "key", "key_type": "long" if form.key == "long" else None}
+    if form.body in ("bytes", "money"):
+        made.columns["v"] = _single(form.body, form, records, "body")
+        made.mapping["value"] = "v"
+        return made
+    parts = [record.body or [None] * 4 for record in records]
+    of = {
+        name: Column(kind, [part[place] for part in parts])
+        for place, (name, kind) in enumerate(zip(form.fields, ("text", "long", "money", "bool"), strict=True))
+    }
+    if form.body == "row":
+        made.columns["v"] = Column("row", [None if record.body is None else True for record in records], of)
+        made.mapping["value"] = "v"
+        return made
+    made.columns |= of
+    made.mapping["value"] = form.fields
+    if form.format in ("csv", "lines"):
+        made.mapping["types"] = dict(zip(form.fields, ("string", "long", "json", "boolean"), strict=True))
+    return made
+
+
+def _single(kind: str, form: Form, records: Sequence[Record], of: str) -> Column:
+    values = [getattr(record, of) for record in records]
+    if kind != "bytes" or form.is_binary:
+        return Column(kind, values)
+    return Column("text", [None if value is None else value.decode() for value in values])
+
+
+def file_of(draw: Any, made: Written, columns: Columns, name: str) -> dict[str, bytes]:
+    """One file, its extension added to ``name``; text may be packed, with or without an extension that says so."""
+    form = made.form
+    if form.format == "parquet":
+        packing = draw(st.sampled_from(["none", "snappy", "gzip", "zstd", "brotli", "lz4"]))
+        rows = draw(st.sampled_from([1, 2, 1_000]))
+        options = {"is_large": draw(st.booleans()), "compression": packing, "row_group_size": rows}
+        return {f"{name}.parquet": written_tables.parquet(columns, **options)}
+    if form.format == "avro":
+        codec, rows = draw(st.sampled_from(list(AVRO_CODECS))), draw(st.sampled_from([1, 2, 1_000]))
+        return {f"{name}.avro": written_tables.avro(columns, codec, rows)}
+    if form.format == "jsonl":
+        lines = [made.envelope(written_tables.json_row(columns, row)) for row in range(rows_in(columns))]
+        content = "".join(f"{line}\n" for line in lines).encode()
+    elif form.format == "csv":
+        content = written_tables.csv_lines(columns, NULL)
+    else:
+        content = written_tables.separated_lines(columns, NULL, "\t")
+    packing = draw(st.sampled_from(list(PACKED)))
+    bom = b"\xef\xbb\xbf" if form.format in ("jsonl", "csv") and draw(st.booleans()) else b""
+    extension = {"jsonl": "jsonl", "csv": "csv", "lines": "txt"}[form.format]
+    shown = f".{packing}" if packing and draw(st.booleans()) else ""
+    return {f"{name}.{extension}{shown}": PACKED[packing](bom + content)}
+
+
+def heaps(draw: Any, made: Written, batches: Sequence[Sequence[int]], folder: Callable[[int], str]) -> list[dict]:
+    """Files of each batch of rows, shuffled and dealt among files of any names, in the folder that a row is in."""
+    found = []
+    for number, rows in enumerate(batches):
+        dice = random.Random(draw(st.integers(0, 2**32)))
+        of: dict[str, list[int]] = {}
+        for row in dice.sample(list(rows), len(rows)):
+            of.setdefault(f"{folder(row)}{dice.choice('xyz')}/{number}-{dice.choice('cab')}", []).append(row)
+        files: dict[str, bytes] = {}
+        for name, chosen in of.items():
+            files |= file_of(draw, made, written_tables.take(made.columns, chosen), name)
+        found.append(files)
+    return found
+
+
+def batches_of(draw: Any, records: Sequence[Record]) -> list[list[int]]:
+    """Rows of one landing or of two, of which the second is behind the first in each partition; some come again."""
+    cuts = [draw(st.sampled_from([-1, 2**62, 2**53 + 3, 9])) for _ in range(PARTITIONS)]
+    early = [row for row, record in enumerate(records) if record.offset < cuts[record.partition]]
+    late = [row for row in range(len(records)) if row not in set(early)]
+    known: list[int] = []
+    found = []
+    for batch in (early, late):
+        known += batch
+        again = draw(st.lists(st.sampled_from(known), max_size=4)) if known else []
+        found.append([*batch, *again])
+    return found
+
+
+# --- the test ------------------------------------------------------------------------------------------------------
+
+
+def check(
+    draw: Any,
+    made: Written,
+    records: Sequence[Record],
+    landings: Sequence[dict[str, bytes]],
+    *,
+    late: int = 0,
+    rules: Any = None,
+    **mapping: Any,
+) -> None:
+    """Land the files of each landing, in a small room or a large one, and compare."""
+    form, room = made.form, draw(st.sampled_from([200, 1_000, 1 << 27]))
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(streams, "SLICE_BYTES", room)
+        patch.setattr(file_writing, "FILE_BYTES", room)
+        patch.setattr(blocks, "BLOCK_ROWS", 4)
+        warehouse = Warehouse(folder)
+        given = {"columns": list(made.columns)} if form.format == "lines" else {}
+        if form.format in ("csv", "lines"):
+            given["nulls"] = (NULL,)
+        reports: list[LandingReport] = []
+        for files in landings:
+            if write(Path(folder) / "in", files).exists():
+                mapping = {"format": form.format, **given, **made.mapping, **mapping}
+                reports.append(
+                    land(warehouse, Path(folder) / "in", rules={"max_bad_share": 1, **(rules or {})}, **mapping)
+                )
+        columns = ("partition", "offset", "timestamp", "timestamp_type", "headers", "key", "value")
+        rows = landed(warehouse, "t", *columns) if warehouse.topics() else []
+
+    want = [
+        (
+            record.partition,
+            record.offset,
+            record.time_ms,
+            record.kind,
+            [{"key": name, "value": value} for name, value in record.headers],
+            form.key_bytes(record.key),
+            form.value(record.body),
+        )
+        for record in records
+    ]
+    assert [(*row[:-1], form.read(row[-1])) for row in rows] == want
+    assert sum(report.dead_letters for report in reports) == late
+
+
+FORMATS = ["parquet", "jsonl", "csv", "avro", "lines"]
+
+
+ANY_TIMES = st.sampled_from([TIMES, CALENDAR])
+
+
+def columns_of_files(draw: Any) -> None:
+    """Coordinates are columns; rows are in files of any order, some of them in several."""
+    form = forms(draw, FORMATS)
+    records = topics(draw, form, times=draw(ANY_TIMES))
+    made = written(draw, form, records, ("partition", "offset"))
+    check(draw, made, records, heaps(draw, made, batches_of(draw, records), lambda row: ""))
+
+
+def several_topics(draw: Any) -> None:
+    """Files have rows of other topics, at the same offsets."""
+    form = forms(draw, FORMATS)
+    records = topics(draw, form, times=draw(ANY_TIMES))
+    made = written(draw, form, [*records, *records], ("partition", "offset"))
+    names = ["t"] * len(records) + ["other"] * len(records)
+    made.columns = {"of": Column("text", names), **made.columns}
+    landings = [[*batch, *(row + len(records) for row in batch)] for batch in batches_of(draw, records)]
+    check(draw, made, records, heaps(draw, made, landings, lambda row: ""), topic_column="of")
+
+
+def too_late(draw: Any) -> None:
+    """Rows beyond the latest time become dead letters, and all others land."""
+    form = forms(draw, FORMATS)
+    records = topics(draw, form, times=TIMES | st.sampled_from([LAST_TIME + 1, 2**62 // 1_000]))
+    made = written(draw, form, records, ("partition", "offset"))
+    good = [record for record in records if record.time_ms <= LAST_TIME]
+    check(draw, made, good, heaps(draw, made, [range(len(records))], lambda row: ""), late=len(records) - len(good))
+
+
+def hive_folders(draw: Any) -> None:
+    """The partition is a folder."""
+    form = forms(draw, FORMATS)
+    records = topics(draw, form, times=draw(ANY_TIMES))
+    made = written(draw, form, records, ("offset",))
+    day = draw(st.sampled_from(["", "dt=2026-01-01/hour=10/", "name=M%C3%BCnchen/", "n=__HIVE_DEFAULT_PARTITION__/"]))
+    files = heaps(draw, made, batches_of(draw, records), lambda row: f"{day}part={records[row].partition}/")
+    check(draw, made, records, files, partition="part")
+
+
+PATHS = {
+    "confluent": "topics/t/partition={p}/t+{p}+{first:010}",
+    "aiven": "t-{p}-{first}",
+    "lenses": "t/{p}/{last:012}",
+    r"p(?P<partition>\d+)-from(?P<offset>\d+)": "any/p{p}-from{first}",
 }
 
 
-def want(rows: list[Row]) -> list[tuple]:
-    def data(value: str | None) -> bytes | None:
-        return None if value is None else value.encode()
+def paths(draw: Any) -> None:
+    """Paths have partitions and offsets of a run of records, whose files may overlap."""
+    form, pattern = forms(draw, FORMATS), draw(st.sampled_from(list(PATHS)))
+    records = topics(draw, form, times=draw(ANY_TIMES), dense=True)
+    made = written(draw, form, records, ())
+    files: dict[str, bytes] = {}
+    for run in runs(records):
+        first = draw(st.integers(0, len(run) - 1))
+        for rows in {tuple(run[first:]), tuple(run[:first]), tuple(run[draw(st.integers(0, first)) :])} - {()}:
+            place = {
+                "p": records[rows[0]].partition,
+                "first": records[rows[0]].offset,
+                "last": records[rows[-1]].offset,
+            }
+            files |= file_of(draw, made, written_tables.take(made.columns, rows), PATHS[pattern].format(**place))
+    check(draw, made, records, [files], path_pattern=pattern)
 
-    return sorted(
-        (row.p, row.o, row.t, data(row.k), data(row.v), [(key, data(value)) for key, value in row.h]) for row in rows
+
+def runs(records: Sequence[Record]) -> list[list[int]]:
+    """Rows whose offsets follow one another."""
+    found: list[list[int]] = []
+    for row, record in enumerate(records):
+        before = records[row - 1]
+        if row and (before.partition, before.offset + 1) == (record.partition, record.offset):
+            found[-1].append(row)
+        else:
+            found.append([row])
+    return found
+
+
+def numbered(records: Sequence[Record]) -> list[Record]:
+    """At the offsets that a landing gives."""
+    following = [0] * PARTITIONS
+    found = []
+    for record in records:
+        found.append(replace(record, offset=following[record.partition]))
+        following[record.partition] += 1
+    return found
+
+
+def in_order(records: Sequence[Record]) -> list[Record]:
+    """As a landed table has them."""
+    return sorted(records, key=lambda record: (record.partition, record.offset))
+
+
+def dumps(draw: Any) -> None:
+    """No offsets: files in natural order of their names, in one landing or two."""
+    form = forms(draw, FORMATS)
+    records = draw(st.permutations(topics(draw, form, times=draw(ANY_TIMES))))
+    made = written(draw, form, records, ("partition",))
+    cuts = sorted(draw(st.lists(st.integers(0, len(records)), max_size=11)))
+    files = [
+        file_of(draw, made, written_tables.take(made.columns, range(first, end)), f"dump-{number}")
+        for number, (first, end) in enumerate(zip([0, *cuts], [*cuts, len(records)], strict=True))
+        if first < end
+    ]
+    split = draw(st.integers(0, len(files)))
+    landings = [{name: each[name] for each in part for name in each} for part in (files[:split], files[split:])]
+    check(draw, made, in_order(numbered(records)), landings, rules={"allow_same_content": True})
+
+
+def ordered(draw: Any) -> None:
+    """No offsets: a column of theirs orders the rows of any files."""
+    form = forms(draw, FORMATS)
+    records = draw(st.permutations(topics(draw, form, times=draw(ANY_TIMES))))
+    made = written(draw, form, records, ("partition", "offset"))
+    order = made.mapping.pop("offset")
+    want = in_order(numbered(sorted(records, key=lambda record: record.offset)))
+    files = heaps(draw, made, [range(len(records))], lambda row: "")
+    check(draw, made, want, files, order_by=(order,), rules={"allow_same_content": True})
+
+
+def kcat(draw: Any) -> None:
+    """Lines of kcat -J."""
+    form = replace(forms(draw, ["jsonl"], ["bytes", "money", "row"]), key="bytes")
+    records = topics(draw, form, times=TIMES)
+    columns = {
+        "topic": Column("text", ["t"] * len(records)),
+        "partition": Column("long", [record.partition for record in records]),
+        "offset": Column("long", [record.offset for record in records]),
+        "tstype": Column("text", [TYPES[record.kind][1] for record in records]),
+        "ts": Column("long", [record.time_ms for record in records]),
+        "broker": Column("long", [1] * len(records)),
+        "headers": Column("turn", [record.headers or None for record in records]),
+    }
+    names = {name: name for name in ("partition", "offset", "headers")}
+    made = Written(form, columns, names | {"timestamp": "ts", "timestamp_type": "tstype", "partitions": PARTITIONS})
+    made = with_keys_and_values(made, records)
+    made.columns["payload"] = made.columns.pop("v")
+    made.mapping |= {"value": "payload", "topic_column": "topic"}
+    check(draw, made, records, heaps(draw, made, batches_of(draw, records), lambda row: ""))
+
+
+def connect(draw: Any) -> None:
+    """JSON of Kafka Connect's converter, beside its schema."""
+    form = forms(draw, ["jsonl"])
+    records = topics(draw, form, times=draw(ANY_TIMES))
+    made = written(draw, form, records, ("partition", "offset"))
+    made.envelope = lambda row: f'{{"schema":{{"type":"struct","fields":[]}},"payload":{row}}}'
+    check(draw, made, records, heaps(draw, made, batches_of(draw, records), lambda row: ""), envelope="connect")
+
+
+def debezium(draw: Any) -> None:
+    """Changes of Debezium, in which the coordinates are of the source: the value is the row after it, or null."""
+    form = replace(forms(draw, ["jsonl"], ["row"]), key="id")
+    form = replace(form, fields=("id", *form.fields))
+    records = [
+        replace(record, key=record.key or 0)
+        for record in topics(draw, replace(form, fields=form.fields[1:]), times=TIMES)
+    ]
+    kinds = ("id", "text", "long", "money", "bool")
+    rows = {
+        name: Column(kind, [[record.key, *(record.body or [None] * 4)][place] for record in records])
+        for place, (name, kind) in enumerate(zip(form.fields, kinds, strict=True))
+    }
+    nothing, there = [None] * len(records), [None if record.body is None else True for record in records]
+    old = [None if each else True for each in there]
+    source = {
+        "part": Column("long", [record.partition for record in records]),
+        "pos": Column("long", [record.offset for record in records]),
+        "kind": Column("text", [record.kind for record in records]),
+        "h": Column(draw_headers(draw, form), [record.headers or draw_none(draw) for record in records]),
+    }
+    columns = {
+        "before": Column("row", old, rows),
+        "after": Column("row", there, rows),
+        "source": Column("row", [True] * len(records), source),
+        "op": Column("text", ["c" if each else "d" for each in there]),
+        "ts_ms": Column("long", [record.time_ms for record in records]),
+        "transaction": Column("text", nothing),
+    }
+    mapping = {"timestamp": "__ts_ms", "key": "id", "partition": "__source.part", "offset": "__source.pos"}
+    mapping |= {"timestamp_type": "__source.kind", "headers": "__source.h", "envelope": "debezium"}
+    made = Written(form, columns, {**mapping, "partitions": PARTITIONS})
+    if draw(st.booleans()):
+        made.envelope = lambda row: f'{{"schema":null,"payload":{row}}}'
+    want = [
+        replace(record, body=None if record.body is None else (record.key, *record.body), key=record.key)
+        for record in records
+    ]
+    check(draw, made, want, heaps(draw, made, batches_of(draw, records), lambda row: ""))
+
+
+def whole_lines(draw: Any) -> None:
+    """The value is the line, byte for byte."""
+    form = forms(draw, ["jsonl"], ["fields"])
+    records = topics(draw, form, times=draw(ANY_TIMES))
+    made = written(draw, form, records, ("partition", "offset"))
+    lines = [written_tables.json_row(made.columns, row).encode() for row in range(len(records))]
+    made.form = replace(form, body="line")
+    want = [replace(record, body=line) for record, line in zip(records, lines, strict=True)]
+    check(draw, made, want, heaps(draw, made, [range(len(records))], lambda row: ""), value=None)
+
+
+LAYOUTS = {
+    layout.__name__: layout
+    for layout in (
+        columns_of_files, several_topics, too_late, hive_folders, paths, dumps, ordered, kcat, connect, debezium,
+        whole_lines,
     )
+}  # fmt: skip
 
 
-def found(warehouse) -> list[tuple]:
-    rows = landed(warehouse, "t", "partition", "offset", "timestamp", "key", "value", "headers")
-    return sorted((*row, [(each["key"], each["value"]) for each in headers]) for *row, headers in rows)
-
-
-@pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("seed", [1, 2])
-def test_with_columns_for_kafkas_coordinates(warehouse, directory, name, seed):
-    extension, written, more = FORMATS[name]
-    rows, generator = topic(seed), random.Random(seed)
-    parts: dict[int, list[Row]] = {}
-    for row in rows:
-        parts.setdefault(generator.randrange(4), []).append(row)
-    for number, part in parts.items():
-        generator.shuffle(part)  # offsets order them, wherever they are
-        data, is_packed = written(part), extension in ("jsonl", "csv") and number % 2
-        write(directory, {f"{number}.{extension}{'.gz' * is_packed}": gzip.compress(data) if is_packed else data})
-
-    coordinates = {"partition": "p", "offset": "o", "headers": "h", "partitions": PARTITIONS}
-    land(warehouse, directory, timestamp="t", key="k", value="v", **coordinates, **more)
-
-    assert found(warehouse) == want(rows)
-
-
-@pytest.mark.parametrize("seed", [3, 4])
-def test_as_confluents_sink_lays_them_out(warehouse, directory, seed):
-    """
-    A file has offsets that follow one another, and its path has the first; keys and headers are beside it.
-    """
-    rows, runs = topic(seed), list[list[Row]]()
-    for row in sorted(rows):
-        if not runs or (runs[-1][-1].p, runs[-1][-1].o + 1) != (row.p, row.o):
-            runs.append([])
-        runs[-1].append(row)
-    for run in runs:
-        stem = f"topics/t/partition={run[0].p}/t+{run[0].p}+{run[0].o:010}"
-        parts = {
-            "json": [{"t": row.t, "v": row.v} for row in run],
-            "keys.json": [row.k for row in run],
-            "headers.json": [{"headers": row.fields()["h"]} for row in run],
-        }
-        write(
-            directory, {f"{stem}.{end}": "".join(f"{json.dumps(of)}\n" for of in part) for end, part in parts.items()}
-        )
-
-    layout = {"path_pattern": "confluent", "beside": ["keys", "headers"], "partitions": PARTITIONS}
-    land(warehouse, directory, value="v", **layout)
-
-    assert found(warehouse) == want(rows)
+@pytest.mark.slow
+@pytest.mark.parametrize("layout", LAYOUTS)
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_what_lands_is_what_was_written(layout, data):
+    LAYOUTS[layout](data.draw)

@@ -15,39 +15,15 @@ from kstreams_replay.jobs.landing.bad_rows import landed_dead_letters
 from kstreams_replay.state.errors import LandingError
 from tests.landing.file_folders import land, write
 from tests.landing.landed_rows import landed, values
+from tests.landing.written_tables import avro_text, container, zigzag
 
 ORDERS = json.loads(Path(__file__).with_name("fastavro_orders.json").read_text())
 """By codec: three orders, written by fastavro 1.13.1, as base64."""
-SYNC = bytes(range(16))
-
-
-def zigzag(number: int) -> bytes:
-    rest, found = (number << 1) ^ (number >> 63), bytearray()
-    while rest > 127:
-        found.append(rest & 127 | 128)
-        rest >>= 7
-    return bytes([*found, rest])
-
-
-def text(of: str | bytes) -> bytes:
-    data = of.encode() if isinstance(of, str) else of
-    return zigzag(len(data)) + data
-
-
-def container(fields: list[dict], *blocks: list[bytes], codec: str = "null", pack=bytes) -> bytes:
-    """A file of records with ``fields``; each block has its records' bytes."""
-    schema = json.dumps({"type": "record", "name": "R", "fields": fields})
-    header = (
-        b"Obj\x01" + zigzag(2) + text("avro.schema") + text(schema) + text("avro.codec") + text(codec) + b"\0" + SYNC
-    )
-    return header + b"".join(zigzag(len(rows)) + text(pack(b"".join(rows))) + SYNC for rows in blocks)
-
-
 LONGS = [{"name": "t", "type": "long"}, {"name": "v", "type": "string"}]
 
 
 def long_row(t: int, v: str) -> bytes:
-    return zigzag(t) + text(v)
+    return zigzag(t) + avro_text(v)
 
 
 @pytest.mark.parametrize("codec", ORDERS)
@@ -112,7 +88,7 @@ def test_rows_become_what_rows_of_parquet_become(warehouse, tmp_path):
 
 def test_one_column_is_its_text_or_bytes(warehouse, tmp_path):
     fields = [*LONGS, {"name": "b", "type": ["null", "bytes"]}]
-    rows = [long_row(1, "a") + zigzag(1) + text(b"\0\1"), long_row(2, "b") + zigzag(0)]
+    rows = [long_row(1, "a") + zigzag(1) + avro_text(b"\0\1"), long_row(2, "b") + zigzag(0)]
     directory = write(tmp_path / "in", {"a.avro": container(fields, rows)})
 
     land(warehouse, directory, key="v", value="b")
@@ -123,7 +99,7 @@ def test_one_column_is_its_text_or_bytes(warehouse, tmp_path):
 def test_files_are_read_by_their_own_schemas_and_rows_keep_their_order(warehouse, tmp_path):
     other = [{"name": "v", "type": "string"}, {"name": "t", "type": "int"}, {"name": "more", "type": "float"}]
     files = {
-        "a-2.avro": container(other, [text("z") + zigzag(3) + b"\0\0\0\0"]),
+        "a-2.avro": container(other, [avro_text("z") + zigzag(3) + b"\0\0\0\0"]),
         "a-1.avro": container(LONGS, [long_row(1, "x")], [], [long_row(2, "y")]),
         "a-3.avro.gz": gzip.compress(container(LONGS)),
     }
@@ -176,7 +152,7 @@ def test_a_record_that_cannot_be_read_is_a_bad_row_and_its_neighbours_land(wareh
 
 def test_a_record_that_does_not_fit_the_mapping_is_a_bad_row_in_json(warehouse, tmp_path):
     fields = [{"name": "t", "type": ["null", "long"]}, {"name": "v", "type": "string"}]
-    rows = [zigzag(1) + long_row(1, "a"), zigzag(0) + text("b")]
+    rows = [zigzag(1) + long_row(1, "a"), zigzag(0) + avro_text("b")]
 
     land(warehouse, write(tmp_path / "in", {"a.avro": container(fields, rows)}), rules={"max_bad_share": 1.0})
 
