@@ -92,7 +92,7 @@ def listed(values: Sequence[Any] | pa.Array) -> Sequence[Any]:
 def _has_objects(kind: pa.DataType) -> bool:
     """Is it, or has it within, a map whose keys are text?"""
     if pa.types.is_map(kind):
-        return _is_text(kind.key_type) or _has_objects(kind.item_type)
+        return is_text(kind.key_type) or _has_objects(kind.item_type)
     return any(_has_objects(kind.field(place).type) for place in range(kind.num_fields))
 
 
@@ -101,7 +101,7 @@ def _with_objects(value: Any, kind: pa.DataType) -> Any:
         return value
     if pa.types.is_map(kind):
         pairs = [(key, _with_objects(item, kind.item_type)) for key, item in value]
-        if not _is_text(kind.key_type):
+        if not is_text(kind.key_type):
             return pairs
         if len(found := dict(pairs)) < len(pairs):
             raise ValueError(value)
@@ -111,8 +111,14 @@ def _with_objects(value: Any, kind: pa.DataType) -> Any:
     return [_with_objects(item, kind.value_type) for item in value]
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Of whatever length."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def is_bytes(kind: pa.DataType) -> bool:
+    """Of whatever length."""
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def _one_by_one(values: pa.Array) -> list[Any]:
@@ -147,11 +153,11 @@ def _divided(values: pa.Array, divisor: int, times: int = 1) -> list[int | None]
 
 
 def is_plain_text(kind: pa.DataType) -> bool:
-    """Is it text, or bytes, as ``is_text`` compares them?"""
+    """Is it text, or bytes, as ``equal_to`` compares them?"""
     return bool(pa.types.is_binary(kind) or pa.types.is_string(kind) or pa.types.is_dictionary(kind))
 
 
-def is_text(values: pa.Array, text: str) -> np.ndarray:
+def equal_to(values: pa.Array, text: str) -> np.ndarray:
     """Which values are ``text``, or its bytes."""
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....state.tables.warehouse import HEADERS
-from .columns import each, json_text, listed
+from .columns import each, is_bytes, is_text, json_text, listed
 
 _TYPES = {-1: "NoTimestampType", 0: "CreateTime", 1: "LogAppendTime"}
 _WORDS = {
@@ -29,9 +29,11 @@ def headers_of(values: Sequence[Any] | pa.Array) -> pa.Array:
     JSON text of these; null: none. Values are bytes, text as UTF-8, or JSON text of what is neither.
     """
     if isinstance(values, pa.Array):
-        if _is_headers(values.type) and values.null_count == 0:
-            names = pc.struct_field(values.flatten(), "key")
-            if names.null_count == 0:
+        if _is_headers(values.type):
+            if values.null_count:
+                values = pc.if_else(pc.is_valid(values), values, pa.scalar([], values.type))
+            pairs = values.flatten()
+            if pairs.null_count == 0 and pc.struct_field(pairs, "key").null_count == 0:
                 return values.cast(HEADERS)
         values = values.to_pylist()
     expected = "headers: a list of {key, value}, a map, or names and values in turn"
@@ -58,11 +60,13 @@ def no_headers(rows: int) -> pa.Array:
 
 
 def _is_headers(kind: pa.DataType) -> bool:
-    """Lists of (key: text, value: bytes or text), as Spark's Kafka source gives them."""
-    if not pa.types.is_list(kind) or not pa.types.is_struct(kind.value_type):
+    """Lists of (key: text, value: bytes or text), as Spark's Kafka source and Polars give them."""
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or not pa.types.is_struct(kind.value_type):
         return False
-    fields = {field.name: field.type for field in kind.value_type}
-    return fields == {"key": pa.string(), "value": pa.binary()} and list(fields) == ["key", "value"]
+    fields = list(kind.value_type)
+    return [field.name for field in fields] == ["key", "value"] and (
+        is_text(fields[0].type) and (is_text(fields[1].type) or is_bytes(fields[1].type))
+    )
 
 
 def _headers(value: Any) -> list[dict[str, Any]]:

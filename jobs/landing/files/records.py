@@ -25,6 +25,8 @@ from .columns import (
     BadValuesError,
     bytes_of,
     encoded,
+    equal_to,
+    is_bytes,
     is_naive,
     is_plain_text,
     is_text,
@@ -132,7 +134,7 @@ def _of_topic(reading: SliceReading, block: Block, path: _Path) -> Block:
     topics = _column(block, source.topic_column, path)
     if not isinstance(topics, pa.Array) or not is_plain_text(topics.type):
         topics = bytes_of(listed(topics))
-    mask = is_text(topics, source.topic or "")
+    mask = equal_to(topics, source.topic or "")
     others = np.flatnonzero(~mask)
     reading.left_out += len(others)
     return block.without(others.tolist()) if len(others) else block
@@ -268,6 +270,6 @@ def _as_bytes(values: Sequence[Any] | pa.Array, kind: str | None) -> pa.Array:
     if isinstance(values, pa.Array):
         if pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()
-        if pa.types.is_string(values.type) or pa.types.is_binary(values.type) or pa.types.is_large_string(values.type):
+        if is_text(values.type) or is_bytes(values.type):
             return values.cast(pa.binary())
     return bytes_of(listed(values))

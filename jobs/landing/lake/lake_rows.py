@@ -17,7 +17,7 @@ from ..bad_rows import BadRow
 from ..file_source import FileSource
 from ..files.blocks import Block
 from ..files.cells import row_json
-from ..files.columns import is_text
+from ..files.columns import equal_to
 from ..files.parquet_files import ParquetReader, parquet_batches
 from ..files.paths import column_at, has_column, root_of
 from ..files.streams import FileSlice, parquet_file
@@ -201,6 +201,6 @@ def read_columns(
         for _, columns in _TableRows(mapping, file, opened, wanted).of(whole):
             found = {name: column_at(columns, name) for name in wanted}
             if mapping.topic_column is not None and not every_topic:
-                mask = pa.array(is_text(found[mapping.topic_column], mapping.topic or ""))
+                mask = pa.array(equal_to(found[mapping.topic_column], mapping.topic or ""))
                 found = {name: found[name].filter(mask) for name in names}
             yield found
