@@ -86,7 +86,7 @@ def test_columns_that_were_renamed_and_dropped_and_added_again(spark, warehouse,
         ("'delta.columnMapping.mode'='name'", "PARTITIONED BY (topic, partition)"),
         ("'delta.checkpointPolicy'='v2', 'delta.checkpointInterval'='2'", ""),
         ("'delta.feature.timestampNtz'='supported', 'delta.enableRowTracking'='true'", ""),
-        ("'delta.enableDeletionVectors'='true'", "CLUSTER BY (key)"),
+        ("'delta.enableDeletionVectors'='true'", "CLUSTER BY (offset)"),
     ],
 )
 def test_the_same_rows_land_whatever_the_table_is(spark, warehouse, tmp_path, properties, by):
