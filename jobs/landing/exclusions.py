@@ -75,8 +75,8 @@ def book_exclusion(
     by_partition: dict[str, list[int]] = {}
     for partition, offset in wanted:
         by_partition.setdefault(str(partition), []).append(offset)
-    for partition, offsets in by_partition.items():
-        _refuse_missing(warehouse, topic, last, partition, offsets)
+    for p, offsets in by_partition.items():
+        _refuse_missing(warehouse, topic, last, p, offsets)
     before = last.content.excluded or {}
     excluded = {
         p: sorted([*before.get(p, []), *by_partition.get(p, [])]) for p in sorted({*before, *by_partition}, key=int)
