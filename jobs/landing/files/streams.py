@@ -9,7 +9,7 @@ import hashlib
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import pyarrow as pa
@@ -75,7 +75,7 @@ class FileSlice:
     def from_list(cls, values: Sequence[Any]) -> Self:
         """The reverse of ``to_list``; plans from before have no bytes of digests."""
         beside = tuple(FileBeside(*each) for each in values[8]) if len(values) > 8 else ()
-        return cls(*values[:8], beside=beside)
+        return replace(cls(*values[:8]), beside=beside)
 
 
 class PartDigests:
