@@ -1,12 +1,15 @@
-"""One checkpoint of Great Expectations an increment: the suites of all tables, and behind them those of users.
+"""One checkpoint of Great Expectations, of an increment or of several: suites of all tables, and behind them of users.
 
 Owns the run, and all that comes back from it. Rule: batches are Parquet files of a temporary folder, named as their
-tables, since a checkpoint hands one data frame to all of its suites. Nothing of ours judges here.
+tables, since a checkpoint hands one data frame to all of its suites. Nothing of ours judges here: of a rule that rows
+of several increments break, Great Expectations names the rows, and each row its increment. Small increments are judged
+together, since a checkpoint and its pages cost the same for one and for many; a user's suite is about one increment's
+rows, so it has a batch for each.
 """
 
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -15,17 +18,15 @@ from typing import Any
 import polars as pl
 
 from ..audits import WITNESSES_MAX
+from ..guarantees import Guarantee
 from .data_docs import DataDocs, publish, site_folder
-from .evidence import ROW, Evidence, batch_of, build_suite, suite_name
+from .evidence import ROW, Evidence, batch_of, build_suite, rows_of, suite_name
 from .library import load_great_expectations, open_context
 from .project_suites import ProjectSuite, build_project_suite
 from .run import JudgedRun
 
-_FORMAT = {
-    "result_format": "SUMMARY",
-    "unexpected_index_column_names": [ROW],
-    "partial_unexpected_count": WITNESSES_MAX,
-}
+Name = str | tuple[str, int]
+"""Of a validation: the table whose guarantees it judges, or a suite of a user and the increment."""
 
 
 @dataclass(frozen=True)
@@ -52,21 +53,30 @@ class SuiteAnswer:
 
 
 @dataclass(frozen=True)
+class SuiteRows:
+    """A suite of a user, and the rows of an ``increment`` that it is about."""
+
+    suite: ProjectSuite
+    rows: pl.DataFrame
+    increment: int
+
+
+@dataclass(frozen=True)
 class Judged:
-    """``rules``: for each evidence, rule name to whether it holds. ``suites``: for each suite of a user, what came of
-    it. ``pages``: suite name to the address of its page in Data Docs.
+    """``rules``: for each evidence, rule name to whether it holds. ``suites``: for each suite of a user and increment,
+    what came of it. ``pages``: table, or suite of a user and increment, to the address of its page in Data Docs.
     """
 
     rules: list[dict[str, bool]]
     suites: list[SuiteAnswer]
-    pages: dict[str, str] = field(default_factory=dict)
+    pages: dict[Name, str] = field(default_factory=dict)
     seconds: float = 0.0
 
 
 def run_checkpoint(
     run: JudgedRun,
     evidence: Sequence[Evidence],
-    suites: Sequence[tuple[ProjectSuite, pl.DataFrame]] = (),
+    suites: Sequence[SuiteRows] = (),
     docs: DataDocs | None = None,
 ) -> Judged:
     """Judge all of it, and build its Data Docs where ``docs`` says so.
@@ -82,53 +92,94 @@ def run_checkpoint(
             run.pipeline, base_directory=Path(batches)
         ))  # fmt: skip
         for table, found in tables.items():
-            bench.add(suite_name(table), batch_of(found), build_suite(table, [each.guarantee for each in found]))
-        added = [_added(bench, suite, rows) for suite, rows in suites]
+            rows, suite = batch_of(found), build_suite(table, _once(found))
+            bench.add(table, suite_name(table), rows, suite, suite.name)
+            bench.rows_most = max(bench.rows_most, len(rows))  # all rows that break a rule are to be named
+        added = [_added(bench, each, "" if run.last is None else f".{each.increment:06}") for each in suites]
         results = bench.run(run)
         pages = publish(context, docs, site, results) if docs is not None and site is not None else {}
-    by_suite = {result.suite_name: result for result in results.values()}
-    rules = {table: {_type(each): _holds(each) for each in by_suite[suite_name(table)].results} for table in tables}
+    found_of = dict(zip(bench.names, results.values(), strict=True))
+    rules = {id(each): answer for table, mine in tables.items() for each, answer in _answers(mine, found_of[table])}
     return Judged(
-        rules=[{rule.name: rules[each.table][rule.name] for rule in each.guarantee.rules} for each in evidence],
-        suites=[_answer(by_suite.get(suite.name), so_far) for (suite, _), so_far in zip(suites, added, strict=True)],
-        pages=pages,
+        rules=[rules[id(each)] for each in evidence],
+        suites=[_answer(found_of.get(_name(each)), so_far) for each, so_far in zip(suites, added, strict=True)],
+        pages={name: pages[identifier] for name, identifier in zip(bench.names, results, strict=True) if pages},
         seconds=time.perf_counter() - begun,
     )
 
 
+def _once(evidence: Sequence[Evidence]) -> list[Guarantee]:
+    """Guarantees of several increments, each with all rules that it has in one of them."""
+    widest: dict[str, Guarantee] = {}
+    for each in evidence:
+        known = widest.setdefault(each.guarantee.id, each.guarantee)
+        if len(each.guarantee.rules) > len(known.rules):
+            widest[each.guarantee.id] = each.guarantee
+    return list(widest.values())
+
+
+def _answers(evidence: Sequence[Evidence], result: Any) -> Iterator[tuple[Evidence, dict[str, bool]]]:
+    """Of a table's rules, for each evidence whether they hold: whether none of its rows is among the unexpected."""
+    unexpected = {_type(each): _unexpected(each) for each in result.results}
+    for each, rows in zip(evidence, rows_of(evidence), strict=True):
+        for rule, mine in rows.items():
+            if not mine:
+                raise RuntimeError(f"{rule}: no row of the batch is of this rule")
+        yield each, {rule: unexpected[rule].isdisjoint(row[ROW] for row in mine) for rule, mine in rows.items()}
+
+
 class _Bench:
-    """The parts of a checkpoint, in the order in which they are made."""
+    """The parts of a checkpoint, in the order in which they are made. ``names``: of its validations."""
 
     def __init__(self, gx: Any, context: Any, source: Any) -> None:
         self.gx, self.context, self.source = gx, context, source
+        self.names: list[Name] = []
         self.definitions: list[Any] = []
         self.batches: dict[str, Any] = {}
+        self.suites: dict[str, Any] = {}
+        self.rows_most = WITNESSES_MAX
 
-    def add(self, batch: str, rows: pl.DataFrame, suite: Any) -> None:
+    def add(self, name: Name, batch: str, rows: pl.DataFrame, suite: Any, definition: str) -> None:
         """Have ``suite`` judge ``rows``, the batch of this name."""
         if batch not in self.batches:
             rows.write_parquet(f"{self.source.base_directory}/{batch}.parquet")
             asset = self.source.add_parquet_asset(batch, dtype_backend="numpy_nullable")
             self.batches[batch] = asset.add_batch_definition_path(batch, path=f"{batch}.parquet")
-        kept = self.context.suites.add_or_update(suite)
-        definition = self.gx.ValidationDefinition(name=kept.name, data=self.batches[batch], suite=kept)
-        self.definitions.append(self.context.validation_definitions.add_or_update(definition))
+        if suite.name not in self.suites:
+            self.suites[suite.name] = self.context.suites.add_or_update(suite)
+        made = self.gx.ValidationDefinition(name=definition, data=self.batches[batch], suite=self.suites[suite.name])
+        self.definitions.append(self.context.validation_definitions.add_or_update(made))
+        self.names.append(name)
 
     def run(self, run: JudgedRun) -> dict[Any, Any]:
-        """Results by their identifier."""
+        """Results by their identifier, in the order of ``names``."""
         if not self.definitions:
             return {}
+        form = {
+            "result_format": "SUMMARY",
+            "unexpected_index_column_names": [ROW],
+            "partial_unexpected_count": self.rows_most,
+        }
         checkpoint = self.context.checkpoints.add_or_update(
-            self.gx.Checkpoint(name=run.pipeline, validation_definitions=self.definitions, result_format=_FORMAT)
+            self.gx.Checkpoint(name=run.pipeline, validation_definitions=self.definitions, result_format=form)
         )
         return dict(checkpoint.run(run_id=self.gx.RunIdentifier(run_name=run.name)).run_results)
 
 
-def _added(bench: _Bench, suite: ProjectSuite, rows: pl.DataFrame) -> SuiteAnswer:
-    """Add a suite of a user; what is known of its answer before it is judged."""
+def _name(each: SuiteRows) -> Name:
+    return each.suite.name, each.increment
+
+
+def _added(bench: _Bench, each: SuiteRows, whose: str) -> SuiteAnswer:
+    """Add a suite of a user; what is known of its answer before it is judged. ``whose``: behind the names of what is of
+    one increment among several.
+    """
+    suite = each.suite
     try:
-        built, without_rows = build_project_suite(suite, bench.gx, rows)
-        bench.add(f"{suite_name(suite.table)}.rows", rows, built)
+        built, without_rows = build_project_suite(suite, bench.gx, each.rows)
+        if whose and without_rows:
+            built.name = f"{suite.name}.without-rows"  # not the suite that other increments are judged by
+        bench.add(_name(each), f"{suite_name(suite.table)}.rows{whose}", each.rows, built, f"{suite.name}{whose}")
     except Exception as error:  # whatever a user's suite makes Great Expectations raise is the answer to that suite
         return SuiteAnswer(error=f"{suite.place}: {error}")
     return SuiteAnswer(without_rows=without_rows)
@@ -190,10 +241,15 @@ def _raised(result: Any) -> str:
     return "; ".join(str(each.get("exception_message")) for each in details if each.get("raised_exception"))
 
 
-def _holds(result: Any) -> bool:
-    """Raises RuntimeError where that cannot be said; an expectation that saw no row has judged nothing."""
+def _unexpected(result: Any) -> set[str]:
+    """Rows that break a rule. Raises RuntimeError where that cannot be said; an expectation that saw no row has judged
+    nothing.
+    """
     if message := _raised(result):
         raise RuntimeError(f"{_type(result)}: {message}")
     if not result.result.get("element_count"):
         raise RuntimeError(f"{_type(result)}: no row of the batch is of this rule")
-    return bool(result.success)
+    rows = {str(row[ROW]) for row in result.result.get("partial_unexpected_index_list") or []}
+    if bool(result.success) == bool(rows):
+        raise RuntimeError(f"{_type(result)}: {'success' if result.success else 'failure'}, and {len(rows)} rows")
+    return rows

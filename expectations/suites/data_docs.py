@@ -77,8 +77,8 @@ def site_folder(docs: DataDocs | None) -> Iterator[str | None]:
             there.take()
 
 
-def publish(context: Any, docs: DataDocs, site: str, results: Mapping[Any, Any]) -> dict[str, str]:
-    """Build the pages of ``results`` (by identifier) and the index in the folder ``site``; suite name to address."""
+def publish(context: Any, docs: DataDocs, site: str, results: Mapping[Any, Any]) -> dict[Any, str]:
+    """Build the pages of ``results`` (by identifier) and the index in the folder ``site``; identifier to address."""
     config = _site_config(docs, site)
     context.update_data_docs_site(_SITE, config)
     _forget_old_runs(context)
@@ -87,10 +87,10 @@ def publish(context: Any, docs: DataDocs, site: str, results: Mapping[Any, Any])
     context.build_data_docs(site_names=[_SITE], resource_identifiers=[*suites, *results])
     shutil.rmtree(Path(site, "static"), ignore_errors=True)  # 4 MB of pictures and letters, which no page of ours loads
     addresses = {}
-    for identifier, result in results.items():
+    for identifier in results:
         (found,) = context.get_docs_sites_urls(resource_identifier=identifier, site_names=[_SITE])
         page = Path(unquote(urlsplit(found["site_url"]).path)).resolve().relative_to(Path(site).resolve())
-        addresses[result.suite_name] = docs.address(page.as_posix())
+        addresses[identifier] = docs.address(page.as_posix())
     return addresses
 
 

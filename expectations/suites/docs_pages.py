@@ -21,7 +21,9 @@ _LOADED = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _LOADED_BY_STYLE = re.compile(r"""url\(\s*['"]?https?:[^)]*\)""", re.IGNORECASE)
-_RUN = re.compile(r"(?P<pipeline>[A-Za-z0-9._-]+)-increment-(?P<increment>\d+)(?:-run-(?P<run>[A-Za-z0-9-]+))?")
+_RUN = re.compile(
+    r"(?P<pipeline>[A-Za-z0-9._-]+)-increment-(?P<increment>\d+)(?:-to-(?P<last>\d+))?(?:-run-(?P<run>[A-Za-z0-9-]+))?"
+)
 """As `checkpoint.JudgedRun.name` writes it."""
 
 
@@ -32,7 +34,9 @@ def linked_run(name: str, dagster_url: str | None) -> dict[str, Any] | None:
         return None
     run = found["run"] or ""
     address = f"{dagster_url.rstrip('/')}/runs/{quote(run)}" if run and _is_web(dagster_url) and dagster_url else ""
-    return {"pipeline": found["pipeline"], "increment": int(found["increment"]), "run": run, "address": address}
+    first, last = int(found["increment"]), int(found["last"] or found["increment"])
+    words = {"increment": first, "increments": f"{first}" if first == last else f"{first} to {last}"}
+    return {"pipeline": found["pipeline"], **words, "run": run, "address": address}
 
 
 class OfflinePageView(DefaultJinjaPageView):

@@ -29,11 +29,12 @@ _SCHEMA = {"guarantee": pl.String, "rule": pl.String, "count": pl.Int64, VIOLATI
 
 @dataclass(frozen=True)
 class Evidence:
-    """A guarantee about ``table``, and what its audit found."""
+    """A guarantee about ``table``, and what its audit found. ``increment``: told apart where several are judged."""
 
     table: str
     guarantee: Guarantee
     audit: Audit
+    increment: int = 0
 
 
 def suite_name(table: str) -> str:
@@ -42,24 +43,34 @@ def suite_name(table: str) -> str:
 
 
 def batch_of(evidence: Sequence[Evidence]) -> pl.DataFrame:
-    """Counts and rows of all guarantees about one table. Raises KeyError where a frame lacks a rule's column."""
-    return pl.DataFrame(
-        [row for each in evidence for rule in each.guarantee.rules for row in _rows(each, rule)], _SCHEMA
-    )
+    """Counts and rows of all guarantees about one table; of several increments each row says of which it is. Raises
+    KeyError where a frame lacks a rule's column.
+    """
+    return pl.DataFrame([row for each in rows_of(evidence) for rows in each.values() for row in rows], _SCHEMA)
 
 
-def _rows(evidence: Evidence, rule: Rule) -> Iterator[dict[str, Any]]:
+def rows_of(evidence: Sequence[Evidence]) -> list[dict[str, list[dict[str, Any]]]]:
+    """Rows of a batch, of each evidence by the name of the rule."""
+    of_several = len({each.increment for each in evidence}) > 1
+    whose = [f"increment {each.increment}, " if of_several else "" for each in evidence]
+    return [
+        {rule.name: list(_rows(each, rule, words)) for rule in each.guarantee.rules}
+        for each, words in zip(evidence, whose, strict=True)
+    ]
+
+
+def _rows(evidence: Evidence, rule: Rule, whose_row: str) -> Iterator[dict[str, Any]]:
     if rule.column not in evidence.audit.frame.columns:
         raise KeyError(f"{rule.name}: the audit of {evidence.guarantee.id} has no column {rule.column}")
     whose = {"guarantee": evidence.guarantee.id, "rule": rule.name}
     broken = 0
     for counts in evidence.audit.frame.to_dicts():
-        count, words = abs(int(counts[rule.column])), f"counted: {_words(counts)}"
+        count, words = abs(int(counts[rule.column])), f"{whose_row}counted: {_words(counts)}"
         broken += count
         yield {**whose, "count": count, VIOLATION: words if count else None, ROW: words}
     for row in evidence.audit.witnesses if broken else []:
         if _is_against(rule, row):
-            yield {**whose, "count": 1, VIOLATION: _words(row), ROW: _words(row)}
+            yield {**whose, "count": 1, VIOLATION: _words(row), ROW: f"{whose_row}{_words(row)}"}
 
 
 def build_suite(table: str, guarantees: Sequence[Guarantee]) -> Any:

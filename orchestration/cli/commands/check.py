@@ -7,7 +7,7 @@ from typing import Literal
 import click
 
 from ....expectations.suites.data_docs import DataDocs
-from ....expectations.verdicts import Verdict, check_increment, is_in_order
+from ....expectations.verdicts import TOGETHER, Verdict, check_increments, is_in_order
 from ....jobs.history.committed_tables import done_row
 from ....state.errors import ConfigError
 from ....state.node_rows import ROWS_MAX
@@ -22,7 +22,7 @@ from ...settings.topology_loading import load_topology
 from ...text_tables import flat_row, print_table
 from .. import options
 from ..book_lines import own_increments
-from ..command import OneOf, command, option
+from ..command import OneOf, command, keep, option
 from ..exit_codes import ExitCode
 
 
@@ -64,24 +64,27 @@ def check(
     again = second_run(place, pipeline, loaded, run_again)
     last = done_row(place, pipeline, increment).increment
     ledger = Ledger(place.pipeline(pipeline).ledger)
-    verdicts: list[Verdict] = []
-    with closing(progress_on(sys.stderr)) as progress:
-        for number in own_increments(ledger.done_rows(ledger.oldest_kept())) if every else [last]:
-            progress.doing(f"judging increment {number}")
-            verdicts += check_increment(
-                place, pipeline, facts, number, engine=engine, suites=suites, docs=docs, again=again
-            )
-    for verdict in verdicts:
-        if as_json:
-            print(verdict_line(pipeline, verdict))
-        else:
-            _print_verdict(verdict)
-    not_recorded = why_not_recorded(place, pipeline, verdicts, facts)
+    numbers = list(own_increments(ledger.done_rows(ledger.oldest_kept()))) if every else [last]
+    are_in_order, not_recorded = True, None
+    for begin in range(0, len(numbers), TOGETHER):
+        part = numbers[begin : begin + TOGETHER]
+        with closing(progress_on(sys.stderr)) as progress:
+            progress.doing(f"judging increments {part[0]} to {part[-1]}, {begin} of {len(numbers)} are judged")
+            found = check_increments(place, pipeline, facts, part, engine=engine, suites=suites, docs=docs, again=again)
+            verdicts = [verdict for each in found for verdict in each]
+            not_recorded = why_not_recorded(place, pipeline, verdicts, facts) or not_recorded
+        keep(f"verdicts on increments up to {part[-1]} are recorded")
+        for verdict in verdicts:
+            if as_json:
+                print(verdict_line(pipeline, verdict))
+            else:
+                _print_verdict(verdict)
+        are_in_order = are_in_order and all(map(is_in_order, verdicts))
     if not_recorded is not None:
         print(f"replay check: {not_recorded}", file=sys.stderr)
     if docs is not None and not as_json:
         print(f"Data Docs: {docs.address()}")
-    return ExitCode.DONE if all(is_in_order(verdict) for verdict in verdicts) else ExitCode.FAILED
+    return ExitCode.DONE if are_in_order else ExitCode.FAILED
 
 
 def _print_verdict(verdict: Verdict) -> None:
