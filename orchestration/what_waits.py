@@ -54,13 +54,21 @@ def inputs_that_wait(
     pipeline: str,
     idle: str = "wait",
     order: str = "time",
+    until_ms: int | None = None,
     times: LandedTimes | None = None,
 ) -> list[WaitingInput]:
-    """Landed records that a replay with these settings would leave unread now. ``times``: read before."""
+    """Landed records that a replay with these settings would leave unread now. ``until_ms``: it is to read up to that
+    time, and what is of later times does not wait. ``times``: read before.
+    """
     last = Ledger(warehouse.pipeline(pipeline).ledger).last_done()
     done, increment = (DoneRow(), 0) if last is None else (last.content, last.increment)
     planner = Planner(warehouse, topology, increment=increment + 1, previous=done, idle=idle, order=order, times=times)
-    return planner.what_waits()
+    return waiting_before(until_ms, planner.what_waits())
+
+
+def waiting_before(until_ms: int | None, waits: Sequence[WaitingInput]) -> list[WaitingInput]:
+    """Those with a record of an earlier time; None: all of them."""
+    return [each for each in waits if until_ms is None or each.first_ms < until_ms]
 
 
 def results_that_wait(warehouse: Warehouse, topology: Topology, *, pipeline: str) -> list[WaitingResults]:

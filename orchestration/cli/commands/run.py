@@ -120,12 +120,13 @@ def _replay(asked: RunOptions, progress: ProgressBar | ProgressLines) -> Replaye
     from ....state.tables.warehouse import Warehouse
     from ....state.times import instant_ms
     from ...settings.topology_loading import load_topology
-    from ...what_waits import inputs_that_wait, results_that_wait
+    from ...what_waits import inputs_that_wait, results_that_wait, waiting_before
     from .check_topology import wanted_of
 
     warehouse, topology = Warehouse(asked.warehouse), load_topology(asked.topology, asked.warehouse)
     progress.doing("planning the first increment")
     started, reports, name = time.monotonic(), [], f"command-{uuid.uuid4().hex[:12]}"
+    until_ms = None if asked.until is None else instant_ms(asked.until, "--until")
     said = f"`replay run` of process {os.getpid()} on {socket.gethostname()}"
     with beating(warehouse.pipeline(asked.pipeline), name, said):
         for report in replay(
@@ -141,16 +142,16 @@ def _replay(asked: RunOptions, progress: ProgressBar | ProgressLines) -> Replaye
             wanted=wanted_of(asked.migrate, asked.renamed),
             progress=progress.show,
             run=name,
-            until_ms=None if asked.until is None else instant_ms(asked.until, "--until"),
+            until_ms=until_ms,
         ):
             reports.append(report)
             keep(f"increments up to {report.increment} are committed")
     seconds, idle = time.monotonic() - started, "proceed" if asked.flush_at_end else asked.idle
     if not reports:
-        waits = inputs_that_wait(warehouse, topology, pipeline=asked.pipeline, idle=idle)
+        waits = inputs_that_wait(warehouse, topology, pipeline=asked.pipeline, idle=idle, until_ms=until_ms)
         return Replayed([], seconds, waits, [], reads_nothing=not topology.source_topics())
     results = results_that_wait(warehouse, topology, pipeline=asked.pipeline)
-    return Replayed(reports, seconds, reports[-1].waits, results)
+    return Replayed(reports, seconds, waiting_before(until_ms, reports[-1].waits), results)
 
 
 @command()

@@ -4,6 +4,7 @@ import pytest
 
 from kstreams_replay.orchestration.cli.main import main
 from tests.dagster.test_waiting import ORDERS_WAIT, WHAT_TO_DO, static  # noqa: F401  (a fixture)
+from tests.planted import LandedRecord, plant
 
 JOINED, SHOP = "tests.dagster.test_waiting:joined", "tests.dagster.shop:topology"
 
@@ -43,3 +44,14 @@ def test_results_that_are_not_final_are_counted(run, tmp_path, clicks):
 
     assert code == 0
     assert "1 result waits in held-sessions-store until stream time 1970-01-01 00:00:00.235\n" in out
+
+
+def test_a_run_up_to_a_time_that_is_done_has_nothing_new_though_later_records_wait(run, static):  # noqa: F811
+    plant(static, "users", [LandedRecord(0, b"bob", b"Bob", 15)], partitions=1)
+    until = ["run", JOINED, "--warehouse", static.root, "--pipeline", "p", "--local", "--detailed-exit-code", "--until"]
+    assert run(*until, "1970-01-01T00:00:00.012")[0] == 0
+
+    code, out, errors = run(*until, "1970-01-01T00:00:00.012")
+
+    assert (code, out, errors) == (3, "nothing new to replay for p\n", "")
+    assert run(*until, "1970-01-01T00:00:00.030")[0] == 5, "the order of 20 is before it, and waits"
