@@ -83,12 +83,21 @@ def observe_the_others(context: dg.AssetExecutionContext, pipeline: Pipeline, pa
 
 
 def report_dry_run(
-    context: dg.AssetExecutionContext, pipeline: Pipeline, asked: RequestedRun, more: Sequence[str] = ()
+    context: dg.AssetExecutionContext,
+    pipeline: Pipeline,
+    asked: RequestedRun,
+    *,
+    ends: Sequence[int] = (),
+    after: int | None = None,
+    first: Sequence[str] = (),
 ) -> StepEvents:
-    """What a run would do, in the log and as an observation of each selected table."""
+    """What a run would do, in the log and as an observation of each selected table: what it would do ``first``, and
+    then with what has landed (``ends``, ``after``: as ``dry_run_of`` takes them).
+    """
     with failing_in_one_sentence():
-        found = dry_run_of(pipeline.warehouse, pipeline.topology, pipeline=pipeline.name, asked=asked)
-    sentences = [*found.sentences, *more, *sentences_of(found.waits)]
+        place = pipeline.warehouse, pipeline.topology
+        found = dry_run_of(*place, pipeline=pipeline.name, asked=asked, ends=ends, after=after)
+    sentences = [*first, *found.sentences, *sentences_of(found.waits)]
     for sentence in sentences:
         context.log.info(sentence)
     said: Metadata = {

@@ -17,7 +17,7 @@ Why one multi-asset: a step below an asset that was not materialized is skipped,
 their own, a quiet topic would skip the replay of the others.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 
 import dagster as dg
@@ -52,6 +52,7 @@ from .metadata import (
     quiet_metadata,
     refusals_metadata,
     table_metadata,
+    topic_version,
     waiting_metadata,
     windows_in_words,
 )
@@ -62,8 +63,10 @@ from .reported_increments import increments_to_report, planned_checks, reported_
 from .resources import Engine
 from .settings.connections import KafkaResource, LakeResource, Source, source_of
 from .settings.run_settings import ReplayConfig, RequestedRun
-from .what_waits import inputs_that_wait, results_that_wait, sentences_of
+from .what_waits import inputs_that_wait, results_that_wait, sentences_of, waiting_before
 
+BACKFILL = "dagster/backfill"
+"""Dagster's tag of a run that is part of a backfill."""
 WORDS = {
     LANDED: "Records of topic `{name}` as they came, with their positions.",
     STATE: "Rows of store `{name}`: typed columns, one row a change, the newest of a key counts.",
@@ -160,7 +163,9 @@ def _land(
     for warning in landed.warnings:
         context.log.warning(warning)
     ledger, said = pipeline.landing_ledger(topic), partial(landing_metadata, pipeline, topic)
-    yield from _report(context, pipeline, TableName.landed(topic), ledger, landed.increments, said, quiet)
+    is_awaited = pipeline.partitions is not None and BACKFILL in context.run.tags
+    table = TableName.landed(topic)
+    yield from _report(context, pipeline, table, ledger, landed.increments, said, quiet, is_awaited=is_awaited)
 
 
 def replay_landed(
@@ -201,10 +206,10 @@ def replay_landed(
             times=times,
         ):
             ran.append(_log_report(context, pipeline, report))
-            waits = report.waits
+            waits = waiting_before(until_ms, report.waits)
         place = pipeline.warehouse, pipeline.topology
         if waits is None:
-            waits = inputs_that_wait(*place, pipeline=pipeline.name, idle=pipeline.idle, times=times)
+            waits = inputs_that_wait(*place, pipeline=pipeline.name, idle=pipeline.idle, until_ms=until_ms, times=times)
         for sentence in sentences_of(waits):
             context.log.warning(sentence)
         for results in results_that_wait(*place, pipeline=pipeline.name) if ran else ():
@@ -234,29 +239,44 @@ def _report(
     metadata_of: Callable[[int], Metadata],
     quiet: list[dg.AssetKey],
     waits: Sequence[WaitingInput] = (),
+    *,
+    is_awaited: bool = False,
 ) -> StepEvents:
     """One materialization for each increment that Dagster does not know yet; if there is none, an observation, and the
-    key is one of the ``quiet``.
+    key is one of the ``quiet``. ``is_awaited``: a backfill of what is below waits for a materialization, and would
+    give up without one, so that the last increment is told again.
     """
     key, last = pipeline.key(table), ledger.last_done()
+    version_of = partial(topic_version, pipeline) if TableName(table).kind == LANDED else data_version
     known = reported_increment(context.instance, key, pipeline.path(table))
     unheard = range(0) if last is None else increments_to_report(known, ran, last.increment)
     if last is None or (known is not None and not unheard):
-        quiet.append(key)
         said = quiet_metadata(pipeline, table, last) | (waiting_metadata(waits) if waits else {})
+        if is_awaited and last is not None:
+            yield dg.MaterializeResult(asset_key=key, metadata=said, data_version=version_of(last))
+            return
+        quiet.append(key)
         yield dg.AssetObservation(key, metadata=said)
         return
     for row in ledger.done_rows(unheard[0], unheard[-2]) if len(unheard) > 1 else []:  # some numbers may be left out
-        tags = {"dagster/data_version": data_version(row).value}
+        tags = {"dagster/data_version": version_of(row).value}
         context.log_event(dg.AssetMaterialization(key, metadata=metadata_of(row.increment), tags=tags))
-    yield dg.MaterializeResult(asset_key=key, metadata=metadata_of(unheard[-1]), data_version=data_version(last))
+    yield dg.MaterializeResult(asset_key=key, metadata=metadata_of(unheard[-1]), data_version=version_of(last))
+
+
+def check_planned(
+    context: dg.AssetExecutionContext, pipeline: Pipeline, keys: Collection[dg.AssetKey] | None = None
+) -> Iterator[dg.AssetCheckEvaluation]:
+    """Make the checks of assets that this run was to make, not in their own steps; ``keys`` None: of all."""
+    planned = planned_checks(context.instance, context.run.run_id)
+    mine = {key for key in planned if keys is None or key.asset_key in keys}
+    yield from evaluations_of(pipeline, context.instance, context.run.run_id, mine)
 
 
 def _check_quiet(context: dg.AssetExecutionContext, pipeline: Pipeline, quiet: list[dg.AssetKey]) -> StepEvents:
     """Make the checks of ``quiet`` assets. A blocking one that is broken fails the step, as it would fail its own."""
-    planned = {key for key in planned_checks(context.instance, context.run.run_id) if key.asset_key in quiet}
     broken = []
-    for evaluation in evaluations_of(pipeline, context.instance, context.run.run_id, planned):
+    for evaluation in check_planned(context, pipeline, quiet):
         yield evaluation
         is_error = evaluation.severity is dg.AssetCheckSeverity.ERROR and evaluation.blocking
         broken += [evaluation.description or evaluation.check_name] if is_error and not evaluation.passed else []
@@ -271,7 +291,7 @@ def _observe_external_topics(context: dg.AssetExecutionContext, pipeline: Pipeli
         row = None if is_landed_here else pipeline.landing_ledger(topic).last_done()
         if row is not None:
             key = pipeline.key(TableName.landed(topic))
-            tags = {"dagster/data_version": data_version(row).value}
+            tags = {"dagster/data_version": topic_version(pipeline, row).value}
             context.log_event(
                 dg.AssetObservation(key, metadata=landing_metadata(pipeline, topic, row.increment), tags=tags)
             )

@@ -15,15 +15,18 @@ import dagster as dg
 
 from ..expectations.guarantees import G3, Guarantee, questions_of
 from ..expectations.suites.project_suites import ProjectSuite
-from ..expectations.verdicts import Verdict, as_one, check_increment
+from ..expectations.verdicts import Verdict, as_one, check_increments
 from ..jobs.landing.landing import dead_letters_sentence
 from ..jobs.replay.books import is_nothing_applied
 from ..jobs.replay.heartbeats import beating
+from ..state.errors import ReplayError
 from ..state.node_rows import RunAgain
 from ..state.tables.names import DEAD_LETTER, DROPPED, LANDED, OUTPUTS, TableName
 from ..state.tables.refused_shares import SHARE_MAX, refused_shares
 from ..state.wall_clock import now_ms
 from .facts import facts_of_output, replay_facts, second_run
+from .partitioned.quiet import HELD_UP, HELD_UP_RULE, held_up_by
+from .partitioned.windows import partition_of
 from .pipeline import REFUSALS, Pipeline
 from .quality.freshness import FRESH, freshness_of
 from .quality.recording import why_not_recorded
@@ -122,6 +125,8 @@ def _results(
                 yield key, spec, _result(pipeline, key, table, subject, increments, asked, ask)
             elif table in REFUSALS:
                 yield key, spec, _share(pipeline, instance, run_id, key, table)
+            elif spec.name == HELD_UP:
+                yield key, spec, _held_up(pipeline, key, table.name)
             elif table.kind == LANDED:
                 yield key, spec, _rows(pipeline, instance, run_id, key, table)
             elif spec.name == FRESH:
@@ -153,7 +158,10 @@ def _judged(pipeline: Pipeline, table: TableName) -> list[Guarantee | ProjectSui
 
 def _specs(pipeline: Pipeline, table: TableName) -> list[dg.AssetCheckSpec]:
     if table.kind == LANDED:
-        return [dg.AssetCheckSpec(ROWS, asset=pipeline.key(table), description=ROWS_RULE)]
+        rows = dg.AssetCheckSpec(ROWS, asset=pipeline.key(table), description=ROWS_RULE)
+        held_up = dg.AssetCheckSpec(HELD_UP, asset=pipeline.key(table), description=HELD_UP_RULE)
+        has_days = pipeline.partitions is not None and table.name in pipeline.topology.source_topics()
+        return [rows, *([held_up] if has_days else [])]
     judged = [_spec(pipeline, table, each) for each in _judged(pipeline, table)]
     if table in REFUSALS:
         share = dg.AssetCheckSpec(SHARES[table], asset=pipeline.key(table), description=SHARE_RULE, blocking=True)
@@ -201,6 +209,22 @@ def _rows(
             "dead_letters": sum(row.dead_letters or 0 for row in rows),
             WAREHOUSE: pipeline.warehouse.root,
         },
+    )
+
+
+def _held_up(pipeline: Pipeline, key: dg.AssetCheckKey, topic: str) -> dg.AssetCheckResult:
+    """Made by every landing, since no other run begins while partitions are held up."""
+    try:
+        found = held_up_by(pipeline, topic)
+    except ReplayError as error:
+        found = str(error)
+    return dg.AssetCheckResult(
+        asset_key=key.asset_key,
+        check_name=key.name,
+        passed=found is None,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=found or HELD_UP_RULE,
+        metadata={WAREHOUSE: pipeline.warehouse.root},
     )
 
 
@@ -301,13 +325,14 @@ def _result(
     subject: Guarantee | ProjectSuite,
     increments: range,
     asked: dict[tuple[TableName, int], list[Verdict]],
-    ask: Callable[[TableName, int], list[Verdict]],
+    ask: Callable[[TableName, list[int]], Iterator[list[Verdict]]],
 ) -> dg.AssetCheckResult:
     """Increment after increment up to the first that breaks the guarantee, or cannot be read."""
     held, verdict = increments.start - 1, None
-    for increment in (row.increment for row in pipeline.ledger.done_rows(increments.start, increments.stop - 1)):
-        if (table, increment) not in asked:
-            asked[table, increment] = ask(table, increment)
+    numbers = [row.increment for row in pipeline.ledger.done_rows(increments.start, increments.stop - 1)]
+    missing = [number for number in numbers if (table, number) not in asked]
+    asked |= {(table, number): verdicts for number, verdicts in zip(missing, ask(table, missing), strict=True)}
+    for increment in numbers:
         verdict = as_one([each for each in asked[table, increment] if each.guarantee == subject.id])
         if verdict.answer not in ("true", "unchecked"):
             break
@@ -325,18 +350,20 @@ def _result(
         check_name=key.name,
         passed=verdict.answer == "true",
         severity=_severity(verdict),
-        description=_sentence(verdict),
+        description=_sentence(pipeline, verdict),
         metadata={HOLDS_UP_TO: held, WAREHOUSE: pipeline.warehouse.root, **_metadata(verdict)},
     )
 
 
-def _ask(pipeline: Pipeline, run_id: str, again: RunAgain, table: TableName, increment: int) -> list[Verdict]:
+def _ask(
+    pipeline: Pipeline, run_id: str, again: RunAgain, table: TableName, increments: list[int]
+) -> Iterator[list[Verdict]]:
     engine: Any = pipeline.check_engine
-    return check_increment(
+    return check_increments(
         pipeline.warehouse,
         pipeline.name,
         facts_of_output(pipeline.topology, table.name) if table.kind == OUTPUTS else None,
-        increment,
+        increments,
         engine=engine,
         suites=[suite for suite in pipeline.suites if suite.table == table],
         docs=pipeline.data_docs,
@@ -351,13 +378,15 @@ def _severity(verdict: Verdict) -> dg.AssetCheckSeverity:
     return dg.AssetCheckSeverity.WARN if is_warning else dg.AssetCheckSeverity.ERROR
 
 
-def _sentence(verdict: Verdict) -> str:
+def _sentence(pipeline: Pipeline, verdict: Verdict) -> str:
     if verdict.answer in ("unknown", "unchecked"):
         word = "Unknown" if verdict.answer == "unknown" else "Not checked"
         return f"{verdict.sentence} {word}: {verdict.reason}"
     if verdict.answer == "true":
         return verdict.sentence
-    return f"{verdict.sentence} Broken in increment {verdict.increment}: {', '.join(verdict.broken)}"
+    day = None if verdict.increment is None else partition_of(pipeline, verdict.increment)
+    where = f"increment {verdict.increment}{'' if day is None else f', partition {day}'}"
+    return f"{verdict.sentence} Broken in {where}: {', '.join(verdict.broken)}"
 
 
 def _metadata(verdict: Verdict) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import dagster as dg
 
 from ..expectations.suites.data_docs import DataDocs
-from ..jobs.landing.landing import LandingRules
+from ..jobs.landing.landing import KafkaSource, LandingRules
 from ..jobs.topology import Topology
 from ..state.errors import ConfigError
 from ..state.tables.warehouse import Warehouse
@@ -27,9 +27,9 @@ from .pipeline import Pipeline
 from .quality.cuts_check import cuts_checks
 from .quality.pipeline_suites import suites_of
 from .quality.production_check import production_checks
-from .resources import Engine, SparkEngine
+from .resources import Engine, LocalEngine, SparkEngine
 from .schedules import freshness_job, freshness_schedule, landing_job, replay_job, replay_schedule
-from .settings.connections import LandedBy, Source, SourceResource, WarehouseResource, warehouse_of
+from .settings.connections import KafkaResource, LandedBy, Source, SourceResource, WarehouseResource, warehouse_of
 from .settings.translator import ReplayTranslator
 
 CHECK_ENGINES = ("gx", "plain")
@@ -53,6 +53,7 @@ def replay_definitions(
     retry_policy: dg.RetryPolicy | None = None,
     max_runtime: Duration | None = "1d",
     partitions: dg.TimeWindowPartitionsDefinition | None = None,
+    idle_after: Duration | Mapping[str, Duration] | None = None,
     sensor: LagSensor | None = None,
     fresh_within: Duration | None = None,
     verify_increments: int | None = None,
@@ -75,6 +76,8 @@ def replay_definitions(
     it is on (examples/dagster.yaml); None: no limit. ``partitions``: daily, hourly, weekly … ones: the tables run
     partition by partition, each up to its end in record time, and topics are landed by a job of their own
     (orchestration/README.md). With ``cron`` each tick lands, and runs the next partition once it has landed whole.
+    ``idle_after``: of all topics or by topic, after which a partition waits no more for a quiet Kafka partition, in
+    record time; None: it waits until somebody records that nothing comes.
     ``translator``: asset keys, groups, owners, tags, kinds and descriptions; None: the pipeline's name before each
     table's. ``sensor``: starts runs by what is new (``LagSensor()``); None: there is none. ``fresh_within``: a check of
     each output warns when its stream time is further behind the clock, and a schedule makes it; None: there is none.
@@ -92,6 +95,7 @@ def replay_definitions(
         retry_policy=retry_policy,
         max_runtime_ms=None if max_runtime is None else duration_ms(max_runtime, "max_runtime"),
         partitions=partitions,
+        idle_after_ms=_idle_after(idle_after, partitions, topology),
         fresh_within_ms=None if fresh_within is None else duration_ms(fresh_within, "fresh_within"),
         verify_increments=verify_increments,
         production=production or {},
@@ -139,6 +143,36 @@ def _refuse(
         raise ConfigError("idle", '"wait" or "proceed"', repr(idle), "choose one")
 
 
+def _idle_after(
+    given: Duration | Mapping[str, Duration] | None, partitions: dg.PartitionsDefinition | None, topology: Topology
+) -> dict[str, int]:
+    """In ms, by topic."""
+    topics = topology.source_topics()
+    if given is not None and partitions is None:
+        raise ConfigError(
+            "idle_after", "partitions beside it", "none",
+            'leave it out: without partitions idle="proceed" goes on, and `replay land --idle-after` closes windows',
+        )  # fmt: skip
+    by_topic = given if isinstance(given, Mapping) else {} if given is None else dict.fromkeys(topics, given)
+    unknown = sorted(set(by_topic) - set(topics))
+    if unknown:
+        raise ConfigError(
+            "idle_after", f"topics that the topology reads, {', '.join(topics)}", ", ".join(unknown), "correct them"
+        )
+    return {topic: duration_ms(duration, f"idle_after, topic {topic!r}") for topic, duration in by_topic.items()}
+
+
+def _refuse_kafka_without_spark(settings: Pipeline) -> None:
+    from_kafka = [
+        topic for topic, source in settings.sources.items() if isinstance(source, KafkaSource | KafkaResource)
+    ]
+    if from_kafka and isinstance(settings.engine, LocalEngine):
+        raise ConfigError(
+            f"sources: {', '.join(from_kafka)}", "Spark, whose connector reads Kafka", "LocalEngine()",
+            "use SparkEngine(); or land them by `replay land --kafka`, and leave them out here",
+        )  # fmt: skip
+
+
 def _refuse_partitions(partitions: dg.PartitionsDefinition) -> None:
     """Each partition continues the one before, so together they are all times from the first on."""
     if not isinstance(partitions, dg.TimeWindowPartitionsDefinition):
@@ -160,6 +194,7 @@ def _definitions(
 ) -> dg.Definitions:
     _refuse(settings.check_engine, settings.idle, settings.increments, settings.partitions)
     Warehouse("w").pipeline(settings.name)  # refuses a name that no folder can have
+    _refuse_kafka_without_spark(settings)
     settings.refuse_equal_keys()
     has_partitions = settings.partitions is not None
     jobs = [replay_job(settings)]

@@ -60,6 +60,13 @@ def data_version(row: LedgerRow[RowContent] | None) -> dg.DataVersion:
     return dg.DataVersion(NO_INCREMENT if row is None else f"increment-{row.increment}-epoch-{row.epoch}")
 
 
+def topic_version(pipeline: Pipeline, row: LedgerRow[RowContent]) -> dg.DataVersion:
+    """A landed topic as of a ledger row. Below partitions it stays the same when more lands, since what had landed
+    stays as it was: a landing makes partitions possible, and none out of date.
+    """
+    return data_version(row) if pipeline.partitions is None else dg.DataVersion(f"epoch-{row.epoch}")
+
+
 def table_metadata(pipeline: Pipeline, table: str) -> Metadata:
     """What is known of a table before anything has run: where it lies and its columns."""
     schema = LANDED_SCHEMA if TableName(table).kind == LANDED else table_schema(pipeline.topology, table)
@@ -112,11 +119,7 @@ def refusals_metadata(pipeline: Pipeline, table: str, increment: int) -> Metadat
     mine = {"records_undecodable": books.undecodable}
     if table == DROPPED:
         reasons = {f"records_dropped/{reason}": count for reason, count in sorted(books.dropped_by_reason.items())}
-        shares = refused_shares([] if report.done.books is None else [report.done.books])
-        operators = {
-            f"records_refused/{each.operator}": each.refused for each in shares if each.operator and each.refused
-        }
-        mine = {"records_dropped": books.dropped, **reasons, "records_refused": report.refused, **operators}
+        mine = {"records_dropped": books.dropped, **reasons, **_refused(report)}
     version = report.versions[table]
     said = {INCREMENT: increment, "epoch": done.epoch, "records_read": books.read, "records_applied": books.applied}
     return said | mine | _committed(pipeline, table, version)
@@ -166,7 +169,18 @@ def _books(report: IncrementReport, sub: SubTopology) -> Metadata:
         **{f"records_dropped/{reason}": count for reason, count in sorted(books.dropped_by_reason.items())},
         "records_undecodable": books.undecodable,
         "windows_refused": books.windows_refused,
+        **_refused(report, sub),
     }
+
+
+def _refused(report: IncrementReport, sub: SubTopology | None = None) -> Metadata:
+    """Records that operators refused, by operator: of all of them, or of those of a sub-topology. It is one number
+    wherever it is told; `records_dropped` is of records as they came, of all topics or of a sub-topology.
+    """
+    shares = refused_shares([] if report.done.books is None else [report.done.books])
+    mine = [each for each in shares if each.operator is not None and (sub is None or each.sub_topology == str(sub.id))]
+    by_operator = {f"records_refused/{each.operator}": each.refused for each in mine if each.refused}
+    return {"records_refused": sum(each.refused for each in mine), **by_operator}
 
 
 def _emitted(report: IncrementReport, table: Table) -> Metadata:
@@ -250,6 +264,18 @@ def _committed(pipeline: Pipeline, table: str, version: int) -> Metadata:
         "dagster/row_count": _row_count(pipeline.path(table), version),
         **table_metadata(pipeline, table),
     }
+
+
+def rows_added(
+    pipeline: Pipeline, table: str, before: LedgerRow[DoneRow] | None, row: LedgerRow[DoneRow]
+) -> int | None:
+    """Rows that a table has got from after the ledger row ``before`` (None: from nothing) up to ``row``; None: of a
+    store, whose files are written together, which leaves rows out.
+    """
+    if TableName(table).kind == STATE:
+        return None
+    path, version = pipeline.path(table), None if before is None else before.content.versions.get(table)
+    return _row_count(path, row.content.versions[table]) - (0 if version is None else _row_count(path, version))
 
 
 def _row_count(path: str, version: int) -> int:

@@ -51,8 +51,9 @@ class Pipeline:
 
     ``suites``: of the user's project, which checks judge too; ``data_docs``: where pages are built, None: nowhere.
     ``landing``: how a landing handles bad input. ``max_records``, ``increments``, ``idle``: as
-    ``kstreams_replay.replay`` takes them. Of one run alone: ``flush``, whether history is closed, and ``wanted``, what
-    to do with the state of changed code.
+    ``kstreams_replay.replay`` takes them. ``idle_after_ms``: topics of which a partition waits for no Kafka partition
+    that another one is ahead of by so long. Of one run alone: ``flush``, whether history is closed, and ``wanted``,
+    what to do with the state of changed code.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Pipeline:
     retry_policy: dg.RetryPolicy | None = None
     max_runtime_ms: int | None = None
     partitions: dg.TimeWindowPartitionsDefinition | None = None
+    idle_after_ms: Mapping[str, int] = field(default_factory=dict)
     fresh_within_ms: int | None = None
     verify_increments: int | None = None
     production: Mapping[str, str] = field(default_factory=dict)

@@ -15,10 +15,9 @@ from dagster._core.launcher.base import WorkerStatus
 from dagster._core.storage.dagster_run import RunRecord
 
 from ..jobs.replay.heartbeats import LOST_SECONDS, Heartbeat, forget, heartbeat_of
-from ..jobs.replay.landed_times import LandedTimes
 from ..state.tables.names import TableName
 from ..state.wall_clock import now_ms
-from .partitioned.windows import backlog_of, next_window, still_to_come
+from .partitioned.windows import next_or_why_not
 from .pipeline import REFUSALS, Pipeline
 from .quality.freshness import FRESH
 from .text_tables import utc
@@ -148,17 +147,8 @@ def _next_partition(pipeline: Pipeline) -> dg.RunRequest | dg.SkipReason:
     """Of a pipeline without partitions just a run."""
     if pipeline.partitions is None:
         return dg.RunRequest()
-    last = pipeline.ledger.last_done()
-    if last is not None and last.content.flushed:
-        return dg.SkipReason(f"history was flushed after increment {last.increment}, and takes no more records")
-    unread = backlog_of(pipeline, LandedTimes())
-    window = next_window(pipeline, pipeline.partitions, unread)
-    if window is None:
-        return dg.SkipReason("every partition that has ended was run")
-    waiting = still_to_come(unread, window.end_ms)
-    if waiting:
-        return dg.SkipReason(f"partition {window.key} has not landed whole: {'; '.join(waiting)}")
-    return dg.RunRequest(partition_key=window.key)
+    found = next_or_why_not(pipeline)
+    return dg.SkipReason(found) if isinstance(found, str) else dg.RunRequest(partition_key=found.key)
 
 
 def judged(pipeline: Pipeline, instance: dg.DagsterInstance, record: RunRecord, at_ms: int) -> Judgement:

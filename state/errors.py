@@ -10,6 +10,7 @@ Rule: a bug is an ``assert``; bad input is a dropped record or a dead letter; a 
     ├── StorageError           a file, a folder or a disk cannot be read or written
     ├── LandingError           a topic cannot be landed as asked
     │   └── RetentionGap       the broker deleted offsets that were never landed
+    ├── NotYetLanded           records may still come that are to be read first
     ├── LedgerError            the ledger refuses
     │   ├── LedgerGap          an increment does not start where the last one ended
     │   ├── LedgerConflict     another runner took the same increment
@@ -108,6 +109,10 @@ class LandingError(ReplayError):
 
 class RetentionGap(LandingError):
     """The broker deleted offsets that were never landed."""
+
+
+class NotYetLanded(ReplayError):
+    """Records may still come that are to be read first: nothing is wrong but the time."""
 
 
 class LedgerError(ReplayError):

@@ -22,6 +22,11 @@ class Backlog:
         """Unread records that are before a time."""
         return sum(queue.records(queue.before(2 * time_ms, len(queue))) for queue in self.queues)
 
+    @property
+    def furthest_ms(self) -> int:
+        """The latest time of a record, or recorded time, of any partition; NO_TIMESTAMP_MS before the first."""
+        return max((last // 2 for last in self.last_places), default=NO_TIMESTAMP_MS)
+
     def not_yet_at(self, time_ms: int) -> list[tuple[str, str, int | None]]:
         """Topic, partition and time of every partition that has landed nothing of ``time_ms`` or later, so that records
         before it may still come; None: it has no record at all.

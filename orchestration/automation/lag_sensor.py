@@ -11,10 +11,9 @@ from dataclasses import asdict, dataclass
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
-from ...jobs.replay.landed_times import LandedTimes
 from ...state.times import Duration, duration_ms
 from ...state.wall_clock import now_ms
-from ..partitioned.windows import backlog_of, next_window, still_to_come
+from ..partitioned.windows import next_or_why_not
 from ..pipeline import Pipeline
 from ..schedules import waits_for
 from .lag import Lag, lag_of
@@ -67,19 +66,19 @@ def lag_sensor(
     )
     def tick(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         for name in by_name:
-            found = waits_for(pipeline, context.instance, name, context.log)
-            if found is not None:
-                return dg.SkipReason(found)
+            waited_for = waits_for(pipeline, context.instance, name, context.log)
+            if waited_for is not None:
+                return dg.SkipReason(waited_for)
         lag, cursor = lag_of(pipeline), _Cursor.of(context.cursor)
         decided = _decide(lag, cursor, settings, now_ms())
         if isinstance(decided, _Cursor):
             said = f"{lag}: too little for a run" if decided.since_ms is not None else str(lag)
             return dg.SensorResult(skip_reason=said, cursor=str(decided))
         if lag.seen == cursor.asked:
-            request = _partition(pipeline) if pipeline.partitions is not None else None
-            if request is None:
-                return dg.SkipReason(f"{lag}: a run was started for it, and left it")
-            return dg.SensorResult(run_requests=[request], cursor=str(cursor))
+            found = "a run was started for it, and left it" if pipeline.partitions is None else _partition(pipeline)
+            if isinstance(found, str):
+                return dg.SkipReason(f"{lag}: {found}")
+            return dg.SensorResult(run_requests=[found], cursor=str(cursor))
         return _started(pipeline, lag)
 
     return tick
@@ -105,23 +104,18 @@ def _started(pipeline: Pipeline, lag: Lag) -> dg.SensorResult | dg.SkipReason:
     if lag.is_outside:
         job = f"{pipeline.word}_land"
         return dg.SensorResult(run_requests=[dg.RunRequest(lag.seen, job_name=job, tags=tags)], cursor=cursor)
-    request = _partition(pipeline)
-    if request is None:
-        return dg.SensorResult(skip_reason=f"{lag}: no partition has landed whole", cursor=cursor)
-    return dg.SensorResult(run_requests=[request], cursor=cursor)
+    found = _partition(pipeline)
+    if isinstance(found, str):
+        return dg.SensorResult(skip_reason=f"{lag}: {found}", cursor=cursor)
+    return dg.SensorResult(run_requests=[found], cursor=cursor)
 
 
-def _partition(pipeline: Pipeline) -> dg.RunRequest | None:
-    """Of the next partition, once it has landed whole; None while there is none."""
-    assert pipeline.partitions is not None
-    last = pipeline.ledger.last_done()
-    if last is not None and last.content.flushed:
-        return None
-    unread = backlog_of(pipeline, LandedTimes())
-    window = next_window(pipeline, pipeline.partitions, unread)
-    if window is None or still_to_come(unread, window.end_ms):
-        return None
+def _partition(pipeline: Pipeline) -> dg.RunRequest | str:
+    """Of the next partition, once it has landed whole; in words why there is none now."""
+    found, last = next_or_why_not(pipeline), pipeline.ledger.last_done()
+    if isinstance(found, str):
+        return found
     done = 0 if last is None else last.increment
     return dg.RunRequest(
-        f"{window.key} after increment {done}", job_name=f"{pipeline.word}_replay", partition_key=window.key
+        f"{found.key} after increment {done}", job_name=f"{pipeline.word}_replay", partition_key=found.key
     )

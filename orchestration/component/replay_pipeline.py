@@ -67,6 +67,9 @@ class ReplayPipelineComponent(dg.Component, dg.Model, dg.Resolvable):
     max_runtime: str | None = said("1d", "Of a run, after which the schedule waits for it no more.")
     operator_jobs: bool = said(False, "Jobs to plan changed code, promote, restore, vacuum, and make a range again.")
     partitions: Partitions = None
+    idle_after: str | dict[str, str] | None = said(
+        None, 'A partition waits no more for a Kafka partition that is behind the others by so long: "2h", or by topic.'
+    )
     max_records: int | None = said(None, "Cut into increments of at most so many records.")
     idle: Literal["wait", "proceed"] = said("wait", "Whether records wait for a partition that lags.")
     checks: CheckAttributes = said(CheckAttributes(), "How guarantees are checked.")
@@ -96,6 +99,7 @@ class ReplayPipelineComponent(dg.Component, dg.Model, dg.Resolvable):
             max_runtime=self.max_runtime,
             operator_jobs=self.operator_jobs,
             partitions=self.partitions,
+            idle_after=self.idle_after,
             translator=self.translator.translator(),
         )
 

@@ -1,18 +1,18 @@
 """Assets of a pipeline with partitions: its topics are landed by themselves, its tables run partition by partition.
 
-Owns what the two steps do. Rule: a partition is reported with the increment that ended it, whoever ran it; one without
-a record is reported too, with the tables as they were. A backfill is one run, which goes through its partitions in
-order, since each continues the one before.
+Owns what the two steps do. Rule: a partition is reported with the increment that ended it, whoever ran it, as soon as
+it is committed; one without a record is reported too, with the tables as they were. A backfill is one run, which goes
+through its partitions in order, since each continues the one before. Dagster is not told that a table depends on itself
+(it would make a run of each level of its graph, each of all partitions): a partition whose time has not come is
+refused.
 """
-
-from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
 
 import dagster as dg
 
 from ...jobs.replay.heartbeats import Heart, beating
 from ...jobs.replay.landed_times import LandedTimes
+from ...state.errors import ReplayError
+from ...state.tables.names import TableName
 from ..asked_runs import (
     StepEvents,
     advance_topics,
@@ -20,15 +20,16 @@ from ..asked_runs import (
     failing_in_one_sentence,
     observe_the_others,
     report_dry_run,
+    written_tables,
 )
-from ..assets import external_specs, land_topics, landed_spec, refusals_spec, replay_landed, table_spec
-from ..metadata import Metadata, data_version, increment_metadata, quiet_metadata, refusals_metadata
+from ..assets import check_planned, external_specs, land_topics, landed_spec, refusals_spec, replay_landed, table_spec
 from ..pipeline import REFUSALS, Pipeline
 from ..settings.run_settings import PartitionConfig
+from .quiet import record_quiet
+from .reporting import outputs, report_partition
 from .restoring import go_back, withdrawal_of
+from .stale import stale_partitions
 from .windows import Window, planner_after, reached, refuse_half, refuse_what_cannot_run, windows_of
-
-LATE = "records_late_for_earlier_partitions"
 
 
 def partitioned_assets(pipeline: Pipeline) -> list[dg.AssetsDefinition | dg.AssetSpec]:
@@ -61,11 +62,8 @@ def _tables(pipeline: Pipeline) -> dg.AssetsDefinition:
         name=f"{pipeline.word}_increments",
         description=f"Replays what has landed of {pipeline.name}, partition by partition.",
         specs=[
-            _after_itself(spec)
-            for spec in (
-                *(table_spec(pipeline, sub, table) for sub, table in pipeline.all_tables()),
-                *(refusals_spec(pipeline, name) for name in REFUSALS),
-            )
+            *(table_spec(pipeline, sub, table) for sub, table in pipeline.all_tables()),
+            *(refusals_spec(pipeline, name) for name in REFUSALS),
         ],
         can_subset=True,
         required_resource_keys=pipeline.resource_keys,
@@ -80,8 +78,13 @@ def _tables(pipeline: Pipeline) -> dg.AssetsDefinition:
         windows = windows_of(in_run.partitions, list(context.partition_keys))
         if asked.dry_run:
             with failing_in_one_sentence():
-                more = [withdrawal_of(in_run, windows[0]).sentence] if config.restore else []
-            yield from report_dry_run(context, in_run, replace(asked, until_ms=windows[-1].end_ms), more)
+                back = withdrawal_of(in_run, windows[0]) if config.restore else None
+            yield from report_dry_run(
+                context, in_run, asked,
+                ends=[window.end_ms for window in windows],
+                after=None if back is None else back.stays,
+                first=[] if back is None else [back.sentence],
+            )  # fmt: skip
             return
         with beating(in_run.own, context.run.run_id, "replaying") as heart, failing_in_one_sentence():
             if config.restore:
@@ -95,30 +98,55 @@ def _tables(pipeline: Pipeline) -> dg.AssetsDefinition:
 def _replay_windows(
     context: dg.AssetExecutionContext, pipeline: Pipeline, heart: Heart, windows: list[Window]
 ) -> StepEvents:
-    """One after the other. Those at the begin that are done are reported again, where the run continues from there."""
+    """One after the other. Those at the begin that are done are reported again, where the run continues from there.
+    When one cannot run, those before it are reported and checked.
+    """
     done_ms = reached(pipeline).until_ms
-    goes_on = done_ms is not None and windows[-1].end_ms >= done_ms
-    late, times = dict[str, int](), LandedTimes()
-    for window in windows:
-        heart.say(f"partition {window.key}")
-        context.log.info(f"partition {window.key}")
-        so_far = reached(pipeline)
-        is_done = goes_on and done_ms is not None and window.end_ms < done_ms
-        if so_far.until_ms != window.end_ms and not is_done:
-            refuse_what_cannot_run(pipeline, window, so_far, times)
-        ran, _ = ([], []) if is_done else replay_landed(context, pipeline, heart, until_ms=window.end_ms, times=times)
-        refuse_half(pipeline, window, times)
-        late[window.key] = _late(pipeline, window, times)
-        if ran:
-            observe_the_others(context, pipeline, window.key)
-    yield from _report(context, pipeline, windows, late)
+    goes_on = done_ms is not None and (windows[-1].end_ms >= done_ms or _are_replaced(context, pipeline, windows))
+    times, reported = LandedTimes(), 0
+    try:
+        for window in windows:
+            heart.say(f"partition {window.key}")
+            context.log.info(f"partition {window.key}")
+            is_done = goes_on and done_ms is not None and window.end_ms < done_ms
+            _replay_window(context, pipeline, heart, window, times, is_done=is_done)
+            report_partition(context, pipeline, window, _late(pipeline, window, times))
+            reported += 1
+    except (ReplayError, dg.Failure):
+        if reported:
+            heart.say("checks")
+            yield from check_planned(context, pipeline)
+        raise
+    yield from outputs(context, pipeline)
 
 
-def _after_itself(spec: dg.AssetSpec) -> dg.AssetSpec:
-    """A partition continues the one before."""
-    before = dg.TimeWindowPartitionMapping(start_offset=-1, end_offset=-1)
-    deps = [*spec.deps, dg.AssetDep(spec.key, partition_mapping=before)]
-    return spec.replace_attributes(deps=deps)
+def _replay_window(
+    context: dg.AssetExecutionContext,
+    pipeline: Pipeline,
+    heart: Heart,
+    window: Window,
+    times: LandedTimes,
+    *,
+    is_done: bool,
+) -> None:
+    """Run what has landed of it, unless it ``is_done``. A ReplayError when it cannot run now."""
+    so_far = reached(pipeline)
+    if so_far.until_ms != window.end_ms and not is_done:
+        refuse_what_cannot_run(pipeline, window, so_far, times)
+        record_quiet(context, pipeline, window, times)
+    ran, _ = ([], []) if is_done else replay_landed(context, pipeline, heart, until_ms=window.end_ms, times=times)
+    refuse_half(pipeline, window, times)
+    if ran:
+        observe_the_others(context, pipeline, window.key)
+
+
+def _are_replaced(context: dg.AssetExecutionContext, pipeline: Pipeline, windows: list[Window]) -> bool:
+    """Whether a promoted backfill has put other rows into each of them since it was reported, so that nothing but the
+    report is to be made again.
+    """
+    asked = [name for name in written_tables(pipeline) if pipeline.key(name) in context.selected_asset_keys]
+    replaced = [set(stale_partitions(pipeline, context.instance, TableName(name)).replaced) for name in asked]
+    return {window.key for window in windows} <= set[str]().union(*replaced)
 
 
 def _late(pipeline: Pipeline, window: Window, times: LandedTimes) -> int:
@@ -131,40 +159,3 @@ def _late(pipeline: Pipeline, window: Window, times: LandedTimes) -> int:
             planned.content, window.start_ms
         )
     return late
-
-
-def _summed(metadata_of: Callable[[int], Metadata], increments: list[int]) -> Metadata:
-    """Of the last increment, with the records of all of them."""
-    each = [metadata_of(increment) for increment in increments]
-    counted = {name for one in each for name in one if name.startswith("records_")} - {"records_waiting"}
-    return each[-1] | {name: sum(one.get(name) or 0 for one in each) for name in counted}
-
-
-def _report(
-    context: dg.AssetExecutionContext, pipeline: Pipeline, windows: list[Window], late: dict[str, int]
-) -> StepEvents:
-    """One materialization a table and partition, with the numbers of the increment that ended it."""
-    so_far, ledger = reached(pipeline), pipeline.ledger
-    tables = [
-        (sub, table) for sub, table in pipeline.all_tables() if pipeline.key(table.name) in context.selected_asset_keys
-    ]
-    asked = {table.name: partial(increment_metadata, pipeline, sub, table) for sub, table in tables}
-    asked |= {
-        name: partial(refusals_metadata, pipeline, name)
-        for name in REFUSALS
-        if pipeline.key(name) in context.selected_asset_keys
-    }
-    for name, metadata_of in asked.items():
-        version = None
-        for window in windows:
-            of_window = so_far.increments.get(window.end_ms)
-            last = max(
-                (numbers[-1] for end, numbers in so_far.increments.items() if end <= window.end_ms), default=None
-            )
-            row = None if last is None else ledger.rows_of(last).done
-            said: Metadata = _summed(metadata_of, of_window) if of_window else quiet_metadata(pipeline, name, row)
-            version = data_version(row)
-            context.add_asset_metadata(
-                said | {LATE: late[window.key]}, asset_key=pipeline.key(name), partition_key=window.key
-            )
-        yield dg.MaterializeResult(asset_key=pipeline.key(name), data_version=version)

@@ -1,7 +1,8 @@
 """Running a partition again that was run before: it and all later ones are withdrawn first, once.
 
-Owns what is withdrawn, and that a run does it once. Rule: a run that has withdrawn them writes that into Dagster's
-event log; when it is tried or launched again it continues from there, and withdraws nothing that was run since.
+Owns what is withdrawn, and that a launch does it once. Rule: a run that has withdrawn them writes that into Dagster's
+event log; when it is tried or launched again, or is one of several of a backfill, the next continues from there, and
+withdraws nothing that was run since.
 """
 
 from collections.abc import Iterator
@@ -11,8 +12,9 @@ import dagster as dg
 
 from ...jobs.branches.restatement import restore
 from ...state.errors import ConfigError
+from ..assets import BACKFILL
 from ..pipeline import REFUSALS, Pipeline
-from .windows import Window, reached
+from .windows import Window, reached, windows_of
 
 RESTORED_TO = "restored_to"
 LAUNCHED_AGAIN = "dagster/parent_run_id"
@@ -62,6 +64,8 @@ def go_back(context: dg.AssetExecutionContext, pipeline: Pipeline, window: Windo
     if found is None and last is not None and last.content.restates is not None:
         return  # by a try of this run that died after it
     before = _withdrawn_by(context)
+    if before is None and _withdrawn_by_backfill(context, pipeline, window):
+        return
     if before is None:
         found = withdrawal_of(pipeline, window)
         context.log.warning(found.sentence)
@@ -83,11 +87,29 @@ def go_back(context: dg.AssetExecutionContext, pipeline: Pipeline, window: Windo
 
 def _withdrawn_by(context: dg.AssetExecutionContext) -> str | None:
     """This run, or the one that it launches again, where it has withdrawn partitions already."""
-    for run_id in _tries(context):
-        for entry in context.instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_OBSERVATION):
-            observation = entry.asset_observation
-            if observation is not None and RESTORED_TO in observation.metadata:
-                return run_id
+    return next((run_id for run_id in _tries(context) if _first_withdrawn(context.instance, run_id) is not None), None)
+
+
+def _withdrawn_by_backfill(context: dg.AssetExecutionContext, pipeline: Pipeline, window: Window) -> bool:
+    """Whether another run of the same backfill has withdrawn the partition: Dagster makes a run of each stretch of
+    days without a gap.
+    """
+    backfill = context.run.tags.get(BACKFILL)
+    others = [] if backfill is None else context.instance.get_runs(dg.RunsFilter(tags={BACKFILL: backfill}))
+    firsts = [_first_withdrawn(context.instance, run.run_id) for run in others]
+    assert pipeline.partitions is not None
+    return any(
+        each.start_ms <= window.start_ms
+        for each in windows_of(pipeline.partitions, [first for first in firsts if first is not None])
+    )
+
+
+def _first_withdrawn(instance: dg.DagsterInstance, run_id: str) -> str | None:
+    """From which partition on a run has withdrawn them; None: it has not."""
+    for entry in instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_OBSERVATION):
+        observation = entry.asset_observation
+        if observation is not None and RESTORED_TO in observation.metadata:
+            return observation.partition
     return None
 
 

@@ -18,8 +18,8 @@ from ...state.tables.ledger import LedgerRow
 from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.names import TableName
 from ..pipeline import Pipeline
-from ..reported_increments import WAREHOUSE, Reported, newest_by_partition
-from .windows import NAMED_MAX, Reached, Window, reached, windows_of
+from ..reported_increments import WAREHOUSE, newest_by_partition
+from .windows import NAMED_MAX, Reached, Window, last_increment, reached, windows_of
 
 STALE = "reported_partitions_are_current"
 STALE_RULE = "Nothing of a partition was withdrawn or replaced after it was reported."
@@ -35,16 +35,17 @@ class Stale:
     def __str__(self) -> str:
         """In sentences."""
         said = [
-            f"{words}: {_named(keys)}"
-            for words, keys in (
-                ("Withdrawn since they were reported", self.withdrawn),
-                ("With rows that were replaced since", self.replaced),
+            f"{words}: {_named(keys)}. {what_to_do}, and then what reads them."
+            for words, keys, what_to_do in (
+                ("Withdrawn since they were reported", self.withdrawn, "Run them again, up to the last one"),
+                (
+                    "With rows that a promoted backfill has replaced since", self.replaced,
+                    "Run just them, without `restore`: they are reported again, nothing is withdrawn",
+                ),
             )
             if keys
-        ]
-        if not said:
-            return STALE_RULE
-        return f"{'. '.join(said)}. Run them again, up to the last one, and what reads them."
+        ]  # fmt: skip
+        return " ".join(said) or STALE_RULE
 
 
 def stale_checks(pipeline: Pipeline) -> list[dg.AssetChecksDefinition]:
@@ -79,25 +80,29 @@ def stale_partitions(pipeline: Pipeline, instance: dg.DagsterInstance, table: Ta
     newest = newest_by_partition(instance, pipeline.key(table), pipeline.path(table))
     windows, so_far = windows_of(pipeline.partitions, list(newest)), reached(pipeline)
     withdrawn = [window.key for window in windows if newest[window.key].increment != _increment(so_far, window)]
-    promoted = [row for row in in_force(rows) if row.content.range_ms is not None]
-    replaced = [window.key for window in windows if _is_replaced(window, newest[window.key], promoted)]
+    replaced = [
+        window.key for window in windows if replaced_in(rows, window, since_ms=newest[window.key].at_ms) is not None
+    ]
     return Stale(tuple(withdrawn), tuple(replaced))
+
+
+def replaced_in(rows: list[LedgerRow[DoneRow]], window: Window, *, since_ms: int = -1) -> int | None:
+    """Of the done ``rows`` of a ledger, the last increment that promoted other rows of the partition after the wall
+    clock said ``since_ms``; None: none did.
+    """
+    for row in reversed(in_force(rows)):
+        if row.content.range_ms is not None and since_ms < row.written_at_ms:
+            from_ms, to_ms = row.content.range_ms
+            if from_ms < window.end_ms and window.start_ms < to_ms:
+                return row.increment
+    return None
 
 
 def _increment(so_far: Reached, window: Window) -> int | None:
     """The one with which a partition is reported now: 0 before any record, None where it is to run (again)."""
     if so_far.until_ms is None or so_far.until_ms < window.end_ms:
         return None
-    return max((numbers[-1] for end, numbers in so_far.increments.items() if end <= window.end_ms), default=0)
-
-
-def _is_replaced(window: Window, newest: Reported, promoted: list[LedgerRow[DoneRow]]) -> bool:
-    for row in promoted:
-        assert row.content.range_ms is not None
-        from_ms, to_ms = row.content.range_ms
-        if from_ms < window.end_ms and window.start_ms < to_ms and newest.at_ms < row.written_at_ms:
-            return True
-    return False
+    return last_increment(so_far, window) or 0
 
 
 def _result(pipeline: Pipeline, instance: dg.DagsterInstance, table: TableName) -> dg.AssetCheckResult:

@@ -7,6 +7,7 @@ nothing before its end can come any more.
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import dagster as dg
 
@@ -14,7 +15,7 @@ from ...jobs.branches.restatement import done_at, in_force
 from ...jobs.replay.backlog import Backlog
 from ...jobs.replay.landed_times import LandedTimes
 from ...jobs.replay.planner import Planner
-from ...state.errors import ConfigError, LedgerError
+from ...state.errors import ConfigError, LedgerError, NotYetLanded
 from ...state.tables.ledger_rows import DoneRow, PlanRow
 from ...state.tables.parquet_reader import restore_command
 from ..pipeline import Pipeline
@@ -44,6 +45,21 @@ class Reached:
     increments: dict[int, list[int]]
     before: dict[int, int]
     previous: dict[int, int]
+
+
+class Behind(NamedTuple):
+    """A Kafka partition that has landed nothing of some time or later; ``time_ms``: how far it has come, None: it has
+    no record.
+    """
+
+    topic: str
+    partition: str
+    time_ms: int | None
+
+    def __str__(self) -> str:
+        """In words."""
+        reached = "nothing" if self.time_ms is None else utc(self.time_ms)
+        return f"{self.topic}, partition {self.partition}, has come to {reached}"
 
 
 def windows_of(definition: dg.TimeWindowPartitionsDefinition, keys: list[str]) -> list[Window]:
@@ -82,14 +98,28 @@ def reached(pipeline: Pipeline) -> Reached:
     return Reached(max(increments, default=None), increments, before, previous)
 
 
+def last_increment(so_far: Reached, window: Window) -> int | None:
+    """The increment whose tables are those of the partition's end; None before any."""
+    return max((numbers[-1] for end, numbers in so_far.increments.items() if end <= window.end_ms), default=None)
+
+
+def partition_of(pipeline: Pipeline, increment: int) -> str | None:
+    """Key of the partition that an increment read up to; None: it is none's."""
+    planned, definition = pipeline.ledger.rows_of(increment).planned, pipeline.partitions
+    if definition is None or planned is None or planned.content.until_ms is None:
+        return None
+    ends = {window.end_ms: window.key for window in windows_of(definition, list(definition.get_partition_keys()))}
+    return ends.get(planned.content.until_ms)
+
+
 def _reads_nothing(plan: PlanRow) -> bool:
     """No record, that is: recorded times are of no partition."""
     return plan.cut_from == plan.cut_to
 
 
 def refuse_what_cannot_run(pipeline: Pipeline, window: Window, so_far: Reached, times: LandedTimes) -> None:
-    """ConfigError when records before the partition are unread, when it has not landed whole, or when it is before what
-    was run last.
+    """ConfigError when records before the partition are unread, or when it is before what was run last. NotYetLanded
+    when it has not landed whole.
     """
     place = f"pipeline {pipeline.name!r}, partition {window.key}"
     if so_far.until_ms is not None and window.end_ms < so_far.until_ms:
@@ -106,11 +136,11 @@ def refuse_what_cannot_run(pipeline: Pipeline, window: Window, so_far: Reached, 
             place, f"nothing unread before {utc(window.start_ms)}", f"{before:,} records",
             f"run {_missing(pipeline, window, so_far, unread)} first",
         )  # fmt: skip
-    waiting = still_to_come(unread, window.end_ms)
+    waiting = still_to_come(pipeline, unread, window.end_ms)
     if waiting:
-        raise ConfigError(
+        raise NotYetLanded(
             place, f"a record, or a recorded time, of {utc(window.end_ms)} or later in every Kafka partition",
-            "; ".join(waiting), "land more; or, where nothing more comes, `replay advance`",
+            in_words(waiting), what_to_do(waiting, window.end_ms),
         )  # fmt: skip
 
 
@@ -124,14 +154,51 @@ def refuse_half(pipeline: Pipeline, window: Window, times: LandedTimes) -> None:
         )  # fmt: skip
 
 
-def still_to_come(unread: Backlog, end_ms: int) -> list[str]:
-    """In words: Kafka partitions in which records before ``end_ms`` may still land; [] when the partition is whole."""
-    behind = unread.not_yet_at(end_ms)
-    said = [
-        f"{topic}, partition {partition}, has come to {'nothing' if time_ms is None else utc(time_ms)}"
-        for topic, partition, time_ms in behind[:NAMED_MAX]
-    ]
-    return said + ([f"and {len(behind) - NAMED_MAX} more"] if len(behind) > NAMED_MAX else [])
+def still_to_come(pipeline: Pipeline, unread: Backlog, end_ms: int) -> list[Behind]:
+    """Kafka partitions in which records before ``end_ms`` may still land; [] when the partition is whole."""
+    quiet = set(quiet_at(pipeline, unread, end_ms))
+    return [behind for behind in map(Behind._make, unread.not_yet_at(end_ms)) if behind not in quiet]
+
+
+def quiet_at(pipeline: Pipeline, unread: Backlog, end_ms: int) -> list[Behind]:
+    """Kafka partitions that have not come to ``end_ms`` and need not: another one is past it by as long as theirs may
+    be idle.
+    """
+    behind, idle_ms = map(Behind._make, unread.not_yet_at(end_ms)), pipeline.idle_after_ms
+    return [each for each in behind if each.topic in idle_ms and unread.furthest_ms >= end_ms + idle_ms[each.topic]]
+
+
+def in_words(waiting: list[Behind]) -> str:
+    """As "clicks, partition 0, has come to 2026-01-02 00:00:00"."""
+    more = len(waiting) - NAMED_MAX
+    return "; ".join([*map(str, waiting[:NAMED_MAX]), *([f"and {more} more"] if more > 0 else [])])
+
+
+def what_to_do(waiting: list[Behind], end_ms: int) -> str:
+    """About Kafka partitions that a partition waits for."""
+    topics = list(dict.fromkeys(each.topic for each in waiting))
+    advance = f'`replay advance {topics[0]} --to "{utc(end_ms)}"`'
+    return (
+        f"nothing, if more of {', '.join(topics)} comes: run it after the next landing; where nothing more comes, "
+        f"{advance} records that, and idle_after in the definitions does so from then on"
+    )
+
+
+def next_or_why_not(pipeline: Pipeline) -> Window | str:
+    """The partition that runs next, once it has landed whole; or in words why none does now."""
+    assert pipeline.partitions is not None
+    last = pipeline.ledger.last_done()
+    if last is not None and last.content.flushed:
+        return f"history was flushed after increment {last.increment}, and takes no more records"
+    unread = backlog_of(pipeline, LandedTimes())
+    window = next_window(pipeline, pipeline.partitions, unread)
+    if window is None:
+        return "every partition that has ended was run"
+    waiting = still_to_come(pipeline, unread, window.end_ms)
+    if waiting:
+        said = f"partition {window.key} has not landed whole: {in_words(waiting)}"
+        return f"{said}. What to do: {what_to_do(waiting, window.end_ms)}"
+    return window
 
 
 def next_window(pipeline: Pipeline, definition: dg.TimeWindowPartitionsDefinition, unread: Backlog) -> Window | None:
@@ -141,7 +208,7 @@ def next_window(pipeline: Pipeline, definition: dg.TimeWindowPartitionsDefinitio
     until_ms = reached(pipeline).until_ms
     for window in windows_of(definition, list(definition.get_partition_keys())):
         is_before = until_ms is not None and window.end_ms < until_ms
-        if not is_before and (unread.records_before(window.end_ms) or unread.not_yet_at(window.end_ms)):
+        if not is_before and (unread.records_before(window.end_ms) or still_to_come(pipeline, unread, window.end_ms)):
             return window
     return None
 

@@ -3,9 +3,12 @@
 Owns the asking; the answers are the planner's and the code rule's own. Rule: nothing is landed, planned or written.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from ...jobs.code_changes.state_migration import take_over
+from ...jobs.replay.landed_times import LandedTimes
+from ...jobs.replay.plan import Plan
 from ...jobs.replay.planner import Planner
 from ...jobs.replay.waiting_inputs import WaitingInput
 from ...jobs.topology import Topology
@@ -29,10 +32,22 @@ class DryRun:
     sentences: tuple[str, ...]
 
 
-def dry_run_of(warehouse: Warehouse, topology: Topology, *, pipeline: str, asked: RequestedRun) -> DryRun:
-    """What a replay with these settings would do now with the landed records."""
+def dry_run_of(
+    warehouse: Warehouse,
+    topology: Topology,
+    *,
+    pipeline: str,
+    asked: RequestedRun,
+    ends: Sequence[int] = (),
+    after: int | None = None,
+) -> DryRun:
+    """What a replay with these settings would do now with the landed records. ``ends``: in ms, of partitions that it
+    would go through one after the other. ``after``: it would go back to this increment first, 0: to the start.
+    """
     ledger = Ledger(warehouse.pipeline(pipeline).ledger)
     last, pending = ledger.last_done(), ledger.pending()
+    if after is not None:
+        last = next(iter(ledger.done_rows(after, after)), None) if after else None
     previous, refusal, said = DoneRow() if last is None else last.content, None, list[str]()
     try:
         change = take_over(pipeline, last, topology, asked.wanted)
@@ -46,11 +61,7 @@ def dry_run_of(warehouse: Warehouse, topology: Topology, *, pipeline: str, asked
         said += [f"store {store} would be made again, of store {one.store}" for store, one in change.rewrites.items()]
     if pending is not None:
         said.append(f"increment {pending.increment} is planned and would be finished first")
-    increment = 0 if last is None else last.increment
-    planner = Planner(
-        warehouse, topology, increment=increment + 1, previous=previous, idle=asked.idle, until_ms=asked.until_ms
-    )
-    plans = list(planner.plans(asked.max_records))[: asked.increments]
+    plans, waits = _planned(warehouse, topology, previous, asked, ends or [asked.until_ms])
     records = sum(plan.row.records for plan in plans)
     said.insert(0, f"dry run: {records:,} records would be read, in {len(plans)} increments")
     said += [
@@ -61,4 +72,21 @@ def dry_run_of(warehouse: Warehouse, topology: Topology, *, pipeline: str, asked
     ]
     if asked.flush and not previous.flushed:
         said.append("all windows would be closed, and the pipeline would take no records after that")
-    return DryRun(len(plans), records, planner.waits, refusal, tuple(said))
+    return DryRun(len(plans), records, waits, refusal, tuple(said))
+
+
+def _planned(
+    warehouse: Warehouse, topology: Topology, previous: DoneRow, asked: RequestedRun, ends: Sequence[int | None]
+) -> tuple[list[Plan], list[WaitingInput]]:
+    """Increments up to each of ``ends`` (None: of all that has landed), and what the last one would leave waiting."""
+    plans, waits, times = list[Plan](), list[WaitingInput](), LandedTimes()
+    for end in ends:
+        planner = Planner(
+            warehouse, topology, increment=len(plans) + 1, previous=previous, idle=asked.idle, until_ms=end, times=times
+        )
+        found = list(planner.plans(asked.max_records))
+        plans, waits = [*plans, *found], planner.waits
+        if found:
+            row = found[-1].row
+            previous = replace(previous, cut_to=row.cut_to, recorded_to=row.recorded_to or previous.recorded_to)
+    return plans[: asked.increments], waits

@@ -60,6 +60,12 @@ class Days:
     def cuts(self) -> list[int]:
         return [row.content.cut_to["clicks"]["0"] for row in Ledger(self.warehouse.pipeline("shop").ledger).done_rows()]
 
+    def versions(self, output: str = "sessions") -> dict[str, str]:
+        """Partition to the data version of its newest materialization."""
+        records = self.instance.fetch_materializations(dg.AssetKey(["shop", "outputs", output]), limit=100).records
+        told = [record.asset_materialization for record in reversed(records)]
+        return {str(each.partition): (each.tags or {})["dagster/data_version"] for each in told if each is not None}
+
     def materialized(self, output: str = "sessions") -> dict[str, dict[str, Any]]:
         """Partition to the numbers of its newest materialization."""
         key = dg.AssetKey(["shop", "outputs", output])

@@ -16,6 +16,7 @@ from kstreams_replay.jobs.topology import (
     Materialized,
     Serde,
     StreamsBuilder,
+    Suppressed,
     TimeWindows,
     Topology,
     fold,
@@ -59,6 +60,15 @@ def windows(size: int, *, grace: int = 0, timestamp_extractor: str | None = None
     consumed = Consumed(Serde.string(), Serde.json("page string, ms long"), timestamp_extractor=timestamp_extractor)
     grouped = builder.stream("clicks", consumed).group_by_key()
     grouped.windowed_by(TimeWindows.of_size(size, grace=grace)).count(Materialized.as_("windows")).to("counts")
+    return builder.build()
+
+
+def final_counts_by_page() -> Topology:
+    """Final counts of every page and hour: behind a repartition, a store and a suppress, so that tables have levels."""
+    builder = StreamsBuilder()
+    hours = builder.stream("clicks", CLICKS).group_by("page").windowed_by(TimeWindows.of_size("1h", grace="10m"))
+    counted = hours.count(Materialized.as_("hours"))
+    counted.suppress(Suppressed.until_window_closes(name="final")).to("counts")
     return builder.build()
 
 

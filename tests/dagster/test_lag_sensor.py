@@ -10,7 +10,7 @@ from kstreams_replay.jobs.landing.landing import KafkaSource, LakeSource
 from kstreams_replay.orchestration.automation import lag, lag_sensor
 from kstreams_replay.orchestration.automation.lag_sensor import LagSensor
 from kstreams_replay.orchestration.pipeline import Pipeline
-from kstreams_replay.orchestration.resources import LocalEngine
+from kstreams_replay.orchestration.resources import LocalEngine, SparkEngine
 from tests.dagster import shop
 from tests.landing.lake_tables import bronze, rows
 
@@ -119,7 +119,7 @@ def test_a_run_at_work_is_waited_for(watched):
 def test_offsets_at_the_broker_are_a_lag_until_they_have_landed(watched, monkeypatch):
     ends = {0: 3, 1: 0}
     monkeypatch.setattr(lag, "broker_ends", lambda pipeline, topic, source: ends)
-    shop_ = watched(LagSensor(min_records=5), sources={"clicks": KafkaSource("broker:9092")})
+    shop_ = watched(LagSensor(min_records=5), sources={"clicks": KafkaSource("broker:9092")}, engine=SparkEngine())
     assert shop_.tick() == ([], "3 offsets of clicks to land: too little for a run")
 
     ends[1] = 2
@@ -134,7 +134,13 @@ def test_with_partitions_it_lands_and_then_runs_the_partition_that_has_landed_wh
     assert [request.job_name for request in shop_.tick()[0]] == ["shop_land"]
     land = shop_.definitions.resolve_job_def("shop_land")
     assert land.execute_in_process(instance=shop_.shop.instance).success
-    assert shop_.tick() == ([], "6 landed records of clicks to replay: no partition has landed whole")
+    waits = (
+        "6 landed records of clicks to replay: partition 1970-01-01 has not landed whole: clicks, partition 0, has "
+        "come to 1970-01-01 00:00:00.210. What to do: nothing, if more of clicks comes: run it after the next landing; "
+        'where nothing more comes, `replay advance clicks --to "1970-01-02 00:00:00"` records that, and idle_after in '
+        "the definitions does so from then on"
+    )
+    assert [shop_.tick(), shop_.tick()] == [([], waits)] * 2, "also when it looks again, with no run in between"
 
     shop_.shop.drop("2-next-day", [("ann", "home", 24 * HOUR_MS)])
     assert [request.job_name for request in shop_.tick()[0]] == ["shop_land"]

@@ -6,12 +6,14 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.errors import DagsterExecutionInterruptedError
 
 from kstreams_replay.jobs.code_changes.state_migration import MigrationOptions
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.landing.recorded_time import record_time
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.tape.landed_slice import Slice
+from kstreams_replay.orchestration.partitioned import assets as partitioned_assets
 from kstreams_replay.state.errors import ConfigError
 from tests.dagster import shop
 from tests.dagster.conftest import observed
@@ -94,10 +96,18 @@ def test_a_day_runs_once_it_has_landed_whole(days):
     assert not refused.success
     assert "expected a record, or a recorded time, of 2026-01-03 00:00:00 or later" in failure(refused)
     assert "clicks, partition 0, has come to 2026-01-02 00:00:00.005" in failure(refused)
+    assert "run it after the next landing" in failure(refused)
+    assert refused_by(refused).startswith("Nothing is wrong")
     assert days.cuts() == [2]
+    assert list(days.materialized()) == [ONE], "what was committed is reported"
     record_time(days.warehouse, "clicks", JANUARY + 2 * DAY)
     assert days.run(TWO).success
     assert days.cuts() == [2, 3]
+
+
+def refused_by(result: dg.ExecuteInProcessResult) -> str:
+    (event,) = [event for event in result.all_node_events if event.is_step_failure]
+    return str(event.step_failure_data.user_failure_data.metadata["what to do"].value)
 
 
 def test_a_gap_is_refused_with_the_days_that_are_missing(days):
@@ -179,9 +189,17 @@ def test_a_dry_run_names_what_a_restore_withdraws_and_leaves_it(days):
 
     result = days.run(TWO, restore=True, dry_run=True)
 
-    said = observed(result)["shop/outputs/sessions"].metadata["dry_run"].value
-    assert "2 partitions are withdrawn, which must then run again: the pipeline continues after increment 1" in said
+    told = observed(result)["shop/outputs/sessions"].metadata
+    assert told["dry_run"].value.splitlines()[:3] == [
+        "- 2 partitions are withdrawn, which must then run again: the pipeline continues after increment 1",
+        "- dry run: 2 records would be read, in 1 increments",
+        "- clicks, partition 0: offsets 2 to 4",
+    ]
     assert days.cuts() == [2, 4, 5]
+    whole = observed(days.run(ONE, FOUR, restore=True, dry_run=True))["shop/outputs/sessions"].metadata
+    assert (whole["records_to_read"].value, whole["increments_to_run"].value) == (5, 3)
+    assert days.run(ONE, FOUR, restore=True).success
+    assert days.cuts() == [2, 4, 5, 0, 2, 4, 5]
 
 
 def test_a_backfill_that_died_on_its_way_is_launched_whole_and_goes_on(days):
@@ -192,6 +210,42 @@ def test_a_backfill_that_died_on_its_way_is_launched_whole_and_goes_on(days):
 
     assert days.cuts() == [2, 4, 5]
     assert list(days.materialized()) == [ONE, TWO, THREE, FOUR]
+
+
+def test_a_backfill_that_is_cancelled_has_reported_the_days_that_it_committed(days, monkeypatch):
+    """It is cancelled while its last day runs, which is committed and not reported."""
+    days.land(CLICKS)
+
+    def cancelled(pipeline, window, times):
+        if window.key == FOUR:
+            raise DagsterExecutionInterruptedError
+
+    monkeypatch.setattr(partitioned_assets, "refuse_half", cancelled)
+
+    with pytest.raises(DagsterExecutionInterruptedError):
+        days.run(ONE, FOUR)
+
+    assert days.cuts() == [2, 4, 5]
+    assert list(days.materialized()) == [ONE, TWO, THREE]
+    monkeypatch.undo()
+    assert days.run(ONE, FOUR).success
+    assert days.cuts() == [2, 4, 5]
+    assert list(days.materialized()) == [ONE, TWO, THREE, FOUR]
+
+
+def test_a_day_says_how_many_rows_it_wrote(days):
+    days.land(CLICKS)
+
+    assert days.run(ONE, FOUR).success
+
+    told = days.materialized()
+    rows = {day: (told[day]["dagster/partition_row_count"], told[day]["dagster/row_count"]) for day in told}
+    totals = [total for _, total in rows.values()]
+    assert [total - before for total, before in zip(totals, [0, *totals[:-1]], strict=True)] == [
+        added for added, _ in rows.values()
+    ]
+    assert totals[-1] > 0
+    assert rows[THREE][0] == 0, "nobody clicks"
 
 
 def test_restore_of_what_was_never_run_is_refused(days):

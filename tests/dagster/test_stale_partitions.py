@@ -40,7 +40,7 @@ def said(result: dg.ExecuteInProcessResult) -> tuple[bool, str, str]:
 def test_a_restore_makes_the_days_after_it_stale_until_they_are_run_again(counted):
     assert said(counted.run(ONE, FOUR)) == (True, CURRENT, "")
 
-    withdrawn = "Withdrawn since they were reported: {}. Run them again, up to the last one, and what reads them."
+    withdrawn = "Withdrawn since they were reported: {}. Run them again, up to the last one, and then what reads them."
     days = f"{THREE}, {FOUR}"
     assert said(counted.run(TWO, restore=True)) == (False, withdrawn.format(days), days)
     assert said(counted.run(FOUR)) == (False, withdrawn.format(THREE), THREE), (
@@ -56,6 +56,14 @@ def test_a_promoted_backfill_makes_the_days_of_its_range_stale(counted):
     backfill(counted.warehouse, topology, pipeline="shop", name="again", runner=LocalRunner(), **range_)
     promote(counted.warehouse, "again")
 
-    replaced = f"With rows that were replaced since: {TWO}. Run them again, up to the last one, and what reads them."
+    replaced = (
+        f"With rows that a promoted backfill has replaced since: {TWO}. Run just them, without `restore`: they are "
+        "reported again, nothing is withdrawn, and then what reads them."
+    )
     assert said(counted.run(FOUR)) == (False, replaced, TWO)
-    assert said(counted.run(ONE, FOUR)) == (True, CURRENT, "")
+    increments = counted.cuts()
+    assert said(counted.run(TWO)) == (True, CURRENT, "")
+    assert counted.cuts() == increments, "nothing ran, nothing was withdrawn"
+    promoted = "increment-2-epoch-0-replaced-in-4"
+    assert counted.versions("counts")[TWO] == promoted, "so what was made from the day is out of date"
+    assert not counted.run(TWO).success, "reported as it is, it would be run again"

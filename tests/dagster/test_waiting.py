@@ -236,6 +236,12 @@ def test_refused_records_are_warned_of_with_their_share(small_shop):
         "records_refused/KSTREAM-AGGREGATE-0000000005": 1,
     }
     assert numbers(dropped, *want) == want
+    by_output = {"sessions": "KSTREAM-AGGREGATE-0000000001", "pages": "KSTREAM-AGGREGATE-0000000005"}
+    for output, operator in by_output.items():  # the same number, of the operators of each
+        (told_of,) = told(result)[f"shop/outputs/{output}"]
+        count = want[f"records_refused/{operator}"]
+        assert numbers(told_of, "records_refused") == {"records_refused": count}
+        assert numbers(told_of, f"records_refused/{operator}") == {f"records_refused/{operator}": count}
 
 
 def test_lateness_and_seconds_are_those_of_the_tasks_that_wrote_the_table(warehouse, instance):
