@@ -102,6 +102,7 @@ def increment_metadata(pipeline: Pipeline, sub: SubTopology, table: Table, incre
         **_seconds(report, sub),
         **_stream_time(report, sub),
         **_memory(report.rss_bytes_max),
+        **{f"requests/{kind}": number for kind, number in report.requests.items()},
         **waiting_metadata(report.waits),
         **placement_numbers(read_hint(pipeline.warehouse.pipeline(pipeline.name)), increment),
         "cut": _cut(report.cut_from, report.cut_to),

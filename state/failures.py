@@ -37,10 +37,21 @@ _UNREADABLE = re.compile(
 )
 """In the words of Arrow and Delta: a file is not what it should be."""
 
-_REFUSED = re.compile(
-    r"AWS Error (?!NO_SUCH_KEY)|Generic (?:S3|GCS) error|error sending request|(?:os error|\[errno) (?!2\b)\d+"
+_STORE = re.compile(r"AWS Error (?!NO_SUCH_KEY)|Generic (?:S3|GCS|MicrosoftAzure) error|Object store error")
+"""In the words of Arrow, Delta and ours: an object store did not do what it was asked."""
+
+_REFUSED = re.compile(rf"{_STORE.pattern}|error sending request|(?:os error|\[errno) (?!2\b)\d+")
+"""The machine or the object store did not."""
+
+_STATUS = re.compile(
+    r"(?:non-2xx status code|status client error|status server error|HTTP status)\D{0,40}?(\d{3})[^:\n<]*"
 )
-"""In the words of Arrow and Delta: the machine or the object store did not do what it was asked."""
+_XML = re.compile(r"<Code>(.*?)</Code>(?:\s*<Message>(.*?)</Message>)?", re.DOTALL)
+_JSON = re.compile(r'"message":\s*"(.*?)"')
+_DEEPEST = re.compile(r'message: "(.*?)"')
+_COLOURS = re.compile(r"\x1b\[\d*m")
+_MAY_PASS = ("408", "429")
+"""A server's own errors do, too."""
 
 
 def is_refusal(error: BaseException) -> bool:
@@ -49,6 +60,34 @@ def is_refusal(error: BaseException) -> bool:
     """
     number = error.errno if isinstance(error, OSError) else None
     return number not in (None, errno.ENOENT) or _REFUSED.search(str(error)) is not None
+
+
+def is_passing(error: BaseException) -> bool:
+    """Whether an object store failed in a way that may be over when it is asked again: no answer, half of one, or an
+    error of its own. What it refuses (no rights, no bucket, another one was first) stays refused.
+    """
+    text = _COLOURS.sub("", str(error))
+    if not (_STORE.search(text) or "error sending request" in text or "response body" in text):
+        return False
+    status = _STATUS.findall(text)
+    return not status or status[-1].startswith("5") or status[-1] in _MAY_PASS
+
+
+def last_cause(text: str) -> str:
+    """The innermost reason in an error of an object store, in words: "503 Service Unavailable, SlowDown: Reduce your
+    request rate", "Connection refused (os error 111)".
+    """
+    plain = _COLOURS.sub("", text)
+    status = list(_STATUS.finditer(plain))
+    if status:
+        number = status[-1]
+        said = f"{number[0][number.start(1) - number.start() :].strip()}"
+        own = _XML.search(plain, number.end()) or _JSON.search(plain, number.end())
+        return said if own is None else f"{said}, {': '.join(filter(None, own.groups()))}".rstrip(". ")
+    deepest = _DEEPEST.findall(plain)
+    if deepest:
+        return str(deepest[-1]).rstrip(". ")
+    return plain.partition("\n\nDebug source")[0].replace(" - ", "↳").split("↳")[-1].strip().rstrip(".")
 
 
 def stop_below(error: BaseException | None) -> BaseException | None:
@@ -85,9 +124,9 @@ def _translated(error: BaseException, place: str) -> ReplayError | None:
     if isinstance(error, ConnectionError | TimeoutError):
         reach = f"see that it runs and that this machine reaches it, {_AGAIN}"
         return StorageError(place, "an answer from the other side", text, reach)
-    if "AWS Error" in text or "Generic S3 error" in text or "Generic GCS error" in text:
+    if _STORE.search(str(error)):
         store = f"see that the store runs, and that its address, region and rights are right, {_AGAIN}"
-        return StorageError(_path(text) or place, "an answer of the object store", text, store)
+        return StorageError(_path(text) or place, "an answer of the object store", _of_store(str(error)), store)
     if isinstance(error, OSError):
         number = error.errno if error.errno is not None else _number(str(error))
         return _of_system(number, _named(error.filename) or _path(str(error)) or place, error.strerror or text)
@@ -104,6 +143,12 @@ def _translated(error: BaseException, place: str) -> ReplayError | None:
 
 
 _CHECK = "check the path and the file; `replay restore`, or landing it again, restores it"
+
+
+def _of_store(text: str) -> str:
+    """What an object store last said; of ours, which have it already, all."""
+    ours = re.search(r"Object store error: (.*)", text)
+    return ours[1] if ours is not None else last_cause(text)
 
 
 def _of_system(number: int | None, place: str, text: str) -> StorageError:

@@ -10,7 +10,7 @@ import pickle
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from ...state.errors import ReplayError
 from ...state.runs.local_copies import own_cache
+from ...state.tables.requests import REQUESTS
 from ..topology.topology import Topology
 from .task_description import TaskDescription, TaskReport
 from .task_run import run_task
@@ -166,6 +167,8 @@ def _worker(work: bytes) -> Callable[[Iterable[int]], Iterator[tuple[int, dict[s
 def _outcome(topology: Topology, description: TaskDescription, cache: str | None) -> dict[str, Any] | ReplayError:
     """The report, or the error as a value, since Spark would turn it into a stack trace."""
     try:
-        return asdict(run_task(topology, description, None if cache is None else own_cache(cache)))
+        before = REQUESTS.made()
+        report = run_task(topology, description, None if cache is None else own_cache(cache))
+        return asdict(replace(report, requests=dict(REQUESTS.made() - before)))
     except ReplayError as error:
         return error

@@ -89,6 +89,8 @@ class TaskReport:
     """Recorded times that it took."""
     impure: dict[str, str] = field(default_factory=dict)
     """Steps that answered otherwise the second time, and about which record."""
+    requests: dict[str, int] = field(default_factory=dict)
+    """To an object store, by kind, that another process than the driver made for it."""
     has_failed: bool = False
     """Whether something failed in a trial: what was sent up to there is whole, and nothing else."""
 

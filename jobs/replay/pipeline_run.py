@@ -6,6 +6,7 @@ there.
 """
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,6 +17,7 @@ from ...state.tables.branch_files import digests_of, refuse_damage
 from ...state.tables.data_files import DataFile, OpenTables
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import PlanRow
+from ...state.tables.requests import REQUESTS
 from ...state.tables.warehouse import Warehouse
 from ...state.wall_clock import now_ms
 from ..code_changes.state_migration import CodeChange, MigrationOptions, migrated_files, take_over
@@ -112,6 +114,7 @@ class PipelineRun:
         self.last_versions = {} if last is None else last.content.versions
         self.given_up: tuple[LedgerRow[PlanRow], str] | None = None  # and why: the next plan replaces it
         self._opened: OpenTables = {}
+        self._asked = REQUESTS.made()  # when the increment before was done
         refuse_damage(warehouse, pipeline, self.ledger, last, self._opened)
 
     def plans(self) -> Iterator[Plan]:
@@ -202,10 +205,12 @@ class PipelineRun:
         seconds = {"plan": planned - started, "compute": computed - ready, "commit": committed - computed}
         times = tape_times(plan, landed)
         done = done_row_of(self.topology, self.code.record, self.previous, plan, reports, versions, times, seconds)
-        done = replace(done, digests=digests_of(self.warehouse, self.name, done, self.previous, self._opened))
+        digests = digests_of(self.warehouse, self.name, done, self.previous, self._opened)
+        requests = sum((Counter(report.requests) for report in reports), REQUESTS.made() - self._asked)
+        done = replace(done, digests=digests, requests=dict(sorted(requests.items())) or None)
         self.ledger.done(plan.increment, done, written_at_ms=now_ms())
         clear_exchange(self.tables, plan.increment)
-        self.previous, self.increment = done, plan.increment
+        self.previous, self.increment, self._asked = done, plan.increment, REQUESTS.made()
         self.meter.reached(done)
         self.on_step(f"done {plan.increment}")
         return report_of(plan.increment, plan.row, done)

@@ -11,9 +11,9 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-STORAGE_OPTION = "storage_option"
+STORAGE_OPTION, STORAGE_TIMEOUT = "storage_option", "storage_timeout"
+"""Parameters of all commands that have a warehouse."""
 _VARIABLE = re.compile(r"\$\{env:([^}]*)\}")
-"""Parameter of all commands that have a warehouse."""
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -69,13 +69,15 @@ class Command(click.Command):
         return rest
 
     def invoke(self, ctx: click.Context) -> Any:
-        """What ``--storage-option`` says of the warehouse's store is remembered; every Warehouse of it takes it."""
-        pairs = ctx.params.pop(STORAGE_OPTION, ())
-        if pairs:
+        """What ``--storage-option`` and ``--storage-timeout`` say of the warehouse's store is remembered; every
+        Warehouse of it takes it.
+        """
+        pairs, timeout = ctx.params.pop(STORAGE_OPTION, ()), ctx.params.pop(STORAGE_TIMEOUT, None)
+        if pairs or timeout is not None:
             from ...state.tables.object_stores import remember_options  # here, since pyarrow's files take a moment
 
             options = dict(key_and_value(pair, "--storage-option") for pair in pairs)
-            remember_options(ctx.params["warehouse"], options)
+            remember_options(ctx.params["warehouse"], options, timeout)
         return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -5,21 +5,27 @@ from typing import Any
 
 import click
 
-from .command import STORAGE_OPTION, Decorator, argument, option
+from .command import STORAGE_OPTION, STORAGE_TIMEOUT, Decorator, argument, option
 
 TOPOLOGY = "module:attribute or file.py:attribute, where the attribute is a Topology or a function that builds one"
 """How a topology is named (orchestration/settings/topology_loading.py)."""
 
 
 def warehouse(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``warehouse: str``. With it comes ``--storage-option``, which the command does not see (Command.invoke)."""
+    """``warehouse: str``. With it come ``--storage-option`` and ``--storage-timeout``, which the command does not see
+    (Command.invoke).
+    """
     place = option("--warehouse", required=True, metavar="W", help="directory or URI of all tables")
     how = option(
         f"--{STORAGE_OPTION.replace('_', '-')}", metavar="KEY=VALUE", multiple=True, section="object store",
         help="how the store of a URI is reached, in the words of delta-rs: AWS_ENDPOINT_URL=…, AWS_REGION=…; "
         "a secret as ${env:VARIABLE}",
     )  # fmt: skip
-    return place(how(function))
+    patience = option(
+        f"--{STORAGE_TIMEOUT.replace('_', '-')}", metavar="DURATION", section="object store",
+        help="how long a request that fails is made again, such as 5m (default 2m)",
+    )  # fmt: skip
+    return place(how(patience(function)))
 
 
 pipeline = option("--pipeline", required=True, metavar="NAME", help="folder of its tables in the warehouse")

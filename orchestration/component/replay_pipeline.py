@@ -57,6 +57,7 @@ class ReplayPipelineComponent(dg.Component, dg.Model, dg.Resolvable):
     topology: str = Field(description="file.py:attribute (beside this file, or below the root) or module:attribute.")
     warehouse: str = Field(description="Folder of all tables, below the project's root, or a URI.")
     storage_options: dict[str, str] = said({}, "How the store of a URI is reached: AWS_REGION …")
+    storage_timeout: str | None = said(None, 'How long a request that fails is made again: "5m"; default: 2 minutes.')
     pipeline: str | None = said(None, "Its name; default: that of the folder of this file.")
     sources: dict[str, SourceAttributes] = said({}, "Topic to where it is landed from.")
     landing: LandingAttributes = said(LandingAttributes(), "How it handles bad input.")
@@ -82,7 +83,7 @@ class ReplayPipelineComponent(dg.Component, dg.Model, dg.Resolvable):
         return replay_definitions(
             load_topology(self._topology(folder, root)),
             pipeline=self.pipeline or folder.name,
-            warehouse=Warehouse(below(root, self.warehouse), self.storage_options or None),
+            warehouse=Warehouse(below(root, self.warehouse), self.storage_options or None, self.storage_timeout),
             sources={topic: source.source(topic, root) for topic, source in self.sources.items()},
             landing=self.landing.rules(),
             engine=engine_of(self.engine, self.spark),

@@ -26,15 +26,18 @@ class LandedBy:
 
 
 class WarehouseResource(dg.ConfigurableResource["WarehouseResource"]):
-    """Where all tables are: ``root`` and ``storage_options`` as ``kstreams_replay.Warehouse`` takes them."""
+    """Where all tables are: ``root``, ``storage_options`` and ``storage_timeout``, as ``kstreams_replay.Warehouse``
+    takes them.
+    """
 
     root: str
     storage_options: dict[str, str] = {}  # noqa: RUF012  (pydantic copies it)
+    storage_timeout: str | None = None
 
     def warehouse(self) -> Warehouse:
         """Raises ConfigError for an environment variable that is not set."""
         options = {name: value_of(text, name) for name, text in self.storage_options.items()}
-        return Warehouse(value_of(self.root, "warehouse"), options or None)
+        return Warehouse(value_of(self.root, "warehouse"), options or None, self.storage_timeout)
 
 
 class FilesResource(dg.ConfigurableResource["FilesResource"]):

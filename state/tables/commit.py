@@ -7,6 +7,7 @@ for before writing, and answered with CommitLost. A restored table continues und
 """
 
 import json
+import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Literal
@@ -22,6 +23,7 @@ from ..wall_clock import now_ms
 from .data_files import (
     DataFile,
     OpenTables,
+    StoredTable,
     live_files,
     mark_of,
     open_table,
@@ -34,9 +36,10 @@ from .delta_log import how_to_take_back, refuse_unknown_features
 from .foreign_commits import APPEND_ONLY, Touched, refuse_touched, touched_since
 from .formats import description, raise_format, refuse_newer
 from .names import is_only_appended
-from .object_stores import open_filesystem, options_of
+from .object_stores import delta_options, is_remote, open_filesystem, refuse_overwriting, timeout_seconds
 from .parquet_reader import refuse_missing
 from .parquet_writer import write_task_file
+from .patience import patiently
 from .schema_evolution import grow, other_types, refuse_other_columns
 
 __all__ = [
@@ -73,6 +76,8 @@ PROPERTIES = {
 _PUT_BACK = "put-back"
 """App id of commits that put back what others have changed; of two runners at it Delta lets one through."""
 _ATTEMPTS = 3
+_COMMIT = "replayCommit"
+"""Key of a commit's own name in its metadata, on object stores."""
 
 # Looking for an expired log lists all of it, which costs more than the commit once there are a thousand.
 _HOOKS = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
@@ -156,7 +161,7 @@ def take_back(path: str, since: int) -> Touched | None:
     Raises TouchedTable where it cannot be: files are gone, columns were changed before increments of ours, or it has a
     feature that delta-rs does not know.
     """
-    table = DeltaTable(path, storage_options=options_of(path))
+    table = StoredTable(path)
     found = touched_since(path, since, table.version())
     if found is None or (found.is_nothing and not _has_unknown_features(table, path)):
         return None
@@ -301,21 +306,27 @@ def create_table(
     if table is not None:
         raise_format(table)
         return table
-    try:
-        made = DeltaTable.create(
+    refuse_overwriting(path)
+
+    def create() -> DeltaTable:
+        return DeltaTable.create(
             path,
             Schema.from_arrow(schema),
             mode="ignore",
             partition_by=list(partition_by),
             description=description(),
             configuration=dict[str, str | None](properties_of(path)),
-            storage_options=options_of(path),
+            storage_options=delta_options(path),
         )
+
+    try:
+        made = patiently(create, timeout_seconds(path))
     except DeltaError:
         found = open_table(path, opened=opened)
         if found is None:
             raise
         return found
+    made = StoredTable(path) if is_remote(path) else made
     refuse_newer(made, path)  # of another runner, which was quicker
     if opened is not None:
         opened[path] = made
@@ -350,11 +361,34 @@ def _commit(
     partition_by: list[str],
     mark: CommitProperties,
 ) -> None:
-    """Raises CommitFailedError when somebody else committed, DamagedTable for a log with a gap that Delta needs."""
-    with readable(path):
+    """Raises CommitFailedError when somebody else committed, DamagedTable for a log with a gap that Delta needs.
+
+    On an object store the answer to a commit may be lost. It is made again then, which its own marks refuse if it was
+    there already; so after any failure the log is asked for the commit's own name before it counts as another's.
+    """
+    name = uuid.uuid4().hex
+    named = {**(mark.custom_metadata or {}), _COMMIT: name} if is_remote(path) else mark.custom_metadata
+    own = CommitProperties(app_transactions=mark.app_transactions, custom_metadata=named)
+
+    def write() -> None:
         table.create_write_transaction(
-            actions, mode, schema, partition_by, commit_properties=mark, post_commithook_properties=_HOOKS
+            actions, mode, schema, partition_by, commit_properties=own, post_commithook_properties=_HOOKS
         )
+
+    with readable(path):
+        try:
+            patiently(write, timeout_seconds(path))
+        except (CommitFailedError, DeltaError, OSError):
+            if not (is_remote(path) and _is_there(path, table.version(), name)):
+                raise
+
+
+def _is_there(path: str, since: int, name: str) -> bool:
+    """Is the commit ``name`` among those after version ``since``?"""
+    table = open_table(path)
+    if table is None or table.version() <= since:
+        return False
+    return any(entry.get(_COMMIT) == name for entry in table.history(table.version() - since))
 
 
 def _mark(app_id: str, increment: int) -> CommitProperties:

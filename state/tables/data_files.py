@@ -6,9 +6,9 @@ writes it.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,9 +21,12 @@ from ..failures import is_refusal
 from .delta_log import refuse_unknown_features
 from .formats import refuse_newer
 from .kept_below import why_outside
-from .object_stores import options_of
+from .object_stores import delta_options, timeout_seconds
 from .parquet_reader import DataFile as DataFile
 from .parquet_reader import how_to_restore, open_file
+from .patience import patiently
+
+T = TypeVar("T")
 
 BOUNDED = ("offset", "increment", "timestamp", "window_end_ms")
 """Columns whose bounds every file carries, so that a reader opens only files that can hold what it looks for."""
@@ -51,6 +54,37 @@ def table_version(path: str) -> int | None:
     return None if table is None else table.version()
 
 
+class StoredTable(DeltaTable):
+    """A table whose log may be in an object store: what only reads is asked again while the store fails, and a mark
+    once a version, since Delta reads all entries of the log since the last checkpoint for it.
+    """
+
+    def __init__(self, path: str, version: int | None = None) -> None:
+        self._path, options = path, delta_options(path)
+        self._marks: tuple[int, dict[str, int | None]] = (-1, {})
+        self._patiently(lambda: super(StoredTable, self).__init__(path, version=version, storage_options=options))
+
+    def update_incremental(self) -> None:
+        self._patiently(super().update_incremental)
+
+    def transaction_version(self, app_id: str) -> int | None:
+        if self._marks[0] != self.version():
+            self._marks = self.version(), {}
+        marks = self._marks[1]
+        if app_id not in marks:
+            marks[app_id] = self._patiently(lambda: super(StoredTable, self).transaction_version(app_id))
+        return marks[app_id]
+
+    def get_add_actions(self, flatten: bool = False) -> Any:
+        return self._patiently(lambda: super(StoredTable, self).get_add_actions(flatten))
+
+    def history(self, limit: int | None = None) -> list[dict[str, Any]]:
+        return self._patiently(lambda: super(StoredTable, self).history(limit))
+
+    def _patiently(self, ask: Callable[[], T]) -> T:
+        return patiently(ask, timeout_seconds(self._path))
+
+
 OpenTables = dict[str, DeltaTable]
 """Tables that one run opens time and again, by path. To bring one up to date costs a quarter of opening it."""
 
@@ -65,7 +99,7 @@ def open_table(path: str, *, version: int | None = None, opened: OpenTables | No
     with readable(path):
         if version is not None and opened is None:  # if all is well it is opened once and not twice
             with suppress(DeltaError, OSError, ValueError):
-                table = DeltaTable(path, version=version, storage_options=options_of(path))
+                table = StoredTable(path, version=version)
                 _refuse_unknown(table, path)
                 return table
         try:
@@ -80,7 +114,7 @@ def open_table(path: str, *, version: int | None = None, opened: OpenTables | No
         if version > table.version():
             got = f"newest version {table.version()}"
             raise DamagedTable(path, f"version {version}", got, how_to_restore(path, None))
-        return DeltaTable(path, version=version, storage_options=options_of(path))
+        return StoredTable(path, version=version)
 
 
 @contextmanager
@@ -152,7 +186,7 @@ def _newest(path: str, opened: OpenTables) -> DeltaTable:
     if path in opened:
         opened[path].update_incremental()
     else:
-        opened[path] = DeltaTable(path, storage_options=options_of(path))
+        opened[path] = StoredTable(path)
     _refuse_unknown(opened[path], path)
     return opened[path]
 

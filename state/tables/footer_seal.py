@@ -56,11 +56,11 @@ def _digest(footer: bytes, token: str) -> str:
 
 class SealedFile:
     """A new Parquet file, as its writer sees it: ``finish`` is called before the footer is written, ``close`` seals
-    it.
+    it. ``bytes``: its size, once it is closed.
     """
 
     def __init__(self, sink: Any, token: str) -> None:
-        self.sink, self.token = sink, token
+        self.sink, self.token, self.bytes = sink, token, 0
         self._end: list[bytes] | None = None
 
     @property
@@ -85,4 +85,5 @@ class SealedFile:
         """Write what waits, with the seal."""
         end, self._end = b"".join(self._end or ()), None
         self.sink.write(sealed(end, self.token))
+        self.bytes = int(self.sink.tell())
         self.sink.close()

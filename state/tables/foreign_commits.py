@@ -19,10 +19,9 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from ..errors import DamagedFile, TouchedTable
-from .data_files import BOUNDED, NO_BOUNDS, DataFile, live_files
+from .data_files import BOUNDED, NO_BOUNDS, DataFile, StoredTable, live_files
 from .delta_log import LogEntry, first_entry, how_to_take_back, log_entries, refuse_unknown_features
 from .names import LANDED, is_only_appended
-from .object_stores import options_of
 from .parquet_reader import how_to_restore, refuse_missing
 
 APPEND_ONLY = "delta.appendOnly"
@@ -233,7 +232,7 @@ def _before(path: str, version: int) -> DeltaTable | None:
     if version < 0:
         return None
     try:
-        return DeltaTable(path, version=version, storage_options=options_of(path))
+        return StoredTable(path, version=version)
     except (DeltaError, OSError, ValueError):
         return None
 

@@ -133,6 +133,9 @@ class DoneRow(RowContent):
     flushed: bool = False
     seconds: dict[str, float] | None = None
     rss_bytes_max: int | None = None
+    requests: dict[str, int] | None = None
+    """To an object store, by kind (GET, PUT, LIST, HEAD, DELETE), for files and folders and not for Delta's logs, from
+    the row before (or the run's begin) until this row was written. None: the warehouse is on a disk."""
     kind: str | None = None
     restates: int | None = None
     branch: str | None = None

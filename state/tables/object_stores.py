@@ -1,12 +1,15 @@
-"""How pyarrow reaches the files below a directory: this machine's disks, or an object store with its options.
+"""How the files below a directory are reached: this machine's disks, or an object store with its options.
 
-Owns the options of object stores. Rule: whoever says how a store is reached says it once, and both sides take it: Delta
-(delta-rs) as it is, pyarrow in its own words. Paths travel alone, to tasks and in lists of files, so that a process
-remembers the options by the store (scheme and bucket); a warehouse that arrives in a worker brings them along.
+Owns the options of object stores. Rule: whoever says how a store is reached says it once, in the words of delta-rs, and
+both sides take it: Delta's logs as it is, files by obstore, which has the same client inside. Paths travel alone, to
+tasks and in lists of files, so that a process remembers the options by the store (scheme and bucket); a warehouse that
+arrives in a worker brings them along.
 """
 
 import os
+import uuid
 from collections.abc import Mapping
+from datetime import timedelta
 from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,38 +18,59 @@ from pyarrow import fs
 
 from ..errors import ConfigError
 from ..hidden_values import hide
+from ..times import duration_ms
 
 _OPTIONS: dict[str, tuple[tuple[str, str], ...]] = {}
 """Store → its options, in lower case."""
 
+_REFUSES = set[str]()
+"""Stores that were seen to refuse a second writer."""
+
+TIMEOUT = "retry_timeout"
+"""delta-rs' option: how long a request is tried again."""
+TIMEOUT_SECONDS = 120.0
+
 S3 = ("s3", "s3a")
-_S3_WORDS = {
-    "access_key": ("aws_access_key_id", "access_key_id"),
-    "secret_key": ("aws_secret_access_key", "secret_access_key"),
-    "session_token": ("aws_session_token", "session_token", "aws_token", "token"),
-    "region": ("aws_region", "region", "aws_default_region", "default_region"),
-    "endpoint_override": ("aws_endpoint_url", "endpoint_url", "aws_endpoint", "endpoint"),
-    "force_virtual_addressing": ("aws_virtual_hosted_style_request", "virtual_hosted_style_request"),
-    "anonymous": ("aws_skip_signature", "skip_signature"),
-}
-"""pyarrow's word → Delta's, any of which may be used."""
-_YES = ("true", "1", "yes", "on")
+_SCHEMES = (*S3, "gs", "az", "azure", "abfs", "abfss")
+_UNTRIED = ("adl", "http", "https", "memory", "r2", "hdfs", "viewfs", "dbfs", "lakefs")
+"""Schemes that delta-rs, obstore or pyarrow know, and on which nobody has tried whether of two commits one is
+refused."""
+_PATIENCE = {"max_retries": "1000", "backoff_config.init_backoff": "100ms", "backoff_config.max_backoff": "5s"}
+"""Of Delta; the timeout decides."""
+_CLIENT = frozenset(
+    {
+        "allow_http", "allow_invalid_certificates", "connect_timeout", "default_content_type", "http1_only",
+        "http2_only", "http2_keep_alive_interval", "http2_keep_alive_timeout", "http2_keep_alive_while_idle",
+        "pool_idle_timeout", "pool_max_idle_per_host", "proxy_url", "proxy_ca_certificate", "proxy_excludes",
+        "randomize_addresses", "timeout", "user_agent",
+    }
+)  # fmt: skip
+"""Options of the connections, which some write with the prefix `aws_`."""
+_DELTA_ALONE = (TIMEOUT, "max_retries", "backoff_config", "aws_s3_allow_unsafe_rename", "allow_unsafe_rename",
+                "aws_s3_locking_provider", "delta_dynamo", "dynamo")  # fmt: skip
+"""Beginnings of options that say nothing about files."""
 
 
-def remember_options(directory: str, options: Mapping[str, str] | None) -> None:
+def remember_options(directory: str, options: Mapping[str, str] | None, timeout: str | None = None) -> None:
     """From now on this process reaches the store of ``directory`` with ``options``; None or none: nothing is said.
+    ``timeout``: how long a request that fails is tried again, such as "5m".
 
-    Raises ConfigError for options of a plain path, which nobody would read.
+    Raises ConfigError for options of a plain path, which nobody would read, and for a timeout that is none.
     """
-    if not options:
+    said = {name.lower(): str(value) for name, value in (options or {}).items()}
+    if timeout is not None:
+        said[TIMEOUT] = timeout
+    if not said:
         return
     if "://" not in directory:
         raise ConfigError(
-            f"storage options {', '.join(sorted(options))}", "a warehouse that is a URI", repr(directory),
+            f"storage options {', '.join(sorted(options or said))}", "a warehouse that is a URI", repr(directory),
             "leave them out, or name a URI such as s3://bucket/warehouse",
         )  # fmt: skip
-    hide(options)
-    _OPTIONS[_store_of(directory)] = tuple(sorted((name.lower(), str(value)) for name, value in options.items()))
+    hide(said)
+    if TIMEOUT in said:
+        said[TIMEOUT] = f"{duration_ms(said[TIMEOUT], 'storage timeout')}ms"
+    _OPTIONS[_store_of(directory)] = tuple(sorted(said.items()))
 
 
 def options_of(directory: str) -> dict[str, str] | None:
@@ -55,16 +79,61 @@ def options_of(directory: str) -> dict[str, str] | None:
     return None if options is None else dict(options)
 
 
+def delta_options(directory: str) -> dict[str, str] | None:
+    """What Delta is given for a table below ``directory``; None: nothing, it is on this machine."""
+    if not is_remote(directory):
+        return None
+    refuse_untried(directory)
+    return {**_PATIENCE, TIMEOUT: f"{round(timeout_seconds(directory) * 1000)}ms", **(options_of(directory) or {})}
+
+
+def timeout_seconds(directory: str) -> float:
+    """How long a request to the store of ``directory`` is tried again."""
+    said = (options_of(directory) or {}).get(TIMEOUT)
+    return TIMEOUT_SECONDS if said is None else duration_ms(said, "storage timeout") / 1000
+
+
+def is_remote(directory: str) -> bool:
+    """Whether it is not on the disks of this machine."""
+    return "://" in directory and not directory.startswith("file://")
+
+
 def open_filesystem(directory: str) -> tuple[fs.FileSystem, str]:
-    """pyarrow's file system of ``directory`` and the path in it; plain paths are local."""
+    """The file system of ``directory`` as pyarrow takes it, and the path in it, of an object store with its bucket in
+    front; plain paths are local. Raises ConfigError for a scheme that was never tried.
+    """
     if "://" not in directory:
         return fs.LocalFileSystem(), directory
-    options = _OPTIONS.get(_store_of(directory))
+    if not is_remote(directory):
+        filesystem, path = fs.FileSystem.from_uri(directory)
+        return filesystem, path
+    refuse_untried(directory)
     scheme, _, path = directory.partition("://")
-    if options is not None and scheme in S3:
-        return _s3(options), path
-    filesystem, path = fs.FileSystem.from_uri(directory)
-    return filesystem, path
+    return _opened(scheme, path.partition("/")[0], _OPTIONS.get(_store_of(directory), ())), path
+
+
+def refuse_overwriting(directory: str) -> None:
+    """Raises ConfigError where the store of ``directory`` lets a second writer put a file in the place of one that is
+    to be made once: of two runners there both would win. It is tried with a small file, once a process and store.
+    """
+    if is_remote(directory) and (store := _store_of(directory)) not in _REFUSES:
+        filesystem, path = open_filesystem(directory)
+        if not filesystem.handler.makes_once(f"{path}/_probe-{uuid.uuid4().hex}"):
+            raise ConfigError(
+                store, "a store that refuses to make a file again (put if absent: If-None-Match)",
+                "one that overwrites it",
+                "name another store; without that two runners could both commit the same increment",
+            )  # fmt: skip
+        _REFUSES.add(store)
+
+
+def refuse_untried(directory: str) -> None:
+    """Raises ConfigError for a scheme on which the commits of two runners were never tried."""
+    scheme = urlsplit(directory).scheme
+    if scheme not in _SCHEMES:
+        known = ", ".join(f"{each}://" for each in _SCHEMES)
+        what = f"{scheme}://" + (", which nobody has tried" if scheme in _UNTRIED else "")
+        raise ConfigError(repr(directory), f"a folder, or a URI of {known}", what, "name one of these")
 
 
 def _store_of(directory: str) -> str:
@@ -73,24 +142,66 @@ def _store_of(directory: str) -> str:
 
 
 @cache
-def _s3(options: tuple[tuple[str, str], ...]) -> fs.S3FileSystem:
-    """One a set of options, since each has connections of its own. What options do not say is taken from the
-    environment (AWS_…), as pyarrow and Delta do by themselves.
+def _opened(scheme: str, bucket: str, options: tuple[tuple[str, str], ...]) -> fs.FileSystem:
+    """One a store and its options, since each has connections of its own."""
+    from . import object_files  # here, since most processes ask no store
+
+    url = f"{scheme}://{bucket}"
+    return fs.PyFileSystem(
+        object_files.ObjectFiles(_store(scheme, url, dict(options)), bucket, url, timeout_seconds(url))
+    )
+
+
+def _store(scheme: str, url: str, given: dict[str, str]) -> Any:
+    """obstore's. What options do not say is taken from the environment (AWS_…, GOOGLE_…, AZURE_…), as Delta does."""
+    from obstore.exceptions import BaseError
+    from obstore.store import from_url
+
+    _refuse_half(given)
+    named = {name.removeprefix("aws_"): name for name in given}
+    client = {short: given[name] for short, name in named.items() if short in _CLIENT}
+    words = {
+        name: value
+        for name, value in given.items()
+        if name.removeprefix("aws_") not in _CLIENT and not name.startswith(_DELTA_ALONE)
+    }
+    retry = {
+        "max_retries": 1000,
+        "retry_timeout": timedelta(seconds=timeout_seconds(url)),
+        "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=5), "base": 2},
+    }
+    try:
+        own = _own_credentials(given) if scheme in S3 else {}
+        return from_url(url, config=words, client_options=client, retry_config=retry, **own)
+    except (BaseError, ValueError, TypeError) as error:
+        said = str(error).partition("\n")[0]
+        next_step = "correct it; the names are those of delta-rs and obstore"
+        raise ConfigError(f"storage options of {url}", "options of this kind of store", said, next_step) from None
+
+
+def _own_credentials(given: Mapping[str, str]) -> dict[str, Any]:
+    """Of a profile (``~/.aws``), which Delta reads by itself and obstore by boto3; {}: there is none, or what is said
+    elsewhere counts first.
     """
-    given = dict(options)
-    said: dict[str, Any] = {}
-    for word, names in _S3_WORDS.items():
-        found = next((given[name] for name in names if name in given), None)
-        if found is not None:
-            said[word] = found.lower() in _YES if word in ("force_virtual_addressing", "anonymous") else found
-    if ("access_key" in said) != ("secret_key" in said):
-        got = "the first" if "access_key" in said else "the second"
+    said = {name.removeprefix("aws_") for name in given} & {"access_key_id", "skip_signature"}
+    kept = os.environ.get("AWS_SHARED_CREDENTIALS_FILE", os.path.expanduser("~/.aws/credentials"))
+    has_profile = "AWS_PROFILE" in os.environ or os.path.exists(kept)
+    if said or not has_profile or "AWS_ACCESS_KEY_ID" in os.environ or "AWS_WEB_IDENTITY_TOKEN_FILE" in os.environ:
+        return {}
+    try:
+        from obstore.auth.boto3 import Boto3CredentialProvider
+    except ImportError:
+        next_step = "install boto3, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        raise ConfigError("credentials of S3", "boto3, which reads a profile", "no such package", next_step) from None
+    return {"credential_provider": Boto3CredentialProvider()}
+
+
+def _refuse_half(given: Mapping[str, str]) -> None:
+    keys = ("aws_access_key_id", "access_key_id"), ("aws_secret_access_key", "secret_access_key")
+    first, second = (any(name in given for name in names) for names in keys)
+    if first != second:
+        got = "the first" if first else "the second"
         raise ConfigError(
             "storage options", "aws_access_key_id and aws_secret_access_key, both or none", f"{got} alone",
             "give both, or leave both to the AWS_… variables",
         )  # fmt: skip
-    said.setdefault("region", os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1")
-    endpoint = urlsplit(said.get("endpoint_override", ""))
-    if endpoint.scheme:
-        said |= {"scheme": endpoint.scheme, "endpoint_override": f"{endpoint.netloc}{endpoint.path}".rstrip("/")}
-    return fs.S3FileSystem(**said)

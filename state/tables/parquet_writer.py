@@ -117,10 +117,8 @@ class TaskFile:
         self._sink.finish()
         self._writer.close()
         self._sink.close()
-        filesystem, root = open_filesystem(self.directory)
-        size = filesystem.get_file_info(f"{root}/{self.path}").size
         least, most = self._bounds.get("offset", NO_BOUNDS)
-        return DataFile(self.path, size, self._records, self.partition, least, most, self._bounds)
+        return DataFile(self.path, self._sink.bytes, self._records, self.partition, least, most, self._bounds)
 
 
 def write_task_file(directory: str, table: pa.Table, *, partition: int, name: str) -> DataFile:

@@ -6,11 +6,15 @@ commit of its own before the increment's transaction: a crash between the two le
 and adding it again changes nothing. Delta has no type for a time of day: it is a long, microseconds since midnight.
 """
 
+from collections.abc import Sequence
+
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Schema
+from deltalake import CommitProperties, DeltaTable, Field, Schema
 
 from ..errors import ConfigError
 from .data_files import OpenTables, open_table
+from .object_stores import is_remote, timeout_seconds
+from .patience import patiently
 
 
 def refuse_other_columns(table: DeltaTable, path: str, schema: pa.Schema) -> None:
@@ -75,10 +79,21 @@ def grow(
         return table
     fields = [field for field in Schema.from_arrow(schema).fields if field.name in missing]
     added = CommitProperties(custom_metadata={"replayColumns": ", ".join(missing)})
-    table.alter.add_columns(fields, commit_properties=added)
+
+    def add() -> None:
+        now = open_table(path) if is_remote(path) else None
+        if now is None or not _are_there(now, fields):  # the answer to a first try may have been lost
+            table.alter.add_columns(fields, commit_properties=added)
+
+    patiently(add, timeout_seconds(path))
     grown = open_table(path, opened=opened)
     assert grown is not None, f"{path}: grown, yet not there"
     return grown
+
+
+def _are_there(table: DeltaTable, fields: Sequence[Field]) -> bool:
+    have = {field.name: field for field in table.schema().fields}
+    return all(have.get(field.name) == field for field in fields)
 
 
 def _delta_types(schema: Schema) -> dict[str, str]:

@@ -19,7 +19,7 @@ Owns paths and columns, never rows. Rule: all times are BIGINT milliseconds; nob
 import os
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -238,20 +238,22 @@ class Warehouse:
 
     ``storage_options``: how an object store is reached, in the words of Delta (delta-rs): "AWS_ENDPOINT_URL",
     "AWS_REGION", … They are sent along with its tasks; None: the options that this process was given for the store, if
-    any.
+    any. ``storage_timeout``: how long a request to the store that fails is made again, such as "5m"; None: what the
+    options say as "retry_timeout", else two minutes.
     """
 
     root: str
     storage_options: Mapping[str, str] | None = field(default=None, hash=False, repr=False)
+    storage_timeout: InitVar[str | None] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, storage_timeout: str | None) -> None:
         root = str(self.root).rstrip("/")  # a pathlib.Path may come in
         if not root:
             raise ConfigError("warehouse", "a directory or a URI", repr(self.root), "name a directory")
         root = root if "://" in root else os.path.abspath(root)
         object.__setattr__(self, "root", root)
-        remember_options(root, self.storage_options)
-        if self.storage_options is None:
+        remember_options(root, self.storage_options, storage_timeout)
+        if self.storage_options is None or storage_timeout is not None:
             object.__setattr__(self, "storage_options", options_of(root))
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ from deltalake import DeltaTable
 from deltalake.table import TableOptimizer
 from pyarrow import fs
 
-from kstreams_replay.state.tables import object_stores
+from kstreams_replay.state.tables import object_files, object_stores
 from kstreams_replay.state.tables.warehouse import Warehouse
 
 
@@ -59,16 +59,16 @@ def watched(root: Any, on_step: OnStep) -> Iterator[None]:
     """Call ``on_step`` with everything that this process is about to do to files below ``root``."""
     assert _watch.on_step is None, "one watch at a time"
     _listen_to_python()
-    kept = fs.LocalFileSystem, fs.S3FileSystem, pa.OSFile
-    fs.LocalFileSystem, fs.S3FileSystem, pa.OSFile = _WatchedFiles, _WatchedStore, _open_watched
-    object_stores._s3.cache_clear()
+    kept = fs.LocalFileSystem, object_files.ObjectFiles, pa.OSFile
+    fs.LocalFileSystem, object_files.ObjectFiles, pa.OSFile = _WatchedFiles, _watched_store, _open_watched
+    object_stores._opened.cache_clear()
     _watch.root, _watch.on_step, _watch.is_dead = str(root), on_step, False
     try:
         with _watched_tables():
             yield
     finally:
-        (fs.LocalFileSystem, fs.S3FileSystem, pa.OSFile), _watch.on_step = kept, None
-        object_stores._s3.cache_clear()
+        (fs.LocalFileSystem, object_files.ObjectFiles, pa.OSFile), _watch.on_step = kept, None
+        object_stores._opened.cache_clear()
 
 
 def above(warehouse: Warehouse) -> str:
@@ -95,14 +95,12 @@ class _WatchedFiles(fs.PyFileSystem):
         super().__init__(_Handler(_LOCAL))
 
 
-class _WatchedStore(fs.PyFileSystem):
-    """Replaces ``S3FileSystem``."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(_StoreHandler(_S3(**options)))
+def _watched_store(*arguments: Any) -> "_StoreHandler":
+    """Replaces ``ObjectFiles``."""
+    return _StoreHandler(fs.PyFileSystem(_OBJECTS(*arguments)))
 
 
-_S3 = fs.S3FileSystem
+_OBJECTS = object_files.ObjectFiles
 _LOCAL, _OS_FILE = fs.LocalFileSystem(), pa.OSFile
 
 
@@ -188,6 +186,13 @@ class _Handler(fs.FileSystemHandler):
 
 class _StoreHandler(_Handler):
     """Of an object store, where an object is there as a whole or not at all."""
+
+    def create_dir(self, path: str, recursive: bool) -> None:
+        """What is put into it makes it."""
+
+    def makes_once(self, path: str) -> bool:
+        """As of the store's own."""
+        return bool(self.files.handler.makes_once(path))
 
     def open_output_stream(self, path: str, metadata: Any) -> Any:
         _tell("open", path)

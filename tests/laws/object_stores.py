@@ -4,15 +4,20 @@ Owns how each is started and filled. Rule: a law begins with a copy of a pipelin
 prefix of its own; what is known of a store goes in by the warehouse's options alone.
 """
 
+import base64
+import hmac
 import os
+import shutil
 import socket
 import subprocess
 import sys
 import time
+import urllib.request
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from email.utils import formatdate
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -25,18 +30,30 @@ BUCKET = "warehouses"
 KEY, SECRET = "replay", "replay-secret"
 GATEWAY = "/".join((".".join(("github", "com")), "versity/versitygw/cmd/versitygw@v1.8.0"))
 """A Go program that serves a folder as S3."""
+AZURITE = "azurite@3.37.0"
+"""A Node.js program that plays Azure's blobs, of Azure's own makers."""
+AZURE_ACCOUNT = "devstoreaccount1"
+AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+"""Of every Azurite: no secret."""
 START_SECONDS = 60
 
 
 @dataclass(frozen=True)
 class ObjectStore:
-    """A store at ``endpoint``, with one bucket."""
+    """A store at ``endpoint``, with one bucket. ``served``: the folder that it serves; None: it has none. ``scheme``:
+    "s3" or "az".
+    """
 
     endpoint: str
+    served: Path | None = None
+    scheme: str = "s3"
 
     @property
     def options(self) -> dict[str, str]:
-        """As a user writes them."""
+        """As a user writes them; Azurite's address goes into the environment ($AZURITE_BLOB_STORAGE_URL)."""
+        if self.scheme == "az":
+            return {"azure_storage_use_emulator": "true", "azure_storage_account_name": AZURE_ACCOUNT,
+                    "azure_storage_account_key": AZURE_KEY, "allow_http": "true"}  # fmt: skip
         return {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ACCESS_KEY_ID": KEY,
@@ -50,15 +67,19 @@ class ObjectStore:
         return fs.S3FileSystem(
             access_key=KEY, secret_key=SECRET, region="us-east-1", scheme="http",
             endpoint_override=self.endpoint.removeprefix("http://"), allow_bucket_creation=True,
+            request_timeout=START_SECONDS, connect_timeout=START_SECONDS,
         )  # fmt: skip
 
     def warehouse(self) -> Warehouse:
         """An empty one under a prefix of its own."""
-        return Warehouse(f"s3://{BUCKET}/{uuid.uuid4().hex}/warehouse", self.options)
+        return Warehouse(f"{self.scheme}://{BUCKET}/{uuid.uuid4().hex}/warehouse", self.options)
 
     def filled(self, folder: Path) -> Warehouse:
-        """A copy of the warehouse in ``folder``."""
+        """A copy of the warehouse in ``folder``; where the store serves a folder, made there, without a request."""
         made = self.warehouse()
+        if self.served is not None:
+            shutil.copytree(folder, self.served / made.root.removeprefix("s3://"))
+            return made
         filesystem, path = open_filesystem(made.root)
         fs.copy_files(str(folder), path, source_filesystem=fs.LocalFileSystem(), destination_filesystem=filesystem)
         return made
@@ -109,10 +130,44 @@ def gateway_store(folder: Path) -> Iterator[ObjectStore]:
         )  # fmt: skip
     try:
         _wait_for(port, process, folder / "log")
-        yield _with_bucket(ObjectStore(f"http://127.0.0.1:{port}"))
+        yield _with_bucket(ObjectStore(f"http://127.0.0.1:{port}", served))
     finally:
         process.terminate()
         process.wait()
+
+
+@contextmanager
+def azure_store(folder: Path) -> Iterator[ObjectStore]:
+    """Azurite, in memory, which npm installs into ``folder``."""
+    subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), AZURITE], check=True)
+    port = _free_port()
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(
+            [str(folder / "node_modules/.bin/azurite-blob"), "--inMemoryPersistence", "--disableTelemetry",
+             "--skipApiVersionCheck", "--blobPort", str(port)],
+            cwd=folder, stdout=log, stderr=log,
+        )  # fmt: skip
+    try:
+        _wait_for(port, process, folder / "log")
+        store = ObjectStore(f"http://127.0.0.1:{port}", scheme="az")
+        _make_container(store.endpoint)
+        yield store
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _make_container(endpoint: str) -> None:
+    """By hand, since obstore makes none."""
+    at, version, resource = formatdate(usegmt=True), "2021-08-06", f"/{AZURE_ACCOUNT}/{AZURE_ACCOUNT}/{BUCKET}"
+    said = "\n".join(["PUT", *[""] * 11, f"x-ms-date:{at}", f"x-ms-version:{version}", resource, "restype:container"])
+    signed = base64.b64encode(hmac.digest(base64.b64decode(AZURE_KEY), said.encode(), "sha256")).decode()
+    headers = {
+        "x-ms-date": at, "x-ms-version": version, "Authorization": f"SharedKey {AZURE_ACCOUNT}:{signed}",
+        "Content-Length": "0",
+    }  # fmt: skip
+    url = f"{endpoint}/{AZURE_ACCOUNT}/{BUCKET}?restype=container"
+    urllib.request.urlopen(urllib.request.Request(url, method="PUT", headers=headers)).close()
 
 
 def _with_bucket(store: ObjectStore) -> ObjectStore:

@@ -107,7 +107,7 @@ def test_options_say_how_a_store_is_reached_and_go_along_to_workers(monkeypatch)
     filesystem, path = open_filesystem(arrived.landed("clicks"))
 
     assert path == "bucket-of-one-test/w/landed/clicks"
-    assert filesystem.region == "eu-west-1"
+    assert filesystem.handler.store.config["region"] == "eu-west-1"
     assert arrived.storage_options == OPTIONS
     assert "127.0.0.1" not in repr(arrived)  # a secret may be among them
 

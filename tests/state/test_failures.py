@@ -11,7 +11,7 @@ from deltalake.exceptions import DeltaError
 from py4j.protocol import Py4JNetworkError
 
 from kstreams_replay.state.errors import MachineError, StorageError
-from kstreams_replay.state.failures import failure_of
+from kstreams_replay.state.failures import failure_of, is_passing, last_cause
 
 
 def raised(call) -> Exception:
@@ -115,3 +115,74 @@ def test_a_jvm_that_is_gone_or_has_no_memory_left_says_so():
 @pytest.mark.parametrize("error", [ZeroDivisionError("x"), KeyError("x"), pa.ArrowInvalid("Column 3 has 2 rows")])
 def test_what_nobody_outside_can_mend_is_a_bug(error):
     assert failure_of(error, "warehouse w") is None
+
+
+SLOW_DOWN = (
+    "Generic S3 error: Error performing PUT http://h/b/x in 2s, after 9 retries, max_retries: 10, retry_timeout: 180s "
+    " - Server returned non-2xx status code: 503 Slow Down: <Error><Code>SlowDown</Code><Message>Reduce your request "
+    "rate.</Message></Error>"
+)
+KERNEL = (
+    "Kernel error\n          \x1b[31m↳\x1b[0m Generic S3 error\n           \x1b[31m↳\x1b[0m error sending request\n"
+    "            \x1b[31m↳\x1b[0m Connection refused (os error 111)\n"
+)
+DENIED = (
+    "Generic S3 error: Error performing GET http://h/b/x - Server returned non-2xx status code: 403 Forbidden: "
+    "<Error><Code>AccessDenied</Code><Message>no</Message></Error>"
+)
+DENIED_TO_DELTA = (
+    "Kernel error -> Generic S3 error\n  \x1b[31m↳\x1b[0m Error performing GET http://h/b/x in 2s - Server returned "
+    "non-2xx status code\n           \x1b[31m↳\x1b[0m 403 Forbidden\n            \x1b[31m↳\x1b[0m "
+    "<Error><Code>AccessDenied</Code><Message>no</Message></Error>\n"
+)
+DEBUGGED = (
+    'Generic GCS error: HTTP error: error sending request\n\nDebug source:\n  message: "Connection reset by peer",\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (SLOW_DOWN, "503 Slow Down, SlowDown: Reduce your request rate"),
+        (KERNEL, "Connection refused (os error 111)"),
+        (DENIED, "403 Forbidden, AccessDenied: no"),
+        (DEBUGGED, "Connection reset by peer"),
+        (DENIED_TO_DELTA, "403 Forbidden, AccessDenied: no"),
+        ('non-2xx status code: 400 Bad Request: {"error":{"message":"bad type"}}', "400 Bad Request, bad type"),
+    ],
+)
+def test_the_last_cause_of_a_stores_error_is_said_in_words(text, cause):
+    assert last_cause(text) == cause
+
+
+@pytest.mark.parametrize(
+    ("text", "passes"),
+    [
+        (SLOW_DOWN, True),
+        (KERNEL, True),
+        (DEBUGGED, True),
+        (DENIED, False),
+        (DENIED_TO_DELTA, False),
+        (DENIED.replace("403 Forbidden", "429 Too Many Requests"), True),
+        (DENIED.replace("403 Forbidden", "409 Conflict"), False),
+        ("Invalid table version: 1", False),
+        ("[Errno 13] Permission denied: 'w'", False),
+    ],
+)
+def test_what_may_pass_is_known_from_what_is_refused(text, passes):
+    assert is_passing(OSError(text)) is passes
+
+
+def test_an_error_of_deltas_kernel_names_what_the_store_said():
+    found = failure_of(DeltaError(KERNEL), "warehouse s3://b/w")
+
+    assert isinstance(found, StorageError)
+    assert found.expected == "an answer of the object store"
+    assert found.got == "Connection refused (os error 111)"
+
+
+def test_an_error_of_a_file_of_a_store_says_which_file_and_why():
+    found = failure_of(OSError("Object store error: GET s3://b/x: 500 Internal Server Error"), "warehouse s3://b/w")
+
+    assert isinstance(found, StorageError)
+    assert found.got == "GET s3://b/x: 500 Internal Server Error"

@@ -1,0 +1,289 @@
+"""Files of an object store, as pyarrow asks for them.
+
+Owns every request for a file that is not Delta's log. Rule: as few requests as can be: a file is one PUT, written when
+it is closed, so that a writer that dies leaves nothing; a small file is one GET, size included; folders are made by
+what is in them.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from tempfile import SpooledTemporaryFile
+from typing import Any, TypeVar
+
+import obstore
+import pyarrow as pa
+from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError
+from pyarrow import fs
+
+from ..failures import last_cause
+from .patience import patiently
+from .requests import REQUESTS
+
+T = TypeVar("T")
+_PART_BYTES = 16 << 20
+"""A file up to here is one PUT and waits in memory; a larger one waits on the disk and goes in such parts."""
+_WHOLE_BYTES = 4 << 20
+"""A file up to here is read at once; of a larger one, what is asked for."""
+_PAGE = 1000
+"""Names that one LIST gives."""
+
+
+class ObjectFiles(fs.FileSystemHandler):  # type: ignore[misc]
+    """The store at ``url``, whose paths begin with ``bucket``. A request that fails is made again for ``seconds``."""
+
+    def __init__(self, store: Any, bucket: str, url: str, seconds: float) -> None:
+        self.store, self._bucket, self._url, self._seconds = store, bucket, url, seconds
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ObjectFiles) and self.store == other.store
+
+    def __hash__(self) -> int:
+        return hash(self._url)
+
+    def get_type_name(self) -> str:
+        return "object store"
+
+    def normalize_path(self, path: str) -> str:
+        return path
+
+    def get_file_info(self, paths: Sequence[str]) -> list[fs.FileInfo]:
+        """A folder is there as long as something is in it."""
+        return [self._info(path) for path in paths]
+
+    def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
+        """Raises FileNotFoundError where nothing is, unless the selector allows that."""
+        base = selector.base_dir.rstrip("/")
+        found = self._below(base) if selector.recursive else self._in(base)
+        if not found and not selector.allow_not_found:
+            raise FileNotFoundError(f"{self._url}: no folder {base}")
+        return found
+
+    def open_input_file(self, path: str) -> pa.PythonFile:
+        """Raises FileNotFoundError."""
+        return pa.PythonFile(_Source(self, path), mode="r")
+
+    def open_input_stream(self, path: str) -> pa.PythonFile:
+        """Raises FileNotFoundError."""
+        return self.open_input_file(path)
+
+    def open_output_stream(self, path: str, metadata: Any) -> pa.PythonFile:
+        """It is there when it is closed."""
+        return pa.PythonFile(_Sink(self, path), mode="w")
+
+    def create_dir(self, path: str, recursive: bool) -> None:
+        """Nothing: what is put into it makes it."""
+
+    def delete_file(self, path: str) -> None:
+        """One that is not there stays so."""
+        self._delete([path])
+
+    def delete_dir(self, path: str) -> None:
+        """With all that is in it."""
+        self._delete([entry.path for entry in self._below(path.rstrip("/")) if entry.type == fs.FileType.File])
+
+    def copy_file(self, src: str, dest: str) -> None:
+        """Within the store, where it need not be read."""
+        self.ask("PUT", dest, lambda key: obstore.copy(self.store, self._key(src), key))
+
+    def open_append_stream(self, path: str, metadata: Any) -> Any:
+        raise NotImplementedError("objects are never written again")
+
+    def move(self, src: str, dest: str) -> None:
+        raise NotImplementedError("objects are never renamed")
+
+    def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> None:
+        raise NotImplementedError("nobody empties a folder")
+
+    def delete_root_dir_contents(self) -> None:
+        raise NotImplementedError("nobody empties a bucket")
+
+    def makes_once(self, path: str) -> bool:
+        """Whether the store refuses to make a file that is there. ``path``: one that nobody has, gone afterwards."""
+
+        def make(key: str) -> bool:
+            try:
+                obstore.put(self.store, key, b"", mode="create")
+            except AlreadyExistsError:  # perhaps by this call, whose first answer was lost
+                return False
+            return True
+
+        self.ask("PUT", path, make)
+        refuses = not self.ask("PUT", path, make)
+        self.delete_file(path)
+        return refuses
+
+    # --- requests --------------------------------------------------------------------------------------------
+
+    def ask(self, kind: str, path: str, request: Callable[[str], T], number: int = 1) -> T:
+        """What ``request`` gives for the key of ``path``; it counts as ``number`` of its ``kind``.
+
+        Raises FileNotFoundError, or OSError with the last cause when the time is up or the store refuses for good.
+        """
+        REQUESTS.count(kind, number)
+        try:
+            return patiently(lambda: request(self._key(path)), self._seconds)
+        except (BaseError, OSError) as error:
+            if _is_missing(error) and kind != "PUT":
+                raise FileNotFoundError(f"{self._url}: no file {path}") from None
+            scheme = self._url.partition(":")[0]
+            raise OSError(f"Object store error: {kind} {scheme}://{path}: {last_cause(str(error))}") from error
+
+    def get_whole(self, path: str) -> tuple[int, bytes | None]:
+        """Size and bytes; no bytes of a file that is larger than those read at once."""
+
+        def read(key: str) -> tuple[int, bytes | None]:
+            answer = obstore.get(self.store, key)
+            size = answer.meta["size"]
+            return size, bytes(answer.bytes()) if size <= _WHOLE_BYTES else None
+
+        return self.ask("GET", path, read)
+
+    def get_range(self, path: str, start: int, end: int) -> bytes:
+        """The bytes ``[start, end)``, all of which are there."""
+        return self.ask("GET", path, lambda key: bytes(obstore.get_range(self.store, key, start=start, end=end)))
+
+    def put(self, path: str, content: Any, size: int) -> None:
+        """All of ``content``, a file of ``size`` bytes, in the place of what may be there."""
+
+        def write(key: str) -> None:
+            content.seek(0)
+            whole = content.read() if size <= _PART_BYTES else content
+            obstore.put(self.store, key, whole, chunk_size=_PART_BYTES, max_concurrency=4)
+
+        self.ask("PUT", path, write, 1 if size <= _PART_BYTES else 2 + math.ceil(size / _PART_BYTES))
+
+    def _info(self, path: str) -> fs.FileInfo:
+        path = path.rstrip("/")
+        if self._key(path):
+            try:
+                found = self.ask("HEAD", path, lambda key: obstore.head(self.store, key))
+                return self._file(path, found)
+            except FileNotFoundError:
+                pass
+        first = self.ask("LIST", path, lambda key: next(iter(obstore.list(self.store, f"{key}/", chunk_size=1)), []))
+        return fs.FileInfo(path, fs.FileType.Directory if first else fs.FileType.NotFound)
+
+    def _in(self, base: str) -> list[fs.FileInfo]:
+        """What is in a folder, the folders without what is in them."""
+        found = self.ask("LIST", base, lambda key: obstore.list_with_delimiter(self.store, f"{key}/" if key else None))
+        folders = [self._path(prefix) for prefix in found["common_prefixes"]]
+        files = [self._file(self._path(each["path"]), each) for each in found["objects"]]
+        marks = {base, *folders}
+        return [
+            *(fs.FileInfo(folder, fs.FileType.Directory) for folder in folders),
+            *(file for file in files if file.size or file.path not in marks),
+        ]
+
+    def _below(self, base: str) -> list[fs.FileInfo]:
+        """All that is below a folder, with the folders that this makes."""
+        found = self.ask(
+            "LIST", base, lambda key: obstore.list(self.store, f"{key}/" if key else None).collect()
+        )  # fmt: skip
+        REQUESTS.count("LIST", (max(1, len(found)) - 1) // _PAGE)
+        files = [self._file(self._path(each["path"]), each) for each in found]
+        folders = sorted({folder for file in files for folder in _folders_above(file.path, base)})
+        marks = {base, *folders}
+        return [
+            *(fs.FileInfo(folder, fs.FileType.Directory) for folder in folders),
+            *(file for file in files if file.size or file.path not in marks),
+        ]
+
+    def _delete(self, paths: Sequence[str]) -> None:
+        for start in range(0, len(paths), _PAGE):
+            keys = [self._key(path) for path in paths[start : start + _PAGE]]
+            with _gone():
+                self.ask("DELETE", paths[start], lambda _, keys=keys: obstore.delete(self.store, keys))
+
+    def _key(self, path: str) -> str:
+        return path.removeprefix(self._bucket).strip("/")
+
+    def _path(self, key: str) -> str:
+        return f"{self._bucket}/{key}".rstrip("/")
+
+    def _file(self, path: str, found: Any) -> fs.FileInfo:
+        return fs.FileInfo(path, fs.FileType.File, size=found["size"], mtime=found["last_modified"])
+
+
+def _is_missing(error: Exception) -> bool:
+    """Whether a file is not there, and not all of its bucket."""
+    is_there = re.search(r"NoSuchBucket|ContainerNotFound|bucket does not exist", str(error)) is None
+    return isinstance(error, NotFoundError | FileNotFoundError) and is_there
+
+
+@contextmanager
+def _gone() -> Iterator[None]:
+    """What is not there need not be deleted: a first answer may have been lost."""
+    try:
+        yield
+    except FileNotFoundError:
+        return
+
+
+def _folders_above(path: str, base: str) -> Iterator[str]:
+    """Of a file's folders those below ``base``."""
+    folder = path.rpartition("/")[0]
+    while len(folder) > len(base):
+        yield folder
+        folder = folder.rpartition("/")[0]
+
+
+class _Source:
+    """A file that is read at any place."""
+
+    def __init__(self, files: ObjectFiles, path: str) -> None:
+        self._files, self._path, self._place, self.closed = files, path, 0, False
+        self._size, self._whole = files.get_whole(path)
+
+    def read(self, length: int | None = -1) -> bytes:
+        end = self._size if length is None or length < 0 else min(self._size, self._place + length)
+        start, self._place = self._place, max(self._place, end)
+        if start >= end:
+            return b""
+        return self._files.get_range(self._path, start, end) if self._whole is None else self._whole[start:end]
+
+    def seek(self, place: int, whence: int = 0) -> int:
+        self._place = place + (0, self._place, self._size)[whence]
+        return self._place
+
+    def tell(self) -> int:
+        return self._place
+
+    def size(self) -> int:
+        return self._size
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def flush(self) -> None:
+        """Nothing waits."""
+
+    def close(self) -> None:
+        self.closed, self._whole = True, None
+
+
+class _Sink:
+    """A file that is being written."""
+
+    def __init__(self, files: ObjectFiles, path: str) -> None:
+        self._files, self._path, self.closed = files, path, False
+        self._content = SpooledTemporaryFile(max_size=_PART_BYTES)  # noqa: SIM115  (closed with it)
+
+    def write(self, piece: Any) -> int:
+        return self._content.write(memoryview(piece).cast("B"))
+
+    def tell(self) -> int:
+        return self._content.tell()
+
+    def flush(self) -> None:
+        """It is written when it is closed."""
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            with self._content:
+                self._files.put(self._path, self._content, self._content.tell())

@@ -1,0 +1,84 @@
+"""Runs on an object store of which one request in twenty fails (tests/laws/failing.py), and on Azure's."""
+
+import pytest
+
+from kstreams_replay.state.tables.ledger import Ledger
+from tests.laws import failing
+from tests.laws.failing import FailingRun, stuttering
+from tests.laws.object_stores import azure_store, gateway_store, played_store
+from tests.laws.pipelines import NAME, PIPELINES, begun, drive, undisturbed
+from tests.laws.whole import first_difference
+from tests.sampling import sampled
+
+SHORT = [
+    seed
+    for seed in range(1, 200)
+    if (r := FailingRun.of(seed)).pipeline == "brief" and r.begun <= 1 and r.target == r.begun + 1
+]
+"""Of little history and one increment."""
+ROUNDS = (("played", 0), ("gateway", 1), ("gateway", 2), ("gateway", 3))
+"""Of SEEDS seeds each; the gateway costs less, since it begins with a copy of a folder."""
+SEEDS = 25
+ERRORS_IN = 100
+"""Of so many commands at most one ends with an error."""
+
+
+@pytest.fixture(scope="module")
+def played():
+    with played_store() as store, stuttering(store) as there:
+        yield there
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory):
+    with gateway_store(tmp_path_factory.mktemp("gateway")) as store, stuttering(store) as there:
+        yield there
+
+
+@pytest.mark.slow
+@pytest.mark.every_run
+@pytest.mark.parametrize("seed", sampled(SHORT[:10]))
+def test_a_run_on_a_store_that_stutters_leaves_the_tables_of_one_that_does_not(played, seed):
+    outcome = failing.outcome_of(seed, played)
+
+    assert outcome.difference is None, str(outcome)
+    assert outcome.errors == []
+    assert outcome.faults > 0
+
+
+@pytest.mark.slow
+@pytest.mark.every_run
+def test_an_increment_counts_its_requests_for_files(played):
+    played.proxy.begin()
+    with begun("brief", 1, 0, played.store) as warehouse:
+        played.proxy.begin()
+        drive(warehouse, PIPELINES["brief"].topology, 1)
+        written = [each for each in played.proxy.asked() if each.startswith("PUT ") and "_delta_log" not in each]
+        done = Ledger(warehouse.pipeline(NAME).ledger).last_done()
+
+    assert done is not None
+    assert done.content.requests is not None
+    assert done.content.requests["PUT"] == len(written) - 1  # but the done row's own file
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("place", "number"), ROUNDS)
+def test_of_a_hundred_commands_at_most_one_ends_with_an_error(request, place, number):
+    there = request.getfixturevalue(place)
+    outcomes = [failing.outcome_of(seed, there) for seed in range(1 + number * SEEDS, 1 + (number + 1) * SEEDS)]
+    differing = [str(outcome) for outcome in outcomes if outcome.difference is not None]
+    errors = [error for outcome in outcomes for error in outcome.errors]
+
+    assert differing == []
+    assert len(errors) * ERRORS_IN <= sum(outcome.commands for outcome in outcomes), errors
+
+
+@pytest.mark.nightly
+def test_a_run_on_azure_leaves_the_tables_of_one_on_a_disk(tmp_path, monkeypatch):
+    with azure_store(tmp_path) as store:
+        monkeypatch.setenv("AZURITE_BLOB_STORAGE_URL", store.endpoint)
+        topology, alone = PIPELINES["brief"].topology, undisturbed("brief", 1).warehouse
+        with begun("brief", 1, 0, store) as warehouse:
+            drive(warehouse, topology, 2)
+
+            assert first_difference(warehouse, alone, topology, since=0, until=2) is None
