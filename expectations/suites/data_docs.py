@@ -80,7 +80,7 @@ def site_folder(docs: DataDocs | None) -> Iterator[str | None]:
 def publish(context: Any, docs: DataDocs, site: str, results: Mapping[Any, Any]) -> dict[Any, str]:
     """Build the pages of ``results`` (by identifier) and the index in the folder ``site``; identifier to address."""
     config = _site_config(docs, site)
-    context.update_data_docs_site(_SITE, config)
+    context.add_data_docs_site(_SITE, config)
     _forget_old_runs(context)
     names = {result.suite_name for result in results.values()}
     suites = [key for key in context.stores[context.expectations_store_name].list_keys() if key.name in names]

@@ -82,8 +82,12 @@ def files_below(root: str) -> "dict[str, fs.FileInfo]":
 
 
 def _local_files(root: str) -> list[str]:
+    def refuse(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):
+            raise error
+
     paths = []
-    for folder, folders, names in os.walk(root):
+    for folder, folders, names in os.walk(root, onerror=refuse):
         for name in (*folders, *names):
             if os.path.islink(f"{folder}/{name}"):
                 raise _refused(root, f"the symbolic link {folder}/{name}")

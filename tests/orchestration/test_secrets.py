@@ -161,7 +161,8 @@ def ran(marked: Marked, command: list[str]) -> int:
     """Exit code. What the command writes to the descriptors themselves is kept too."""
     path = marked.folder / "said"
     kept = [os.dup(number) for number in (1, 2)]
-    with path.open("wb") as said, pytest.MonkeyPatch.context() as patch, path.open("a") as text:
+    path.write_bytes(b"")
+    with path.open("ab") as said, pytest.MonkeyPatch.context() as patch, path.open("a") as text:
         for number in (1, 2):
             os.dup2(said.fileno(), number)
         patch.setattr("sys.stdout", text)
