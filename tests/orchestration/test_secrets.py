@@ -122,7 +122,7 @@ def commanded(marked, great_expectations_loaded) -> Marked:
         ["sql", "SELECT key FROM pages", *pipeline],
         ["sql", "SELECT nothing", *pipeline, "--traceback"],
         ["inspect", "open-pages", *pipeline, "--topology", SHOP],
-        ["explain", "--record", "clicks-0@0", *pipeline, "--topology", SHOP],
+        ["explain", "--record", "clicks:0:0", *pipeline, "--topology", SHOP],
         ["describe", SHOP],
         ["errors", "ConfigError"],
         ["placement", *pipeline],
