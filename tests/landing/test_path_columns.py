@@ -154,3 +154,26 @@ def test_a_column_of_offsets_wins_over_the_path(warehouse, tmp_path):
     land(warehouse, directory, path_pattern="confluent", offset="o", value="v")
 
     assert landed(warehouse, "t", *PLACE) == [(0, 5, b"a"), (0, 8, b"b")]
+
+
+def test_lines_with_separators_take_partition_and_time_from_the_path(warehouse, tmp_path):
+    directory = write(tmp_path / "in", {"p=1/dt=2026-01-01/a.txt": "k\tCreateTime:1\n"})
+
+    land(
+        warehouse, directory, timestamp="dt", timestamp_unit="iso", partition="p", partitions=2,
+        format="lines", columns=("k", "v"), key="k", value="v",
+    )  # fmt: skip
+
+    assert landed(warehouse, "t", "partition", "key", "value") == [(1, b"k", b"CreateTime:1")]
+
+
+def test_decimals_within_an_object_have_no_exponent(warehouse, tmp_path):
+    (tmp_path / "in").mkdir()
+    money = pa.array(["0", "0.000000000000001164"]).cast(pa.decimal128(38, 18))
+    pq.write_table(pa.table({"t": [1, 2], "m": money}), tmp_path / "in/a.parquet")
+
+    land(warehouse, tmp_path / "in", value=["m"])
+
+    assert landed(warehouse, "t", "value") == [
+        (b'{"m":"0.000000000000000000"}',), (b'{"m":"0.000000000000001164"}',),
+    ]  # fmt: skip
