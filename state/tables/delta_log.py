@@ -27,7 +27,7 @@ WRITE_FEATURES = READ_FEATURES | {
 }  # fmt: skip
 """Writer features under which this package may commit: delta-rs knows them, and none asks our files for anything."""
 _COLUMN_MAPPING_VERSION = 2
-"""Reader version that stands for the one feature columnMapping."""
+"""Reader version that means the one feature columnMapping."""
 _ENTRY = re.compile(r"(\d{20})\.json")
 _OURS = "replay"
 _LANDING = "landing/"

@@ -1,11 +1,11 @@
 """Commits of others on a table of ours: what they did to it, and whether that is harmless.
 
-Owns the judgement. Rule: it is passed on what is left of the foreign commits since the version that the ledger knows,
-in one place, whenever a table is opened to be used. Nothing left (a vacuum, a checkpoint, a property, a change that was
-taken back) is harmless. So is a rearrangement: commits that say they change no data, and leave every partition as many
-rows as it had (OPTIMIZE, Z-ORDER). Readers do not see it, since they read the version of the ledger; the next writer
-puts the files back, so that order, names and seals are as they were. Anything else is refused, with the commit's name.
-It costs one comparison of two versions where nobody else has committed.
+Owns the judgement. Rule: what counts is what is left of the foreign commits since the version that the ledger knows.
+It is looked at in one place, whenever a table is opened to be used. Nothing left (a vacuum, a checkpoint, a property, a
+change that was taken back) is harmless. So is a rearrangement: commits that say they change no data, and leave every
+partition as many rows as it had (OPTIMIZE, Z-ORDER). Readers do not see it, since they read the version of the ledger;
+the next writer puts the files back, so that order, names and seals are as they were. Anything else is refused, with the
+commit's name. It costs one comparison of two versions where nobody else has committed.
 """
 
 import json
@@ -130,8 +130,8 @@ def touched_since(path: str, since: int, newest: int) -> Touched | None:
 
 
 def refuse_ever_altered(table: DeltaTable, path: str) -> None:
-    """Raises TouchedTable where something is left of what others altered since the first version that its log can tell
-    of. ``table``: open at its newest version.
+    """Raises TouchedTable where something is left of what others altered since the first version that its log still
+    has. ``table``: open at its newest version.
     """
     oldest = first_entry(path)
     found = touched_since(path, oldest or -1, table.version())

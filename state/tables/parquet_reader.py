@@ -156,7 +156,7 @@ def restore_command(pipeline: str, increment: int) -> str:
 
 
 def take_back_command(path: str) -> str:
-    """What to paste so that what others committed to the table at ``path`` is taken back."""
+    """The command that takes back what others committed to the table at ``path``."""
     parts = path.split("/")
     if parts[-2] in (OUTPUTS, STATE, REPARTITION, RETRACTIONS) or parts[-3] == LANDING:
         length = 3

@@ -101,7 +101,7 @@ def test_where_nobody_has_committed_nothing_is_taken_back(warehouse):
 @pytest.mark.parametrize("is_clustered", [False, True])
 def test_a_topic_whose_files_were_rearranged_and_deleted_goes_on(warehouse, is_clustered):
     """
-    OPTIMIZE or Z-ORDER, then a VACUUM of all that is not live: readers sort by offset, and the landing goes on.
+    OPTIMIZE or Z-ORDER, then a VACUUM of all that is not live: readers sort by offset, and the landing continues.
     """
     path = warehouse.landed("in")
     optimize = DeltaTable(path).optimize

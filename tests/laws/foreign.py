@@ -1,8 +1,8 @@
 """``python -m tests.laws.foreign``: statements of others on the tables of a warehouse, by seed, and what then.
 
-Rule: after every statement, showing and running give exactly what the undisturbed warehouse gives; or both that need
-the table refuse it, with an error that names the table and the commit, `fsck` finds it, and once it was taken back
-they give the same. Never a third thing. What nobody refused, `fsck` does not call damaged. A seed says all: the
+Rule: after every statement, showing and running give exactly what the undisturbed warehouse gives. Or what needs the
+table refuses it, with an error that names the table and the commit, and `fsck` finds it. Once it was taken back, they
+give the same. Never a third thing. What nobody refused, `fsck` does not call damaged. A seed says all: the
 pipeline, how far it was, and the statements, one after the other on one warehouse.
 
 The engines are delta-rs here and Spark in tests/laws/test_foreign.py. Where a statement takes out what no copy is left
