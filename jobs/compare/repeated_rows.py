@@ -3,7 +3,7 @@
 Owns the evidence. Rules: a row that production has once more than we, with the key, the window, the value and the time
 of an earlier one, was published twice. Where the store had the record already, it counted twice. Then the row has
 another value, at a time that is not later than what the key and the window had reached before. From there
-on the values of that key and window are others.
+on the values of that key and window are others, and some are taken for later rows of ours.
 """
 
 import numpy as np
@@ -56,12 +56,12 @@ def explain_repeats(case: Case, twins: np.ndarray, repeated: np.ndarray) -> None
     rows = rows[repeated[rows] >= 0]
     case.give(rows, Cause.PROCESSED_TWICE, repeated[rows])
     if len(rows):
-        _explain_after(case, rows, repeated)
+        _explain_others(case, rows)
 
 
-def _explain_after(case: Case, counted: np.ndarray, repeated: np.ndarray) -> None:
-    """Other values of a key and window, from where it counted a record twice; and rows that were taken for later ones
-    since they have their values.
+def _explain_others(case: Case, counted: np.ndarray) -> None:
+    """Of a key and window that counted a record twice all other rows that differ: their values are others, and some
+    look like later rows of ours.
     """
     here, begins = _histories(case, counted)
     group = np.cumsum(begins) - 1
@@ -69,9 +69,7 @@ def _explain_after(case: Case, counted: np.ndarray, repeated: np.ndarray) -> Non
     at = np.flatnonzero(np.isin(here, counted))
     first = np.full(int(group[-1]) + 1, len(here))
     np.minimum.at(first, group[at], at)
-    is_behind = np.arange(len(here)) > first[group]
-    other = is_open & (verdict == Verdict.OTHER_VALUE) & is_behind
-    other |= is_open & (verdict == Verdict.OTHER_ORDER) & (repeated[here] >= 0)
+    other = is_open & np.isin(verdict, (Verdict.OTHER_VALUE, Verdict.OTHER_TIME, Verdict.OTHER_ORDER))
     case.give(here[other], Cause.PROCESSED_TWICE, here[first[group[other]]])
 
 

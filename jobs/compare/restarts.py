@@ -2,11 +2,14 @@
 
 Owns the evidence, and the places of restarts. Rules: a row of production that we do not have is of a refused record
 when both have the key and the window (where there is none, the time). A session has the record's time within it. Where
-keys change on the way to the output, the time alone is compared. The row has to be where the record was processed:
-behind rows that earlier records caused and before those of later ones; where a crash went back, the former may be of
-later records, too. A result that leaves when its window closes may
-come later. A restart is behind the last record that closes the window, and no later than the refused one; the fewest
-places that are within all these spans are the restarts.
+keys change on the way to the output, the time alone is compared. The row's time is not before the record's; where it is
+later, the row is no copy of another.
+
+The row has to be where the record was processed: behind rows that earlier records caused and before those of later
+ones. A result that leaves when its window closes may come later. A restart is behind the last record that closes the
+window, and no later than the refused one; the fewest places that are within all these spans are the restarts. A crash
+goes back to such a place, too. Then rows of later records may be before, and rows that repeat earlier ones are around,
+none of a key and window whose last record is before the place.
 """
 
 from dataclasses import dataclass
@@ -58,7 +61,9 @@ def explain_restarts(case: Case, twins: np.ndarray, repeated: np.ndarray) -> Let
     pairs = _pairs(case, late, rows) if len(late) and len(rows) else pl.DataFrame()
     if pairs.is_empty():
         return LetIn(late.where(np.zeros(len(late), np.bool_)), (), np.zeros(0, np.int64))
-    pairs = _in_place(case, pairs, twins, repeated)
+    used, numbers = np.unique(pairs["late"].to_numpy(), return_inverse=True)
+    late = late.where(np.isin(np.arange(len(late)), used))
+    pairs = _in_place(case, pairs.with_columns(pl.Series("late", numbers)), late, twins, repeated)
     pairs = pairs.with_columns(
         pl.col("row").rank("dense", descending=True).over("group", "before", "behind").alias("number"),
         pl.col("offset").rank("dense", descending=True).over("group", "before", "behind").alias("of"),
@@ -105,14 +110,17 @@ def _pairs(case: Case, late: LateRecords, rows: np.ndarray) -> pl.DataFrame:
     other = refused.filter(~pl.col("keeps"))
     if len(other):
         found.append(wanted.join(other, left_on="time", right_on="late_time", coalesce=False))
-    names = ["row", "late", "task", "offset", "topic", "keeps", "partition"]
+    names = ["row", "late", "task", "offset", "topic", "keeps", "partition", "time", "late_time"]
     same = pl.struct("time", pl.when("keeps").then("key"), pl.when("keeps").then("start")).hash()
     if output.windows is not None:
         same = pl.when("keeps").then(pl.struct("key", "start", "end").hash()).otherwise(same)
-    return pl.concat([each.select(*names, same.alias("group")) for each in found])
+    pairs = pl.concat([each.select(*names, same.alias("group")) for each in found])
+    return pairs.filter(pl.col("time") >= pl.col("late_time"))  # an aggregate has the latest time of its records
 
 
-def _in_place(case: Case, pairs: pl.DataFrame, twins: np.ndarray, repeated: np.ndarray) -> pl.DataFrame:
+def _in_place(
+    case: Case, pairs: pl.DataFrame, late: LateRecords, twins: np.ndarray, repeated: np.ndarray
+) -> pl.DataFrame:
     """Those that are where the record was processed; ``before`` and ``behind``: causes of the rows around, -1 and
     UNBOUNDED where there is none. Where nobody knows, a row that is there twice is not taken.
     """
@@ -127,25 +135,37 @@ def _in_place(case: Case, pairs: pl.DataFrame, twins: np.ndarray, repeated: np.n
         allow_exact_matches=False, check_sortedness=False,
     )  # fmt: skip
     pairs = around.with_columns(pl.col("before").fill_null(-1), pl.col("behind").fill_null(UNBOUNDED))
-    went_back = pl.Series(_went_back(case, pairs, repeated)[pairs["row"].to_numpy()])
-    is_later = pl.lit(case.output.is_final) | pl.lit(went_back) | (pl.col("before") <= pl.col("offset"))
+    went_back = late.after[pairs["late"].to_numpy()] < _went_back(case, pairs, repeated)[pairs["row"].to_numpy()]
+    is_later = pl.lit(case.output.is_final) | pl.lit(pl.Series(went_back)) | (pl.col("before") <= pl.col("offset"))
     fits = is_later & (pl.col("offset") <= pl.col("behind"))
     is_alone = pl.Series(twins[pairs["row"].to_numpy()] < 0)
+    fits &= pl.lit(is_alone) | (pl.col("time") == pl.col("late_time"))
     has_rows_around = (pl.col("before") >= 0) | (pl.col("behind") < UNBOUNDED)
     return pairs.filter(pl.when(is_known & has_rows_around).then(fits).otherwise(is_alone))
 
 
 def _went_back(case: Case, pairs: pl.DataFrame, repeated: np.ndarray) -> np.ndarray:
-    """By row of production whether a crash went back before it: among the rows around that are not equal, one repeats
-    an earlier row, and no refused record explains it.
+    """By row of production the last record to which a crash before it can have gone back, -1 without a crash.
+
+    A crash shows by rows around, none equal to ours, of which one repeats an earlier row and is of no refused record.
+    It went back at least to the last record of the key and window of each.
     """
+    ours, theirs = case.ours, case.theirs
     is_equal = case.found.theirs == Verdict.EQUAL
-    begins = np.concatenate([[True], case.theirs.partition[1:] != case.theirs.partition[:-1]])
-    run = np.cumsum(is_equal | begins)
-    repeats = repeated >= 0
+    begins = np.concatenate([[True], theirs.partition[1:] != theirs.partition[:-1]])
+    run = np.cumsum(is_equal | begins) - 1
+    repeats = (repeated >= 0) & ~is_equal
     repeats[pairs["row"].to_numpy()] = False
-    found: np.ndarray = np.isin(run, run[repeats & ~is_equal])
-    return found
+    rows = np.flatnonzero(repeats)
+    here = np.flatnonzero(np.isin(ours.identity, theirs.identity[rows]))
+    here = here[np.lexsort((ours.cause[here], ours.identity[here]))]
+    last = np.searchsorted(ours.identity[here], theirs.identity[rows], side="right") - 1
+    last_cause = ours.cause[here[last]] if len(here) else np.full(len(rows), -1)
+    found = np.full(int(run[-1]) + 1 if len(run) else 0, UNBOUNDED)
+    np.minimum.at(found, run[rows], last_cause)
+    found[found == UNBOUNDED] = -1
+    up_to: np.ndarray = found[run]
+    return up_to
 
 
 def _known(case: Case, pairs: pl.DataFrame) -> pl.DataFrame:
