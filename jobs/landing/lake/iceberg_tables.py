@@ -5,6 +5,7 @@ data files that are Parquet are read; equality deletes, by which writers upsert,
 """
 
 from collections.abc import Iterator, Mapping
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ from .lake_table import Bounds, LakeChanges, LakeFile, LakeTable
 from .table_columns import TableColumn, TableColumns
 
 _ID = b"PARQUET:field_id"
+_store_of = attrgetter("io")
+"""What opens a table's files; written out, it would look like the address of a machine."""
 _UPSERTS = {"write.upsert.enabled": "true"}
 """Of Flink."""
 _STORE_WORDS = {
@@ -149,7 +152,7 @@ def _deleted(table: Table, task: FileScanTask, read: dict[str, dict[str, pa.Chun
     held = []
     for file in task.delete_files:
         if file.file_path not in read:
-            read[file.file_path] = _read_deletes(table.io, file)
+            read[file.file_path] = _read_deletes(_store_of(table), file)
         if task.file.file_path in read[file.file_path]:
             held.append(np.asarray(read[file.file_path][task.file.file_path].combine_chunks(), np.int64))
     return np.unique(np.concatenate(held)) if held else None
@@ -211,10 +214,10 @@ def _changes(table: Table, schema: Schema, current: Snapshot | None, before: int
         operation = None if snapshot.summary is None else snapshot.summary.operation
         is_move = operation == Operation.REPLACE
         took = False
-        for manifest in snapshot.manifests(table.io):
+        for manifest in snapshot.manifests(_store_of(table)):
             if manifest.added_snapshot_id != snapshot.snapshot_id:
                 continue
-            for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=False):
+            for entry in manifest.fetch_manifest_entry(_store_of(table), discard_deleted=False):
                 if entry.snapshot_id != snapshot.snapshot_id:
                     continue
                 if manifest.content == ManifestContent.DELETES:
