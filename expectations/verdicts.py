@@ -144,9 +144,10 @@ def check_increments(
     run_id: str = "",
     again: RunAgain | None = None,
 ) -> Iterator[list[Verdict]]:
-    """As ``check_increment``, of each of them in order, and in a fraction of the time: up to TOGETHER increments, as
-    long as users' suites have ROWS_TOGETHER rows to judge at most, are one run of Great Expectations, with one page a
-    table. Where that fails, each of them is judged alone.
+    """As ``check_increment``, of each of them in order, and in a fraction of the time.
+
+    Up to TOGETHER increments are one run of Great Expectations, with one page a table; fewer, where users' suites have
+    more than ROWS_TOGETHER rows to judge. Where that fails, each of them is judged alone.
     """
     waiting: list[_Found] = []
     for number in increments:

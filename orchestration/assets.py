@@ -244,7 +244,7 @@ def _report(
 ) -> StepEvents:
     """One materialization for each increment that Dagster does not know yet; if there is none, an observation, and the
     key is one of the ``quiet``. ``is_awaited``: a backfill of what is below waits for a materialization, and would
-    give up without one, so that the last increment is told again.
+    give up without one, so that the last increment is reported again.
     """
     key, last = pipeline.key(table), ledger.last_done()
     version_of = partial(topic_version, pipeline) if TableName(table).kind == LANDED else data_version

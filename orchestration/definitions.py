@@ -151,7 +151,7 @@ def _idle_after(
     if given is not None and partitions is None:
         raise ConfigError(
             "idle_after", "partitions beside it", "none",
-            'leave it out: without partitions idle="proceed" goes on, and `replay land --idle-after` closes windows',
+            'leave it out: without partitions idle="proceed" continues, and `replay land --idle-after` closes windows',
         )  # fmt: skip
     by_topic = given if isinstance(given, Mapping) else {} if given is None else dict.fromkeys(topics, given)
     unknown = sorted(set(by_topic) - set(topics))

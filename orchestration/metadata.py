@@ -176,7 +176,7 @@ def _books(report: IncrementReport, sub: SubTopology) -> Metadata:
 
 def _refused(report: IncrementReport, sub: SubTopology | None = None) -> Metadata:
     """Records that operators refused, by operator: of all of them, or of those of a sub-topology. It is one number
-    wherever it is told; `records_dropped` is of records as they came, of all topics or of a sub-topology.
+    wherever it is shown; `records_dropped` is of records as they came, of all topics or of a sub-topology.
     """
     shares = refused_shares([] if report.done.books is None else [report.done.books])
     mine = [each for each in shares if each.operator is not None and (sub is None or each.sub_topology == str(sub.id))]

@@ -29,7 +29,7 @@ _SCHEMA = {"guarantee": pl.String, "rule": pl.String, "count": pl.Int64, VIOLATI
 
 @dataclass(frozen=True)
 class Evidence:
-    """A guarantee about ``table``, and what its audit found. ``increment``: told apart where several are judged."""
+    """A guarantee about ``table``, and what its audit found. ``increment``: of which it is."""
 
     table: str
     guarantee: Guarantee

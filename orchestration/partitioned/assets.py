@@ -2,9 +2,9 @@
 
 Owns what the two steps do. Rule: a partition is reported with the increment that ended it, whoever ran it, as soon as
 it is committed; one without a record is reported too, with the tables as they were. A backfill is one run, which goes
-through its partitions in order, since each continues the one before. Dagster is not told that a table depends on itself
-(it would make a run of each level of its graph, each of all partitions): a partition whose time has not come is
-refused.
+through its partitions in order, since each continues the one before. Dagster does not know that a table depends
+on itself (it would make a run of each level of its graph, each of all partitions): a partition whose time has not come
+is refused.
 """
 
 import dagster as dg

@@ -1,9 +1,9 @@
-"""Kafka partitions in which nothing comes: how days go on without them, and a check that names those that stop all.
+"""Kafka partitions in which nothing comes: how days continue without them, and a check that names those that stop all.
 
 Owns both. Rule: a day runs when every Kafka partition has come to its end, so one that is empty, or a topic that
 changes every few days, stops all days and leaves every run green. What `idle_after` of the definitions names is passed
-over once another Kafka partition is ahead by so long, in record time: the run records the day's end there, as `replay
-advance` does, so that every replay repeats it.
+over once another Kafka partition is ahead by so long, in record time. The run then records the day's end there, as
+`replay advance` does, so that every replay repeats it.
 """
 
 import dagster as dg

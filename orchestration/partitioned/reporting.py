@@ -1,4 +1,4 @@
-"""What a run tells Dagster of a partition, as soon as it is committed: one materialization of each selected table.
+"""What a run reports to Dagster of a partition, as soon as it is committed: one materialization of each selected table.
 
 Owns these events. Rule: a partition is reported once in a run, whether the run ends well or not, with its own data
 version and the versions of what it was made from. Dagster itself would report all partitions of a run at the step's

@@ -1,8 +1,8 @@
 """Running a partition again that was run before: it and all later ones are withdrawn first, once.
 
 Owns what is withdrawn, and that a launch does it once. Rule: a run that has withdrawn them writes that into Dagster's
-event log; when it is tried or launched again, or is one of several of a backfill, the next continues from there, and
-withdraws nothing that was run since.
+event log. When it is tried or launched again, it continues from there, and withdraws nothing that was run since. So
+does the next run of the same backfill.
 """
 
 from collections.abc import Iterator

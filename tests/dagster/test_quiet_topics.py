@@ -1,4 +1,4 @@
-"""A quiet topic, or one empty Kafka partition: a check says that it stops all days, and a setting lets them go on."""
+"""A quiet topic, or one empty Kafka partition: a check says that it stops all days, and a setting lets them run."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -144,8 +144,8 @@ def range_of(first: str, last: str) -> dict[str, str]:
     ("settings", "words"),
     [
         ({"partitions": None, "idle_after": "1h"}, "idle_after: expected partitions beside it"),
-        ({"idle_after": {"orders": "1h"}}, "idle_after: expected topics that the topology reads, clicks, users"),
-        ({"idle_after": "soon"}, "idle_after, topic 'clicks': expected"),
+        ({"idle_after": {"orders": "1h"}}, "idle_after: expected topics that the topology reads, users, clicks"),
+        ({"idle_after": "soon"}, "idle_after, topic 'users': expected a duration"),
     ],
 )
 def test_what_cannot_be_is_refused_when_definitions_load(tmp_path, settings, words):
