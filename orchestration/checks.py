@@ -25,11 +25,11 @@ from ..state.tables.names import DEAD_LETTER, DROPPED, LANDED, OUTPUTS, TableNam
 from ..state.tables.refused_shares import SHARE_MAX, refused_shares
 from ..state.wall_clock import now_ms
 from .facts import facts_of_output, replay_facts, second_run
-from .partitioned.quiet import HELD_UP, HELD_UP_RULE, held_up_by
-from .partitioned.windows import partition_of
+from .partition_windows import partition_of
 from .pipeline import REFUSALS, Pipeline
 from .quality.freshness import FRESH, freshness_of
 from .quality.recording import why_not_recorded
+from .quiet_partitions import HELD_UP, HELD_UP_RULE, held_up_by
 from .reported_increments import (
     HOLDS_UP_TO,
     INCREMENT,

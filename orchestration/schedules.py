@@ -17,7 +17,7 @@ from dagster._core.storage.dagster_run import RunRecord
 from ..jobs.replay.heartbeats import LOST_SECONDS, Heartbeat, forget, heartbeat_of
 from ..state.tables.names import TableName
 from ..state.wall_clock import now_ms
-from .partitioned.windows import next_or_why_not
+from .partition_windows import next_or_why_not
 from .pipeline import REFUSALS, Pipeline
 from .quality.freshness import FRESH
 from .text_tables import utc

@@ -210,10 +210,11 @@ def newest(side: Side) -> np.ndarray:
     identity, partition = side.identity[order], side.partition[order]
     is_last = np.concatenate([identity[1:] != identity[:-1], [True]])
     ends = np.concatenate([is_last[:-1] | (partition[1:] != partition[:-1]), [True]])
-    last = order[ends]  # of each partition that it is in
+    last: np.ndarray = order[ends]  # of each partition that it is in
     if len(last) == np.count_nonzero(is_last):
         return last
     by_time = np.lexsort((side.partition[last], side.time[last], side.identity[last]))
     last = last[by_time]
     identity = side.identity[last]
-    return last[np.concatenate([identity[1:] != identity[:-1], [True]])]
+    newest_of_all: np.ndarray = last[np.concatenate([identity[1:] != identity[:-1], [True]])]
+    return newest_of_all

@@ -70,7 +70,7 @@ class CauseSentences:
 
     def _is_ours(self, row: Row, cause: Cause) -> bool:
         """Our row is the one that production does not have."""
-        return row["row"] >= 0 and self.case.ours_cause[row["row"]] == cause
+        return row["row"] >= 0 and bool(self.case.ours_cause[row["row"]] == cause)
 
     def _restart(self, row: Row) -> str:
         evidence = int(self.case.theirs_evidence[row["topic_row"]])

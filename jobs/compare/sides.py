@@ -193,7 +193,8 @@ def _in_order(parts: Iterator[Side]) -> Side:
     found = list(parts)
     names = [field.name for field in fields(Side)]
     if not found:
-        kinds = {"partition": np.int32, "place": np.int32, "key": np.uint64, "value": np.uint64, "identity": np.uint64}
+        kinds: dict[str, type[np.generic]] = {"partition": np.int32, "place": np.int32}
+        kinds |= {"key": np.uint64, "value": np.uint64, "identity": np.uint64}
         kinds |= {"is_tombstone": np.bool_, "is_unreadable": np.bool_}
         return Side(**{name: np.zeros(0, kinds.get(name, np.int64)) for name in names})
     columns = {}
@@ -263,7 +264,7 @@ def _has_map(kind: pa.DataType) -> bool:
 def combined(*columns: "np.ndarray | np.uint64") -> np.ndarray:
     """A digest of several columns of integers, or of single numbers, row by row."""
     with np.errstate(over="ignore"):
-        return reduce(_with, columns, np.uint64(0))  # type: ignore[arg-type, return-value]
+        return reduce(_with, columns, np.uint64(0))  # type: ignore[arg-type]
 
 
 def _with(digest: "np.ndarray | np.uint64", column: "np.ndarray | np.uint64") -> np.ndarray:

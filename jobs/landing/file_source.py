@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any
+from typing import Any, Self
 from urllib.parse import unquote
 from zoneinfo import ZoneInfo
 
@@ -310,7 +310,7 @@ class FileSource:
         return replace(self, format=next(iter(formats))) if formats else self
 
     @classmethod
-    def from_dict(cls, path: str, fields: Mapping[str, Any]) -> "FileSource":
+    def from_dict(cls, path: str, fields: Mapping[str, Any]) -> Self:
         """The reverse of ``to_dict``, which gave ``fields``; ``path``: where the files are now."""
         return cls(path=path, **fields)
 

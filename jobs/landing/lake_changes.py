@@ -42,7 +42,8 @@ def gone_offsets(
     path = warehouse.landed(topic)
     found: dict[str, list[list[int]]] = {}
     present = _present(mapping, table, touched)
-    known = [bounds[mapping.offset] for bounds in touched if mapping.offset in bounds]
+    offset = mapping.offset or ""
+    known = [bounds[offset] for bounds in touched if offset in bounds]
     within = None
     if len(known) == len(touched):
         within = ("offset", min(least for least, _ in known), max(most for _, most in known))

@@ -13,7 +13,7 @@ from dagster._core.definitions.unresolved_asset_job_definition import Unresolved
 
 from ...state.times import Duration, duration_ms
 from ...state.wall_clock import now_ms
-from ..partitioned.windows import next_or_why_not
+from ..partition_windows import next_or_why_not
 from ..pipeline import Pipeline
 from ..schedules import waits_for
 from .lag import Lag, lag_of

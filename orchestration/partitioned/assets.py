@@ -23,13 +23,13 @@ from ..asked_runs import (
     written_tables,
 )
 from ..assets import check_planned, external_specs, land_topics, landed_spec, refusals_spec, replay_landed, table_spec
+from ..partition_windows import Window, planner_after, reached, refuse_half, refuse_what_cannot_run, windows_of
 from ..pipeline import REFUSALS, Pipeline
+from ..quiet_partitions import record_quiet
 from ..settings.run_settings import PartitionConfig
-from .quiet import record_quiet
 from .reporting import outputs, report_partition
 from .restoring import go_back, withdrawal_of
 from .stale import stale_partitions
-from .windows import Window, planner_after, reached, refuse_half, refuse_what_cannot_run, windows_of
 
 
 def partitioned_assets(pipeline: Pipeline) -> list[dg.AssetsDefinition | dg.AssetSpec]:

@@ -20,8 +20,8 @@ from ...state.errors import ConfigError, LedgerError
 from ...state.tables.names import OUTPUTS
 from ...state.tables.warehouse import WINDOW
 from ..asked_runs import failing_in_one_sentence
+from ..partition_windows import reached, windows_of
 from ..pipeline import Pipeline
-from .windows import reached, windows_of
 
 LOADS = ("whole", "as_of_partition", "windows_of_partition")
 ROWS = ("newest", "changelog")

@@ -28,9 +28,9 @@ from ...state.tables.ledger import LedgerRow
 from ...state.tables.ledger_rows import DoneRow
 from ..asked_runs import written_tables
 from ..metadata import Metadata, data_version, increment_metadata, quiet_metadata, refusals_metadata, rows_added
+from ..partition_windows import Window, last_increment, reached
 from ..pipeline import REFUSALS, Pipeline
 from .stale import replaced_in
-from .windows import Window, last_increment, reached
 
 SILENT = {SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION: True}
 """Metadata of an output of which Dagster makes no materialization: its own way for assets that report themselves."""

@@ -13,8 +13,8 @@ import dagster as dg
 from ...jobs.branches.restatement import restore
 from ...state.errors import ConfigError
 from ..assets import BACKFILL
+from ..partition_windows import Window, reached, windows_of
 from ..pipeline import REFUSALS, Pipeline
-from .windows import Window, reached, windows_of
 
 RESTORED_TO = "restored_to"
 LAUNCHED_AGAIN = "dagster/parent_run_id"

@@ -17,9 +17,9 @@ from ...state.errors import LedgerError
 from ...state.tables.ledger import LedgerRow
 from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.names import TableName
+from ..partition_windows import NAMED_MAX, Reached, Window, last_increment, reached, windows_of
 from ..pipeline import Pipeline
 from ..reported_increments import WAREHOUSE, newest_by_partition
-from .windows import NAMED_MAX, Reached, Window, last_increment, reached, windows_of
 
 STALE = "reported_partitions_are_current"
 STALE_RULE = "Nothing of a partition was withdrawn or replaced after it was reported."

@@ -99,9 +99,9 @@ def open_table(path: str, *, version: int | None = None, opened: OpenTables | No
     with readable(path):
         if version is not None and opened is None:  # if all is well it is opened once and not twice
             with suppress(DeltaError, OSError, ValueError):
-                table = StoredTable(path, version=version)
-                _refuse_unknown(table, path)
-                return table
+                as_named = StoredTable(path, version=version)
+                _refuse_unknown(as_named, path)
+                return as_named
         try:
             table = _newest(path, {} if opened is None else opened)
         except TableNotFoundError:

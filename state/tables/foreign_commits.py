@@ -1,11 +1,11 @@
 """Commits of others on a table of ours: what they did to it, and whether that is harmless.
 
 Owns the judgement. Rule: it is about the rest of the foreign commits since the version that the ledger knows, whatever
-happened between. It is made in one place, whenever a table is opened to be used. Nothing left (a vacuum, a checkpoint, a property, a
-change that was taken back) is harmless. So is a rearrangement: commits that say they change no data, and leave every
-partition as many rows as it had (OPTIMIZE, Z-ORDER). Readers do not see it, since they read the version of the ledger;
-the next writer puts the files back, so that order, names and seals are as they were. Anything else is refused, with the
-commit's name. It costs one comparison of two versions where nobody else has committed.
+happened between. It is made in one place, whenever a table is opened to be used. Nothing left (a vacuum, a checkpoint,
+a property, a change that was taken back) is harmless. So is a rearrangement: commits that say they change no data, and
+leave every partition as many rows as it had (OPTIMIZE, Z-ORDER). Readers do not see it, since they read the version of
+the ledger; the next writer puts the files back, so that order, names and seals are as they were. Anything else is
+refused, with the commit's name. It costs one comparison of two versions where nobody else has committed.
 """
 
 import json

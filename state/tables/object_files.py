@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from tempfile import SpooledTemporaryFile
 from typing import Any, TypeVar
 
@@ -194,7 +195,10 @@ class ObjectFiles(fs.FileSystemHandler):  # type: ignore[misc]
         for start in range(0, len(paths), _PAGE):
             keys = [self._key(path) for path in paths[start : start + _PAGE]]
             with _gone():
-                self.ask("DELETE", paths[start], lambda _, keys=keys: obstore.delete(self.store, keys))
+                self.ask("DELETE", paths[start], partial(self._delete_keys, keys))
+
+    def _delete_keys(self, keys: list[str], _: str) -> None:
+        obstore.delete(self.store, keys)
 
     def _key(self, path: str) -> str:
         return path.removeprefix(self._bucket).strip("/")

@@ -172,7 +172,7 @@ def _store(scheme: str, url: str, given: dict[str, str]) -> Any:
     }
     try:
         own = _own_credentials(given) if scheme in S3 else {}
-        return from_url(url, config=words, client_options=client, retry_config=retry, **own)
+        return from_url(url, config=words, client_options=client, retry_config=retry, **own)  # type: ignore[call-overload]
     except (BaseError, ValueError, TypeError) as error:
         said = str(error).partition("\n")[0]
         next_step = "correct it; the names are those of delta-rs and obstore"

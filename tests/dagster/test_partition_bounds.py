@@ -5,7 +5,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from kstreams_replay.orchestration.partitioned.windows import Window, windows_of
+from kstreams_replay.orchestration.partition_windows import Window, windows_of
 from kstreams_replay.state.errors import ConfigError
 from kstreams_replay.state.tables.ledger import Ledger
 from kstreams_replay.state.tables.warehouse import Warehouse

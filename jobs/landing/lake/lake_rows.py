@@ -105,7 +105,7 @@ def _row_bytes(opened: pq.ParquetFile) -> int:
     """Of a record in memory, about."""
     groups = [opened.metadata.row_group(number) for number in range(opened.metadata.num_row_groups)]
     size, rows = (sum(getattr(group, name) for group in groups) for name in ("total_byte_size", "num_rows"))
-    return _FIXED_BYTES + size // max(1, rows)
+    return _FIXED_BYTES + int(size) // max(1, int(rows))
 
 
 class _TableRows:

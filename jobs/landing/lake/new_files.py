@@ -49,15 +49,15 @@ def may_have_topic(mapping: LakeMapping, bounds: Bounds) -> bool:
 
 
 def _may_be_new(mapping: LakeMapping, bounds: Bounds, began: Mapping[int, int]) -> bool:
-    if mapping.offset not in bounds:
+    if (offset := mapping.offset or "") not in bounds:
         return True
     least, most = bounds.get(mapping.partition or "", (0, max(began, default=0)))
-    return bool(bounds[mapping.offset][1] >= min(began.get(p, 0) for p in range(least, most + 1)))
+    return bool(bounds[offset][1] >= min(began.get(p, 0) for p in range(least, most + 1)))
 
 
 def overlaps(mapping: LakeMapping, one: Bounds, other: Bounds) -> bool:
     """Whether files of these bounds may have rows of the same partition and offset."""
-    for name in (mapping.partition, mapping.offset):
+    for name in (mapping.partition or "", mapping.offset or ""):
         if name in one and name in other and not (one[name][0] <= other[name][1] and other[name][0] <= one[name][1]):
             return False
     return True
@@ -106,7 +106,8 @@ def refuse_missing(table: LakeTable, topic: str, mapping: LakeMapping, files: Se
         if entry.type != fs.FileType.File or entry.size != file.bytes:
             gone.append(file)
     records = sum(file.records or 0 for file in gone)
-    spans = [file.bounds[mapping.offset] for file in gone if mapping.offset in file.bounds]
+    offset = mapping.offset or ""
+    spans = [file.bounds[offset] for file in gone if offset in file.bounds]
     between = f", at offsets {min(a for a, _ in spans)} to {max(b for _, b in spans)}" if spans else ""
     got = f"{len(gone):,} of {len(files):,} that are gone, with {records:,} rows{between}"
     raise LandingError(

@@ -8,13 +8,13 @@ over once another Kafka partition is ahead by so long, in record time. The run t
 
 import dagster as dg
 
-from ...jobs.landing.recorded_time import record_time
-from ...jobs.replay.landed_times import LandedTimes
-from ...state.errors import LandingError, LedgerConflict
-from ...state.times import NO_TIMESTAMP_MS
-from ..pipeline import Pipeline
-from ..text_tables import utc
-from .windows import Window, backlog_of, in_words, next_window, quiet_at, still_to_come, what_to_do
+from ..jobs.landing.recorded_time import record_time
+from ..jobs.replay.landed_times import LandedTimes
+from ..state.errors import LandingError, LedgerConflict
+from ..state.times import NO_TIMESTAMP_MS
+from .partition_windows import Window, backlog_of, in_words, next_window, quiet_at, still_to_come, what_to_do
+from .pipeline import Pipeline
+from .text_tables import utc
 
 HELD_UP = "holds_up_no_partition"
 HELD_UP_RULE = "No Kafka partition of the topic stops all partitions while others are more than one of them ahead."

@@ -11,15 +11,15 @@ from typing import NamedTuple
 
 import dagster as dg
 
-from ...jobs.branches.restatement import done_at, in_force
-from ...jobs.replay.backlog import Backlog
-from ...jobs.replay.landed_times import LandedTimes
-from ...jobs.replay.planner import Planner
-from ...state.errors import ConfigError, LedgerError, NotYetLanded
-from ...state.tables.ledger_rows import DoneRow, PlanRow
-from ...state.tables.parquet_reader import restore_command
-from ..pipeline import Pipeline
-from ..text_tables import utc
+from ..jobs.branches.restatement import done_at, in_force
+from ..jobs.replay.backlog import Backlog
+from ..jobs.replay.landed_times import LandedTimes
+from ..jobs.replay.planner import Planner
+from ..state.errors import ConfigError, LedgerError, NotYetLanded
+from ..state.tables.ledger_rows import DoneRow, PlanRow
+from ..state.tables.parquet_reader import restore_command
+from .pipeline import Pipeline
+from .text_tables import utc
 
 NAMED_MAX = 5
 """So many partitions or days are named in a sentence."""
