@@ -1,7 +1,7 @@
 """How fast records of a table of a lake land by copy, on one thread: for ``benchmarks.landing --lake``.
 
-Owns the tables: a bronze Delta table as Spark's Kafka source appends it (a file for each partition and tenth), the same
-one clustered by key, and an Iceberg table in Redpanda's layout, in a catalog that is a file of SQLite.
+Owns the tables: a bronze Delta table as Spark's Kafka source appends it (a file for each partition and tenth), and the
+same one clustered by key. The third is an Iceberg table in Redpanda's layout, in a catalog that is a file of SQLite.
 """
 
 import shutil

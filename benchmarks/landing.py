@@ -8,8 +8,8 @@ one Spark session on ``local[2]``, in turn, so that ratios of pairs hold on a no
 for the JVM's warming up, is shown apart. The topic is ``clicks`` of the benchmark. Then the same rows from Parquet (key
 and value as bytes) and from JSON lines (the whole line as value), by ``land_files`` on the same session.
 
-``--lake``: by ``land_lake`` alone, in this process and on one thread, from a bronze Delta table, from the same one
-clustered by key, and from Iceberg in Redpanda's layout; beside it, what reading the files costs.
+``--lake``: by ``land_lake`` alone, in this process and on one thread. The tables are a bronze Delta table, the same one
+clustered by key, and Iceberg in Redpanda's layout. Beside it stands the cost of reading the files.
 """
 
 import argparse

@@ -1,10 +1,10 @@
 """Folders of this machine that only we may write: what is read from them is believed.
 
 Owns the rule who else may write a folder. Rule: it belongs to this user, is no symbolic link, and nobody else may write
-it. Of the folders above it everyone belongs to this user or to root, and whoever else may write one can replace nothing
-in it (its sticky bit is set, as of the folder of temporary files). A group that has its owner's number is that owner's
-own, as systems make one for each user. What cannot be said to be private is refused, never mended: its content may be
-somebody else's already.
+it. Every folder above it belongs to this user or to root. Where others may write one, they can replace nothing in it
+(its sticky bit is set, as of the folder of temporary files). A group that has its owner's number is that owner's own,
+as systems make one for each user. What cannot be said to be private is refused, and its mode is not changed, since its
+content may be somebody else's already.
 """
 
 import os

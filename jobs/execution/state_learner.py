@@ -104,7 +104,7 @@ class Lesson:
     topology: Topology
 
     def place(self, cache: str) -> Path:
-        """The file that says which tasks are learned in ``cache``."""
+        """The file of the tasks that are learned in ``cache``."""
         digest = sha256(f"{self.warehouse.root}/{self.pipeline}".encode()).hexdigest()[:16]
         return Path(cache) / _LEARNING / digest
 

@@ -2,8 +2,8 @@
 
 Owns which rows are new. Rule: rows are known by partition and offset. A landing takes the rows of one version of the
 table; the next takes what came since, by the table's own log, and what only moved (compaction, Z-ORDER) changes
-nothing. Where the log says that rows were deleted or changed, or does not say at all, the table is compared with what
-has landed: records that are gone or have other bytes are reported, and refused unless they are to be ignored.
+nothing. Where the log says that rows were deleted or changed, or does not say at all, the table is compared with the
+landed records. Those that are gone or have other bytes are reported, and refused unless they are to be ignored.
 
 Rows are read, sorted and written by the engine of files whose columns have offsets (ordered_plan.py, file_writing.py).
 """
@@ -42,8 +42,8 @@ _KEPT = ("topic", "topic_id", "mapping")
 
 @dataclass(frozen=True)
 class _Found:
-    """A table as a landing finds it: its mapping and ``why`` it is this one, what changed in it since the ``plans`` of
-    landings from tables (None: all of it is new), what has ``landed`` in the topic (None: no record).
+    """A table as a landing finds it: its mapping and ``why`` it is this one. ``changes``: since the ``plans`` of
+    landings from tables (None: all of it is new). ``landed``: the last landing of the topic (None: no record).
     """
 
     table: LakeTable

@@ -186,9 +186,10 @@ def land_lake(
     """Land the rows of a Delta or Iceberg table that are not landed yet in ``topic`` of ``warehouse``, in the order of
     their offsets in each partition.
 
-    Arguments as of ``land_files``. Raises LandingError for a table that cannot be read, or whose columns do not say
-    where its records were; for one that keeps the last value of a key; for records that have landed and are gone from
-    it or changed (``LandingRules.on_change``); and as ``land_files`` for rows. Raises LedgerConflict when another
+    ``spark``, ``rules``, ``show``, ``preview`` and ``clock_ms``: as of ``land_files``; ``source``: the table, and which
+    of its columns are Kafka's. Raises LandingError for a table that cannot be read, whose columns do not have Kafka's
+    partitions and offsets, or that keeps the last value of a key. So it does for records that have landed and are gone
+    from it or changed (``LandingRules.on_change``), and as ``land_files`` for rows. Raises LedgerConflict when another
     runner lands the same increment.
     """
     lander = LakeLander(spark, warehouse, topic, source, rules or LandingRules(), show, preview)

@@ -1,6 +1,6 @@
 """The second half of a landing from files: the tasks of a plan are run, and what they wrote is checked and committed.
 
-Owns the comparison of what was written with what was planned. Rule: nothing is committed that is not exactly the plan.
+Owns the comparison of written files with their plan. Rule: nothing is committed that is not exactly the plan.
 """
 
 from collections import Counter

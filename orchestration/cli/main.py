@@ -76,7 +76,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Judge": {
         "check": (".commands.check", "judge the guarantees of an increment"),
         "verify": (".commands.verify", "prove that results do not depend on where the input was cut"),
-        "compare": (".commands.compare", "what production wrote beside what its rules say, and why they differ"),
+        "compare": (".commands.compare", "put the rows that production wrote beside ours, and say why they differ"),
         "advise": (".commands.quality", "what another grace would have done to the landed history"),
         "report": (".commands.quality", "write a page about quality over time, without a server"),
         "metrics": (".commands.quality", "print the numbers of a pipeline as OpenMetrics text"),

@@ -5,9 +5,9 @@ names it. Numba takes no lock and writes the index first. Two processes that com
 would write the same file, and a reader could find old code under a new name. An index that names a class which has
 moved since (a bundle of arrays) is that of another version, and counts as empty.
 
-Numba's files are pickles and machine code, so the folder is as private as the code itself: beside the installed modules
-whoever installed them has it; one that is named in $NUMBA_CACHE_DIR must be this user's, root's or that installer's,
-and nobody else may write it.
+Numba's files are pickles and machine code, so the folder is as private as the code itself. Beside the installed modules
+it belongs to whoever installed them. One that is named in $NUMBA_CACHE_DIR must be this user's, root's or that
+installer's, and nobody else may write it.
 """
 
 import os

@@ -55,7 +55,7 @@ def table_version(path: str) -> int | None:
 
 
 class StoredTable(DeltaTable):
-    """A table whose log may be in an object store: what only reads is asked again while the store fails, and a mark
+    """A table whose log may be in an object store. What only reads is asked again while the store fails. A mark is read
     once a version, since Delta reads all entries of the log since the last checkpoint for it.
     """
 

@@ -1,8 +1,8 @@
 """Names that others have written, kept below the folder that they are for.
 
 Owns the one rule for all of them: keys of an object store, entries of a folder, files in a table's log, in a ledger or
-in an instruction. Rule: a name has parts that are separated by slashes; no part is empty, ``.`` or ``..``, also where
-it is spelled with backslashes or per cent signs; and no folder on the way to it is a symbolic link, nor is the file.
+in an instruction. Rule: a name has parts that are separated by slashes. No part is empty, ``.`` or ``..``, also where
+it is spelled with backslashes or per cent signs. No folder on the way to it is a symbolic link, nor is the file.
 The root itself may be one: it is what the user named. What is deleted is listed without following links, too.
 """
 
@@ -44,7 +44,7 @@ def why_outside(name: str) -> str | None:
 
 
 def _plain(name: str) -> str:
-    """Without per cent signs that stand for something, however often it was encoded."""
+    """Without encoding by per cent signs, however often it was encoded."""
     while (decoded := unquote(name, errors="replace")) != name:
         name = decoded
     return name

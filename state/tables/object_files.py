@@ -1,10 +1,11 @@
 """Files of an object store, as pyarrow asks for them.
 
-Owns every request for a file that is not Delta's log. Rule: as few requests as can be: a file is one PUT, written when
-it is closed, so that a writer that dies leaves nothing; a small file is one GET, size included; folders are made by
-what is in them.
+Owns every request for a file that is not Delta's log. Rule: as few requests as can be. A file is one PUT, written when
+it is closed, so that a writer that dies leaves nothing. A small file is one GET, size included. Folders are made by
+their files.
 """
 
+import io
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -89,16 +90,16 @@ class ObjectFiles(fs.FileSystemHandler):  # type: ignore[misc]
         self.ask("PUT", dest, lambda key: obstore.copy(self.store, self._key(src), key))
 
     def open_append_stream(self, path: str, metadata: Any) -> Any:
-        raise NotImplementedError("objects are never written again")
+        raise io.UnsupportedOperation("objects are never written again")
 
     def move(self, src: str, dest: str) -> None:
-        raise NotImplementedError("objects are never renamed")
+        raise io.UnsupportedOperation("objects are never renamed")
 
     def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> None:
-        raise NotImplementedError("nobody empties a folder")
+        raise io.UnsupportedOperation("nobody empties a folder")
 
     def delete_root_dir_contents(self) -> None:
-        raise NotImplementedError("nobody empties a bucket")
+        raise io.UnsupportedOperation("nobody empties a bucket")
 
     def makes_once(self, path: str) -> bool:
         """Whether the store refuses to make a file that is there. ``path``: one that nobody has, gone afterwards."""

@@ -18,8 +18,8 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
 
 
 def patiently(work: Callable[[], T], seconds: float) -> T:
-    """What ``work`` returns. Where it raises what may pass, it is done again after a wait that doubles, cut by the
-    dice, until so many ``seconds`` are over; then, and for any other error, what it raised goes through.
+    """What ``work`` returns. Where it raises what may pass, it is done again after a wait that doubles, with some
+    chance in it, until so many ``seconds`` are over. Then, and for any other error, that error is raised.
     """
     until, wait = time.monotonic() + seconds, _FIRST_WAIT
     while True:

@@ -1,4 +1,4 @@
-"""Any topic, in files of every format, compression and layout: what lands is what was written.
+"""Any topic, in files of every format, compression and layout, lands as it was written.
 
 The writers are in written_tables.py, and nothing of the project's code is in them.
 """

@@ -32,7 +32,7 @@ SYNC = bytes(range(16))
 
 @dataclass(frozen=True)
 class Column:
-    """``of``: the columns of a ``row``, whose ``values`` say which rows have it (not None)."""
+    """``of``: the columns of a ``row``; its ``values`` are None where a row does not have it."""
 
     kind: str
     values: Sequence[Any]

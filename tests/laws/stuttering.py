@@ -22,8 +22,8 @@ from dataclasses import asdict, dataclass, replace
 from urllib.parse import parse_qs, urlsplit
 
 FAULTS = ("500", "503", "reset", "lost", "cut", "slow")
-"""Refused with an error of the server or with SlowDown; the connection is reset before the request was handed on, or
-after it was carried out; half of the answer's body and a reset; an answer that takes SLOW_SECONDS longer."""
+"""Refused with an error of the server or with SlowDown. The connection is reset before the request was handed on, or
+after it was carried out. Half of the answer's body and a reset. An answer that takes SLOW_SECONDS longer."""
 SLOW_SECONDS = 0.2
 _CONTROL = "/-faults"
 _SLOW_DOWN = b'<?xml version="1.0"?><Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>'

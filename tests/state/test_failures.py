@@ -118,7 +118,7 @@ def test_what_nobody_outside_can_mend_is_a_bug(error):
 
 
 SLOW_DOWN = (
-    "Generic S3 error: Error performing PUT http://h/b/x in 2s, after 9 retries, max_retries: 10, retry_timeout: 180s "
+    "Generic S3 error: Error performing PUT http://localhost/b in 2s, after 9 retries, max_retries: 10, retry_timeout: 180s "
     " - Server returned non-2xx status code: 503 Slow Down: <Error><Code>SlowDown</Code><Message>Reduce your request "
     "rate.</Message></Error>"
 )
@@ -127,12 +127,12 @@ KERNEL = (
     "            \x1b[31m↳\x1b[0m Connection refused (os error 111)\n"
 )
 DENIED = (
-    "Generic S3 error: Error performing GET http://h/b/x - Server returned non-2xx status code: 403 Forbidden: "
+    "Generic S3 error: Error performing GET http://localhost/b - Server returned non-2xx status code: 403 Forbidden: "
     "<Error><Code>AccessDenied</Code><Message>no</Message></Error>"
 )
 DENIED_TO_DELTA = (
-    "Kernel error -> Generic S3 error\n  \x1b[31m↳\x1b[0m Error performing GET http://h/b/x in 2s - Server returned "
-    "non-2xx status code\n           \x1b[31m↳\x1b[0m 403 Forbidden\n            \x1b[31m↳\x1b[0m "
+    "Kernel error -> Generic S3 error\n  \x1b[31m↳\x1b[0m Error performing GET http://localhost/b in 2s - Server "
+    "returned non-2xx status code\n           \x1b[31m↳\x1b[0m 403 Forbidden\n            \x1b[31m↳\x1b[0m "
     "<Error><Code>AccessDenied</Code><Message>no</Message></Error>\n"
 )
 DEBUGGED = (

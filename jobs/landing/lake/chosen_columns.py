@@ -63,8 +63,8 @@ def _layout(source: LakeSource, table: LakeTable, topic: str, schema: pa.Schema,
         table_place(topic, table),
         f"the columns of {asked}",
         got,
-        "name the columns (--timestamp, --partition, --offset, --key, --value); a table without Kafka's partitions and "
-        "offsets does not say in which order its records came (deliveries such as that of AWS MSK, upserts): land from "
+        "name the columns (--timestamp, --partition, --offset, --key, --value). A table without Kafka's partitions and "
+        "offsets (deliveries such as that of AWS MSK, upserts) does not say in which order its records came. Land from "
         "Kafka, or write its rows to a folder and land them with --order-by",
     )
 

@@ -1,8 +1,8 @@
 """Delta tables: their files and rows as of a version, and what commits between two versions did.
 
-Owns the way from Delta's log to ``LakeTable``. delta-rs replays the log (checkpoints, deletion vectors); commits one by
-one are read here, since only their own files say which rows came and which only moved (``dataChange``). Rule: a reader
-feature that is not known here is refused by its name.
+Owns the way from Delta's log to ``LakeTable``. Delta-rs replays the log (checkpoints, deletion vectors). Single commits
+are read here, since only their files distinguish rows that came from rows that only moved (``dataChange``). Rule: a
+reader feature that is not known here is refused by its name.
 """
 
 import json

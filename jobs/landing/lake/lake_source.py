@@ -1,7 +1,7 @@
 """A table of a lake as the source of a topic, as a user names it.
 
-Owns the configuration only. Rule: the table's own log says which rows there are; the layout says which columns are
-Kafka's, and a column that is named wins over it.
+Owns the configuration only. Rule: the rows are those of the table's own log. The layout names Kafka's columns, and a
+column that is named by the user wins over it.
 """
 
 from collections.abc import Mapping
@@ -28,10 +28,11 @@ class LakeSource:
     down.
 
     ``layout``: which columns are Kafka's: one of ``LAYOUTS``, or ``auto``: the one whose columns the table has.
-    ``timestamp`` … ``topic_column``: as of ``FileSource``; each wins over the layout's, and with ``timestamp``,
-    ``partition`` and ``offset`` no layout is needed. ``topic``: only rows of it are landed (None: the name of the
-    landed topic), where the table has a column of topics. ``partitions``: of the topic; None: as landed before, or up
-    to the largest in the table.
+    ``timestamp``, ``timestamp_unit``, ``key``, ``value``, ``key_type``, ``value_type``, ``partition``, ``offset``,
+    ``headers``, ``timestamp_type``, ``topic_column``, ``zone``: as of ``FileSource``. Each wins over the layout's, and
+    with ``timestamp``, ``partition`` and ``offset`` no layout is needed. ``topic``: only rows of it are landed (None:
+    the name of the landed topic), where the table has a column of topics. ``partitions``: of the topic; None: as landed
+    before, or up to the largest in the table.
     """
 
     delta: str | None = None

@@ -1,7 +1,7 @@
 """Columns of a table, and where they are in its files, which keep names, ids and types with which they were written.
 
 Owns the way from a file's columns to the table's. Rule: a column is found by its id or by its physical name, as the
-table's format says, at every depth; one that a file does not have is null in it, since it was added later. So a column
+table's format says, at every depth. One that a file does not have is null in it, since it was added later. So a column
 that was renamed keeps its values, and one that was dropped and added again has none of the old ones.
 """
 

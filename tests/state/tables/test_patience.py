@@ -9,7 +9,7 @@ PASSING = OSError("Generic S3 error: error sending request")
 
 
 class Clock:
-    """Stands for the modules `time` and `random`: a sleep passes at once and is written down."""
+    """In the place of the modules `time` and `random`: a sleep passes at once and is written down."""
 
     def __init__(self) -> None:
         self.now, self.slept = 0.0, list[float]()
