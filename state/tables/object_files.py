@@ -198,7 +198,8 @@ class ObjectFiles(fs.FileSystemHandler):  # type: ignore[misc]
             with _gone():
                 self.ask("DELETE", paths[start], partial(self._delete_keys, keys))
 
-    def _delete_keys(self, keys: list[str], _: str) -> None:
+    def _delete_keys(self, keys: Sequence[str], first: str) -> None:
+        """``first``: of them."""
         obstore.delete(self.store, keys)
 
     def _key(self, path: str) -> str:
