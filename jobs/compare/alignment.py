@@ -204,7 +204,7 @@ def compare_newest(ours: Side, theirs: Side, *, ignores_time: bool = False) -> N
 
 def newest(side: Side) -> np.ndarray:
     """The newest row of every key and window, in the order of their digests."""
-    order = np.argsort(side.identity, kind="stable")  # within one, by partition and offset
+    order: np.ndarray = np.argsort(side.identity, kind="stable")  # within one, by partition and offset
     if not len(order):
         return order
     identity, partition = side.identity[order], side.partition[order]

@@ -135,17 +135,19 @@ def _in_place(
         allow_exact_matches=False, check_sortedness=False,
     )  # fmt: skip
     pairs = around.with_columns(pl.col("before").fill_null(-1), pl.col("behind").fill_null(UNBOUNDED))
-    went_back = late.after[pairs["late"].to_numpy()] < _went_back(case, pairs, repeated)[pairs["row"].to_numpy()]
+    up_to, least = _crashes(case, pairs, repeated)
+    went_back = late.after[pairs["late"].to_numpy()] < up_to
     is_later = pl.lit(case.output.is_final) | pl.lit(pl.Series(went_back)) | (pl.col("before") <= pl.col("offset"))
-    fits = is_later & (pl.col("offset") <= pl.col("behind"))
+    fits = is_later & (pl.col("offset") <= pl.col("behind")) & (pl.col("offset") <= pl.lit(pl.Series(least)))
     is_alone = pl.Series(twins[pairs["row"].to_numpy()] < 0)
     fits &= pl.lit(is_alone) | (pl.col("time") == pl.col("late_time"))
     has_rows_around = (pl.col("before") >= 0) | (pl.col("behind") < UNBOUNDED)
     return pairs.filter(pl.when(is_known & has_rows_around).then(fits).otherwise(is_alone))
 
 
-def _went_back(case: Case, pairs: pl.DataFrame, repeated: np.ndarray) -> np.ndarray:
-    """By row of production the last record to which a crash before it can have gone back, -1 without a crash.
+def _crashes(case: Case, pairs: pl.DataFrame, repeated: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of each pair, by row, the last record to which a crash before the row can have gone back, -1 without a crash; and
+    the last record that can have caused it, since what follows was processed later.
 
     A crash shows by rows around, none equal to ours, of which one repeats an earlier row and is of no refused record.
     It went back at least to the last record of the key and window of each.
@@ -153,7 +155,7 @@ def _went_back(case: Case, pairs: pl.DataFrame, repeated: np.ndarray) -> np.ndar
     ours, theirs = case.ours, case.theirs
     is_equal = case.found.theirs == Verdict.EQUAL
     begins = np.concatenate([[True], theirs.partition[1:] != theirs.partition[:-1]])
-    run = np.cumsum(is_equal | begins) - 1
+    run = np.cumsum(is_equal | begins)
     repeats = (repeated >= 0) & ~is_equal
     repeats[pairs["row"].to_numpy()] = False
     rows = np.flatnonzero(repeats)
@@ -161,11 +163,15 @@ def _went_back(case: Case, pairs: pl.DataFrame, repeated: np.ndarray) -> np.ndar
     here = here[np.lexsort((ours.cause[here], ours.identity[here]))]
     last = np.searchsorted(ours.identity[here], theirs.identity[rows], side="right") - 1
     last_cause = ours.cause[here[last]] if len(here) else np.full(len(rows), -1)
-    found = np.full(int(run[-1]) + 1 if len(run) else 0, UNBOUNDED)
-    np.minimum.at(found, run[rows], last_cause)
-    found[found == UNBOUNDED] = -1
-    up_to: np.ndarray = found[run]
-    return up_to
+    seen = pl.DataFrame({"row": rows, "run": run[rows], "last": last_cause}).with_columns(
+        pl.col("last").min().over("run").alias("up_to"), pl.col("last").cum_min(reverse=True).over("run").alias("least")
+    )
+    wanted = pl.DataFrame({"row": pairs["row"], "run": run[pairs["row"].to_numpy()]})
+    up_to = wanted.join(seen.unique("run"), on="run", how="left", maintain_order="left")["up_to"]
+    least = wanted.join_asof(
+        seen, on="row", by="run", strategy="forward", allow_exact_matches=False, check_sortedness=False
+    )["least"]
+    return up_to.fill_null(-1).to_numpy(), least.fill_null(UNBOUNDED).to_numpy()
 
 
 def _known(case: Case, pairs: pl.DataFrame) -> pl.DataFrame:

@@ -35,7 +35,9 @@ def test_it_warns_with_the_cause_of_what_differs(small_shop):
     )
 
     same = said(small_shop.run(definitions))
-    plant(small_shop.warehouse, "live", [row(b"bob", 100, 2, 105)], partitions=1)
+    small_shop.drop("2-evening", shop.EVENING)
+    later = [row(b"bob", 100, 2, 105), row(b"ann", 300, 1, 300), row(b"bob", 400, 1, 400)]
+    plant(small_shop.warehouse, "live", later, partitions=1)
     found = said(small_shop.run(definitions))
 
     assert (same.passed, same.description) == (True, "live equals counts.")

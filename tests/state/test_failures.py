@@ -118,9 +118,9 @@ def test_what_nobody_outside_can_mend_is_a_bug(error):
 
 
 SLOW_DOWN = (
-    "Generic S3 error: Error performing PUT http://localhost/b in 2s, after 9 retries, max_retries: 10, retry_timeout: 180s "
-    " - Server returned non-2xx status code: 503 Slow Down: <Error><Code>SlowDown</Code><Message>Reduce your request "
-    "rate.</Message></Error>"
+    "Generic S3 error: Error performing PUT http://localhost/b in 2s, after 9 retries, max_retries: 10, "
+    "retry_timeout: 180s  - Server returned non-2xx status code: 503 Slow Down: <Error><Code>SlowDown</Code><Message>"
+    "Reduce your request rate.</Message></Error>"
 )
 KERNEL = (
     "Kernel error\n          \x1b[31m↳\x1b[0m Generic S3 error\n           \x1b[31m↳\x1b[0m error sending request\n"
