@@ -38,6 +38,7 @@ PIPELINES = (
     "dagster",
     "branches",
     "history",
+    "compare",
     "replay",
     "growth",
     "old_warehouses",

@@ -79,6 +79,7 @@ LET_IN = (at(b"a", 0), long(1), 2_000)
 """What Kafka Streams 4.3.0 wrote on a real broker after a clean restart before the last record."""
 
 
+@pytest.mark.every_run
 def test_what_a_restart_lets_in_replaces_the_right_count_with_a_wrong_one(warehouse):
     found = compared(warehouse, windowed_counts(), RESTART, [*WRITTEN, LET_IN])
 

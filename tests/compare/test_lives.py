@@ -29,6 +29,8 @@ from tests.compare.live_application import (
 from tests.planted import LandedRecord, plant
 from tests.sampling import seed
 
+pytestmark = pytest.mark.every_run
+
 SIZE_MS, GRACE_MS, LIVES, RECORDS = 10_000, 2_000, 6, 120
 
 
