@@ -10,7 +10,6 @@ whatever the order of their entries. Digests that are equal by chance would show
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import reduce
-from typing import Any
 
 import numpy as np
 import polars as pl
