@@ -90,13 +90,13 @@ def test_values_that_the_topologys_serde_cannot_read_are_refused(land, tmp_path)
     code, _, err = land("--for", f"{tmp_path / 'topology.py'}:topology")
 
     assert code == 1
-    assert "expected a value that json(" in err
+    assert "expected a value that Serde.json" in err
 
 
 @pytest.mark.parametrize(
     ("options", "want"),
     [
-        (["--files", "in"], "one of --files, --delta, --iceberg and --kafka"),
+        (["--files", "in"], "--files and --delta exclude each other"),
         (["--snapshot", 3], "LakeSource snapshot: expected nothing: it is of iceberg, got 3"),
         (["--layout", "redpanda"], "expected the columns of layout redpanda"),
     ],
