@@ -9,7 +9,7 @@ for the JVM's warming up, is shown apart. The topic is ``clicks`` of the benchma
 and value as bytes) and from JSON lines (the whole line as value), by ``land_files`` on the same session.
 
 ``--lake``: by ``land_lake`` alone, in this process and on one thread. The tables are a bronze Delta table, the same one
-clustered by key, and Iceberg in Redpanda's layout. Beside it stands the cost of reading the files.
+clustered by key, and Iceberg in Redpanda's layout. The cost of reading the files is given too.
 """
 
 import argparse

@@ -146,8 +146,8 @@ def _in_place(
 
 
 def _crashes(case: Case, pairs: pl.DataFrame, repeated: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of each pair, by row, the last record to which a crash before the row can have gone back, -1 without a crash; and
-    the last record that can have caused it, since what follows was processed later.
+    """Of each pair, by row, the last record to which a crash before the row can have gone back, -1 without one. With
+    it the last record that can have caused it, since later ones were processed later.
 
     A crash shows by rows around, none equal to ours, of which one repeats an earlier row and is of no refused record.
     It went back at least to the last record of the key and window of each.

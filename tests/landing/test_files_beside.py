@@ -16,7 +16,7 @@ from kstreams_replay.jobs.landing.files.streams import FileBeside, FileSlice
 from kstreams_replay.state.errors import ConfigError, LandingError
 from tests.landing.file_folders import land, write
 from tests.landing.landed_rows import landed
-from tests.landing.test_avro_files import SYNC, text, zigzag
+from tests.landing.written_tables import SYNC, avro_text, zigzag
 
 BOTH = {"path_pattern": "confluent", "beside": ["keys", "headers"]}
 AT = "topics/t/partition=0/t+0+0000000007"
@@ -40,8 +40,8 @@ def rows(warehouse) -> list[tuple]:
 
 def avro(schema: object, *rows: bytes) -> bytes:
     """A container of rows with these bytes."""
-    header = b"Obj\x01" + zigzag(1) + text("avro.schema") + text(json.dumps(schema)) + b"\0" + SYNC
-    return header + zigzag(len(rows)) + text(b"".join(rows)) + SYNC
+    header = b"Obj\x01" + zigzag(1) + avro_text("avro.schema") + avro_text(json.dumps(schema)) + b"\0" + SYNC
+    return header + zigzag(len(rows)) + avro_text(b"".join(rows)) + SYNC
 
 
 def parquet(**columns: pa.Array) -> bytes:
@@ -75,11 +75,11 @@ PAIRS = [[{"key": "h", "value": "x"}, {"key": "h", "value": "y"}], [], [{"key": 
 ONE_HEADER = {"type": "record", "name": "H", "fields": [{"name": name, "type": "string"} for name in ("key", "value")]}
 AVRO_HEADERS = avro(
     {"type": "array", "items": ONE_HEADER},
-    zigzag(2) + text("h") + text("x") + text("h") + text("y") + b"\0",
+    zigzag(2) + avro_text("h") + avro_text("x") + avro_text("h") + avro_text("y") + b"\0",
     b"\0",
-    zigzag(1) + text("n") + text("1") + b"\0",
+    zigzag(1) + avro_text("n") + avro_text("1") + b"\0",
 )
-TEXTS = text("a"), text("b"), text("c")
+TEXTS = avro_text("a"), avro_text("b"), avro_text("c")
 RECORD_KEY = {"type": "record", "name": "RecordKey", "fields": [{"name": "key", "type": "string"}]}
 
 
