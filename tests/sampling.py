@@ -1,8 +1,8 @@
 """Which tests a run plays: the default tier one fixed sample, the nightly tier everything.
 
 Rule: names alone decide what is in the sample, so it is the same on every commit and every clone. A test that is added
-moves at most one other in or out of it. All tests are in it but those marked ``nightly``; of those marked
-``sampled``, a share. `bash .ci/run changed` plays more (tests/touched.py).
+moves at most one other in or out of it. All tests are in it but those marked ``nightly``; of those marked ``sampled``,
+``slow`` or ``jvm``, a share. `bash .ci/run changed` plays more (tests/touched.py).
 """
 
 import os
@@ -18,8 +18,6 @@ Item = TypeVar("Item")
 
 SHARE = 10
 """One in so many."""
-SLOW_SHARE = 5
-"""Of the slow tests of a file that no mark is about."""
 TIER_VARIABLE, SEED_VARIABLE = "REPLAY_TIER", "REPLAY_SEED"
 TIERS = ("default", "nightly")
 ROOT = Path(__file__).parents[1]
@@ -77,7 +75,7 @@ def in_the_sample(items: list[pytest.Item]) -> set[pytest.Item]:
         if item in played and mark is not None:
             shares[mark.kwargs.get("share", SHARE)].append(item)
         elif item in played and takes_long(item) and not item.get_closest_marker("every_run"):
-            shares[SLOW_SHARE].append(item)
+            shares[SHARE].append(item)
     for share, marked in shares.items():
         played.difference_update(marked)
         played.update(sample_of(marked, lambda item: item.name, _stratum, share))
