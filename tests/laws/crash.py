@@ -187,7 +187,9 @@ def _dies(warehouse: Warehouse, s: CrashScenario, death: Death) -> list[str]:
         at = int(death.at * len(steps) * _CALLS_A_STEP[counts_writes])
         change = killed(warehouse, s.pipeline, s.target, kill_at=at, counts_writes=counts_writes)
         return [] if change is None else [f"SIGKILL before {change}"]
-    area = "file" if "://" in warehouse.root and death.area == "cache" else death.area  # copies lie elsewhere then
+    is_remote = "://" in warehouse.root
+    area = "file" if is_remote and death.area == "cache" else death.area  # copies lie elsewhere then
+    steps = [step for step in steps if not (is_remote and step.name == "make folder")]  # objects need none
     number = int(death.at * sum(area_of(step) == area for step in steps))
     reaper = _Reaper(death.how, area, number)
     try:

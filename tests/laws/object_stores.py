@@ -27,7 +27,7 @@ from kstreams_replay.state.tables.object_stores import open_filesystem
 from kstreams_replay.state.tables.warehouse import Warehouse
 
 BUCKET = "warehouses"
-KEY, SECRET = "replay", "replay-secret"
+KEY, SECRET = "key-of-tests", "secret-of-tests"
 GATEWAY = "/".join((".".join(("github", "com")), "versity/versitygw/cmd/versitygw@v1.8.0"))
 """A Go program that serves a folder as S3."""
 AZURITE = "azurite@3.37.0"
