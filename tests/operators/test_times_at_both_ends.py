@@ -105,7 +105,8 @@ def test_sizes_at_both_ends_take_times_at_both_ends(size_ms):
         assert all(rows[name] for name in ("times-final", "hops-final", "slides-final", "sessions-final", "ordered"))
     if size_ms == LAST:  # one session of each key has them all
         counts = Counter(record.key for record in records if record.topic == "payments")
-        assert {key: int(count) for key, count, *_ in got["outputs"]["sessions"]} == counts
+        merged = [(key, count) for key, count, *_ in got["outputs"]["sessions"] if count != "None"]  # or taken back
+        assert {key: int(count) for key, count in merged} == counts
 
 
 def assert_in_bounds(outputs):
