@@ -43,6 +43,8 @@ class PutBack:
         self._values: dict[tuple[int, str], Any] = {}
         self._entries: dict[int, tuple[Any, Any]] = {}
         """Containers with their entries, by identity."""
+        self._tuples: set[int] = set()
+        """Those that were looked into, by identity."""
         for one in held:
             self._values[one.place] = one.value
             self._note(one.value)
@@ -61,7 +63,8 @@ class PutBack:
                     one.put(before)
 
     def _note(self, value: Any) -> None:
-        if isinstance(value, tuple):
+        if isinstance(value, tuple) and id(value) not in self._tuples:
+            self._tuples.add(id(value))
             for one in value:
                 self._note(one)
         if type(value) not in _CONTAINERS or id(value) in self._entries or len(value) > LARGE:

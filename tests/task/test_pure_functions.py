@@ -547,6 +547,22 @@ def test_what_is_no_plain_data_is_left_alone():
     assert put == []
 
 
+def test_tuples_that_are_reached_by_many_ways_are_looked_into_once(monkeypatch):
+    looked_at, note = list[Any](), PutBack._note
+    monkeypatch.setattr(PutBack, "_note", lambda self, value: (looked_at.append(value), note(self, value)))
+    entries = [1]
+    nested: Any = entries
+    for _ in range(5):
+        nested = (nested,) * 10
+    before = PutBack([Held("nested", nested, (0, "nested"), lambda value: None)])
+    entries.append(2)
+
+    before.put_back([])
+
+    assert entries == [1]
+    assert len(looked_at) == 1 + 5 * 10 + 1  # the place, entries of five tuples, and the entry of the list
+
+
 class Cached(First):
     """Attributes that change and decide nothing: the same values are in the store."""
 
