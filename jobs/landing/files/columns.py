@@ -116,9 +116,9 @@ def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def is_bytes(kind: pa.DataType) -> bool:
-    """Of whatever length."""
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+def is_text_or_bytes(kind: pa.DataType) -> bool:
+    """Of whatever length: every value has its bytes."""
+    return is_text(kind) or bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def _one_by_one(values: pa.Array) -> list[Any]:
@@ -150,11 +150,6 @@ def _divided(values: pa.Array, divisor: int, times: int = 1) -> list[int | None]
     """Numbers below ``values``, multiplied and divided, rounded down."""
     whole = values.view(pa.int32() if values.type.bit_width == 32 else pa.int64()).to_pylist()
     return [None if number is None else number * times // divisor for number in whole]
-
-
-def is_plain_text(kind: pa.DataType) -> bool:
-    """Is it text, or bytes, as ``equal_to`` compares them?"""
-    return bool(pa.types.is_binary(kind) or pa.types.is_string(kind) or pa.types.is_dictionary(kind))
 
 
 def equal_to(values: pa.Array, text: str) -> np.ndarray:

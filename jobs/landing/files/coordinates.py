@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....state.tables.warehouse import HEADERS
-from .columns import each, is_bytes, is_text, json_text, listed
+from .columns import each, is_text, is_text_or_bytes, json_text, listed
 
 _TYPES = {-1: "NoTimestampType", 0: "CreateTime", 1: "LogAppendTime"}
 _WORDS = {
@@ -64,9 +64,8 @@ def _is_headers(kind: pa.DataType) -> bool:
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or not pa.types.is_struct(kind.value_type):
         return False
     fields = list(kind.value_type)
-    return [field.name for field in fields] == ["key", "value"] and (
-        is_text(fields[0].type) and (is_text(fields[1].type) or is_bytes(fields[1].type))
-    )
+    named = [field.name for field in fields] == ["key", "value"]
+    return named and is_text(fields[0].type) and is_text_or_bytes(fields[1].type)
 
 
 def _headers(value: Any) -> list[dict[str, Any]]:

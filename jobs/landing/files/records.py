@@ -26,10 +26,8 @@ from .columns import (
     bytes_of,
     encoded,
     equal_to,
-    is_bytes,
     is_naive,
-    is_plain_text,
-    is_text,
+    is_text_or_bytes,
     json_objects,
     listed,
     partition_numbers,
@@ -132,7 +130,7 @@ def _of_topic(reading: SliceReading, block: Block, path: _Path) -> Block:
     if source.topic_column is None:
         return block
     topics = _column(block, source.topic_column, path)
-    if not isinstance(topics, pa.Array) or not is_plain_text(topics.type):
+    if not isinstance(topics, pa.Array) or not (is_text_or_bytes(topics.type) or pa.types.is_dictionary(topics.type)):
         topics = bytes_of(listed(topics))
     mask = equal_to(topics, source.topic or "")
     others = np.flatnonzero(~mask)
@@ -270,6 +268,6 @@ def _as_bytes(values: Sequence[Any] | pa.Array, kind: str | None) -> pa.Array:
     if isinstance(values, pa.Array):
         if pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()
-        if is_text(values.type) or is_bytes(values.type):
+        if is_text_or_bytes(values.type):
             return values.cast(pa.binary())
     return bytes_of(listed(values))

@@ -17,12 +17,12 @@ from ..bad_rows import BadRow
 from ..file_source import FileSource
 from ..files.blocks import Block
 from ..files.cells import row_json
-from ..files.columns import equal_to
+from ..files.columns import equal_to, is_text_or_bytes
 from ..files.parquet_files import ParquetReader, parquet_batches
 from ..files.paths import column_at, has_column, root_of
 from ..files.streams import FileSlice, parquet_file
 from .lake_table import LakeFile
-from .table_columns import TableColumn, TableColumns, is_text_kind, nulls
+from .table_columns import TableColumn, TableColumns, nulls
 
 if TYPE_CHECKING:
     from ..files.reading import SliceReading
@@ -186,7 +186,7 @@ def _is_plain(kinds: Mapping[str, pa.DataType], name: str) -> bool:
         kind = kinds[root]
         for part in path:
             kind = kind.field(part).type
-    return is_text_kind(kind)
+    return is_text_or_bytes(kind)
 
 
 def read_columns(

@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..files.columns import is_text_or_bytes
+
 _ID = b"PARQUET:field_id"
 
 
@@ -88,7 +90,7 @@ class TableColumns:
             return pa.ListArray.from_arrays(ends, items, mask=values.is_null())
         if pa.types.is_map(kind) and pa.types.is_map(values.type):
             return values.cast(kind) if not _is_nested(kind.item_type) else values
-        return values if is_text_kind(values.type) else values.cast(kind)
+        return values if is_text_or_bytes(values.type) else values.cast(kind)
 
     def _field(self, child: TableColumn, values: pa.StructArray, place: int) -> pa.Array:
         found = values.field(place)
@@ -106,11 +108,3 @@ def _is_list(kind: pa.DataType) -> bool:
 
 def _is_nested(kind: pa.DataType) -> bool:
     return bool(kind.num_fields)
-
-
-def is_text_kind(kind: pa.DataType) -> bool:
-    """Text or bytes."""
-    return bool(
-        pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_string(kind)
-        or pa.types.is_large_binary(kind)
-    )  # fmt: skip
