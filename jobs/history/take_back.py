@@ -6,7 +6,7 @@ since; one Delta transaction does it, and the log keeps what was there.
 
 from ...state.errors import ConfigError
 from ...state.tables.commit import take_back as take_back_since
-from ...state.tables.delta_log import first_entry, is_table
+from ...state.tables.delta_log import is_table, log_begins_after
 from ...state.tables.foreign_commits import Touched
 from ...state.tables.ledger import LandingLedger, Ledger
 from ...state.tables.names import LANDED, LANDED_DEAD_LETTER, LANDING, TableName
@@ -24,7 +24,7 @@ def take_back(warehouse: Warehouse, table: str) -> Touched | None:
         expected = 'a table of the warehouse, as "landed/clicks" or "shop/outputs/counts"'
         raise ConfigError("take-back", expected, repr(table), "name it as the error does that spoke of it")
     since = _known_version(warehouse, table)
-    return take_back_since(path, (first_entry(path) or -1) if since is None else since)
+    return take_back_since(path, log_begins_after(path) if since is None else since)
 
 
 def _known_version(warehouse: Warehouse, table: str) -> int | None:

@@ -76,12 +76,14 @@ def is_table(path: str) -> bool:
     return bool(filesystem.get_file_info(root).type == fs.FileType.Directory)
 
 
-def first_entry(path: str) -> int:
-    """The lowest version of which the log has an entry; 0 where it has none."""
+def log_begins_after(path: str) -> int:
+    """The version behind which the log has all commits: the lowest of which it has an entry; -1 where it has that of
+    version 0, or none.
+    """
     filesystem, root = open_filesystem(path)
     found = filesystem.get_file_info(fs.FileSelector(f"{root}/_delta_log", allow_not_found=True))
     versions = (_ENTRY.fullmatch(info.base_name) for info in found)
-    return min((int(match[1]) for match in versions if match is not None), default=0)
+    return min((int(match[1]) for match in versions if match is not None), default=0) or -1
 
 
 def refuse_unknown_features(table: DeltaTable, path: str, *, writes: bool = False) -> None:

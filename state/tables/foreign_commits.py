@@ -20,7 +20,7 @@ from deltalake.exceptions import DeltaError
 
 from ..errors import DamagedFile, TouchedTable
 from .data_files import BOUNDED, NO_BOUNDS, DataFile, StoredTable, live_files
-from .delta_log import LogEntry, first_entry, how_to_take_back, log_entries, refuse_unknown_features
+from .delta_log import LogEntry, how_to_take_back, log_begins_after, log_entries, refuse_unknown_features
 from .names import LANDED, is_only_appended
 from .parquet_reader import how_to_restore, refuse_missing
 
@@ -133,8 +133,7 @@ def refuse_ever_altered(table: DeltaTable, path: str) -> None:
     """Raises TouchedTable where something is left of what others altered since the first version that its log still
     has. ``table``: open at its newest version.
     """
-    oldest = first_entry(path)
-    found = touched_since(path, oldest or -1, table.version())
+    found = touched_since(path, log_begins_after(path), table.version())
     if found is not None and found.is_altered:
         raise found.error("; and it has been used since")
 
