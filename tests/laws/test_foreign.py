@@ -7,18 +7,19 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.laws.foreign import KINDS, STATEMENTS_A_SEED, ForeignScenario, outcome_of
-from tests.sampling import sampled
+from tests.sampling import is_nightly, sampled
 
 SEEDS = range(1, 31)
 SEEDS_OF_SPARK = range(31, 61)
-SHARE = 5
-"""One seed, of five statements, takes about six CPU seconds; a tenth of 300 statements are in the default tier."""
+STATEMENTS = STATEMENTS_A_SEED if is_nightly() else 2
+SHARE = 3
+"""A statement takes one to eight CPU seconds; the default tier has two of each of ten seeds."""
 
 
 @pytest.mark.every_run
 @pytest.mark.parametrize("seed", sampled(SEEDS, share=SHARE))
 def test_what_delta_rs_does_to_our_tables_is_named_or_changes_nothing(seed):
-    outcome = outcome_of(seed)
+    outcome = outcome_of(seed, statements=STATEMENTS)
 
     assert outcome.silent is None, str(outcome)
 
