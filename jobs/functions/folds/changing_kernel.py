@@ -1,7 +1,8 @@
 """Counts and sums of grouped tables, carrying out a program that takes values back as well.
 
 Rule: numbers that are not null are added and subtracted; a count counts values, nulls included. As
-Kafka's subtractors, it goes below what was added where more is taken back than was there.
+Kafka's subtractors, it goes below what was added where more is taken back than was there. A sum of what is THERE does
+not: of numbers 0 and 1 it ignores what was never added, as folds do that keep values.
 
 Arrays: ``program`` has the fields of Program. ``rows`` int64 or float64 and ``valid`` bool (rows,). ``state`` int64 or
 float64 and ``state_valid`` bool (slots,). ``wanted`` and ``wanted_old`` int64 (updates,). ``new`` and ``old`` int64 or
@@ -12,10 +13,13 @@ from ....state.compilation.kernel_compilation import kernel
 from .fold_program import ADD, COPY, EMIT, OLD, START, TAKE
 from .folding_kernel import COUNT
 
+THERE = 4
+"""A kind beside those of folding_kernel.py."""
+
 
 @kernel
 def change_numbers(kind, program, rows, valid, state, state_valid, wanted, wanted_old, new, new_valid, old, old_valid):  # type: ignore[no-untyped-def]
-    """Carry ``program`` out for COUNT or SUM; parameters as of ``folding_kernel.fold_numbers``, ``rows``: the
+    """Carry ``program`` out for COUNT, SUM or THERE; parameters as of ``folding_kernel.fold_numbers``, ``rows``: the
     values of the rows.
     """
     flags, slots, arguments = program
@@ -31,10 +35,10 @@ def change_numbers(kind, program, rows, valid, state, state_valid, wanted, wante
             old[wanted_old[update]] = state[s]
             old_valid[wanted_old[update]] = state_valid[s]
         if f & TAKE:
-            # Nothing is checked: a subtractor may go below zero, as Kafka's does.
+            # Nothing else is checked: a subtractor may go below zero, as Kafka's does.
             if kind == COUNT:
                 state[s] -= 1
-            elif valid[a]:
+            elif valid[a] and (kind != THERE or state[s] >= rows[a]):
                 state[s] -= rows[a]
         if f & ADD:
             if kind == COUNT:

@@ -1,7 +1,8 @@
 """Folds whose aggregate is about a condition: count_if, any, all.
 
 Rule: a condition that is null is passed over, neither true nor false; so any of nothing is false, and all of nothing
-is true. What is kept is a number, the trues (count_if, any) or the falses (all), read when it is asked for.
+is true. What is kept is a number, the trues (count_if, any) or the falses (all), read when it is asked for. In a
+grouped table any and all ignore a value that is taken back and was never added; count_if becomes smaller, as a count.
 """
 
 from collections.abc import Callable
@@ -14,7 +15,7 @@ import pyarrow.compute as pc
 from ....state.records.batches import Batch
 from ..call_arguments import checked_as
 from ..expressions import Expressible, Expression, Shape, bind_predicate
-from .changing_kernel import change_numbers
+from .changing_kernel import THERE, change_numbers
 from .fold import Fold, FoldState, WantedUpdates
 from .fold_program import FoldProgram
 from .folding_kernel import SUM, fold_numbers
@@ -49,7 +50,9 @@ class ConditionState(FoldState):
 
     def __init__(self, kind: str, of: Expression, carry_out: Callable[..., None] = fold_numbers) -> None:
         self.kind = kind
-        self.number = NumberState(SUM, ConditionIndicator(of, kind != "all"), np.int64, carry_out)  # type: ignore[arg-type]
+        is_taken_back = carry_out is change_numbers
+        adds = THERE if is_taken_back and kind != "count_if" else SUM
+        self.number = NumberState(adds, ConditionIndicator(of, kind != "all"), np.int64, carry_out)  # type: ignore[arg-type]
         self.saved_type = self.number.saved_type
 
     def grow(self, capacity: int) -> None:
