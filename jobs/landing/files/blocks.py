@@ -25,26 +25,30 @@ class Block:
     number from 0 in CSV (with the header line), from 1 in Parquet and Avro. ``lines``: of formats whose rows are lines.
     ``whole``: names of the columns that are the row, where its line is not; ``columns`` may have fields of them as
     well. ``values``: the rows' values where neither are. ``deleted``: is the value null whatever the row has?
+    ``is_typed``: types of Arrow's columns are the file's own.
     """
 
     columns: Mapping[str, Sequence[Any] | pa.Array]
     places: Sequence[int]
-    lines: Sequence[bytes] | None = None
+    lines: Sequence[bytes] | pa.BinaryArray | None = None
     whole: Sequence[str] = ()
     values: Sequence[Any] | None = None
     deleted: Sequence[bool] | None = None
+    is_typed: bool = True
+
+    def line(self, row: int) -> bytes | None:
+        """Of row ``row``, where rows are lines."""
+        line = None if self.lines is None else self.lines[row]
+        return line.as_py() if isinstance(line, pa.Scalar) else line
 
     def without(self, rows: Iterable[int]) -> "Block":
         """The others, in their order."""
         kept = np.delete(np.arange(len(self.places)), list(rows)).tolist()
-        columns = {
-            name: column.take(pa.array(kept, pa.int64())) if isinstance(column, pa.Array) else _chosen(column, kept)
-            for name, column in self.columns.items()
-        }
+        columns = {name: _chosen(column, kept) for name, column in self.columns.items()}
         lines, values, deleted = (
             None if of is None else _chosen(of, kept) for of in (self.lines, self.values, self.deleted)
         )
-        places = _chosen(self.places, kept)
+        places = [self.places[row] for row in kept]
         return replace(self, columns=columns, places=places, lines=lines, values=values, deleted=deleted)
 
 
@@ -67,5 +71,5 @@ def check_columns(
         )
 
 
-def _chosen(values: Sequence[Any], rows: Sequence[int]) -> list[Any]:
-    return [values[row] for row in rows]
+def _chosen(values: Sequence[Any] | pa.Array, rows: Sequence[int]) -> list[Any] | pa.Array:
+    return values.take(pa.array(rows, pa.int64())) if isinstance(values, pa.Array) else [values[row] for row in rows]

@@ -48,9 +48,17 @@ class JsonNumber:
         return self.text
 
 
+_DECODER = json.JSONDecoder(parse_float=JsonNumber)
+_MARKS = (b"\xef", b"\xfe", b"\xff")
+"""First bytes of byte order marks."""
+
+
 def json_value(text: str | bytes) -> Any:
     """A JSON value in Python's types, with JsonNumber for what is no integer. ValueError for text that is no JSON."""
-    return json.loads(text, parse_float=JsonNumber)
+    if isinstance(text, bytes):
+        is_utf_8 = b"\0" not in text[:4] and text[:1] not in _MARKS
+        text = text.decode("utf-8" if is_utf_8 else json.detect_encoding(text), "surrogatepass")
+    return _DECODER.decode(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +168,14 @@ def equal_to(values: pa.Array, text: str) -> np.ndarray:
     return np.asarray(pc.fill_null(pc.equal(values, wanted), False))
 
 
+def _int64(values: pa.Array) -> pa.Array | None:
+    """Text of whole numbers as int64; None where one does not fit."""
+    try:
+        return values.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return None
+
+
 def times_ms(values: Sequence[Any] | pa.Array, unit: str, zone: str | None = None) -> np.ndarray:
     """Record times as int64 milliseconds. An Arrow array of timestamps or dates ignores ``unit``. ``zone``: of times
     that have none, None: UTC. Of a time that came twice the first counts; one that never was fits no row.
@@ -180,6 +196,10 @@ def times_ms(values: Sequence[Any] | pa.Array, unit: str, zone: str | None = Non
             unit, values = "ms", [None if day is None else day * 86_400_000 for day in listed(values)]
         elif pa.types.is_signed_integer(kind) and values.null_count == 0 and unit in ("ms", "us", "ns"):
             return np.asarray(values.cast(pa.int64())) // _TO_MS[unit][1]
+        elif is_text(kind) and values.null_count == 0 and unit in ("ms", "us", "ns"):
+            numbers = _int64(values)
+            if numbers is not None:
+                return np.asarray(numbers) // _TO_MS[unit][1]
     given = listed(values)
     kinds = set(map(type, given))
     if unit in ("ms", "us", "ns") and kinds == {int}:
@@ -250,6 +270,29 @@ def json_objects(names: Sequence[str], columns: Sequence[Sequence[Any] | pa.Stri
     return pc.binary_join_element_wise(*pieces, end, between).cast(pa.binary())
 
 
+def simple_json(values: pa.Array, kind: str) -> pa.StringArray | None:
+    """What ``typed`` as ``kind`` and then JSON text would be, ``null`` for null, all at once: of integers, and of text
+    that needs no escapes or is a ``long``. None for all else.
+    """
+    numbers = _int64(values) if kind == "long" and is_text(values.type) else values
+    if numbers is not None and pa.types.is_integer(numbers.type) and kind in ("string", "long"):
+        texts = numbers.cast(pa.string())
+    elif kind == "string" and is_text(values.type) and not _has_escapes(values):
+        quote, between = pa.scalar('"', pa.string()), pa.scalar("", pa.string())
+        texts = pc.binary_join_element_wise(quote, values.cast(pa.string()), quote, between)
+    else:
+        return None
+    return pc.fill_null(texts, "null")
+
+
+def _has_escapes(values: pa.Array) -> bool:
+    """Has a text what JSON escapes?"""
+    offsets = np.frombuffer(values.buffers()[1], np.int64 if pa.types.is_large_string(values.type) else np.int32)
+    first, last = offsets[values.offset], offsets[values.offset + len(values)]
+    data = np.frombuffer(values.buffers()[2] or b"", np.uint8)[first:last]
+    return bool(((data < ord(" ")) | (data == ord('"')) | (data == ord("\\"))).any())
+
+
 def _json_column(values: Sequence[Any]) -> pa.Array:
     """JSON text of each value."""
     kinds = set(map(type, values))
@@ -293,8 +336,8 @@ def json_text(value: Any) -> str:
 def _whole_numbers(texts: Sequence[str | None]) -> pa.Array | None:
     """Texts as int64, all at once; None when one does not fit (then they are read one by one, to name it)."""
     try:
-        return pa.array(texts, pa.string()).cast(pa.int64())
-    except (pa.ArrowInvalid, UnicodeEncodeError):
+        return _int64(pa.array(texts, pa.string()))
+    except UnicodeEncodeError:
         return None
 
 

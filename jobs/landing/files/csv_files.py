@@ -1,21 +1,27 @@
 """CSV: rows are lines of text with separators; a quoted field may hold line ends.
 
-Owns the blocks of its rows. Rule: a file without errors is read in blocks at full speed; from the block of its first
-error on row by row.
+Owns the blocks of its rows. Rule: chunks of lines become columns at once up to the first that cannot, then rows are
+read in blocks; from the block of the file's first error on row by row.
 """
 
+import codecs
 import csv
+import io
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from ..bad_rows import BadRow
 from ..file_source import FileSource
 from .blocks import BLOCK_BYTES, BLOCK_ROWS, Block, check_columns
+from .csv_columns import can_have_columns, csv_columns
 from .csv_rows import a_csv_row, csv_reader, csv_rows, csv_text
 from .format_reader import FormatReader
 from .streams import FileSlice, opened
 from .text_cells import TextCells
+from .text_lines import line_chunks
 
 if TYPE_CHECKING:
     from .reading import SliceReading
@@ -37,16 +43,68 @@ class CsvReader(FormatReader):
 
 
 def _csv_blocks(reading: "SliceReading") -> Iterator[Block]:
-    source, names = reading.source, reading.source.columns
-    for places, rows in _csv_row_blocks(reading):
+    columns_of = _Columns(reading)
+    number = 0
+    try:
+        with opened(reading.source, reading.piece.name, reading.digests, reading.content) as stream:
+            for place, chunk in line_chunks(stream, reading.piece):
+                rows = columns_of.rows(place, chunk)
+                if rows is None:
+                    rest = io.BufferedReader(_Behind(chunk, stream))
+                    for places, some in _row_blocks(reading.source, rest, number, is_first=place == 0):
+                        yield from columns_of.of_rows(places, some)
+                        number = places.stop
+                    return
+                yield from columns_of.of_columns(number, rows)
+                number += len(rows[0])
+    except (csv.Error, UnicodeDecodeError):
+        for numbers, some in _csv_good_rows(reading, number):
+            yield from columns_of.of_rows(numbers, some)
+
+
+class _Columns:
+    """Makes blocks of rows; ``names`` of the columns, which the header line has where the source does not say them."""
+
+    def __init__(self, reading: "SliceReading") -> None:
+        self._reading, self._source = reading, reading.source
+        self._names = reading.source.columns
+        self._cells: TextCells | None = None
+
+    def rows(self, place: int, chunk: bytes) -> list[pa.StringArray] | None:
+        """Columns of a chunk that begins at byte ``place``, the header line among them; None: read it by rows."""
+        if not can_have_columns(self._source):
+            return None
+        if place == 0:
+            chunk = chunk.removeprefix(codecs.BOM_UTF8)
+        if not chunk:
+            return None
+        names = self._names
         if names is None:
-            names, rows, places = tuple(rows[0]), rows[1:], places[1:]
+            try:
+                text = chunk[: chunk.find(b"\n") + 1 or None].decode()
+                names = next(csv_reader(self._source, iter([text])))
+            except (csv.Error, UnicodeDecodeError):
+                return None
+        return csv_columns(self._source, chunk, len(names)) if names else None
+
+    def of_columns(self, number: int, columns: list[pa.StringArray]) -> Iterator[Block]:
+        """Of rows from ``number`` on."""
+        if self._names is None:
+            self._names = tuple(column[0].as_py() for column in columns)
+            number, columns = number + 1, [column[1:] for column in columns]
+        rows = len(columns[0])
+        self._reading.rows += rows
+        cells = self._begun(self._names)
+        if rows:
+            yield cells.block_of_columns(range(number, number + rows), columns)
+
+    def of_rows(self, places: Sequence[int], rows: list[list[str]]) -> Iterator[Block]:
+        """Of rows with these numbers; those that are not as wide as the header are refused."""
+        if self._names is None:
+            self._names, rows, places = tuple(rows[0]), rows[1:], places[1:]
+        names, reading = self._names, self._reading
         reading.rows += len(rows)
-        if not reading.columns:
-            check_columns(source, reading.piece.name, names)
-            reading.seen.update(names)
-            reading.columns = names
-            cells = TextCells(reading, names)
+        cells = self._begun(names)
         if any(len(fields) != len(names) for fields in rows):
             expected = f"{len(names)} fields"
             numbered = list(zip(places, rows, strict=True))
@@ -56,22 +114,42 @@ def _csv_blocks(reading: "SliceReading") -> Iterator[Block]:
         if rows:
             yield cells.block(places, rows)
 
+    def _begun(self, names: tuple[str, ...]) -> TextCells:
+        if self._cells is None:
+            check_columns(self._source, self._reading.piece.name, names)
+            self._reading.seen.update(names)
+            self._reading.columns = names
+            self._cells = TextCells(self._reading, names)
+        return self._cells
 
-def _csv_row_blocks(reading: "SliceReading") -> Iterator[tuple[Sequence[int], list[list[str]]]]:
-    """Numbers and fields of rows that are not blank, the header line's among them, in blocks of about BLOCK_BYTES."""
-    source, piece, number = reading.source, reading.piece, 0
-    try:
-        with opened(source, piece.name, reading.digests, reading.content) as stream:
-            reader, size, read = csv_reader(source, csv_text(source, stream)), 1_000, 0
-            while block := list(islice(reader, size)):
-                rows = block if all(block) else [row for row in block if row]
-                if rows:
-                    yield range(number, number + len(rows)), rows
-                number += len(rows)
-                read += len(block)
-                size = max(1, min(BLOCK_ROWS, BLOCK_BYTES * read // max(1, stream.tell())))
-    except (csv.Error, UnicodeDecodeError):
-        yield from _csv_good_rows(reading, number)
+
+class _Behind(io.RawIOBase):
+    """``first``, and ``stream`` behind it."""
+
+    def __init__(self, first: bytes, stream: io.BufferedReader) -> None:
+        self._first, self._stream = io.BytesIO(first), stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        return self._first.readinto(buffer) or self._stream.readinto(buffer)
+
+
+def _row_blocks(
+    source: FileSource, stream: io.BufferedReader, number: int, *, is_first: bool
+) -> Iterator[tuple[range, list[list[str]]]]:
+    """Numbers, from ``number`` on, and fields of rows that are not blank, in blocks of about BLOCK_BYTES; ``is_first``:
+    the stream begins with the file, which may have a byte order mark.
+    """
+    reader, size = csv_reader(source, csv_text(source, stream, is_first=is_first)), 1_000
+    while block := list(islice(reader, size)):
+        rows = block if all(block) else [row for row in block if row]
+        if rows:
+            yield range(number, number + len(rows)), rows
+        number += len(rows)
+        weight = sum(len(cell) for cell in rows[-1]) if rows else 0
+        size = max(1, min(BLOCK_ROWS, BLOCK_BYTES // (weight + 1)))
 
 
 def _csv_good_rows(reading: "SliceReading", begin: int) -> Iterator[tuple[Sequence[int], list[list[str]]]]:

@@ -78,9 +78,13 @@ class _Remembered:
         return line
 
 
-def csv_text(source: FileSource, stream: io.BufferedReader, errors: str = "strict") -> io.TextIOWrapper:
-    """The stream as text, its line ends as they are; a byte order mark is left out."""
-    encoding = "utf-8-sig" if source.encoding == UTF_8 else source.encoding
+def csv_text(
+    source: FileSource, stream: io.BufferedReader, errors: str = "strict", *, is_first: bool = True
+) -> io.TextIOWrapper:
+    """The stream as text, its line ends as they are. ``is_first``: it begins with the file, whose byte order mark is
+    left out.
+    """
+    encoding = "utf-8-sig" if source.encoding == UTF_8 and is_first else source.encoding
     return io.TextIOWrapper(stream, encoding=encoding, errors=errors, newline="")
 
 

@@ -15,9 +15,10 @@ from .blocks import BLOCK_BYTES, BLOCK_ROWS, Block
 from .columns import json_value
 from .envelopes import ENVELOPES, NoEnvelopeError, Opened
 from .format_reader import FormatReader
+from .json_columns import JsonColumns
 from .paths import MISSING, value_at
 from .streams import FileSlice, opened
-from .text_lines import line_blocks, line_slices, lines_as_they_stand
+from .text_lines import line_chunks, line_slices, lines_as_they_stand, lines_of
 
 if TYPE_CHECKING:
     from .reading import SliceReading
@@ -39,12 +40,18 @@ class JsonLinesReader(FormatReader):
 def _json_blocks(reading: "SliceReading") -> Iterator[Block]:
     source, piece = reading.source, reading.piece
     wanted, rows_of = source.named_columns(piece.name), _Rows(reading)
+    columns_of = JsonColumns(reading, wanted)
     with opened(source, piece.name, reading.digests, reading.content) as stream:
-        for places, lines in line_blocks(stream, piece):
-            for block in rows_of.read(places, lines):
-                reading.columns = reading.columns or (list(block.rows[0]) if block.rows else ())
-                columns = {name: _column(reading, block.rows, name) for name in wanted}
-                yield Block(columns, block.places, block.lines, values=block.values, deleted=block.deleted)
+        for place, chunk in line_chunks(stream, piece):
+            at_once = columns_of.block(place, chunk)
+            if at_once is not None:
+                yield at_once
+                continue
+            for places, lines in lines_of(place, chunk):
+                for block in rows_of.read(places, lines):
+                    reading.columns = reading.columns or (list(block.rows[0]) if block.rows else ())
+                    columns = {name: _column(reading, block.rows, name) for name in wanted}
+                    yield Block(columns, block.places, block.lines, values=block.values, deleted=block.deleted)
 
 
 def _column(reading: "SliceReading", rows: Sequence[dict[str, Any]], name: str) -> list[Any]:

@@ -31,6 +31,7 @@ from .columns import (
     json_objects,
     listed,
     partition_numbers,
+    simple_json,
     time_text,
     times_ms,
     typed,
@@ -111,13 +112,7 @@ def _read(reading: SliceReading, path: _Path) -> Iterator[FileRecords]:
             try:
                 records = _records(reading, block, path)
             except BadValuesError as bad:
-                lines = block.lines
-                reading.refuse(
-                    [
-                        BadRow(block.places[v.row], v.expected, v.got, None if lines is None else lines[v.row])
-                        for v in bad.values
-                    ]
-                )
+                reading.refuse([BadRow(block.places[v.row], v.expected, v.got, block.line(v.row)) for v in bad.values])
                 block = block.without({value.row for value in bad.values})
             else:
                 yield records
@@ -168,7 +163,8 @@ def _records(reading: SliceReading, block: Block, path: _Path) -> FileRecords:
     )
     times = _column(block, source.timestamp, path)
     time_ms = times_ms(times, source.timestamp_unit, source.zone)
-    reading.kinds = reading.kinds or {n: c.type for n, c in block.columns.items() if isinstance(c, pa.Array)}
+    if block.is_typed:
+        reading.kinds = reading.kinds or {n: c.type for n, c in block.columns.items() if isinstance(c, pa.Array)}
     reading.is_naive = reading.is_naive or (source.zone is None and is_naive(times, source.timestamp_unit))
     latest_ms = reading.rules.latest_ms
     _refuse_later(time_ms, LATEST_MS if latest_ms is None else min(latest_ms, LATEST_MS))
@@ -234,7 +230,7 @@ def _whole_value(source: FileSource, block: Block, path: _Path) -> pa.Array:
     if source.value is None and block.values is not None:
         return bytes_of(block.values)
     if source.value is None and block.lines is not None and not block.whole:
-        return pa.array(block.lines, pa.binary())
+        return block.lines if isinstance(block.lines, pa.Array) else pa.array(block.lines, pa.binary())
     names = block.whole if source.value is None else source.value
     return _chosen(source, block, path, names, source.value_type)
 
@@ -251,8 +247,11 @@ def _chosen(source: FileSource, block: Block, path: _Path, names: str | Sequence
 
 def json_column(source: FileSource, name: str, column: Sequence[Any] | pa.Array) -> Sequence[Any] | pa.StringArray:
     """A column as ``json_objects`` takes it."""
+    kind = source.types.get(name, "string")
     texts = _texts(source, name, column)
-    return typed(listed(column), source.types.get(name, "string")) if texts is None else texts
+    if texts is None and isinstance(column, pa.Array):
+        texts = simple_json(column, kind)
+    return typed(listed(column), kind) if texts is None else texts
 
 
 def _texts(source: FileSource, name: str, column: Sequence[Any] | pa.Array) -> pa.StringArray | None:
@@ -270,4 +269,6 @@ def _as_bytes(values: Sequence[Any] | pa.Array, kind: str | None) -> pa.Array:
             values = values.dictionary_decode()
         if is_text_or_bytes(values.type):
             return values.cast(pa.binary())
+        if pa.types.is_integer(values.type):
+            return values.cast(pa.string()).cast(pa.binary())
     return bytes_of(listed(values))

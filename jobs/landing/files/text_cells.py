@@ -8,6 +8,9 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from ..bad_rows import BadRow
 from ..file_source import FileSource
 from .blocks import Block
@@ -51,6 +54,16 @@ class TextCells:
         self._reading.refuse([bad[row] for row in sorted(bad)])
         block = Block(columns, places, lines, self._names)
         return block.without(set(bad)) if bad else block
+
+    def block_of_columns(self, places: Sequence[int], columns: Sequence[pa.StringArray]) -> Block:
+        """Of whole columns, of a source without decimal commas."""
+        found = dict(zip(self._names, map(self._without_nulls, columns), strict=True))
+        return Block(found, places, whole=self._names, is_typed=False)
+
+    def _without_nulls(self, cells: pa.StringArray) -> pa.StringArray:
+        if not self._nulls:
+            return cells
+        return pc.if_else(pc.is_in(cells, pa.array(sorted(self._nulls), pa.string())), None, cells)
 
 
 def _numbers(source: FileSource) -> set[str]:

@@ -17,6 +17,8 @@ from .streams import FileSlice, is_compressed, opened
 
 BLANK = b" \t\r\n\v\f"
 """What a line may have that is blank."""
+CHUNK_BYTES = 1 << 20
+"""Of lines that are read at once: what a core's cache holds beside what is made of it."""
 
 
 def line_slices(source: FileSource, whole: FileSlice) -> list[FileSlice]:
@@ -39,22 +41,38 @@ def lines_as_they_stand(source: FileSource, piece: FileSlice, bad: Sequence[BadR
     return [(number, row.raw or b"") for number, row in zip(numbers, bad, strict=True)]
 
 
+def line_chunks(stream: io.BufferedReader, piece: FileSlice) -> Iterator[tuple[int, bytes]]:
+    """(byte at which it begins, whole lines of about CHUNK_BYTES) of the lines that begin in the slice."""
+    place = piece.start
+    if place > 0:
+        stream.seek(place - 1)
+        place += len(stream.readline()) - 1
+    while piece.end is None or place < piece.end:
+        chunk = stream.read(CHUNK_BYTES if piece.end is None else min(CHUNK_BYTES, piece.end - place))
+        if not chunk:
+            return
+        if not chunk.endswith(b"\n"):
+            chunk += stream.readline()
+        yield place, chunk
+        place += len(chunk)
+
+
 def line_blocks(
     stream: io.BufferedReader, piece: FileSlice, blank: bytes = BLANK
 ) -> Iterator[tuple[list[int], list[bytes]]]:
     """(bytes at which lines begin, lines without their ends) of the lines that begin in the slice and have more than
     ``blank``.
     """
-    place = piece.start
-    if place > 0:
-        stream.seek(place - 1)
-        place += len(stream.readline()) - 1
+    for place, chunk in line_chunks(stream, piece):
+        yield from lines_of(place, chunk, blank)
+
+
+def lines_of(place: int, chunk: bytes, blank: bytes = BLANK) -> Iterator[tuple[list[int], list[bytes]]]:
+    """The same of a chunk that begins at byte ``place``."""
     places: list[int] = []
     lines: list[bytes] = []
     size = 0
-    for line in stream:
-        if piece.end is not None and place >= piece.end:
-            break
+    for line in io.BytesIO(chunk):
         begin = len(codecs.BOM_UTF8) if place == 0 and line.startswith(codecs.BOM_UTF8) else 0
         if line[begin:].strip(blank):
             places.append(place)

@@ -1,0 +1,120 @@
+"""Columns of JSON lines, all lines of a chunk at once, where Arrow's reader finds in them what Python's finds.
+
+Owns when that is so. Rule: a chunk either becomes the block that the reader of single lines would have made, or none,
+and then that one reads it: so lines that are no object, fractions, nested values and half surrogate pairs are its own.
+Every line is one object: all begin with a brace and end with one, and Arrow finds as many objects as there are lines.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json
+
+from ..file_source import TOMBSTONE
+from .blocks import Block
+from .columns import json_value
+
+if TYPE_CHECKING:
+    from .reading import SliceReading
+
+_LOOKED_AT = 20
+"""Lines of a chunk by which the types of its columns are chosen."""
+_NESTED_MOST = 400
+"""Braces and brackets of a line; Python's reader refuses objects that are nested deeper than some 1,000."""
+_TYPES: dict[type, pa.DataType] = {str: pa.string(), int: pa.int64()}
+
+
+class JsonColumns:
+    """Makes blocks of chunks of lines; ``wanted``: columns that the mapping names."""
+
+    def __init__(self, reading: "SliceReading", wanted: Sequence[str]) -> None:
+        source = reading.source
+        self._reading, self._wanted = reading, wanted
+        self._can_be = (
+            source.envelope is None
+            and source.null_lines != TOMBSTONE
+            and not source.json_types
+            and not any("." in name for name in wanted)
+        )
+
+    def block(self, place: int, chunk: bytes) -> Block | None:
+        """The lines of ``chunk``, which begins at byte ``place`` of the file; None where they have to be read one by
+        one.
+        """
+        if not self._can_be or chunk[:1] != b"{" or b"\r" in chunk or b"\0" in chunk:
+            return None
+        starts, ends = line_ends(chunk)
+        data = np.frombuffer(chunk, np.uint8)
+        if (ends - starts < 2).any() or (data[starts] != ord("{")).any() or (data[ends - 1] != ord("}")).any():
+            return None
+        lines = texts_between(chunk, starts, ends)
+        if lines is None or ((ends - starts).max() > 2 * _NESTED_MOST and _is_nested_deeply(lines)):
+            return None
+        columns = self._columns(chunk, lines)
+        if columns is None:
+            return None
+        self._reading.rows += len(lines)
+        self._reading.seen.update(columns)
+        return Block(columns, (starts + place).tolist(), lines.cast(pa.binary()), is_typed=False)
+
+    def _columns(self, chunk: bytes, lines: pa.StringArray) -> dict[str, pa.Array] | None:
+        try:
+            looked_at = [json_value(text) for text in lines[:_LOOKED_AT].to_pylist()]
+        except (ValueError, RecursionError):
+            return None
+        schema = _schema(looked_at, self._wanted)
+        if schema is None:
+            return None
+        read = pyarrow.json.ReadOptions(use_threads=False, block_size=len(chunk) + 1)
+        parse = pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+        try:
+            found = pyarrow.json.read_json(pa.BufferReader(chunk), read_options=read, parse_options=parse)
+            columns = {name: found.column(name).combine_chunks() for name in self._wanted}
+            for column in columns.values():
+                column.validate(full=True)
+        except pa.ArrowException:
+            return None
+        if len(found) != len(lines):
+            return None
+        self._reading.columns = self._reading.columns or list(looked_at[0])
+        return columns
+
+
+def _schema(rows: Sequence[dict[str, Any]], wanted: Sequence[str]) -> pa.Schema | None:
+    """Types of columns by the first value of each in ``rows``; None where one is neither text nor an integer."""
+    fields = []
+    for name in wanted:
+        first = next((row[name] for row in rows if row.get(name) is not None), None)
+        if type(first) not in _TYPES:
+            return None
+        fields.append((name, _TYPES[type(first)]))
+    return pa.schema(fields)
+
+
+def _is_nested_deeply(lines: pa.StringArray) -> bool:
+    nested = pc.add(pc.count_substring(lines, "{"), pc.count_substring(lines, "["))
+    return bool(pc.max(nested).as_py() > _NESTED_MOST)
+
+
+def line_ends(chunk: bytes) -> tuple[np.ndarray, np.ndarray]:
+    """Of each line of ``chunk`` its first byte, and the one behind its last, without the line end."""
+    data = np.frombuffer(chunk, np.uint8)
+    ends = np.flatnonzero(data == ord("\n"))
+    if not chunk.endswith(b"\n"):
+        ends = np.append(ends, len(chunk))
+    return np.concatenate([np.zeros(1, np.int64), ends[:-1] + 1]), ends
+
+
+def texts_between(chunk: bytes, starts: np.ndarray, ends: np.ndarray) -> pa.StringArray | None:
+    """The lines of ``chunk``; None where they are not UTF-8."""
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(ends - starts)]).astype(np.int32)
+    text = pa.py_buffer(chunk.replace(b"\n", b""))
+    lines = pa.Array.from_buffers(pa.string(), len(starts), [None, pa.py_buffer(offsets), text])
+    try:
+        lines.validate(full=True)
+    except pa.ArrowInvalid:
+        return None
+    return lines
