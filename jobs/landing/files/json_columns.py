@@ -44,7 +44,7 @@ class JsonColumns:
         """The lines of ``chunk``, which begins at byte ``place`` of the file; None where they have to be read one by
         one.
         """
-        if not self._can_be or chunk[:1] != b"{" or b"\r" in chunk or b"\0" in chunk:
+        if not self._can_be or chunk[:1] != b"{" or b"\0" in chunk:
             return None
         starts, ends = line_ends(chunk)
         data = np.frombuffer(chunk, np.uint8)
