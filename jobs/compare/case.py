@@ -33,6 +33,7 @@ class Cause(IntEnum):
     INTERLEAVING = 11
     APPEND_TIME = 12
     UNREADABLE = 13
+    CRASH = 14
 
     def __str__(self) -> str:
         return self.name.lower().replace("_", " ")
@@ -42,8 +43,8 @@ class Cause(IntEnum):
 class Case:
     """``done``: the increment of the pipeline whose rows are ``ours``; ``has_cache``: production may have record
     caches. ``theirs_cause`` and ``ours_cause``: a Cause a row. ``theirs_evidence``, ``ours_evidence``: a row that
-    proves it, -1 without: with RESTART a row of the late ones, with PUBLISHED_TWICE and PROCESSED_TWICE the earlier row
-    of production, with RECORD_CACHE and COMPACTED the later one.
+    proves it, -1 without: with RESTART and CRASH a row of the late ones, with PUBLISHED_TWICE and PROCESSED_TWICE the
+    earlier row of production, with RECORD_CACHE and COMPACTED the later one.
     """
 
     output: ComparedOutput

@@ -38,6 +38,7 @@ class CauseSentences:
             Cause.NOT_YET: self._not_yet,
             Cause.INTERLEAVING: self._interleaving,
             Cause.APPEND_TIME: lambda _: f"the broker stamps what it appends to {self._topic} (LogAppendTime)",
+            Cause.CRASH: self._crash,
             Cause.UNREADABLE: lambda _: f"the serde of the output does not read these bytes of {self._topic}",
             Cause.NOT_EXPLAINED: lambda _: "no rule explains it",
         }
@@ -80,6 +81,12 @@ class CauseSentences:
             f"let in by a restart: {late['topic']}:{late['partition']}:{late['offset']} of time "
             f"{self.say_time(late['record_time_ms'])} was late by the task's stream time "
             f"{self.say_time(late['stream_time_ms'])}, and early by one that began again at -1 {say_restart(restart)}"
+        )
+
+    def _crash(self, row: Row) -> str:
+        return (
+            "of a crash under at-least-once: its record was processed again, or it is of a late one that was let in "
+            "by a clock that began again at -1"
         )
 
     def _twice(self, row: Row) -> str:

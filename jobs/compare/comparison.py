@@ -20,6 +20,8 @@ from .alignment import Verdict, align, compare_newest
 from .case import Case, Cause
 from .cause_sentences import CauseSentences
 from .compared_output import CHANGELOG, EVENTS, ComparedOutput
+from .crashes import explain_crashes
+from .late_records import LateRecords
 from .missing_rows import explain_missing
 from .other_places import explain_append_time, explain_order, explain_places
 from .repeated_rows import explain_repeats, find_repeated, find_twins
@@ -146,8 +148,10 @@ def _explain(case: Case, say_time: Callable[[int], str]) -> CauseSentences:
     case.give(np.flatnonzero(case.theirs.is_unreadable), Cause.UNREADABLE)
     twins = find_twins(case)
     repeated = find_repeated(case, twins)
-    let_in = explain_restarts(case, twins, repeated)
-    explain_repeats(case, twins, repeated)
+    late = LateRecords.of(case)
+    settled = explain_crashes(case, late, repeated)
+    let_in = explain_restarts(case, late, settled, twins, repeated)
+    explain_repeats(case, twins, repeated, let_in.candidates)
     partitioner = explain_places(case)
     explain_missing(case)
     explain_append_time(case)

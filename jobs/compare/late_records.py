@@ -104,7 +104,7 @@ class LateRecords:
             for partition in np.unique(partitions[topics == source.topic_of_records]).tolist():
                 mine = np.flatnonzero((topics == source.topic_of_records) & (partitions == partition))
                 if source.time_step is None:
-                    exact = np.array([self._sees_all(source, name) for name in nodes[mine]])
+                    exact = np.array([self.sees_all(source, name) for name in nodes[mine]])
                     found[mine] = self._after(source, partition, mine, exact)
         return found
 
@@ -112,7 +112,7 @@ class LateRecords:
         """Behind the last record that closes the window; where others may be filtered out on their way, behind the
         first of the stream time that decided, which was not.
         """
-        offsets, times = _times(self.case, source, partition)
+        offsets, times = record_times(self.case, source, partition)
         blocks = np.array([times[at : at + _BLOCK].max() for at in range(0, len(times), _BLOCK)])
         closes, stream = self.closes_at[mine], self.numbers("stream_time_ms")[mine]
         refused = self.numbers("offset")[mine]
@@ -138,7 +138,7 @@ class LateRecords:
         closes: np.ndarray = np.where(start < 0, self.numbers("record_time_ms"), end) + wait + ~is_open_ended
         return closes
 
-    def _sees_all(self, source: Node, name: str) -> bool:
+    def sees_all(self, source: Node, name: str) -> bool:
         """Every record of the source comes to the node, at its own time."""
         graph = self.case.output.topology.graph
         node = graph.nodes[name]
@@ -162,7 +162,7 @@ def files_of(case: Case, source: Node) -> tuple[str, Sequence[DataFile]]:
     return case.warehouse.landed(topic), [] if last is None else landed_files(case.warehouse, topic, last)
 
 
-def _times(case: Case, source: Node, partition: int) -> tuple[np.ndarray, np.ndarray]:
+def record_times(case: Case, source: Node, partition: int) -> tuple[np.ndarray, np.ndarray]:
     """Offsets and times of all records of a partition; a record without a key, which moves no clock, has time -1."""
     path, files = files_of(case, source)
     schema = pa.schema([("offset", pa.int64()), ("timestamp", pa.int64()), ("key", pa.binary())])

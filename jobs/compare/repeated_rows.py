@@ -47,8 +47,8 @@ def find_repeated(case: Case, twins: np.ndarray) -> np.ndarray:
     return found
 
 
-def explain_repeats(case: Case, twins: np.ndarray, repeated: np.ndarray) -> None:
-    """Give PUBLISHED_TWICE and PROCESSED_TWICE."""
+def explain_repeats(case: Case, twins: np.ndarray, repeated: np.ndarray, candidates: np.ndarray) -> None:
+    """Give PUBLISHED_TWICE and PROCESSED_TWICE, and CRASH to ``candidates``, which may be of refused records, too."""
     rows = case.unexplained(Verdict.EXTRA)
     rows = rows[twins[rows] >= 0]
     case.give(rows, Cause.PUBLISHED_TWICE, twins[rows])
@@ -57,6 +57,8 @@ def explain_repeats(case: Case, twins: np.ndarray, repeated: np.ndarray) -> None
     case.give(rows, Cause.PROCESSED_TWICE, repeated[rows])
     if len(rows):
         _explain_others(case, rows)
+    is_twice = np.isin(case.theirs_cause[candidates], (Cause.PUBLISHED_TWICE, Cause.PROCESSED_TWICE))
+    case.give(candidates[is_twice], Cause.CRASH)
 
 
 def _explain_others(case: Case, counted: np.ndarray) -> None:

@@ -20,6 +20,7 @@ import polars as pl
 from ...state.times import UNBOUNDED
 from .alignment import Verdict
 from .case import Case, Cause
+from .crashes import Settled
 from .late_records import LateRecords
 
 LIKE_NONE = (Verdict.EXTRA, Verdict.OTHER_VALUE, Verdict.OTHER_TIME)
@@ -46,21 +47,51 @@ class Restart:
 
 @dataclass(frozen=True, eq=False)
 class LetIn:
-    """Refusals of which production has rows, and the restarts; ``restart``: of each refusal, its number."""
+    """Refusals of which production has rows, and the restarts; ``restart``: of each refusal, its number.
+    ``candidates``: rows that may be of a refusal, by their key and window.
+    """
 
     late: LateRecords
     restarts: tuple[Restart, ...]
     restart: np.ndarray
+    candidates: np.ndarray
 
 
-def explain_restarts(case: Case, twins: np.ndarray, repeated: np.ndarray) -> LetIn:
-    """Give RESTART to the rows for which there is evidence. ``twins``, ``repeated``: by row of production an earlier
-    one that is the same, or that it may repeat; -1 for none.
+def explain_restarts(case: Case, late: LateRecords, settled: Settled, twins: np.ndarray, repeated: np.ndarray) -> LetIn:
+    """Give RESTART to the rows for which there is evidence, and CRASH to those that may repeat an earlier one, too.
+    ``settled``: of which partitions more is known; ``twins``, ``repeated``: by row of production an earlier one that is
+    the same, or that it may repeat; -1 for none.
     """
-    late, rows = LateRecords.of(case), case.unexplained(*LIKE_NONE)
+    rows = case.unexplained(*LIKE_NONE)
+    rows = rows[~np.isin(case.theirs.partition[rows], settled.partitions)]
     pairs = _pairs(case, late, rows) if len(late) and len(rows) else pl.DataFrame()
-    if pairs.is_empty():
-        return LetIn(late.where(np.zeros(len(late), np.bool_)), (), np.zeros(0, np.int64))
+    candidates = refusals = np.zeros(0, np.int64)
+    rows = np.zeros(0, np.int64)
+    if not pairs.is_empty():
+        candidates = pairs["row"].unique().to_numpy()
+        rows, refusals = _chosen(case, late, pairs, twins, repeated)
+        case.give(rows[_is_in_doubt(case, rows, candidates, repeated)], Cause.CRASH)
+    known = np.flatnonzero(settled.let_in >= 0)
+    rows, refusals = np.concatenate([rows, known]), np.concatenate([refusals, settled.let_in[known]])
+    chosen, at = np.unique(refusals, return_inverse=True)
+    late = late.where(np.isin(np.arange(len(late)), chosen))
+    case.theirs_evidence[rows] = at
+    return LetIn(late, *_fewest(late), candidates)
+
+
+def _is_in_doubt(case: Case, rows: np.ndarray, candidates: np.ndarray, repeated: np.ndarray) -> np.ndarray:
+    """Which of ``rows`` may repeat an earlier one, in partitions where a row that can be of no refusal does."""
+    surely = repeated >= 0
+    surely[candidates] = False
+    has_crash = np.isin(case.theirs.partition[rows], case.theirs.partition[surely])
+    found: np.ndarray = has_crash & (repeated[rows] >= 0)
+    return found
+
+
+def _chosen(
+    case: Case, late: LateRecords, pairs: pl.DataFrame, twins: np.ndarray, repeated: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of production that refused records gave, and the number of the refusal of each."""
     used, numbers = np.unique(pairs["late"].to_numpy(), return_inverse=True)
     late = late.where(np.isin(np.arange(len(late)), used))
     pairs = _in_place(case, pairs.with_columns(pl.Series("late", numbers)), late, twins, repeated)
@@ -68,14 +99,10 @@ def explain_restarts(case: Case, twins: np.ndarray, repeated: np.ndarray) -> Let
         pl.col("row").rank("dense", descending=True).over("group", "before", "behind").alias("number"),
         pl.col("offset").rank("dense", descending=True).over("group", "before", "behind").alias("of"),
     ).filter(pl.col("number") == pl.col("of")).unique("row", keep="first", maintain_order=True)  # fmt: skip
-    chosen, at = np.unique(pairs["late"].to_numpy(), return_inverse=True)
-    is_chosen = np.zeros(len(late), np.bool_)
-    is_chosen[chosen] = True
-    late = late.where(is_chosen)
     rows = pairs["row"].to_numpy()
     case.found.part(rows)
-    case.give(rows, Cause.RESTART, at)
-    return LetIn(late, *_fewest(late))
+    case.give(rows, Cause.RESTART)
+    return rows, used[pairs["late"].to_numpy()]
 
 
 def _pairs(case: Case, late: LateRecords, rows: np.ndarray) -> pl.DataFrame:
