@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from .jobs.landing.landing import land_kafka as land_kafka
     from .jobs.landing.landing import land_lake as land_lake
     from .jobs.landing.landing import land_records as land_records
+    from .jobs.landing.recorded_restarts import record_restarts as record_restarts
     from .jobs.landing.recorded_time import record_tick as record_tick
     from .jobs.replay.pipeline_run import replay as replay
     from .jobs.testing.driver_records import TestRecord as TestRecord
@@ -195,6 +196,7 @@ _MODULES: dict[str, str] = {
     "land_lake": ".jobs.landing.landing",
     "land_records": ".jobs.landing.landing",
     "open_spark": ".jobs.execution.spark_session",
+    "record_restarts": ".jobs.landing.recorded_restarts",
     "record_tick": ".jobs.landing.recorded_time",
     "replay": ".jobs.replay.pipeline_run",
     "replay_definitions": ".orchestration.definitions",

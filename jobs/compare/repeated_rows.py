@@ -57,8 +57,10 @@ def explain_repeats(case: Case, twins: np.ndarray, repeated: np.ndarray, candida
     case.give(rows, Cause.PROCESSED_TWICE, repeated[rows])
     if len(rows):
         _explain_others(case, rows)
-    is_twice = np.isin(case.theirs_cause[candidates], (Cause.PUBLISHED_TWICE, Cause.PROCESSED_TWICE))
-    case.give(candidates[is_twice], Cause.CRASH)
+    is_twice = np.isin(case.theirs_cause, (Cause.PUBLISHED_TWICE, Cause.PROCESSED_TWICE))
+    has_crash = np.isin(case.theirs.partition[candidates], case.theirs.partition[is_twice])
+    is_open = is_twice[candidates] | (has_crash & (case.theirs_cause[candidates] == Cause.NOT_EXPLAINED))
+    case.give(candidates[is_open], Cause.CRASH)
 
 
 def _explain_others(case: Case, counted: np.ndarray) -> None:

@@ -55,13 +55,16 @@ class StoreFiles:
         found = [] if due is None else [run.due(above, due.until(until_ms)) for run in self.runs]
         return np.concatenate([np.zeros(0, np.uint64), *found])
 
-    def load(self, counters: "Counters", hashes: Hashes | None = None) -> pa.Table:
-        """Live rows of the keys with ``hashes`` (None: all), in the operator's ``rows_schema``."""
+    def load(self, counters: "Counters", hashes: Hashes | None = None, *, restarts: bool = False) -> pa.Table:
+        """Live rows of the keys with ``hashes`` (None: all), in the operator's ``rows_schema``. ``restarts``: also rows
+        that a restart can show again.
+        """
         if hashes is None or not self.files:
             rows = every_row(self.runs, self.form)
         else:
             rows = rows_of(self.runs, self.form, hashes)
-        rows = rows.filter(pa.array(~self.operator.forgets(rows, counters)))
+        is_gone = self.operator.loses if restarts else self.operator.forgets
+        rows = rows.filter(pa.array(~is_gone(rows, counters)))
         return rows.select(self.operator.rows_schema().names)
 
     def stored(self) -> StoredRows:
@@ -81,7 +84,7 @@ class StoreFiles:
             [*self.runs[-number:], fresh],
             self.form,
             is_whole=number == len(self.files),
-            is_forgotten=lambda rows: self.operator.forgets(rows, counters),
+            is_forgotten=lambda rows: self.operator.loses(rows, counters),
         )
         return own[-number:], pieces
 

@@ -26,6 +26,7 @@ from ..graph.nodes import GlobalTableNode
 from ..tape.causal_order import ADVANCE_SEQUENCES, LANDED
 from ..tape.exchange_files import ExchangeFile
 from ..tape.input_queues import PLACE_COLUMNS
+from ..tape.restarts import TaskRestart
 from ..tape.stream_time import StreamTimeAdvance, TimeSignal
 from ..tape.task_input import TapeChunk
 from ..tape.task_tape import CausalColumns, TaskTape
@@ -180,6 +181,9 @@ class TaskRun:
             if self.is_over:
                 break
             self.watch.lap("read")
+            if isinstance(chunk, TaskRestart):
+                task.restart()
+                continue
             if isinstance(chunk, StreamTimeAdvance):
                 with self._trial(1):
                     self._advance(task, chunk, places)

@@ -24,6 +24,7 @@ from ...state.tables.names import TableName
 from ...state.tables.parquet_writer import TaskFile
 from ...state.tables.task_entry import TaskEntry
 from ...state.tables.warehouse import PipelineTables
+from ...state.times import UNBOUNDED
 from ..tape.task_tape import TaskTape
 from ..task.task import Task
 from ..topology.topology import Topology
@@ -92,11 +93,15 @@ class TaskState:
         lengths = {store: len(rows) for store, rows in self._stored.items() if self._is_looked_up(store)}
         few = max(ALL_BELOW_ROWS, ALL_BELOW_SHARE * records)
         is_large = max([*lengths.values(), *(len(rows) for rows in others.values())], default=0) > few
+        if tape.has_restarts:  # what a store has lost in all its segments is found out then
+            is_large, few = False, UNBOUNDED
         hashes = self._touched(tape, before) if is_large else None
         rows: dict[str, pa.Table | StoredRows] = {
             store: rows.stored()
             if self.task.stores[store].finds_rows
-            else rows.load(counters.get(store, {}), hashes if lengths.get(store, 0) > few else None)
+            else rows.load(
+                counters.get(store, {}), hashes if lengths.get(store, 0) > few else None, restarts=tape.has_restarts
+            )
             for store, rows in self._stored.items()
         }
         shown = {}

@@ -76,7 +76,10 @@ def book_exclusion(
     for partition, offset in wanted:
         by_partition.setdefault(str(partition), []).append(offset)
     for p, offsets in by_partition.items():
-        _refuse_missing(warehouse, topic, last, p, offsets)
+        refuse_missing(warehouse, topic, last, p, offsets)
+        for offset in sorted(set(offsets) & set((last.content.restarts or {}).get(p, ()))):
+            next_step = "land the topic under another name, and record the restart before the next record there"
+            raise ConfigError(_name(topic, p, offset), "a record without a restart before it", "one", next_step)
     before = last.content.excluded or {}
     excluded = {
         p: sorted([*before.get(p, []), *by_partition.get(p, [])]) for p in sorted({*before, *by_partition}, key=int)
@@ -93,7 +96,7 @@ def _refuse_excluded(warehouse: Warehouse, topic: str, wanted: Sequence[tuple[in
             raise ConfigError(_name(topic, *place), "a record that is in play", got, "leave it out of the command")
 
 
-def _refuse_missing(
+def refuse_missing(
     warehouse: Warehouse, topic: str, last: LedgerRow[LandingDoneRow], partition: str, offsets: Sequence[int]
 ) -> None:
     """Raises ConfigError for offsets at which nothing has landed."""

@@ -353,7 +353,8 @@ class _LandingRun:
     def _plan(self, plan: LandingPlanRow, last: LedgerRow[LandingDoneRow] | None) -> LedgerRow[LandingPlanRow]:
         """In the place of the plan that was given up, if one was."""
         now, gone = self.clock_ms(), self.given_up
-        plan = replace(plan, excluded=None if last is None else last.content.excluded)
+        if last is not None:
+            plan = replace(plan, excluded=last.content.excluded, restarts=last.content.restarts)
         if gone is not None:
             plan = replace(plan, gives_up=gone.increment)
             return self.ledger.plan_restatement(gone.increment + 1, plan, epoch=gone.epoch, written_at_ms=now)
@@ -414,6 +415,7 @@ class _LandingRun:
             cut_to=plan.cut_to,
             gaps=plan.gaps,
             excluded=plan.excluded,
+            restarts=plan.restarts,
             source=plan.source,
             records=sum(file.records for file in files),
             dead_letters=self._dead_letters(own),

@@ -161,7 +161,7 @@ def land_no_records(
     LedgerConflict when another runner lands meanwhile.
     """
     without: dict[str, Any] = dict.fromkeys(
-        ("dead_letters", "implausible", "recorded_time", "arrival", "is_tick", "exclusion")
+        ("dead_letters", "implausible", "recorded_time", "arrival", "is_tick", "exclusion", "restart")
     )
     done = replace(last.content, **{**without, "cut_from": last.content.cut_to, "gaps": {}, "records": 0, **fields})
     plan, ledger = LandingPlanRow.from_json(done.to_json()), LandingLedger(warehouse.landing_ledger(topic))

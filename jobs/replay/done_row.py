@@ -9,7 +9,7 @@ from ..execution.task_description import TaskReport
 from ..topology.topology import Topology
 from .books import add_books, add_refusals
 from .increment_report import lateness_counts, task_seconds, total_lateness, total_numbers
-from .left_out import left_out
+from .left_out import left_out, restarts_taken
 from .plan import Plan
 
 
@@ -52,6 +52,7 @@ def done_row_of(
         impure={node: said for report in reports for node, said in report.impure.items()} or None,
         recorded_to=((previous.recorded_to or {}) | (plan.row.recorded_to or {})) or None,
         excluded=left_out(previous, plan.row),
+        restarts=restarts_taken(previous, plan.row),
         moments=sum(report.advances for report in reports) or None,
         by_arrival=previous.by_arrival or plan.row.by_arrival,
         flushed=plan.row.flushes,

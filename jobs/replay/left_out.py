@@ -1,8 +1,9 @@
-"""Records that a pipeline does not read, since they were taken out of play (jobs/landing/exclusions.py).
+"""Records that a pipeline does not read, since they were taken out of play (jobs/landing/exclusions.py), and those
+before which it restarts (jobs/landing/recorded_restarts.py).
 
 Owns what a plan and its done row say of them. Rule: a plan keeps the offsets from its beginning on that were out of
-play when it was made, and its increment reads without these for ever. What is taken out later is left out by later
-plans alone.
+play, or had a restart before them, when it was made, and its increment reads so for ever. What is taken out or recorded
+later counts for later plans alone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,9 +38,23 @@ def out_of_play(landed: Mapping[str, Landed], begin: Cut) -> Excluded | None:
     return _some({topic: _within(each.excluded, begin.get(topic, {}), None) for topic, each in landed.items()})
 
 
+def restarts_ahead(landed: Mapping[str, Landed], begin: Cut) -> Excluded | None:
+    """For a plan: records from ``begin`` on before which production restarted, as far as is recorded."""
+    return _some({topic: _within(each.restarts, begin.get(topic, {}), None) for topic, each in landed.items()})
+
+
+def restarts_taken(previous: DoneRow, row: PlanRow) -> Excluded | None:
+    """For a done row: those of the increments up to it."""
+    return _grown(previous.restarts or {}, row.restarts or {}, row)
+
+
 def left_out(previous: DoneRow, row: PlanRow) -> Excluded | None:
     """For a done row: what the increments up to it have not read."""
-    before, planned = previous.excluded or {}, row.excluded or {}
+    return _grown(previous.excluded or {}, row.excluded or {}, row)
+
+
+def _grown(before: Excluded, planned: Excluded, row: PlanRow) -> Excluded | None:
+    """``before``, with what is ``planned`` before the end of ``row``."""
     found = {topic: {p: [*out] for p, out in of_topic.items()} for topic, of_topic in before.items()}
     for topic, of_topic in planned.items():
         for p, out in _within(of_topic, {}, row.cut_to.get(topic, {})).items():

@@ -62,6 +62,7 @@ def _queue(plan: Plan, records: LandedRecords, topic: str, p: str, *, is_merged:
     if is_merged:
         beyond_ms, is_advance = plan.beyond(landed, p, records.first_after(topic, p, begin, end))
     before = landed.recorded.get(p, ())[: plan.taken_before(topic, p)]
+    planned = (plan.row.restarts or {}).get(topic, {})
     times = [recorded.time_ms for recorded in before if not recorded.is_tick]
     ticks = [recorded.time_ms for recorded in before if recorded.is_tick]
     return Queue(
@@ -72,6 +73,7 @@ def _queue(plan: Plan, records: LandedRecords, topic: str, p: str, *, is_merged:
         recorded=plan.recorded(landed, p),
         before=SourceProgress(max(times, default=NO_TIMESTAMP_MS), records.reached_ms(topic, p)),
         ticked_ms=max(ticks, default=NO_TIMESTAMP_MS),
+        restarts=tuple(offset for offset in planned.get(p, ()) if begin <= offset < end),
     )
 
 

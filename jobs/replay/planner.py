@@ -21,7 +21,7 @@ from ..topology.topology import Topology
 from .backlog import Backlog
 from .landed_records import LandedRecords
 from .landed_times import LandedTimes
-from .left_out import as_read, is_planned_otherwise, out_of_play
+from .left_out import as_read, is_planned_otherwise, out_of_play, restarts_ahead
 from .plan import Plan
 from .unread_records import PendingQueue, PendingRecords, by_arrival, by_time
 from .waiting_inputs import WaitingInput, waiting_inputs
@@ -153,6 +153,7 @@ class Planner:
             cut_to=end,
             partitions=self.partitions(),
             excluded=out_of_play(self.landed, begin),
+            restarts=restarts_ahead(self.landed, begin),
             by_arrival=self.order == "arrival",
             recorded_from=recorded_from if recorded_to else None,
             recorded_to=recorded_to or None,

@@ -153,4 +153,6 @@ def _bounded(landed: Landed, last: DoneRow) -> Landed:
     taken = (last.recorded_to or {}).get(landed.topic, {})
     recorded = {p: times[: taken.get(p, 0)] for p, times in landed.recorded.items()}
     excluded = (last.excluded or {}).get(landed.topic, {})
-    return replace(landed, ends=dict(last.cut_to.get(landed.topic, {})), recorded=recorded, excluded=excluded)
+    restarts = (last.restarts or {}).get(landed.topic, {})
+    ends = dict(last.cut_to.get(landed.topic, {}))
+    return replace(landed, ends=ends, recorded=recorded, excluded=excluded, restarts=restarts)

@@ -86,6 +86,8 @@ class Queue:
     """What was recorded of the partition, and what its tape had reached, in the increments before."""
     ticked_ms: int = NO_TIMESTAMP_MS
     """The latest tick of the wall clock in the increments before."""
+    restarts: tuple[int, ...] = ()
+    """Offsets of its records before which the task begins again (jobs/tape/restarts.py)."""
 
     @property
     def size(self) -> int:

@@ -24,6 +24,8 @@ class Landed:
     recorded: RecordedTimes = field(default_factory=dict)
     excluded: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """Offsets of records that are taken out of play, by partition."""
+    restarts: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """Offsets of records before which production restarted, by partition."""
 
     @classmethod
     def of(cls, warehouse: Warehouse, topic: str, begin: Mapping[str, int] | None = None) -> "Landed":
@@ -47,7 +49,8 @@ class Landed:
         first = min(((begin or {}).get(partition, 0) for partition in ends), default=0)
         files = landed_files(warehouse, topic, last, within=("offset", first, UNBOUNDED), opened=opened)
         recorded = recorded_times(warehouse, topic, increment=last.increment)
-        return cls(topic, path, files, ends, recorded, last.content.excluded or {})
+        out, restarts = last.content.excluded or {}, last.content.restarts or {}
+        return cls(topic, path, files, ends, recorded, out, restarts)
 
     def arrival(self, recorded: Recorded) -> int:
         """Raises LandingError when a recorded time does not have it."""

@@ -25,6 +25,7 @@ from .input_queues import PLACE_COLUMNS, Queue
 from .landed_reader import LandedRows
 from .landed_slice import Slice, concatenated
 from .recorded_time_order import ADVANCE, BEFORE_ALL, advance_numbers, doubled, in_heap, parts, with_advances
+from .restarts import TaskRestart, WaitingRestarts
 from .source_progress import SourceClock
 from .stream_time import StreamTimeAdvance
 from .task_input import TapeChunk, integers
@@ -103,8 +104,21 @@ class TaskTape:
             return queue
         return replace(queue, slice=extracted(queue.slice, self.extractions[queue.source]))
 
-    def chunks(self, records: int) -> Iterator[tuple[TapeChunk | StreamTimeAdvance, CausalColumns]]:
-        """Chunks of about ``records`` rows, and recorded times at which stream time moves on, each with one place."""
+    def chunks(self, records: int) -> Iterator[tuple[TapeChunk | StreamTimeAdvance | TaskRestart, CausalColumns]]:
+        """Chunks of about ``records`` rows, recorded times at which stream time moves on, each with one place, and
+        restarts, which have none.
+        """
+        waiting = WaitingRestarts({queue.source: queue.restarts for queue in self.queues})
+        for chunk, places in self._chunks(records):
+            if not self.has_restarts or isinstance(chunk, StreamTimeAdvance):
+                yield chunk, places
+                continue
+            for begin, end, restart in waiting.parts(chunk):
+                if restart is not None:
+                    yield restart, NO_ORDER
+                yield chunk.part(begin, end), places.part(begin, end)
+
+    def _chunks(self, records: int) -> Iterator[tuple[TapeChunk | StreamTimeAdvance, CausalColumns]]:
         if self._only is not None:
             yield from self._single(self.queues[0], self._only, records)
         elif self.order == "time" and all(queue.slice is not None and not queue.has_advances for queue in self.queues):
@@ -129,6 +143,11 @@ class TaskTape:
     def has_advances(self) -> bool:
         """Whether stream time moves on without a record anywhere on it."""
         return any(queue.recorded or (queue.pieces is not None and queue.pieces.signals) for queue in self.queues)
+
+    @property
+    def has_restarts(self) -> bool:
+        """Whether the task begins again before some record on it."""
+        return any(queue.restarts for queue in self.queues)
 
     @property
     def is_mixed(self) -> bool:

@@ -22,7 +22,14 @@ from ..functions.exception_handlers import ErrorHandlerContext, writes_letters
 from ..graph.graph import Node, TableTraits
 from ..graph.nodes import RepartitionNode
 from ..kernels import stream_time as task_counters
-from ..operators.base.operator import Counters, Operator, OperatorContext, StatefulOperator, TableView
+from ..operators.base.operator import (
+    Counters,
+    Operator,
+    OperatorContext,
+    StatefulOperator,
+    TableView,
+    no_restart,
+)
 from ..operators.tables.table_views import build_view
 from ..tape.stream_time import SourceProgress, StreamTimeAdvance, combine
 from ..tape.task_input import INPUT_COLUMNS, TapeChunk
@@ -296,6 +303,16 @@ class Task:
             view.advance(chunk_run.advanced)
             view.settle()
         return self._result(chunk_run, chunk, nothing, np.zeros(1, np.bool_), reasons), chunk_run.signals
+
+    def restart(self) -> None:
+        """Production restarted here: stream times of operators begin at -1 again, and stores keep their rows. That of
+        the task stays (StreamTask commits it with the offsets). Raises ConfigError for operators that cannot do that.
+        """
+        for node in self.sub_topology.nodes:
+            if any(self.graph.nodes[name].windowed_by is not None for name in node.reads):
+                raise no_restart(node.name, "one that looks into a table of windows")
+        for operator in self.operators.values():
+            operator.restart()
 
     def _handle(self, chunk: Chunk, raw: Callable[[int], Raw] | None) -> None:
         """Ask the application's handler about what fails in ``chunk``; in a trial nobody."""

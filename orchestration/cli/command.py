@@ -11,11 +11,21 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from ...state.errors import ConfigError
+
 STORAGE_OPTION, STORAGE_TIMEOUT = "storage_option", "storage_timeout"
 """Parameters of all commands that have a warehouse."""
 _VARIABLE = re.compile(r"\$\{env:([^}]*)\}")
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def partition_and_offset(text: str, name: str) -> tuple[int, int]:
+    """Of a record, as the option ``name`` takes it. Raises ConfigError for other text."""
+    partition, _, offset = text.partition(":")
+    if not (partition.isdecimal() and offset.isdecimal()):
+        raise ConfigError(name, "PARTITION:OFFSET", repr(text), "write it as in 0:17")
+    return int(partition), int(offset)
 
 
 @dataclass
@@ -32,10 +42,13 @@ class Invocation:
 
 @dataclass(frozen=True)
 class OneOf:
-    """Names of parameters of which at most one may be given; ``required``: one must be."""
+    """Names of parameters of which at most one may be given; ``required``: one must be, ``unless`` that parameter is
+    given.
+    """
 
     names: tuple[str, ...]
     required: bool = False
+    unless: str | None = None
 
 
 class Option(click.Option):
@@ -64,7 +77,7 @@ class Command(click.Command):
             given = [name for name in choice.names if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE]
             if len(given) > 1:
                 raise click.UsageError(f"{options[given[0]]} and {options[given[1]]} exclude each other", ctx)
-            if choice.required and not given:
+            if choice.required and not given and not (choice.unless and ctx.params[choice.unless]):
                 raise click.UsageError(f"give one of {', '.join(options[name] for name in choice.names)}", ctx)
         return rest
 

@@ -61,6 +61,8 @@ class PlanRow(RowContent):
     """How many of the recorded times of each partition were taken before, and are with this increment; both or none."""
     excluded: Excluded | None = None
     """From `cut_from` on: those that were taken out of play when this was planned, so that it does not read them."""
+    restarts: Excluded | None = None
+    """From `cut_from` on: records before which production restarted, as far as was recorded when this was planned."""
     by_arrival: bool = False
     """Whether records are taken in the order of their arrival."""
     flushes: bool = False
@@ -124,6 +126,8 @@ class DoneRow(RowContent):
     recorded_to: Cut | None = None
     excluded: Excluded | None = None
     """Before `cut_to`: those that no increment up to this one has read, since they were taken out of play."""
+    restarts: Excluded | None = None
+    """Before `cut_to`: records before which tasks began again with their stream times at -1."""
     impure: dict[str, str] | None = None
     """Steps that answered otherwise when they were asked again about the same records, with what differed first."""
     moments: int | None = None
@@ -208,11 +212,15 @@ class LandingRow(RowContent):
     """Of an increment that lands no records but takes some out of play: their offsets by partition (`records`), and
     the `reason`.
     """
+    restarts: dict[str, list[int]] | None = None
+    """Offsets of all records before which production restarted, as far as was recorded, by partition."""
+    restart: dict[str, list[int]] | None = None
+    """Of an increment that lands no records but records restarts: these, by partition."""
 
     @property
     def lands_records(self) -> bool:
-        """Whether it is of a source: recorded times and exclusions are of none."""
-        return self.recorded_time is None and self.exclusion is None
+        """Whether it is of a source: recorded times, restarts and exclusions are of none."""
+        return self.recorded_time is None and self.exclusion is None and self.restart is None
 
     def _nulls(self) -> tuple[str, ...]:
         return ("arrival",) if self.recorded_time is not None else ()

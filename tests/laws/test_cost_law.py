@@ -60,8 +60,8 @@ def loaded(monkeypatch) -> dict[str, int]:
     found: dict[str, int] = {}
     load = StoreFiles.load
 
-    def count(stored, counters, hashes=None):
-        rows = load(stored, counters, hashes)
+    def count(stored, counters, hashes=None, **how):
+        rows = load(stored, counters, hashes, **how)
         found[stored.operator.context.node] = len(rows)
         return rows
 

@@ -56,6 +56,8 @@ class Aggregate(StatefulOperator, WindowedStore):
     """Whether a window that takes a new slot is a new row of the result table. Then a suppress below that waits for the
     window's close needs no lookup for it; one that waits for a time may still buffer an earlier row of that name.
     """
+    _shows_again = False
+    """After a restart its store shows windows again that were over; how, is known for such aggregates alone."""
     _looks_at_every_row = False
     """``_remove_nulls`` has to be called after every record."""
 
@@ -114,16 +116,36 @@ class Aggregate(StatefulOperator, WindowedStore):
         """
         return np.zeros(len(start_ms), np.bool_)
 
+    def _is_gone(self, start_ms: np.ndarray, end_ms: np.ndarray, store_time_ms: int, emitted_ms: int) -> np.ndarray:
+        """Which of them the store has lost, so that no restart shows them again. A persistent store loses whole
+        segments: those before the one that its time less the retention is in (AbstractSegments.cleanupExpiredSegments).
+        """
+        retention_ms, segment_ms = self._put_limits
+        if segment_ms == 0 or not self._can_restart:
+            return self._is_over(start_ms, end_ms, store_time_ms, emitted_ms)
+        position = end_ms if self._position_column == "window_end_ms" else start_ms
+        return position // segment_ms < max(store_time_ms - retention_ms, 0) // segment_ms
+
+    @property
+    def _can_restart(self) -> bool:
+        return self._shows_again and self.final is None and len(self.stream_times_ms) == 1
+
     def _expired(self) -> np.ndarray:
-        """Live slots whose window is over."""
+        """Live slots whose window is gone."""
         live = self.slots.live()
-        return live[self._over(live)]
+        return live[self._gone(live)]
 
     def _over(self, slots: np.ndarray) -> np.ndarray:
         """Which of ``slots`` have a window that is over."""
+        return self._is_over(*self._ages(slots))
+
+    def _gone(self, slots: np.ndarray) -> np.ndarray:
+        """Which of ``slots`` have a window that is gone."""
+        return self._is_gone(*self._ages(slots))
+
+    def _ages(self, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray, int, int]:
         emitted = NO_TIMESTAMP_MS if self.final is None else self.final.emitted
-        times = self.slots.start[slots], self.slots.end[slots]
-        return self._is_over(*times, self.slots.observed_stream_time_ms, emitted)
+        return self.slots.start[slots], self.slots.end[slots], self.slots.observed_stream_time_ms, emitted
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         self._settle()
@@ -138,6 +160,21 @@ class Aggregate(StatefulOperator, WindowedStore):
         if self.final is not None:
             decided, value, old = self._closed(batch, decided, value, old)
         return self._forward(batch, decided, value, old)
+
+    def restart(self) -> None:
+        """What a persistent store has lost is gone for good; it shows all else again, until its time rises. A store in
+        memory comes back from its changelog, with its time.
+        """
+        if not self._can_restart:
+            super().restart()
+        self._settle()
+        gone = self._expired()
+        self.slots.bury(gone)
+        self._forget(gone)
+        self._released()
+        self.stream_times_ms = [NO_TIMESTAMP_MS]
+        if self.store_segment_ms > 0:
+            self.slots.counts[OBSERVED_MS] = NO_TIMESTAMP_MS
 
     def advance(self, advance_row: Batch, chunk: Chunk) -> Batch | None:
         before_ms, puts = self.observed_stream_time_ms, self.puts
@@ -453,6 +490,13 @@ class Aggregate(StatefulOperator, WindowedStore):
         store_time, emitted = (counters.get(name, NO_TIMESTAMP_MS) for name in ("store_time_ms", "left_ms"))
         return self._is_over(start, end, store_time, emitted)
 
+    def loses(self, rows: pa.Table, counters: Counters) -> np.ndarray:
+        if not self._shows_again:
+            return self.forgets(rows, counters)
+        start, end = (rows[name].to_numpy() for name in ("window_start_ms", "window_end_ms"))
+        store_time, emitted = (counters.get(name, NO_TIMESTAMP_MS) for name in ("store_time_ms", "left_ms"))
+        return self._is_gone(start, end, store_time, emitted)
+
     def _clock_names(self) -> list[str]:
         several = len(self.stream_times_ms) > 1
         return [f"stream_time_{n}_ms" if several else "stream_time_ms" for n in range(len(self.stream_times_ms))]
@@ -460,7 +504,7 @@ class Aggregate(StatefulOperator, WindowedStore):
     def changes(self) -> pa.Table:
         self._settle()
         changed = self.slots.changed()
-        return with_deleted(self._table(changed[~self._over(changed)]), self._table(self.slots.graves()))
+        return with_deleted(self._table(changed[~self._gone(changed)]), self._table(self.slots.graves()))
 
     def rows(self) -> pa.Table:
         self._settle()

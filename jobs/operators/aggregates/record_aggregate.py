@@ -32,6 +32,10 @@ class RecordAggregate(Aggregate):
         super().__init__(context, aggregation, Slots(), inputs=inputs)
         self.history_ms = history_ms
 
+    def restart(self) -> None:
+        if self.history_ms != records.UNVERSIONED:
+            super().restart()  # else it has no stream time
+
     def _reserve(self, records: int) -> None:
         self.slots.reserve(records)
 

@@ -38,6 +38,7 @@ class SessionAggregate(ListedAggregate):
     _position_column = "window_end_ms"
     _knows_new_rows = True
     has_headers = False
+    _shows_again = True
 
     def __init__(
         self,

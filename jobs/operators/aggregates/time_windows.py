@@ -36,6 +36,7 @@ class TimeWindowAggregate(WindowsByStart):
 
     _window = "time"
     _knows_new_rows = True
+    _shows_again = True
 
     def __init__(
         self,

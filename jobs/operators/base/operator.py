@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....state.buffers import only_chunk
+from ....state.errors import ConfigError
 from ....state.records.batches import Batch, Chunk
 from ....state.records.keys import Keys
 from ....state.runs.sorted_runs import NEVER
@@ -96,6 +97,11 @@ class Operator(ABC):
         schedules have, and nothing else.
         """
 
+    def restart(self) -> None:  # noqa: B027 (most operators have no stream time)
+        """Production restarted here: its stream time begins at -1 again, and its store has what is on the disk. Raises
+        ConfigError where it cannot do that.
+        """
+
     @abstractmethod
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         """Process the records of ``batch`` in order; returns what is forwarded, in order of the causing rows. Refused
@@ -123,6 +129,13 @@ class Operator(ABC):
         buffered here.
         """
         return time_ms
+
+
+def no_restart(node: str, got: str) -> ConfigError:
+    """Of an operator for which it is not known here what a restart of Kafka Streams leaves."""
+    expected = "an operator that can restart (aggregates of time windows, sessions and keys, suppress, tables, steps)"
+    next_step = "land the topic under another name, without --restart, and replay that"
+    return ConfigError(f"{node}, at a recorded restart", expected, got, next_step)
 
 
 class MultiOperator(Operator):
@@ -243,10 +256,14 @@ class StatefulOperator(Operator):
         return self.context.shape.key.encode(only_chunk(rows, "key"))
 
     def forgets(self, rows: pa.Table, counters: Counters) -> np.ndarray:
-        """Which of the durable ``rows`` no record will ever see again: a bool for each row. ``counters``: those after
-        the increment, as ``counters()`` gave them.
+        """Which of the durable ``rows`` no record will ever see again unless production restarts: a bool for each row.
+        ``counters``: those after the increment, as ``counters()`` gave them.
         """
         return np.zeros(len(rows), np.bool_)
+
+    def loses(self, rows: pa.Table, counters: Counters) -> np.ndarray:
+        """Which of them are gone from the store, so that none sees them even if production restarts."""
+        return self.forgets(rows, counters)
 
     @abstractmethod
     def resume(self, rows: pa.Table, counters: Counters) -> None:
@@ -259,6 +276,9 @@ class StatefulOperator(Operator):
         ``rows_schema`` and perhaps more. ``counters``: those of the previous increment.
         """
         self.resume(stored.every.select(self.rows_schema().names), counters)
+
+    def restart(self) -> None:
+        raise no_restart(self.context.node, type(self).__name__)
 
     def begin(self) -> None:
         """All stores and views have been resumed; the first record comes next."""
@@ -342,6 +362,13 @@ class RowStore(Protocol):
     def forgets(self, rows: pa.Table, counters: Counters) -> np.ndarray:
         """Which of ``rows`` no record will ever see again, by ``counters``: a bool for each row."""
         ...
+
+    def loses(self, rows: pa.Table, counters: Counters) -> np.ndarray:
+        """Which of them are gone."""
+        ...
+
+    def restart(self) -> None:
+        """As of Operator."""
 
     def changes(self) -> pa.Table:
         """Rows that changed since ``resume``, with ``deleted``."""
@@ -474,8 +501,14 @@ class StoreOperator(StatefulOperator):
     def counters(self) -> Counters:
         return self.store.counters()
 
+    def restart(self) -> None:
+        self.store.restart()
+
     def forgets(self, rows: pa.Table, counters: Counters) -> np.ndarray:
         return self.store.forgets(rows, counters)
+
+    def loses(self, rows: pa.Table, counters: Counters) -> np.ndarray:
+        return self.store.loses(rows, counters)
 
     def changes(self) -> pa.Table:
         return self.store.changes()

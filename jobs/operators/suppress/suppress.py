@@ -84,6 +84,9 @@ class Suppress(StatefulOperator):
         size = np.zeros(int(self.entries.counts_bytes), np.int64)
         return self._emit(replace(advance_row, key=np.array([suppress_kernel.ONLY_TIME], np.int32)), chunk, (size,) * 4)
 
+    def restart(self) -> None:
+        self.totals[suppress_kernel.STREAM_TIME] = -1  # the buffer comes back whole, from its changelog
+
     def propagated_time_ms(self, time_ms: int) -> int:
         slots = self.entries.slots
         return int(min(time_ms - self.wait_ms, slots.time[slots.live()].min(initial=time_ms)))

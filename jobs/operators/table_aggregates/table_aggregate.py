@@ -36,6 +36,9 @@ class TableAggregate(StatefulOperator, WritableStore):
         chunk.applied[batch.cause] = True
         return aggregated(self.totals, batch)
 
+    def restart(self) -> None:
+        pass  # it has no stream time
+
     @property
     def store_keys(self) -> Keys:
         keys: Keys = self.context.keys

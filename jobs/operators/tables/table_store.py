@@ -34,6 +34,9 @@ class TableStore(ABC):
         forwarded (KTableFilter). A refused put is booked in ``chunk`` and not forwarded.
         """
 
+    def restart(self) -> None:  # noqa: B027 (a plain store has no stream time)
+        """As of Operator."""
+
     @abstractmethod
     def resume(self, rows: pa.Table, counters: Counters) -> None: ...
 
@@ -42,6 +45,9 @@ class TableStore(ABC):
 
     def forgets(self, rows: pa.Table, counters: Counters) -> np.ndarray:
         return np.zeros(len(rows), np.bool_)
+
+    def loses(self, rows: pa.Table, counters: Counters) -> np.ndarray:
+        return self.forgets(rows, counters)
 
     @abstractmethod
     def changes(self) -> pa.Table: ...

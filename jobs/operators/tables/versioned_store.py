@@ -22,7 +22,7 @@ from ....state.stores.versions import LATEST, TOMBSTONE, Versions
 from ...functions.expressions import Shape
 from ...graph.store_rows import VERSION_KEY, version_schema
 from ..base.forward_order import merge_in_forward_order
-from ..base.operator import Counters, Found, TableView, with_deleted
+from ..base.operator import Counters, Found, TableView, no_restart, with_deleted
 from . import versioned_store_kernel
 from .key_value_view import OBSERVED
 from .table_store import TableStore
@@ -42,6 +42,9 @@ class VersionedTableStore(TableStore):
         self.shape, self.keys, self.node, self.sends_old = shape, keys, node, sends_old
         self.versions = Versions(keys, shape.value, history_retention_ms)
         self._lent: tuple[Batch, Chunk, int, int] | None = None
+
+    def restart(self) -> None:
+        raise no_restart(self.node, "a versioned table")
 
     def put(self, batch: Batch, chunk: Chunk, *, keeps_old: bool = False, skips_nothing: bool = False) -> Batch:
         store, before = self.versions, self.versions.observed_ms

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from ....jobs.compare.case import Cause
 from ....jobs.compare.cause_sentences import say_restart
 from ....jobs.compare.compared_output import CHANGELOG, EVENTS
 from ....jobs.compare.comparison import Comparison, Difference
@@ -40,13 +41,14 @@ BAR, WIDTH = 40, 118
 @option("--ignore-fields", takes_many=True, metavar="FIELD", help="fields of the value that may differ")
 @option("--ignore-order", is_flag=True, help="rows of a partition may be in another order")
 @option("--no-cache", is_flag=True, help="production has statestore.cache.max.bytes=0: no cache explains a missing row")
+@option("--infer-restarts", is_flag=True, help="propose the fewest restarts to record, and say what they leave")
 @option("--limit", type=click.IntRange(min=0), default=10, metavar="N", help="so many differences (default 10)")
 @option("--json", "as_json", is_flag=True, help="print JSON")
 @options.raw
 def compare(
     output: str, with_topic: str, topology: str, warehouse: str, pipeline: str, increment: int | None,
     since: str | None, until: str | None, form: str | None, ignore_fields: tuple[str, ...], ignore_order: bool,
-    no_cache: bool, limit: int, as_json: bool, raw: bool,
+    no_cache: bool, infer_restarts: bool, limit: int, as_json: bool, raw: bool,
 ) -> int:  # fmt: skip
     """Compare an output with what production wrote, and say the cause of every difference. The exit code is 4 when
     anything differs.
@@ -63,6 +65,8 @@ def compare(
         print(json.dumps(found.to_json(), indent=2, default=str))
     else:
         _print(found, f"--topology {topology} --warehouse {warehouse} --pipeline {pipeline}", raw=raw)
+        if infer_restarts:
+            _print_proposal(found, warehouse)
     return ExitCode.DONE if found.is_equal else ExitCode.FAILED
 
 
@@ -99,6 +103,19 @@ def _print(found: Comparison, place: str, *, raw: bool) -> None:
         _print_difference(number, difference, place, say_time)
     if len(found.differences) > len(found.first):
         print(f"\n… {len(found.first):,} of {len(found.differences):,} differences; --limit shows more")
+
+
+def _print_proposal(found: Comparison, warehouse: str) -> None:
+    """Commands that record the restarts, and how many differences have another cause."""
+    topics = dict.fromkeys(restart.topic for restart in found.restarts)
+    intro = "to replay with these restarts, record them and replay under another pipeline name:"
+    print(f"\n{intro if topics else 'no restart is to be recorded'}")
+    for topic in topics:
+        places = " ".join(f"--restart {restart.place}" for restart in found.restarts if restart.topic == topic)
+        print(f"  replay land {topic} --warehouse {warehouse} {places}")
+    others = {name: count for name, count in found.causes.items() if name != str(Cause.RESTART)}
+    left = ", ".join(f"{count:,} {name}" for name, count in others.items())
+    print(f"they leave {left}" if left else "they leave nothing")
 
 
 def _print_difference(number: int, found: Difference, place: str, say_time: Any) -> None:

@@ -1,10 +1,9 @@
 """The command `exclude`: take landed records out of play (jobs/landing/exclusions.py)."""
 
 from ....jobs.history.exclusions import ExclusionReport, exclude_records
-from ....state.errors import ConfigError
 from ....state.tables.warehouse import Warehouse
 from .. import options
-from ..command import argument, command, option
+from ..command import argument, command, option, partition_and_offset
 
 
 @command()
@@ -15,16 +14,9 @@ from ..command import argument, command, option
 def exclude(topic: str, warehouse: str, records: tuple[str, ...], reason: str) -> int:
     """Take landed records out of play, so that what is planned from now on never reads them."""
     place = Warehouse(warehouse)
-    report = exclude_records(place, topic, [_record(each) for each in records], reason)
+    report = exclude_records(place, topic, [partition_and_offset(each, "--record") for each in records], reason)
     _print(place, report)
     return 0
-
-
-def _record(text: str) -> tuple[int, int]:
-    partition, _, offset = text.partition(":")
-    if not (partition.isdecimal() and offset.isdecimal()):
-        raise ConfigError("--record", "PARTITION:OFFSET", repr(text), "write it as in 0:17")
-    return int(partition), int(offset)
 
 
 def _print(warehouse: Warehouse, report: ExclusionReport) -> None:

@@ -3,13 +3,14 @@
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import click
 
+from ....jobs.history.passed_restarts import pipelines_past
 from ....jobs.landing.file_formats import FORMATS
 from ....jobs.landing.file_source import BAD, BESIDE, NULL_LINES, SERDE_TYPES, TIMESTAMP_UNITS, UTF_8, csv_types
 from ....jobs.landing.files.envelopes import ENVELOPES
@@ -31,6 +32,7 @@ from ....jobs.landing.landing import (
 )
 from ....jobs.landing.landing_preview import LandingPreview
 from ....jobs.landing.landing_rules import DEAD_LETTER, IGNORE, REFUSE, STOP, WARN
+from ....jobs.landing.recorded_restarts import record_restarts
 from ....jobs.landing.recorded_time import record_idle, record_tick
 from ....jobs.landing.serde_mapping import Serdes, refuse_undecodable, with_serdes
 from ....state.errors import ConfigError
@@ -40,7 +42,7 @@ from ...engines import start_spark
 from ...progress_lines import ProgressBar, ProgressLines, progress_on
 from ...text_tables import print_table
 from .. import options
-from ..command import OneOf, argument, command, key_and_value, option
+from ..command import OneOf, argument, command, key_and_value, option, partition_and_offset
 from ..exit_codes import ExitCode
 from .advance import print_recorded
 
@@ -62,6 +64,7 @@ class LandOptions:
     master: str | None
     idle_after: str | None
     tick: bool
+    restart: tuple[str, ...]
     detailed_exit_code: bool
     files: str | None
     format: str | None
@@ -130,7 +133,7 @@ class LandOptions:
         )
 
 
-@command(one_of=[OneOf(("files", "delta", "iceberg", "kafka"), required=True)])
+@command(one_of=[OneOf(("files", "delta", "iceberg", "kafka"), required=True, unless="restart")])
 @argument("topic", help="name of the landed topic")
 @options.warehouse
 @options.local
@@ -141,6 +144,12 @@ class LandOptions:
     help="record the time of partitions that lag behind the newest record by more, as in 5m (default: never)",
 )
 @option("--tick", is_flag=True, help="record what the clock says: schedules by wall-clock time are called")
+@option(
+    "--restart",
+    multiple=True,
+    metavar="P:O",
+    help="record that production restarted before this record, so that replays do too; repeatable; needs no source",
+)
 @options.detailed_exit_code
 @option(
     "--files",
@@ -299,6 +308,9 @@ class LandOptions:
 def land(**given: Any) -> int:
     """Land what is new in a topic, from files, from a table of a lake or from Kafka."""
     asked = LandOptions(**given)
+    restarts = [partition_and_offset(each, "--restart") for each in asked.restart]
+    if restarts and (asked.files, asked.delta, asked.iceberg, asked.kafka) == (None,) * 4:
+        return _record_restarts(Warehouse(asked.warehouse), asked.topic, restarts)
     warehouse, source = Warehouse(asked.warehouse), _source(asked)
     if isinstance(source, KafkaSource) and asked.local:
         raise ConfigError(f"topic {asked.topic!r}", "Spark, whose connector reads Kafka", "--local", "leave it out")
@@ -310,6 +322,8 @@ def land(**given: Any) -> int:
     if asked.idle_after is not None:  # before anything is printed, since a closed pipe ends the command
         recorded = record_idle(warehouse, asked.topic, duration_ms(asked.idle_after, "--idle-after"))
     ticked = record_tick(warehouse, asked.topic) if asked.tick else {}
+    if restarts:
+        _record_restarts(warehouse, asked.topic, restarts)
     _print_landed(report)
     if asked.idle_after is not None:
         print_recorded(asked.topic, recorded)
@@ -318,6 +332,19 @@ def land(**given: Any) -> int:
     quiet = ExitCode.DONE if report.increments else ExitCode.NOTHING_NEW
     code = ExitCode.WARNINGS if report.warnings else quiet
     return code.unless_detailed(asked.detailed_exit_code)
+
+
+def _record_restarts(warehouse: Warehouse, topic: str, restarts: Sequence[tuple[int, int]]) -> int:
+    """Also says which pipelines do not take them; the exit code."""
+    new = record_restarts(warehouse, topic, restarts)
+    if not new:
+        print(f"{topic}: no restart to record that is not recorded already")
+        return ExitCode.DONE
+    named, what = ", ".join(f"{p}:{offset}" for p, offset in new), "restart" if len(new) == 1 else "restarts"
+    print(f"{topic}: {len(new):,} {what} recorded before {named}; what is planned from now on takes it")
+    for pipeline in pipelines_past(warehouse, topic, new):
+        print(f"{pipeline} was beyond it already and stays as it is: replay under another pipeline name, or on a fork")
+    return ExitCode.DONE
 
 
 def _dry_run(asked: LandOptions, warehouse: Warehouse, source: Source) -> int:

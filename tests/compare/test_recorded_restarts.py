@@ -1,0 +1,213 @@
+"""With recorded restarts a replay does what production did, restarts included, wherever it is cut.
+
+Expected rows are those of Kafka Streams 4.3.0 on a real broker, or of a live application in plain Python.
+"""
+
+import random
+import struct
+from typing import Any
+
+import pytest
+
+from kstreams_replay.jobs.compare.comparison import Comparison, compare
+from kstreams_replay.jobs.execution.spark_runner import SparkRunner
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.landing.exclusions import book_exclusion
+from kstreams_replay.jobs.landing.recorded_restarts import record_restarts
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.topology import (
+    Consumed,
+    JoinWindows,
+    Serde,
+    SessionWindows,
+    SlidingWindows,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    Topology,
+)
+from kstreams_replay.orchestration.cli.main import main
+from kstreams_replay.state.errors import ConfigError
+from kstreams_replay.state.tables.warehouse import Warehouse
+from tests.compare.live_application import Input, Life, SessionCounts, WindowCounts, live, random_inputs
+from tests.planted import LandedRecord, plant, tables_of
+from tests.sampling import is_nightly, seed
+
+pytestmark = pytest.mark.every_run
+
+SIZE_MS, GRACE_MS, RECORDS = 10_000, 2_000, 120
+LIVES = 125 if is_nightly() else 8
+CODE = (
+    "from kstreams_replay import Consumed, Serde, StreamsBuilder, TimeWindows\n"
+    "builder = StreamsBuilder()\n"
+    "records = builder.stream('in', Consumed(Serde.string(), Serde.string()))\n"
+    "records.group_by_key().windowed_by(TimeWindows.of_size('10s')).count().to_stream().to('out')\n"
+    "topology = builder.build()\n"
+)
+
+
+TEN_SECONDS = TimeWindows.of_size("10s")
+
+LandedRow = tuple[bytes, bytes | None, int]
+"""Key, value and time."""
+
+
+def long(number: int) -> bytes:
+    return struct.pack(">q", number)
+
+
+def windowed(windows: TimeWindows | SessionWindows = TEN_SECONDS, *, is_final: bool = False) -> Topology:
+    builder = StreamsBuilder()
+    records = builder.stream("in", Consumed(Serde.string(), Serde.string()))
+    table = records.group_by_key().windowed_by(windows).count()
+    if is_final:
+        table = table.suppress(Suppressed.until_window_closes())
+    table.to_stream().to("out")
+    return builder.build()
+
+
+def one_window(warehouse: Warehouse, far_ms: int, let_in: int) -> None:
+    """The example of docs/compare.md, as it was on a real broker; ``far_ms``: time of the record before the restart."""
+    times = (1_000, 1_001, 1_002, far_ms, 2_000)
+    plant(warehouse, "in", [LandedRecord(0, b"a", b"x", time_ms) for time_ms in times], partitions=1)
+    counts = [(0, 1, 1_000), (0, 2, 1_001), (0, 3, 1_002), (far_ms, 1, far_ms), (0, let_in, 2_000)]
+    rows = [LandedRecord(0, b"a" + long(start), long(count), time_ms) for start, count, time_ms in counts]
+    plant(warehouse, "live", rows, partitions=1)
+
+
+def compared(warehouse: Warehouse, topology: Topology, pipeline: str, **how: Any) -> Comparison:
+    list(replay(warehouse, topology, pipeline=pipeline, runner=LocalRunner(), **how))
+    return compare(warehouse, topology, "out", with_topic="live", pipeline=pipeline, form="events")
+
+
+@pytest.mark.parametrize("increment", [None, 1, 4])
+@pytest.mark.parametrize(("far_ms", "let_in"), [(100_000, 1), (30_000, 4)], ids=["segment-gone", "segment-there"])
+def test_a_replay_with_the_restart_equals_what_a_real_application_wrote(warehouse, far_ms, let_in, increment):
+    one_window(warehouse, far_ms, let_in)
+
+    assert record_restarts(warehouse, "in", [(0, 4)]) == [(0, 4)]
+
+    assert compared(warehouse, windowed(), "p", max_records=increment).is_equal
+    assert record_restarts(warehouse, "in", [(0, 4)]) == []
+
+
+@pytest.mark.jvm
+@pytest.mark.slow
+def test_a_replay_on_spark_restarts_as_well(warehouse, spark):
+    one_window(warehouse, 100_000, 1)
+    record_restarts(warehouse, "in", [(0, 4)])
+
+    list(replay(warehouse, windowed(), pipeline="p", runner=SparkRunner(spark)))
+
+    assert compare(warehouse, windowed(), "out", with_topic="live", pipeline="p", form="events").is_equal
+
+
+WINDOWS = TimeWindows.of_size(SIZE_MS, grace=GRACE_MS)
+SESSIONS = SessionWindows.with_inactivity_gap(SIZE_MS, grace=GRACE_MS)
+
+
+def of_windows(records: list[Input], life: Life, *, is_final: bool) -> list[LandedRow]:
+    task = live(records, WindowCounts(SIZE_MS, GRACE_MS, is_final=is_final), life)
+    return [(row.key.encode() + long(row.window_ms), long(row.value), row.time_ms) for row in task.published]
+
+
+def of_sessions(records: list[Input], life: Life, *, is_final: bool) -> list[LandedRow]:
+    task = live(records, SessionCounts(SIZE_MS, GRACE_MS, is_final=is_final), life)
+    return [
+        (key.encode() + long(end) + long(start), None if count is None else long(count), time_ms)
+        for key, start, end, count, time_ms in task.published
+    ]
+
+
+@pytest.mark.parametrize("is_final", [False, True], ids=["updates", "finals"])
+@pytest.mark.parametrize(("windows", "play"), [(WINDOWS, of_windows), (SESSIONS, of_sessions)], ids=["time", "session"])
+def test_lives_of_restarts_are_replayed_row_by_row_at_every_cut(warehouse, windows, play, is_final):
+    rng = random.Random(f"recorded {windows} {is_final} {seed()}")
+    inputs, rows, restarts, let_in = [], [], [], 0
+    for partition in range(LIVES):
+        keys = [f"{key}{partition}" for key in "abc"]
+        records = random_inputs(rng, RECORDS, keys, span_ms=rng.choice([100_000, 400_000]), late_share=0.3)
+        life = Life(restarts=frozenset(rng.sample(range(5, RECORDS), 20)))
+        published = play(records, life, is_final=is_final)
+        let_in += published != play(records, Life(), is_final=is_final)
+        inputs += [LandedRecord(partition, one.key.encode(), b"x", one.time_ms) for one in records]
+        rows += [LandedRecord(partition, *row) for row in published]
+        restarts += [(partition, place) for place in life.restarts]
+    plant(warehouse, "in", inputs, partitions=LIVES)
+    plant(warehouse, "live", rows, partitions=LIVES)
+    record_restarts(warehouse, "in", restarts)
+    topology = windowed(windows, is_final=is_final)
+
+    found = compared(warehouse, topology, "whole")
+    assert let_in > LIVES / 2
+    assert found.verdicts == {"equal": len(rows)}
+    assert compared(warehouse, topology, "cut", max_records=LIVES * 17).is_equal
+    assert tables_of(warehouse, "whole", topology) == tables_of(warehouse, "cut", topology)
+
+
+def test_commands_record_a_restart_and_judge_what_was_replayed_with_it(warehouse, tmp_path, capsys):
+    one_window(warehouse, 100_000, 1)
+    code = tmp_path / "windows.py"
+    code.write_text(CODE)
+    topology, place = f"{code}:topology", ["--warehouse", warehouse.root]
+    words = ["compare", "out", "--with-topic", "live", "--topology", topology, *place]
+    list(replay(warehouse, windowed(), pipeline="rules", runner=LocalRunner()))
+
+    assert main([*words, "--pipeline", "rules", "--infer-restarts"]) == 4
+    printed = capsys.readouterr().out
+    assert printed.endswith(f"  replay land in --warehouse {warehouse.root} --restart 0:4\nthey leave nothing\n")
+    assert main(["land", "in", *place, "--restart", "0:4"]) == 0
+    assert capsys.readouterr().out == (
+        "in: 1 restart recorded before 0:4; what is planned from now on takes it\n"
+        "rules was beyond it already and stays as it is: replay under another pipeline name, or on a fork\n"
+    )
+    assert main(["run", topology, *place, "--pipeline", "live", "--local", "--max-records", "2"]) == 0
+    assert main([*words, "--pipeline", "live", "--as", "events"]) == 0
+    assert main([*words, "--pipeline", "rules", "--as", "events"]) == 4
+    capsys.readouterr()
+    assert main(["verify", topology, *place, "--pipeline", "live", "--local"]) == 0
+    assert main(["verify", topology, *place, "--pipeline", "rules", "--local"]) == 0
+    assert main(["check", topology, *place, "--pipeline", "live"]) == 0
+    capsys.readouterr()
+    assert main(["explain", "--record", "in:0:4", "--topology", topology, *place, "--pipeline", "live", "--raw"]) == 0
+    assert "2000" in capsys.readouterr().out
+
+
+def test_a_restart_is_before_a_landed_record_that_stays_in_play(warehouse):
+    one_window(warehouse, 100_000, 1)
+    book_exclusion(warehouse, "in", [(0, 1)], "a test")
+
+    with pytest.raises(ConfigError, match=r"record in:0:5: expected an offset of 0 or more, below 5"):
+        record_restarts(warehouse, "in", [(0, 5)])
+    with pytest.raises(ConfigError, match=r"record in:0:1: expected a record that is in play, got one that was taken"):
+        record_restarts(warehouse, "in", [(0, 1)])
+    record_restarts(warehouse, "in", [(0, 4), (0, 2)])
+    with pytest.raises(ConfigError, match=r"record in:0:4: expected a record without a restart before it"):
+        book_exclusion(warehouse, "in", [(0, 4)], "a test")
+
+
+def joined() -> Topology:
+    builder = StreamsBuilder()
+    records = builder.stream("in", Consumed(Serde.string(), Serde.string()))
+    others = builder.stream("other", Consumed(Serde.string(), Serde.string()))
+    windows = JoinWindows.of_time_difference_with_no_grace("10s")
+    records.join(others, lambda one, other: one + other, windows, returns=Serde.string()).to("out")
+    return builder.build()
+
+
+def sliding() -> Topology:
+    builder = StreamsBuilder()
+    records = builder.stream("in", Consumed(Serde.string(), Serde.string()))
+    windows = SlidingWindows.of_time_difference("5s")
+    records.group_by_key().windowed_by(windows).count().to_stream().to("out")
+    return builder.build()
+
+
+@pytest.mark.parametrize(("topology", "name"), [(joined, "StreamJoin"), (sliding, "SlidingWindowAggregate")])
+def test_an_operator_of_which_is_not_known_what_a_restart_leaves_is_refused_by_name(warehouse, topology, name):
+    one_window(warehouse, 100_000, 1)
+    plant(warehouse, "other", [LandedRecord(0, b"a", b"y", 1_500)], partitions=1)
+    record_restarts(warehouse, "in", [(0, 4)])
+
+    with pytest.raises(ConfigError, match=rf"at a recorded restart: expected an operator that can restart .*{name}"):
+        list(replay(warehouse, topology(), pipeline="p", runner=LocalRunner()))
