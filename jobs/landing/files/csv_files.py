@@ -50,7 +50,7 @@ def _csv_blocks(reading: "SliceReading") -> Iterator[Block]:
             for place, chunk in line_chunks(stream, reading.piece):
                 rows = columns_of.rows(place, chunk)
                 if rows is None:
-                    rest = io.BufferedReader(_Behind(chunk, stream))
+                    rest: Any = io.BufferedReader(_Behind(chunk, stream))
                     for places, some in _row_blocks(reading.source, rest, number, is_first=place == 0):
                         yield from columns_of.of_rows(places, some)
                         number = places.stop
