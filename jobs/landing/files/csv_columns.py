@@ -1,7 +1,7 @@
 """Columns of CSV, all rows of a chunk of lines at once, where Arrow's reader finds in them what Python's finds.
 
-Owns when that is so. Rule: a chunk is read so where each line is a row and its quotes are regular: each field is quoted
-as a whole or has no quote at its begin, and a quote within a quoted one is doubled. Python's reader takes the others.
+Owns when that is so. Rule: each line of the chunk is a row, and its quotes are regular. A field is quoted as a whole or
+does not begin with a quote, and quotes within a quoted field are doubled. Python's reader takes all other chunks.
 """
 
 from collections.abc import Sequence

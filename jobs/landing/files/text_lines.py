@@ -18,7 +18,7 @@ from .streams import FileSlice, is_compressed, opened
 BLANK = b" \t\r\n\v\f"
 """What a line may have that is blank."""
 CHUNK_BYTES = 1 << 20
-"""Of lines that are read at once: what a core's cache holds beside what is made of it."""
+"""Of lines that are read at once; a core's cache has room for them and their columns."""
 
 
 def line_slices(source: FileSource, whole: FileSlice) -> list[FileSlice]:
