@@ -36,7 +36,7 @@ from tests.sampling import is_nightly, seed
 pytestmark = pytest.mark.every_run
 
 SIZE_MS, GRACE_MS, RECORDS = 10_000, 2_000, 120
-LIVES = 125 if is_nightly() else 8
+LIVES = 40 if is_nightly() else 8
 CODE = (
     "from kstreams_replay import Consumed, Serde, StreamsBuilder, TimeWindows\n"
     "builder = StreamsBuilder()\n"
@@ -165,8 +165,8 @@ def test_commands_record_a_restart_and_judge_what_was_replayed_with_it(warehouse
     assert main([*words, "--pipeline", "live", "--as", "events"]) == 0
     assert main([*words, "--pipeline", "rules", "--as", "events"]) == 4
     capsys.readouterr()
-    assert main(["verify", topology, *place, "--pipeline", "live", "--local"]) == 0
-    assert main(["verify", topology, *place, "--pipeline", "rules", "--local"]) == 0
+    assert main(["verify", topology, *place, "--pipeline", "live"]) == 0
+    assert main(["verify", topology, *place, "--pipeline", "rules"]) == 0
     assert main(["check", topology, *place, "--pipeline", "live"]) == 0
     capsys.readouterr()
     assert main(["explain", "--record", "in:0:4", "--topology", topology, *place, "--pipeline", "live", "--raw"]) == 0
