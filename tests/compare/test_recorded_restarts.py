@@ -165,9 +165,9 @@ def test_commands_record_a_restart_and_judge_what_was_replayed_with_it(warehouse
     assert main([*words, "--pipeline", "live", "--as", "events"]) == 0
     assert main([*words, "--pipeline", "rules", "--as", "events"]) == 4
     capsys.readouterr()
-    assert main(["verify", topology, *place, "--pipeline", "live"]) == 0
-    assert main(["verify", topology, *place, "--pipeline", "rules"]) == 0
-    assert main(["check", topology, *place, "--pipeline", "live"]) == 0
+    assert main(["verify", topology, *place, "--pipeline", "live", "--increments", "1,5"]) == 0
+    assert main(["verify", topology, *place, "--pipeline", "rules", "--increments", "5"]) == 0
+    assert main(["check", topology, *place, "--pipeline", "live", "--engine", "plain"]) == 0
     capsys.readouterr()
     assert main(["explain", "--record", "in:0:4", "--topology", topology, *place, "--pipeline", "live", "--raw"]) == 0
     assert "2000" in capsys.readouterr().out
@@ -210,4 +210,4 @@ def test_an_operator_of_which_is_not_known_what_a_restart_leaves_is_refused_by_n
     record_restarts(warehouse, "in", [(0, 4)])
 
     with pytest.raises(ConfigError, match=rf"at a recorded restart: expected an operator that can restart .*{name}"):
-        list(replay(warehouse, topology(), pipeline="p", runner=LocalRunner()))
+        list(replay(warehouse, topology(), pipeline="p", runner=LocalRunner(), idle="proceed"))
