@@ -1,9 +1,9 @@
-"""Rows of windows that were counted again after a crash, told from those of late records that the crash let in.
+"""Causes of rows after a crash: of records that were processed again, and of late ones that the crash let in.
 
-Owns causes where the order of processing is known row by row (``processing_order``). Rules: a row is of a record that
-our task refused: "restart"; of a record that was on time and processed before: published twice where an earlier row
-is the same, else processed twice; of one that was processed for the first time, in a window that has counted some
-record twice: processed twice. Where a row can be of a refused record and of another: "crash".
+Owns causes where the order of processing is known row by row (``processing_order``). Rules: a row of a record that our
+task refused has the cause "restart". One of a record that was on time and processed before was published twice where an
+earlier row is the same, else processed twice. So is a first one in a window that has counted some record twice. Where
+a row can be of a refused record and of another, its cause is "crash".
 
 It needs an output with a row for every record and window: below an aggregate of time windows, of a topic that is
 landed, without a record cache. Where the order is not found, nothing is changed here, and the rules of ``restarts`` and
@@ -36,7 +36,7 @@ class Settled:
 
 
 def explain_crashes(case: Case, late: LateRecords, repeated: np.ndarray) -> Settled:
-    """Pair rows anew, and give causes, in partitions where a row may repeat an earlier one (``repeated``: by row, -1
+    """Pair rows again, and give causes, in partitions where a row may repeat an earlier one (``repeated``: by row, -1
     for none).
     """
     let_in, done = np.full(len(case.theirs), -1), list[int]()

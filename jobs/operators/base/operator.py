@@ -132,7 +132,9 @@ class Operator(ABC):
 
 
 def no_restart(node: str, got: str) -> ConfigError:
-    """Of an operator for which it is not known here what a restart of Kafka Streams leaves."""
+    """The error of an operator for which it is not known here what a restart of Kafka Streams leaves. ``node``: its
+    name; ``got``: what it is.
+    """
     expected = "an operator that can restart (aggregates of time windows, sessions and keys, suppress, tables, steps)"
     next_step = "land the topic under another name, without --restart, and replay that"
     return ConfigError(f"{node}, at a recorded restart", expected, got, next_step)
@@ -262,7 +264,9 @@ class StatefulOperator(Operator):
         return np.zeros(len(rows), np.bool_)
 
     def loses(self, rows: pa.Table, counters: Counters) -> np.ndarray:
-        """Which of them are gone from the store, so that none sees them even if production restarts."""
+        """Which of the durable ``rows`` are gone from the store, so that none sees them even if production restarts:
+        a bool for each row. ``counters``: as of ``forgets``.
+        """
         return self.forgets(rows, counters)
 
     @abstractmethod
@@ -364,7 +368,7 @@ class RowStore(Protocol):
         ...
 
     def loses(self, rows: pa.Table, counters: Counters) -> np.ndarray:
-        """Which of them are gone."""
+        """Which of ``rows`` are gone, by ``counters``: a bool for each row."""
         ...
 
     def restart(self) -> None:

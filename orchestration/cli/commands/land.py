@@ -335,7 +335,7 @@ def land(**given: Any) -> int:
 
 
 def _record_restarts(warehouse: Warehouse, topic: str, restarts: Sequence[tuple[int, int]]) -> int:
-    """Also says which pipelines do not take them; the exit code."""
+    """Print what is new, and the pipelines that do not take it; the exit code."""
     new = record_restarts(warehouse, topic, restarts)
     if not new:
         print(f"{topic}: no restart to record that is not recorded already")
