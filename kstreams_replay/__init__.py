@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .jobs.branches.erasure import erase as erase
     from .jobs.compare.comparison import Comparison as Comparison
     from .jobs.compare.comparison import compare as compare
     from .jobs.execution.spark_runner import SparkRunner as SparkRunner
@@ -102,6 +103,7 @@ if TYPE_CHECKING:
     from .orchestration.settings.connections import WarehouseResource as WarehouseResource
     from .orchestration.settings.translator import ReplayTranslator as ReplayTranslator
     from .state.errors import ReplayError as ReplayError
+    from .state.tables.sought import Sought as Sought
     from .state.tables.warehouse import Warehouse as Warehouse
 
 _STATE = os.path.join(__path__[0], "state")
@@ -165,6 +167,7 @@ _MODULES: dict[str, str] = {
     "SessionWindows": ".jobs.topology",
     "SlidingWindows": ".jobs.topology",
     "SparkRunner": ".jobs.execution.spark_runner",
+    "Sought": ".state.tables.sought",
     "Stores": ".jobs.functions.state_stores",
     "StreamsBuilder": ".jobs.topology",
     "SubTopology": ".jobs.topology",
@@ -190,6 +193,7 @@ _MODULES: dict[str, str] = {
     "assert_outputs": ".jobs.testing.output_assertion",
     "compare": ".jobs.compare.comparison",
     "fold": ".jobs.topology",
+    "erase": ".jobs.branches.erasure",
     "exclude_records": ".jobs.history.exclusions",
     "land_files": ".jobs.landing.landing",
     "land_kafka": ".jobs.landing.landing",

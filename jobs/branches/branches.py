@@ -86,6 +86,13 @@ def pinned_versions(warehouse: Warehouse, pipeline: str) -> dict[str, set[int]]:
     return pinned
 
 
+def unpin(warehouse: Warehouse, name: str, *, clock_ms: Callable[[], int] = now_ms) -> None:
+    """Say that the open branch ``name`` has all its rows itself, so that it needs none of its parents' files."""
+    branch = branch_of(warehouse, name)
+    if branch.bases:
+        _enter(warehouse, replace(branch, bases={}, written_at_ms=clock_ms()), _OPEN)
+
+
 def fork(
     warehouse: Warehouse,
     pipeline: str,
@@ -145,6 +152,7 @@ def begin(
         restates=None,
         branch=None,
         branch_increment=None,
+        erased=None,
     )
     epoch = (last if after is None else after).epoch + 1
     return ledger.begin(increment, first, epoch=epoch, written_at_ms=clock_ms())

@@ -71,6 +71,8 @@ def _plan(
     own = Ledger(warehouse.pipeline(branch.name).ledger)
     _refuse_unfinished(warehouse, branch.name, own.pending())
     _refuse_behind(branch, last.content.cut_to, row.content.cut_to)
+    if branch.increment and not branch.bases:  # rows were erased since, so that it has all of its parent's itself
+        ledger.refuse_vacuumed(branch.increment)
     base = done_at(warehouse, branch.parent, branch.increment)
     _refuse_other_columns(warehouse, branch, base, row.content)
     brought = _brought(own, row.increment)

@@ -375,6 +375,7 @@ def restated_row(
         branch=planned.branch,
         branch_increment=planned.branch_increment,
         range_ms=planned.range_ms,
+        erased=None,
         bases=base.bases,
         forked=None,
         cut_to=planned.cut_to,

@@ -107,6 +107,22 @@ def vacuum(
     return Vacuumed(waste, oldest, delete)
 
 
+def replaced_files(path: str, last: int) -> Iterator[Waste]:
+    """Files of a table that its newest version does not have: those that were committed, and those of increments up to
+    ``last``. For a table of which nobody may ask for an earlier version.
+    """
+    found = files_below(path)
+    if not found:
+        return
+    log = {name.removeprefix("_delta_log/") for name in found if name.startswith("_delta_log/")}
+    committed, live = {file for files in _added(path, log).values() for file in files}, _live(path, None, {})
+    for name, info in found.items():
+        numbered = _BY_INCREMENT.match(name.rpartition("/")[2])
+        is_old = name in committed or (numbered is not None and int(numbered[1]) <= last)
+        if name.endswith(".parquet") and not name.startswith("_") and name not in live and is_old:
+            yield Waste("", path, name, info.size, NOT_RETAINED)
+
+
 def delete_files(waste: list[Waste]) -> None:
     """Delete what is still there. Logs last and from their beginning, so that what is left of them is whole. Raises
     StorageError where a folder has become a symbolic link since.

@@ -150,15 +150,16 @@ def _unique(seed: int) -> str:
 
 def verifiable(warehouse: Warehouse, topology: Topology, pipeline: str) -> list[range]:
     """Increments that ``verify`` replays as one range: done, in force, consecutive, with this topology and the same
-    topics.
+    topics; none whose beginning was vacuumed or erased.
     """
     ledger = Ledger(warehouse.pipeline(pipeline).ledger)
     ranges: list[range] = []
-    before = ""
+    before, oldest = "", ledger.oldest_kept()
     for row in in_force(ledger.done_rows()):
         own = row.content
         is_other = own.topology != _fingerprint(topology, own.cut_to) or other_code(own, topology.reading(own.cut_to))
-        if is_other or own.restates is not None or own.forked is not None:
+        is_gone = oldest > 1 and row.increment <= oldest
+        if is_other or is_gone or own.restates is not None or own.forked is not None:
             before = ""
             continue
         is_next, before = before == own.topology, own.topology or ""
@@ -184,6 +185,7 @@ def _range(
             f"{since} to {end}", f"increments are {known}; a restore is no part of a range",
         )  # fmt: skip
     plans = []
+    _refuse_erased(pipeline, wanted)
     for row in wanted:
         planned, _ = ledger.rows_of(row.increment)
         assert planned is not None, f"increment {row.increment} was planned"
@@ -205,6 +207,19 @@ def _range(
             "verify the increments before and after it",
         )  # fmt: skip
     return plans, wanted
+
+
+def _refuse_erased(pipeline: str, rows: Sequence[LedgerRow[DoneRow]]) -> None:
+    """ConfigError for a range with increments of which records were erased since."""
+    erased = [row for row in rows if row.content.erased is not None]
+    if erased:
+        last = erased[-1]
+        reason = (last.content.erased or {}).get("reason")
+        raise ConfigError(
+            f"pipeline {pipeline!r}", "a range of increments whose records are there",
+            f"some of which records were erased by increment {last.increment} ({reason})",
+            f"verify a range from {last.increment + 1} on",
+        )  # fmt: skip
 
 
 def _fingerprint(topology: Topology, topics: Collection[str]) -> str:

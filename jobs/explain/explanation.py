@@ -217,11 +217,12 @@ def _refuse_excluded(history: History, landed: Landed, place: Position) -> None:
     if offset in landed.excluded.get(str(partition), ()):
         booked = exclusions(history.warehouse, topic)
         (out,) = (each for each in booked if (each.partition, each.offset) == (partition, offset))
+        there = "nothing of it is left" if out.is_erased else "its value is in the landed table"
         raise LedgerError(
             f"record {say_place(place)}",
             "a record that the pipeline reads",
-            f"one that landing increment {out.increment} took out of play ({out.reason})",
-            f"`replay inspect` lists what {history.pipeline!r} leaves out; its value is in the landed table",
+            f"one that landing increment {out.increment} took out of play ({out.why})",
+            f"`replay inspect` lists what {history.pipeline!r} leaves out; {there}",
         )
 
 

@@ -5,8 +5,9 @@ Owns the landing increments that book them, with the reason. Rule: whoever reads
 that was landed without them, a gap of offsets. An exclusion is never taken back.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,7 +24,9 @@ from .recorded_time import land_no_records, last_landing
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """A record that is out of play since the landing increment ``increment``, booked at ``booked_at_ms``."""
+    """A record that is out of play since the landing increment ``increment``, booked at ``booked_at_ms``.
+    ``is_erased``: its content is gone, too.
+    """
 
     topic: str
     partition: int
@@ -31,23 +34,42 @@ class Exclusion:
     reason: str
     increment: int
     booked_at_ms: int
+    is_erased: bool = False
+
+    @property
+    def why(self) -> str:
+        """The reason; of one that was erased, that it was."""
+        return f"erased: {self.reason}" if self.is_erased else self.reason
 
 
 def exclusions(warehouse: Warehouse, topic: str) -> list[Exclusion]:
-    """What is out of play of a landed topic, in the order in which it was booked. Reads the whole ledger if anything
-    is.
+    """What is out of play of a landed topic, in the order in which it was booked; what was erased after it was taken
+    out, as erased. Reads the whole ledger if anything is.
     """
     ledger = LandingLedger(warehouse.landing_ledger(topic))
     last = ledger.last_done()
     if last is None or last.content.excluded is None:
         return []
     booked = [(row, row.content.exclusion) for row in ledger.done_rows() if row.content.exclusion is not None]
-    return [
-        Exclusion(topic, int(partition), offset, exclusion["reason"], row.increment, row.written_at_ms)
+    found = {
+        (int(partition), offset): Exclusion(
+            topic, int(partition), offset, exclusion["reason"], row.increment, row.written_at_ms,
+            is_erased="erased_by" in exclusion,
+        )
         for row, exclusion in booked
         for partition, offsets in exclusion["records"].items()
         for offset in offsets
-    ]
+    }  # fmt: skip
+    return list(found.values())
+
+
+def erased_offsets(warehouse: Warehouse, topic: str) -> dict[int, list[int]]:
+    """By partition, of a landed topic's records whose content was erased."""
+    found: dict[int, list[int]] = {}
+    for each in exclusions(warehouse, topic):
+        if each.is_erased:
+            found.setdefault(each.partition, []).append(each.offset)
+    return found
 
 
 def book_exclusion(
@@ -80,11 +102,38 @@ def book_exclusion(
         for offset in sorted(set(offsets) & set((last.content.restarts or {}).get(p, ()))):
             next_step = "land the topic under another name, and record the restart before the next record there"
             raise ConfigError(_name(topic, p, offset), "a record without a restart before it", "one", next_step)
-    before = last.content.excluded or {}
-    excluded = {
-        p: sorted([*before.get(p, []), *by_partition.get(p, [])]) for p in sorted({*before, *by_partition}, key=int)
-    }
     exclusion = {"records": by_partition, "reason": reason.strip()}
+    return _book(warehouse, topic, last, exclusion, clock_ms)
+
+
+def book_erasure(
+    warehouse: Warehouse,
+    topic: str,
+    records: Mapping[str, Sequence[int]],
+    reason: str,
+    by: str,
+    *,
+    clock_ms: Callable[[], int] = now_ms,
+) -> LedgerRow[LandingDoneRow]:
+    """Take the content of ``records`` (partition → offsets, which are landed) out of a topic, and them out of play.
+
+    Returns the row, which says who did it (``by``) and why, and nothing of what they were. Raises as
+    ``book_exclusion``.
+    """
+    last = last_landing(warehouse, topic, clock_ms)
+    exclusion = {"records": {p: [*offsets] for p, offsets in records.items()}, "reason": reason, "erased_by": by}
+    return _book(warehouse, topic, last, exclusion, clock_ms)
+
+
+def _book(
+    warehouse: Warehouse,
+    topic: str,
+    last: LedgerRow[LandingDoneRow],
+    exclusion: Mapping[str, Any],
+    clock_ms: Callable[[], int],
+) -> LedgerRow[LandingDoneRow]:
+    before, more = last.content.excluded or {}, exclusion["records"]
+    excluded = {p: sorted({*before.get(p, []), *more.get(p, [])}) for p in sorted({*before, *more}, key=int)}
     return land_no_records(warehouse, topic, last, clock_ms, excluded=excluded, exclusion=exclusion)
 
 
@@ -92,7 +141,7 @@ def _refuse_excluded(warehouse: Warehouse, topic: str, wanted: Sequence[tuple[in
     known = {(each.partition, each.offset): each for each in exclusions(warehouse, topic)}
     for place in wanted:
         if place in known:
-            got = f"one that landing increment {known[place].increment} took out ({known[place].reason})"
+            got = f"one that landing increment {known[place].increment} took out ({known[place].why})"
             raise ConfigError(_name(topic, *place), "a record that is in play", got, "leave it out of the command")
 
 

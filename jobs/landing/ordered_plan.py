@@ -17,6 +17,7 @@ from ...state.tables.data_files import read_files
 from ...state.tables.ledger_rows import LandingPlanRow
 from ...state.tables.warehouse import Warehouse
 from . import file_writing
+from .exclusions import erased_offsets
 from .file_source import FileSource
 from .file_writing import Order, WriteTask
 from .files import streams
@@ -151,7 +152,7 @@ def with_order(
     to_check = [task for task in tasks if task.needs_check(begins)]
     landed = Landed(warehouse.landed(topic), ())
     if begins is not None and any(task.is_below(begins) for task in to_check):
-        landed = Landed(landed.path, read_files(landed.path))
+        landed = Landed(landed.path, read_files(landed.path), erased_offsets(warehouse, topic))
     directories = warehouse.landed(topic), warehouse.landed_dead_letter(topic)
     checks = [
         WriteTask(

@@ -25,6 +25,7 @@ from ...state.tables.parquet_writer import write_task_file
 from ...state.tables.warehouse import RECORDED_TIME_SCHEMA, Warehouse
 from ...state.times import NO_TIMESTAMP_MS, bounded_ms
 from ...state.wall_clock import now_ms
+from .erased_records import erase_planned
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,10 +173,15 @@ def land_no_records(
 def finish_without_records(
     warehouse: Warehouse, topic: str, planned: LedgerRow[LandingPlanRow], clock_ms: Callable[[], int]
 ) -> LedgerRow[LandingDoneRow]:
-    """Commit the recorded times that a landing increment planned, if it did; then its done row."""
+    """Commit what a landing increment planned without a source: recorded times, records without their content, or
+    nothing; then its done row.
+    """
+    ledger, done = LandingLedger(warehouse.landing_ledger(topic)), LandingDoneRow.from_json(planned.content.to_json())
     if planned.content.recorded_time is not None:
         _commit_times(warehouse, topic, planned, planned.content.recorded_time)
-    ledger, done = LandingLedger(warehouse.landing_ledger(topic)), LandingDoneRow.from_json(planned.content.to_json())
+    if (planned.content.exclusion or {}).get("erased_by") is not None:
+        last = ledger.last_done()
+        done = erase_planned(warehouse, topic, planned, None if last is None else last.content.table_version)
     return ledger.done(planned.increment, done, epoch=planned.epoch, written_at_ms=clock_ms())
 
 

@@ -6,7 +6,7 @@ what has landed that has not landed itself.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NoReturn
 
 import numpy as np
@@ -34,10 +34,13 @@ class Settled:
 
 @dataclass(frozen=True)
 class Landed:
-    """What has landed: live files of the table in the directory ``path``."""
+    """What has landed: live files of the table in the directory ``path``. ``erased``: by partition, offsets of records
+    whose content is gone, so that any bytes are taken for theirs.
+    """
 
     path: str
     files: Sequence[DataFile]
+    erased: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
     def rows(self, partition: int, first: int, last: int) -> pa.Table:
         """Of the offsets from ``first`` to ``last``."""
@@ -95,13 +98,15 @@ class Settling:
             expected = f"offsets of partition {self.partition} from {self.begin} on, or records that have landed"
             got = f"offset {offset[row]}, with which no record has landed"
             self._refuse(rows, row, expected, got)
-        differs = self._differing(there.take(pa.array(places)), rows)
+        is_there = ~np.isin(offset, np.asarray(landed.erased.get(self.partition, ()), np.int64))
+        pairs = self._differing(there.take(pa.array(places)), rows)
+        differs = {word: mask & is_there for word, mask in pairs.items()}
         if self.reports:
             return tuple(offset[np.logical_or.reduce(list(differs.values()))].tolist())
         if (other := _first(differs)) is not None:
-            row, field = other
+            row, word = other
             expected = f"the record of offset {offset[row]} of partition {self.partition} that has landed"
-            self._refuse(rows, row, expected, f"another {field}")
+            self._refuse(rows, row, expected, f"another {word}")
         return ()
 
     def _differing(self, one: pa.Table, other: pa.Table) -> dict[str, np.ndarray]:

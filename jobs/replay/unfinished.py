@@ -13,6 +13,13 @@ from ...state.tables.warehouse import Warehouse
 
 def refuse_pending(warehouse: Warehouse, pipeline: str, pending: LedgerRow[PlanRow] | None) -> None:
     """Raises LedgerError when the pending plan is a restatement, which only its own command can finish."""
+    if pending is not None and pending.content.erased is not None:
+        raise LedgerError(
+            f"pipeline {pipeline!r}",
+            "no unfinished erasure",
+            f"increment {pending.increment}, planned by `replay erase`",
+            "give that command again, with the same key and --delete, which finishes it",
+        )
     if pending is not None and pending.content.restates is not None:
         command = _command(warehouse, pipeline, pending.content.branch, pending.content.restates)
         raise LedgerError(

@@ -73,7 +73,7 @@ def excluded_lines(warehouse: Warehouse, done: DoneRow) -> list[dict[str, Any]]:
     before, or has not come to it, and why it is out.
     """
     return [
-        {"record": f"{out.topic}:{out.partition}:{out.offset}", "pipeline": state, "reason": out.reason}
+        {"record": f"{out.topic}:{out.partition}:{out.offset}", "pipeline": state, "reason": out.why}
         for out, state in excluded_by(warehouse, done)
     ]
 

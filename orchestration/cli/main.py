@@ -3,6 +3,7 @@
     replay land clicks --warehouse W --files DIR --timestamp ms --key user
     replay advance clicks --to 2026-01-01T00:00:00Z --warehouse W
     replay exclude clicks --record 0:17 --reason "time of the year 57972" --warehouse W
+    replay erase --key user-4711 --topics clicks --reason "request 4711" --warehouse W
     replay run shop.py:topology --warehouse W --pipeline shop
     replay warm-up shop.py:topology
     replay check shop.py:topology --warehouse W --pipeline shop
@@ -60,6 +61,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "land": (".commands.land", "land what is new in a topic, from files or from Kafka"),
         "advance": (".commands.advance", "record that stream time of a landed topic has reached a time"),
         "exclude": (".commands.exclude", "take landed records out of play, with the reason"),
+        "erase": (".commands.erase", "erase the records of a key from every file, and prove it"),
         "run": (".commands.run", "replay what has landed, increment by increment"),
         "warm-up": (".commands.run", "compile kernels, so that no run waits for them"),
     },

@@ -105,6 +105,16 @@ def forget_others(cache: str, table: str, partition: int, files: Sequence[DataFi
             shutil.rmtree(entry, ignore_errors=True)
 
 
+def folder_of(cache: str, table: str) -> str:
+    """Where the copies of a table are, if there are any."""
+    return str(_table_folder(cache, table))
+
+
+def forget_table(cache: str, table: str) -> None:
+    """Delete all copies of a table; those that are needed are made again."""
+    shutil.rmtree(_table_folder(cache, table), ignore_errors=True)
+
+
 class RunWriter:
     """Writes the copy of a file whose rows come piece by piece, by rising hash. Nobody sees it before ``close``."""
 

@@ -237,9 +237,13 @@ class LedgerOf(Generic[P, D]):
             raise LedgerError(
                 self.path,
                 f"increment {oldest} or a later one",
-                f"increment {increment}, which was vacuumed",
+                f"increment {increment}, which was {self._why_gone(oldest)}",
                 f"the oldest that can be asked for is {oldest}",
             )
+
+    def _why_gone(self, oldest: int) -> str:
+        """What became of the increments before ``oldest``, in words."""
+        return "vacuumed"
 
     def compact(self, increment: int) -> None:
         """Merge its small files, if ``increment``, which is at work, is one of those that do
@@ -395,6 +399,11 @@ class Ledger(LedgerOf[PlanRow, DoneRow]):
 
     def _after_restore(self, increment: int, epoch: int) -> str:
         return f"continue under epoch {epoch}: `{restore_command(self.path.rpartition('/')[0], increment)}`"
+
+    def _why_gone(self, oldest: int) -> str:
+        done = self.rows_of(oldest).done
+        erased = None if done is None else done.content.erased
+        return super()._why_gone(oldest) if erased is None else f"erased (by increment {oldest}: {erased['reason']})"
 
 
 class LandingLedger(LedgerOf[LandingPlanRow, LandingDoneRow]):

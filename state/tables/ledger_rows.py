@@ -78,7 +78,7 @@ class PlanRow(RowContent):
     instead_of_why: str | None = None
     """Why the current code could not do that plan."""
     kind: str | None = None
-    """"restore" or "promote"."""
+    """"restore", "promote" or "erase"."""
     restates: int | None = None
     """The last increment that stays; 0: none does."""
     branch: str | None = None
@@ -86,6 +86,8 @@ class PlanRow(RowContent):
     """Of a promote: what is promoted, as of which of its increments."""
     range_ms: list[int] | None = None
     """Of the promote of a backfill: rows of which times `[from, to)` it puts in the place of others."""
+    erased: dict[str, Any] | None = None
+    """Of an erase: the `reason`, and `by` whom."""
     fenced: int | None = None
     """The lowest epoch whose runners are refused from then on: those of all from it up to the plan's own are."""
 
@@ -146,6 +148,8 @@ class DoneRow(RowContent):
     branch_increment: int | None = None
     range_ms: list[int] | None = None
     """Those five: as in the plan of a restatement."""
+    erased: dict[str, Any] | None = None
+    """Of an erase: as in its plan, and how many `rows` went, by table; nothing of what they were."""
     forked: dict[str, Any] | None = None
     """Of the first row of a branch: `pipeline` and `increment` that it was forked from."""
     backfill: dict[str, Any] | None = None
@@ -210,7 +214,7 @@ class LandingRow(RowContent):
     """Offsets of all records that are taken out of play so far, by partition."""
     exclusion: dict[str, Any] | None = None
     """Of an increment that lands no records but takes some out of play: their offsets by partition (`records`), and
-    the `reason`.
+    the `reason`. Where their content was erased: `erased_by` whom.
     """
     restarts: dict[str, list[int]] | None = None
     """Offsets of all records before which production restarted, as far as was recorded, by partition."""

@@ -10,12 +10,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from kstreams_replay.jobs.branches.erasure import erase
 from kstreams_replay.jobs.landing import file_writing
 from kstreams_replay.jobs.landing.bad_rows import landed_dead_letters
 from kstreams_replay.jobs.landing.files import streams, text_lines
 from kstreams_replay.jobs.landing.landing import FileSource, land_files
 from kstreams_replay.state.errors import LandingError
 from kstreams_replay.state.tables.ledger import LandingLedger
+from kstreams_replay.state.tables.sought import Sought
 from tests.landing.file_folders import NOON, dies, land, write
 from tests.landing.landed_rows import landed
 
@@ -250,6 +252,19 @@ def test_below_what_has_landed_only_the_same_bytes_are_taken(warehouse, tmp_path
 
     assert (error.value.expected, error.value.got.startswith(got)) == (expected, True)
     assert landed(warehouse, "t", *PLACE) == [(0, 0, b"a"), (0, 2, b"b")]
+
+
+def test_a_record_that_was_erased_is_not_landed_again_by_a_file_that_has_it(warehouse, tmp_path):
+    directory = write(tmp_path / "in", {"one.json": lines((0, 0, "a"), u="ann") + lines((0, 1, "b"), u="bob")})
+    land(warehouse, directory, key="u", **OFFSETS)
+    erase(warehouse, ["t"], Sought((b"ann",)), "a request", by="me", delete=True)
+    again = lines((0, 0, "a"), u="ann") + lines((0, 1, "b"), (0, 2, "c"), u="bob")
+    write(directory, {"two.json": again})
+
+    report = land(warehouse, directory, key="u", **OFFSETS)
+
+    assert report.records == 1
+    assert landed(warehouse, "t", "offset", "key", "value") == [(0, None, None), (1, b"bob", b"b"), (2, b"bob", b"c")]
 
 
 # Any cut

@@ -145,6 +145,7 @@ def commanded(marked, great_expectations_loaded) -> Marked:
         ["vacuum", *pipeline, "--keep-increments", "1", "--delete"],
         ["take-back", "landed/clicks", *where],
         ["exclude", "clicks", *where, "--record", "0:0", "--reason", "a test of credentials"],
+        ["erase", *where, "--key", "user-4711", "--topics", "clicks", "--reason", "a test", "--delete"],
         ["fsck", *where],
     ]
     for command in commands:
