@@ -18,6 +18,7 @@ from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
 from ...state.errors import ConfigError, Damaged
+from ...state.tables.branch_files import current_tables
 from ...state.tables.data_files import OpenTables, read_files, table_version
 from ...state.tables.kept_below import below, files_below
 from ...state.tables.ledger import LandingLedger, Ledger, LedgerRow
@@ -176,13 +177,17 @@ class _Vacuum:
             yield from self._of_topic(topic)
 
     def _begins(self, oldest: int) -> dict[str, int]:
-        """The first version of each table that can be asked for; of the ledger, read at the newest, a late one."""
+        """The first version of each table that can be asked for; of the ledger, read at the newest, a late one; of
+        current values the newest.
+        """
         begins: dict[str, int] = {}
         for row in self.done:
             for table, version in row.content.versions.items():
                 if row.increment >= oldest:
                     begins.setdefault(table, version)
         newest = table_version(self.tables.ledger) or 0
+        for table in current_tables(self.tables.root):
+            begins[table] = table_version(self.tables.table(table)) or 0
         return begins | {LEDGER: max(newest - _LEDGER_VERSIONS, 0)}
 
     def _pinned(self) -> dict[str, set[int]]:

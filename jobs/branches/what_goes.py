@@ -25,7 +25,7 @@ from ...state.tables.data_files import read_files
 from ...state.tables.kept_below import below, files_below
 from ...state.tables.ledger import LandingLedger, Ledger, LedgerRow
 from ...state.tables.ledger_rows import DoneRow, Excluded, LandingDoneRow, PlanRow
-from ...state.tables.names import LEDGER, QUALITY_METRICS, QUALITY_RESULTS, TableName
+from ...state.tables.names import CURRENT, LEDGER, QUALITY_METRICS, QUALITY_RESULTS, TableName
 from ...state.tables.object_stores import open_filesystem
 from ...state.tables.parquet_reader import DataFile, open_file
 from ...state.tables.sought import Sought
@@ -38,7 +38,7 @@ from .branches import branches
 from .bytes_proof import Remains
 from .erased_tables import ERASE, ErasedRows, rows_that_go
 
-_NO_INCREMENTS = (LEDGER, QUALITY_RESULTS, QUALITY_METRICS)
+_NO_INCREMENTS = (LEDGER, QUALITY_RESULTS, QUALITY_METRICS, CURRENT)
 """Tables of a pipeline that are none of its increments'."""
 
 
@@ -150,11 +150,12 @@ class WhatGoes:
     # --- tables whose versions no ledger names ------------------------------------------------------------------
 
     def tables_beside(self) -> dict[str, str]:
-        """Landed dead letters and verdicts: path by name."""
+        """Landed dead letters, verdicts, and current values: path by name."""
         tables = {str(TableName.landed_dead_letter(t)): self.warehouse.landed_dead_letter(t) for t in self.topics}
         for pipeline in pipelines_of(self.warehouse):
             own = self.warehouse.pipeline(pipeline)
             tables[f"{pipeline}/{QUALITY_RESULTS}"] = own.quality_results
+            tables |= {f"{pipeline}/{table}": own.table(table) for table in current_tables(own.root)}
         return tables
 
     def goes(self, table: str, rows: pa.Table) -> np.ndarray:

@@ -52,6 +52,12 @@ def read_newest(
     if within is not None:
         times = rows["record_time_ms"]
         rows = rows.filter(pc.and_(pc.greater_equal(times, within[0]), pc.less(times, within[1])))
+    table = newest_rows(rows)
+    return table.filter(pc.is_valid(table["value"].combine_chunks()))
+
+
+def newest_rows(rows: pa.Table) -> pa.Table:
+    """Of ``rows`` of an output's changelog the newest of every key (and window), as ``read_newest`` with tombstones."""
     identity = output_identity(rows.column_names)
     frame = pl.from_arrow(rows.select([*identity, "partition", "offset", "increment", "record_time_ms"]))
     assert isinstance(frame, pl.DataFrame)
@@ -63,8 +69,7 @@ def read_newest(
         .unique(identity, keep="last", maintain_order=True)
         .sort(identity)
     )
-    table = rows.take(pa.array(newest["row"].to_numpy()))
-    return table.filter(pc.is_valid(table["value"].combine_chunks()))
+    return rows.take(pa.array(newest["row"].to_numpy()))
 
 
 def read_state(warehouse: Warehouse, pipeline: str, store: str, *, increment: int | None = None) -> pa.Table:

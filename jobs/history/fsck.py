@@ -19,6 +19,7 @@ from pyarrow import fs
 
 from ...state.errors import ConfigError, DamagedLedger, DamagedTable, ReplayError, TouchedTable
 from ...state.tables.branch_files import (
+    current_tables,
     existing_tables,
     landed_files,
     refuse_older_landing_ledger,
@@ -124,7 +125,8 @@ class _Fsck:
             self._examine_table(pipeline, table, rows)
             self.examine_commits(self.warehouse.pipeline(pipeline).table(table), rows[-1].content.versions.get(table))
         tables = self.warehouse.pipeline(pipeline)
-        for path in (tables.quality_results, tables.quality_metrics):
+        kept = [tables.table(name) for name in current_tables(tables.root)]
+        for path in (tables.quality_results, tables.quality_metrics, *kept):
             with self._noting():
                 self._examine_files(path, read_files(path))
             self.examine_commits(path)

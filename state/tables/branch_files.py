@@ -14,7 +14,7 @@ from ..errors import DamagedLedger
 from .data_files import DataFile, OpenTables, Within, live_files, mark_of, open_table, read_files, table_digest
 from .foreign_commits import refuse_touched
 from .ledger_rows import Bases, Digests, DoneRow, LandingDoneRow, LandingRow
-from .names import QUALITY_METRICS, QUALITY_RESULTS
+from .names import CURRENT, QUALITY_METRICS, QUALITY_RESULTS, TableName
 from .object_stores import open_filesystem
 from .parquet_reader import restore_command
 from .warehouse import Warehouse, is_name
@@ -225,7 +225,7 @@ def refuse_damage(
 
 def existing_tables(root: str) -> list[str]:
     """Names of the Delta tables in the folder of a pipeline, as the ledger spells them, in alphabetical order; without
-    those that checks write, and no increment.
+    those that no increment writes: of checks, and of current values (``current_tables``).
     """
     filesystem, path = open_filesystem(root)
 
@@ -234,7 +234,15 @@ def existing_tables(root: str) -> list[str]:
         names = [entry.base_name for entry in listed if entry.type == fs.FileType.Directory]
         return [f"{below}{name}" for name in names if not name.startswith("_") and is_name(name)]
 
-    kinds = [kind for kind in folders("") if kind not in (QUALITY_RESULTS, QUALITY_METRICS)]
+    kinds = [kind for kind in folders("") if kind not in (QUALITY_RESULTS, QUALITY_METRICS, CURRENT)]
     names = [name for kind in kinds for name in (kind, *folders(f"{kind}/"))]
     logs = filesystem.get_file_info([f"{path}/{name}/_delta_log" for name in names])
     return sorted(name for name, log in zip(names, logs, strict=True) if log.type == fs.FileType.Directory)
+
+
+def current_tables(root: str) -> list[str]:
+    """As ``existing_tables``, the tables of current values."""
+    filesystem, path = open_filesystem(f"{root}/{CURRENT}")
+    listed = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True))
+    names = [entry.base_name for entry in listed if entry.type == fs.FileType.Directory and is_name(entry.base_name)]
+    return sorted(TableName.current(name) for name in names)

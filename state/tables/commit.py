@@ -265,15 +265,17 @@ def swap_files(
     *,
     app_id: str,
     increment: int,
+    changes_data: bool = False,
 ) -> None:
-    """Put ``files`` in the place of those ``removed``, which have the same rows: a transaction that changes no data.
+    """Put ``files`` in the place of those ``removed``, which have the same rows: a transaction that changes no data,
+    unless it ``changes_data``.
 
     Raises CommitFailedError when somebody else committed under ``app_id`` since ``table`` was opened.
     """
     removed_at_ms = now_ms()
     actions = [
-        *_add_actions(path, files, changes_data=False),
-        *(_remove_action(file, removed_at_ms, changes_data=False) for file in removed),
+        *_add_actions(path, files, changes_data=changes_data),
+        *(_remove_action(file, removed_at_ms, changes_data=changes_data) for file in removed),
     ]
     schema = pa.schema(table.schema().to_arrow())
     _commit(table, path, actions, "append", schema, table.metadata().partition_columns, _mark(app_id, increment))

@@ -6,7 +6,7 @@ Owns the spelling. Rule: a name is made here and taken apart here, and nowhere e
 from typing import NamedTuple
 
 OUTPUTS, STATE, REPARTITION, RETRACTIONS, LANDED = "outputs", "state", "repartition", "retractions", "landed"
-LANDED_DEAD_LETTER = "landed_dead_letter"
+LANDED_DEAD_LETTER, CURRENT = "landed_dead_letter", "current"
 """Kinds of tables that there are several of."""
 
 
@@ -37,6 +37,11 @@ class TableName(str):
     def retractions(cls, output: str) -> "TableName":
         """What restatements took back of ``output``."""
         return cls(f"{RETRACTIONS}/{output}")
+
+    @classmethod
+    def current(cls, output: str) -> "TableName":
+        """The newest row of every key and window of ``output``; no increment names it."""
+        return cls(f"{CURRENT}/{output}")
 
     @classmethod
     def landed(cls, topic: str) -> "TableName":

@@ -11,6 +11,7 @@ Owns paths and columns, never rows. Rule: all times are BIGINT milliseconds; nob
     <warehouse>/<pipeline>/state/<store>     rows of a store
     <warehouse>/<pipeline>/repartition/<name>  landed-shaped, written by tasks
     <warehouse>/<pipeline>/retractions/<name>  rows of an output that a restatement took back
+    <warehouse>/<pipeline>/current/<name>    the newest row of every key and window of an output
     <warehouse>/<pipeline>/dropped, dead_letter, ledger
     <warehouse>/<pipeline>/quality_results, quality_metrics  verdicts on guarantees, and numbers of increments
     <warehouse>/branches                     which pipelines are branches, and of what
@@ -186,6 +187,10 @@ class PipelineTables:
     def retractions(self, output: str) -> str:
         """Rows of the output ``output`` that a restatement took back."""
         return f"{self.root}/{TableName.retractions(_checked(output, 'output'))}"
+
+    def current(self, output: str) -> str:
+        """The newest row of every key and window of the output ``output``; there is no table until one is kept."""
+        return f"{self.root}/{TableName.current(_checked(output, 'output'))}"
 
     def table(self, name: str) -> str:
         """A table by its name in the ledger: "outputs/x", "state/y", "dropped", …"""

@@ -141,6 +141,7 @@ def commanded(marked, great_expectations_loaded) -> Marked:
         ["fork", *pipeline, "--at", "1", "--as", "other"],
         ["drop", "other", *where],
         ["backfill", "shop", *where, "--from", "100", "--to", "200", "--topology", SHOP, "--as", "again", "--local"],
+        ["current", "sessions", *pipeline],
         ["restore", *pipeline, "--to", "1"],
         ["vacuum", *pipeline, "--keep-increments", "1", "--delete"],
         ["take-back", "landed/clicks", *where],
