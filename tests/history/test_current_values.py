@@ -23,6 +23,7 @@ from kstreams_replay.state.tables.sought import Sought
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.planted import LandedRecord, plant
 
+APP = "tests.history.test_current_values:topology"
 Values = dict[str, str]
 
 
@@ -155,8 +156,7 @@ def test_the_commands_keep_it(warehouse, capsys):
     land(warehouse, ("ann", "1"), ("bob", "1"))
     place = ["--warehouse", warehouse.root, "--pipeline", "p"]
 
-    run(warehouse)
-    assert main(["current", "out", *place]) == 0
+    assert main(["run", APP, *place, "--local", "--idle", "proceed", "--current", "out"]) == 0
     assert kept(warehouse) == {"ann": "1", "bob": "1"}
     land(warehouse, ("ann", "2"))
     run(warehouse)

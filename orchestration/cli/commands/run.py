@@ -19,13 +19,14 @@ from ...engines import runner_of, start_spark, wait_for
 from ...placement.choice import placement_of
 from ...progress_lines import ProgressBar, ProgressLines, progress_on
 from .. import options
-from ..command import argument, command, keep, option
+from ..command import argument, command, keep, key_and_value, option
 
 if TYPE_CHECKING:
     from ....jobs.replay.increment_report import IncrementReport
     from ....jobs.replay.waiting_inputs import WaitingInput
     from ...what_waits import WaitingResults
 
+READERS = "tables for others to read"
 EVERY_OPERATOR = "kstreams_replay.orchestration.cli.every_operator:topology"
 
 
@@ -52,6 +53,10 @@ class RunOptions:
     acceptable_recovery_lag_bytes: int | None
     rack_aware_assignment_tags: str | None
     rack_aware_assignment_strategy: str | None
+    current: tuple[str, ...]
+    publish_iceberg: str | None
+    namespace: str | None
+    option: tuple[str, ...]
 
 
 @command()
@@ -78,6 +83,27 @@ class RunOptions:
 @options.migrate
 @options.renamed
 @options.placement
+@option(
+    "--current",
+    multiple=True,
+    metavar="OUTPUT",
+    section=READERS,
+    help="keep the newest value of every key and window of the output as a table; repeatable",
+)
+@option(
+    "--publish-iceberg",
+    metavar="CATALOG",
+    section=READERS,
+    help="publish outputs as Iceberg tables over the same files, as PyIceberg is configured for the catalog",
+)
+@option("--namespace", metavar="N", section=READERS, help="of these tables (default: the pipeline's name)")
+@option(
+    "--option",
+    multiple=True,
+    metavar="NAME=VALUE",
+    section=READERS,
+    help="a setting of the catalog; a secret as ${env:VARIABLE}",
+)
 def run(**given: Any) -> int:
     """Replay what has landed, increment by increment."""
     asked = RunOptions(**given)
@@ -121,9 +147,13 @@ def _replay(asked: RunOptions, progress: ProgressBar | ProgressLines) -> Replaye
     from ....state.times import instant_ms
     from ...settings.topology_loading import load_topology
     from ...what_waits import inputs_that_wait, results_that_wait, waiting_before
+    from ..kept_tables import KeptTables
     from .check_topology import wanted_of
 
     warehouse, topology = Warehouse(asked.warehouse), load_topology(asked.topology, asked.warehouse)
+    settings = dict(key_and_value(pair, "--option") for pair in asked.option)
+    kept = KeptTables(asked.current, asked.publish_iceberg, asked.namespace, settings)
+    kept.bring_up(warehouse, asked.pipeline)
     progress.doing("planning the first increment")
     started, reports, name = time.monotonic(), [], f"command-{uuid.uuid4().hex[:12]}"
     until_ms = None if asked.until is None else instant_ms(asked.until, "--until")
@@ -146,6 +176,7 @@ def _replay(asked: RunOptions, progress: ProgressBar | ProgressLines) -> Replaye
         ):
             reports.append(report)
             keep(f"increments up to {report.increment} are committed")
+            kept.bring_up(warehouse, asked.pipeline)
     seconds, idle = time.monotonic() - started, "proceed" if asked.flush_at_end else asked.idle
     if not reports:
         waits = inputs_that_wait(warehouse, topology, pipeline=asked.pipeline, idle=idle, until_ms=until_ms)

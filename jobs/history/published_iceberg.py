@@ -1,0 +1,175 @@
+"""Outputs as Iceberg tables over the same Parquet files: `CATALOG.<namespace>.<output>`, and `…_current`.
+
+Owns Iceberg's metadata for them. Rule: a table of the catalog lists the files that the output has as of the last done
+increment, neither more nor fewer, in one snapshot that names the increment; nothing is copied. Files that the catalog
+lists are compared with those, so the next publication makes up for one that died. Kafka's partition is in no
+file but in the folder's name, so it is an identity partition of the table, whose value Iceberg keeps beside each file.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import NoSuchTableError, RESTError, TableAlreadyExistsError
+from pyiceberg.io.pyarrow import (
+    compute_statistics_plan,
+    data_file_statistics_from_parquet_metadata,
+    parquet_path_to_id_mapping,
+)
+from pyiceberg.manifest import DataFile as IcebergFile
+from pyiceberg.manifest import DataFileContent, FileFormat
+from pyiceberg.table import Table, TableProperties
+from pyiceberg.typedef import Record
+
+from ...state.errors import ConfigError
+from ...state.tables.branch_files import current_tables, table_files, table_names, table_parts
+from ...state.tables.data_files import DataFile, live_files, open_table
+from ...state.tables.names import OUTPUTS, TableName
+from ...state.tables.object_stores import open_filesystem
+from ...state.tables.warehouse import Warehouse
+from .committed_tables import done_row
+
+INCREMENT = "replay.increment"
+"""Property of a snapshot: the increment as of which it is."""
+_PARTITION = "partition"
+_BOUNDED = ("offset", "increment", "record_time_ms", "window_start_ms", "window_end_ms")
+"""Columns of which Iceberg keeps bounds; of keys and values it keeps none, so that its metadata has none of them."""
+_METRICS = "write.metadata.metrics"
+
+
+@dataclass(frozen=True)
+class Published:
+    """A table of the catalog after it was published: how many files came and went."""
+
+    table: str
+    increment: int
+    added: int
+    removed: int
+
+
+def publish_iceberg(
+    warehouse: Warehouse,
+    pipeline: str,
+    catalog: str,
+    *,
+    properties: Mapping[str, str] | None = None,
+    namespace: str | None = None,
+) -> list[Published]:
+    """Publish every output of ``pipeline``, and current values that are kept, as of the last done increment, in
+    ``catalog``, as PyIceberg is configured for it or by ``properties``. ``namespace``: None is the pipeline's name.
+
+    Raises ConfigError for a catalog that does not answer, LedgerError for a pipeline of which nothing is done.
+    """
+    row, own = done_row(warehouse, pipeline), warehouse.pipeline(pipeline)
+    into = pipeline if namespace is None else namespace
+    opened = _catalog(catalog, properties or {})
+    opened.create_namespace_if_not_exists((into,))
+    published = []
+    for table in table_names(row.content):
+        if TableName(table).kind == OUTPUTS:
+            path, version, _ = table_parts(warehouse, pipeline, row.content, table)[-1]
+            there = open_table(path, version=version)
+            assert there is not None, f"{path}: in the ledger, yet not there"
+            files = table_files(warehouse, pipeline, row.content, table)
+            found = _Target(opened, (into, TableName(table).name), own.table(table), has_partitions=True)
+            published.append(found.publish(pa.schema(there.schema().to_arrow()), files, row.increment))
+    for table in current_tables(own.root):
+        there = open_table(own.table(table))
+        assert there is not None, f"{own.table(table)}: was listed, yet is not there"
+        name = f"{TableName(table).name}_current"
+        found = _Target(opened, (into, name), own.table(table), has_partitions=False)
+        published.append(found.publish(pa.schema(there.schema().to_arrow()), live_files(there), row.increment))
+    return published
+
+
+def _catalog(name: str, properties: Mapping[str, str]) -> Catalog:
+    try:
+        return load_catalog(name, **properties)
+    except (RESTError, ValueError, OSError, KeyError, TypeError) as error:
+        text = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        next_step = f"configure the catalog {name} as PyIceberg does (.pyiceberg.yaml, PYICEBERG_CATALOG__…)"
+        raise ConfigError(f"catalog {name}", "a catalog that answers", text, next_step) from error
+
+
+@dataclass(frozen=True)
+class _Target:
+    catalog: Catalog
+    name: tuple[str, str]
+    root: str
+    has_partitions: bool
+
+    def publish(self, schema: pa.Schema, files: Sequence[DataFile], increment: int) -> Published:
+        table = self._table(schema)
+        wanted = {_address(file.root or self.root, file.path): file for file in files if file.records}
+        there = {task.file.file_path: task.file for task in table.scan().plan_files()}
+        added = [file for address, file in wanted.items() if address not in there]
+        removed = [file for address, file in there.items() if address not in wanted]
+        snapshot = table.current_snapshot()
+        if added or removed or snapshot is None:
+            self._commit(table, added, removed, increment)
+        return Published(".".join(self.name), increment, len(added), len(removed))
+
+    def _commit(self, table: Table, added: Sequence[DataFile], removed: Sequence[IcebergFile], increment: int) -> None:
+        said = {INCREMENT: str(increment)}
+        with table.transaction() as transaction:
+            update = transaction.update_snapshot(snapshot_properties=said)
+            with update.overwrite() if removed else update.fast_append() as snapshot:
+                for gone in removed:
+                    snapshot.delete_data_file(gone)
+                for file in added:
+                    snapshot.append_data_file(self._described(table, file))
+
+    def _table(self, schema: pa.Schema) -> Table:
+        """The table with all columns of ``schema``; it is made where there is none."""
+        try:
+            table = self.catalog.load_table(self.name)
+        except NoSuchTableError:
+            bounded = {f"{_METRICS}.column.{name}": "full" for name in _BOUNDED if name in schema.names}
+            try:
+                table = self.catalog.create_table(
+                    self.name, schema, properties={f"{_METRICS}.default": "counts", **bounded}
+                )
+            except TableAlreadyExistsError:  # another one was quicker
+                table = self.catalog.load_table(self.name)
+        if not {*schema.names} <= {field.name for field in table.schema().fields}:
+            with table.update_schema() as update:
+                update.union_by_name(schema)
+        if self.has_partitions and not table.spec().fields:
+            with table.update_spec() as spec:
+                spec.add_identity(_PARTITION)
+        mapping = table.schema().name_mapping.model_dump_json()
+        if table.properties.get(TableProperties.DEFAULT_NAME_MAPPING) != mapping:
+            with table.transaction() as transaction:
+                transaction.set_properties({TableProperties.DEFAULT_NAME_MAPPING: mapping})
+        return table
+
+    def _described(self, table: Table, file: DataFile) -> IcebergFile:
+        """Iceberg's entry of a file, with its counts and bounds from the footer."""
+        root, schema = file.root or self.root, table.schema()
+        filesystem, path = open_filesystem(f"{root}/{file.path}")
+        with filesystem.open_input_file(path) as source:
+            footer = pq.read_metadata(source)
+        statistics = data_file_statistics_from_parquet_metadata(
+            parquet_metadata=footer,
+            stats_columns=compute_statistics_plan(schema, table.properties),
+            parquet_column_mapping=parquet_path_to_id_mapping(schema),
+        )
+        return IcebergFile.from_args(
+            content=DataFileContent.DATA,
+            file_path=_address(root, file.path),
+            file_format=FileFormat.PARQUET,
+            partition=Record(file.partition) if self.has_partitions else Record(),
+            file_size_in_bytes=file.bytes,
+            sort_order_id=None,
+            spec_id=table.metadata.default_spec_id,
+            equality_ids=None,
+            key_metadata=None,
+            **statistics.to_serialized_dict(),
+        )
+
+
+def _address(root: str, path: str) -> str:
+    return f"{root}/{path}" if "://" in root else f"file://{quote(root)}/{path}"

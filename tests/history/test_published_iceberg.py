@@ -1,0 +1,164 @@
+"""Outputs as Iceberg tables over the same files: pyiceberg, DuckDB and polars read what our own reader reads."""
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import polars as pl
+import pytest
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.table import Table
+
+from kstreams_replay.jobs.branches.branches import fork
+from kstreams_replay.jobs.branches.restatement import restore
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.history.committed_tables import read_changelog, read_newest
+from kstreams_replay.jobs.history.current_values import keep_current
+from kstreams_replay.jobs.history.published_iceberg import publish_iceberg
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, TimeWindows, Topology, fold
+from kstreams_replay.orchestration.cli.main import main
+from kstreams_replay.state.errors import ConfigError
+from kstreams_replay.state.tables.warehouse import Warehouse
+from tests.planted import LandedRecord, plant
+
+APP = "tests.history.test_published_iceberg:topology"
+COLUMNS = ["partition", "offset", "increment", "key", "window_start_ms", "window_end_ms", "value", "record_time_ms"]
+
+
+def topology() -> Topology:
+    builder = StreamsBuilder()
+    stream = builder.stream("in", Consumed(Serde.string(), Serde.json("page string, ms long")))
+    windowed = stream.group_by_key().windowed_by(TimeWindows.of_size(10, grace=0))
+    windowed.aggregate(n=fold.count(), ms=fold.sum("ms"), pages=fold.collect("page")).to("out")
+    return builder.build()
+
+
+def land(warehouse: Warehouse, first: int, count: int) -> None:
+    records = [
+        LandedRecord(n % 2, b"ab"[n % 2 : n % 2 + 1], b'{"page": "p%d", "ms": %d}' % (n, n), 3 * n)
+        for n in range(first, first + count)
+    ]
+    plant(warehouse, "in", records, partitions=2)
+
+
+def run(warehouse: Warehouse, pipeline: str = "p", **options: Any) -> None:
+    list(replay(warehouse, topology(), pipeline=pipeline, runner=LocalRunner(), idle="proceed", **options))
+
+
+@pytest.fixture
+def warehouse(tmp_path) -> Warehouse:
+    warehouse = Warehouse(tmp_path / "w")
+    land(warehouse, 0, 10)
+    run(warehouse)
+    return warehouse
+
+
+@pytest.fixture
+def settings(tmp_path) -> dict[str, str]:
+    (tmp_path / "lake").mkdir()
+    return {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/lake"}
+
+
+@pytest.fixture
+def catalog(settings) -> Catalog:
+    return load_catalog("here", **settings)
+
+
+def rows_of(table: Table) -> list[dict[str, Any]]:
+    return in_order(table.scan().to_arrow().select(COLUMNS).to_pylist())
+
+
+def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: (row["partition"], row["offset"]))
+
+
+def want(warehouse: Warehouse, pipeline: str = "p") -> list[dict[str, Any]]:
+    return in_order(read_changelog(warehouse, pipeline, "out").select(COLUMNS).to_pylist())
+
+
+def files_of(table: Table) -> set[str]:
+    return {unquote(urlsplit(task.file.file_path).path) for task in table.scan().plan_files()}
+
+
+def test_every_reader_has_the_rows_and_no_file_is_copied(warehouse, settings, catalog, tmp_path):
+    found = publish_iceberg(warehouse, "p", "here", properties=settings)
+
+    table = catalog.load_table(("p", "out"))
+    assert [(each.table, each.increment, each.added, each.removed) for each in found] == [("p.out", 1, 2, 0)]
+    assert rows_of(table) == want(warehouse)
+    assert all(Path(path).is_relative_to(tmp_path / "w" / "p" / "outputs") for path in files_of(table))
+    assert not list((tmp_path / "lake").rglob("*.parquet"))
+    asked = "SELECT partition, sum(value.n) FROM out GROUP BY 1 ORDER BY 1"
+    counts = {p: sum(row["value"]["n"] for row in want(warehouse) if row["partition"] == p) for p in (0, 1)}
+    assert dict(table.scan().to_duckdb("out").execute(asked).fetchall()) == counts
+    frame = pl.scan_iceberg(table).select("offset", "partition").collect()
+    assert sorted(frame.rows()) == sorted((row["offset"], row["partition"]) for row in want(warehouse))
+
+
+def test_it_follows_increments_restores_and_branches(warehouse, settings, catalog):
+    publish_iceberg(warehouse, "p", "here", properties=settings)
+    fork(warehouse, "p", 1, "branch")
+    land(warehouse, 10, 8)
+    run(warehouse)
+    run(warehouse, "branch")
+
+    (found,) = publish_iceberg(warehouse, "p", "here", properties=settings)
+    assert (found.increment, found.added, found.removed) == (2, 2, 0)
+    table = catalog.load_table(("p", "out"))
+    assert rows_of(table) == want(warehouse)
+    assert [each.summary.additional_properties["replay.increment"] for each in table.snapshots() if each.summary] == [
+        "1", "2",
+    ]  # fmt: skip
+    first = table.snapshots()[0].snapshot_id
+    assert max(table.scan(snapshot_id=first).to_arrow()["increment"].to_pylist()) == 1
+
+    publish_iceberg(warehouse, "branch", "here", properties=settings, namespace="what_if")
+    assert rows_of(catalog.load_table(("what_if", "out"))) == want(warehouse, "branch")
+
+    restore(warehouse, "p", 1)
+    (found,) = publish_iceberg(warehouse, "p", "here", properties=settings)
+    assert (found.added, found.removed) == (0, 2)
+    assert rows_of(catalog.load_table(("p", "out"))) == want(warehouse)
+    (found,) = publish_iceberg(warehouse, "p", "here", properties=settings)
+    assert (found.added, found.removed) == (0, 0)
+
+
+def test_current_values_are_published_too(warehouse, settings, catalog):
+    keep_current(warehouse, "p", "out")
+    publish_iceberg(warehouse, "p", "here", properties=settings)
+
+    table = catalog.load_table(("p", "out_current"))
+    newest = read_newest(warehouse, "p", "out").select(COLUMNS).to_pylist()
+    assert rows_of(table) == in_order(newest)
+
+
+def test_its_metadata_has_no_values(warehouse, settings, tmp_path):
+    publish_iceberg(warehouse, "p", "here", properties=settings)
+
+    table = load_catalog("here", **settings).load_table(("p", "out"))
+    bounded = {
+        table.schema().find_column_name(column)
+        for task in table.scan().plan_files()
+        for column in task.file.lower_bounds or {}
+    }
+    assert bounded == {"offset", "increment", "window_start_ms", "window_end_ms", "record_time_ms"}
+
+
+def test_the_command_publishes_after_each_increment(warehouse, settings, catalog):
+    land(warehouse, 10, 8)
+    options = [part for name, value in settings.items() for part in ("--option", f"{name}={value}")]
+    place = ["--warehouse", warehouse.root, "--pipeline", "p", "--local", "--idle", "proceed", "--max-records", "4"]
+
+    assert main(["run", APP, *place, "--publish-iceberg", "here", *options, "--current", "out"]) == 0
+
+    table = catalog.load_table(("p", "out"))
+    assert rows_of(table) == want(warehouse)
+    said = [each.summary.additional_properties["replay.increment"] for each in table.snapshots() if each.summary]
+    assert said == ["1", "2", "3"]
+    assert catalog.table_exists(("p", "out_current"))
+
+
+def test_a_catalog_that_does_not_answer_is_named(warehouse):
+    with pytest.raises(ConfigError, match="catalog nowhere: expected a catalog that answers"):
+        publish_iceberg(warehouse, "p", "nowhere")
