@@ -52,6 +52,10 @@ if TYPE_CHECKING:
     from .jobs.landing.landing import land_records as land_records
     from .jobs.landing.recorded_restarts import record_restarts as record_restarts
     from .jobs.landing.recorded_time import record_tick as record_tick
+    from .jobs.publish.kafka_target import KafkaTarget as KafkaTarget
+    from .jobs.publish.publishing import PublishReport as PublishReport
+    from .jobs.publish.publishing import PublishSettings as PublishSettings
+    from .jobs.publish.publishing import publish as publish
     from .jobs.replay.pipeline_run import replay as replay
     from .jobs.testing.driver_records import TestRecord as TestRecord
     from .jobs.testing.driver_topics import TestInputTopic as TestInputTopic
@@ -143,6 +147,7 @@ _MODULES: dict[str, str] = {
     "KTable": ".jobs.topology",
     "KafkaResource": ".orchestration.settings.connections",
     "KafkaSource": ".jobs.landing.landing",
+    "KafkaTarget": ".jobs.publish.kafka_target",
     "KeyValues": ".jobs.functions.processor_api",
     "LakeResource": ".orchestration.settings.connections",
     "LakeSource": ".jobs.landing.landing",
@@ -156,6 +161,8 @@ _MODULES: dict[str, str] = {
     "Materialized": ".jobs.topology",
     "Processor": ".jobs.functions.processor_api",
     "ProcessorContext": ".jobs.functions.processor_api",
+    "PublishReport": ".jobs.publish.publishing",
+    "PublishSettings": ".jobs.publish.publishing",
     "PunctuationType": ".jobs.functions.processor_api",
     "Record": ".jobs.functions.processor_api",
     "ReplayError": ".state.errors",
@@ -200,6 +207,7 @@ _MODULES: dict[str, str] = {
     "land_lake": ".jobs.landing.landing",
     "land_records": ".jobs.landing.landing",
     "open_spark": ".jobs.execution.spark_session",
+    "publish": ".jobs.publish.publishing",
     "record_restarts": ".jobs.landing.recorded_restarts",
     "record_tick": ".jobs.landing.recorded_time",
     "replay": ".jobs.replay.pipeline_run",

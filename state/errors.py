@@ -10,6 +10,9 @@ Rule: a bug is an ``assert``; bad input is a dropped record or a dead letter; a 
     ├── StorageError           a file, a folder or a disk cannot be read or written
     ├── LandingError           a topic cannot be landed as asked
     │   └── RetentionGap       the broker deleted offsets that were never landed
+    ├── PublishError           an output cannot be published as asked
+    │   └── PublishInterrupted the broker did not answer
+    │       └── PublisherFenced another publisher of the topic began
     ├── NotYetLanded           records may still come that are to be read first
     ├── LedgerError            the ledger refuses
     │   ├── LedgerGap          an increment does not start where the last one ended
@@ -109,6 +112,18 @@ class LandingError(ReplayError):
 
 class RetentionGap(LandingError):
     """The broker deleted offsets that were never landed."""
+
+
+class PublishError(ReplayError):
+    """An output cannot be published as asked. What was published before stays, whole transactions alone."""
+
+
+class PublishInterrupted(PublishError):
+    """The broker did not answer: what is committed stays, and publishing again continues behind it."""
+
+
+class PublisherFenced(PublishInterrupted):
+    """Another publisher of the same topic began: it continues from the published position."""
 
 
 class NotYetLanded(ReplayError):

@@ -6,6 +6,7 @@
     replay erase --key user-4711 --topics clicks --reason "request 4711" --warehouse W
     replay run shop.py:topology --warehouse W --pipeline shop
     replay warm-up shop.py:topology
+    replay publish sessions --topology shop.py:topology --warehouse W --pipeline shop --kafka localhost:9092 --topic t
     replay check shop.py:topology --warehouse W --pipeline shop
     replay verify shop.py:topology --warehouse W --pipeline shop --from 3 --to 9 --increments 1,7,random
     replay compare sessions --with-topic live_sessions --topology shop.py:topology --warehouse W --pipeline shop
@@ -64,6 +65,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "exclude": (".commands.exclude", "take landed records out of play, with the reason"),
         "erase": (".commands.erase", "erase the records of a key from every file, and prove it"),
         "run": (".commands.run", "replay what has landed, increment by increment"),
+        "publish": (".commands.publish", "publish an output to a topic of Kafka, exactly once"),
         "warm-up": (".commands.run", "compile kernels, so that no run waits for them"),
     },
     "Look": {

@@ -14,6 +14,7 @@ from pyarrow import fs
 
 from kstreams_replay.jobs.landing.kafka_offsets import topic_state
 from kstreams_replay.jobs.landing.kafka_source import KafkaSource
+from kstreams_replay.jobs.publish import kafka_client
 from kstreams_replay.jobs.topology import StreamsBuilder, Topology
 from kstreams_replay.orchestration.cli.main import COMMANDS, main
 from kstreams_replay.orchestration.definitions import replay_definitions
@@ -80,6 +81,7 @@ def marked(patch, tmp_path_factory) -> Iterator[Marked]:
     patch.setenv("REPLAY_CACHE", str(folder / "cache"))
     patch.setattr(object_stores, "_OPTIONS", {})
     patch.setattr(hidden_values, "_hidden", set())
+    patch.setattr(kafka_client, "PATIENCE_S", 1.0)
     with played_store() as store:
         found = Marked(store, folder, f"s3://{BUCKET}/warehouse")
         start = subprocess.Popen.__init__
@@ -109,6 +111,9 @@ def commanded(marked, great_expectations_loaded) -> Marked:
     pipeline = [*where, "--pipeline", "shop"]
     land = ["land", "clicks", *where, "--files", str(clicks), "--timestamp", "ms", "--key", "user", "--local"]
     sasl = ["--option", "security.protocol=SASL_PLAINTEXT", "--option", "sasl.jaas.config=${env:SHOP_JAAS}"]
+    sent = ["--kafka", "localhost:1", "--topic", "t", "--option", "security.protocol=SASL_PLAINTEXT"]
+    sent += ["--option", "sasl.mechanism=PLAIN", "sasl.username=shop"]
+    sent += ["--option", "sasl.password=${env:SHOP_JAAS}"]
     shop.drop_files(clicks, "1-morning", shop.MORNING)
     commands = [
         land,
@@ -142,6 +147,8 @@ def commanded(marked, great_expectations_loaded) -> Marked:
         ["drop", "other", *where],
         ["backfill", "shop", *where, "--from", "100", "--to", "200", "--topology", SHOP, "--as", "again", "--local"],
         ["current", "sessions", *pipeline],
+        ["publish", "pages", "--topology", SHOP, *pipeline, *sent, "--traceback"],
+        ["publish", "nothing", "--topology", SHOP, *pipeline, *sent],
         ["restore", *pipeline, "--to", "1"],
         ["vacuum", *pipeline, "--keep-increments", "1", "--delete"],
         ["take-back", "landed/clicks", *where],

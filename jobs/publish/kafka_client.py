@@ -1,0 +1,271 @@
+"""A publisher's conversation with the broker: one topic, one transactional id, and the topic of its position.
+
+Owns the client (librdkafka) and what its errors mean. Rule: ``on_call`` gets the name of every request before it is
+made, so that a test can end the publisher between any two. Nothing is sent outside of a transaction, and each
+one has the position that holds once it is committed.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from ...state.errors import ConfigError, MachineError, PublisherFenced, PublishError, PublishInterrupted
+from .kafka_target import KafkaTarget
+from .published_output import OutgoingRows
+
+OnCall = Callable[[str], None]
+
+PATIENCE_S = 60.0
+"""How long a question may take, and how long another's open transaction is waited for."""
+POSITION_SETTINGS = {"cleanup.policy": "compact", "segment.bytes": "1048576"}
+"""Of the topic of positions, where it is made here: it keeps the last one of every topic for ever."""
+COMPACT = "compact"
+_COMMIT_TRIES = 10
+_POLL_S = 0.1
+_QUIET = {"log_level": 0}
+
+
+@dataclass(frozen=True, slots=True)
+class TopicState:
+    """``id``: distinguishes a topic from one of the same name created later. ``settings``: those of the topic, by
+    Kafka's names, as the broker has them now.
+    """
+
+    id: str
+    partitions: int
+    settings: Mapping[str, str]
+
+
+class KafkaClient:
+    """Errors are PublishInterrupted, with the broker's sentence; PublisherFenced when another publisher of the topic
+    began since. PublishError for another client's transaction that does not end; ConfigError for settings that the
+    client does not know; MachineError: there is no client.
+    """
+
+    def __init__(self, target: KafkaTarget, on_call: OnCall = lambda call: None) -> None:
+        try:
+            import confluent_kafka
+        except ImportError as error:
+            expected, next_step = "Kafka's client confluent-kafka", "install kafka-streams-replay[kafka]"
+            raise MachineError("this Python", expected, str(error), next_step) from error
+        from confluent_kafka import admin
+
+        self._kafka: Any = confluent_kafka
+        self._admin_kafka: Any = admin
+        self._target, self._on_call = target, on_call
+        self._on_call("connect")
+        try:
+            self._admin = admin.AdminClient({**target.client_settings(), **_QUIET})
+        except (self._kafka.KafkaException, ValueError, TypeError) as error:
+            said = error.args[0].str() if isinstance(error, self._kafka.KafkaException) else str(error)
+            expected, next_step = "settings that librdkafka knows", "correct them (--option)"
+            raise ConfigError("KafkaTarget options", expected, said.rstrip("."), next_step) from error
+        self._producer: Any = None
+
+    # --- questions -------------------------------------------------------------------------------------------
+
+    def topic_state(self, topic: str) -> TopicState | None:
+        """None where there is no such topic."""
+        with self._explained("describe topic"):
+            names = self._kafka.TopicCollection([topic])
+            (described,) = self._admin.describe_topics(names, request_timeout=PATIENCE_S).values()
+            try:
+                found = described.result(PATIENCE_S)
+            except self._kafka.KafkaException as error:
+                if error.args[0].code() == self._kafka.KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    return None
+                raise
+        with self._explained("describe settings"):
+            resource = self._admin_kafka.ConfigResource(self._admin_kafka.ConfigResource.Type.TOPIC, topic)
+            (settings,) = self._admin.describe_configs([resource], request_timeout=PATIENCE_S).values()
+            values = {name: str(entry.value) for name, entry in settings.result(PATIENCE_S).items()}
+        return TopicState(str(found.topic_id), len(found.partitions), values)
+
+    def has_ever_held_records(self, partitions: int) -> bool:
+        """Whether anything was ever written to the topic, also what is deleted or was aborted."""
+        return any(self._ends(self._target.topic, partitions, committed=False))
+
+    def create_position_topic(self) -> None:
+        """With one partition, compacted; as many replicas as the broker's default says."""
+        topic = self._admin_kafka.NewTopic(self._target.positions, num_partitions=1, config=POSITION_SETTINGS)
+        with self._explained("create topic"):
+            (created,) = self._admin.create_topics([topic], request_timeout=PATIENCE_S).values()
+            try:
+                created.result(PATIENCE_S)
+            except self._kafka.KafkaException as error:
+                if error.args[0].code() != self._kafka.KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise
+
+    def last_position(self) -> bytes | None:
+        """The last committed position of the topic. What others have open in the topic of positions is waited for,
+        since a later position may be behind it.
+        """
+        (end,) = self._ends(self._target.positions, 1, committed=False)
+        if end == 0:
+            return None
+        self._wait_until_stable(end)
+        settings = {
+            **self._target.client_settings(), **_QUIET, "group.id": self._target.transactional_id,
+            "enable.auto.commit": False, "isolation.level": "read_committed", "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+        }  # fmt: skip
+        with self._explained("read the position"):
+            consumer = self._kafka.Consumer(settings)
+            try:
+                consumer.assign([self._kafka.TopicPartition(self._target.positions, 0, self._kafka.OFFSET_BEGINNING)])
+                return self._last_of(consumer, end)
+            finally:
+                consumer.close()
+
+    def _last_of(self, consumer: Any, end: int) -> bytes | None:
+        found, name, deadline = None, self._target.topic.encode(), time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            message = consumer.poll(_POLL_S)
+            if message is None:
+                continue
+            error = message.error()
+            if error is None:
+                found = message.value() if message.key() == name else found
+            elif error.code() != self._kafka.KafkaError._PARTITION_EOF:
+                raise self._kafka.KafkaException(error)
+            elif message.offset() >= end:
+                return found
+        raise self._kafka.KafkaException(self._kafka.KafkaError(self._kafka.KafkaError._TIMED_OUT))
+
+    def _wait_until_stable(self, end: int) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while self._ends(self._target.positions, 1, committed=True)[0] < end:
+            if time.monotonic() > deadline:
+                place = f"Kafka topic {self._target.positions}"
+                expected, got = "no transaction that is open", "one of another client, which has not ended"
+                raise PublishError(place, expected, got, "publish again once it has ended, or give the topic its own")
+            time.sleep(_POLL_S)
+
+    def _ends(self, topic: str, partitions: int, *, committed: bool) -> list[int]:
+        """Of every partition the offset behind its last record, or behind the last one that may be read."""
+        self._on_call("list offsets")
+        level = self._kafka.IsolationLevel
+        asked = {
+            self._kafka.TopicPartition(topic, number): self._admin_kafka.OffsetSpec.latest()
+            for number in range(partitions)
+        }
+        isolation = level.READ_COMMITTED if committed else level.READ_UNCOMMITTED
+        with self._failing("list offsets"):
+            self._wait_for_leaders(topic, partitions)
+            answers = self._admin.list_offsets(asked, isolation_level=isolation, request_timeout=PATIENCE_S)
+            return [answer.result(PATIENCE_S).offset for answer in answers.values()]
+
+    def _wait_for_leaders(self, topic: str, partitions: int) -> None:
+        """A topic that was created just before has none yet, and librdkafka does not ask again by itself."""
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            known = self._admin.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions
+            if len(known) >= partitions and all(each.leader >= 0 for each in known.values()):
+                return
+            time.sleep(_POLL_S)
+
+    # --- transactions ----------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Become the topic's publisher: what an earlier one has open is aborted, and it is fenced from then on."""
+        settings = {
+            **self._target.client_settings(), **_QUIET, "transactional.id": self._target.transactional_id,
+            "enable.idempotence": True, "acks": "all",
+        }  # fmt: skip
+        with self._explained("init transactions"):
+            self._producer = self._kafka.Producer(settings)
+            self._patiently(lambda: self._producer.init_transactions(PATIENCE_S))
+
+    def send(self, rows: OutgoingRows | None, position: bytes) -> None:
+        """One transaction: all of ``rows``, and the position that holds then. What fails is aborted."""
+        try:
+            with self._explained("begin transaction"):
+                self._producer.begin_transaction()
+            if rows is not None:
+                self._produce(rows)
+            with self._explained("produce position"):
+                self._producer.produce(self._target.positions, position, self._target.topic.encode(), 0)
+            with self._explained("commit transaction"):
+                self._patiently(lambda: self._producer.commit_transaction(PATIENCE_S))
+        except PublisherFenced:
+            raise
+        except BaseException:
+            self._abort()
+            raise
+
+    def _produce(self, rows: OutgoingRows) -> None:
+        produce, poll, topic, on_call = self._producer.produce, self._producer.poll, self._target.topic, self._on_call
+        with self._failing("produce"):
+            for partition, key, value, time_ms, headers in rows.records():
+                on_call("produce")
+                while True:
+                    try:
+                        produce(topic, value, key, partition, timestamp=time_ms, headers=headers or [])
+                        break
+                    except BufferError:  # until the broker has taken some
+                        poll(_POLL_S)
+            poll(0)
+
+    def _abort(self) -> None:
+        """What is left open ends by itself, at its timeout or when the next publisher begins."""
+        try:
+            self._on_call("abort transaction")
+            self._producer.abort_transaction(PATIENCE_S)
+        except self._kafka.KafkaException:
+            pass
+
+    def _patiently(self, ask: Callable[[], Any]) -> None:
+        """Ask again where the client says that it may: the request continues from where it was."""
+        for _ in range(_COMMIT_TRIES - 1):
+            try:
+                ask()
+            except self._kafka.KafkaException as error:
+                if not error.args[0].retriable():
+                    raise
+            else:
+                return
+        ask()
+
+    # --- errors ----------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _explained(self, call: str) -> Iterator[None]:
+        """Of one request."""
+        self._on_call(call)
+        with self._failing(call):
+            yield
+
+    @contextmanager
+    def _failing(self, call: str) -> Iterator[None]:
+        try:
+            yield
+        except self._kafka.KafkaException as error:
+            raise self._said(call, error.args[0]) from error
+        except (TimeoutError, ValueError) as error:
+            raise self._error(call, f"{type(error).__name__}: {error}") from error
+
+    def _said(self, call: str, error: Any) -> PublishError:
+        codes = self._kafka.KafkaError
+        error = self._fatal_error() if error.code() == codes._FATAL else error
+        if error.code() in (codes._FENCED, codes.INVALID_PRODUCER_EPOCH, codes.PRODUCER_FENCED):
+            return PublisherFenced(
+                f"Kafka topic {self._target.topic}", "to be its only publisher",
+                "another one that began since, or a transaction longer than transaction.timeout.ms",
+                "let the other one finish, then publish again: what it did is not done twice",
+            )  # fmt: skip
+        return self._error(call, f"{error.name()}: {error.str()}")
+
+    def _fatal_error(self) -> Any:
+        """Why the producer can do nothing more; it says so when a transaction is to begin."""
+        try:
+            self._producer.begin_transaction()
+        except self._kafka.KafkaException as error:
+            return error.args[0]
+        return self._kafka.KafkaError(self._kafka.KafkaError._FATAL)
+
+    def _error(self, call: str, got: str) -> PublishError:
+        place = f"Kafka at {self._target.bootstrap_servers}, topic {self._target.topic}, {call}"
+        next_step = "check that the broker runs, its address, rights, and the client settings; then publish again"
+        return PublishInterrupted(place, "an answer", got, next_step)

@@ -1,0 +1,50 @@
+"""A topic of a broker to which an output is published, as a user names it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ...state.errors import ConfigError
+from ...state.hidden_values import hide
+
+_OWN = (
+    "bootstrap.servers", "transactional.id", "enable.idempotence", "acks", "group.id", "isolation.level",
+    "enable.auto.commit", "auto.offset.reset", "enable.partition.eof",
+)  # fmt: skip
+"""Settings on which exactly once depends."""
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaTarget:
+    """A topic that is there already, with the partitions that its readers expect.
+
+    ``bootstrap_servers``: "host:port", several with commas. ``options``: settings of the client as librdkafka names
+    them (``security.protocol``, ``sasl.username``, ``compression.type``, …); they are never written down, and what is a
+    credential among them is not shown. ``position_topic``: where the published position is; None: the topic's name
+    and ``-replay-position``. Raises ConfigError for settings that publishing chooses itself.
+    """
+
+    bootstrap_servers: str
+    topic: str
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    position_topic: str | None = None
+
+    def __post_init__(self) -> None:
+        hide(self.options)
+        taken = sorted({*self.options} & {*_OWN})
+        if taken:
+            expected = "settings of the client that publishing does not choose itself"
+            raise ConfigError("KafkaTarget options", expected, ", ".join(taken), "leave them out")
+
+    @property
+    def positions(self) -> str:
+        """The topic in which its position is."""
+        return self.position_topic or f"{self.topic}-replay-position"
+
+    @property
+    def transactional_id(self) -> str:
+        """One for each topic, so that the broker fences all publishers of the topic but the last one."""
+        return f"replay-publish-{self.topic}"
+
+    def client_settings(self) -> dict[str, str]:
+        """Settings of every client."""
+        return {**self.options, "bootstrap.servers": self.bootstrap_servers}

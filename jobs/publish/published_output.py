@@ -1,0 +1,184 @@
+"""The output that is published: its rows as the records that the topology's sink writes in Kafka Streams.
+
+Owns bytes and partitions. Rule: a sink without a partitioner puts a record where the murmur2 of its key says, of a
+windowed key without the window (Kafka's BuiltInPartitioner and WindowedStreamPartitioner). A record without a key,
+which Kafka's producer puts anywhere, stays with its task. A sink with a partitioner has chosen already.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...state.buffers import is_valid
+from ...state.errors import ConfigError, PublishError
+from ...state.records.murmur2 import murmur2_partitions
+from ...state.serdes import Serde
+from ...state.serdes.windowed_codec import WindowedCodec
+from ...state.tables.data_files import open_table
+from ...state.tables.names import TableName
+from ...state.tables.schema_evolution import other_types
+from ...state.tables.warehouse import HEADERS, WINDOW
+from ..graph.nodes import SinkNode
+from ..topology.topology import SubTopology, Topology
+
+Headers = list[tuple[str, bytes | None]]
+
+
+OutgoingRecord = tuple[int, bytes | None, bytes | None, int, Headers | None]
+"""Partition, key, value, time in ms (above 0) and headers."""
+
+
+@dataclass(frozen=True, eq=False)
+class OutgoingRows:
+    """Rows as the topic has them, in their order; columns of one length.
+
+    ``partition`` int32; ``key``, ``value`` binary, null for none; ``time_ms`` int64; ``headers`` lists, null for none.
+    """
+
+    partition: np.ndarray
+    key: pa.BinaryArray
+    value: pa.BinaryArray
+    time_ms: np.ndarray
+    headers: pa.ListArray
+
+    def __len__(self) -> int:
+        return len(self.partition)
+
+    def part(self, first: int, end: int) -> "OutgoingRows":
+        """Rows ``[first, end)``."""
+        rows = slice(first, end)
+        return OutgoingRows(
+            *(column[rows] for column in (self.partition, self.key, self.value, self.time_ms, self.headers))
+        )
+
+    def records(self) -> Iterator[OutgoingRecord]:
+        """One by one, as Python has them."""
+        headers: list[Any] = [None] * len(self)
+        if self.headers.null_count < len(self):
+            headers = [_pairs(each) for each in self.headers.to_pylist()]
+        columns = self.partition.tolist(), self.key.to_pylist(), self.value.to_pylist(), self.time_ms.tolist(), headers
+        return zip(*columns, strict=True)
+
+
+def _pairs(headers: list[dict[str, Any]] | None) -> Headers | None:
+    return [(each["key"], each["value"]) for each in headers] if headers else None
+
+
+@dataclass(frozen=True)
+class PublishedOutput:
+    """The output ``name`` of ``topology``. Raises ConfigError where the topology has none of that name, or where its
+    records choose their topics.
+    """
+
+    topology: Topology
+    name: str
+
+    def __post_init__(self) -> None:
+        names = {sink.topic: sink for sink in self.topology.sinks()}
+        if self.name not in names:
+            expected = f"one of {', '.join(names) or 'no outputs'}"
+            raise ConfigError("output", expected, repr(self.name), "name an output of the topology")
+        if names[self.name].has_topics:
+            expected, got = "an output with one topic", "one whose records name their topics"
+            raise ConfigError(f"output {self.name!r}", expected, got, "publish another output")
+
+    @cached_property
+    def sink(self) -> SinkNode:
+        return next(sink for sink in self.topology.sinks() if sink.topic == self.name)
+
+    @property
+    def table(self) -> TableName:
+        """Its table, as the ledger calls it."""
+        return TableName.output(self.name)
+
+    @property
+    def task_partitions(self) -> str | None:
+        """The sub-topology whose tasks the topic must have partitions for, as the ledger names it; None: any number is
+        right, since the key decides.
+        """
+        return str(self._sub_topology.id) if self._has_chosen else None
+
+    @cached_property
+    def _sub_topology(self) -> SubTopology:
+        return next(sub for sub in self.topology.sub_topologies if self.sink in sub.sinks)
+
+    @cached_property
+    def _has_chosen(self) -> bool:
+        """Whether ``to`` names a partitioner or a number of partitions: then each has a task that writes its rows."""
+        own = [node for node in self._sub_topology.repartition_sources if node.topic == self.name]
+        return any(node.has_partitioner or node.partitions is not None for node in own)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of its table that records are made of, and their places."""
+        shape = self.sink.shape
+        windows = [(name, pa.int64()) for name in (() if shape.window is None else WINDOW)]
+        return pa.schema([
+            ("partition", pa.int32()), ("offset", pa.int64()), ("increment", pa.int64()), ("key", shape.key.arrow_type),
+            *windows, ("value", shape.value.arrow_type), ("record_time_ms", pa.int64()), ("headers", HEADERS),
+        ])  # fmt: skip
+
+    def refuse_other_types(self, path: str, version: int) -> None:
+        """Raises ConfigError where its table, at a version, has rows of other types than the topology's sink writes."""
+        opened = open_table(path, version=version)
+        assert opened is not None, f"{path}: in the ledger, yet not there"
+        different = other_types(opened, self.schema)
+        if different:
+            expected, got = "the topology with which the rows were made", f"another type of {', '.join(different)}"
+            raise ConfigError(f"output {self.name!r}", expected, got, "give that topology")
+
+    def outgoing(self, rows: pa.Table, partitions: int) -> OutgoingRows:
+        """Rows with the columns of ``schema`` as a topic of so many partitions gets them. Raises PublishError for a
+        record time that the client cannot send.
+        """
+        shape, keys = self.sink.shape, _whole(rows, "key")
+        own, times = _integers(rows, "partition").astype(np.int32), _integers(rows, "record_time_ms")
+        self._refuse_times(rows, times)
+        plain = shape.key.encode(keys)
+        encoded = plain
+        if shape.window is not None:
+            size_ms = 1 if shape.window == "time" else None  # the size is not in the bytes
+            serde = Serde(WindowedCodec(shape.key, size_ms))
+            columns = [keys, *(_whole(rows, name) for name in WINDOW)]
+            encoded = serde.encode(pa.StructArray.from_arrays(columns, fields=list(serde.arrow_type)))
+        elif isinstance(shape.key.codec, WindowedCodec):
+            plain = shape.key.codec.inner.encode(keys.flatten()[0])
+        return OutgoingRows(
+            self._partitions(own, plain, partitions), _binary(encoded),
+            _binary(shape.value.encode(_whole(rows, "value"))), times, _whole(rows, "headers"),
+        )  # fmt: skip
+
+    def _partitions(self, own: np.ndarray, keys: pa.Array, partitions: int) -> np.ndarray:
+        if self._has_chosen:
+            return own
+        by_key: np.ndarray = murmur2_partitions(keys, partitions)
+        return np.where(is_valid(keys), by_key, own % partitions).astype(np.int32)
+
+    def _refuse_times(self, rows: pa.Table, times: np.ndarray) -> None:
+        """librdkafka sends the wall clock's time in the place of 0; Kafka has no record times below it."""
+        if len(times) and times.min() <= 0:
+            at = int(np.argmin(times))
+            place = f"output {self.name!r}, partition {rows['partition'][at]}, offset {rows['offset'][at]}"
+            expected = "record times from 1 ms on, since the client cannot send others"
+            raise PublishError(place, expected, f"{times[at]} ms", "leave the record out (replay exclude)")
+
+
+def _binary(values: pa.Array) -> pa.BinaryArray:
+    return values if values.type == pa.binary() else values.cast(pa.binary())
+
+
+def _whole(rows: pa.Table, column: str) -> pa.Array:
+    found = rows[column].combine_chunks()
+    if isinstance(found, pa.Array):
+        return found
+    return pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], found.type)
+
+
+def _integers(rows: pa.Table, column: str) -> np.ndarray:
+    found: np.ndarray = pc.fill_null(_whole(rows, column), -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return found
