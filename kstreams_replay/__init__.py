@@ -102,6 +102,7 @@ if TYPE_CHECKING:
     from .orchestration.definitions import replay_definitions as replay_definitions
     from .orchestration.settings.connections import FilesResource as FilesResource
     from .orchestration.settings.connections import KafkaResource as KafkaResource
+    from .orchestration.settings.connections import KafkaTargetResource as KafkaTargetResource
     from .orchestration.settings.connections import LakeResource as LakeResource
     from .orchestration.settings.connections import LandedBy as LandedBy
     from .orchestration.settings.connections import WarehouseResource as WarehouseResource
@@ -148,6 +149,7 @@ _MODULES: dict[str, str] = {
     "KafkaResource": ".orchestration.settings.connections",
     "KafkaSource": ".jobs.landing.landing",
     "KafkaTarget": ".jobs.publish.kafka_target",
+    "KafkaTargetResource": ".orchestration.settings.connections",
     "KeyValues": ".jobs.functions.processor_api",
     "LakeResource": ".orchestration.settings.connections",
     "LakeSource": ".jobs.landing.landing",

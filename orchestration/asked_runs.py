@@ -18,6 +18,7 @@ from ..state.errors import (
     CommitLost,
     LedgerConflict,
     MachineError,
+    PublishInterrupted,
     ReplayError,
     StorageError,
     TaskFailed,
@@ -32,7 +33,7 @@ from .what_waits import sentences_of
 
 DRY_RUN, NOT_SELECTED = "dry_run", "not_selected"
 
-MAY_PASS = (LedgerConflict, CommitLost, TaskFailed, StorageError, MachineError)
+MAY_PASS = (PublishInterrupted, LedgerConflict, CommitLost, TaskFailed, StorageError, MachineError)
 """Errors that may be gone when Dagster retries: another runner, a full disk, a store that did not answer."""
 
 StepEvents = Iterator[dg.MaterializeResult[Any] | dg.AssetObservation | dg.AssetCheckEvaluation]

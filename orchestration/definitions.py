@@ -11,6 +11,8 @@ import dagster as dg
 
 from ..expectations.suites.data_docs import DataDocs
 from ..jobs.landing.landing import KafkaSource, LandingRules
+from ..jobs.publish.kafka_target import KafkaTarget
+from ..jobs.publish.publishing import PublishSettings
 from ..jobs.topology import Topology
 from ..state.errors import ConfigError
 from ..state.tables.warehouse import Warehouse
@@ -24,12 +26,21 @@ from .partitioned.output_reading import ReplayIOManager
 from .partitioned.range_job import backfill_job
 from .partitioned.stale import stale_checks
 from .pipeline import Pipeline
+from .published_assets import published_assets
 from .quality.cuts_check import cuts_checks
 from .quality.pipeline_suites import suites_of
 from .quality.production_check import production_checks
 from .resources import Engine, LocalEngine, SparkEngine
 from .schedules import freshness_job, freshness_schedule, landing_job, replay_job, replay_schedule
-from .settings.connections import KafkaResource, LandedBy, Source, SourceResource, WarehouseResource, warehouse_of
+from .settings.connections import (
+    KafkaResource,
+    KafkaTargetResource,
+    LandedBy,
+    Source,
+    SourceResource,
+    WarehouseResource,
+    warehouse_of,
+)
 from .settings.translator import ReplayTranslator
 
 CHECK_ENGINES = ("gx", "plain")
@@ -58,6 +69,8 @@ def replay_definitions(
     fresh_within: Duration | None = None,
     verify_increments: int | None = None,
     production: Mapping[str, str] | None = None,
+    publish: Mapping[str, KafkaTarget | KafkaTargetResource] | None = None,
+    publish_settings: PublishSettings | None = None,
     operator_jobs: bool = False,
     translator: ReplayTranslator | None = None,
 ) -> dg.Definitions:
@@ -82,8 +95,9 @@ def replay_definitions(
     table's. ``sensor``: starts runs by what is new (``LagSensor()``); None: there is none. ``fresh_within``: a check of
     each output warns when its stream time is further behind the clock, and a schedule makes it; None: there is none.
     ``verify_increments``: a check runs so many increments again; None: there is none. ``production``: output → the
-    landed topic that a live application wrote, with which a check compares it. ``operator_jobs``: jobs to plan
-    changed code, promote, restore and vacuum. Raises ConfigError.
+    landed topic that a live application wrote, with which a check compares it. ``publish``: output → the topic of
+    Kafka to which an asset publishes it, behind the output's checks; ``publish_settings``: how, None for the defaults
+    (docs/publish.md). ``operator_jobs``: jobs to plan changed code, promote, restore and vacuum. Raises ConfigError.
     """
     places = _places(warehouse, sources or {})
     topology = topology.reading(lambda: {*(sources or {}), *warehouse_of(places["place"]).topics()})
@@ -99,6 +113,8 @@ def replay_definitions(
         fresh_within_ms=None if fresh_within is None else duration_ms(fresh_within, "fresh_within"),
         verify_increments=verify_increments,
         production=production or {},
+        publish=publish or {},
+        publish_settings=publish_settings or PublishSettings(),
         translator=translator or ReplayTranslator(),
     )  # fmt: skip
     return _definitions(settings, cron, sensor, operator_jobs=operator_jobs)
@@ -202,7 +218,10 @@ def _definitions(
         jobs.insert(0, landing_job(settings))
     fresh = [] if settings.fresh_within_ms is None else [freshness_job(settings)]
     return dg.Definitions(
-        assets=partitioned_assets(settings) if has_partitions else replay_assets(settings),
+        assets=[
+            *(partitioned_assets(settings) if has_partitions else replay_assets(settings)),
+            *published_assets(settings),
+        ],
         asset_checks=[
             *replay_checks(settings),
             *stale_checks(settings),

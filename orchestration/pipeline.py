@@ -17,6 +17,8 @@ from ..expectations.suites.data_docs import DataDocs
 from ..expectations.suites.project_suites import ProjectSuite
 from ..jobs.code_changes.state_migration import MigrationOptions
 from ..jobs.landing.landing import LandingRules
+from ..jobs.publish.kafka_target import KafkaTarget
+from ..jobs.publish.publishing import PublishSettings
 from ..jobs.topology import SubTopology, Topology
 from ..state.errors import ConfigError
 from ..state.tables.ledger import LandingLedger, Ledger
@@ -27,6 +29,7 @@ from .resources import Engine
 from .settings.connections import (
     FilesResource,
     KafkaResource,
+    KafkaTargetResource,
     LakeResource,
     Source,
     SourceResource,
@@ -38,6 +41,8 @@ from .settings.connections import (
 from .settings.run_settings import RequestedRun
 from .settings.translator import ReplayTranslator
 
+PUBLISHED = "published"
+"""What asset keys of published outputs have in the place of the folder of a table."""
 REFUSALS = (DROPPED, DEAD_LETTER)
 """Tables of what had no effect, of the whole pipeline."""
 
@@ -47,7 +52,8 @@ class Pipeline:
     """``place``: where its tables are, which ``warehouse`` gives. ``sources``: topic → where it is landed from;
     ``landed_by``: topic → the pipeline of the same warehouse that lands it.
 
-    ``production``: output → the landed topic that a live application wrote.
+    ``production``: output → the landed topic that a live application wrote. ``publish``: output → the topic to which it
+    is published, as ``publish_settings`` say.
 
     ``suites``: of the user's project, which checks judge too; ``data_docs``: where pages are built, None: nowhere.
     ``landing``: how a landing handles bad input. ``max_records``, ``increments``, ``idle``: as
@@ -76,6 +82,8 @@ class Pipeline:
     fresh_within_ms: int | None = None
     verify_increments: int | None = None
     production: Mapping[str, str] = field(default_factory=dict)
+    publish: Mapping[str, KafkaTarget | KafkaTargetResource] = field(default_factory=dict)
+    publish_settings: PublishSettings = field(default_factory=PublishSettings)
     translator: ReplayTranslator = field(default_factory=ReplayTranslator)
     flush: bool = False
     wanted: MigrationOptions | None = None
@@ -114,6 +122,9 @@ class Pipeline:
         for topic, source in self.sources.items():
             if isinstance(source, FilesResource | LakeResource | KafkaResource):
                 found[self._source_key(topic)] = source
+        for output, target in self.publish.items():
+            if isinstance(target, KafkaTargetResource):
+                found[self._target_key(output)] = target
         return found
 
     @property
@@ -132,7 +143,15 @@ class Pipeline:
             topic: source_of(getattr(resources, self._source_key(topic), source))
             for topic, source in self.sources.items()
         }
-        return replace(self, place=place, sources=sources)
+        publish = {
+            output: getattr(resources, self._target_key(output), target) for output, target in self.publish.items()
+        }
+        return replace(self, place=place, sources=sources, publish=publish)
+
+    def target(self, output: str) -> KafkaTarget:
+        """Where an output is published now. Raises ConfigError for an environment variable that is not set."""
+        target = self.publish[output]
+        return target.target() if isinstance(target, KafkaTargetResource) else target
 
     def with_settings(self, asked: RequestedRun) -> "Pipeline":
         """Itself, with the settings of one run."""
@@ -143,6 +162,9 @@ class Pipeline:
 
     def _source_key(self, topic: str) -> str:
         return f"{self.word}_source_{re.sub(r'[^A-Za-z0-9_]', '_', topic)}"
+
+    def _target_key(self, output: str) -> str:
+        return f"{self.word}_target_{re.sub(r'[^A-Za-z0-9_]', '_', output)}"
 
     def key(self, table: str) -> dg.AssetKey:
         """Asset key of a table, given as "outputs/x", "state/y", "repartition/z", "landed/topic", "dropped" …"""
@@ -156,6 +178,7 @@ class Pipeline:
             *(str(table.name) for _, table in self.all_tables()),
             *REFUSALS,
             *map(TableName.landed, self.topics()),
+            *(f"{PUBLISHED}/{output}" for output in self.publish),
         ]
         counts = Counter(map(self.key, tables))
         for key, count in counts.items():

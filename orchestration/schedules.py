@@ -18,7 +18,7 @@ from ..jobs.replay.heartbeats import LOST_SECONDS, Heartbeat, forget, heartbeat_
 from ..state.tables.names import TableName
 from ..state.wall_clock import now_ms
 from .partition_windows import next_or_why_not
-from .pipeline import REFUSALS, Pipeline
+from .pipeline import PUBLISHED, REFUSALS, Pipeline
 from .quality.freshness import FRESH
 from .text_tables import utc
 
@@ -46,11 +46,13 @@ class Judgement:
 
 
 def replay_job(pipeline: Pipeline) -> UnresolvedAssetJobDefinition:
-    """Land, replay and check; with partitions, replay and check one. Steps share one process, since a second one would
-    start a second JVM.
+    """Land, replay, check and publish; with partitions, replay and check one. Steps share one process, since a second
+    one would start a second JVM.
     """
     names = [*(table.name for _, table in pipeline.all_tables()), *REFUSALS]
     tables = [pipeline.key(name) for name in names]
+    if pipeline.partitions is None:
+        tables += [pipeline.key(f"{PUBLISHED}/{output}") for output in pipeline.publish]
     if pipeline.partitions is not None:
         words = f"Replays a partition of {pipeline.name} and checks what came out."
         return _job(pipeline, f"{pipeline.word}_replay", tables, words)

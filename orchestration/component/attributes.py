@@ -11,6 +11,8 @@ from pydantic import Field
 
 from ...jobs.landing.file_formats import FormatName
 from ...jobs.landing.landing import FileSource, KafkaSource, LakeSource, LandingRules
+from ...jobs.publish.kafka_target import KafkaTarget
+from ...jobs.publish.publishing import ROWS_PER_TRANSACTION, PublishSettings
 from ...state.errors import ConfigError
 from ..automation.lag_sensor import LagSensor
 from ..resources import Engine, LocalEngine, SparkEngine
@@ -30,6 +32,31 @@ class KafkaAttributes(dg.Model, dg.Resolvable):
     topic: str | None = said(None, "Its name there; default: that of the landed topic.")
     options: dict[str, str] = said({}, "Client settings as Kafka names them: security.protocol …")
     on_gap: Literal["refuse", "skip"] = said("refuse", "What to do when the broker deleted offsets that come next.")
+
+
+class PublishAttributes(dg.Model, dg.Resolvable):
+    """A topic to which an output is published; its password may be `{{ env.NAME }}`."""
+
+    bootstrap_servers: str = Field(description="Addresses of the brokers, host:port, separated by commas.")
+    topic: str = Field(description="The topic, which must be there.")
+    options: dict[str, str] = said({}, "Client settings as librdkafka names them: security.protocol …")
+    position_topic: str | None = said(None, "A compacted topic for the position; default: TOPIC-replay-position.")
+
+    def target(self) -> KafkaTarget:
+        """As ``replay_definitions`` takes it."""
+        return KafkaTarget(**self.model_dump())
+
+
+class PublishSettingsAttributes(dg.Model, dg.Resolvable):
+    """How outputs are published."""
+
+    on_restated: Literal["refuse", "corrections"] = said("refuse", "When published rows were taken back.")
+    tombstones: Literal["write", "leave"] = said("write", "Of corrections: for keys and windows that are gone.")
+    rows_per_transaction: int = said(ROWS_PER_TRANSACTION, "At most so many rows are in a transaction.")
+
+    def settings(self) -> PublishSettings:
+        """As ``replay_definitions`` takes it."""
+        return PublishSettings(**self.model_dump())
 
 
 class LakeAttributes(dg.Model, dg.Resolvable):

@@ -23,6 +23,8 @@ from ..settings.topology_loading import load_topology
 from .attributes import (
     CheckAttributes,
     LandingAttributes,
+    PublishAttributes,
+    PublishSettingsAttributes,
     SensorAttributes,
     SourceAttributes,
     SparkAttributes,
@@ -74,6 +76,8 @@ class ReplayPipelineComponent(dg.Component, dg.Model, dg.Resolvable):
     max_records: int | None = said(None, "Cut into increments of at most so many records.")
     idle: Literal["wait", "proceed"] = said("wait", "Whether records wait for a partition that lags.")
     checks: CheckAttributes = said(CheckAttributes(), "How guarantees are checked.")
+    publish: dict[str, PublishAttributes] = said({}, "Output to the topic to which it is published.")
+    publish_settings: PublishSettingsAttributes = said(PublishSettingsAttributes(), "How outputs are published.")
     translator: TranslatorAttributes = said(TranslatorAttributes(), "Names of its assets.")
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
@@ -95,6 +99,8 @@ class ReplayPipelineComponent(dg.Component, dg.Model, dg.Resolvable):
             fresh_within=self.checks.fresh_within,
             verify_increments=self.checks.verify_increments,
             production=self.checks.production,
+            publish={output: target.target() for output, target in self.publish.items()},
+            publish_settings=self.publish_settings.settings(),
             cron=self.schedule,
             sensor=None if self.sensor is None else self.sensor.sensor(),
             max_runtime=self.max_runtime,

@@ -11,6 +11,7 @@ from typing import Any
 import dagster as dg
 
 from ...jobs.landing.landing import FileSource, KafkaSource, LakeSource
+from ...jobs.publish.kafka_target import KafkaTarget
 from ...state.errors import ConfigError
 from ...state.tables.warehouse import Warehouse
 
@@ -123,6 +124,19 @@ class KafkaResource(dg.ConfigurableResource["KafkaResource"]):
     def source(self) -> KafkaSource:
         """Raises ConfigError for an environment variable that is not set."""
         return KafkaSource(**{name: _plain(getattr(self, name), name) for name in type(self).model_fields})
+
+
+class KafkaTargetResource(dg.ConfigurableResource["KafkaTargetResource"]):
+    """A topic to which an output is published, in the words of ``kstreams_replay.KafkaTarget``."""
+
+    bootstrap_servers: str
+    topic: str
+    options: dict[str, str] = {}  # noqa: RUF012  (pydantic copies it)
+    position_topic: str | None = None
+
+    def target(self) -> KafkaTarget:
+        """Raises ConfigError for an environment variable that is not set."""
+        return KafkaTarget(**{name: _plain(getattr(self, name), name) for name in type(self).model_fields})
 
 
 SourceResource = FilesResource | LakeResource | KafkaResource
