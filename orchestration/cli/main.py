@@ -30,6 +30,7 @@
     replay promote what-if --warehouse W
     replay vacuum --warehouse W --pipeline shop
     replay bench --workloads W1,W2 --records 1000000 --peers polars,duckdb
+    replay --version
 
 Owns the list of commands, and what happens when one fails or is stopped; exit codes are those of exit_codes.py.
 Rule: an error is one sentence on stderr, with the command that says what to do about it; the stack trace is for those
@@ -49,11 +50,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import click
+from click.shell_completion import shell_complete
 
 from ...state.error_page import see
 from ...state.errors import ConfigError
 from ...state.failures import failure_of, stop_below
 from ...state.hidden_values import without_hidden
+from ...state.version import VERSION
 from .command import Invocation
 from .exit_codes import ExitCode, exit_code_of
 
@@ -127,6 +130,16 @@ class _Commands(click.Group):
         command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Raises NoSuchCommand, which names the commands with names near to it."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand as error:
+            known = self.list_commands(ctx)
+            raise click.exceptions.NoSuchCommand(error.command_name, possibilities=known, ctx=ctx) from None
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Section by section, without loading any."""
         width = max(map(len, self.list_commands(ctx)))
@@ -135,10 +148,21 @@ class _Commands(click.Group):
                 formatter.write_dl([(name.ljust(width), words) for name, (_, words) in section.items()])
 
 
+COMPLETE = "_REPLAY_COMPLETE"
+"""Variable by which a shell asks click what may follow, as in "bash_source" and "bash_complete"."""
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
+def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        print(f"replay {VERSION}")
+        ctx.exit()
+
+
 @click.group(cls=_Commands, name="replay", context_settings=HELP)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="print the version"
+)
 def _replay() -> None:
     """Replay Kafka topics through a topology, over Delta tables.
 
@@ -147,8 +171,11 @@ def _replay() -> None:
 
 
 def program() -> int:
-    """What is installed as ``replay``: the process ends with its command."""
-    code = main()
+    """What is installed as ``replay``: the process ends with its command, or with the names that complete a line in a
+    shell (docs/commands.md).
+    """
+    asked = os.environ.get(COMPLETE)
+    code = main() if asked is None else shell_complete(_replay, {}, "replay", COMPLETE, asked)
     gc.freeze()  # else Python's end looks through all that was imported, for up to a second
     return code
 
@@ -200,8 +227,17 @@ def _run(arguments: list[str], invocation: Invocation) -> int:
         return ExitCode.USAGE
     except click.UsageError as error:
         asked = "replay" if error.ctx is None else error.ctx.command_path
-        print(f"replay: {error.format_message().rstrip('.')}; see {asked} --help", file=sys.stderr)
+        print(f"replay: {_said_of(error)} {asked} --help", file=sys.stderr)
         return ExitCode.USAGE
+
+
+def _said_of(error: click.UsageError) -> str:
+    """What is wrong, what may be meant, and "see"."""
+    near = getattr(error, "possibilities", None)  # of a command or an option that is not there
+    if near:
+        return f"{error.message.rstrip('.')}, did you mean {' or '.join(map(repr, sorted(near)))}? See"
+    said = error.format_message().rstrip(".")
+    return f"{said}; see"
 
 
 class _Terminated(BaseException):

@@ -13,11 +13,10 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from ..errors import NewerFormat
+from ..version import VERSION
 
 FORMAT = 1
 """Of what this version writes."""
-VERSION = "0.1.0"
-"""Of this package, as in pyproject.toml; a table names the one that gave it its number, which can read it."""
 _FIRST = 1
 _DESCRIPTION = re.compile(r"kafka-streams-replay (\S+), format (\d+)")
 
