@@ -1,10 +1,12 @@
-"""Small tables for the command line: plain text, or drawn by rich on a terminal.
+"""Small tables for the command line: plain text, drawn by rich on a terminal, or as JSON.
 
 Rule: numbers to the right, text to the left, nothing wider than it must be; a struct becomes columns of its own. What
-is printed to a file or a pipe does not depend on rich.
+is printed to a file or a pipe does not depend on rich. JSON has the values whole, under the names that they have.
 """
 
 import datetime as dt
+import json
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -35,6 +37,30 @@ def print_table(
     for line in cells:
         table.add_row(*(Text(cell, no_wrap=not wide, overflow="fold" if wide else "ellipsis") for cell in line))
     Console(file=sys.stdout).print(table)
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """Print ``document`` as one line of JSON, with values as ``json_value`` has them."""
+    print(json.dumps(json_value(document), ensure_ascii=False))
+
+
+def json_value(value: Any) -> Any:
+    """``value`` as JSON can have it. Times are milliseconds, bytes are their text where they are UTF-8 and else
+    "0x…"; numbers that JSON does not have ("NaN", "Infinity", "-Infinity"), decimals and dates are text. A map is a
+    list of pairs.
+    """
+    if isinstance(value, Mapping):
+        return {str(name): json_value(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_value(each) for each in value]
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return f"0x{value.hex()}"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
+    return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
 def text_table(

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...state.errors import ConfigError, LedgerError
+from ...state.near_names import did_you_mean
 from ...state.runs.sorted_runs import live_rows
 from ...state.tables.branch_files import refuse_older_ledger, table_files, table_names, table_parts
 from ...state.tables.data_files import DataFile, open_table, read_rows
@@ -156,7 +157,8 @@ def _done_row_with(warehouse: Warehouse, pipeline: str, table: str, increment: i
     names = table_names(done)
     if table in names or (TableName(table).kind == OUTPUTS and _outputs_of_topics(warehouse, pipeline, done)):
         return done
-    raise ConfigError(f"pipeline {pipeline!r}", f"one of {', '.join(names)}", repr(table), "name one of them")
+    next_step = did_you_mean(table, names, "name one of them")
+    raise ConfigError(f"pipeline {pipeline!r}", f"one of {', '.join(names)}", repr(table), next_step)
 
 
 def _outputs_of_topics(warehouse: Warehouse, pipeline: str, done: DoneRow) -> list[str]:
@@ -180,7 +182,8 @@ def _rows_of_topic(warehouse: Warehouse, pipeline: str, done: DoneRow, topic: st
         if len(rows):
             return rows
     expected = f"one of {', '.join(table_names(done))}, or a topic that records of {' or '.join(outputs)} name"
-    raise ConfigError(f"pipeline {pipeline!r}", expected, repr(TableName.output(topic)), "name one of them")
+    next_step = did_you_mean(TableName.output(topic), table_names(done), "name one of them")
+    raise ConfigError(f"pipeline {pipeline!r}", expected, repr(TableName.output(topic)), next_step)
 
 
 def _newest_files(files: Sequence[DataFile], last: int | None) -> Sequence[DataFile]:

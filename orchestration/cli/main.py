@@ -14,6 +14,7 @@
     replay report --warehouse W --out quality.html
     replay metrics --warehouse W --pipeline shop
     replay fsck --warehouse W --pipeline shop
+    replay pipelines --warehouse W
     replay books --warehouse W --pipeline shop
     replay current sessions --warehouse W --pipeline shop
     replay show sessions --warehouse W --pipeline shop
@@ -72,6 +73,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "warm-up": (".commands.run", "compile kernels, so that no run waits for them"),
     },
     "Look": {
+        "pipelines": (".commands.pipelines", "what is in a warehouse: topics, pipelines, branches, their last run"),
         "books": (".commands.describe", "what became of the records, increment by increment"),
         "current": (".commands.current", "keep the newest value of every key and window of an output as a table"),
         "show": (".commands.show", "show rows of an output, a store, the drops or the dead letters"),

@@ -37,6 +37,9 @@ topology_argument = argument("topology", metavar="TOPOLOGY", help=TOPOLOGY)
 raw = option("--raw", is_flag=True, help="times as milliseconds")
 """``raw: bool``."""
 
+as_json = option("--json", "as_json", is_flag=True, help="print one JSON object: rows whole, times as milliseconds")
+"""``as_json: bool``; what is printed comes from ``print_json`` (orchestration/text_tables.py)."""
+
 limit = option("--limit", type=click.IntRange(min=0), default=20, metavar="N", help="so many rows (default 20)")
 """``limit: int``."""
 

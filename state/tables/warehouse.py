@@ -27,6 +27,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from ..errors import ConfigError
+from ..near_names import did_you_mean
 from .names import (
     DEAD_LETTER,
     DROPPED,
@@ -321,8 +322,10 @@ class Warehouse:
         there = self.pipelines()
         if pipeline in there:
             return "run the replay first"
-        others = ", ".join(map(repr, there)) or "none"
-        return f"run the replay first, or correct the name: the pipelines in {self.root} are {others}"
+        names = ", ".join(map(repr, there)) or "none"
+        otherwise = f"run the replay first, or correct the name: the pipelines in {self.root} are {names}"
+        near = did_you_mean(pipeline, there, "")
+        return f"{near} All pipelines in {self.root}: {names}" if near else otherwise
 
 
 def is_name(name: str) -> bool:

@@ -122,6 +122,7 @@ def commanded(marked, great_expectations_loaded) -> Marked:
         ["warm-up", SHOP],
         ["advance", "clicks", *where, "--to", "250"],
         ["books", *pipeline],
+        ["pipelines", *where],
         ["show", "pages", *pipeline],
         ["show", "nothing", *pipeline, "--traceback"],
         ["sql", "SELECT key FROM pages", *pipeline],

@@ -1,0 +1,15 @@
+"""Names that may be meant by one that is not there.
+
+Owns how near a name must be, and the words. Rule: nothing is guessed and used; it is only said.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
+    """A next step: "did you mean 'a' or 'b'?", with at most two of the ``known`` names, those nearest to ``name``
+    first; ``otherwise`` where none is near.
+    """
+    near = get_close_matches(name, list(known), n=2, cutoff=0.6)
+    return f"did you mean {' or '.join(map(repr, near))}?" if near else otherwise
