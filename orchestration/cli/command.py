@@ -1,5 +1,5 @@
 """What a command of `replay` has beyond click's own: sections in its help, options of which one may be given, an
-option that takes several values at once, and ``--traceback``.
+option that takes several values at once, values from ``replay.toml``, and ``--traceback``.
 """
 
 import os
@@ -12,6 +12,7 @@ import click
 from click.core import ParameterSource
 
 from ...state.errors import ConfigError
+from .defaults import defaults_of
 
 STORAGE_OPTION, STORAGE_TIMEOUT = "storage_option", "storage_timeout"
 """Parameters of all commands that have a warehouse."""
@@ -52,11 +53,15 @@ class OneOf:
 
 
 class Option(click.Option):
-    """``section``: heading in the help. ``takes_many``: ``--name A B`` means the same as ``--name A --name B``."""
+    """``section``: heading in the help. ``takes_many``: ``--name A B`` means the same as ``--name A --name B``.
+    ``takes_default``: of ``replay.toml``, also where it need not be given.
+    """
 
-    def __init__(self, *args: Any, section: str = "", takes_many: bool = False, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, section: str = "", takes_many: bool = False, takes_default: bool = False, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **{"multiple": takes_many, **kwargs})
-        self.section, self.takes_many = section, takes_many
+        self.section, self.takes_many, self.takes_default = section, takes_many, takes_default
 
 
 class Command(click.Command):
@@ -68,10 +73,13 @@ class Command(click.Command):
         self.params.append(_traceback())
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Raises UsageError where ``one_of`` does not hold."""
+        """Raises UsageError where ``one_of`` does not hold; ConfigError for a ``replay.toml`` that is none."""
+        if not (ctx.resilient_parsing or {"-h", "--help"} & set(args)):
+            ctx.default_map = defaults_of(self.params)
         rest = super().parse_args(ctx, self._repeated(args))
         if "warehouse" in ctx.params:
             ctx.ensure_object(Invocation).place = f"warehouse {ctx.params['warehouse']}"
+        _leave_out_what_contradicts(ctx)
         options = {param.name: param.opts[0] for param in self.params}
         for choice in self.one_of:
             given = [name for name in choice.names if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE]
@@ -117,6 +125,22 @@ class Command(click.Command):
                     repeated.append(option)
             repeated.append(argument)
         return repeated
+
+
+def _leave_out_what_contradicts(ctx: click.Context) -> None:
+    """Of what the file says: `local` beside ``--master``, and options of a store beside a warehouse on a disk."""
+    is_local_disk = "://" not in str(ctx.params.get("warehouse"))
+    names: list[tuple[str, Any]] = [("local", False)] if "master" in ctx.params and is_given("master", ctx) else []
+    names += [(STORAGE_OPTION, ()), (STORAGE_TIMEOUT, None)] if is_local_disk else []
+    for name, nothing in names:
+        if name in ctx.params and not is_given(name, ctx):
+            ctx.params[name] = nothing
+
+
+def is_given(name: str, ctx: click.Context | None = None) -> bool:
+    """Whether the line of the command names the parameter ``name``: neither a default nor ``replay.toml`` does."""
+    context = click.get_current_context() if ctx is None else ctx
+    return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def key_and_value(pair: str, option: str) -> tuple[str, str]:

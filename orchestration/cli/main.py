@@ -59,6 +59,7 @@ from ...state.failures import failure_of, stop_below
 from ...state.hidden_values import without_hidden
 from ...state.version import VERSION
 from .command import Invocation
+from .defaults import FILE, WAREHOUSE_VARIABLE
 from .exit_codes import ExitCode, exit_code_of
 
 BENCHMARKS = "kstreams_replay.benchmarks"
@@ -239,6 +240,10 @@ def _said_of(error: click.UsageError) -> str:
     if near:
         return f"{error.message.rstrip('.')}, did you mean {' or '.join(map(repr, sorted(near)))}? See"
     said = error.format_message().rstrip(".")
+    missing = error.param if isinstance(error, click.MissingParameter) else None
+    if missing is not None and missing.name in ("warehouse", "pipeline", "topology"):
+        variable = f" or set {WAREHOUSE_VARIABLE}," if missing.name == "warehouse" else ""
+        said = f'{said}; name it,{variable} or write {missing.name} = "…" into {FILE}'
     return f"{said}; see"
 
 

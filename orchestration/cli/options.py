@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from .command import STORAGE_OPTION, STORAGE_TIMEOUT, Decorator, argument, option
+from .defaults import FILE, WAREHOUSE_VARIABLE
 
 TOPOLOGY = "module:attribute or file.py:attribute, where the attribute is a Topology or a function that builds one"
 """How a topology is named (orchestration/settings/topology_loading.py)."""
@@ -15,7 +16,10 @@ def warehouse(function: Callable[..., Any]) -> Callable[..., Any]:
     """``warehouse: str``. With it come ``--storage-option`` and ``--storage-timeout``, which the command does not see
     (Command.invoke).
     """
-    place = option("--warehouse", required=True, metavar="W", help="directory or URI of all tables")
+    place = option(
+        "--warehouse", required=True, metavar="W", envvar=WAREHOUSE_VARIABLE,
+        help=f"directory or URI of all tables (default: ${WAREHOUSE_VARIABLE}, else that of {FILE})",
+    )  # fmt: skip
     how = option(
         f"--{STORAGE_OPTION.replace('_', '-')}", metavar="KEY=VALUE", multiple=True, section="object store",
         help="how the store of a URI is reached, in the words of delta-rs: AWS_ENDPOINT_URL=…, AWS_REGION=…; "
@@ -28,7 +32,9 @@ def warehouse(function: Callable[..., Any]) -> Callable[..., Any]:
     return place(how(patience(function)))
 
 
-pipeline = option("--pipeline", required=True, metavar="NAME", help="folder of its tables in the warehouse")
+pipeline = option(
+    "--pipeline", required=True, metavar="NAME", help=f"folder of its tables in the warehouse (default: that of {FILE})"
+)
 """``pipeline: str``."""
 
 topology_argument = argument("topology", metavar="TOPOLOGY", help=TOPOLOGY)
@@ -99,6 +105,6 @@ def placement(function: Any) -> Any:
     return function
 
 
-def topology_option(help_text: str, *, required: bool = False) -> Decorator:
+def topology_option(help_text: str, *, required: bool = False, takes_default: bool = False) -> Decorator:
     """``topology: str | None``, as an option."""
-    return option("--topology", metavar="TOPOLOGY", required=required, help=help_text)
+    return option("--topology", metavar="TOPOLOGY", required=required, takes_default=takes_default, help=help_text)
