@@ -37,7 +37,7 @@ def inspect_store(as_of: AsOf, store: str, key: str | None = None) -> pa.Table:
     if key is not None:
         name = "key" if "key" in rows.column_names else "id"
         wanted = parse_key(rows.schema.field(name).type, key)
-        rows = rows.filter(_equals(rows[name], wanted))
+        rows = rows.filter(equals_key(rows[name], wanted))
     until = topology.stores()[store].waits_until(rows)
     return rows if until is None else rows.append_column(WAITS_UNTIL, until)
 
@@ -80,7 +80,8 @@ def _parsed(serde: Serde, kind: pa.DataType, text: str) -> pa.Scalar:
     return decoded.values[0]
 
 
-def _equals(column: pa.ChunkedArray, wanted: pa.Scalar) -> pa.Array:
+def equals_key(column: pa.ChunkedArray, wanted: pa.Scalar) -> pa.Array:
+    """Of each row of a column of keys whether it is ``wanted``, as ``parse_key`` gives it."""
     if not pa.types.is_nested(column.type):
         return pc.equal(column, wanted)
     serde = Serde.of_type(column.type)

@@ -34,7 +34,7 @@ def books_line(report: IncrementReport) -> dict[str, Any]:
 def counted(lines: list[dict[str, Any]]) -> list[str]:
     """Names of the numbers in ``lines`` that have a sum."""
     names = dict.fromkeys(name for line in lines for name in line)
-    return [name for name in names if name not in ("increment", "late_max_ms")]
+    return [name for name in names if name not in ("increment", "late_max_ms", "restated")]
 
 
 def own_increments(rows: list[LedgerRow[DoneRow]]) -> list[int]:

@@ -18,6 +18,7 @@
     replay books --warehouse W --pipeline shop
     replay current sessions --warehouse W --pipeline shop
     replay show sessions --warehouse W --pipeline shop
+    replay export sessions --out sessions.parquet --warehouse W --pipeline shop
     replay sql "SELECT key, count(*) FROM sessions GROUP BY key" --warehouse W --pipeline shop --increment 7
     replay inspect open-sessions --key ann --topology shop.py:topology --warehouse W --pipeline shop
     replay explain --record clicks:0:17 --topology shop.py:topology --warehouse W --pipeline shop
@@ -78,6 +79,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "books": (".commands.describe", "what became of the records, increment by increment"),
         "current": (".commands.current", "keep the newest value of every key and window of an output as a table"),
         "show": (".commands.show", "show rows of an output, a store, the drops or the dead letters"),
+        "export": (".commands.export", "write the rows of an output or a store into a file"),
         "sql": (".commands.history", "ask outputs and stores as of an increment, in SQL"),
         "inspect": (".commands.history", "the rows of a store and what waits in it, or all positions"),
         "explain": (".commands.history", "what every operator did with a record, and why"),

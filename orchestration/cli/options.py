@@ -49,6 +49,12 @@ as_json = option("--json", "as_json", is_flag=True, help="print one JSON object:
 limit = option("--limit", type=click.IntRange(min=0), default=20, metavar="N", help="so many rows (default 20)")
 """``limit: int``."""
 
+key = option("--key", metavar="KEY", help="this key alone, as text, a number, or JSON")
+"""``key: str | None``."""
+
+window = option("--window", metavar="TIME", help="windows that begin at this time alone: ISO 8601, or milliseconds")
+"""``window: str | None``."""
+
 increment = option("--increment", type=int, metavar="N", help="as of this increment (default: the last)")
 """``increment: int | None``."""
 

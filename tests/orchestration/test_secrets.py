@@ -123,6 +123,7 @@ def commanded(marked, great_expectations_loaded) -> Marked:
         ["advance", "clicks", *where, "--to", "250"],
         ["books", *pipeline],
         ["pipelines", *where],
+        ["export", "pages", *pipeline, "--out", str(marked.folder / "pages.csv")],
         ["show", "pages", *pipeline],
         ["show", "nothing", *pipeline, "--traceback"],
         ["sql", "SELECT key FROM pages", *pipeline],

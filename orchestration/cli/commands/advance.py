@@ -8,7 +8,7 @@ from ....jobs.landing.recorded_time import record_tick, record_time
 from ....state.errors import ConfigError
 from ....state.tables.warehouse import Warehouse
 from ....state.times import instant_ms
-from ...text_tables import flat_row, print_table
+from ...text_tables import flat_row, print_json, print_table
 from .. import options
 from ..command import argument, command, option
 
@@ -19,16 +19,19 @@ from ..command import argument, command, option
 @option("--to", required=True, metavar="TIME", help="ISO 8601 (without a zone: UTC), or milliseconds")
 @option("--partition", type=int, metavar="P", help="this one alone (default: every one)")
 @option("--tick", is_flag=True, help="the wall clock has reached it, in every partition, and stream time stays")
-def advance(topic: str, warehouse: str, to: str, partition: int | None, tick: bool) -> int:
+@options.as_json
+def advance(topic: str, warehouse: str, to: str, partition: int | None, tick: bool, as_json: bool) -> int:
     """Record that stream time of a landed topic has reached a time."""
     time_ms = instant_ms(to, "--to")
     if tick and partition is not None:
         got, next_step = f"--partition {partition}", "leave one of both out"
         raise ConfigError("--tick", "a tick of every partition", got, next_step)
-    if tick:
-        print_recorded(topic, record_tick(Warehouse(warehouse), topic, time_ms), what="a tick of the wall clock")
+    place = Warehouse(warehouse)
+    recorded = record_tick(place, topic, time_ms) if tick else record_time(place, topic, time_ms, partition=partition)
+    if as_json:
+        print_json({"topic": topic, "is_tick": tick, "reached_ms": recorded})
     else:
-        print_recorded(topic, record_time(Warehouse(warehouse), topic, time_ms, partition=partition))
+        print_recorded(topic, recorded, what="a tick of the wall clock" if tick else "stream time")
     return 0
 
 

@@ -5,6 +5,7 @@ Owns its output. Rule: what was compared, and what still waits, is said with the
 
 import sys
 from contextlib import closing
+from dataclasses import asdict
 
 from ....jobs.branches.backfill import Backfill
 from ....jobs.branches.backfill import backfill as make_range
@@ -13,7 +14,7 @@ from ....state.times import instant_ms
 from ...engines import runner_of, start_spark
 from ...progress_lines import progress_on
 from ...settings.topology_loading import load_topology
-from ...text_tables import print_table, utc
+from ...text_tables import print_json, print_table, utc
 from .. import options
 from ..command import argument, command, option
 
@@ -28,9 +29,10 @@ from ..command import argument, command, option
 @option("--max-records", type=int, metavar="N", help="read in increments of at most so many records")
 @options.local
 @options.master
+@options.as_json
 def backfill(
     pipeline: str, warehouse: str, since: str, until: str, topology: str, name: str, max_records: int | None,
-    local: bool, master: str | None,
+    local: bool, master: str | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Make the rows of a range of time again, on a branch, reading no more of the past than matters to them."""
     with closing(progress_on(sys.stderr)) as progress:
@@ -46,7 +48,10 @@ def backfill(
             max_records=max_records,
             doing=progress.doing,
         )
-    _print(found)
+    if as_json:
+        print_json(asdict(found))
+    else:
+        _print(found)
     return 0
 
 

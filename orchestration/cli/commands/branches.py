@@ -12,7 +12,7 @@ from ....jobs.history.committed_tables import done_row
 from ....jobs.history.output_diff import OutputDiff, diff_output, outputs_of
 from ....state.tables.warehouse import Warehouse
 from ...settings.topology_loading import load_topology
-from ...text_tables import flat_row, print_table
+from ...text_tables import flat_row, print_json, print_table
 from .. import options
 from ..command import argument, command, option
 from ..exit_codes import ExitCode
@@ -37,7 +37,8 @@ def fork(warehouse: str, pipeline: str, at: int, name: str, topology: str | None
 
 @command()
 @options.warehouse
-def branches(warehouse: str) -> int:
+@options.as_json
+def branches(warehouse: str, as_json: bool) -> int:
     """List the open branches."""
     lines: list[dict[str, Any]] = [
         {
@@ -49,7 +50,9 @@ def branches(warehouse: str) -> int:
         }
         for branch in registry.branches(Warehouse(warehouse)).values()
     ]
-    if lines:
+    if as_json:
+        print_json({"branches": lines})
+    elif lines:
         print_table([flat_row(line) for line in lines])
     else:
         print("no branches")
@@ -64,23 +67,46 @@ def branches(warehouse: str) -> int:
 @option("--increment-a", type=int, metavar="N", help="A as of this increment (default: the last)")
 @option("--increment-b", type=int, metavar="N", help="B as of this increment (default: the last)")
 @options.limit
+@options.as_json
 @options.raw
 def diff(
     a: str, b: str, warehouse: str, output: str | None, increment_a: int | None, increment_b: int | None,
-    limit: int, raw: bool,
+    limit: int, as_json: bool, raw: bool,
 ) -> int:  # fmt: skip
     """Compare the outputs of two pipelines by key and window. The exit code is 4 when any row differs."""
     place = Warehouse(warehouse)
     mine, other = outputs_of(place, a, increment_a), outputs_of(place, b, increment_b)
     one_sided = [] if output else sorted({*mine} ^ {*other})
-    for name in one_sided:
-        print(f"{name}: only {a if name in mine else b} has it")
-    differs = bool(one_sided)
-    for name in [output] if output else [name for name in mine if name in other]:
-        found = diff_output(place, a, b, name, increment_a=increment_a, increment_b=increment_b)
-        _print_diff(found, limit, raw=raw)
-        differs = differs or not found.is_empty
+    found = (
+        diff_output(place, a, b, name, increment_a=increment_a, increment_b=increment_b)
+        for name in ([output] if output else [name for name in mine if name in other])
+    )
+    if as_json:
+        outputs = [_as_json(each, limit) for each in found]
+        print_json(
+            {
+                "outputs": outputs,
+                "only_in_a": sorted({*one_sided} & {*mine}),
+                "only_in_b": sorted({*one_sided} - {*mine}),
+            }
+        )
+        differs = bool(one_sided) or any(each["differ"] for each in outputs)
+    else:
+        for name in one_sided:
+            print(f"{name}: only {a if name in mine else b} has it")
+        differs = bool(one_sided)
+        for each in found:
+            _print_diff(each, limit, raw=raw)
+            differs = differs or not each.is_empty
     return ExitCode.FAILED if differs else ExitCode.DONE
+
+
+def _as_json(found: OutputDiff, limit: int) -> dict[str, Any]:
+    """``records``: of the changelogs of A and B."""
+    return {
+        "output": found.output, "equal": found.equal, "differ": len(found.rows), "records": found.records,
+        "rows": found.rows.head(limit).to_dicts(),
+    }  # fmt: skip
 
 
 def _print_diff(found: OutputDiff, limit: int, *, raw: bool) -> None:

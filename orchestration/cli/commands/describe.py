@@ -12,7 +12,7 @@ from ....state.errors import ConfigError
 from ....state.tables.ledger import Ledger
 from ....state.tables.warehouse import Warehouse
 from ...settings.topology_loading import load_topology
-from ...text_tables import print_table
+from ...text_tables import print_json, print_table
 from .. import options
 from ..book_lines import books_line, counted, excluded_lines, own_increments, put_aside_lines, refusal_lines
 from ..command import argument, command, option
@@ -31,7 +31,8 @@ def describe(topology: str) -> int:
 @options.warehouse
 @options.pipeline
 @option("--last", type=click.IntRange(min=1), default=20, metavar="N", help="so many increments (default 20)")
-def books(warehouse: str, pipeline: str, last: int) -> int:
+@options.as_json
+def books(warehouse: str, pipeline: str, last: int, as_json: bool) -> int:
     """Say what became of the records, in a line for every increment."""
     place = Warehouse(warehouse)
     newest = done_row(place, pipeline).increment
@@ -43,30 +44,41 @@ def books(warehouse: str, pipeline: str, last: int) -> int:
         for planned, done in pairs
         if planned is not None and done is not None
     ]
-    lines = [books_line(report) for report in reports]
-    if not lines:
-        print(f"nothing replayed yet by {pipeline}")
-        return 0
     counting = {row.increment for row in in_force(rows)}
-    in_sum = [line for line in lines if line["increment"] in counting]
-    total: dict[str, Any] = {name: sum(line.get(name) or 0 for line in in_sum) for name in counted(lines)}
-    lines = [line if line in in_sum else line | {"restated": "yes"} for line in lines]
-    print_table([*lines, {"increment": "all" if lines[0]["increment"] == 1 else "these", **total}], thousands=True)
-    for sentence in takeovers(reports):
-        print(sentence)
-    refused = refusal_lines(report for report in reports if report.increment in counting)
-    if refused:
-        print("\nrefused by an operator, whatever else became of the record:")
-        print_table(refused, thousands=True)
-    aside = put_aside_lines(place, rows[-1].content.cut_to)
-    if aside:
-        print("\nput aside by all landings so far, so in no line above; see `replay show landed_dead_letter/TOPIC`:")
-        print_table(aside, thousands=True)
-    excluded = excluded_lines(place, rows[-1].content)
-    if excluded:
-        print("\ntaken out of play; what this pipeline left out is in no line above:")
-        print_table(excluded)
+    lines = [books_line(report) for report in reports]
+    lines = [line if line["increment"] in counting else line | {"restated": "yes"} for line in lines]
+    beside = {
+        "refused": refusal_lines(report for report in reports if report.increment in counting),
+        "put_aside": put_aside_lines(place, rows[-1].content.cut_to),
+        "excluded": excluded_lines(place, rows[-1].content),
+    }
+    if as_json:
+        print_json({"pipeline": pipeline, "increments": lines, "takeovers": takeovers(reports), **beside})
+    elif lines:
+        _print_books(lines, takeovers(reports), beside)
+    else:
+        print(f"nothing replayed yet by {pipeline}")
     return 0
+
+
+def _print_books(lines: list[dict[str, Any]], said: list[str], beside: dict[str, list[dict[str, Any]]]) -> None:
+    in_sum = [line for line in lines if "restated" not in line]
+    total: dict[str, Any] = {name: sum(line.get(name) or 0 for line in in_sum) for name in counted(lines)}
+    print_table([*lines, {"increment": "all" if lines[0]["increment"] == 1 else "these", **total}], thousands=True)
+    for sentence in said:
+        print(sentence)
+    for name, title in _BESIDE.items():
+        if beside[name]:
+            print(f"\n{title}:")
+            print_table(beside[name], thousands=name != "excluded")
+
+
+_BESIDE = {
+    "refused": "refused by an operator, whatever else became of the record",
+    "put_aside": "put aside by all landings so far, so in no line above; see `replay show landed_dead_letter/TOPIC`",
+    "excluded": "taken out of play; what this pipeline left out is in no line above",
+}
+"""What `books` prints below its lines, each with its heading."""
 
 
 @command()

@@ -7,7 +7,6 @@ import sys
 from contextlib import closing
 from itertools import zip_longest
 from textwrap import wrap
-from typing import Any
 
 import click
 
@@ -18,7 +17,7 @@ from ....jobs.history.inspection import all_counters, counters_of, inspect_store
 from ....state.tables.warehouse import Warehouse
 from ...progress_lines import progress_on
 from ...settings.topology_loading import load_topology
-from ...text_tables import flat_row, print_table, utc
+from ...text_tables import flat_row, print_json, print_table, utc
 from .. import options
 from ..book_lines import excluded_lines
 from ..command import argument, command, option
@@ -37,13 +36,18 @@ SENTENCES_MAX = 3
 @options.topology_option("show stores as their readers see them")
 @options.increment
 @options.limit
+@options.as_json
 @options.raw
 def sql(
-    query: str, warehouse: str, pipeline: str, topology: str | None, increment: int | None, limit: int, raw: bool
-) -> int:
+    query: str, warehouse: str, pipeline: str, topology: str | None, increment: int | None, limit: int, as_json: bool,
+    raw: bool,
+) -> int:  # fmt: skip
     """Ask outputs and stores as of an increment, in SQL."""
     frame = _as_of(warehouse, pipeline, topology, increment).sql(query)
     rows = frame.head(limit).to_dicts()
+    if as_json:
+        print_json({"rows": rows, "total": frame.height})
+        return 0
     print_table([flat_row(row, as_numbers=raw) for row in rows], None if rows else frame.columns)
     _count(len(rows), frame.height)
     return 0
@@ -51,24 +55,29 @@ def sql(
 
 @command()
 @argument("store", required=False, metavar="STORE", help="a store (default: positions and clocks of all)")
-@option("--key", metavar="KEY", help="this key alone, as text, a number, or JSON")
+@options.key
 @options.warehouse
 @options.pipeline
-@options.topology_option("whose operators show the store")
+@options.topology_option("whose operators show the store", takes_default=True)
 @options.increment
 @options.limit
+@options.as_json
 @options.raw
 def inspect(
     store: str | None, key: str | None, warehouse: str, pipeline: str, topology: str | None, increment: int | None,
-    limit: int, raw: bool,
+    limit: int, as_json: bool, raw: bool,
 ) -> int:  # fmt: skip
     """Show the rows of a store and what waits in it, or without a store all positions."""
     as_of = _as_of(warehouse, pipeline, topology, increment)
     if store is None:
-        _print_positions(as_of, raw=raw)
+        _print_positions(as_of, as_json=as_json, raw=raw)
         return 0
     table = inspect_store(as_of, store, key)
     rows = table.slice(0, limit).to_pylist()
+    if as_json:
+        clocks = counters_of(as_of, store)
+        print_json({"increment": as_of.increment, "rows": rows, "total": len(table), "clocks": clocks})
+        return 0
     shown = [name for name in table.column_names if any(row[name] is not None for row in rows)]
     lines = [flat_row({name: row[name] for name in shown}, as_numbers=raw) for row in rows]
     print_table(lines, None if lines else table.column_names)
@@ -130,22 +139,28 @@ def _as_of(warehouse: str, pipeline: str, topology: str | None, increment: int |
     return History(Warehouse(warehouse), pipeline, loaded).at(increment)
 
 
-def _print_positions(as_of: AsOf, *, raw: bool) -> None:
-    def flat(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return [flat_row(row, as_numbers=raw) for row in rows]
-
-    print(f"offsets of the topics after increment {as_of.increment}")
-    print_table(flat(read_positions(as_of)))
-    excluded = excluded_lines(as_of.history.warehouse, as_of.row.content)
-    if excluded:
-        print("\nrecords that are taken out of play")
-        print_table(excluded)
-    print("\nstream times of the tasks, and the next offsets of what they write")
-    print_table(flat(task_positions(as_of)))
-    counters = all_counters(as_of)
-    if counters:
-        print("\nclocks of the stores")
-        print_table(counters)
+def _print_positions(as_of: AsOf, *, as_json: bool, raw: bool) -> None:
+    tables = {
+        "offsets": read_positions(as_of),
+        "excluded": excluded_lines(as_of.history.warehouse, as_of.row.content),
+        "tasks": task_positions(as_of),
+        "clocks": all_counters(as_of),
+    }
+    if as_json:
+        print_json({"increment": as_of.increment, **tables})
+        return
+    titles = {
+        "offsets": f"offsets of the topics after increment {as_of.increment}",
+        "excluded": "records that are taken out of play",
+        "tasks": "stream times of the tasks, and the next offsets of what they write",
+        "clocks": "clocks of the stores",
+    }
+    gap = ""
+    for name, rows in tables.items():
+        if rows or name in ("offsets", "tasks"):
+            print(f"{gap}{titles[name]}")
+            print_table([flat_row(row, as_numbers=raw) for row in rows])
+            gap = "\n"
 
 
 def _count(shown: int, total: int) -> None:

@@ -40,7 +40,7 @@ from ....state.tables.warehouse import Warehouse
 from ....state.times import duration_ms
 from ...engines import start_spark
 from ...progress_lines import ProgressBar, ProgressLines, progress_on
-from ...text_tables import print_table
+from ...text_tables import print_json, print_table
 from .. import options
 from ..command import OneOf, argument, command, key_and_value, option, partition_and_offset
 from ..exit_codes import ExitCode
@@ -304,7 +304,7 @@ class LandOptions:
 @option("--allow-empty", is_flag=True, section=ONCE, help="the pattern may match none of the files")
 @option("--abandon", is_flag=True, section=ONCE, help="give up an increment that is planned and not committed")
 @option("--dry-run", is_flag=True, section=FILES, help="say what would land: partitions, offsets, times, order; stop")
-@option("--json", "as_json", is_flag=True, section=FILES, help="with --dry-run: print one JSON object")
+@option("--json", "as_json", is_flag=True, help="print one JSON object, of what landed or would land")
 def land(**given: Any) -> int:
     """Land what is new in a topic, from files, from a table of a lake or from Kafka."""
     asked = LandOptions(**given)
@@ -314,7 +314,7 @@ def land(**given: Any) -> int:
     warehouse, source = Warehouse(asked.warehouse), _source(asked)
     if isinstance(source, KafkaSource) and asked.local:
         raise ConfigError(f"topic {asked.topic!r}", "Spark, whose connector reads Kafka", "--local", "leave it out")
-    if asked.dry_run or asked.as_json:
+    if asked.dry_run:
         return _dry_run(asked, warehouse, source)
     with closing(progress_on(sys.stderr)) as progress:
         report = _landed(asked, warehouse, source, progress)
@@ -324,11 +324,14 @@ def land(**given: Any) -> int:
     ticked = record_tick(warehouse, asked.topic) if asked.tick else {}
     if restarts:
         _record_restarts(warehouse, asked.topic, restarts)
-    _print_landed(report)
-    if asked.idle_after is not None:
-        print_recorded(asked.topic, recorded)
-    if asked.tick:
-        print_recorded(asked.topic, ticked, what="a tick of the wall clock")
+    if asked.as_json:
+        print_json(asdict(report) | {"stream_time_ms": recorded, "tick_ms": ticked})
+    else:
+        _print_landed(report)
+        if asked.idle_after is not None:
+            print_recorded(asked.topic, recorded)
+        if asked.tick:
+            print_recorded(asked.topic, ticked, what="a tick of the wall clock")
     quiet = ExitCode.DONE if report.increments else ExitCode.NOTHING_NEW
     code = ExitCode.WARNINGS if report.warnings else quiet
     return code.unless_detailed(asked.detailed_exit_code)
@@ -349,10 +352,9 @@ def _record_restarts(warehouse: Warehouse, topic: str, restarts: Sequence[tuple[
 
 def _dry_run(asked: LandOptions, warehouse: Warehouse, source: Source) -> int:
     """Print what would land; the exit code."""
-    if isinstance(source, KafkaSource) or not asked.dry_run:
-        got = "--dry-run with --kafka" if asked.dry_run else "--json alone"
+    if isinstance(source, KafkaSource):
         raise ConfigError(
-            f"topic {asked.topic!r}", "--dry-run with --files or a table", got, "leave it out, or give both"
+            f"topic {asked.topic!r}", "--dry-run with --files or a table", "--dry-run with --kafka", "leave it out"
         )
     with closing(progress_on(sys.stderr)) as progress:
         source, show = _with_mapping(asked, warehouse, source, progress)
@@ -405,7 +407,8 @@ def _landed(
 
     def preview(found: LandingPreview) -> None:
         progress.close()
-        _quietly(lambda: _print_preview(found))
+        if not asked.as_json:
+            _quietly(lambda: _print_preview(found))
         progress.doing(f"landing {asked.topic}")
 
     if isinstance(source, FileSource):

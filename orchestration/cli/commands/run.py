@@ -9,7 +9,7 @@ import sys
 import time
 import uuid
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -57,6 +57,7 @@ class RunOptions:
     publish_iceberg: str | None
     namespace: str | None
     option: tuple[str, ...]
+    as_json: bool
 
 
 @command()
@@ -104,6 +105,7 @@ class RunOptions:
     section=READERS,
     help="a setting of the catalog; a secret as ${env:VARIABLE}",
 )
+@options.as_json
 def run(**given: Any) -> int:
     """Replay what has landed, increment by increment."""
     asked = RunOptions(**given)
@@ -111,7 +113,10 @@ def run(**given: Any) -> int:
         replayed = _replay(asked, progress)
     from ..run_outcome import run_exit_code
 
-    _print_run(asked, replayed)
+    if asked.as_json:
+        _print_run_as_json(asked, replayed)
+    else:
+        _print_run(asked, replayed)
     return run_exit_code(replayed.reports, replayed.waits).unless_detailed(asked.detailed_exit_code)
 
 
@@ -217,6 +222,19 @@ def _keep_spark_classes() -> None:
         if is_new
         else "classes of Spark were kept before"
     )
+
+
+def _print_run_as_json(asked: RunOptions, replayed: Replayed) -> None:
+    from ...text_tables import print_json
+    from ..book_lines import books_line
+    from ..run_outcome import warnings_of
+
+    print_json({
+        "pipeline": asked.pipeline, "increments": [books_line(report) for report in replayed.reports],
+        "seconds": replayed.seconds, "waits": [each.to_json() for each in replayed.waits],
+        "results_that_wait": [asdict(each) for each in replayed.results],
+        "warnings": warnings_of(replayed.reports, replayed.waits),
+    })  # fmt: skip
 
 
 def _print_run(asked: RunOptions, replayed: Replayed) -> None:

@@ -3,56 +3,123 @@
 Rule: as in `orchestration/cli/commands/describe.py`; to look at rows imports neither Spark nor Numba.
 """
 
+from dataclasses import dataclass
+from typing import Any
+
+import click
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....jobs.history.committed_tables import count_rows, read_newest, read_state, read_table
+from ....jobs.history.row_choice import RowChoice
 from ....state.errors import ConfigError
+from ....state.near_names import did_you_mean
 from ....state.tables.names import DEAD_LETTER, DROPPED, LANDED_DEAD_LETTER, OUTPUTS, STATE, TableName
 from ....state.tables.warehouse import HEADERS, Warehouse
-from ...text_tables import flat_row, print_table
+from ...text_tables import flat_row, print_json, print_table
 from .. import options
-from ..command import argument, command, option
+from ..command import argument, command, is_given, option
 
 HIDDEN = ("partition", "offset", "increment", "cause_offset", "stream_time_ms", "arrival", "deleted")
 """Columns that the newest rows are shown without; ``headers`` is one too where no row has any."""
 
 
+@dataclass(frozen=True)
+class ShowOptions:
+    """What the command was given: a field for each parameter that is declared above ``show``."""
+
+    name: str
+    warehouse: str
+    pipeline: str | None
+    changelog: bool
+    topology: str | None
+    increment: int | None
+    key: str | None
+    window: str | None
+    last: int | None
+    limit: int
+    wide: bool
+    as_json: bool
+    raw: bool
+
+    @property
+    def chosen(self) -> RowChoice:
+        """Which rows of the table are asked for."""
+        return RowChoice(self.key, self.window, self.last)
+
+
 @command()
 @argument("name", metavar="OUTPUT", help="an output, state/STORE, dropped, dead_letter or landed_dead_letter/TOPIC")
 @options.warehouse
-@option("--pipeline", metavar="NAME", help="folder of its tables in the warehouse; none for landed_dead_letter/TOPIC")
+@option(
+    "--pipeline",
+    metavar="NAME",
+    takes_default=True,
+    help="folder of its tables in the warehouse; none for landed_dead_letter/TOPIC",
+)
 @option("--changelog", is_flag=True, help="every record instead of the newest of each key")
 @options.topology_option("for state/STORE: show values as its readers see them")
 @options.increment
+@options.key
+@options.window
+@option("--last", type=click.IntRange(min=1), metavar="N", help="the N rows that were written last, the newest last")
 @options.limit
 @option("--wide", is_flag=True, help="whole values, however long")
+@options.as_json
 @options.raw
-def show(
-    name: str, warehouse: str, pipeline: str | None, changelog: bool, topology: str | None, increment: int | None,
-    limit: int, wide: bool, raw: bool,
-) -> int:  # fmt: skip
+def show(**given: Any) -> int:
     """Show rows of an output, a store, the drops or the dead letters."""
-    table = name if "/" in name or name in (DROPPED, DEAD_LETTER) else TableName.output(name)
-    kind = table.partition("/")[0]
-    if kind == LANDED_DEAD_LETTER:
-        given = {"--pipeline": pipeline, "--increment": increment, "--topology": topology, "--changelog": changelog}
-        _refuse_options(name, [option for option, value in given.items() if value is not None and value is not False])
-        rows, total = _landed_dead_letters(Warehouse(warehouse), table.partition("/")[2])
-    elif pipeline is None:
-        raise ConfigError(f"show {name}", "the pipeline whose table it is", "none", "name it with --pipeline")
-    elif kind == STATE and topology is not None and not changelog:
-        rows, total = _as_readers_see_it(warehouse, pipeline, table, topology, increment)
-    else:
-        rows, total = _stored(Warehouse(warehouse), pipeline, table, increment, limit, changelog=changelog)
-    shown = rows.slice(0, limit).to_pylist()
-    lines = [flat_row(row, as_numbers=raw) for row in shown]
-    print_table(lines or [dict.fromkeys(rows.column_names)], wide=wide)
-    if kind == STATE and topology is None:
+    asked = ShowOptions(**given)
+    table = table_of(asked.name)
+    rows, total = _rows(asked, table)
+    shown = rows.slice(0, asked.limit if asked.last is None else asked.last).to_pylist()
+    if asked.as_json:
+        print_json({"table": table, "rows": shown, "total": total})
+        return 0
+    lines = [flat_row(row, as_numbers=asked.raw) for row in shown]
+    print_table(lines or [dict.fromkeys(rows.column_names)], wide=asked.wide)
+    if table.startswith(f"{STATE}/") and asked.topology is None:
         print("rows as they are stored; with --topology, what the store shows (without those past its retention)")
     if total > len(shown):
-        print(f"… {len(shown):,} of {total:,} rows; --limit shows more")
+        print(f"… {len(shown):,} of {total:,} rows; {'--limit' if asked.last is None else '--last'} shows more")
     return 0
+
+
+def table_of(name: str) -> str:
+    """The table's name in the ledger: on the command line that of an output is written without its kind."""
+    return name if "/" in name or name in (DROPPED, DEAD_LETTER) else TableName.output(name)
+
+
+def _rows(asked: ShowOptions, table: str) -> tuple[pa.Table, int]:
+    """Rows of the table, at least those that are shown, and how many it has of what is asked for."""
+    kind, warehouse, chosen = table.partition("/")[0], Warehouse(asked.warehouse), asked.chosen
+    if kind == LANDED_DEAD_LETTER:
+        given = {
+            "--pipeline": is_given("pipeline"), "--increment": asked.increment is not None,
+            "--topology": asked.topology is not None, "--changelog": asked.changelog,
+        }  # fmt: skip
+        _refuse_options(asked.name, [option for option, is_there in given.items() if is_there])
+        return chosen.of(_landed_dead_letters(warehouse, table.partition("/")[2]))
+    if asked.pipeline is None:
+        raise ConfigError(f"show {asked.name}", "the pipeline whose table it is", "none", "name it with --pipeline")
+    if kind == STATE and asked.topology is not None and not asked.changelog:
+        return chosen.of(_as_readers_see_it(warehouse, asked.pipeline, table, asked.topology, asked.increment))
+    if asked.changelog or kind not in (OUTPUTS, STATE):
+        return _records(asked, warehouse, asked.pipeline, table)
+    read = read_newest if kind == OUTPUTS else read_state
+    rows, total = chosen.of(read(warehouse, asked.pipeline, TableName(table).name, increment=asked.increment))
+    return rows.drop_columns(_hidden(rows)), total
+
+
+def _records(asked: ShowOptions, warehouse: Warehouse, pipeline: str, table: str) -> tuple[pa.Table, int]:
+    """Of a table without keys, and of a changelog, the last rows."""
+    limit = asked.limit if asked.last is None else asked.last
+    if asked.key is None and asked.window is None:
+        rows = read_table(warehouse, pipeline, table, increment=asked.increment, last=limit)
+        return rows, count_rows(warehouse, pipeline, table, increment=asked.increment)
+    everything = read_table(warehouse, pipeline, table, increment=asked.increment)
+    rows, total = RowChoice(asked.key, asked.window).of(everything)
+    return rows.slice(max(len(rows) - limit, 0)), total
 
 
 def _refuse_options(name: str, given: list[str]) -> None:
@@ -62,7 +129,7 @@ def _refuse_options(name: str, given: list[str]) -> None:
         raise ConfigError(f"show {name}", f"no {given[0]}", " ".join(given), next_step)
 
 
-def _landed_dead_letters(warehouse: Warehouse, topic: str) -> tuple[pa.Table, int]:
+def _landed_dead_letters(warehouse: Warehouse, topic: str) -> pa.Table:
     """What became no record; of files without the columns of Kafka's records. ConfigError for a topic that was never
     landed.
     """
@@ -71,37 +138,22 @@ def _landed_dead_letters(warehouse: Warehouse, topic: str) -> tuple[pa.Table, in
     known = warehouse.topics()
     if topic not in known:
         expected = f"a topic that has landed, one of {', '.join(known) or '(none)'}"
-        raise ConfigError(f"show {LANDED_DEAD_LETTER}/{topic}", expected, repr(topic), "name one of them")
+        next_step = did_you_mean(topic, known, "name one of them")
+        raise ConfigError(f"show {LANDED_DEAD_LETTER}/{topic}", expected, repr(topic), next_step)
     rows = landed_dead_letters(warehouse, topic)
     nothing = [name for name in rows.column_names if rows[name].null_count == len(rows)]
-    return (rows if not len(rows) else rows.drop_columns(nothing)), len(rows)
+    return rows if not len(rows) else rows.drop_columns(nothing)
 
 
 def _as_readers_see_it(
-    warehouse: str, pipeline: str, table: str, topology: str, increment: int | None
-) -> tuple[pa.Table, int]:
-    """Rows of a store as ``read_store``, and how many there are."""
+    warehouse: Warehouse, pipeline: str, table: str, topology: str, increment: int | None
+) -> pa.Table:
+    """Rows of a store as ``read_store``."""
     from ....jobs.history.store_reader import read_store
     from ...settings.topology_loading import load_topology
 
-    store = table.partition("/")[2]
-    rows = read_store(Warehouse(warehouse), pipeline, load_topology(topology, warehouse), store, increment=increment)
-    return rows, len(rows)
-
-
-def _stored(
-    warehouse: Warehouse, pipeline: str, table: str, increment: int | None, limit: int, *, changelog: bool
-) -> tuple[pa.Table, int]:
-    """The newest row of each key, or of a table without keys (and of a changelog) the last rows; and how many there
-    are.
-    """
-    kind, _, name = table.partition("/")
-    if changelog or kind not in (OUTPUTS, STATE):
-        rows = read_table(warehouse, pipeline, table, increment=increment, last=limit)
-        return rows, count_rows(warehouse, pipeline, table, increment=increment)
-    read = read_newest if kind == OUTPUTS else read_state
-    rows = read(warehouse, pipeline, name, increment=increment)
-    return rows.drop_columns(_hidden(rows)), len(rows)
+    loaded = load_topology(topology, warehouse)
+    return read_store(warehouse, pipeline, loaded, TableName(table).name, increment=increment)
 
 
 def _hidden(rows: pa.Table) -> list[str]:

@@ -2,6 +2,7 @@
 
 import sys
 from contextlib import closing
+from dataclasses import asdict
 
 import click
 
@@ -12,7 +13,7 @@ from ....state.tables.warehouse import Warehouse
 from ...engines import runner_of, start_spark
 from ...progress_lines import progress_on
 from ...settings.topology_loading import load_topology
-from ...text_tables import print_table
+from ...text_tables import print_json, print_table
 from .. import options
 from ..command import command, option
 from ..exit_codes import ExitCode
@@ -31,9 +32,10 @@ from ..exit_codes import ExitCode
     "--runner", type=click.Choice(["local", "spark"]), default="local", help="in this process (default), or on Spark"
 )
 @options.master
+@options.as_json
 def verify(
     topology: str, warehouse: str, pipeline: str, since: int, until: int | None, increments: str, seed: int,
-    order: str, runner: str, master: str | None,
+    order: str, runner: str, master: str | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Prove that results do not depend on where the input was cut. The exit code is 4 when they do."""
     wanted = [_number(each) for each in increments.split(",")]
@@ -44,7 +46,10 @@ def verify(
             Warehouse(warehouse), loaded, pipeline=pipeline, runner=runs, since=since, until=until, increments=wanted,
             seed=seed, order=order, doing=progress.doing,
         )  # fmt: skip
-    _print(found)
+    if as_json:
+        print_json(asdict(found))
+    else:
+        _print(found)
     return ExitCode.DONE if found.holds else ExitCode.FAILED
 
 

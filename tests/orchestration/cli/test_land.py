@@ -342,7 +342,6 @@ def test_the_order_that_was_chosen_is_said_before_anything_lands(land, tmp_path,
 @pytest.mark.parametrize(
     ("options", "want"),
     [
-        (["--json"], "expected --dry-run with --files or a table, got --json alone"),
         (["--order-by", "n", "--offset", "o"], "FileSource order_by: expected at least one column, and none where "),
     ],
 )
