@@ -1,5 +1,6 @@
 """The command `replay`: the same work as Dagster's steps, without Dagster.
 
+    replay init shop
     replay land clicks --warehouse W --files DIR --timestamp ms --key user
     replay advance clicks --to 2026-01-01T00:00:00Z --warehouse W
     replay exclude clicks --record 0:17 --reason "time of the year 57972" --warehouse W
@@ -65,6 +66,9 @@ from .exit_codes import ExitCode, exit_code_of
 
 BENCHMARKS = "kstreams_replay.benchmarks"
 COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
+    "Begin": {
+        "init": (".commands.init", "make a project that runs as it is"),
+    },
     "Replay": {
         "land": (".commands.land", "land what is new in a topic, from files or from Kafka"),
         "advance": (".commands.advance", "record that stream time of a landed topic has reached a time"),

@@ -116,6 +116,7 @@ def commanded(marked, great_expectations_loaded) -> Marked:
     sent += ["--option", "sasl.password=${env:SHOP_JAAS}"]
     shop.drop_files(clicks, "1-morning", shop.MORNING)
     commands = [
+        ["init", str(marked.folder / "project")],
         land,
         ["land", "orders", *where, "--kafka", "localhost:1", *sasl, "--local", "--traceback"],
         ["run", SHOP, *pipeline, "--local"],
