@@ -14,7 +14,6 @@ import hashlib
 import logging
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -32,6 +31,7 @@ from pyspark.sql import SparkSession
 
 from ...state.errors import MachineError
 from ...state.private_folders import private_folder
+from .java import check_java, java_command
 from .spark_class_archive import archive_of, make_archive, options_to_use
 from .spark_jvm import start_context
 
@@ -41,8 +41,6 @@ DELTA_PACKAGE = f"io.delta:delta-spark_{SPARK_LINE}_{SCALA}:{version('delta-spar
 KAFKA_PACKAGE = f"org.apache.spark:spark-sql-kafka-0-10_{SCALA}:{pyspark.__version__}"
 PACKAGES = (DELTA_PACKAGE, KAFKA_PACKAGE)
 """Coordinates follow the installed Python packages, so the two cannot drift apart."""
-
-JAVA_LOWEST = 17
 
 STANDBY_WAIT = "500ms"
 """So long does a placed task wait for the executor of its owner, dead or busy, before the host of a standby may have
@@ -148,23 +146,6 @@ def _leave_nothing() -> None:
         process.wait()
 
 
-def check_java() -> int:
-    """The major version of the Java that Spark will start; MachineError when there is none or it is below 17."""
-    advice = f"install a JDK {JAVA_LOWEST} or newer and put it on PATH, or set JAVA_HOME to it"
-    java = _java()
-    if java is None:
-        raise MachineError("Java", f"version {JAVA_LOWEST} or newer", "no java command", advice)
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
-    match = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
-    if said.returncode != 0 or match is None:
-        raise MachineError(
-            f"Java at {java}", f"version {JAVA_LOWEST} or newer", "no version from `java -version`", advice
-        )
-    if int(match[1]) < JAVA_LOWEST:
-        raise MachineError(f"Java at {java}", f"version {JAVA_LOWEST} or newer", f"version {match[1]}", advice)
-    return int(match[1])
-
-
 def resolve(coordinates: Sequence[str], cache: Path | None = None, *, provided: Sequence[str] = ()) -> list[Path]:
     """Jars of ``group:artifact:version`` coordinates and all that they need, by the Ivy that comes with PySpark.
 
@@ -195,7 +176,7 @@ def keep_classes() -> bool:
 
 
 def _archive(jars: Sequence[Path]) -> Path:
-    return archive_of(jars, _ivy_cache() / "replay", _java())
+    return archive_of(jars, _ivy_cache() / "replay", java_command())
 
 
 def _ivy_cache() -> Path:
@@ -248,11 +229,6 @@ def _reason(error: Exception) -> str:
     return next((line.removeprefix(": ") for line in lines if line.startswith(": ")), lines[0]).rstrip(".")
 
 
-def _java() -> str | None:
-    home = os.environ.get("JAVA_HOME")
-    return shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
-
-
 def _ivy_module(name: str, coordinates: Sequence[str], provided: Sequence[str]) -> str:
     """An Ivy file that depends on ``coordinates``; its ``name`` keeps apart what runs at the same time."""
     lines = ['<ivy-module version="2.0">', f'  <info organisation="replay" module="{name}"/>']
@@ -273,7 +249,16 @@ def _run_ivy(settings: Path, cache: Path, wanted: str, classpath: Path, coordina
         module, found = Path(scratch) / "ivy.xml", Path(scratch) / "classpath"
         module.write_text(wanted)
         timeouts = ["-Dsun.net.client.defaultConnectTimeout=20000", "-Dsun.net.client.defaultReadTimeout=120000"]
-        command = [_java() or "java", *timeouts, "-jar", str(ivy), "-settings", str(settings), "-cache", str(cache)]
+        command = [
+            java_command() or "java",
+            *timeouts,
+            "-jar",
+            str(ivy),
+            "-settings",
+            str(settings),
+            "-cache",
+            str(cache),
+        ]
         command += ["-ivy", str(module), "-confs", "default", "-cachepath", str(found), "-warn"]
         said = subprocess.run(command, capture_output=True, text=True, check=False)
         if said.returncode != 0 or not found.exists():

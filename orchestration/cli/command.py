@@ -77,7 +77,7 @@ class Command(click.Command):
         if not (ctx.resilient_parsing or {"-h", "--help"} & set(args)):
             ctx.default_map = defaults_of(self.params)
         rest = super().parse_args(ctx, self._repeated(args))
-        if "warehouse" in ctx.params:
+        if ctx.params.get("warehouse") is not None:
             ctx.ensure_object(Invocation).place = f"warehouse {ctx.params['warehouse']}"
         _leave_out_what_contradicts(ctx)
         options = {param.name: param.opts[0] for param in self.params}
@@ -95,6 +95,8 @@ class Command(click.Command):
         """
         pairs, timeout = ctx.params.pop(STORAGE_OPTION, ()), ctx.params.pop(STORAGE_TIMEOUT, None)
         if pairs or timeout is not None:
+            if ctx.params.get("warehouse") is None:
+                raise click.UsageError("options of a store need --warehouse", ctx)
             from ...state.tables.object_stores import remember_options  # here, since pyarrow's files take a moment
 
             options = dict(key_and_value(pair, "--storage-option") for pair in pairs)

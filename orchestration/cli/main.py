@@ -1,6 +1,7 @@
 """The command `replay`: the same work as Dagster's steps, without Dagster.
 
     replay init shop
+    replay doctor --warehouse W
     replay land clicks --warehouse W --files DIR --timestamp ms --key user
     replay advance clicks --to 2026-01-01T00:00:00Z --warehouse W
     replay exclude clicks --record 0:17 --reason "time of the year 57972" --warehouse W
@@ -68,6 +69,7 @@ BENCHMARKS = "kstreams_replay.benchmarks"
 COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Begin": {
         "init": (".commands.init", "make a project that runs as it is"),
+        "doctor": (".commands.doctor", "look whether this machine has what a replay needs, and say what to do"),
     },
     "Replay": {
         "land": (".commands.land", "land what is new in a topic, from files or from Kafka"),

@@ -16,8 +16,17 @@ def warehouse(function: Callable[..., Any]) -> Callable[..., Any]:
     """``warehouse: str``. With it come ``--storage-option`` and ``--storage-timeout``, which the command does not see
     (Command.invoke).
     """
+    return _with_warehouse(function, required=True)
+
+
+def warehouse_if_any(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``warehouse: str | None``, and as ``warehouse``."""
+    return _with_warehouse(function, required=False)
+
+
+def _with_warehouse(function: Callable[..., Any], *, required: bool) -> Callable[..., Any]:
     place = option(
-        "--warehouse", required=True, metavar="W", envvar=WAREHOUSE_VARIABLE,
+        "--warehouse", required=required, metavar="W", envvar=WAREHOUSE_VARIABLE,
         help=f"directory or URI of all tables (default: ${WAREHOUSE_VARIABLE}, else that of {FILE})",
     )  # fmt: skip
     how = option(

@@ -15,14 +15,8 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
-from kstreams_replay.jobs.execution.spark_session import (
-    JAVA_LOWEST,
-    PACKAGES,
-    PROVIDED_BY_SPARK,
-    check_java,
-    open_spark,
-    resolve,
-)
+from kstreams_replay.jobs.execution.java import JAVA_LOWEST, check_java
+from kstreams_replay.jobs.execution.spark_session import PACKAGES, PROVIDED_BY_SPARK, open_spark, resolve
 from kstreams_replay.jobs.execution.spark_worker_daemon import PromptReader, prompt
 from kstreams_replay.state.errors import MachineError
 from kstreams_replay.state.tables.commit import transaction_version

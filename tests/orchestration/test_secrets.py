@@ -117,6 +117,7 @@ def commanded(marked, great_expectations_loaded) -> Marked:
     shop.drop_files(clicks, "1-morning", shop.MORNING)
     commands = [
         ["init", str(marked.folder / "project")],
+        ["doctor", *where],
         land,
         ["land", "orders", *where, "--kafka", "localhost:1", *sasl, "--local", "--traceback"],
         ["run", SHOP, *pipeline, "--local"],
