@@ -115,9 +115,10 @@ _STATE = os.path.join(__path__[0], "state")
 if os.path.islink(_STATE) or not os.path.isdir(_STATE):  # a checkout
     __path__.insert(0, os.path.dirname(os.path.abspath(__path__[0])))
 
-from .state import version  # noqa: E402 - the path above says where they are
+from .state import extras, version  # noqa: E402 - the path above says where they are
 
 __version__ = version.VERSION
+extras.name_missing_extras()
 
 _MODULES: dict[str, str] = {
     "AggregationWithHeaders": ".jobs.functions.processor_api",

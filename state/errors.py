@@ -6,7 +6,7 @@ Rule: a bug is an ``assert``; bad input is a dropped record or a dead letter; a 
     ReplayError
     ├── ConfigError            an argument or a setting is wrong
     │   └── TopologyError      a topology that cannot work, found when it is built (Kafka's TopologyException)
-    ├── MachineError           Java, a JVM package or Spark is missing or too old
+    ├── MachineError           Java, a JVM package, Spark or an extra is missing or too old
     ├── StorageError           a file, a folder or a disk cannot be read or written
     ├── LandingError           a topic cannot be landed as asked
     │   └── RetentionGap       the broker deleted offsets that were never landed
@@ -99,7 +99,7 @@ class TopologyError(ConfigError):
 
 
 class MachineError(ReplayError):
-    """Java, a JVM package or Spark is missing or too old."""
+    """Java, a JVM package, Spark or a package of an extra is missing or too old."""
 
 
 class StorageError(ReplayError):

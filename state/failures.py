@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 from .errors import MachineError, ReplayError, StorageError
+from .extras import EXTRAS, how_to_install
 
 KEPT = "what is committed stays"
 _AGAIN = f"then give the same command again; {KEPT}"
@@ -117,6 +118,8 @@ def _translated(error: BaseException, place: str) -> ReplayError | None:
         return error
     if isinstance(error, MemoryError):
         return MachineError("this process", "memory", "none left", f"cut with --max-records, or give it more, {_AGAIN}")
+    if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
+        return MachineError(place, f"the package {error.name}", "none", how_to_install(error.name))
     origin = {each.__module__.partition(".")[0] for each in type(error).__mro__}
     text = _first_line(error)
     if "py4j" in origin or "pyspark" in origin:

@@ -58,7 +58,6 @@ USES: dict[str, dict[str, tuple[int, str]]] = {
     "jobs/landing/__init__.py": {"import_module": (1, OWN)},
     "jobs/replay/__init__.py": {"import_module": (1, OWN)},
     "kstreams_replay/__init__.py": {"import_module": (1, OWN)},
-    "orchestration/cli/commands/quality.py": {"find_spec": (1, "whether Dagster's modules are installed")},
     "orchestration/cli/main.py": {"import_module": (1, OWN)},
     "orchestration/settings/topology_loading.py": {
         "import_module": (1, USER),
@@ -70,6 +69,7 @@ USES: dict[str, dict[str, tuple[int, str]]] = {
     "state/compilation/kernel_cache.py": {
         "import_module": (1, "modules of kernels that the parent process has called, by its pipe"),
     },
+    "state/extras.py": {"the text 'yaml'": (1, "a name of a package that may be missing; nothing is imported by it")},
     "state/serdes/rebuilding.py": {
         "exec": (1, "source made of the types of a serde of the topology; names of fields are literals in it"),
     },

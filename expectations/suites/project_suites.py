@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import yaml
 
 from ...state.errors import ConfigError
 
@@ -79,12 +78,22 @@ def _suites_of(file: Path) -> Iterator[ProjectSuite]:
     if file.suffix in (".yaml", ".yml", ".json"):
         text = file.read_text("utf-8")
         try:
-            content = json.loads(text) if file.suffix == ".json" else yaml.safe_load(text)
-        except (ValueError, yaml.YAMLError) as error:
+            content = json.loads(text) if file.suffix == ".json" else _of_yaml(text)
+        except ValueError as error:
             raise ConfigError(str(file), f"{file.suffix[1:].upper()}", str(error), "correct the file") from error
         yield _suite(file, content)
     elif file.suffix == ".py":
         yield from _python_suites(file)
+
+
+def _of_yaml(text: str) -> Any:
+    """What the text says. Raises ValueError."""
+    import yaml  # of the extra, which a check without suites of one's own does not need
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error
 
 
 def _python_suites(file: Path) -> list[ProjectSuite]:

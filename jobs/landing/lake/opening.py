@@ -3,23 +3,19 @@
 Owns the choice of the format. Rule: the library of a format is loaded when a table of it is asked for.
 """
 
-from ....state.errors import ConfigError
 from .lake_source import LakeSource
 from .lake_table import LakeTable
 
 
 def open_lake(source: LakeSource, asked: int | None) -> LakeTable:
     """The table of ``source`` as of the version ``asked`` (None: the newest). Raises LandingError where it cannot be
-    read, ConfigError where PyIceberg is not installed.
+    read, ModuleNotFoundError where PyIceberg is not installed.
     """
     if source.delta is not None:
         from .delta_tables import open_delta
 
         return open_delta(source.delta, asked)
     assert source.iceberg is not None
-    try:
-        from .iceberg_tables import open_iceberg
-    except ModuleNotFoundError as error:
-        expected, next_step = "PyIceberg", "install kafka-streams-replay[iceberg]"
-        raise ConfigError(f"table {source.iceberg}", expected, f"no module {error.name}", next_step) from error
+    from .iceberg_tables import open_iceberg
+
     return open_iceberg(source.iceberg, source.catalog, asked)

@@ -7,6 +7,7 @@ from typing import Literal
 import click
 
 from ....expectations.suites.data_docs import DataDocs
+from ....expectations.suites.library import load_great_expectations
 from ....expectations.verdicts import TOGETHER, Verdict, check_increments, is_in_order
 from ....jobs.history.committed_tables import done_row
 from ....state.errors import ConfigError
@@ -63,6 +64,8 @@ def check(
     docs = None if data_docs is None else DataDocs(data_docs)
     again = second_run(place, pipeline, loaded, run_again)
     last = done_row(place, pipeline, increment).increment
+    if engine == "gx":
+        load_great_expectations()  # where it is missing, that is said once, and not with every verdict
     ledger = Ledger(place.pipeline(pipeline).ledger)
     numbers = list(own_increments(ledger.done_rows(ledger.oldest_kept()))) if every else [last]
     are_in_order, not_recorded = True, None

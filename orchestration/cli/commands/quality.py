@@ -2,7 +2,6 @@
 another grace would have done to the history that has landed.
 """
 
-import importlib.util
 import json
 import sys
 from contextlib import closing
@@ -31,7 +30,6 @@ from ..command import argument, command, option
 @option("--advice", metavar="FILE", help="plots what `replay advise grace … --json` wrote to this file")
 def report(warehouse: str, pipeline: tuple[str, ...], out: str, topology: str | None, advice: str | None) -> int:
     """Write one HTML page about the quality of pipelines; it needs no server and no network."""
-    _needs("altair", "vl_convert", "jinja2")
     from ...quality.report import write_report
 
     loaded = None if topology is None else load_topology(topology, warehouse)
@@ -48,7 +46,6 @@ def report(warehouse: str, pipeline: tuple[str, ...], out: str, topology: str | 
 @options.pipeline
 def metrics(warehouse: str, pipeline: str) -> int:
     """Print the numbers of a pipeline as OpenMetrics text."""
-    _needs("prometheus_client")
     from ...quality.openmetrics import openmetrics
 
     print(openmetrics(Warehouse(warehouse), pipeline), end="")
@@ -65,14 +62,6 @@ def _advice_in(path: Path) -> dict[str, Any]:
         next_step = f"replay advise grace … --json > {path}"
         raise ConfigError("--advice", "a file with what `replay advise grace --json` prints", str(path), next_step)
     return said
-
-
-def _needs(*modules: str) -> None:
-    """ConfigError when the libraries of the extra `report` are not installed."""
-    missing = [name for name in modules if importlib.util.find_spec(name) is None]
-    if missing:
-        advice = "pip install 'kafka-streams-replay[report]'"
-        raise ConfigError("report", "its libraries", f"no {', '.join(missing)}", advice)
 
 
 @command()
