@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .jobs.functions.state_stores import Stores as Stores
     from .jobs.functions.state_stores import WindowStore as WindowStore
     from .jobs.history.exclusions import exclude_records as exclude_records
+    from .jobs.landing.complete_topics import record_complete as record_complete
     from .jobs.landing.landing import FileSource as FileSource
     from .jobs.landing.landing import KafkaSource as KafkaSource
     from .jobs.landing.landing import LakeSource as LakeSource
@@ -216,6 +217,7 @@ _MODULES: dict[str, str] = {
     "open_spark": ".jobs.execution.spark_session",
     "publish": ".jobs.publish.publishing",
     "record_restarts": ".jobs.landing.recorded_restarts",
+    "record_complete": ".jobs.landing.complete_topics",
     "record_tick": ".jobs.landing.recorded_time",
     "replay": ".jobs.replay.pipeline_run",
     "replay_definitions": ".orchestration.definitions",

@@ -110,31 +110,20 @@ def _bounds(as_of: AsOf, store: str) -> tuple[int | None, int | None]:
 
 
 def sentences_of(waits: Sequence[WaitingInput]) -> list[str]:
-    """A sentence for each partition that waits, and how it can continue; [] when nothing waits."""
-    if not waits:
-        return []
-    last = max(waits, key=lambda each: each.last_ms)
-    return [*map(_sentence, waits), what_to_do(last)]
+    """A sentence for each partition for which others wait, with what can be done; [] when nothing waits."""
+    slowest = dict.fromkeys((each.for_topic, each.for_partition) for each in waits)
+    return [_sentence([each for each in waits if (each.for_topic, each.for_partition) == place]) for place in slowest]
 
 
-def _sentence(each: WaitingInput) -> str:
-    is_one, is_then = each.records == 1, each.first_ms == each.last_ms
-    times = f"the time {utc(each.first_ms)}" if is_then else f"times {utc(each.first_ms)} to {utc(each.last_ms)}"
-    place = f"{each.topic}, partition {each.partition}"
-    begin = f"{each.records:,} record{'' if is_one else 's'} of {place}, with {times}, wait{'s' if is_one else ''} for"
-    if (each.topic, each.partition) == (each.for_topic, each.for_partition):
-        return f"{begin} what comes next there: records of one time are taken together, and more of it may still come"
+def _sentence(waits: Sequence[WaitingInput]) -> str:
+    """All of them wait for one partition."""
+    records, first, last = sum(each.records for each in waits), waits[0], max(each.last_ms for each in waits)
+    topics = " and ".join(dict.fromkeys(each.topic for each in waits))
+    what = f"{records:,} record{'' if records == 1 else 's'} of {topics} wait{'s' if records == 1 else ''}"
+    topic, place = first.for_topic, f"topic {first.for_topic}, partition {first.for_partition}"
     return (
-        f"{begin} topic {each.for_topic}, partition {each.for_partition}, whose records are landed up to "
-        f"{utc(each.reached_ms)}: an earlier record may still come there, and would be processed first (Kafka waits "
-        "likewise, for max.task.idle.ms)"
-    )
-
-
-def what_to_do(last: WaitingInput) -> str:
-    """What can be done about it."""
-    return (
-        f"what to do: nothing, if more of {last.for_topic} lands later, since the next run takes them; if nothing more "
-        f'comes for now, record that: replay advance {last.for_topic} --to "{utc(last.last_ms)}"; or replay with '
-        "--idle proceed, which takes the records now, whatever may still come before them"
+        f"{what} for {place}, which has landed up to {utc(first.reached_ms)}: more of it may still come first, for "
+        f"which Kafka waits too (max.task.idle.ms). What to do: nothing, if more of {topic} lands later; if none ever "
+        f"comes: replay advance {topic} --complete; if none comes up to there: "
+        f'replay advance {topic} --to "{utc(last)}"; or replay with --idle proceed, which takes the records now'
     )

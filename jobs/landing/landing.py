@@ -26,6 +26,7 @@ from ...state.tables.ledger import LandingLedger, LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from ...state.tables.warehouse import Warehouse
 from ...state.wall_clock import now_ms
+from .complete_topics import refuse_complete
 from .file_source import KAFKA_OFFSETS, PATH_OFFSETS, FileSource
 from .files.known_files import PlanOutdated
 from .first_record import FirstRecord
@@ -332,6 +333,8 @@ class _LandingRun:
             if plan is None:
                 assert last is not None, f"{self.topic}: a first landing always has an increment"
                 return last
+            if not self.rules.reopen:
+                refuse_complete(self.topic, last)
             done = self._try(self._plan(plan, last))
             if done is not None:
                 return done

@@ -34,7 +34,7 @@ class LandingRules:
     For one call only: ``allow_same_content``: land files whose content has landed under another name or from another
     folder; ``new_mapping``: continue with another mapping than the landing before, which the ledger notes;
     ``allow_empty``: a pattern may match none of the files; ``abandon``: give up an increment that is planned and not
-    committed.
+    committed; ``reopen``: land more of a topic that was recorded to be complete.
     """
 
     on_bad_row: str = DEAD_LETTER
@@ -47,6 +47,7 @@ class LandingRules:
     new_mapping: bool = False
     allow_empty: bool = False
     abandon: bool = False
+    reopen: bool = False
 
     def __post_init__(self) -> None:
         known = self.on_bad_row in (STOP, DEAD_LETTER)

@@ -13,10 +13,13 @@ from .unread_records import PendingQueue
 
 @dataclass(frozen=True)
 class Backlog:
-    """``queues``: one a partition; ``last_places``: of all that has landed in each, read or not."""
+    """``queues``: one a partition; ``last_places``: of all that has landed in each, read or not. ``complete``: topics
+    of which nothing more comes.
+    """
 
     queues: Sequence[PendingQueue]
     last_places: Sequence[int]
+    complete: frozenset[str] = frozenset()
 
     def records_before(self, time_ms: int) -> int:
         """Unread records that are before a time."""
@@ -34,5 +37,5 @@ class Backlog:
         return [
             (queue.topic, queue.partition, None if last == 2 * NO_TIMESTAMP_MS else last // 2)
             for queue, last in zip(self.queues, self.last_places, strict=True)
-            if last < 2 * time_ms
+            if last < 2 * time_ms and queue.topic not in self.complete
         ]

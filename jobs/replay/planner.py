@@ -184,7 +184,8 @@ class Planner:
         """What is unread of the partitions that something reads, nothing held back."""
         queues = [self._unread_of(landed, p) for landed in self.landed.values() for p in landed.ends]
         read = [queue for queue in queues if self.topology.readers_of(queue.topic)]
-        return Backlog(read, [self._last_position(queue) for queue in read])
+        complete = frozenset(topic for topic, landed in self.landed.items() if landed.is_complete)
+        return Backlog(read, [self._last_position(queue) for queue in read], complete)
 
     def _last_position(self, queue: PendingQueue) -> int:
         """Of all that has landed in its partition."""
@@ -247,7 +248,10 @@ class Planner:
 
     def _hold_back(self, unread: PendingRecords) -> None:
         """Records whose order is not final yet: all from the time that the slowest queue merged with them has
-        reached.
+        reached. Nothing more comes in queues of a topic that is complete, so none waits for them.
+
+        Where more comes in one queue alone, its own records need not wait for it: they are in order, and whatever
+        comes is behind them, unless another queue has a record of the same time.
         """
         for merged in self.merged_queues():
             numbers, reached = list[int](), list[tuple[int, int]]()
@@ -255,13 +259,16 @@ class Planner:
                 if (queue.topic, queue.partition) in merged:
                     numbers.append(number)
                     last = self._last_position(queue)
-                    if last != 2 * NO_TIMESTAMP_MS:
+                    if last != 2 * NO_TIMESTAMP_MS and not self.landed[queue.topic].is_complete:
                         # An odd place is a recorded time (recorded_time_order.py): the queue is past it, since whatever
                         # comes next in the partition is behind it.
                         reached.append((last + last % 2, number))
-            if len(reached) > 1:
+            some_complete = any(self.landed[unread.queues[number].topic].is_complete for number in numbers)
+            if len(reached) > 1 or (reached and some_complete):
                 position, slowest = min(reached)
-                for number in numbers:
+                others = [number for number in numbers if number != slowest]
+                waits_itself = len(reached) > 1 or any(unread.queues[each].has(position) for each in others)
+                for number in numbers if waits_itself else others:
                     unread.hold_back(number, position)
                 self.waits += waiting_inputs(unread, numbers, slowest, position)
 

@@ -45,6 +45,10 @@ class PendingQueue:
         """How many of the first ``end`` rows are before a place."""
         return int(np.searchsorted(self.rows.position[:end], position))
 
+    def has(self, position: int) -> bool:
+        """Whether a row is exactly at a place."""
+        return self.before(position, len(self)) < self.before(position + 1, len(self))
+
     def records(self, rows: int) -> int:
         """How many of the first rows are records."""
         return rows - int(np.searchsorted(self.rows.advance_rows, rows))

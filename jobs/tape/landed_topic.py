@@ -26,6 +26,8 @@ class Landed:
     """Offsets of records that are taken out of play, by partition."""
     restarts: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """Offsets of records before which production restarted, by partition."""
+    is_complete: bool = False
+    """Nothing more of it comes (jobs/landing/complete_topics.py)."""
 
     @classmethod
     def of(cls, warehouse: Warehouse, topic: str, begin: Mapping[str, int] | None = None) -> "Landed":
@@ -50,7 +52,7 @@ class Landed:
         files = landed_files(warehouse, topic, last, within=("offset", first, UNBOUNDED), opened=opened)
         recorded = recorded_times(warehouse, topic, increment=last.increment)
         out, restarts = last.content.excluded or {}, last.content.restarts or {}
-        return cls(topic, path, files, ends, recorded, out, restarts)
+        return cls(topic, path, files, ends, recorded, out, restarts, bool(last.content.complete))
 
     def arrival(self, recorded: Recorded) -> int:
         """Raises LandingError when a recorded time does not have it."""

@@ -220,11 +220,16 @@ class LandingRow(RowContent):
     """Offsets of all records before which production restarted, as far as was recorded, by partition."""
     restart: dict[str, list[int]] | None = None
     """Of an increment that lands no records but records restarts: these, by partition."""
+    complete: bool | None = None
+    """True: nothing more of the topic comes, as an increment that lands no records has booked. Those that land none
+    keep it, one that lands records ends it.
+    """
 
     @property
     def lands_records(self) -> bool:
-        """Whether it is of a source: recorded times, restarts and exclusions are of none."""
-        return self.recorded_time is None and self.exclusion is None and self.restart is None
+        """Whether it is of a source: recorded times, exclusions, restarts and what is complete are of none."""
+        is_booked = (self.recorded_time, self.exclusion, self.restart) != (None, None, None)
+        return not is_booked and not self.complete
 
     def _nulls(self) -> tuple[str, ...]:
         return ("arrival",) if self.recorded_time is not None else ()

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from ....jobs.history.passed_restarts import pipelines_past
+from ....jobs.landing.complete_topics import record_complete
 from ....jobs.landing.file_formats import FORMATS
 from ....jobs.landing.file_source import BAD, BESIDE, NULL_LINES, SERDE_TYPES, TIMESTAMP_UNITS, UTF_8, csv_types
 from ....jobs.landing.files.envelopes import ENVELOPES
@@ -44,7 +45,7 @@ from ...text_tables import print_json, print_table
 from .. import options
 from ..command import OneOf, argument, command, key_and_value, option, partition_and_offset
 from ..exit_codes import ExitCode
-from .advance import print_recorded
+from .advance import print_complete, print_recorded
 
 FILES, LAKE, KAFKA = "Files", "Tables of a lake (columns are named as those of files)", "Kafka"
 RULES, ONCE = "What is wrong or unusual", "For one call"
@@ -65,6 +66,7 @@ class LandOptions:
     idle_after: str | None
     tick: bool
     restart: tuple[str, ...]
+    complete: bool
     detailed_exit_code: bool
     files: str | None
     format: str | None
@@ -114,6 +116,7 @@ class LandOptions:
     new_mapping: bool
     allow_empty: bool
     abandon: bool
+    reopen: bool
     dry_run: bool
     as_json: bool
 
@@ -130,6 +133,7 @@ class LandOptions:
             new_mapping=self.new_mapping,
             allow_empty=self.allow_empty,
             abandon=self.abandon,
+            reopen=self.reopen,
         )
 
 
@@ -150,6 +154,7 @@ class LandOptions:
     metavar="P:O",
     help="record that production restarted before this record, so that replays do too; repeatable; needs no source",
 )
+@option("--complete", is_flag=True, help="nothing more of the topic comes, as of a static table: no other waits for it")
 @options.detailed_exit_code
 @option(
     "--files",
@@ -303,6 +308,7 @@ class LandOptions:
 @option("--new-mapping", is_flag=True, section=ONCE, help="continue with another mapping than the last landing had")
 @option("--allow-empty", is_flag=True, section=ONCE, help="the pattern may match none of the files")
 @option("--abandon", is_flag=True, section=ONCE, help="give up an increment that is planned and not committed")
+@option("--reopen", is_flag=True, section=ONCE, help="land more of a topic that was recorded to be complete")
 @option("--dry-run", is_flag=True, section=FILES, help="say what would land: partitions, offsets, times, order; stop")
 @option("--json", "as_json", is_flag=True, help="print one JSON object, of what landed or would land")
 def land(**given: Any) -> int:
@@ -324,14 +330,17 @@ def land(**given: Any) -> int:
     ticked = record_tick(warehouse, asked.topic) if asked.tick else {}
     if restarts:
         _record_restarts(warehouse, asked.topic, restarts)
+    is_completed = record_complete(warehouse, asked.topic) if asked.complete else False
     if asked.as_json:
-        print_json(asdict(report) | {"stream_time_ms": recorded, "tick_ms": ticked})
+        print_json(asdict(report) | {"stream_time_ms": recorded, "tick_ms": ticked, "is_completed": is_completed})
     else:
         _print_landed(report)
         if asked.idle_after is not None:
             print_recorded(asked.topic, recorded)
         if asked.tick:
             print_recorded(asked.topic, ticked, what="a tick of the wall clock")
+        if asked.complete:
+            print_complete(asked.topic, is_completed)
     quiet = ExitCode.DONE if report.increments else ExitCode.NOTHING_NEW
     code = ExitCode.WARNINGS if report.warnings else quiet
     return code.unless_detailed(asked.detailed_exit_code)

@@ -3,7 +3,7 @@
 import pytest
 
 from kstreams_replay.orchestration.cli.main import main
-from tests.dagster.test_waiting import ORDERS_WAIT, WHAT_TO_DO, static  # noqa: F401  (a fixture)
+from tests.dagster.test_waiting import ORDERS_WAIT, static  # noqa: F401  (a fixture)
 from tests.planted import LandedRecord, plant
 
 JOINED, SHOP = "tests.dagster.test_waiting:joined", "tests.dagster.shop:topology"
@@ -28,10 +28,7 @@ def test_a_static_table_that_holds_everything_back_is_named_with_the_ways_on(run
 
     assert code == 0
     assert "replay: warning: nothing was replayed: all 3 unread records wait for other partitions\n" in errors
-    lines = out.splitlines()
-    assert lines[0] == "nothing replayed for p: what has landed waits"
-    assert ORDERS_WAIT in lines
-    assert lines[-1] == WHAT_TO_DO
+    assert out.splitlines() == ["nothing replayed for p: what has landed waits", ORDERS_WAIT]
     assert run(*replay, "--detailed-exit-code")[0] == 5
     assert run(*replay, "--detailed-exit-code", "--idle", "proceed")[0] == 0
 
@@ -55,3 +52,35 @@ def test_a_run_up_to_a_time_that_is_done_has_nothing_new_though_later_records_wa
 
     assert (code, out, errors) == (3, "nothing new to replay for p\n", "")
     assert run(*until, "1970-01-01T00:00:00.030")[0] == 5, "the order of 20 is before it, and waits"
+
+
+def test_a_static_table_that_is_complete_holds_nothing_back(run, static):  # noqa: F811
+    assert run("advance", "users", "--complete", "--warehouse", static.root)[:2] == (
+        0, "users: recorded to be complete; no other topic waits for it\n",
+    )  # fmt: skip
+    assert "was recorded before" in run("advance", "users", "--complete", "--warehouse", static.root)[1]
+
+    code, out, errors = run("run", JOINED, "--warehouse", static.root, "--pipeline", "p", "--local")
+
+    assert code == 0
+    assert "warning" not in errors
+    assert "3 read = 3 applied" in out
+
+
+def test_landing_says_that_a_topic_is_complete_and_refuses_more_of_it(run, tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.jsonl").write_text('{"ms": 1, "user": "a"}\n')
+    land = ["land", "users", "--warehouse", tmp_path / "w", "--files", tmp_path / "in", "--timestamp", "ms", "--local"]
+
+    assert run(*land, "--complete")[1].endswith("users: recorded to be complete; no other topic waits for it\n")
+    (tmp_path / "in" / "2.jsonl").write_text('{"ms": 2, "user": "b"}\n')
+    code, _, err = run(*land)
+
+    assert code == 1
+    assert "it was recorded that the topic is complete, got something new in its source" in err
+    assert run(*land, "--reopen")[0] == 0
+
+
+def test_what_contradicts_is_refused(run, tmp_path):
+    for words in (["--complete", "--to", "5"], [], ["--complete", "--tick"]):
+        assert run("advance", "users", "--warehouse", tmp_path, *words)[0] == 2
