@@ -24,6 +24,8 @@
     replay sql "SELECT key, count(*) FROM sessions GROUP BY key" --warehouse W --pipeline shop --increment 7
     replay inspect open-sessions --key ann --topology shop.py:topology --warehouse W --pipeline shop
     replay explain --record clicks:0:17 --topology shop.py:topology --warehouse W --pipeline shop
+    replay explain --output sessions --key ann --topology shop.py:topology --warehouse W --pipeline shop
+    replay account sessions --topology shop.py:topology --warehouse W --pipeline shop
     replay describe shop.py:topology
     replay errors LedgerError
     replay placement --warehouse W --pipeline shop --preview --members 8
@@ -89,6 +91,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "sql": (".commands.history", "ask outputs and stores as of an increment, in SQL"),
         "inspect": (".commands.history", "the rows of a store and what waits in it, or all positions"),
         "explain": (".commands.history", "what every operator did with a record, and why"),
+        "account": (".commands.account", "where the records of an output have gone, to the unit"),
         "describe": (".commands.describe", "print a topology as Kafka Streams does"),
         "errors": (".commands.describe", "say what to do about an error"),
         "placement": (".commands.placement", "which worker runs which task, and what more workers would change"),

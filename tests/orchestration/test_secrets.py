@@ -132,6 +132,8 @@ def commanded(marked, great_expectations_loaded) -> Marked:
         ["sql", "SELECT nothing", *pipeline, "--traceback"],
         ["inspect", "open-pages", *pipeline, "--topology", SHOP],
         ["explain", "--record", "clicks:0:0", *pipeline, "--topology", SHOP],
+        ["explain", "--dropped", "1", *pipeline, "--topology", SHOP],
+        ["account", "sessions", *pipeline, "--topology", SHOP],
         ["describe", SHOP],
         ["errors", "ConfigError"],
         ["placement", *pipeline],

@@ -5,25 +5,34 @@ Rule: answers go to stdout, as of whole increments; nothing is written to the wa
 
 import sys
 from contextlib import closing
+from dataclasses import dataclass
 from itertools import zip_longest
 from textwrap import wrap
+from typing import Any
 
 import click
 
 from ....jobs.explain.explanation import Step, deciding_steps, say_place
 from ....jobs.explain.explanation import explain as explain_record
+from ....jobs.explain.output_rows import dropped_record, find_output_rows
+from ....jobs.explain.record_values import values_of
 from ....jobs.history.history import AsOf, History
 from ....jobs.history.inspection import all_counters, counters_of, inspect_store, read_positions, task_positions
-from ....state.tables.warehouse import Warehouse
+from ....jobs.topology import Topology
+from ....state.tables.warehouse import WINDOW, Warehouse
 from ...progress_lines import progress_on
 from ...settings.topology_loading import load_topology
 from ...text_tables import flat_row, print_json, print_table, utc
 from .. import options
 from ..book_lines import excluded_lines
-from ..command import argument, command, option
+from ..command import OneOf, argument, command, option
 
 WIDTH_MAX, SAID_MIN = 120, 60
 """Of a line of `explain`, and of the sentence in it however long the names of the nodes are."""
+
+SHOWN = ("partition", "offset", "increment", "key", *WINDOW, "value", "record_time_ms", "stream_time_ms")
+REFUSED = ("node", "reason", "topic", "partition", "offset", "record_time_ms", "stream_time_ms", "limit_ms")
+"""Columns of an output's rows and of refusals in the answer of `explain`."""
 
 SENTENCES_MAX = 3
 """Of a node in the answer of `explain`: a record that moves stream time on may let thousands of results go."""
@@ -87,34 +96,118 @@ def inspect(
     return 0
 
 
-@command()
+@dataclass(frozen=True)
+class ExplainOptions:
+    """What the command was given: a field for each parameter that is declared above ``explain``."""
+
+    record: str | None
+    output: str | None
+    key: str | None
+    window: str | None
+    dropped: int | None
+    topology: str
+    warehouse: str
+    pipeline: str
+    whole: bool
+    order: str
+    raw: bool
+
+    def say_time(self, time_ms: int) -> str:
+        """As the sentences say a time."""
+        return str(time_ms) if self.raw else utc(time_ms)
+
+
+@command(one_of=[OneOf(("record", "output", "dropped"), required=True)])
 @option(
-    "--record", required=True, metavar="TOPIC:PARTITION:OFFSET",
+    "--record", metavar="TOPIC:PARTITION:OFFSET",
     help="the record, landed or of a repartition topic, by its place in `dropped`",
 )  # fmt: skip
+@option(
+    "--output", metavar="NAME", help="the row of this output with --key, and --window: what caused it, or where it is"
+)
+@options.key
+@options.window
+@option("--dropped", type=int, metavar="N", help="the N-th row of `dropped`; 1 is the newest, which show prints last")
 @options.topology_option(options.TOPOLOGY, required=True)
 @options.warehouse
 @options.pipeline
 @option("--all", "whole", is_flag=True, help="what every operator did, and what came of it to the increment's end")
 @option("--order", type=click.Choice(["time", "arrival"]), default="time", help="as the pipeline was replayed")
 @options.raw
-def explain(record: str, topology: str, warehouse: str, pipeline: str, whole: bool, order: str, raw: bool) -> int:
-    """Say what became of a record and why; with --all, what every operator did with it."""
+def explain(**given: Any) -> int:
+    """Say what became of a record and why, what caused a row of an output, or why a record was dropped."""
+    asked = ExplainOptions(**given)
+    _refuse_half(asked)
+    loaded = load_topology(asked.topology, asked.warehouse)
+    history = History(Warehouse(asked.warehouse), asked.pipeline, loaded)
+    record = asked.record
+    if asked.output is not None:
+        record = _print_output(asked, history, loaded)
+    elif asked.dropped is not None:
+        record = _print_dropped(asked, history, loaded)
+    if record is not None:
+        _print_explanation(asked, loaded, record)
+    return 0
+
+
+def _refuse_half(asked: ExplainOptions) -> None:
+    if (asked.output is None) != (asked.key is None) or (asked.window is not None and asked.output is None):
+        raise click.UsageError("--output, --key and --window belong together; --window where the output has windows")
+
+
+def _print_explanation(asked: ExplainOptions, topology: Topology, record: str) -> None:
     with closing(progress_on(sys.stderr)) as progress:
         progress.doing("looking for what became of the record")
-        loaded, said = load_topology(topology, warehouse), str if raw else utc
         explanation = explain_record(
-            Warehouse(warehouse), pipeline, loaded, record, order=order, say_time=said, whole=whole
-        )
+            Warehouse(asked.warehouse), asked.pipeline, topology, record, order=asked.order, say_time=asked.say_time,
+            whole=asked.whole,
+        )  # fmt: skip
     print(f"{say_place(explanation.place)} was read by increment {explanation.increment}")
     if explanation.difference is not None:
         print("\n".join(["", *wrap(explanation.difference, WIDTH_MAX)]))
-    if whole:
+    if asked.whole:
         lines = _lines(explanation.steps, None)
     else:
         lines = [*_lines(deciding_steps(explanation.steps), SENTENCES_MAX), "", "--all says what every operator did"]
     print("\n".join(lines))
-    return 0
+
+
+def _print_output(asked: ExplainOptions, history: History, topology: Topology) -> str | None:
+    """The rows of the key and window, or where else they are; the record that caused the newest, if one alone can."""
+    assert asked.output is not None, "it is asked for"
+    assert asked.key is not None, "both or none"
+    found = find_output_rows(history, topology, asked.output, asked.key, asked.window)
+    what = f"{asked.output}, key {asked.key}" + ("" if asked.window is None else f", window from {asked.window}")
+    if found.rows:
+        print(f"{what}: {found.total:,} {'row' if found.total == 1 else 'rows'} of the changelog")
+        print_table([flat_row({name: row[name] for name in SHOWN if name in row}, as_numbers=asked.raw)
+                     for row in found.rows])  # fmt: skip
+    else:
+        print(f"{what}: no row")
+    for store, rows in found.waiting.items():
+        print(f"\nwaits in {store}:")
+        print_table([flat_row(row, as_numbers=asked.raw) for row in rows])
+    if found.dropped and not found.rows:
+        print("\nrefused by windows that begin then, whatever their key; `explain --record TOPIC:PARTITION:OFFSET`:")
+        print_table([flat_row({name: row[name] for name in REFUSED}, as_numbers=asked.raw) for row in found.dropped])
+    if len(found.causes) == 1:
+        print("\nthe newest row was caused by")
+        return say_place(found.causes[0])
+    for place in found.causes:
+        print(f"\nperhaps caused by {say_place(place)}: `replay explain --record {say_place(place)} …`")
+    return None
+
+
+def _print_dropped(asked: ExplainOptions, history: History, topology: Topology) -> str:
+    assert asked.dropped is not None, "it is asked for"
+    record, row = dropped_record(history, asked.dropped)
+    print(f"increment {row['increment']}, {row['node']}: {row['reason']}")
+    values = values_of(history, topology, record)
+    if values is not None:
+        said = f"{values.key!r} = {values.value!r}, time {asked.say_time(values.time_ms)}"
+        print(f"{values.source}: {said}")
+    print()
+    return record
 
 
 def _lines(steps: list[Step], most: int | None) -> list[str]:

@@ -1,0 +1,197 @@
+"""The account of an output: what became of every record on its way there, and what is there now.
+
+Owns the lines, in the numbers that the ledger has. Rule: ``came = applied + left out + dropped + undecodable`` in every
+sub-topology, to the unit; a sub-topology of which that is not so is named.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import pyarrow.compute as pc
+
+from ...jobs.branches.restatement import in_force
+from ...jobs.history.committed_tables import read_changelog, read_newest
+from ...jobs.replay.increment_report import IncrementReport, report_of
+from ...jobs.topology import SubTopology, Topology
+from ...state.errors import ConfigError
+from ...state.near_names import did_you_mean
+from ...state.tables.ledger import Ledger
+from ...state.tables.names import TableName
+from ...state.tables.warehouse import Warehouse
+from ..what_waits import results_that_wait
+from .book_lines import own_increments
+
+
+@dataclass(frozen=True)
+class StageAccount:
+    """One sub-topology. ``reads``: its topics; ``came``: records that its tasks took. ``left_out``: what a filter, a
+    join without a match or a deduplication left out; ``dropped``: reason → records.
+    """
+
+    sub_topology: int
+    reads: tuple[str, ...]
+    came: int
+    applied: int
+    left_out: int
+    undecodable: int
+    dropped: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def balance(self) -> bool:
+        """Whether every record is accounted for."""
+        return self.came == self.applied + self.left_out + self.undecodable + sum(self.dropped.values())
+
+
+@dataclass(frozen=True)
+class OperatorAccount:
+    """An operator above the output that refused some of the records which ``came`` to it; ``refused``: reason →
+    records. Another branch may have taken them, so they need not be among those that were dropped.
+    """
+
+    operator: str
+    came: int
+    refused: dict[str, int]
+
+
+@dataclass(frozen=True)
+class OutputAccount:
+    """``stages`` from the landed topics to the output; ``operators`` that refused some. ``written``: records of its
+    changelog, of which ``tombstones`` delete; ``rows``: keys and windows that it has now; ``updates``: records in whose
+    place a later one is, or which a tombstone deleted. ``waiting``: results that a suppress holds back.
+    """
+
+    output: str
+    increments: int
+    stages: tuple[StageAccount, ...]
+    operators: tuple[OperatorAccount, ...]
+    written: int
+    tombstones: int
+    updates: int
+    rows: int
+    waiting: int
+
+    @property
+    def balance(self) -> bool:
+        """Whether every stage balances, and every record of the changelog is a row, an update or a tombstone."""
+        return all(stage.balance for stage in self.stages) and self.written == (
+            self.rows + self.updates + self.tombstones
+        )
+
+    def lines(self) -> list[dict[str, Any]]:
+        """A row of a table for each number, under the stage that it belongs to."""
+        found = []
+        for stage in self.stages:
+            numbers = {
+                "came": stage.came, "applied": stage.applied, "left out (filter, no match, duplicate)": stage.left_out,
+                **{f"dropped: {reason}": number for reason, number in sorted(stage.dropped.items())},
+                "undecodable": stage.undecodable,
+            }  # fmt: skip
+            place = f"sub-topology {stage.sub_topology}, of {', '.join(stage.reads)}"
+            found += _lines(place, numbers)
+        for each in self.operators:
+            refused = {f"refused: {reason}": number for reason, number in sorted(each.refused.items())}
+            found += _lines(each.operator, {"came": each.came, **refused})
+        numbers = {"written": self.written, "rows now": self.rows, "replaced or deleted later": self.updates,
+                   "tombstones": self.tombstones, "results that wait": self.waiting}  # fmt: skip
+        return found + _lines(TableName.output(self.output), numbers)
+
+    def to_json(self) -> dict[str, Any]:
+        """All numbers, and whether they balance."""
+        return asdict(self) | {"balance": self.balance}
+
+
+def _lines(place: str, numbers: dict[str, int]) -> list[dict[str, Any]]:
+    first, *others = numbers.items()
+    kept = [first, *((name, number) for name, number in others if number)]
+    places = [place, *[""] * len(others)]
+    return [
+        {"where": where, "what": name, "records": number} for where, (name, number) in zip(places, kept, strict=False)
+    ]
+
+
+def account_of(warehouse: Warehouse, pipeline: str, topology: Topology, output: str) -> OutputAccount:
+    """Of all increments in force that the ledger keeps; of a branch, those of its own. Raises ConfigError for an output
+    that the topology does not have.
+    """
+    stages = _stages(topology, output)
+    ledger = Ledger(warehouse.pipeline(pipeline).ledger)
+    rows = ledger.done_rows(ledger.oldest_kept())
+    counting = {row.increment for row in in_force(rows)} & set(own_increments(rows))
+    pairs = [ledger.rows_of(increment) for increment in sorted(counting)]
+    reports = [
+        report_of(done.increment, planned.content, done.content)
+        for planned, done in pairs
+        if planned is not None and done is not None and done.content.books is not None
+    ]
+    changelog = read_changelog(warehouse, pipeline, output)
+    tombstones = len(changelog.filter(pc.is_null(changelog["value"].combine_chunks())))
+    now = len(read_newest(warehouse, pipeline, output))
+    return OutputAccount(
+        output=output,
+        increments=len(reports),
+        stages=tuple(_account(stage, reports) for stage in stages),
+        operators=tuple(_operators(topology, output, stages, reports)),
+        written=len(changelog),
+        tombstones=tombstones,
+        updates=len(changelog) - tombstones - now,
+        rows=now,
+        waiting=_waiting(warehouse, pipeline, topology, output),
+    )
+
+
+def _stages(topology: Topology, output: str) -> list[SubTopology]:
+    """Those whose records may come to the output, in the order in which they run."""
+    writers = [sub for sub in topology.sub_topologies if output in {sink.topic for sink in sub.sinks}]
+    if not writers:
+        known = [sink.topic for sink in topology.sinks()]
+        next_step = did_you_mean(output, known, "name one of them")
+        raise ConfigError("account", f"one of {', '.join(map(str, known))}", repr(output), next_step)
+    found = {sub.id: sub for sub in writers}
+    unseen = writers
+    while unseen:
+        above = {other.id: other for sub in unseen for other in topology.sub_topologies
+                 if set(other.repartitions) & set(sub.sources)}  # fmt: skip
+        unseen = [sub for number, sub in above.items() if number not in found]
+        found |= above
+    return [sub for sub in topology.sub_topologies if sub.id in found]
+
+
+def _account(sub: SubTopology, reports: Sequence[IncrementReport]) -> StageAccount:
+    books = [found for report in reports if (found := report.books_by_sub_topology.get(str(sub.id))) is not None]
+    dropped: dict[str, int] = {}
+    for each in books:
+        for reason, number in each.dropped_by_reason.items():
+            dropped[reason] = dropped.get(reason, 0) + number
+    return StageAccount(
+        sub_topology=sub.id,
+        reads=tuple(source.landed_topic or source.topic for source in sub.sources),
+        came=sum(each.read for each in books),
+        applied=sum(each.applied for each in books),
+        left_out=sum(each.left_out for each in books),
+        undecodable=sum(each.undecodable for each in books),
+        dropped=dropped,
+    )
+
+
+def _operators(
+    topology: Topology, output: str, stages: Sequence[SubTopology], reports: Sequence[IncrementReport]
+) -> Iterator[OperatorAccount]:
+    sinks = [sink for sink in topology.sinks() if sink.topic == output]
+    for name in dict.fromkeys(node.name for sink in sinks for node in topology.graph.above(sink)):
+        came, refused = 0, dict[str, int]()
+        for report in reports:
+            for sub in stages:
+                books = report.books_by_sub_topology.get(str(sub.id))
+                came += 0 if books is None else books.by_operator.get(name, [0])[0]
+                for reason, (records, _) in ({} if books is None else books.refused.get(name, {})).items():
+                    refused[reason] = refused.get(reason, 0) + records
+        if refused:
+            yield OperatorAccount(name, came, refused)
+
+
+def _waiting(warehouse: Warehouse, pipeline: str, topology: Topology, output: str) -> int:
+    above = [topology.suppress_above(sink) for sink in topology.sinks() if sink.topic == output]
+    stores = {topology.graph.store_of(node) for node in above if node is not None}
+    waits = results_that_wait(warehouse, topology, pipeline=pipeline)
+    return sum(each.results for each in waits if each.store in stores)
