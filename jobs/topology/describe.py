@@ -56,8 +56,7 @@ def _names(nodes: TreeSet[_Described]) -> str:
 def describe(graph: Graph) -> str:
     """What Kafka prints for the same topology."""
     parts = []
-    made = _with_kafkas_parents(graph, [one for node in graph.nodes.values() for one in node.kafka_processors(graph)])
-    for number, group in enumerate(_groups(made)):
+    for number, group in enumerate(described_groups(graph)):
         nodes = _connected(group)
         if not group[0].is_global:
             nodes.sort(key=_rank)
@@ -65,6 +64,12 @@ def describe(graph: Graph) -> str:
         lines = [f"  Sub-topology: {number}{title}", *(line for node in nodes for line in node.lines()), ""]
         parts.append("\n".join(lines if group[0].is_global else [*lines, ""]))
     return "Topologies:\n " + "".join(parts)
+
+
+def described_groups(graph: Graph) -> list[list[KafkaNode]]:
+    """What Kafka makes of the nodes, sub-topology by sub-topology."""
+    made = [one for node in graph.nodes.values() for one in node.kafka_processors(graph)]
+    return _groups(_with_kafkas_parents(graph, made))
 
 
 def settings(graph: Graph, node: Node) -> str:

@@ -26,6 +26,7 @@ from . import processor_topology
 from .dead_letter_topic import with_dead_letters
 from .describe import describe, settings
 from .intermediate_topics import running
+from .picture import picture
 from .topic_patterns import awaits_topics, check_patterns, reading
 
 _TASKS_MAX = 2**20
@@ -218,6 +219,10 @@ class Topology(Hinting):
     def describe(self) -> str:
         """The topology as Kafka's ``TopologyDescription.toString`` prints it."""
         return describe(self._settle().described)
+
+    def picture(self) -> str:
+        """The topology as a picture: SVG text with every node, store and topic of ``describe``."""
+        return picture(self._settle().described)
 
     @property
     def fingerprint(self) -> str:

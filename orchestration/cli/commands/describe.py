@@ -1,5 +1,6 @@
 """The commands `describe`, `books` and `errors`."""
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -21,9 +22,15 @@ from ..run_outcome import takeovers
 
 @command()
 @options.topology_argument
-def describe(topology: str) -> int:
-    """Print a topology as Kafka Streams does."""
-    print(load_topology(topology).describe())
+@option("--svg", metavar="FILE", help="draw it into this file instead")
+def describe(topology: str, svg: str | None) -> int:
+    """Print a topology as Kafka Streams does, or draw it."""
+    loaded = load_topology(topology)
+    if svg is None:
+        print(loaded.describe())
+        return 0
+    size = Path(svg).write_text(loaded.picture(), encoding="utf-8")
+    print(f"{svg}: {size:,} characters")
     return 0
 
 
