@@ -1,5 +1,5 @@
 """The law of erased records: of every table, whatever operator has it, the rows of other keys are as if nobody had
-erased, at once and when the pipeline goes on.
+erased, at once and when the pipeline continues.
 """
 
 from pathlib import Path

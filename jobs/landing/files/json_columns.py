@@ -1,6 +1,6 @@
 """Columns of JSON lines, all lines of a chunk at once, where Arrow's reader finds in them what Python's finds.
 
-Owns when that is so. Rule: a chunk becomes the block that the reader of single lines would make of it, or none, and then
+Owns when that is so. Rule: a chunk becomes the block that the reader of single lines would make of it, or none. Then
 that reader takes it. Lines that are no object, fractions, nested values and half surrogate pairs are read by it. Every
 line is one object: all begin with a brace and end with one, and Arrow finds as many objects as there are lines.
 """

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -316,7 +316,7 @@ def land(**given: Any) -> int:
     asked = LandOptions(**given)
     restarts = [partition_and_offset(each, "--restart") for each in asked.restart]
     if restarts and (asked.files, asked.delta, asked.iceberg, asked.kafka) == (None,) * 4:
-        return _record_restarts(Warehouse(asked.warehouse), asked.topic, restarts)
+        return _land_restarts(asked, Warehouse(asked.warehouse), restarts)
     warehouse, source = Warehouse(asked.warehouse), _source(asked)
     if isinstance(source, KafkaSource) and asked.local:
         raise ConfigError(f"topic {asked.topic!r}", "Spark, whose connector reads Kafka", "--local", "leave it out")
@@ -328,11 +328,11 @@ def land(**given: Any) -> int:
     if asked.idle_after is not None:  # before anything is printed, since a closed pipe ends the command
         recorded = record_idle(warehouse, asked.topic, duration_ms(asked.idle_after, "--idle-after"))
     ticked = record_tick(warehouse, asked.topic) if asked.tick else {}
-    if restarts:
-        _record_restarts(warehouse, asked.topic, restarts)
+    restarted = _record_restarts(warehouse, asked.topic, restarts) if restarts else {}
     is_completed = record_complete(warehouse, asked.topic) if asked.complete else False
     if asked.as_json:
-        print_json(asdict(report) | {"stream_time_ms": recorded, "tick_ms": ticked, "is_completed": is_completed})
+        times = {"stream_time_ms": recorded, "tick_ms": ticked, "is_completed": is_completed}
+        print_json(asdict(report) | times | restarted)
     else:
         _print_landed(report)
         if asked.idle_after is not None:
@@ -341,22 +341,39 @@ def land(**given: Any) -> int:
             print_recorded(asked.topic, ticked, what="a tick of the wall clock")
         if asked.complete:
             print_complete(asked.topic, is_completed)
+        if restarts:
+            _print_restarts(asked.topic, restarted)
     quiet = ExitCode.DONE if report.increments else ExitCode.NOTHING_NEW
     code = ExitCode.WARNINGS if report.warnings else quiet
     return code.unless_detailed(asked.detailed_exit_code)
 
 
-def _record_restarts(warehouse: Warehouse, topic: str, restarts: Sequence[tuple[int, int]]) -> int:
-    """Print what is new, and the pipelines that do not take it; the exit code."""
-    new = record_restarts(warehouse, topic, restarts)
-    if not new:
-        print(f"{topic}: no restart to record that is not recorded already")
-        return ExitCode.DONE
-    named, what = ", ".join(f"{p}:{offset}" for p, offset in new), "restart" if len(new) == 1 else "restarts"
-    print(f"{topic}: {len(new):,} {what} recorded before {named}; what is planned from now on takes it")
-    for pipeline in pipelines_past(warehouse, topic, new):
-        print(f"{pipeline} was beyond it already and stays as it is: replay under another pipeline name, or on a fork")
+def _land_restarts(asked: LandOptions, warehouse: Warehouse, restarts: Sequence[tuple[int, int]]) -> int:
+    """Of records that have landed, without a source; the exit code."""
+    restarted = _record_restarts(warehouse, asked.topic, restarts)
+    if asked.as_json:
+        print_json(restarted)
+    else:
+        _print_restarts(asked.topic, restarted)
     return ExitCode.DONE
+
+
+def _record_restarts(warehouse: Warehouse, topic: str, restarts: Sequence[tuple[int, int]]) -> dict[str, list[str]]:
+    """Those that are new, and the pipelines that had read their records already."""
+    new = record_restarts(warehouse, topic, restarts)
+    beyond = pipelines_past(warehouse, topic, new) if new else []
+    return {"restarts": [f"{p}:{offset}" for p, offset in new], "pipelines_beyond": list(beyond)}
+
+
+def _print_restarts(topic: str, restarted: Mapping[str, Sequence[str]]) -> None:
+    named = restarted["restarts"]
+    if not named:
+        print(f"{topic}: no restart to record that is not recorded already")
+        return
+    what = "restart" if len(named) == 1 else "restarts"
+    print(f"{topic}: {len(named):,} {what} recorded before {', '.join(named)}; what is planned from now on takes it")
+    for pipeline in restarted["pipelines_beyond"]:
+        print(f"{pipeline} was beyond it already and stays as it is: replay under another pipeline name, or on a fork")
 
 
 def _dry_run(asked: LandOptions, warehouse: Warehouse, source: Source) -> int:
