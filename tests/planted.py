@@ -60,6 +60,7 @@ def plant(
     done = LandingDoneRow(
         partitions=partitions, cut_from=begin, cut_to=end, records=len(records) - len(gone), table_version=version,
         excluded=None if last is None else last.content.excluded,
+        restarts=None if last is None else last.content.restarts,
         table_digest=table_digest(warehouse.landed(topic), version),
     )  # fmt: skip
     ledger.done(increment, done, written_at_ms=0)

@@ -13,6 +13,7 @@ from kstreams_replay.jobs.compare.comparison import Comparison, compare
 from kstreams_replay.jobs.execution.spark_runner import SparkRunner
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.landing.exclusions import book_exclusion
+from kstreams_replay.jobs.landing.landing import land_records
 from kstreams_replay.jobs.landing.recorded_restarts import record_restarts
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import (
@@ -30,6 +31,7 @@ from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.state.errors import ConfigError
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.compare.live_application import Input, Life, SessionCounts, WindowCounts, live, random_inputs
+from tests.landing.landed_records import records
 from tests.planted import LandedRecord, plant, tables_of
 from tests.sampling import is_nightly, seed
 
@@ -58,8 +60,8 @@ def long(number: int) -> bytes:
 
 def windowed(windows: TimeWindows | SessionWindows = TEN_SECONDS, *, is_final: bool = False) -> Topology:
     builder = StreamsBuilder()
-    records = builder.stream("in", Consumed(Serde.string(), Serde.string()))
-    table = records.group_by_key().windowed_by(windows).count()
+    stream = builder.stream("in", Consumed(Serde.string(), Serde.string()))
+    table = stream.group_by_key().windowed_by(windows).count()
     if is_final:
         table = table.suppress(Suppressed.until_window_closes())
     table.to_stream().to("out")
@@ -91,6 +93,18 @@ def test_a_replay_with_the_restart_equals_what_a_real_application_wrote(warehous
     assert record_restarts(warehouse, "in", [(0, 4)]) == []
 
 
+def test_what_lands_later_keeps_the_restarts_that_were_recorded_before(warehouse):
+    times = (1_000, 1_001, 1_002, 100_000, 2_000)
+    land_records(warehouse, "in", records(*((0, time_ms, b"a", b"x") for time_ms in times)), partitions=1)
+    record_restarts(warehouse, "in", [(0, 4)])
+    land_records(warehouse, "in", records((0, 100_001, b"a", b"x")), partitions=1)
+    counts = [(0, 1, 1_000), (0, 2, 1_001), (0, 3, 1_002), (100_000, 1, 100_000), (0, 1, 2_000), (100_000, 2, 100_001)]
+    rows = [LandedRecord(0, b"a" + long(start), long(count), time_ms) for start, count, time_ms in counts]
+    plant(warehouse, "live", rows, partitions=1)
+
+    assert compared(warehouse, windowed(), "p", max_records=3).is_equal
+
+
 @pytest.mark.jvm
 @pytest.mark.slow
 def test_a_replay_on_spark_restarts_as_well(warehouse, spark):
@@ -106,13 +120,13 @@ WINDOWS = TimeWindows.of_size(SIZE_MS, grace=GRACE_MS)
 SESSIONS = SessionWindows.with_inactivity_gap(SIZE_MS, grace=GRACE_MS)
 
 
-def of_windows(records: list[Input], life: Life, *, is_final: bool) -> list[LandedRow]:
-    task = live(records, WindowCounts(SIZE_MS, GRACE_MS, is_final=is_final), life)
+def of_windows(taken: list[Input], life: Life, *, is_final: bool) -> list[LandedRow]:
+    task = live(taken, WindowCounts(SIZE_MS, GRACE_MS, is_final=is_final), life)
     return [(row.key.encode() + long(row.window_ms), long(row.value), row.time_ms) for row in task.published]
 
 
-def of_sessions(records: list[Input], life: Life, *, is_final: bool) -> list[LandedRow]:
-    task = live(records, SessionCounts(SIZE_MS, GRACE_MS, is_final=is_final), life)
+def of_sessions(taken: list[Input], life: Life, *, is_final: bool) -> list[LandedRow]:
+    task = live(taken, SessionCounts(SIZE_MS, GRACE_MS, is_final=is_final), life)
     return [
         (key.encode() + long(end) + long(start), None if count is None else long(count), time_ms)
         for key, start, end, count, time_ms in task.published
@@ -126,11 +140,11 @@ def test_lives_of_restarts_are_replayed_row_by_row_at_every_cut(warehouse, windo
     inputs, rows, restarts, let_in = [], [], [], 0
     for partition in range(LIVES):
         keys = [f"{key}{partition}" for key in "abc"]
-        records = random_inputs(rng, RECORDS, keys, span_ms=rng.choice([100_000, 400_000]), late_share=0.3)
+        taken = random_inputs(rng, RECORDS, keys, span_ms=rng.choice([100_000, 400_000]), late_share=0.3)
         life = Life(restarts=frozenset(rng.sample(range(5, RECORDS), 20)))
-        published = play(records, life, is_final=is_final)
-        let_in += published != play(records, Life(), is_final=is_final)
-        inputs += [LandedRecord(partition, one.key.encode(), b"x", one.time_ms) for one in records]
+        published = play(taken, life, is_final=is_final)
+        let_in += published != play(taken, Life(), is_final=is_final)
+        inputs += [LandedRecord(partition, one.key.encode(), b"x", one.time_ms) for one in taken]
         rows += [LandedRecord(partition, *row) for row in published]
         restarts += [(partition, place) for place in life.restarts]
     plant(warehouse, "in", inputs, partitions=LIVES)
@@ -188,18 +202,18 @@ def test_a_restart_is_before_a_landed_record_that_stays_in_play(warehouse):
 
 def joined() -> Topology:
     builder = StreamsBuilder()
-    records = builder.stream("in", Consumed(Serde.string(), Serde.string()))
+    stream = builder.stream("in", Consumed(Serde.string(), Serde.string()))
     others = builder.stream("other", Consumed(Serde.string(), Serde.string()))
     windows = JoinWindows.of_time_difference_with_no_grace("10s")
-    records.join(others, lambda one, other: one + other, windows, returns=Serde.string()).to("out")
+    stream.join(others, lambda one, other: one + other, windows, returns=Serde.string()).to("out")
     return builder.build()
 
 
 def sliding() -> Topology:
     builder = StreamsBuilder()
-    records = builder.stream("in", Consumed(Serde.string(), Serde.string()))
+    stream = builder.stream("in", Consumed(Serde.string(), Serde.string()))
     windows = SlidingWindows.of_time_difference("5s")
-    records.group_by_key().windowed_by(windows).count().to_stream().to("out")
+    stream.group_by_key().windowed_by(windows).count().to_stream().to("out")
     return builder.build()
 
 
