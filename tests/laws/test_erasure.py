@@ -49,7 +49,7 @@ def is_of_key(row: dict[str, Any], key: bytes) -> bool:
     return any(row.get(name) in (key, key.decode()) for name in ("key", "primary_key", "id"))
 
 
-@pytest.mark.parametrize("name", APPLICATIONS)
+@pytest.mark.parametrize("name", ["one-topic", pytest.param("joins", marks=pytest.mark.nightly), "global-store"])
 @pytest.mark.parametrize("seed", range(3, 6))
 def test_rows_of_other_keys_are_as_if_nobody_had_erased(tmp_path: Path, name, seed):
     app, key = APPLICATIONS[name], KEYS[name]
