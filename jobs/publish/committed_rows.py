@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from ...state.errors import ConfigError
 from ...state.tables.branch_files import table_files, table_names, table_parts
 from ...state.tables.data_files import DataFile, conformed, open_table, read_rows, without_partition
-from ...state.tables.ledger import LedgerRow
+from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.names import OUTPUTS, TableName
 from ...state.tables.parquet_reader import open_file
@@ -75,6 +75,11 @@ class CommittedOutput:
             if file.records:
                 found.update(range(max(least, after + 1), most + 1))
         return sorted(found)
+
+    def erasures(self, after: int) -> list[int]:
+        """Increments behind ``after`` that erased rows of the output."""
+        rows = Ledger(self.warehouse.pipeline(self.pipeline).ledger).done_rows(after + 1, self.increment)
+        return [row.increment for row in rows if (row.content.erased or {}).get("rows", {}).get(self.output.table)]
 
     def pieces(self, increment: int) -> Iterator[pa.Table]:
         """Rows of an increment in their order, without empty pieces."""

@@ -137,7 +137,11 @@ def _counted(report: PublishReport, step: _Step, before: Position) -> PublishRep
 
 
 def _steps(committed: CommittedOutput, position: Position, asked: PublishSettings) -> Iterator[_Step]:
-    """Transaction after transaction, up to the increment of ``committed``."""
+    """Transaction after transaction, up to the increment of ``committed``. Raises PublishError where rows were erased
+    while an increment was published in part: the rows that follow are found by counting those before.
+    """
+    if position.rows and (erasures := committed.erasures(position.as_of)):
+        raise _erased(committed, position, erasures[0])
     if position.corrections is not None:  # begun by an earlier publisher, so they are finished first
         as_of = done_row(committed.warehouse, committed.pipeline, position.corrections.to, of=[committed.output.table])
         for step in _correcting(with_row(committed, as_of), position, asked):
@@ -190,6 +194,15 @@ def _restated(committed: CommittedOutput, position: Position, count: int) -> Pub
         f"all rows up to increment {position.newest} as they were published",
         f"{rows} taken back since by a restatement",
         "publish the difference by key and window (--on-restated corrections), or publish to a new topic",
+    )
+
+
+def _erased(committed: CommittedOutput, position: Position, increment: int) -> PublishError:
+    return PublishError(
+        f"output {committed.output.name!r} of {committed.pipeline}",
+        f"the rows of increment {position.increment} as they were when {position.rows:,} of them were published",
+        f"rows of the output that increment {increment} erased since",
+        "publish to a new topic",
     )
 
 
