@@ -1,5 +1,6 @@
 """`erase`: the records of a key go from every file; others keep their rows, and all that asks later says "erased"."""
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -369,6 +370,10 @@ def test_the_command_counts_first_and_proves_at_last(warehouse, capsys):
     said = capsys.readouterr().out
     assert "would be erased by --delete" in said
     assert [line.split() for line in said.splitlines() if line.startswith("landed/in ")] == [["landed/in", "3"]]
+    assert main([*asked, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["is_done"], found["remains"], found["rows"][0]) == (False, [], {"table": "landed/in", "rows": 3})
+    assert found["oldest_increment"] == {"branch": None, "p": None}
     assert main([*asked, "--delete"]) == 0
     said = capsys.readouterr().out
     assert "proved: no file of the warehouse holds it" in said

@@ -8,7 +8,7 @@ from ....state.errors import ConfigError
 from ....state.tables.names import TableName
 from ....state.tables.sought import Sought
 from ....state.tables.warehouse import Warehouse
-from ...text_tables import print_table
+from ...text_tables import print_json, print_table
 from .. import options
 from ..command import command, option
 from ..exit_codes import ExitCode
@@ -25,9 +25,10 @@ _SHOWN = 20
 @option("--reason", required=True, metavar="TEXT", help="why, for those who find the records missing")
 @option("--by", metavar="NAME", help="who erases (default: this user)")
 @option("--delete", is_flag=True, help="erase them; without it they are only counted")
+@options.as_json
 def erase(
     warehouse: str, keys: tuple[str, ...], hex_keys: tuple[str, ...], topics: str, words: tuple[str, ...], reason: str,
-    by: str | None, delete: bool,
+    by: str | None, delete: bool, as_json: bool,
 ) -> int:  # fmt: skip
     """Erase the records of a key, and all rows that have it, from every file of the warehouse, and prove it. The exit
     code is 4 where its bytes are still found somewhere.
@@ -39,7 +40,15 @@ def erase(
     done = erase_key(
         Warehouse(warehouse), names, sought, reason, by=getpass.getuser() if by is None else by, delete=delete
     )
-    _print(done, sought)
+    if as_json:
+        print_json({
+            "is_done": done.is_done,
+            "rows": _rows(done),
+            "oldest_increment": {part.pipeline: part.oldest for part in done.pipelines},
+            "remains": [str(each) for each in done.remains],
+        })  # fmt: skip
+    else:
+        _print(done, sought)
     return ExitCode.FAILED if done.is_done and done.remains else ExitCode.DONE
 
 
@@ -50,18 +59,25 @@ def _bytes(text: str) -> bytes:
         raise ConfigError("--key-hex", "two digits 0 to f a byte", repr(text), "write it as in 0017ff") from None
 
 
-def _print(done: Erasure, sought: Sought) -> None:
-    lines = [{"table": TableName.landed(topic), "rows": count} for topic, count in done.landed.items()]
+def _rows(done: Erasure) -> list[dict[str, object]]:
+    """How many of each table."""
+    lines: list[dict[str, object]] = [
+        {"table": TableName.landed(topic), "rows": count} for topic, count in done.landed.items()
+    ]
     lines += [{"table": table, "rows": count} for table, count in done.beside.items()]
     lines += [
         {"table": f"{part.pipeline}/{table}", "rows": count}
         for part in done.pipelines
         for table, count in part.rows.items()
     ]
+    return lines
+
+
+def _print(done: Erasure, sought: Sought) -> None:
     if done.is_nothing:
         print("nothing to erase")
     else:
-        print_table(lines, ["table", "rows"], thousands=True)
+        print_table(_rows(done), ["table", "rows"], thousands=True)
         print("erased" if done.is_done else "would be erased by --delete")
     for part in done.pipelines:
         said = "could then be asked for" if part.oldest is None else "can be asked for"

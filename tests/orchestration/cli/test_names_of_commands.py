@@ -55,7 +55,7 @@ def completed(line: str, shell: str = "bash") -> list[str]:
     ("line", "want"),
     [
         ("replay sho", ["plain,show"]),
-        ("replay show pages --w", ["plain,--warehouse", "plain,--wide"]),
+        ("replay show pages --w", ["plain,--warehouse", "plain,--window", "plain,--wide"]),
         ("replay check x --engine ", ["plain,gx", "plain,plain"]),
     ],
 )

@@ -18,7 +18,7 @@ from tests.dagster import shop
 SHOP = f"{Path(shop.__file__)}:topology"
 WITHOUT_TABLES = {
     "exclude", "warm-up", "explain", "describe", "errors", "report", "metrics", "check-topology", "fork", "promote",
-    "drop", "restore", "take-back", "export", "init",
+    "drop", "restore", "take-back", "export", "init", "current",
 }  # fmt: skip
 
 
