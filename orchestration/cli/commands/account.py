@@ -24,5 +24,6 @@ def account(output: str, topology: str, warehouse: str, pipeline: str, as_json: 
         print_json(found.to_json())
     else:
         print_table(found.lines(), thousands=True, wide=True)
-        print(f"{found.increments:,} increments: {'all is accounted for' if found.balance else 'NOT BALANCED'}")
+        increments = f"{found.increments:,} {'increment' if found.increments == 1 else 'increments'}"
+        print(f"{increments}: {'all is accounted for' if found.balance else 'NOT BALANCED'}")
     return ExitCode.DONE if found.balance else ExitCode.FAILED
