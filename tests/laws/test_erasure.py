@@ -1,5 +1,5 @@
 """The law of erased records: of every table, whatever operator has it, the rows of other keys are as if nobody had
-erased; also when the pipeline continues, where nothing under another key reads what was erased.
+erased. So are later ones, where nothing under another key reads what was erased.
 """
 
 from pathlib import Path
