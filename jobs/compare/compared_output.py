@@ -7,66 +7,28 @@ suppress, no late record where nothing above the output drops one.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from ...state.errors import ConfigError
 from ...state.records.murmur2 import murmur2_partitions
 from ...state.serdes import Serde
-from ...state.serdes.windowed_codec import WindowedCodec
-from ...state.tables.names import TableName
 from ..graph.graph import Node
-from ..graph.nodes import RepartitionNode, SinkNode, SourceNode
-from ..topology.topology import SubTopology, Topology
+from ..graph.nodes import RepartitionNode, SourceNode
+from ..topology.named_output import NamedOutput
 
 CHANGELOG, EVENTS = "changelog", "events"
 """How an output is compared: the last row of each key and window, or every row."""
 
 
 @dataclass(frozen=True)
-class ComparedOutput:
-    """The output ``name`` of ``topology``. Raises ConfigError where the topology has none of that name, or where its
-    records choose their topics.
-    """
+class ComparedOutput(NamedOutput):
+    """The output ``name`` of ``topology``, which is compared. Raises as NamedOutput."""
 
-    topology: Topology
-    name: str
-
-    def __post_init__(self) -> None:
-        names = {sink.topic: sink for sink in self.topology.sinks()}
-        if self.name not in names:
-            expected = f"one of {', '.join(names) or 'no outputs'}"
-            raise ConfigError("output", expected, repr(self.name), "name an output of the topology")
-        if names[self.name].has_topics:
-            expected, got = "an output with one topic", "one whose records name their topics"
-            raise ConfigError(f"output {self.name!r}", expected, got, "compare another output")
-
-    @cached_property
-    def sink(self) -> SinkNode:
-        return next(sink for sink in self.topology.sinks() if sink.topic == self.name)
-
-    @property
-    def table(self) -> TableName:
-        """Its table, as the ledger calls it."""
-        return TableName.output(self.name)
+    verb: ClassVar[str] = "compare"
 
     # --- bytes -----------------------------------------------------------------------------------------------
-
-    @property
-    def windows(self) -> str | None:
-        """None, "time" or "session": how keys have windows behind them."""
-        return self.sink.shape.window
-
-    @cached_property
-    def key_serde(self) -> Serde:
-        """Of the topic's keys, with the window behind them. Of time windows only the start is in the bytes, so the
-        size given here means nothing.
-        """
-        inner = self.sink.shape.key
-        if self.windows is None:
-            return inner
-        return Serde(WindowedCodec(inner, 1 if self.windows == "time" else None))
 
     @property
     def value_serde(self) -> Serde:
@@ -80,11 +42,6 @@ class ComparedOutput:
         return found
 
     # --- what is above ---------------------------------------------------------------------------------------
-
-    @cached_property
-    def sub_topology(self) -> SubTopology:
-        """That whose tasks write it."""
-        return next(sub for sub in self.topology.sub_topologies if self.sink in sub.sinks)
 
     @cached_property
     def above(self) -> tuple[Node, ...]:

@@ -8,7 +8,7 @@ which Kafka's producer puts anywhere, stays with its task. A sink with a partiti
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,14 +17,11 @@ import pyarrow.compute as pc
 from ...state.buffers import is_valid
 from ...state.errors import ConfigError, PublishError
 from ...state.records.murmur2 import murmur2_partitions
-from ...state.serdes import Serde
 from ...state.serdes.windowed_codec import WindowedCodec
 from ...state.tables.data_files import open_table
-from ...state.tables.names import TableName
 from ...state.tables.schema_evolution import other_types
 from ...state.tables.warehouse import HEADERS, WINDOW
-from ..graph.nodes import SinkNode
-from ..topology.topology import SubTopology, Topology
+from ..topology.named_output import NamedOutput
 
 Headers = list[tuple[str, bytes | None]]
 
@@ -70,47 +67,22 @@ def _pairs(headers: list[dict[str, Any]] | None) -> Headers | None:
 
 
 @dataclass(frozen=True)
-class PublishedOutput:
-    """The output ``name`` of ``topology``. Raises ConfigError where the topology has none of that name, or where its
-    records choose their topics.
-    """
+class PublishedOutput(NamedOutput):
+    """The output ``name`` of ``topology``, which is published. Raises as NamedOutput."""
 
-    topology: Topology
-    name: str
-
-    def __post_init__(self) -> None:
-        names = {sink.topic: sink for sink in self.topology.sinks()}
-        if self.name not in names:
-            expected = f"one of {', '.join(names) or 'no outputs'}"
-            raise ConfigError("output", expected, repr(self.name), "name an output of the topology")
-        if names[self.name].has_topics:
-            expected, got = "an output with one topic", "one whose records name their topics"
-            raise ConfigError(f"output {self.name!r}", expected, got, "publish another output")
-
-    @cached_property
-    def sink(self) -> SinkNode:
-        return next(sink for sink in self.topology.sinks() if sink.topic == self.name)
-
-    @property
-    def table(self) -> TableName:
-        """Its table, as the ledger calls it."""
-        return TableName.output(self.name)
+    verb: ClassVar[str] = "publish"
 
     @property
     def task_partitions(self) -> str | None:
         """The sub-topology whose tasks the topic must have partitions for, as the ledger names it; None: any number is
         right, since the key decides.
         """
-        return str(self._sub_topology.id) if self._has_chosen else None
-
-    @cached_property
-    def _sub_topology(self) -> SubTopology:
-        return next(sub for sub in self.topology.sub_topologies if self.sink in sub.sinks)
+        return str(self.sub_topology.id) if self._has_chosen else None
 
     @cached_property
     def _has_chosen(self) -> bool:
         """Whether ``to`` names a partitioner or a number of partitions: then each has a task that writes its rows."""
-        own = [node for node in self._sub_topology.repartition_sources if node.topic == self.name]
+        own = [node for node in self.sub_topology.repartition_sources if node.topic == self.name]
         return any(node.has_partitioner or node.partitions is not None for node in own)
 
     @property
@@ -142,10 +114,8 @@ class PublishedOutput:
         plain = shape.key.encode(keys)
         encoded = plain
         if shape.window is not None:
-            size_ms = 1 if shape.window == "time" else None  # the size is not in the bytes
-            serde = Serde(WindowedCodec(shape.key, size_ms))
             columns = [keys, *(_whole(rows, name) for name in WINDOW)]
-            encoded = serde.encode(pa.StructArray.from_arrays(columns, fields=list(serde.arrow_type)))
+            encoded = self.key_serde.encode(pa.StructArray.from_arrays(columns, fields=list(self.key_serde.arrow_type)))
         elif isinstance(shape.key.codec, WindowedCodec):
             plain = shape.key.codec.inner.encode(keys.flatten()[0])
         return OutgoingRows(
