@@ -42,16 +42,17 @@ class ConditionFold(Fold):
         return ConditionState(self.kind, bind_predicate(self.of, shape, place))
 
     def start_taking(self, shape: Shape, place: str) -> "ConditionState":
-        return ConditionState(self.kind, timeless(bind_predicate(self.of, shape, place)), change_numbers)
+        adds = SUM if self.kind == "count_if" else THERE
+        return ConditionState(self.kind, timeless(bind_predicate(self.of, shape, place)), adds, change_numbers)
 
 
 class ConditionState(FoldState):
-    """How often the condition was true, or false for "all", a slot."""
+    """How often the condition was true, or false for "all", a slot. ``adds``: SUM or THERE."""
 
-    def __init__(self, kind: str, of: Expression, carry_out: Callable[..., None] = fold_numbers) -> None:
+    def __init__(
+        self, kind: str, of: Expression, adds: int = SUM, carry_out: Callable[..., None] = fold_numbers
+    ) -> None:
         self.kind = kind
-        is_taken_back = carry_out is change_numbers
-        adds = THERE if is_taken_back and kind != "count_if" else SUM
         self.number = NumberState(adds, ConditionIndicator(of, kind != "all"), np.int64, carry_out)  # type: ignore[arg-type]
         self.saved_type = self.number.saved_type
 
