@@ -54,10 +54,10 @@ def keep_current(warehouse: Warehouse, pipeline: str, output: str) -> LedgerRow[
     table = grow(table, path, schema)
     if known is None or _is_restated(warehouse, pipeline, known):
         rows = newest_rows(read_changelog(warehouse, pipeline, output, increment=last.increment))
-        added, removed = _made_again(path, _shown(rows, schema), last.increment), live_files(table)
+        added, removed = _made_again(path, conformed(rows, schema), last.increment), live_files(table)
     else:
         rows = read_table(warehouse, pipeline, TableName.output(output), increment=last.increment, after=known)
-        added, removed = _brought_up(path, table, _shown(newest_rows(rows), schema), last.increment)
+        added, removed = _brought_up(path, table, conformed(newest_rows(rows), schema), last.increment)
     with suppress(CommitFailedError):  # another one was quicker, and did the same
         swap_files(table, path, added, removed, app_id=app_id, increment=last.increment, changes_data=True)
     table.update_incremental()
@@ -88,10 +88,6 @@ def _schema(warehouse: Warehouse, pipeline: str, output: str, done: DoneRow) -> 
 def _is_restated(warehouse: Warehouse, pipeline: str, after: int) -> bool:
     """Whether an increment after ``after`` took rows back, or brought others' rows."""
     return any(row.content.kind for row in Ledger(warehouse.pipeline(pipeline).ledger).done_rows(after + 1))
-
-
-def _shown(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    return conformed(rows, schema)
 
 
 def _made_again(path: str, rows: pa.Table, increment: int) -> list[DataFile]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from ..file_source import UTF_8, FileSource
-from .json_columns import line_ends
+from .text_lines import line_ends
 
 
 def can_have_columns(source: FileSource) -> bool:

@@ -16,6 +16,7 @@ import pyarrow.json
 from ..file_source import TOMBSTONE
 from .blocks import Block
 from .columns import json_value
+from .text_lines import line_ends
 
 if TYPE_CHECKING:
     from .reading import SliceReading
@@ -50,7 +51,7 @@ class JsonColumns:
         data = np.frombuffer(chunk, np.uint8)
         if (ends - starts < 2).any() or (data[starts] != ord("{")).any() or (data[ends - 1] != ord("}")).any():
             return None
-        lines = texts_between(chunk, starts, ends)
+        lines = _texts_between(chunk, starts, ends)
         if lines is None or ((ends - starts).max() > 2 * _NESTED_MOST and _is_nested_deeply(lines)):
             return None
         columns = self._columns(chunk, lines)
@@ -99,16 +100,7 @@ def _is_nested_deeply(lines: pa.StringArray) -> bool:
     return bool(pc.max(nested).as_py() > _NESTED_MOST)
 
 
-def line_ends(chunk: bytes) -> tuple[np.ndarray, np.ndarray]:
-    """Of each line of ``chunk`` its first byte, and the one behind its last, without the line end."""
-    data = np.frombuffer(chunk, np.uint8)
-    ends = np.flatnonzero(data == ord("\n"))
-    if not chunk.endswith(b"\n"):
-        ends = np.append(ends, len(chunk))
-    return np.concatenate([np.zeros(1, np.int64), ends[:-1] + 1]), ends
-
-
-def texts_between(chunk: bytes, starts: np.ndarray, ends: np.ndarray) -> pa.StringArray | None:
+def _texts_between(chunk: bytes, starts: np.ndarray, ends: np.ndarray) -> pa.StringArray | None:
     """The lines of ``chunk``; None where they are not UTF-8."""
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(ends - starts)]).astype(np.int32)
     text = pa.py_buffer(chunk.replace(b"\n", b""))

@@ -9,6 +9,8 @@ import io
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from ..bad_rows import BadRow
 from ..file_source import FileSource
 from . import streams
@@ -35,7 +37,7 @@ def lines_as_they_stand(source: FileSource, piece: FileSlice, bad: Sequence[BadR
     with opened(source, piece.name) as stream:
         numbers, at, lines = [], 0, 1
         for row in bad:
-            lines += _line_ends(stream, row.place - at)
+            lines += _ends_within(stream, row.place - at)
             at = row.place
             numbers.append(lines)
     return [(number, row.raw or b"") for number, row in zip(numbers, bad, strict=True)]
@@ -86,7 +88,16 @@ def lines_of(place: int, chunk: bytes, blank: bytes = BLANK) -> Iterator[tuple[l
         yield places, lines
 
 
-def _line_ends(stream: io.BufferedReader, count: int) -> int:
+def line_ends(chunk: bytes) -> tuple[np.ndarray, np.ndarray]:
+    """Of each line of ``chunk`` its first byte, and the one behind its last, without the line end."""
+    data = np.frombuffer(chunk, np.uint8)
+    ends = np.flatnonzero(data == ord("\n"))
+    if not chunk.endswith(b"\n"):
+        ends = np.append(ends, len(chunk))
+    return np.concatenate([np.zeros(1, np.int64), ends[:-1] + 1]), ends
+
+
+def _ends_within(stream: io.BufferedReader, count: int) -> int:
     """Line ends in the next ``count`` bytes."""
     lines = 0
     while count > 0 and (part := stream.read(min(count, 1 << 20))):
