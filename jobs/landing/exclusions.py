@@ -94,9 +94,7 @@ def book_exclusion(
         raise ConfigError(f"topic {topic!r}", "a reason", repr(reason), next_step)
     last = last_landing(warehouse, topic, clock_ms)
     _refuse_excluded(warehouse, topic, wanted)
-    by_partition: dict[str, list[int]] = {}
-    for partition, offset in wanted:
-        by_partition.setdefault(str(partition), []).append(offset)
+    by_partition = by_partition_of(wanted)
     for p, offsets in by_partition.items():
         refuse_missing(warehouse, topic, last, p, offsets)
         for offset in sorted(set(offsets) & set((last.content.restarts or {}).get(p, ()))):
@@ -132,9 +130,21 @@ def _book(
     exclusion: Mapping[str, Any],
     clock_ms: Callable[[], int],
 ) -> LedgerRow[LandingDoneRow]:
-    before, more = last.content.excluded or {}, exclusion["records"]
-    excluded = {p: sorted({*before.get(p, []), *more.get(p, [])}) for p in sorted({*before, *more}, key=int)}
+    excluded = with_more(last.content.excluded or {}, exclusion["records"])
     return land_no_records(warehouse, topic, last, clock_ms, excluded=excluded, exclusion=exclusion)
+
+
+def by_partition_of(records: Iterable[tuple[int, int]]) -> dict[str, list[int]]:
+    """Offsets of ``records`` (partition, offset) by partition, as ledgers have them, in their order."""
+    found: dict[str, list[int]] = {}
+    for partition, offset in records:
+        found.setdefault(str(partition), []).append(offset)
+    return found
+
+
+def with_more(before: Mapping[str, Sequence[int]], more: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:
+    """Offsets of both, rising, each once, by partition."""
+    return {p: sorted({*before.get(p, []), *more.get(p, [])}) for p in sorted({*before, *more}, key=int)}
 
 
 def _refuse_excluded(warehouse: Warehouse, topic: str, wanted: Sequence[tuple[int, int]]) -> None:

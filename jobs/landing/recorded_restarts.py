@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from ...state.errors import ConfigError
 from ...state.tables.warehouse import Warehouse
 from ...state.wall_clock import now_ms
-from .exclusions import refuse_missing
+from .exclusions import by_partition_of, refuse_missing, with_more
 from .recorded_time import land_no_records, last_landing
 
 
@@ -34,16 +34,13 @@ def record_restarts(
     known, out = last.content.restarts or {}, last.content.excluded or {}
     wanted = sorted(set(before))
     new = [(p, offset) for p, offset in wanted if offset not in known.get(str(p), [])]
-    by_partition: dict[str, list[int]] = {}
-    for partition, offset in new:
-        by_partition.setdefault(str(partition), []).append(offset)
+    by_partition = by_partition_of(new)
     for p, offsets in by_partition.items():
         refuse_missing(warehouse, topic, last, p, offsets)
         for offset in sorted(set(offsets) & set(out.get(p, []))):
             expected, next_step = "a record that is in play", "name the next record of the partition"
             raise ConfigError(f"record {topic}:{p}:{offset}", expected, "one that was taken out of play", next_step)
     if new:
-        partitions = sorted({*known, *by_partition}, key=int)
-        restarts = {p: sorted([*known.get(p, []), *by_partition.get(p, [])]) for p in partitions}
+        restarts = with_more(known, by_partition)
         land_no_records(warehouse, topic, last, clock_ms, restarts=restarts, restart=by_partition)
     return new
