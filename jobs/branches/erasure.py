@@ -80,7 +80,8 @@ def erase(
     goes = WhatGoes(warehouse, tuple(dict.fromkeys(topics)), sought)
     landed = goes.landed()
     counts = {topic: sum(map(len, found.values())) for topic, found in landed.items()}
-    parts = [part for pipeline in goes.pipelines() if (part := goes.part(pipeline, landed)) is not None]
+    places = goes.places(landed)
+    parts = [part for pipeline in goes.pipelines() if (part := goes.part(pipeline, landed, places)) is not None]
     if not delete:
         return Erasure(counts, goes.beside(), parts, list(goes.mentions(landed)), False)
     for topic, found in landed.items():
@@ -117,9 +118,10 @@ def _erase_pipelines(
     goes: WhatGoes, reason: str, by: str, on_step: OnStep, clock_ms: Callable[[], int]
 ) -> list[PipelinePart]:
     """Parts as they are now, since records may have been read meanwhile."""
-    erased, done = ErasedRows(goes.sought, goes.places({})), list[PipelinePart]()
+    places, done = goes.places({}), list[PipelinePart]()
+    erased = ErasedRows(goes.sought, places)
     for pipeline in goes.pipelines():
-        part = goes.part(pipeline, {})
+        part = goes.part(pipeline, {}, places)
         if part is None:
             continue
         last = Ledger(goes.warehouse.pipeline(pipeline).ledger).last_done()

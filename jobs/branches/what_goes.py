@@ -91,11 +91,11 @@ class WhatGoes:
         yield from (name for name in found if name not in known)
         yield from (name for name in known if name in found)
 
-    def part(self, pipeline: str, landed: Mapping[str, Offsets]) -> PipelinePart | None:
-        """None: it has nothing of it, and has read nothing of what is erased. Raises LedgerError where it is concerned,
-        and an increment is unfinished.
+    def part(self, pipeline: str, landed: Mapping[str, Offsets], places: Excluded) -> PipelinePart | None:
+        """None: it has nothing of it, and has read nothing of what is erased (``places``). Raises LedgerError where it
+        is concerned, and an increment is unfinished.
         """
-        ledger, places = Ledger(self.warehouse.pipeline(pipeline).ledger), self.places(landed)
+        ledger = Ledger(self.warehouse.pipeline(pipeline).ledger)
         last, pending = ledger.last_done(), ledger.pending()
         done = DoneRow() if last is None else last.content
         rows = rows_that_go(self.warehouse, pipeline, done, ErasedRows(self.sought, places))
