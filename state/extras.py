@@ -18,6 +18,7 @@ EXTRAS = {
     "dagster": "dagster",
     "great_expectations": "expectations",
     "yaml": "expectations",
+    "confluent_kafka": "kafka",
     "pyiceberg": "iceberg",
     "altair": "report",
     "vl_convert": "report",

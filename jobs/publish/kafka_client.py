@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...state.errors import ConfigError, MachineError, PublisherFenced, PublishError, PublishInterrupted
+from ...state.extras import how_to_install
 from .kafka_target import KafkaTarget
 from .published_output import OutgoingRows
 
@@ -48,8 +49,8 @@ class KafkaClient:
         try:
             import confluent_kafka
         except ImportError as error:
-            expected, next_step = "Kafka's client confluent-kafka", "install kafka-streams-replay[kafka]"
-            raise MachineError("this Python", expected, str(error), next_step) from error
+            expected = "Kafka's client confluent-kafka"
+            raise MachineError("this Python", expected, str(error), how_to_install("confluent_kafka")) from error
         from confluent_kafka import admin
 
         self._kafka: Any = confluent_kafka

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...state.errors import ConfigError
+from ...state.extras import how_to_install
 from ...state.hidden_values import hide
 from ...state.tables.ledger import Ledger
 from ...state.tables.warehouse import Warehouse
@@ -41,8 +42,8 @@ class KeptTables:
         try:
             from ...jobs.history.published_iceberg import publish_iceberg
         except ModuleNotFoundError as error:
-            expected, next_step = "PyIceberg", "install kafka-streams-replay[iceberg]"
-            raise ConfigError(f"catalog {catalog}", expected, f"no module {error.name}", next_step) from error
+            got, next_step = f"no module {error.name}", how_to_install("pyiceberg")
+            raise ConfigError(f"catalog {catalog}", "PyIceberg", got, next_step) from error
         settings = dict(self.settings or {})
         hide(settings)
         publish_iceberg(warehouse, pipeline, catalog, properties=settings, namespace=self.namespace)
