@@ -5,7 +5,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyiceberg.catalog import load_catalog
+from pyiceberg.utils.config import Config
 
 from examples.flights.topology import topology
 from kstreams_replay.jobs.execution.task_run import LocalRunner
@@ -50,6 +53,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder, with the tables of the demo as the page names them: five increments of few records."""
     shutil.copytree(once_a_run("asked flights", _flights) / "warehouse", tmp_path / "warehouse")
     monkeypatch.chdir(tmp_path)
+    for name, value in (("URI", f"sqlite:///{tmp_path}/catalog.db"), ("WAREHOUSE", f"file://{tmp_path}/lake")):
+        monkeypatch.setenv(f"PYICEBERG_CATALOG__LAKE__{name}", value)
+    monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())  # it was read when PyIceberg was imported
+    catalog = load_catalog("lake")
+    catalog.create_namespace("shop")
+    catalog.create_table("shop.sessions_current", pa.schema([("key", pa.string()), ("window_end_ms", pa.int64())]))
     return tmp_path
 
 
