@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...state.tables.data_files import DataFile
+from ...state.tables.in_place import no_headers
 from ...state.tables.parquet_writer import write_task_file
 from ...state.tables.warehouse import LANDED_SCHEMA
 from .bad_rows import dead_letters
 from .file_source import FileSource
-from .files.coordinates import no_headers
 from .files.key_spans import as_key, as_scalar
 from .files.known_files import PlanOutdated
 from .files.ordered_tasks import Range

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from ...state.errors import LandingError
 from ...state.tables.data_files import DataFile
 from ...state.tables.footer_seal import token_of
+from ...state.tables.offset_order import has_dictionaries, in_offset_order
 from ...state.tables.parquet_reader import open_file
 from ...state.times import LATEST_MS, NO_TIMESTAMP_MS, UNBOUNDED, known_times
 from ..kernels.partition_group import NO_MORE, merge_queues
@@ -23,10 +24,6 @@ OPTIONAL_COLUMNS = ("headers", "context_offset", "arrival")
 
 _FIRST_ROWS = 1 << 16
 """Rows of two columns, read at once to find one."""
-_DICTIONARY_ROWS, _DICTIONARY_KEY_BYTES = 1 << 17, 6
-"""Keys are read as dictionary arrays where row groups have so many rows, of no more bytes a key: then the file has them
-so, and a key is read and interned once. Else Arrow would make the dictionary, at four times the cost of plain keys.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,23 +103,15 @@ class Slice:
     def _in_order(
         self, files: Sequence[DataFile], columns: Sequence[str], records: int, *, dictionary_keys: bool
     ) -> Iterator[pa.RecordBatch]:
-        """Rows of ``files`` in the order of their offsets. Files of ours have them so, one behind the other; those that
-        somebody else has rearranged are read whole and sorted.
+        """Rows of ``files`` in the order of their offsets. Files of ours have them so, one behind the other; those of
+        somebody else, or that somebody else has rearranged, are sorted.
         """
-        batches = (
-            batch for file in files for batch in self._batches(file, columns, records, dictionary_keys=dictionary_keys)
-        )
-        first = next(batches, None)
-        if first is None:
-            return
-        if len(files) == 1 and (_is_ours(files[0]) or _rises(first)):
-            yield first
-            yield from batches
-            return
-        read = (self._batches(file, columns, records, dictionary_keys=False) for file in files)
-        tables = [pa.Table.from_batches(list(each)) for each in read]
-        rows = pa.concat_tables(tables, promote_options="default").sort_by("offset")
-        yield from rows.combine_chunks().to_batches(max_chunksize=records)
+        if len(files) == 1 and _is_ours(files[0]):
+            yield from self._batches(files[0], columns, records, dictionary_keys=dictionary_keys)
+        else:
+            yield from in_offset_order(
+                self.path, files, columns, (self.begin, self.end), records, dictionary_keys=dictionary_keys
+            )
 
     def _batches(
         self, file: DataFile, columns: Sequence[str], records: int, *, dictionary_keys: bool
@@ -220,19 +209,15 @@ def _is_ours(file: DataFile) -> bool:
     return token_of(file.path) is not None
 
 
-def _rises(batch: pa.RecordBatch) -> bool:
-    return not (np.diff(batch.column("offset").to_numpy()) <= 0).any()
-
-
 def _read_file(
     path: str, file: DataFile, columns: Sequence[str], offsets: tuple[int, int], records: int, dictionary_keys: bool
 ) -> Iterator[pa.RecordBatch]:
     with open_file(path, file) as opened:
-        parquet = opened.rows()
+        parquet = opened.parquet()
         groups = [_row_groups(parquet, *offsets)]
         known = [name for name in columns if _is_there(parquet, groups[0], name)]
-        if dictionary_keys and _has_dictionaries(parquet, groups[0]):
-            parquet = opened.rows(read_dictionary=["key"])
+        if dictionary_keys and has_dictionaries(parquet, "key", groups[0]):
+            parquet = opened.parquet(read_dictionary=["key"])
             groups = [[group] for group in groups[0]]
         for part in groups:
             yield from parquet.iter_batches(records, row_groups=part, columns=known)
@@ -285,16 +270,6 @@ def _with_keys(table: pa.Table, *, as_dictionary: bool) -> pa.Table:
         return table
     keys = table["key"].dictionary_encode() if as_dictionary else table["key"].cast(pa.binary())
     return table.set_column(table.column_names.index("key"), "key", keys)
-
-
-def _has_dictionaries(parquet: pq.ParquetFile, groups: list[int]) -> bool:
-    """Whether the keys of all ``groups`` are many and are in the file as a dictionary."""
-    for number in groups:
-        group = parquet.metadata.row_group(number)
-        key = next(group.column(n) for n in range(group.num_columns) if group.column(n).path_in_schema == "key")
-        if group.num_rows < _DICTIONARY_ROWS or key.total_uncompressed_size > _DICTIONARY_KEY_BYTES * group.num_rows:
-            return False
-    return True
 
 
 def _is_there(parquet: pq.ParquetFile, groups: list[int], name: str) -> bool:

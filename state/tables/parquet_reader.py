@@ -20,6 +20,7 @@ from pyarrow import fs
 from ..errors import DamagedFile
 from ..failures import is_refusal
 from .footer_seal import holds, token_of
+from .in_place import InPlace, InPlaceRows, footer_digest
 from .kept_below import below, why_outside
 from .names import BRANCHES, LANDED, LANDED_DEAD_LETTER, LANDING, LEDGER, OUTPUTS, REPARTITION, RETRACTIONS, STATE
 from .object_stores import open_filesystem
@@ -38,7 +39,9 @@ class DataFile:
 
     ``min_offset``/``max_offset`` and ``bounds`` (column to lowest and highest) are closed on both sides; None or left
     out when there is no such column or no value. ``root``: folder of its table, where that is another one than the
-    reader's (what a branch has from its parent). Raises StorageError for a path that leads out of the table.
+    reader's (what a branch has from its parent). ``in_place``: it is a file of somebody else's table, and how its rows
+    are a topic's; all else here is of the topic's rows in it. Raises StorageError for a path that leads out of the
+    table.
     """
 
     path: str
@@ -49,6 +52,7 @@ class DataFile:
     max_offset: int | None
     bounds: Mapping[str, tuple[int, int]] = field(default_factory=dict, hash=False)
     root: str | None = None
+    in_place: InPlace | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         if why_outside(self.path) is not None:
@@ -56,13 +60,16 @@ class DataFile:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
-        return {**vars(self), "bounds": dict(self.bounds)}
+        fields = {**vars(self), "bounds": dict(self.bounds)}
+        own = fields.pop("in_place")
+        return fields if own is None else {**fields, "in_place": own.to_dict()}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> "DataFile":
         """The reverse of ``to_dict``."""
         bounds = {column: (pair[0], pair[1]) for column, pair in fields.get("bounds", {}).items()}
-        return cls(**{**fields, "bounds": bounds})
+        own = fields.get("in_place")
+        return cls(**{**fields, "bounds": bounds, "in_place": None if own is None else InPlace.from_dict(own)})
 
     def may_hold(self, column: str, lowest: int, highest: int) -> bool:
         """False only when no row can have ``lowest <= column <= highest``."""
@@ -80,13 +87,26 @@ class _NotWhole(Exception):
 
 @dataclass(frozen=True)
 class OpenedFile:
-    """A file whose footer has been checked."""
+    """A file whose footer has been checked. ``place``: as errors call it."""
 
     source: pa.NativeFile
     metadata: pq.FileMetaData
+    file: DataFile
+    place: str
 
-    def rows(self, **options: Any) -> pq.ParquetFile:
-        """For reading its pages, each against its checksum. ``options``: of ParquetFile."""
+    def rows(self, *, dictionary_keys: bool = False) -> pq.ParquetFile | InPlaceRows:
+        """Its rows, as those of its table; in place, as those of the topic. ``dictionary_keys``: keys are a dictionary
+        array.
+        """
+        if self.file.in_place is None:
+            return self.parquet(read_dictionary=["key"]) if dictionary_keys else self.parquet()
+        keys = [self.file.in_place.columns["key"]] if dictionary_keys and "key" in self.file.in_place.columns else []
+        # Of a timestamp in 96 bits, microseconds have room for all its years; nanoseconds wrap.
+        parquet = self.parquet(coerce_int96_timestamp_unit="us", read_dictionary=keys)
+        return InPlaceRows(parquet, self.file.in_place, self.file.partition, self.place)
+
+    def parquet(self, **options: Any) -> pq.ParquetFile:
+        """For reading its pages as they are, each against its checksum. ``options``: of ParquetFile."""
         return pq.ParquetFile(self.source, metadata=self.metadata, page_checksum_verification=True, **options)
 
 
@@ -102,7 +122,7 @@ def open_file(table: str, file: DataFile) -> Iterator[OpenedFile]:
     filesystem, path = open_filesystem(below(root, file.path))
     try:
         with filesystem.open_input_file(path) as source:
-            yield OpenedFile(source, _checked_metadata(source, file))
+            yield OpenedFile(source, _checked_metadata(source, file), file, f"{root}/{file.path}")
     except FileNotFoundError:
         raise damaged(root, file, "no file") from None
     except (OSError, UnicodeDecodeError, _NotWhole, pa.ArrowException) as error:
@@ -113,18 +133,24 @@ def open_file(table: str, file: DataFile) -> Iterator[OpenedFile]:
 
 def refuse_missing(table: str, files: Sequence[DataFile]) -> None:
     """Raises DamagedFile when one of ``files`` is not there in full size. Reads nothing of them."""
-    roots = [file.root or table for file in files]
-    filesystem, _ = open_filesystem(table)
-    paths = [open_filesystem(f"{root}/{file.path}")[1] for root, file in zip(roots, files, strict=True)]
-    for root, file, entry in zip(roots, files, filesystem.get_file_info(paths), strict=True):
-        if entry.type != fs.FileType.File:
-            raise damaged(root, file, "no file")
-        if entry.size != file.bytes:
-            raise damaged(root, file, f"{entry.size} bytes instead of {file.bytes}")
+    for root in dict.fromkeys(file.root or table for file in files):
+        own = [file for file in files if (file.root or table) == root]
+        filesystem, path = open_filesystem(root)
+        for file, entry in zip(own, filesystem.get_file_info([f"{path}/{file.path}" for file in own]), strict=True):
+            if entry.type != fs.FileType.File:
+                raise damaged(root, file, "no file")
+            if entry.size != file.bytes:
+                raise damaged(root, file, f"{entry.size} bytes instead of {file.bytes}")
 
 
 def damaged(root: str, file: DataFile, got: str) -> DamagedFile:
-    """The error that ``file`` of the table at ``root`` is not what was committed."""
+    """The error that ``file`` of the table at ``root`` is not what was committed, or registered."""
+    if file.in_place is not None:
+        next_step = (
+            "where its owner has written the rows to other files, land the topic again from the table (--in-place): "
+            "that registers these; else put the file back"
+        )
+        return DamagedFile(f"{root}/{file.path}", "the file as it was registered", got, next_step)
     increment = _increment(file)
     place = f"{root}/{file.path}" + ("" if increment is None else f", of increment {increment}")
     return DamagedFile(place, "the file as it was committed", got, how_to_restore(root, increment))
@@ -178,6 +204,32 @@ def _checked_metadata(source: pa.NativeFile, file: DataFile) -> pq.FileMetaData:
     size = source.size()
     if size != file.bytes:
         raise _NotWhole(f"{size} bytes instead of {file.bytes}")
+    footer = _footer(source)
+    token = token_of(file.path)
+    if file.in_place is not None:
+        if footer_digest(footer) != file.in_place.footer:
+            raise _NotWhole("another footer")
+    elif token is not None and not holds(footer, token):
+        raise _NotWhole("a footer that does not have the digest with which it was sealed")
+    return _metadata(footer)
+
+
+def described(source: pa.NativeFile) -> tuple[pq.FileMetaData, str]:
+    """What the footer of a Parquet file says, and its digest. ValueError: it is none."""
+    try:
+        footer = _footer(source)
+    except _NotWhole as error:
+        raise ValueError(str(error)) from None
+    return _metadata(footer), footer_digest(footer)
+
+
+def _metadata(footer: bytes) -> pq.FileMetaData:
+    ends = len(footer).to_bytes(4, "little") + _MARK
+    return pq.read_metadata(pa.BufferReader(_MARK + footer + ends))
+
+
+def _footer(source: pa.NativeFile) -> bytes:
+    size = source.size()
     tail = source.read_at(min(size, _TAIL_BYTES), max(0, size - _TAIL_BYTES))
     if tail[-4:] != _MARK:
         raise _NotWhole("an end that is not Parquet's")
@@ -186,11 +238,8 @@ def _checked_metadata(source: pa.NativeFile, file: DataFile) -> pq.FileMetaData:
         raise _NotWhole("a footer longer than the file")
     if length > len(tail) - _ENDS:
         tail = source.read_at(length + _ENDS, size - length - _ENDS)
-    footer = tail[len(tail) - _ENDS - length : -_ENDS]
-    token = token_of(file.path)
-    if token is not None and not holds(footer, token):
-        raise _NotWhole("a footer that does not have the digest with which it was sealed")
-    return pq.read_metadata(pa.BufferReader(_MARK + footer + tail[-_ENDS:]))
+    found: bytes = tail[len(tail) - _ENDS - length : -_ENDS]
+    return found
 
 
 def _first_line(error: Exception) -> str:

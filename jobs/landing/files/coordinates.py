@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ....state.tables.in_place import TYPES_OF_TIMESTAMPS, types_of
 from ....state.tables.warehouse import HEADERS
 from .columns import each, is_text, is_text_or_bytes, json_text, listed
 
-_TYPES = {-1: "NoTimestampType", 0: "CreateTime", 1: "LogAppendTime"}
 _WORDS = {
-    **{word.lower(): word for word in _TYPES.values()},
-    **{str(code): word for code, word in _TYPES.items()},
+    **{word.lower(): word for word in TYPES_OF_TIMESTAMPS.values()},
+    **{str(code): word for code, word in TYPES_OF_TIMESTAMPS.items()},
     "create": "CreateTime",  # kcat
     "logappend": "LogAppendTime",
     "unknown": "NoTimestampType",
@@ -29,7 +29,7 @@ def headers_of(values: Sequence[Any] | pa.Array) -> pa.Array:
     JSON text of these; null: none. Values are bytes, text as UTF-8, or JSON text of what is neither.
     """
     if isinstance(values, pa.Array):
-        if _is_headers(values.type):
+        if is_headers(values.type):
             if values.null_count:
                 values = pc.if_else(pc.is_valid(values), values, pa.scalar([], values.type))
             pairs = values.flatten()
@@ -43,23 +43,14 @@ def headers_of(values: Sequence[Any] | pa.Array) -> pa.Array:
 def timestamp_types(values: Sequence[Any] | pa.Array) -> pa.Array:
     """``CreateTime``, ``LogAppendTime`` or ``NoTimestampType``, from these words, Kafka's numbers or kcat's words."""
     if isinstance(values, pa.Array) and pa.types.is_integer(values.type) and values.null_count == 0:
-        codes = np.asarray(values)
-        least, most = (codes.min(), codes.max()) if len(codes) else (0, 0)
-        if least == most and least in _TYPES:
-            return pa.repeat(_TYPES[int(least)], len(codes))
-        if least >= min(_TYPES) and most <= max(_TYPES):
-            places = codes.astype(np.int64) - min(_TYPES)
-            return pa.array([_TYPES[code] for code in sorted(_TYPES)]).take(pa.array(places))
-    found = each(listed(values), f"a timestamp type ({', '.join(_TYPES.values())})", _timestamp_type)
+        words = types_of(np.asarray(values))
+        if words is not None:
+            return words
+    found = each(listed(values), f"a timestamp type ({', '.join(TYPES_OF_TIMESTAMPS.values())})", _timestamp_type)
     return pa.array(found, pa.string())
 
 
-def no_headers(rows: int) -> pa.Array:
-    """So many records without headers."""
-    return pa.ListArray.from_arrays(pa.array(np.zeros(rows + 1, np.int32)), pa.array([], HEADERS.value_type))
-
-
-def _is_headers(kind: pa.DataType) -> bool:
+def is_headers(kind: pa.DataType) -> bool:
     """Lists of (key: text, value: bytes or text), as Spark's Kafka source and Polars give them."""
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or not pa.types.is_struct(kind.value_type):
         return False

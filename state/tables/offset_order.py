@@ -1,0 +1,188 @@
+"""Files whose rows are not in the order of their offsets: somebody else's tables, or ours that others have rewritten.
+
+Owns the way from such files to one order. Rule: row groups whose offsets do not overlap are read one behind the other,
+each sorted where it has to be. Those that overlap, as after a clustering by another column, are sorted together. Where
+these are too many for memory, they are read in passes, each of some of the offsets.
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from .in_place import InPlaceRows, bounds_of, leaf_of
+from .parquet_reader import DataFile, OpenedFile, open_file
+
+_SORTED_ROWS = 1 << 23
+"""So many rows are sorted together in memory."""
+_DICTIONARY_ROWS, _DICTIONARY_KEY_BYTES = 1 << 17, 6
+"""Keys are read as dictionary arrays where row groups have so many rows, of no more bytes a key: then the file has them
+so, and a key is read and interned once. Else Arrow would make the dictionary, at four times the cost of plain keys.
+"""
+
+
+class _Piece(NamedTuple):
+    """A row group, or so much of it as is the slice's: offsets from ``least`` to ``most``, both included."""
+
+    least: int
+    most: int
+    rows: int
+    file: DataFile
+    group: int
+
+
+def in_offset_order(
+    path: str,
+    files: Sequence[DataFile],
+    columns: Sequence[str],
+    offsets: tuple[int, int],
+    records: int,
+    *,
+    dictionary_keys: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """Rows of ``files`` of the table at ``path``, one partition's, of the ``offsets`` `[from, to)`, in batches of at
+    most ``records`` with the ``columns`` that the files have. The order is that of the offsets. ``dictionary_keys``:
+    keys may be a dictionary array, where the file has them so and its rows need not be sorted among others'.
+    """
+    with _Reading(path, columns, records, dictionary_keys=dictionary_keys) as reading:
+        pieces = [piece for file in files for piece in reading.pieces(file, *offsets)]
+        pieces.sort(key=lambda piece: (piece.least, piece.most, piece.file.path, piece.group))
+        for together in _overlapping(pieces):
+            for rows in _passes(reading, together):
+                yield from rows.to_batches(max_chunksize=records)
+
+
+def _passes(reading: "_Reading", pieces: Sequence[_Piece]) -> Iterator[pa.Table]:
+    """Rows of ``pieces``, whose offsets overlap, sorted: a table a pass."""
+    passes = -(-sum(piece.rows for piece in pieces) // _SORTED_ROWS)
+    first, end = pieces[0].least, max(piece.most for piece in pieces) + 1
+    cuts = np.linspace(first, end, max(1, passes) + 1).astype(np.int64).tolist()
+    for begin, to in itertools.pairwise(cuts):
+        own = [piece for piece in pieces if piece.least < to and begin <= piece.most]
+        tables = [reading.rows(piece, (begin, to) if passes > 1 else None, is_alone=len(pieces) == 1) for piece in own]
+        if tables:
+            yield _sorted(pa.concat_tables(tables, promote_options="default"))
+
+
+def _sorted(rows: pa.Table) -> pa.Table:
+    offsets = rows["offset"].to_numpy()
+    if not (np.diff(offsets) <= 0).any():
+        return rows
+    return rows.combine_chunks().take(pc.sort_indices(rows["offset"]))
+
+
+def _overlapping(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
+    """``pieces``, sorted by their first offsets; together where their offsets overlap."""
+    together: list[_Piece] = []
+    last = -1
+    for piece in pieces:
+        if together and piece.least > last:
+            yield together
+            together = []
+        together.append(piece)
+        last = max(last, piece.most)
+    if together:
+        yield together
+
+
+class _Reading:
+    """Reads row groups of files of the table at ``path``; the last file stays open."""
+
+    def __init__(self, path: str, columns: Sequence[str], records: int, *, dictionary_keys: bool) -> None:
+        self._path, self._columns, self._records, self._dictionary_keys = path, columns, records, dictionary_keys
+        self._file: tuple[DataFile, bool] | None = None
+        self._context: AbstractContextManager[OpenedFile] | None = None
+        self._rows: pq.ParquetFile | InPlaceRows | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close(kind, error, trace)
+
+    def pieces(self, file: DataFile, begin: int, end: int) -> list[_Piece]:
+        """Row groups that may have offsets in ``[begin, end)``."""
+        rows, whole = self._open(file), (file.min_offset or 0, file.max_offset or 0)
+        metadata, share = _parquet(rows).metadata, 1.0
+        if isinstance(rows, InPlaceRows):
+            share = file.records / max(1, rows.how.rows)
+        found = []
+        for number in range(metadata.num_row_groups):
+            group = metadata.row_group(number)
+            known = rows.offset_bounds(number) if isinstance(rows, InPlaceRows) else bounds_of(group, "offset")
+            least, most = known or whole
+            if least < end and most >= begin:
+                size = int(group.num_rows * share)
+                found.append(_Piece(max(least, whole[0]), min(most, whole[1]), size, file, number))
+        return found
+
+    def rows(self, piece: _Piece, offsets: tuple[int, int] | None, *, is_alone: bool) -> pa.Table:
+        """Rows of a row group, those of the ``offsets`` (None: all). ``is_alone``: they are sorted among no others."""
+        opened = self._open(piece.file, dictionary_keys=is_alone and self._dictionary_keys)
+        names = [name for name in self._columns if _has(opened, name)]
+        batches = list(opened.iter_batches(self._records, row_groups=[piece.group], columns=names))
+        found = pa.Table.from_batches(batches, None if batches else _schema(opened.schema_arrow, names))
+        if offsets is None:
+            return found
+        return found.filter(
+            pc.and_(pc.greater_equal(found["offset"], offsets[0]), pc.less(found["offset"], offsets[1]))
+        )
+
+    def _open(self, file: DataFile, *, dictionary_keys: bool = False) -> pq.ParquetFile | InPlaceRows:
+        asked = file, dictionary_keys
+        if self._rows is None or self._file is None or self._file[0] is not file or self._file[1] != dictionary_keys:
+            self._close(None, None, None)
+            self._context = open_file(self._path, file)
+            opened = self._context.__enter__()
+            rows = opened.rows()
+            if dictionary_keys and has_dictionaries(_parquet(rows), _key(rows)):
+                rows = opened.rows(dictionary_keys=True)
+            self._rows, self._file = rows, asked
+        return self._rows
+
+    def _close(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        context, self._context, self._rows = self._context, None, None
+        if context is not None:
+            context.__exit__(kind, error, trace)
+
+
+def has_dictionaries(parquet: pq.ParquetFile, key: str | None, groups: Sequence[int] | None = None) -> bool:
+    """Whether the column ``key`` of all row ``groups`` (None: of the file) has many values and is in the file as a
+    dictionary.
+    """
+    if key is None:
+        return False
+    for number in range(parquet.metadata.num_row_groups) if groups is None else groups:
+        group = parquet.metadata.row_group(number)
+        leaf = leaf_of(group, key)
+        if leaf is None or group.num_rows < _DICTIONARY_ROWS:
+            return False
+        if leaf.total_uncompressed_size > _DICTIONARY_KEY_BYTES * group.num_rows:
+            return False
+    return True
+
+
+def _parquet(rows: pq.ParquetFile | InPlaceRows) -> pq.ParquetFile:
+    return rows.parquet if isinstance(rows, InPlaceRows) else rows
+
+
+def _key(rows: pq.ParquetFile | InPlaceRows) -> str | None:
+    return rows.how.columns.get("key") if isinstance(rows, InPlaceRows) else "key"
+
+
+def _has(rows: pq.ParquetFile | InPlaceRows, name: str) -> bool:
+    return rows.has(name) if isinstance(rows, InPlaceRows) else name in rows.schema_arrow.names
+
+
+def _schema(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
+    return pa.schema([schema.field(name) for name in names])
