@@ -86,7 +86,7 @@ def _unbooked_landings(scope: Scope) -> Iterator[dict[str, Any]]:
         if any(row.content.records is None and row.content.recorded_time is None for row in done) or not done:
             continue  # of a version that did not count them
         _, files = scope.source_files(SourceTopic(topic))
-        landed, booked = sum(file.records for file in files), sum(row.content.records or 0 for row in done)
+        landed, booked = sum(file.records for file in files), sum(row.content.rows_added for row in done)
         if landed != booked:
             yield {"topic": topic, "landed": landed, "booked": booked}
 

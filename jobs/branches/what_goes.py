@@ -64,12 +64,16 @@ class WhatGoes:
     sought: Sought
 
     def landed(self) -> dict[str, Offsets]:
-        """Offsets by partition, by topic. Raises ConfigError for a topic that was never landed, LandingError while a
-        landing is unfinished.
+        """Offsets by partition, by topic. Raises ConfigError for a topic that was never landed, or lies in place, and
+        LandingError while a landing is unfinished.
         """
         found = dict[str, Offsets]()
         for topic in self.topics:
             last = self._last_landing(topic)
+            if last.content.in_place is not None:
+                expected, got = "records in its own table", f"some in place, in {last.content.source['lake']['place']}"
+                next_step = "write them into its own first (replay land --copy), then erase it there too"
+                raise ConfigError(f"topic {topic!r}", expected, got, next_step)
             files = landed_files(self.warehouse, topic, last)
             found[topic] = offsets_of(self.warehouse.landed(topic), files, self.sought)
         return found

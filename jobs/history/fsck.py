@@ -158,7 +158,7 @@ class _Fsck:
     def _examine_files(self, path: str, files: Iterable[DataFile]) -> None:
         """Every page of every file, each once."""
         for file in files:
-            place = f"{file.root or path}/{file.path}"
+            place = _place(path, file)
             if place not in self._read:
                 self._read[place] = False
                 self.examined.files += 1
@@ -203,7 +203,7 @@ class _Fsck:
         """None where a file is damaged, which has been said."""
         counts: Counter[int] = Counter()
         for file in files:
-            if not self._read.get(f"{file.root or path}/{file.path}"):
+            if not self._read.get(_place(path, file)):
                 return None
             with open_file(path, file) as opened:
                 for batch in opened.rows().iter_batches(columns=["increment"]):
@@ -232,7 +232,8 @@ class _Fsck:
             self.on_table(TableName.landed(topic))
             files = landed_files(self.warehouse, topic, last, None, opened or None)
             self._examine_files(path, files)
-            landed, booked = sum(file.records for file in files), sum(row.content.records or 0 for row in done)
+            landed = sum(file.records for file in files)
+            booked = sum(row.content.rows_added for row in done)
             if landed != booked:
                 raise DamagedTable(
                     path, f"{booked} records, as its ledger says", f"{landed}", how_to_restore(path, None)
@@ -280,3 +281,9 @@ def pipelines_of(warehouse: Warehouse) -> list[str]:
         for name in folders
         if name not in _NO_PIPELINES and is_name(name) and existing_tables(warehouse.pipeline(name).root)
     )
+
+
+def _place(path: str, file: DataFile) -> str:
+    """By which a file is known; one in place has a part for each partition."""
+    part = "" if file.in_place is None else f", partition {file.partition}"
+    return f"{file.root or path}/{file.path}{part}"

@@ -163,7 +163,7 @@ class FileLander:
         )
         if not source.is_ordered:
             return plan
-        return with_order(plan, self.spark, self.warehouse, self.topic, source, rows, counted.slices)
+        return with_order(plan, self.spark, self.warehouse, self.topic, source, rows, counted.slices, last)
 
     def _own(self, source: FileSource) -> FileSource:
         """``source`` with the topic of whose rows it is."""

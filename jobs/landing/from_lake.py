@@ -21,6 +21,7 @@ from .files.counting import CountedFiles
 from .files.known_files import PlanOutdated, mapping_changes
 from .files.streams import FoundFile
 from .first_record import FirstRecord, first_record
+from .in_place import CopiedFiles, PlannedInPlace, refuse_other_way, write_registered
 from .lake.chosen_columns import lake_mapping, refuse_no_history, table_place
 from .lake.lake_rows import LakeMapping, counting_mapping
 from .lake.lake_source import LakeSource
@@ -28,7 +29,7 @@ from .lake.lake_table import LakeChanges, LakeFile, LakeTable
 from .lake.new_files import files_to_read, largest_partition, may_have_topic, refuse_missing, refuse_other_topics
 from .lake.opening import open_lake
 from .lake_changes import changed_sentence, gone_offsets, missing_sentences, refuse_changed, without_known
-from .landing_preview import LandingPreview, preview_of, twice_sentences
+from .landing_preview import LandingPreview, preview_in_place, preview_of, twice_sentences
 from .landing_rules import DEAD_LETTER, REFUSE, LandingRules, RowRules
 from .ordered_plan import with_order
 from .planned_writing import write_planned
@@ -84,6 +85,9 @@ class LakeLander:
     ) -> LandingPlanRow | None:
         """What the table has and the topic has not; None where that is nothing, and nothing ``must`` be planned."""
         self._opened.clear()
+        if self.rules.copy:
+            return CopiedFiles(self.spark, self.warehouse, self.topic).plan(last)
+        refuse_other_way(self.topic, last, in_place=self.source.in_place)
         table = self._table(self.source.asked)
         plans = [row.content for row in planned() if row.content.source["kind"] == self.kind]
         landed = None if last is None or not any(last.content.cut_to.values()) else last.content
@@ -102,11 +106,13 @@ class LakeLander:
             changes = replace(changes, touched=tuple(own))
         found = _Found(table, mapping, why, changes, plans, landed)
         try:
-            plan = self._plan(found, last, clock_ms, warn)
+            look = self._in_place if self.source.in_place else self._plan
+            plan = look(found, last, clock_ms, warn)
         except FileNotFoundError:
             refuse_missing(table, self.topic, mapping, table.files)
         has_letters = any("dead_letters" in file for file in plan.files)
-        if last is not None and not must and plan.cut_to == plan.cut_from and plan.changed is None and not has_letters:
+        is_quiet = plan.cut_to == plan.cut_from and plan.changed is None and plan.registers is None
+        if last is not None and not must and is_quiet and not has_letters:
             return None
         if mapped:
             plan = replace(plan, mapping_changes=mapped)
@@ -126,7 +132,11 @@ class LakeLander:
         began = {} if landed is None else {int(p): offset for p, offset in landed.cut_to.items()}
         files = files_to_read(mapping, table.files, changes, began)
         mapping = replace(mapping, partitions=self._partitions(mapping, files, landed))
-        gone = {} if changes is None else gone_offsets(self.warehouse, self.topic, mapping, table, changes, found.plans)
+        gone = (
+            {}
+            if changes is None
+            else gone_offsets(self.warehouse, self.topic, mapping, table, changes, found.plans, last)
+        )
         listed = [FoundFile(file.name, file.bytes, None) for file in files]
         if self.show is not None and (first := first_record(mapping, listed)) is not None:
             self.show(first)
@@ -136,9 +146,15 @@ class LakeLander:
         if counted is None:
             raise FileNotFoundError
         counted.refuse_bad(mapping, self.rules.max_bad_share)
-        refuse_other_topics(table, self.topic, mapping, counted, is_first=changes is None)
-        plan = self._before_order(found, mapping, rows, last, counted)
-        ordered = with_order(plan, self.spark, self.warehouse, self.topic, mapping, rows, counted.slices)
+        if changes is None and not any(file.rows > file.left_out for file in counted.files):
+            refuse_other_topics(table, self.topic, mapping)
+        entries = [
+            {"name": file.found.name, "bytes": file.found.bytes, "records": file.rows - file.bad_rows - file.left_out}
+            | ({"dead_letters": file.bad_rows} if file.bad_rows else {})
+            for file in counted.files
+        ]
+        plan = replace(self._without_files(found, mapping, rows, last), files=entries, tasks=counted.tasks)
+        ordered = with_order(plan, self.spark, self.warehouse, self.topic, mapping, rows, counted.slices, last)
         if ordered is None:
             raise FileNotFoundError
         plan = self._with_changes(ordered, found, gone, warn)
@@ -146,11 +162,39 @@ class LakeLander:
             self.preview(replace(preview_of(self.topic, mapping, counted, plan), layout=found.why))
         return plan
 
+    def _in_place(
+        self,
+        found: "_Found",
+        last: LedgerRow[LandingDoneRow] | None,
+        clock_ms: int,
+        warn: Callable[[str], None],
+    ) -> LandingPlanRow:
+        """Register what is new, and look at rows alone where the table says that some have changed."""
+        table, landed = found.table, found.landed
+        mapping = replace(found.mapping, partitions=self._partitions(found.mapping, table.files, landed))
+        if self.show is not None:
+            listed = [FoundFile(file.name, file.bytes, None) for file in table.files]
+            if (first := first_record(mapping, listed)) is not None:
+                self.show(first)
+        in_place = PlannedInPlace(
+            self.warehouse, self.topic, table, mapping, found.changes, last,
+            look=lambda: self._plan(found, last, clock_ms, warn), refuses=self.rules.on_change == REFUSE, warn=warn,
+        )  # fmt: skip
+        rows = RowRules(self.rules.on_bad_row == DEAD_LETTER, self.rules.latest_ms(clock_ms))
+        plan = in_place.plan(self._without_files(found, mapping, rows, last))
+        if self.preview is not None and (plan.registers or landed is None):
+            self.preview(replace(preview_in_place(self.topic, mapping, plan), layout=found.why))
+        return plan
+
     def write(self, row: LedgerRow[LandingPlanRow], app_id: str) -> dict[str, Any]:
         """Write the planned rows of the planned version, by the mapping of the plan; commit them.
 
         Raises PlanOutdated when the version or a file of it is gone.
         """
+        if row.content.copies:
+            return CopiedFiles(self.spark, self.warehouse, self.topic).write(row, app_id)
+        if row.content.registers is not None:
+            return write_registered(self.warehouse, self.topic, row, app_id)
         lake = row.content.source["lake"]
         word = f"{lake['format']} table {lake['place']}"
         try:
@@ -199,15 +243,10 @@ class LakeLander:
             return asked
         return max(known or 1, largest_partition(mapping, files) + 1)
 
-    def _before_order(
-        self,
-        found: "_Found",
-        mapping: LakeMapping,
-        rows: RowRules,
-        last: LedgerRow[LandingDoneRow] | None,
-        counted: CountedFiles,
+    def _without_files(
+        self, found: "_Found", mapping: LakeMapping, rows: RowRules, last: LedgerRow[LandingDoneRow] | None
     ) -> LandingPlanRow:
-        """The plan, without offsets and tasks in their order."""
+        """The plan, without files, offsets and tasks in their order."""
         table, landed = found.table, found.landed
         cut = dict.fromkeys(map(str, range(mapping.partitions)), 0) | ({} if landed is None else landed.cut_to)
         kept = {} if last is None else {name: value for name, value in last.content.source.items() if name in _KEPT}
@@ -219,18 +258,12 @@ class LakeLander:
             "layout": found.why,
             "mapping": mapping.to_dict(),
         }
-        files = [
-            {"name": file.found.name, "bytes": file.found.bytes, "records": file.rows - file.bad_rows - file.left_out}
-            | ({"dead_letters": file.bad_rows} if file.bad_rows else {})
-            for file in counted.files
-        ]
         return LandingPlanRow(
             partitions=mapping.partitions,
             cut_from=cut,
             cut_to=cut,
             source={**kept, "kind": self.kind, "offsets": KAFKA_OFFSETS, "lake": lake},
-            files=files,
-            tasks=counted.tasks,
+            files=[],
             rules=rows.to_dict(),
         )
 
@@ -253,7 +286,8 @@ class LakeLander:
             return replace(plan, changed=None)
         if self.rules.on_change == REFUSE:
             refuse_changed(table_place(self.topic, table), changed, changes)
-        warn(f"{self.topic}: {changed_sentence(changed, changes)}; the topic keeps the records as they landed")
+        stays = "has them as they are in the table now" if self.source.in_place else "keeps the records as they landed"
+        warn(f"{self.topic}: {changed_sentence(changed, changes)}; the topic {stays}")
         return replace(plan, changed=changed)
 
 

@@ -11,7 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from ...state.errors import LandingError
-from ...state.tables.data_files import read_files, read_rows
+from ...state.tables.branch_files import landed_files
+from ...state.tables.data_files import read_rows
+from ...state.tables.ledger import LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from ...state.tables.warehouse import LANDED_SCHEMA, Warehouse
 from .lake.lake_rows import LakeMapping, read_columns
@@ -34,12 +36,14 @@ def gone_offsets(
     table: LakeTable,
     changes: LakeChanges,
     plans: Sequence[LandingPlanRow],
+    last: LedgerRow[LandingDoneRow] | None,
 ) -> dict[str, list[list[int]]]:
-    """Offsets that landed by ``plans`` and are not in the table any more, in what ``changes`` touched."""
+    """Offsets that landed by ``plans`` and are not in the table any more, in what ``changes`` touched. ``last``: the
+    topic's last done row.
+    """
     touched: Sequence[Bounds] = ({},) if changes.unknown is not None and plans else changes.touched
-    if not touched:
+    if not touched or last is None:
         return {}
-    path = warehouse.landed(topic)
     found: dict[str, list[list[int]]] = {}
     present = _present(mapping, table, touched)
     offset = mapping.offset or ""
@@ -47,7 +51,7 @@ def gone_offsets(
     within = None
     if len(known) == len(touched):
         within = ("offset", min(least for least, _ in known), max(most for _, most in known))
-    landed = read_rows(path, read_files(path, within=within), _OFFSETS)
+    landed = read_rows(warehouse.landed(topic), landed_files(warehouse, topic, last, within=within), _OFFSETS)
     partitions, offsets = landed["partition"].to_numpy(), landed["offset"].to_numpy()
     for p in np.unique(partitions).tolist():
         own = offsets[partitions == p]

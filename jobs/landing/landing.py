@@ -34,9 +34,10 @@ from .from_files import FileLander
 from .from_lake import LakeLander
 from .from_records import RecordLander
 from .given_up_plans import give_up, is_given_up, kept_plans, landing_app_id
+from .in_place import BEGINS_HERE
 from .kafka_source import KafkaSource
 from .lake.lake_source import LakeSource
-from .landing_preview import LandingPreview
+from .landing_preview import LandingPreview, registered_from
 from .landing_rules import DAY_MS, LandingRules
 from .plausible_times import Implausible, find_implausible
 from .recorded_time import finish_without_records
@@ -358,10 +359,17 @@ class _LandingRun:
         now, gone = self.clock_ms(), self.given_up
         if last is not None:
             plan = replace(plan, excluded=last.content.excluded, restarts=last.content.restarts)
+            if plan.registers is None and not plan.copies:
+                plan = replace(plan, in_place=last.content.in_place)
+        increment, epoch = (0, 0) if last is None else (last.increment, last.epoch)
         if gone is not None:
+            increment, epoch = gone.increment, gone.epoch
             plan = replace(plan, gives_up=gone.increment)
-            return self.ledger.plan_restatement(gone.increment + 1, plan, epoch=gone.epoch, written_at_ms=now)
-        increment, epoch = (1, 0) if last is None else (last.increment + 1, last.epoch)
+        increment += 1
+        if plan.in_place == BEGINS_HERE:
+            plan = replace(plan, in_place=increment)
+        if gone is not None:
+            return self.ledger.plan_restatement(increment, plan, epoch=epoch, written_at_ms=now)
         return self.ledger.plan(increment, plan, epoch=epoch, written_at_ms=now)
 
     def _try(self, planned: LedgerRow[LandingPlanRow]) -> LedgerRow[LandingDoneRow] | None:
@@ -408,10 +416,13 @@ class _LandingRun:
         table = self._settle(since, but_for=1)
         assert table is not None, f"{path}: committed, yet not there"
         own = number, number
-        files = [file for file in live_files(table, ("increment", *own)) if file.bounds.get("increment") == own]
+        plan = planned.content
+        if plan.registers is None:
+            files = [file for file in live_files(table, ("increment", *own)) if file.bounds.get("increment") == own]
+        else:
+            files = registered_from(plan)
         now = self.clock_ms()
         odd = find_implausible(path, files, self.rules.earliest_ms(), now + DAY_MS)
-        plan = planned.content
         row = LandingDoneRow(
             partitions=plan.partitions,
             cut_from=plan.cut_from,
@@ -419,8 +430,10 @@ class _LandingRun:
             gaps=plan.gaps,
             excluded=plan.excluded,
             restarts=plan.restarts,
+            in_place=plan.in_place,
+            lost=plan.lost,
             source=plan.source,
-            records=sum(file.records for file in files),
+            records=sum(file.records for file in files) if plan.records is None else plan.records,
             dead_letters=self._dead_letters(own),
             implausible=None if odd is None else asdict(odd),
             table_version=table.version(),

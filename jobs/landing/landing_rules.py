@@ -25,7 +25,8 @@ class LandingRules:
     ``on_disorder``: times go back further from one file to the next than within any file, so the natural order of the
     names is probably not that of the log. The landing does ``"warn"``, or it ``"stop"``s and has committed nothing.
     ``on_change``: records that landed from a table are gone from it or have other bytes there: ``"refuse"`` the
-    landing, or ``"ignore"`` it, which keeps the records as they landed; the ledger notes their offsets.
+    landing, or ``"ignore"`` it, which keeps the records as they landed; the ledger notes their offsets. A topic that
+    lies in place then has them as they are now.
     ``max_bad_share``: the landing stops, too, where more than this share of a file's rows do not fit (0.01: 1 %).
     ``max_future``: a record whose time is later than the machine's clock by more is a dead letter ("1d"); None: none
     is, as in Kafka. ``plausible_since``: a day (ISO 8601); the landing warns of records before it, and of those later
@@ -34,7 +35,8 @@ class LandingRules:
     For one call only: ``allow_same_content``: land files whose content has landed under another name or from another
     folder; ``new_mapping``: continue with another mapping than the landing before, which the ledger notes;
     ``allow_empty``: a pattern may match none of the files; ``abandon``: give up an increment that is planned and not
-    committed; ``reopen``: land more of a topic that was recorded to be complete.
+    committed; ``reopen``: land more of a topic that was recorded to be complete. ``copy``: write the records that lie
+    in files of a table (in place) into the topic's own, and land nothing.
     """
 
     on_bad_row: str = DEAD_LETTER
@@ -48,6 +50,7 @@ class LandingRules:
     allow_empty: bool = False
     abandon: bool = False
     reopen: bool = False
+    copy: bool = False
 
     def __post_init__(self) -> None:
         known = self.on_bad_row in (STOP, DEAD_LETTER)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...state.tables.data_files import read_files
-from ...state.tables.ledger_rows import LandingPlanRow
+from ...state.tables.branch_files import landed_files
+from ...state.tables.ledger import LedgerRow
+from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from ...state.tables.warehouse import Warehouse
 from . import file_writing
 from .exclusions import erased_offsets
@@ -138,9 +139,11 @@ def with_order(
     source: FileSource,
     rows: RowRules,
     slices: Sequence[CountedSlice],
+    last: LedgerRow[LandingDoneRow] | None,
 ) -> LandingPlanRow | None:
     """``plan`` with tasks by which rows land in the order of their offsets, or of the columns that order them; None
-    where a file changed meanwhile. Raises LandingError for offsets that come again with other bytes.
+    where a file changed meanwhile. ``last``: the topic's last done row. Raises LandingError for offsets that come again
+    with other bytes.
     """
     weights = [each.piece.bytes for each in slices]
     cut = {int(p): offset for p, offset in plan.cut_from.items()}
@@ -151,8 +154,8 @@ def with_order(
     begins = cut if source.offset is not None else None
     to_check = [task for task in tasks if task.needs_check(begins)]
     landed = Landed(warehouse.landed(topic), ())
-    if begins is not None and any(task.is_below(begins) for task in to_check):
-        landed = Landed(landed.path, read_files(landed.path), erased_offsets(warehouse, topic))
+    if last is not None and begins is not None and any(task.is_below(begins) for task in to_check):
+        landed = Landed(landed.path, landed_files(warehouse, topic, last), erased_offsets(warehouse, topic))
     directories = warehouse.landed(topic), warehouse.landed_dead_letter(topic)
     checks = [
         WriteTask(

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...state.errors import ConfigError, LandingError
-from ...state.tables.branch_files import refuse_older_landing_ledger
+from ...state.tables.branch_files import landed_files, refuse_older_landing_ledger
 from ...state.tables.commit import commit_files
 from ...state.tables.data_files import DataFile, OpenTables, read_files, read_rows, without_partition
 from ...state.tables.foreign_commits import refuse_touched
@@ -106,7 +106,7 @@ def record_idle(
         raise ConfigError(f"topic {topic!r}", "0 ms or more to be idle", str(idle_after_ms), "correct the duration")
     last = last_landing(warehouse, topic, clock_ms)
     newest_ms = dict.fromkeys(range(last.content.partitions), NO_TIMESTAMP_MS)
-    for file in read_files(warehouse.landed(topic)):
+    for file in landed_files(warehouse, topic, last):
         excluded = (last.content.excluded or {}).get(str(file.partition), [])
         newest_ms[file.partition] = max(newest_ms[file.partition], _newest_ms(warehouse.landed(topic), file, excluded))
     time_ms = max(newest_ms.values()) - idle_after_ms
@@ -162,7 +162,7 @@ def land_no_records(
     LedgerConflict when another runner lands meanwhile.
     """
     without: dict[str, Any] = dict.fromkeys(
-        ("dead_letters", "implausible", "recorded_time", "arrival", "is_tick", "exclusion", "restart")
+        ("dead_letters", "implausible", "lost", "recorded_time", "arrival", "is_tick", "exclusion", "restart")
     )
     done = replace(last.content, **{**without, "cut_from": last.content.cut_to, "gaps": {}, "records": 0, **fields})
     plan, ledger = LandingPlanRow.from_json(done.to_json()), LandingLedger(warehouse.landing_ledger(topic))
@@ -209,8 +209,8 @@ def _commit_times(
 
 def _newest_ms(path: str, file: DataFile, excluded: Sequence[int]) -> int:
     """The largest timestamp of a landed file, but for the offsets ``excluded``; NO_TIMESTAMP_MS without one."""
-    if not any(file.may_hold("offset", offset, offset) for offset in excluded):
-        return file.bounds.get("timestamp", (0, NO_TIMESTAMP_MS))[1]
+    if "timestamp" in file.bounds and not any(file.may_hold("offset", offset, offset) for offset in excluded):
+        return file.bounds["timestamp"][1]
     columns = pa.schema([("offset", pa.int64()), ("timestamp", pa.int64())])
     rows = read_rows(path, [file], columns)
     kept = rows.filter(pc.invert(pc.is_in(rows["offset"], pa.array(excluded, pa.int64()))))

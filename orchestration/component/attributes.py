@@ -83,6 +83,7 @@ class LakeAttributes(dg.Model, dg.Resolvable):
     timestamp_type: str | None = said(None, "Column with CreateTime or LogAppendTime, or 0 or 1.")
     topic_column: str | None = said(None, "Column of the topic: rows of others are left out.")
     zone: str | None = said(None, "Of times that name none, as in Europe/Berlin; default: UTC.")
+    in_place: bool = said(False, "Copy nothing: the topic reads the table's files where they are.")
     catalog: dict[str, str] = said({}, "Properties of the Iceberg catalog, over PyIceberg's own configuration.")
 
     def source(self, root: str) -> LakeSource:

@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyarrow import fs
 
 from ..errors import DamagedLedger
-from .data_files import DataFile, OpenTables, Within, live_files, mark_of, open_table, read_files, table_digest
+from .data_files import (
+    DataFile,
+    OpenTables,
+    Within,
+    by_place,
+    live_files,
+    mark_of,
+    open_table,
+    read_files,
+    table_digest,
+)
+from .files_in_place import files_in_place
 from .foreign_commits import refuse_touched
 from .ledger_rows import Bases, Digests, DoneRow, LandingDoneRow, LandingRow
 from .names import CURRENT, QUALITY_METRICS, QUALITY_RESULTS, TableName
@@ -83,11 +94,27 @@ def landed_files(
     opened: OpenTables | None = None,
 ) -> list[DataFile]:
     """Files of a landed topic at the version of its done row ``last``: those that may hold rows ``within``. Where
-    others have put their rows into other files since, and ours were deleted: those other files.
+    others have put their rows into other files since, and ours were deleted: those other files. Files of somebody
+    else's table in which rows of the topic lie are among them.
 
     ``opened``: as of ``open_table``; what it has of the table was brought up to date. Raises DamagedTable for a log
     that does not say what it said.
     """
+    own = _own_files(warehouse, topic, last, within, opened)
+    if last.content.in_place is None:
+        return own
+    lying = files_in_place(warehouse, topic, last)
+    return by_place([*own, *(file for file in lying if within is None or file.may_hold(*within))])
+
+
+def _own_files(
+    warehouse: Warehouse,
+    topic: str,
+    last: "LedgerRow[LandingDoneRow]",
+    within: Within | None,
+    opened: OpenTables | None,
+) -> list[DataFile]:
+    """Of the topic's own table."""
     version, digest = last.content.table_version, last.content.table_digest
     path = warehouse.landed(topic)
     newest = None if opened is None else opened.get(path)

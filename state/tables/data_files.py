@@ -264,6 +264,11 @@ def live_files(
             raise DamagedTable(place, "names of files that stay below it", got, how_to_restore(place, None))
         offsets = known.get("offset", NO_BOUNDS)
         files.append(DataFile(path, size, records, partition, offsets[0], offsets[1], known))
+    return by_place(files)
+
+
+def by_place(files: Iterable[DataFile]) -> list[DataFile]:
+    """``files`` in order of (partition, first offset, first increment, path)."""
     return sorted(files, key=_place)
 
 

@@ -115,9 +115,9 @@ class LedgerOf(Generic[P, D]):
         """The planned row that has no done row yet. Reads the newest increments only."""
         return self._newest().pending()
 
-    def plans(self) -> list[LedgerRow[P]]:
-        """Every plan, in order."""
-        return self._all().planned
+    def plans(self, lowest: int = 0, highest: int = UNBOUNDED) -> list[LedgerRow[P]]:
+        """Plans of the increments ``[lowest, highest]``, in order."""
+        return self._all(lowest, highest).planned
 
     def done_rows(self, lowest: int = 0, highest: int = UNBOUNDED) -> list[LedgerRow[D]]:
         """Done rows of the increments ``[lowest, highest]``, in order."""

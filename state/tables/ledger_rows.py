@@ -208,6 +208,12 @@ class LandingRow(RowContent):
     """
     arrival: int | None = None
     """Of the recorded times, as of a landed record."""
+    in_place: int | None = None
+    """The first of the increments whose plans register the files of somebody else's table in which records of the topic
+    lie (`registers`), up to this one; None: all are in the topic's own table.
+    """
+    lost: int | None = None
+    """Of such a source: landed records that are not in its files any more."""
     is_tick: bool | None = None
     """True: the recorded times are ticks of the wall clock, and stream time stays."""
     excluded: dict[str, list[int]] | None = None
@@ -261,6 +267,15 @@ class LandingPlanRow(LandingRow):
     """Of a source that is a table: by partition ranges `[from, to)` of offsets that have landed and are `gone` from it,
     or are `others` there.
     """
+    registers: list[dict[str, Any]] | None = None
+    """Of a source that is a table whose rows stay where they are: its files, each with the topic's rows of a partition
+    in it (`DataFile`).
+    """
+    base: dict[str, int] | None = None
+    """Of the first increment of such a source: offsets, by partition, below which records are in the topic's own table.
+    """
+    copies: bool | None = None
+    """True: it lands no record, but writes those that lie in files of somebody else's table into the topic's own."""
     gives_up: int | None = None
     """The increment whose plan, of which nothing is committed, this one takes the place of."""
 
@@ -273,3 +288,8 @@ class LandingDoneRow(LandingRow):
     """What was found and became no record."""
     implausible: dict[str, Any] | None = None
     """How many records have times that can hardly be meant, and the first of them (`Implausible`)."""
+
+    @property
+    def rows_added(self) -> int:
+        """By how many records it made the topic longer."""
+        return (self.records or 0) - (self.lost or 0)

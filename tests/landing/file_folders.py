@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kstreams_replay.jobs.landing import planned_writing
+from kstreams_replay.jobs.landing import in_place, planned_writing
 from kstreams_replay.jobs.landing.landing import FileSource, LandingReport, LandingRules, land_files
 from kstreams_replay.state.tables.ledger import LandingLedger
 from kstreams_replay.state.tables.warehouse import Warehouse
@@ -44,6 +44,7 @@ def dies(monkeypatch: pytest.MonkeyPatch, *, in_: str) -> Iterator[None]:
     with monkeypatch.context() as patch:
         if in_ == "before_the_commit":
             patch.setattr(planned_writing, "commit_files", die)
+            patch.setattr(in_place, "commit_files", die)
         else:
             patch.setattr(LandingLedger, "done", die)
         with pytest.raises(KilledError):

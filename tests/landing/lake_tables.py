@@ -8,11 +8,14 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from kstreams_replay.jobs.landing.landing import LakeSource, LandingReport, LandingRules, land_lake
-from kstreams_replay.state.tables.warehouse import Warehouse
+from kstreams_replay.state.tables.branch_files import landed_files
+from kstreams_replay.state.tables.data_files import read_rows
+from kstreams_replay.state.tables.ledger import LandingLedger
+from kstreams_replay.state.tables.warehouse import LANDED_SCHEMA, Warehouse
 from tests.landing.file_folders import NOON
-from tests.landing.landed_rows import landed
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+_COLUMNS = "partition", "offset", "timestamp", "key", "value"
 START_MS = 1_767_258_000_000
 
 
@@ -103,11 +106,14 @@ def land(
 
 def records_of(warehouse: Warehouse, topic: str = "clicks") -> list[Row]:
     """What has landed, in the order of partitions and offsets in which it lies there."""
-    columns = "partition", "offset", "timestamp", "key", "value", "headers"
-    return [
-        Row(*row[:5], [(header["key"], header["value"]) for header in row[5]])
-        for row in landed(warehouse, topic, *columns)
-    ]
+    last = LandingLedger(warehouse.landing_ledger(topic)).last_done()
+    assert last is not None
+    path, found = warehouse.landed(topic), []
+    for file in landed_files(warehouse, topic, last):
+        for row in read_rows(path, [file], LANDED_SCHEMA).to_pylist():
+            headers = [(header["key"], header["value"]) for header in row["headers"]]
+            found.append(Row(*(row[name] for name in _COLUMNS), headers))
+    return found
 
 
 def in_order(records: Iterable[Row]) -> list[Row]:

@@ -32,7 +32,8 @@ class LakeSource:
     ``headers``, ``timestamp_type``, ``topic_column``, ``zone``: as of ``FileSource``. Each wins over the layout's, and
     with ``timestamp``, ``partition`` and ``offset`` no layout is needed. ``topic``: only rows of it are landed (None:
     the name of the landed topic), where the table has a column of topics. ``partitions``: of the topic; None: as landed
-    before, or up to the largest in the table.
+    before, or up to the largest in the table. ``in_place``: the records stay where they are, and the ledger registers
+    the files of the table (docs/landing.md).
     """
 
     delta: str | None = None
@@ -54,6 +55,7 @@ class LakeSource:
     timestamp_type: str | None = None
     topic_column: str | None = None
     zone: str | None = None
+    in_place: bool = False
     catalog: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -12,7 +12,6 @@ from pyarrow import fs
 
 from ....state.errors import LandingError
 from ....state.tables.object_stores import open_filesystem
-from ..files.counting import CountedFiles
 from .chosen_columns import table_place
 from .lake_rows import LakeMapping, read_columns
 from .lake_table import Bounds, LakeChanges, LakeFile, LakeTable
@@ -79,11 +78,9 @@ def largest_partition(mapping: LakeMapping, files: Sequence[LakeFile]) -> int:
     return largest
 
 
-def refuse_other_topics(
-    table: LakeTable, topic: str, mapping: LakeMapping, counted: CountedFiles, *, is_first: bool
-) -> None:
-    """Raises LandingError where a table that has rows has none of the topic."""
-    if mapping.topic_column is None or not is_first or any(file.rows > file.left_out for file in counted.files):
+def refuse_other_topics(table: LakeTable, topic: str, mapping: LakeMapping) -> None:
+    """Raises LandingError for a table that has rows, of which none is of the topic."""
+    if mapping.topic_column is None:
         return
     topics: set[Any] = set()
     for file in table.files:

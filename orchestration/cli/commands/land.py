@@ -101,6 +101,8 @@ class LandOptions:
     version: int | None
     snapshot: int | None
     layout: str
+    in_place: bool
+    copy: bool
     kafka: str | None
     source_topic: str | None
     option: tuple[str, ...]
@@ -134,6 +136,7 @@ class LandOptions:
             allow_empty=self.allow_empty,
             abandon=self.abandon,
             reopen=self.reopen,
+            copy=self.copy,
         )
 
 
@@ -249,6 +252,8 @@ class LandOptions:
     section=LAKE,
     help="whose columns they are (default auto: as the table's columns say); columns that are named win over it",
 )
+@option("--in-place", is_flag=True, section=LAKE, help="copy nothing: the topic reads the table's files where they are")
+@option("--copy", is_flag=True, section=LAKE, help="write what lies in place into the topic's own table; land nothing")
 @option("--kafka", metavar="SERVERS", help="bootstrap servers of a broker", section=KAFKA)
 @option(
     "--source-topic", metavar="NAME", section=KAFKA, help="its name there, in --topic-column or in a table, if another"
@@ -563,6 +568,7 @@ def _lake_source(asked: LandOptions, catalog: dict[str, str]) -> LakeSource:
         timestamp_type=asked.timestamp_type,
         topic_column=asked.topic_column,
         zone=asked.zone,
+        in_place=asked.in_place,
         catalog=catalog,
     )
 

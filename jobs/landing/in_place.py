@@ -1,0 +1,337 @@
+"""Landing in place: the records of a topic stay in somebody else's table, whose files the topic's ledger registers.
+
+Owns what is registered, and when. Rule: as long as every registered file is one of the table's newest version, what
+was appended is registered beside them. Where its owner has put rows into other files (OPTIMIZE, compaction), all files
+of the newest version are registered in their place, and the records are counted: none may be missing. A topic that has
+landed before continues after its last offset. Rows that would have to be converted are refused (lake/registering.py).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from ...state.errors import DamagedFile, LandingError
+from ...state.tables.commit import commit_files
+from ...state.tables.data_files import DataFile
+from ...state.tables.files_in_place import files_in_place
+from ...state.tables.ledger import LandingLedger, LedgerRow
+from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
+from ...state.tables.offset_order import in_offset_order
+from ...state.tables.parquet_reader import open_file, refuse_missing
+from ...state.tables.parquet_writer import write_task_file
+from ...state.tables.warehouse import LANDED_SCHEMA, Warehouse
+from ...state.times import UNBOUNDED
+from .file_writing import FILE_BYTES
+from .files.known_files import PlanOutdated
+from .files.spark_tasks import run_tasks
+from .lake.chosen_columns import table_place
+from .lake.lake_rows import LakeMapping
+from .lake.lake_table import LakeChanges, LakeFile, LakeTable
+from .lake.new_files import files_to_read, may_have_topic, refuse_other_topics
+from .lake.registering import Registering, deleted_ranges, refuse_other_types
+from .lake_changes import changed_sentence
+from .ordered_plan import joined_ranges
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BEGINS_HERE = 0
+"""In a plan's `in_place`, before it has its number: its own."""
+
+Cut = Mapping[int, int]
+Changed = dict[str, dict[str, list[list[int]]]]
+"""As in a plan."""
+
+
+def refuse_other_way(topic: str, last: LedgerRow[LandingDoneRow] | None, *, in_place: bool) -> None:
+    """Raises LandingError where a topic that lies in place would be copied from its next record on, unasked."""
+    if last is not None and last.content.in_place is not None and not in_place:
+        expected = "a landing in place, as the one before"
+        next_step = "add --in-place; or --copy, which writes what lies there into the topic's own table"
+        raise LandingError(f"topic {topic}", expected, "one by copy", next_step)
+
+
+@dataclass(frozen=True)
+class PlannedInPlace:
+    """Plans of a topic that lies in ``table``. ``changes``: since the last landing, None: all is new; ``last``: its
+    done row. ``look``: what of the landed records is gone or others now, by a comparison that reads them. ``refuses``:
+    a landed record that is gone is refused, and else noted.
+    """
+
+    warehouse: Warehouse
+    topic: str
+    table: LakeTable
+    mapping: LakeMapping
+    changes: LakeChanges | None
+    last: LedgerRow[LandingDoneRow] | None
+    look: Callable[[], LandingPlanRow]
+    refuses: bool
+    warn: Callable[[str], None]
+
+    def plan(self, without_files: LandingPlanRow) -> LandingPlanRow:
+        """``without_files`` with what is to be registered, if anything is. Raises LandingError where records that have
+        landed are missing, FileNotFoundError for a file that the table names and that is gone.
+        """
+        refuse_other_types(self.table, self.topic, self.mapping)
+        began = {} if self.last is None else {int(p): offset for p, offset in self.last.content.cut_to.items()}
+        known = [] if self.last is None else files_in_place(self.warehouse, self.topic, self.last)
+        changed, is_anew = None, self._are_moved(known)
+        if self.changes is not None and (self.changes.touched or self.changes.unknown is not None):
+            changed, is_anew = self._changed(known), True
+        if is_anew and known:
+            return self._anew(without_files, known, began, changed)
+        files = files_to_read(self.mapping, self.table.files, self.changes, began)
+        base = self._begin(began)
+        found = Registering(self.table, self.topic, self.mapping, base).files(files)
+        if not found and self.last is None and self.table.files:
+            refuse_other_topics(self.table, self.topic, self.mapping)
+        below = [file for file in found if (file.min_offset or 0) < began.get(file.partition, 0)]
+        if below:
+            self._refuse_below(below[0], began)
+        plan = self._with_cut(without_files, found, began, sum(file.records for file in found))
+        since = None if self.last is None else self.last.content.in_place
+        if since is not None:
+            return replace(plan, in_place=since)
+        return replace(plan, in_place=BEGINS_HERE, base={str(p): offset for p, offset in base.items()})
+
+    def _are_moved(self, known: Sequence[DataFile]) -> bool:
+        """Whether one of the registered files is not in the table as it was."""
+        now = {file.name: file for file in self.table.files}
+        return any(not _is_same(now.get(file.path), file) for file in known)
+
+    def _changed(self, known: Sequence[DataFile]) -> "Changed | None":
+        """What of the landed records is gone or others, found by reading them where they were."""
+        try:
+            for file in known:
+                refuse_missing(file.root or "", [file])
+        except DamagedFile:
+            self.warn(
+                f"{self.topic}: rows of {self.table.format} table {self.table.place} were changed and the files that "
+                "had them are gone; what landed before was counted, not compared"
+            )
+            return None
+        return self.look().changed
+
+    def _anew(
+        self, plan: LandingPlanRow, known: Sequence[DataFile], began: Cut, changed: Changed | None
+    ) -> LandingPlanRow:
+        """All files of the table in the place of those that are registered."""
+        assert self.last is not None
+        base = self._begin(began)
+        own = [file for file in self.table.files if may_have_topic(self.mapping, file.bounds)]
+        found = Registering(self.table, self.topic, self.mapping, base).files(own)
+        before, now = _counts(known, {}), _counts(found, began)
+        for p, records in now.items():
+            if records > before.get(p, 0):
+                expected = f"{before.get(p, 0):,} records of partition {p} below offset {began.get(p, 0)}, as landed"
+                next_step = "land the table into a topic of another name"
+                raise LandingError(f"{self._place}, in place", expected, f"{records:,}", next_step)
+        lost = {p: records - now.get(p, 0) for p, records in before.items() if records > now.get(p, 0)}
+        changed = self._with_lost(dict(changed or {}), known, found, lost)
+        new = sum(file.records for file in found) - sum(now.values())
+        kept = {str(p): offset for p, offset in base.items()}
+        plan = self._with_cut(plan, found, began, new)
+        return replace(plan, in_place=BEGINS_HERE, base=kept, changed=changed or None, lost=sum(lost.values()) or None)
+
+    @property
+    def _place(self) -> str:
+        return table_place(self.topic, self.table)
+
+    def _with_lost(
+        self, changed: Changed, known: Sequence[DataFile], found: Sequence[DataFile], lost: Mapping[int, int]
+    ) -> Changed:
+        """``changed`` with the offsets of records that are ``lost`` (how many, by partition), where they were not found
+        by reading and are known. LandingError: they may not be.
+        """
+        assert self.changes is not None
+        unsaid = {p: count for p, count in lost.items() if str(p) not in changed.get("gone", {})}
+        if not unsaid:
+            return changed
+        gone = {str(p): ranges for p in unsaid if (ranges := _missing(known, found, p)) is not None}
+        if gone:
+            changed = {**changed, "gone": {**changed.get("gone", {}), **gone}}
+        said = (
+            changed_sentence({"gone": gone}, self.changes)
+            if len(gone) == len(unsaid)
+            else "; ".join(
+                f"{count:,} landed records of partition {p} are gone from the table" for p, count in unsaid.items()
+            )
+        )
+        if self.refuses:
+            next_step = "restore them in the table; or continue without them (--on-change ignore)"
+            raise LandingError(self._place, "the records that have landed, as they landed", said, next_step)
+        self.warn(f"{self.topic}: {said}; the topic has them as they are in the table now")
+        return changed
+
+    def _begin(self, began: Cut) -> Cut:
+        """The offsets below which records are in the topic's own table; ``began``: of a topic of which all are."""
+        if self.last is None or self.last.content.in_place is None:
+            return began
+        ledger = LandingLedger(self.warehouse.landing_ledger(self.topic))
+        first = ledger.rows_of(self.last.content.in_place).planned
+        assert first is not None
+        return {int(p): offset for p, offset in (first.content.base or {}).items()}
+
+    def _with_cut(self, plan: LandingPlanRow, found: Sequence[DataFile], began: Cut, new: int) -> LandingPlanRow:
+        if not found and self.last is not None:
+            return plan
+        cut_from, cut_to, gaps = dict(plan.cut_from), dict(plan.cut_to), dict(plan.gaps)
+        for p in sorted({file.partition for file in found}):
+            if p >= plan.partitions:
+                expected = f"partitions below {plan.partitions}"
+                raise LandingError(self._place, expected, str(p), "declare more partitions")
+            own = [file for file in found if file.partition == p and (file.max_offset or 0) >= began.get(p, 0)]
+            if not own:
+                continue
+            first = min(file.min_offset or 0 for file in own)
+            if self.last is None or not any(plan.cut_from.values()):
+                cut_from[str(p)] = first
+            elif first > began.get(p, 0):
+                gaps[str(p)] = [began.get(p, 0), first]
+            cut_to[str(p)] = max(cut_to[str(p)], *((file.max_offset or 0) + 1 for file in own))
+        sizes = {file.path: file.bytes for file in found}
+        records = {path: sum(file.records for file in found if file.path == path) for path in sizes}
+        return replace(
+            plan,
+            cut_from=cut_from,
+            cut_to=cut_to,
+            gaps=gaps,
+            records=new,
+            files=[{"name": path, "bytes": size, "records": records[path]} for path, size in sizes.items()],
+            registers=[file.to_dict() for file in found],
+        )
+
+    def _refuse_below(self, file: DataFile, began: Cut) -> None:
+        expected = f"offsets of partition {file.partition} from {began[file.partition]} on"
+        next_step = "land the topic by copy (--copy), which compares them with the records that have landed"
+        place = f"{self._place}, in place"
+        raise LandingError(place, expected, f"offset {file.min_offset} ({file.path})", next_step)
+
+
+def _is_same(now: LakeFile | None, file: DataFile) -> bool:
+    assert file.in_place is not None
+    return now is not None and now.bytes == file.bytes and deleted_ranges(now.deleted) == file.in_place.deleted
+
+
+def _missing(known: Sequence[DataFile], found: Sequence[DataFile], p: int) -> list[list[int]] | None:
+    """Ranges `[from, to)` of offsets of partition ``p`` that files ``known`` had and ``found`` do not have; None: those
+    of ``known`` did not follow one another, so that the offsets they had are not known.
+    """
+    own = [file for file in known if file.partition == p]
+    spans = [(file.min_offset or 0, (file.max_offset or 0) + 1) for file in own]
+    if sum(end - begin for begin, end in spans) != sum(file.records for file in own):
+        return None
+    had = np.concatenate([np.arange(begin, end) for begin, end in spans])
+    has = [offsets for file in found if file.partition == p for offsets in _offsets(file)]
+    return joined_ranges(np.setdiff1d(had, np.concatenate(has) if has else np.array([], np.int64)))
+
+
+def _offsets(file: DataFile) -> list[np.ndarray]:
+    with open_file(file.root or "", file) as opened:
+        return [batch.column(0).to_numpy() for batch in opened.rows().iter_batches(columns=["offset"])]
+
+
+def _counts(files: Sequence[DataFile], below: Cut) -> dict[int, int]:
+    """Records of each partition; those of offsets ``below`` (of a partition that it does not name: all)."""
+    found: dict[int, int] = {}
+    for file in files:
+        end = below.get(file.partition, UNBOUNDED)
+        least, most = file.min_offset or 0, file.max_offset or 0
+        records = file.records if most < end else 0
+        if least < end <= most:
+            records = int(sum((each < end).sum() for each in _offsets(file)))
+        found[file.partition] = found.get(file.partition, 0) + records
+    return found
+
+
+def write_registered(warehouse: Warehouse, topic: str, row: LedgerRow[LandingPlanRow], app_id: str) -> dict[str, Any]:
+    """Commit what a plan registers: the topic's own table gets its mark and no rows. Raises PlanOutdated when one of
+    the files is gone.
+    """
+    files = [DataFile.from_dict(fields) for fields in row.content.registers or ()]
+    try:
+        for file in files:
+            refuse_missing(file.root or "", [file])
+    except DamagedFile as gone:
+        raise PlanOutdated(f"{gone.place}: {gone.got}") from gone
+    commit_files(warehouse.landed(topic), LANDED_SCHEMA, [], app_id=app_id, increment=row.increment)
+    return {"files": len(row.content.files or ())}
+
+
+@dataclass(frozen=True)
+class CopiedFiles:
+    """Makes the records of a topic that lie in somebody else's table its own. ``spark`` None: in this process."""
+
+    spark: "SparkSession | None"
+    warehouse: Warehouse
+    topic: str
+
+    def plan(self, last: LedgerRow[LandingDoneRow] | None) -> LandingPlanRow | None:
+        """None: nothing lies in place."""
+        if last is None or last.content.in_place is None:
+            return None
+        content = last.content
+        return LandingPlanRow(
+            partitions=content.partitions,
+            cut_from=content.cut_to,
+            cut_to=content.cut_to,
+            source=content.source,
+            files=[],
+            records=0,
+            copies=True,
+        )
+
+    def write(self, row: LedgerRow[LandingPlanRow], app_id: str) -> dict[str, Any]:
+        """Write all records that lie in place, in the order of their offsets, and commit them."""
+        last = LandingLedger(self.warehouse.landing_ledger(self.topic)).last_done()
+        assert last is not None, f"{self.topic}: nothing has landed"
+        files = files_in_place(self.warehouse, self.topic, last)
+        path = self.warehouse.landed(self.topic)
+        partitions = sorted({file.partition for file in files})
+        tasks = [_Copy(path, [file for file in files if file.partition == p], p, row.increment) for p in partitions]
+        written = run_tasks(self.spark, self.warehouse, [task.run for task in tasks])
+        added = [DataFile.from_dict(fields) for each in written for fields in each["files"]]
+        counts, expected = (sum(file.records for file in each) for each in (added, files))
+        if counts != expected:
+            next_step = "land the topic from the table again (--in-place), then copy it"
+            raise LandingError(f"topic {self.topic}", f"{expected:,} records, as registered", f"{counts:,}", next_step)
+        commit_files(path, LANDED_SCHEMA, added, app_id=app_id, increment=row.increment)
+        return {"files": len({file.path for file in files})}
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """Writes the records of ``files``, of one partition, into the landed table at ``path``."""
+
+    path: str
+    files: Sequence[DataFile]
+    partition: int
+    increment: int
+
+    def run(self) -> dict[str, Any]:
+        """The files that it wrote, as JSON values."""
+        found: list[DataFile] = []
+        held: list[pa.RecordBatch] = []
+        columns = [name for name in LANDED_SCHEMA.names if name != "partition"]
+        for batch in in_offset_order(self.path, self.files, columns, (0, UNBOUNDED), 1 << 16):
+            held.append(batch)
+            if sum(each.nbytes for each in held) >= FILE_BYTES:
+                found.append(self._write(held))
+                held = []
+        if held:
+            found.append(self._write(held))
+        return {"files": [file.to_dict() for file in found]}
+
+    def _write(self, batches: Sequence[pa.RecordBatch]) -> DataFile:
+        rows = pa.Table.from_batches(batches)
+        own = {"partition": np.int32(self.partition), "increment": np.int64(self.increment)}
+        columns = {
+            name: pa.repeat(pa.scalar(own[name]), len(rows)) if name in own else rows[name]
+            for name in LANDED_SCHEMA.names
+        }
+        table = pa.table(columns).cast(LANDED_SCHEMA)
+        name = f"{self.increment:08d}-{self.partition:05d}"
+        return write_task_file(self.path, table, partition=self.partition, name=name)
