@@ -9,8 +9,8 @@ from deltalake import DeltaTable
 from tests.laws.foreign import KINDS, STATEMENTS_A_SEED, ForeignScenario, outcome_of
 from tests.sampling import is_nightly, sampled
 
-SEEDS = range(1, 49)
-SEEDS_OF_SPARK = range(49, 61)
+SEEDS = range(1, 57)
+SEEDS_OF_SPARK = range(57, 61)
 """A statement of Spark takes some fifteen CPU seconds of its JVM."""
 STATEMENTS = STATEMENTS_A_SEED if is_nightly() else 2
 SHARE = 5
