@@ -1,28 +1,39 @@
-"""How fast records of a table of a lake land by copy, on one thread: for ``benchmarks.landing --lake``.
+"""How fast records of a table of a lake land by copy and in place, and what replays of both cost: for
+``benchmarks.landing --lake``, on one thread.
 
 Owns the tables: a bronze Delta table as Spark's Kafka source appends it (a file for each partition and tenth), and the
 same one clustered by key. The third is an Iceberg table in Redpanda's layout, in a catalog that is a file of SQLite.
 """
 
+import json
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, Schema, write_deltalake
+from deltalake.transaction import AddAction
 from pyiceberg.catalog.sql import SqlCatalog
 
+from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.landing.landing import LakeSource, land_lake
+from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.state.serdes import Serde
 from kstreams_replay.state.tables.warehouse import Warehouse
 
 from .measuring import Stopwatch
+from .workloads import WORKLOADS
 
+PIPELINE = "bench"
 TOPIC = "clicks"
 _APPENDS = 10
+_SMALL_FILES, _SMALL_ROWS = 1_000, 100
+_YEAR_2026_S = 1_767_225_600
 
 
 def from_lake(rows: Sequence[pl.DataFrame], runs: int, scratch: Path) -> dict[str, dict[str, list[float]]]:
@@ -44,8 +55,64 @@ def from_lake(rows: Sequence[pl.DataFrame], runs: int, scratch: Path) -> dict[st
     }
     found = {"reading the bronze files": _timed(lambda: _read(bronze), records, runs)}
     for name, source in sources.items():
-        found[name] = _timed(lambda source=source: _land(source, scratch / "landed"), records, runs)  # type: ignore[misc]
+        found[name] = _timed(partial(_land, source, scratch / "landed"), records, runs)
+    return found | _in_place(sources, records, runs, scratch)
+
+
+def _in_place(
+    sources: Mapping[str, LakeSource], records: int, runs: int, scratch: Path
+) -> dict[str, dict[str, list[float]]]:
+    """Replays of W1 over our landed topic and over each table in place, and the registering of many files."""
+    copied = Warehouse(str(scratch / "copied"))
+    land_lake(None, copied, TOPIC, next(iter(sources.values())))
+    found = {"W1 over our landed topic": _timed(partial(_replay, copied), records, runs)}
+    for number, (name, source) in enumerate(sources.items()):
+        warehouse = Warehouse(str(scratch / f"in place {number}"))
+        land_lake(None, warehouse, TOPIC, replace(source, in_place=True))
+        found[f"W1 in place: {name}"] = _timed(partial(_replay, warehouse), records, runs)
+    small = scratch / "small"
+    _small_files(small)
+    source = LakeSource(delta=str(small), in_place=True)
+    found[REGISTERING] = _timed(partial(_land, source, scratch / "landed"), _SMALL_FILES * _SMALL_ROWS, runs)
     return found
+
+
+REGISTERING = f"registering {_SMALL_FILES:,} files in place"
+
+
+def _replay(warehouse: Warehouse) -> int:
+    """W1 from nothing, in this process; the records that it read."""
+    shutil.rmtree(warehouse.pipeline(PIPELINE).root, ignore_errors=True)
+    reports = replay(warehouse, WORKLOADS["W1"].build(), pipeline=PIPELINE, runner=LocalRunner(), idle="proceed")
+    return sum(report.books.read for report in reports)
+
+
+def _small_files(folder: Path) -> None:
+    """A table of many files, as a stream with a short trigger leaves it; its rows are of no account."""
+    key, value = pa.repeat(b"k", _SMALL_ROWS), pa.repeat(b"v", _SMALL_ROWS)
+    schema = None
+    actions = []
+    folder.mkdir()
+    for number in range(_SMALL_FILES):
+        first = number * _SMALL_ROWS
+        times = pa.array(range(_YEAR_2026_S + first, _YEAR_2026_S + first + _SMALL_ROWS)).cast(pa.timestamp("s", "UTC"))
+        rows = pa.table(
+            {
+                "key": key,
+                "value": value,
+                "partition": pa.repeat(pa.scalar(0, pa.int32()), _SMALL_ROWS),
+                "offset": pa.array(range(first, first + _SMALL_ROWS)),
+                "timestamp": times.cast(pa.timestamp("us", "UTC")),
+            }
+        )
+        schema = schema or rows.schema
+        pq.write_table(rows, folder / f"{number:05d}.parquet")
+        size = (folder / f"{number:05d}.parquet").stat().st_size
+        stats = json.dumps({"numRecords": _SMALL_ROWS})
+        actions.append(AddAction(f"{number:05d}.parquet", size, {}, 0, True, stats))
+    assert schema is not None
+    table = DeltaTable.create(str(folder), Schema.from_arrow(schema))
+    table.create_write_transaction(actions, mode="append", schema=table.schema())
 
 
 def _timed(work: Callable[[], int], records: int, runs: int) -> dict[str, list[float]]:

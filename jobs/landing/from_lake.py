@@ -171,13 +171,15 @@ class LakeLander:
     ) -> LandingPlanRow:
         """Register what is new, and look at rows alone where the table says that some have changed."""
         table, landed = found.table, found.landed
-        mapping = replace(found.mapping, partitions=self._partitions(found.mapping, table.files, landed))
+        declared = self._declared(landed)
+        known = declared or (1 if landed is None else landed.partitions)
+        mapping = replace(found.mapping, partitions=known)
         if self.show is not None:
             listed = [FoundFile(file.name, file.bytes, None) for file in table.files]
             if (first := first_record(mapping, listed)) is not None:
                 self.show(first)
         in_place = PlannedInPlace(
-            self.warehouse, self.topic, table, mapping, found.changes, last,
+            self.warehouse, self.topic, table, mapping, found.changes, last, declared,
             look=lambda: self._plan(found, last, clock_ms, warn), refuses=self.rules.on_change == REFUSE, warn=warn,
         )  # fmt: skip
         rows = RowRules(self.rules.on_bad_row == DEAD_LETTER, self.rules.latest_ms(clock_ms))
@@ -234,14 +236,17 @@ class LakeLander:
             return LakeChanges()
         return table.since(before["version"])
 
-    def _partitions(self, mapping: LakeMapping, files: Sequence[LakeFile], landed: LandingDoneRow | None) -> int:
+    def _declared(self, landed: LandingDoneRow | None) -> int | None:
+        """The number of partitions that is asked for. LandingError: the topic has another one."""
         asked, known = self.source.partitions, None if landed is None else landed.partitions
-        if asked is not None:
-            if known not in (None, asked):
-                expected, next_step = f"{known} partitions, as in its first landing", "declare the same number, or none"
-                raise LandingError(f"topic {self.topic}", expected, str(asked), next_step)
-            return asked
-        return max(known or 1, largest_partition(mapping, files) + 1)
+        if asked is not None and known not in (None, asked):
+            expected, next_step = f"{known} partitions, as in its first landing", "declare the same number, or none"
+            raise LandingError(f"topic {self.topic}", expected, str(asked), next_step)
+        return asked
+
+    def _partitions(self, mapping: LakeMapping, files: Sequence[LakeFile], landed: LandingDoneRow | None) -> int:
+        known = 1 if landed is None else landed.partitions
+        return self._declared(landed) or max(known, largest_partition(mapping, files) + 1)
 
     def _without_files(
         self, found: "_Found", mapping: LakeMapping, rows: RowRules, last: LedgerRow[LandingDoneRow] | None

@@ -6,6 +6,7 @@ of the newest version are registered in their place, and the records are counted
 landed before continues after its last offset. Rows that would have to be converted are refused (lake/registering.py).
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -57,8 +58,9 @@ def refuse_other_way(topic: str, last: LedgerRow[LandingDoneRow] | None, *, in_p
 @dataclass(frozen=True)
 class PlannedInPlace:
     """Plans of a topic that lies in ``table``. ``changes``: since the last landing, None: all is new; ``last``: its
-    done row. ``look``: what of the landed records is gone or others now, by a comparison that reads them. ``refuses``:
-    a landed record that is gone is refused, and else noted.
+    done row. ``declared``: how many partitions the topic is to have; None: as many as are found. ``look``: what of the
+    landed records is gone or others now, by a comparison that reads them. ``refuses``: a landed record that is gone is
+    refused, and else noted.
     """
 
     warehouse: Warehouse
@@ -67,6 +69,7 @@ class PlannedInPlace:
     mapping: LakeMapping
     changes: LakeChanges | None
     last: LedgerRow[LandingDoneRow] | None
+    declared: int | None
     look: Callable[[], LandingPlanRow]
     refuses: bool
     warn: Callable[[str], None]
@@ -178,11 +181,13 @@ class PlannedInPlace:
     def _with_cut(self, plan: LandingPlanRow, found: Sequence[DataFile], began: Cut, new: int) -> LandingPlanRow:
         if not found and self.last is not None:
             return plan
-        cut_from, cut_to, gaps = dict(plan.cut_from), dict(plan.cut_to), dict(plan.gaps)
+        largest = max((file.partition for file in found), default=0)
+        if self.declared is not None and largest >= self.declared:
+            raise LandingError(self._place, f"partitions below {self.declared}", str(largest), "declare more of them")
+        partitions = max(plan.partitions, largest + 1)
+        nothing = dict.fromkeys(map(str, range(partitions)), 0)
+        cut_from, cut_to, gaps = nothing | plan.cut_from, nothing | plan.cut_to, dict(plan.gaps)
         for p in sorted({file.partition for file in found}):
-            if p >= plan.partitions:
-                expected = f"partitions below {plan.partitions}"
-                raise LandingError(self._place, expected, str(p), "declare more partitions")
             own = [file for file in found if file.partition == p and (file.max_offset or 0) >= began.get(p, 0)]
             if not own:
                 continue
@@ -193,9 +198,12 @@ class PlannedInPlace:
                 gaps[str(p)] = [began.get(p, 0), first]
             cut_to[str(p)] = max(cut_to[str(p)], *((file.max_offset or 0) + 1 for file in own))
         sizes = {file.path: file.bytes for file in found}
-        records = {path: sum(file.records for file in found if file.path == path) for path in sizes}
+        records = Counter[str]()
+        for file in found:
+            records[file.path] += file.records
         return replace(
             plan,
+            partitions=partitions,
             cut_from=cut_from,
             cut_to=cut_to,
             gaps=gaps,
