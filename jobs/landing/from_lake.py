@@ -21,7 +21,7 @@ from .files.counting import CountedFiles
 from .files.known_files import PlanOutdated, mapping_changes
 from .files.streams import FoundFile
 from .first_record import FirstRecord, first_record
-from .in_place import CopiedFiles, PlannedInPlace, refuse_other_way, write_registered
+from .in_place import CopiedFiles, PlannedInPlace, preview_in_place, refuse_other_way, write_registered
 from .lake.chosen_columns import lake_mapping, refuse_no_history, table_place
 from .lake.lake_rows import LakeMapping, counting_mapping
 from .lake.lake_source import LakeSource
@@ -29,7 +29,7 @@ from .lake.lake_table import LakeChanges, LakeFile, LakeTable
 from .lake.new_files import files_to_read, largest_partition, may_have_topic, refuse_missing, refuse_other_topics
 from .lake.opening import open_lake
 from .lake_changes import changed_sentence, gone_offsets, missing_sentences, refuse_changed, without_known
-from .landing_preview import LandingPreview, preview_in_place, preview_of, twice_sentences
+from .landing_preview import LandingPreview, preview_of, twice_sentences
 from .landing_rules import DEAD_LETTER, REFUSE, LandingRules, RowRules
 from .ordered_plan import with_order
 from .planned_writing import write_planned

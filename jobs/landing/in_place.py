@@ -18,6 +18,7 @@ from ...state.errors import DamagedFile, LandingError
 from ...state.tables.commit import commit_files
 from ...state.tables.data_files import DataFile
 from ...state.tables.files_in_place import files_in_place
+from ...state.tables.in_place import no_headers
 from ...state.tables.ledger import LandingLedger, LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from ...state.tables.offset_order import in_offset_order
@@ -34,6 +35,7 @@ from .lake.lake_table import LakeChanges, LakeFile, LakeTable
 from .lake.new_files import files_to_read, may_have_topic, refuse_other_topics
 from .lake.registering import Registering, deleted_ranges, refuse_other_types
 from .lake_changes import changed_sentence
+from .landing_preview import LandingPreview, PreviewedPartition, order_words, registered_from
 from .ordered_plan import joined_ranges
 
 if TYPE_CHECKING:
@@ -219,6 +221,23 @@ class PlannedInPlace:
         raise LandingError(place, expected, f"offset {file.min_offset} ({file.path})", next_step)
 
 
+def preview_in_place(topic: str, source: LakeMapping, plan: LandingPlanRow) -> LandingPreview:
+    """Of a plan that registers files and is not written yet; times as far as footers say them."""
+    began = {int(p): offset for p, offset in plan.cut_from.items()}
+    partitions = {}
+    for p, begin in sorted(began.items()):
+        own = [file for file in registered_from(plan) if file.partition == p]
+        times = [file.bounds["timestamp"] for file in own if "timestamp" in file.bounds]
+        partitions[p] = PreviewedPartition(
+            records=sum(file.records for file in own) - _counts(own, began).get(p, 0),
+            first_offset=plan.gaps[str(p)][1] if str(p) in plan.gaps else begin,
+            next_offset=plan.cut_to[str(p)],
+            earliest_ms=min((least for least, _ in times), default=None),
+            latest_ms=max((most for _, most in times), default=None),
+        )
+    return LandingPreview(topic, len(plan.files or ()), plan.records or 0, 0, order_words(source), partitions)
+
+
 def _is_same(now: LakeFile | None, file: DataFile) -> bool:
     assert file.in_place is not None
     return now is not None and now.bytes == file.bytes and deleted_ranges(now.deleted) == file.in_place.deleted
@@ -335,11 +354,14 @@ class _Copy:
 
     def _write(self, batches: Sequence[pa.RecordBatch]) -> DataFile:
         rows = pa.Table.from_batches(batches)
-        own = {"partition": np.int32(self.partition), "increment": np.int64(self.increment)}
-        columns = {
-            name: pa.repeat(pa.scalar(own[name]), len(rows)) if name in own else rows[name]
-            for name in LANDED_SCHEMA.names
+        count = len(rows)
+        own = {
+            "partition": pa.repeat(pa.scalar(self.partition, pa.int32()), count),
+            "increment": pa.repeat(pa.scalar(self.increment, pa.int64()), count),
         }
+        if "headers" not in rows.column_names:
+            own["headers"] = no_headers(count)
+        columns = {name: own[name] if name in own else rows[name] for name in LANDED_SCHEMA.names}
         table = pa.table(columns).cast(LANDED_SCHEMA)
         name = f"{self.increment:08d}-{self.partition:05d}"
         return write_task_file(self.path, table, partition=self.partition, name=name)

@@ -93,22 +93,6 @@ def preview_of(topic: str, source: FileSource, counted: CountedFiles, plan: Land
     )
 
 
-def preview_in_place(topic: str, source: FileSource, plan: LandingPlanRow) -> LandingPreview:
-    """Of a plan that registers files and is not written yet; times as far as their footers say them."""
-    partitions = {}
-    for p, begin in sorted((int(p), begin) for p, begin in plan.cut_from.items()):
-        own = [file for file in registered_from(plan) if file.partition == p]
-        times = [file.bounds["timestamp"] for file in own if "timestamp" in file.bounds]
-        partitions[p] = PreviewedPartition(
-            records=sum(file.records for file in own),
-            first_offset=plan.gaps[str(p)][1] if str(p) in plan.gaps else begin,
-            next_offset=plan.cut_to[str(p)],
-            earliest_ms=min((least for least, _ in times), default=None),
-            latest_ms=max((most for _, most in times), default=None),
-        )
-    return LandingPreview(topic, len(plan.files or ()), plan.records or 0, 0, order_words(source), partitions)
-
-
 def registered_from(plan: LandingPlanRow) -> list[DataFile]:
     """Files that a plan registers, with records that are new by it."""
     files = [DataFile.from_dict(fields) for fields in plan.registers or ()]

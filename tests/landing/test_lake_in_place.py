@@ -301,6 +301,15 @@ def test_a_copy_makes_the_records_our_own_and_changes_none(warehouse, lake):
     assert fsck(warehouse).findings == []
 
 
+def test_a_copy_of_records_without_headers_has_none(warehouse, lake):
+    write_deltalake(str(lake), spark_rows(rows(0, 10)).drop_columns(["headers", "timestampType"]))
+    land(warehouse, lake, in_place=True)
+
+    land(warehouse, lake, rules={"copy": True})
+
+    assert read(warehouse) == in_order(row._replace(headers=[]) for row in rows(0, 10))
+
+
 def test_after_a_copy_the_table_goes_on_by_copy_or_in_place(warehouse, lake):
     bronze(lake, rows(0, 10))
     land(warehouse, lake, in_place=True)
@@ -367,6 +376,20 @@ def test_a_preview_says_what_would_be_registered_and_registers_nothing(warehouse
     assert (preview.records, preview.files, preview.dead_letters) == (10, 1, 0)
     assert {p: (each.records, each.next_offset) for p, each in preview.partitions.items()} == {0: (5, 5), 1: (5, 5)}
     assert warehouse.topics() == []
+
+
+def test_a_preview_counts_what_is_new_in_files_that_were_compacted(warehouse, lake):
+    bronze(lake, rows(0, 10))
+    land(warehouse, lake, in_place=True)
+    table = bronze(lake, rows(10, 14))
+    table.optimize.compact()
+    source = LakeSource(delta=str(lake), in_place=True)
+
+    preview = preview_lake(None, warehouse, "clicks", source, clock_ms=lambda: NOON)
+
+    assert preview is not None
+    assert preview.records == 4
+    assert {p: (each.records, each.next_offset) for p, each in preview.partitions.items()} == {0: (2, 7), 1: (2, 7)}
 
 
 def test_the_time_of_quiet_partitions_is_recorded_by_what_lies_there(warehouse, lake):
