@@ -20,6 +20,7 @@ from ..jobs.graph.windows import Windows
 from ..jobs.replay.increment_report import IncrementReport, report_of
 from ..jobs.replay.waiting_inputs import WaitingInput
 from ..jobs.topology import SubTopology
+from ..state.tables.branch_files import landed_files
 from ..state.tables.data_files import read_files
 from ..state.tables.ledger import LedgerRow
 from ..state.tables.ledger_rows import Cut, DoneRow, LandingDoneRow
@@ -132,9 +133,11 @@ def quiet_metadata(pipeline: Pipeline, table: str, row: LedgerRow[DoneRow | Land
     if row is None:
         return said | table_metadata(pipeline, table)
     said |= {"epoch": row.epoch}
-    if isinstance(row.content, DoneRow):
-        return said | _committed(pipeline, table, row.content.versions[table])
-    return said | _committed(pipeline, table, _landed_version(row.content))
+    content = row.content
+    if isinstance(content, DoneRow):
+        return said | _committed(pipeline, table, content.versions[table])
+    landed = LedgerRow(row.increment, row.epoch, row.phase, content, row.written_at_ms)
+    return said | _landed(pipeline, TableName(table).name, landed)
 
 
 def landing_metadata(pipeline: Pipeline, topic: str, increment: int) -> Metadata:
@@ -151,13 +154,22 @@ def landing_metadata(pipeline: Pipeline, topic: str, increment: int) -> Metadata
         "partitions": content.partitions,
         "gaps": len(content.gaps),
         "cut": _cut({topic: content.cut_from}, {topic: content.cut_to}),
-        **_committed(pipeline, TableName.landed(topic), _landed_version(content)),
+        **_landed(pipeline, topic, row),
     }
 
 
-def _landed_version(row: LandingDoneRow) -> int:
-    assert row.table_version is not None, "every landing that is done names its table's version"
-    return row.table_version
+def _landed(pipeline: Pipeline, topic: str, row: LedgerRow[LandingDoneRow]) -> Metadata:
+    """Of a topic's table; of records that lie in somebody else's table, too."""
+    version = row.content.table_version
+    assert version is not None, "every landing that is done names its table's version"
+    said = _committed(pipeline, TableName.landed(topic), version)
+    if row.content.in_place is not None:
+        files = landed_files(pipeline.warehouse, topic, row)
+        said |= {
+            "dagster/row_count": sum(file.records for file in files),
+            "in_place": row.content.source["lake"]["place"],
+        }
+    return said
 
 
 def _books(report: IncrementReport, sub: SubTopology) -> Metadata:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from ...state.errors import CommitLost, LandingError, LedgerConflict
+from ...state.errors import CommitLost, ConfigError, LandingError, LedgerConflict
 from ...state.tables.branch_files import refuse_older_landing_ledger
 from ...state.tables.commit import settle, transaction_version
 from ...state.tables.compaction import compact
@@ -280,6 +280,9 @@ def land_records(
 def _land(
     warehouse: Warehouse, topic: str, lander: Lander, rules: LandingRules, clock_ms: Callable[[], int]
 ) -> LandingReport:
+    if rules.copy and lander.kind != LakeLander.kind:
+        expected, got = "a Delta or Iceberg table, whose records lie in place", f"a source of the kind {lander.kind}"
+        raise ConfigError(f"topic {topic!r}, copy", expected, got, "name the table, or leave it out")
     started = time.monotonic()
     ledger = LandingLedger(warehouse.landing_ledger(topic))
     pending, last = ledger.pending(), ledger.last_done()

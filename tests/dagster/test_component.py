@@ -170,8 +170,8 @@ def test_a_source_is_files_kafka_or_anothers():
     kafka = SourceAttributes(kafka=KafkaAttributes(bootstrap_servers="broker:9092", topic="t-1"))
     assert kafka.source("t", "root") == KafkaSource("broker:9092", topic="t-1")
     assert SourceAttributes(landed_by="shop").source("t", "root") == LandedBy("shop")
-    lake = SourceAttributes(lake=LakeAttributes(delta="bronze", layout="spark", value=["page"]))
-    assert lake.source("t", "root") == LakeSource("root/bronze", layout="spark", value=("page",))
+    lake = SourceAttributes(lake=LakeAttributes(delta="bronze", layout="spark", value=["page"], in_place=True))
+    assert lake.source("t", "root") == LakeSource("root/bronze", layout="spark", value=("page",), in_place=True)
     own = set(SourceAttributes.model_fields) - {"files", "lake", "kafka", "landed_by"}
     of_a_serde = {"json_types"}  # the serde says it (jobs/landing/serde_mapping.py)
     assert own | {"path"} == set(FileSource.__dataclass_fields__) - of_a_serde

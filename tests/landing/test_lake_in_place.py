@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from kstreams_replay.jobs.branches.erasure import erase
 from kstreams_replay.jobs.history.fsck import fsck
-from kstreams_replay.jobs.landing.landing import preview_lake
+from kstreams_replay.jobs.landing.landing import FileSource, LandingRules, land_files, preview_lake
 from kstreams_replay.jobs.landing.recorded_time import record_idle
 from kstreams_replay.jobs.tape.landed_topic import Landed
 from kstreams_replay.state.errors import ConfigError, DamagedFile, LandingError
@@ -183,6 +183,47 @@ def test_of_several_topics_and_partitions_in_a_file_each_has_its_own(warehouse, 
     assert report.records == 20
     assert read(warehouse) == in_order(rows(0, 20))
     assert fsck(warehouse).findings == []
+
+
+def test_rows_of_no_topic_are_left_out(warehouse, lake):
+    """The column of topics came later, so that files from before have none of it."""
+    write_deltalake(str(lake), spark_rows(rows(0, 10)).drop_columns(["topic"]))
+    write_deltalake(str(lake), spark_rows(rows(10, 20)), mode="append", schema_mode="merge")
+
+    assert land(warehouse, lake, in_place=True).records == 10
+    assert read(warehouse) == in_order(rows(10, 20))
+
+
+def test_rows_without_a_time_are_refused(warehouse, lake):
+    table = spark_rows(row for row in rows(0, 10) if row.partition == 0)
+    times = pa.array([None, *table["timestamp"].to_pylist()[1:]], table["timestamp"].type)
+    write_deltalake(str(lake), table.set_column(5, "timestamp", times))
+
+    with pytest.raises(LandingError, match="a time in every row"):
+        land(warehouse, lake, in_place=True)
+
+
+def test_keys_of_a_dictionary_are_read_as_such(warehouse, lake, monkeypatch):
+    monkeypatch.setattr(offset_order, "_DICTIONARY_ROWS", 1)
+    monkeypatch.setattr(offset_order, "_DICTIONARY_KEY_BYTES", 1_000)
+    table = spark_rows(row for row in rows(0, 40) if row.partition == 0)
+    write_deltalake(str(lake / "bytes"), table)
+    write_deltalake(str(lake / "text"), table.set_column(0, "key", table["key"].cast(pa.string())))
+
+    for name in ("bytes", "text"):
+        of = Warehouse(f"{warehouse.root}-{name}")
+        land(of, lake / name, in_place=True)
+        landed = Landed.of(of, "clicks")
+        (chunk,) = landed.slice("0", 0, landed.ends["0"]).chunks(100, dictionary_keys=True)
+        assert pa.types.is_dictionary(chunk["key"].type)
+        assert read(of) == in_order(row for row in rows(0, 40) if row.partition == 0)
+
+
+def test_copy_is_of_tables_alone(warehouse, tmp_path):
+    source = FileSource(path=str(tmp_path), timestamp="ms")
+
+    with pytest.raises(ConfigError, match="a Delta or Iceberg table"):
+        land_files(None, warehouse, "clicks", source, rules=LandingRules(copy=True), clock_ms=lambda: NOON)
 
 
 def test_a_topic_that_the_table_does_not_have_is_named_with_those_it_has(warehouse, lake):

@@ -128,6 +128,9 @@ class Registering:
 
     def _registered(self, file: LakeFile, metadata: pq.FileMetaData, digest: str) -> Iterator[DataFile]:
         columns = self._columns(file, metadata)
+        named = self.mapping.topic_column
+        if named is not None and "topic" not in columns and file.constants.get(named) != self.mapping.topic:
+            return  # all rows are of another topic, or of none
         groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
         topic = _Alone(groups, columns.get("topic"), (self.mapping.topic or "").encode())
         if topic.is_none:
@@ -150,6 +153,9 @@ class Registering:
             return
         if partition == -1:
             return
+        if any(_has_nulls(group, columns["timestamp"]) for group in groups):
+            got = f"{file.name} with rows without"
+            raise LandingError(f"{table_place(self.topic, self.table)}, in place", "a time in every row", got, BY_COPY)
         columns.pop("partition", None)
         records = metadata.num_rows - (0 if file.deleted is None else len(file.deleted))
         if records:
@@ -293,6 +299,13 @@ def _bounds(groups: Sequence[pq.RowGroupMetaData], path: str) -> tuple[Any, Any]
             return None
         found.append(ends)
     return (min(least for least, _ in found), max(most for _, most in found)) if found else None
+
+
+def _has_nulls(group: pq.RowGroupMetaData, path: str) -> bool:
+    """Whether the footer says so."""
+    leaf = leaf_of(group, path)
+    known = None if leaf is None else leaf.statistics
+    return bool(known is not None and known.has_null_count and known.null_count)
 
 
 def _times(

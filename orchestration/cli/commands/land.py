@@ -507,8 +507,11 @@ def _source(asked: LandOptions) -> Source:
     settings = dict(key_and_value(pair, "--option") for pair in asked.option)
     if asked.delta is not None or asked.iceberg is not None:
         return _lake_source(asked, settings)
-    if asked.kafka is not None:
+    if asked.kafka is not None and not asked.in_place:
         return KafkaSource(asked.kafka, topic=asked.source_topic, options=settings, on_gap=asked.on_gap)
+    if asked.in_place:
+        expected, next_step = "a Delta or Iceberg table", "name it (--delta, --iceberg), or leave --in-place out"
+        raise ConfigError(f"topic {asked.topic!r}, --in-place", expected, "another source", next_step)
     if asked.timestamp is None and "(?P<timestamp>" not in (asked.path_pattern or ""):
         raise ConfigError(
             f"topic {asked.topic!r}", "the column of the record time", "none", "name it with --timestamp COLUMN"

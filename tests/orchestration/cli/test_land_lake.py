@@ -108,3 +108,28 @@ def test_options_that_do_not_fit_are_refused(land, tmp_path, options, want):
 
     assert code != 0
     assert want in err
+
+
+def test_in_place_nothing_is_copied_until_it_is_asked_for(land, tmp_path):
+    bronze(tmp_path / "bronze", rows(0, 10))
+    warehouse = Warehouse(str(tmp_path / "w"))
+
+    code, out, _ = land("--in-place", "--json")
+    assert (code, json.loads(out)["records"]) == (0, 10)
+    assert list((tmp_path / "w" / "landed" / "clicks").glob("**/*.parquet")) == []
+    code, _, err = land()
+    assert code == 1
+    assert "expected a landing in place, as the one before" in err
+    code, out, _ = land("--copy", "--json")
+
+    assert (code, json.loads(out)["records"]) == (0, 0)
+    assert len(list((tmp_path / "w" / "landed" / "clicks").glob("**/*.parquet"))) == 2
+    assert records_of(warehouse) == in_order(rows(0, 10))
+
+
+def test_in_place_is_of_a_table(capsys, tmp_path):
+    where = ["--warehouse", tmp_path / "w", "--files", tmp_path, "--timestamp", "ms", "--in-place", "--local"]
+    code = main([str(argument) for argument in ("land", "clicks", *where)])
+
+    assert code == 2
+    assert "--in-place: expected a Delta or Iceberg table" in capsys.readouterr().err
