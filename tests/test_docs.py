@@ -38,6 +38,7 @@ from kstreams_replay.jobs.topology import (
 from kstreams_replay.orchestration.cli.exit_codes import ExitCode
 from kstreams_replay.state import errors
 from kstreams_replay.state.errors import ReplayError
+from kstreams_replay.state.kafka_version import DEFAULT, JUDGE
 from kstreams_replay.state.records.drop_reasons import DropReason
 from kstreams_replay.state.tables import warehouse
 from tests.every_store import every_store
@@ -351,6 +352,29 @@ def test_every_document_that_is_named_somewhere_is_there():
     refuse(
         [f"{place}: {path}" for place, path in named if path.rpartition("/")[2] not in names],
         "Nobody who clones this has these documents; say the reason in place, or name one that is here:",
+    )
+
+
+OF_OTHER_VERSIONS = {
+    "CHANGELOG.md", "docs/upgrading-kafka.md", "jobs/code_changes/kafka_differences.py", "state/kafka_version.py",
+    "tests/code_changes/test_upgrade_advice.py",
+}  # fmt: skip
+"""What is about more than one version of Kafka."""
+
+
+def test_a_document_that_names_a_present_version_of_kafka_names_the_judge():
+    present = re.compile(r"\bKafka(?: Streams)?(?:'s)?\s+([4-9]\.\d+(?:\.\d+)?)\b")
+    found = [
+        (f"{path}:{text_of(path).count(chr(10), 0, match.start()) + 1}", match[1])
+        for path in files()
+        if path.endswith((".md", ".py")) and path not in OF_OTHER_VERSIONS
+        for match in present.finditer(text_of(path))
+    ]
+
+    assert len(found) > 10
+    refuse(
+        [f"{place}: {version}" for place, version in found if version not in (JUDGE, DEFAULT)],
+        f"The judge is Kafka Streams {JUDGE} (state/kafka_version.py); name it, or no version:",
     )
 
 

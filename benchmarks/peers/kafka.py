@@ -56,7 +56,7 @@ CONFIGURATIONS = {
     "rocksdb-nocache": Configuration("rocksdb", "0"),
     "memory-nocache": Configuration("memory", "0"),
 }
-ONLY_ROCKSDB = {"W4": "4.3.0 has no versioned store in memory", "W6": "4.3.0 has no versioned store in memory"}
+ONLY_ROCKSDB = dict.fromkeys(("W4", "W6"), f"{VERSION} has no versioned store in memory")
 
 PREFIXES = (
     (

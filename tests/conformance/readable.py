@@ -15,8 +15,10 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from kstreams_replay.state.kafka_version import JUDGE
+
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
-STAMP = "kafka-streams 4.3.0, TopologyTestDriver"
+STAMP = f"kafka-streams {JUDGE}, TopologyTestDriver"
 KIP_WANT = "want with semantics kip"
 _INDENT = "  "
 _NODE = re.compile(r"(?P<id>\w+) += (?P<op>\w+)\((?P<rest>.*)\)")

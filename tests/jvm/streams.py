@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kstreams_replay.jobs.execution.spark_session import resolve
+from kstreams_replay.state.kafka_version import JUDGE as VERSION
 from tests.once_a_run import once_a_run
 from tests.quick_java import QUICK_JAVA
 
-VERSION = "4.3.0"
 STREAMS = f"org.apache.kafka:kafka-streams:{VERSION}"
 TEST_UTILS = f"org.apache.kafka:kafka-streams-test-utils:{VERSION}"
 

@@ -21,9 +21,9 @@ from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from kstreams_replay.jobs.execution.spark_session import resolve
+from kstreams_replay.state.kafka_version import JUDGE as KAFKA_VERSION
 from tests.quick_java import QUICK_JAVA
 
-KAFKA_VERSION = "4.3.0"
 JARS = (f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}", "org.slf4j:slf4j-simple:1.7.36")
 START_LIMIT_S = 90.0
 QUICK = (*QUICK_JAVA, "-Xms128m", "-Xmx384m", "-Xshare:auto")

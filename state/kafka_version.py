@@ -1,0 +1,14 @@
+"""Which Kafka is meant: the one that judges, and those whose rows a replay makes.
+
+Owns these versions. Rule: all else takes them from here, so that a newer judge is a change of one line, and a test
+names the documents that still speak of the one before.
+"""
+
+JUDGE = "4.3.0"
+"""Kafka Streams that answered the scenarios, the broker of the tests, and what documents call Kafka Streams."""
+DEFAULT = JUDGE.rpartition(".")[0]
+"""Of a pipeline that never said another."""
+REPLAYED = ("4.3", "4.4")
+"""Versions whose rows a replay makes. They are the same: Kafka Streams 4.4.0 gave the judge's answers to all 437
+recorded scenarios, and to 300 random ones. A version with other rows needs its answers here first.
+"""
