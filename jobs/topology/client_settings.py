@@ -15,7 +15,8 @@ _READING = "no result depends on how many records are read at once, or when"
 
 CLIENT_SETTINGS: dict[str, tuple[str, ...]] = {
     _BROKERS: (
-        *("allow.auto.create.topics", "bootstrap.controllers", "client.dns.lookup", "client.rack"),
+        *("allow.auto.create.topics", "bootstrap.controllers", "bootstrap.resolve.timeout.ms"),
+        *("client.dns.lookup", "client.rack"),
         *(
             "default.api.timeout.ms",
             "exclude.internal.topics",

@@ -1,4 +1,4 @@
-"""The settings of an application, by Kafka's names (StreamsConfig 4.3): what each does in a replay.
+"""The settings of an application, by Kafka's names (StreamsConfig of 4.3 and 4.4): what each does in a replay.
 
 Rule: a setting either decides results and is honoured, or decides them and is refused where it asks for something else
 than what is done here, or decides none and is taken without effect. So a port can hand over its whole configuration.
@@ -53,7 +53,11 @@ DECIDING: dict[str, tuple[tuple[Any, ...], str]] = {
         (False, "false"),
         "a failure in the processor of a global store ends the run; leave it out",
     ),
-    "dsl.store.format": (("DEFAULT", "default"), "stores of the DSL keep no headers; leave it out"),
+    "dsl.store.format": (
+        ("DEFAULT", "default"),
+        "stores of the DSL keep no headers: with HEADERS Kafka's stores and changelogs do, and from 4.4 on suppress "
+        "emits those of the value; leave it out",
+    ),
     "processor.wrapper.class": (
         ("org.apache.kafka.streams.processor.internals.NoOpProcessorWrapper",),
         "nothing is wrapped around processors: call what the wrapper does in the processors themselves",
@@ -109,12 +113,14 @@ HARMLESS: dict[str, str] = {
     "task.timeout.ms": _MACHINES,
     "upgrade.from": _MACHINES,
     "allow.os.group.write.access": _STATE,
+    "enable.transactional.statestores": _STATE,
     "replication.factor": _STATE,
     "repartition.purge.interval.ms": _STATE,
     "rocksdb.config.setter": _STATE,
     "state.cleanup.delay.ms": _STATE,
     "state.cleanup.dir.max.age.ms": _STATE,
     "state.dir": _STATE,
+    "statestore.uncommitted.max.bytes": _STATE,
     "windowstore.changelog.additional.retention.ms": _STATE,
     "buffered.records.per.partition": _PACE,
     "commit.interval.ms": _PACE,
@@ -122,12 +128,14 @@ HARMLESS: dict[str, str] = {
     "processing.guarantee": "every increment is committed as a whole or not at all, exactly once",
     "ensure.explicit.internal.resource.naming": "it asks for names, which change no result",
     "built.in.metrics.version": _LOOKS,
+    "default.interactive.query.isolation.level": _LOOKS,
     "enable.metrics.push": _LOOKS,
     "log.summary.interval.ms": _LOOKS,
     "metric.reporters": _LOOKS,
     "metrics.num.samples": _LOOKS,
     "metrics.recording.level": _LOOKS,
     "metrics.sample.window.ms": _LOOKS,
+    "topology.description.push.enabled": _LOOKS,
 }
 """Settings of Kafka Streams' own without effect here, each with the reason."""
 

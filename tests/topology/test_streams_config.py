@@ -98,6 +98,13 @@ KAFKA = [
     "windowstore.changelog.additional.retention.ms",
 ]
 """All names that StreamsConfig of Kafka Streams 4.3 defines (``StreamsConfig.configDef()``)."""
+SINCE_4_4 = [
+    "default.interactive.query.isolation.level",
+    "enable.transactional.statestores",
+    "statestore.uncommitted.max.bytes",
+    "topology.description.push.enabled",
+]
+"""Names of 4.4.0's constants that 4.3.0 has not (``StreamsConfig``, by javap)."""
 
 CLIENTS = [
     "acks",
@@ -106,6 +113,7 @@ CLIENTS = [
     "auto.offset.reset",
     "batch.size",
     "bootstrap.controllers",
+    "bootstrap.resolve.timeout.ms",
     "bootstrap.servers",
     "buffer.memory",
     "check.crcs",
@@ -193,7 +201,7 @@ CLIENTS = [
     "spring.json.trusted.packages",
 ]
 """Names of ConsumerConfig, ProducerConfig and AdminClientConfig of Kafka 4.3 (``configNames()``; two of ssl. and of
-sasl. each), and of serializers beside a registry.
+sasl. each), of KIP-909 (4.4), and of serializers beside a registry.
 """
 CLIENTS_REFUSED = {
     "auto.offset.reset": ("latest", "a replay reads a topic from its first landed record on"),
@@ -242,12 +250,12 @@ REFUSED = {
 
 
 def test_every_setting_of_kafka_streams_is_honoured_harmless_or_refused():
-    assert sorted(KAFKA) == sorted([*HONOURED, *REFUSED, *(name for name in HARMLESS)])
+    assert sorted([*KAFKA, *SINCE_4_4]) == sorted([*HONOURED, *REFUSED, *(name for name in HARMLESS)])
     assert set(REFUSED) <= set(DECIDING)
 
 
 def test_a_whole_configuration_of_harmless_and_honoured_settings_is_taken():
-    harmless = dict.fromkeys((name for name in KAFKA if name not in {*HONOURED, *REFUSED}), "as it was")
+    harmless = dict.fromkeys((name for name in [*KAFKA, *SINCE_4_4] if name not in {*HONOURED, *REFUSED}), "as it was")
     clients = {"consumer.max.poll.records": 5, "producer.acks": "all", "schema.registry.url": "mock://x",
                "sasl.jaas.config": "…", "auto.offset.reset": "earliest", "statestore.cache.max.bytes": 0}  # fmt: skip
 
