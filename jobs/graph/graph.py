@@ -20,6 +20,7 @@ from ..functions.exception_handlers import ExceptionHandlers
 from ..functions.expressions import Call, Expression, Shape
 from ..functions.timestamp_extractors import TimestampExtractor
 from .kafka_processors import KafkaNode, kafka_processor
+from .kafka_traits import KafkaTrait
 from .late_records import TakesLateRecords
 from .name_rules import check_name, check_node_name, check_table_name
 from .observations import Observation, RunsAgain, Wait
@@ -156,6 +157,16 @@ class Node(TakesLateRecords, TouchesTopics, RunsAgain):
     def kafka_processors(self, graph: "Graph") -> Iterable[KafkaNode]:
         """What Kafka Streams makes of it, in the order in which it adds them."""
         return [kafka_processor(self.name, self.inputs, () if (store := graph.store_of(self)) is None else (store,))]
+
+    def kafka_traits(self, graph: "Graph") -> Iterable[KafkaTrait]:
+        """What it is, where versions of Kafka Streams differ."""
+        spec = graph.tables[self.name].store if self.name in graph.tables else None
+        if spec is not None:
+            yield from (KafkaTrait.TASK_STATE, KafkaTrait.DSL_STORE)
+            if spec.is_persistent:
+                yield KafkaTrait.PERSISTENT_STORE
+            if spec.is_versioned:
+                yield KafkaTrait.VERSIONED_STORE
 
     def forwarding_processors(self, graph: "Graph") -> tuple[str, ...]:
         """Those of them that forward what it forwards."""

@@ -17,6 +17,7 @@ from ...state.times import is_int
 from ..functions.timestamp_extractors import OWN_TIME, TimestampExtractor
 from .graph import Graph, Node
 from .kafka_processors import PROCESSOR, SINK, SOURCE, KafkaNode, kafka_processor
+from .kafka_traits import KafkaTrait
 from .observations import Observation
 from .wording import Wording
 
@@ -46,6 +47,9 @@ class SourceNode(Node):
     @property
     def time_step(self) -> TimestampExtractor | None:
         return None if self.extractor.is_own_time else self.extractor
+
+    def kafka_traits(self, graph: Graph) -> Iterable[KafkaTrait]:
+        return () if graph.dead_letter_topic is None else (KafkaTrait.DEAD_LETTERS,)
 
     def check_beside(self, other: Node) -> None:
         if isinstance(other, SourceNode) and self.topic == other.topic:
@@ -87,6 +91,9 @@ class SinkNode(Node):
     def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
         return [KafkaNode(SINK, self.name, self.inputs, topic=self.topic)]
 
+    def kafka_traits(self, graph: Graph) -> Iterable[KafkaTrait]:
+        return () if self.shape.window is None else (KafkaTrait.WINDOWED_KEYS,)
+
     def promises(self, graph: Graph) -> Iterable[Promise]:
         """Its rows have the windows of the operator above that gave them, if their keys are still those."""
         for node in graph.above(self) if self.shape.window is not None else ():
@@ -117,6 +124,9 @@ class PartitionedSinkNode(SinkNode):
     @property
     def partitioning(self) -> tuple[Partitioner | None, int | None]:
         return self.partitioner, self.partitions
+
+    def kafka_traits(self, graph: Graph) -> Iterable[KafkaTrait]:
+        return super().kafka_traits(graph) if self.partitioner is None else (KafkaTrait.PARTITIONER,)
 
 
 def sink_node(partitioner: Partitioner | None, partitions: int | None, **node: Any) -> SinkNode:
@@ -237,6 +247,9 @@ class PartitionedNode(RepartitionNode):
     def has_partitioner(self) -> bool:
         return True
 
+    def kafka_traits(self, graph: Graph) -> Iterable[KafkaTrait]:
+        return (KafkaTrait.PARTITIONER,)
+
     def promises(self, graph: Graph) -> Iterable[Promise]:
         """Nothing of where a record is, nor of how often."""
         yield RepartitionPromise(self.table(graph), by_key=False, at_most_one=False)
@@ -351,6 +364,11 @@ class GlobalTableNode(Node):
 
     def table(self, graph: Graph) -> str:
         return TableName.landed(self.topic)
+
+    def kafka_traits(self, graph: Graph) -> Iterable[KafkaTrait]:
+        """Of no task: every member has all of it."""
+        yield from (trait for trait in super().kafka_traits(graph) if trait is not KafkaTrait.TASK_STATE)
+        yield KafkaTrait.GLOBAL_TABLE
 
     def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
         (source,) = graph.parts[self.name]

@@ -211,6 +211,11 @@ class Topology(Hinting):
         return self._settle().graph
 
     @property
+    def described(self) -> Graph:
+        """What ``describe`` prints, operators under the names that they have there."""
+        return self._settle().described
+
+    @property
     def sub_topologies(self) -> tuple[SubTopology, ...]:
         """In the order in which they can run: each after those whose records it reads."""
         assert self.graph

@@ -30,6 +30,7 @@
     replay errors LedgerError
     replay placement --warehouse W --pipeline shop --preview --members 8
     replay check-topology shop.py:topology --warehouse W --pipeline shop
+    replay upgrade-advice shop.py:topology --from 3.9 --to 4.4
     replay fork --warehouse W --pipeline shop --at 3 --as what-if
     replay backfill shop --from 2026-01-05 --to 2026-01-06 --topology changed.py:topology --as monday --warehouse W
     replay diff shop what-if --warehouse W
@@ -105,6 +106,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "metrics": (".commands.quality", "print the numbers of a pipeline as OpenMetrics text"),
         "fsck": (".commands.fsck", "read everything, and say what is damaged and how to repair it"),
         "check-topology": (".commands.check_topology", "say whether a changed topology can continue with the state"),
+        "upgrade-advice": (".commands.upgrade_advice", "what another version of Kafka Streams changes for a topology"),
         "bench": (f"{BENCHMARKS}.bench", "measure this project and its peers on the same rows"),
     },
     "Go back": {

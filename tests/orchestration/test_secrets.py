@@ -144,6 +144,7 @@ def commanded(marked, great_expectations_loaded) -> Marked:
         ["report", *where, "--out", str(marked.folder / "report.html")],
         ["metrics", *pipeline],
         ["check-topology", SHOP, *pipeline],
+        ["upgrade-advice", SHOP, "--from", "3.9", "--to", "4.4"],
         ["fork", *pipeline, "--at", "1", "--as", "what-if", "--topology", SHOP],
         ["branches", *where],
         ["diff", "shop", "what-if", *where, "--output", "sessions"],

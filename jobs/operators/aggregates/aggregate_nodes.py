@@ -15,10 +15,11 @@ from ...functions.folds.aggregation import Aggregation
 from ...functions.folds.numbers import NumberFold
 from ...graph.graph import Graph, Node
 from ...graph.kafka_processors import KafkaNode, kafka_processor
+from ...graph.kafka_traits import KafkaTrait
 from ...graph.observations import Observation
 from ...graph.reach import UNBOUNDED_REACH, Reach
 from ...graph.store_rows import TIME, VERSION_KEY, StoreRowSchema, aggregate_schema, version_schema
-from ...graph.windows import SessionWindows, TimeWindows, Windows, grace_of, with_grace
+from ...graph.windows import SessionWindows, SlidingWindows, TimeWindows, Windows, grace_of, with_grace
 from ...graph.wording import Wording
 from ..base.promised_tables import outputs_of
 from .aggregate_sentences import say_aggregate
@@ -69,6 +70,12 @@ class AggregateNode(Node):
 
     def with_grace(self, grace_ms: int) -> "AggregateNode":
         return _with_grace(self, grace_ms)
+
+    def kafka_traits(self, graph: Graph) -> Iterable[KafkaTrait]:
+        yield from super().kafka_traits(graph)
+        yield from _traits_of_windows(self.windows, is_persistent=self.is_persistent)
+        if self.emit == "on_close":
+            yield KafkaTrait.EMIT_ON_CLOSE
 
     def promises(self, graph: Graph) -> Iterable[Promise]:
         yield from super().promises(graph)
@@ -127,6 +134,10 @@ class CogroupNode(Node):
             kafka_processor(self.name, parts),
         ]
 
+    def kafka_traits(self, graph: Graph) -> Iterable[KafkaTrait]:
+        yield from super().kafka_traits(graph)
+        yield from _traits_of_windows(self.windows, is_persistent=self.is_persistent)
+
     def promises(self, graph: Graph) -> Iterable[Promise]:
         yield from super().promises(graph)
         yield from _of_sessions(self, graph, self.windows, self.retention_ms)
@@ -174,6 +185,13 @@ class DistinctNode(Node):
 
     def explain(self, seen: Observation, say: Wording) -> list[str]:
         return say_aggregate(seen, say, self.shape.window, is_final=False)
+
+
+def _traits_of_windows(windows: Windows | None, *, is_persistent: bool) -> Iterable[KafkaTrait]:
+    if windows is not None and is_persistent:
+        yield KafkaTrait.PERSISTENT_WINDOWS
+    if isinstance(windows, SlidingWindows):
+        yield KafkaTrait.SLIDING_WINDOWS
 
 
 def _reach(windows: Windows | None) -> Reach:

@@ -13,6 +13,7 @@ from ...functions.expressions import Call, Expression
 from ...functions.value_joiners import Joiner
 from ...graph.graph import Graph, Node
 from ...graph.kafka_processors import KafkaNode, kafka_processor
+from ...graph.kafka_traits import KafkaTrait
 from ...graph.nodes import RepartitionNode
 from ...graph.store_rows import TIME, StoreRowSchema
 from ..base.promised_tables import extracted_keys, joined_values, outputs_of, table_values_of
@@ -51,6 +52,12 @@ class ForeignKeyJoinNode(Node):
             kafka_processor(foreign_join, (right,), (self.store,)),
         ]
 
+    def kafka_traits(self, graph: Graph) -> Iterable[KafkaTrait]:
+        """Of the store of subscriptions, which is of the application's kind."""
+        yield from (KafkaTrait.TASK_STATE, KafkaTrait.DSL_STORE)
+        if graph.default_store == "persistent":
+            yield KafkaTrait.PERSISTENT_STORE
+
     def forwarding_processors(self, graph: Graph) -> tuple[str, ...]:
         return self.name, graph.parts[self.name][1]
 
@@ -81,6 +88,14 @@ class ForeignKeyResponseNode(Node):
             kafka_processor(resolver, self.inputs, graph.nodes[self.reads[0]].stores_shown(graph)),
             kafka_processor(self.name, (resolver,), () if store is None else (store,)),
         ]
+
+    def kafka_traits(self, graph: Graph) -> Iterable[KafkaTrait]:
+        yield from super().kafka_traits(graph)
+        yield KafkaTrait.FOREIGN_KEY_JOIN
+        if self.kind == "inner":
+            yield KafkaTrait.FOREIGN_KEY_INNER_JOIN
+        else:
+            yield from (KafkaTrait.FOREIGN_KEY_LEFT_JOIN, KafkaTrait.JOIN_OF_NULL_KEYS)
 
     def promises(self, graph: Graph) -> Iterable[Promise]:
         """Its table is the join of both tables as they are when an increment ends."""

@@ -14,6 +14,7 @@ from ...functions.expressions import Shape
 from ...functions.value_joiners import Joiner
 from ...graph.graph import Graph, Node
 from ...graph.kafka_processors import KafkaNode, kafka_processor
+from ...graph.kafka_traits import KafkaTrait
 from ...graph.observations import Observation, Wait
 from ...graph.reach import Reach
 from ...graph.store_rows import TIME, StoreRowSchema
@@ -64,6 +65,17 @@ class StreamJoinNode(Node):
             kafka_processor(other, (other_windowed,), (this_store, *shared)),
             kafka_processor(self.name, (this, other)),
         ]
+
+    def kafka_traits(self, graph: Graph) -> Iterable[KafkaTrait]:
+        yield from (KafkaTrait.TASK_STATE, KafkaTrait.DSL_STORE)
+        if self.is_persistent:
+            yield from (KafkaTrait.PERSISTENT_STORE, KafkaTrait.PERSISTENT_WINDOWS)
+        if self.kind != "inner":
+            yield KafkaTrait.JOIN_OF_NULL_KEYS
+        if self.waits_for_close:
+            yield KafkaTrait.STREAM_JOIN_AFTER_CLOSE
+            if self.before_ms != self.after_ms:
+                yield KafkaTrait.STREAM_JOIN_UNEVEN
 
     def reach(self, graph: Graph) -> Reach:
         """A store shows records until they are older than both sides of the window and the grace."""

@@ -13,6 +13,7 @@ from ...functions.expressions import Call, Expression
 from ...functions.value_joiners import Joiner
 from ...graph.graph import Graph, Node
 from ...graph.kafka_processors import KafkaNode, kafka_processor
+from ...graph.kafka_traits import KafkaTrait
 from ...graph.observations import Observation, Wait
 from ...graph.reach import Reach
 from ...graph.store_rows import BUFFER_KEY, StoreRowSchema, buffer_schema
@@ -47,6 +48,12 @@ class StreamTableJoinNode(Node):
         buffer = () if self.store is None else (self.store,)
         shown = graph.nodes[self.reads[0]].stores_shown(graph)
         return [kafka_processor(self.name, self.inputs, (*buffer, *shown))]
+
+    def kafka_traits(self, graph: Graph) -> Iterable[KafkaTrait]:
+        if self.kind != "inner":
+            yield KafkaTrait.JOIN_OF_NULL_KEYS
+        if self.store is not None:
+            yield from (KafkaTrait.JOIN_WITH_GRACE, KafkaTrait.TASK_STATE, KafkaTrait.PERSISTENT_STORE)
 
     def reach(self, graph: Graph) -> Reach:
         """What the table has stays without end; a grace holds records back besides."""
@@ -107,6 +114,11 @@ class StreamGlobalTableJoinNode(Node):
     joiner: Joiner
 
     operator = ".stream_table_join:build_global"
+
+    def kafka_traits(self, graph: Graph) -> Iterable[KafkaTrait]:
+        yield KafkaTrait.GLOBAL_JOIN
+        if self.kind != "inner":
+            yield from (KafkaTrait.GLOBAL_LEFT_JOIN, KafkaTrait.JOIN_OF_NULL_KEYS)
 
     @property
     def wants_null_keys(self) -> bool:

@@ -9,8 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from ...functions.processor_api import FixedKeyRecord, KeyValues, Record, fixed_key_record
+from ...functions.state_stores import KEY_VALUE, KEY_VALUES, SESSIONS, VERSIONED, WINDOWS, WITH_HEADERS, StoreBuilder
 from ...graph.graph import Graph, Node
 from ...graph.kafka_processors import KafkaNode, kafka_processor
+from ...graph.kafka_traits import KafkaTrait
 from ...graph.nodes import GlobalTableNode
 from ...graph.reach import Reach
 from ...graph.store_rows import StoreRowSchema
@@ -70,6 +72,12 @@ class ProcessNode(Node):
         tables = (store for store, owner in self.tables.items() if not graph.nodes[owner].is_global)
         return [kafka_processor(self.name, self.inputs, (*self.inner_stores, *self.shared, *tables))]
 
+    def kafka_traits(self, graph: Graph) -> Iterable[KafkaTrait]:
+        yield KafkaTrait.PROCESSOR
+        if self.stores:
+            yield KafkaTrait.TASK_STATE
+        yield from _traits_of_stores(self.stores)
+
     def reach(self, graph: Graph) -> Reach:
         """A processor may forward a record of any time, at once or when it is punctuated."""
         return replace(super().reach(graph), gives_times=True)
@@ -110,8 +118,29 @@ class GlobalStoreNode(GlobalTableNode):
     made_by = ".global_store:GlobalReplica"
     view = ".global_store:build_view"
 
+    def kafka_traits(self, graph: Graph) -> Iterable[KafkaTrait]:
+        yield from (KafkaTrait.GLOBAL_TABLE, KafkaTrait.FILLED_GLOBAL_STORE)
+        yield from _traits_of_stores(self.stores)
+
     def taken(self, key: Any, value: Any) -> str:
         return f"its processor takes {key!r}: {value!r} into the store {self.store}, in every task that reads it"
+
+
+def _traits_of_stores(stores: Iterable[KeyValues]) -> Iterable[KafkaTrait]:
+    """A plain KeyValues does not say whether Kafka would have it in RocksDB, and is taken for such a one."""
+    for store in stores:
+        kind = store.kind if isinstance(store, StoreBuilder) else KEY_VALUE
+        is_persistent = store.is_persistent if isinstance(store, StoreBuilder) else True
+        if kind in KEY_VALUES:
+            yield KafkaTrait.PROCESSOR_KEY_VALUES
+        if kind in WITH_HEADERS:
+            yield KafkaTrait.STORE_WITH_HEADERS
+        if kind == VERSIONED:
+            yield KafkaTrait.VERSIONED_STORE
+        if is_persistent:
+            yield KafkaTrait.PERSISTENT_STORE
+        if is_persistent and kind in (*WINDOWS, *SESSIONS):
+            yield KafkaTrait.PERSISTENT_WINDOWS
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

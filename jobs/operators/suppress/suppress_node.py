@@ -13,6 +13,7 @@ from ....state.tables.names import TableName
 from ....state.tables.warehouse import HEADERS, WINDOW
 from ...functions.expressions import Shape
 from ...graph.graph import Graph, Node
+from ...graph.kafka_traits import KafkaTrait
 from ...graph.observations import Observation, Wait, bounds_of, name_of
 from ...graph.reach import Reach
 from ...graph.store_rows import StoreRowSchema
@@ -53,6 +54,10 @@ class SuppressNode(Node):
     @property
     def waits_for_close(self) -> bool:
         return self.is_final
+
+    def kafka_traits(self, graph: Graph) -> Iterable[KafkaTrait]:
+        """Its buffer is in memory, and of no kind that a setting chooses."""
+        return (KafkaTrait.SUPPRESS, KafkaTrait.TASK_STATE)
 
     @property
     def windows_of_rows(self) -> Windows | None:

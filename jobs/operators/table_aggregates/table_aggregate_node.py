@@ -1,10 +1,11 @@
 """The node of an aggregate of a grouped table: how it is configured, and what it says of itself."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ...graph.graph import Node
+from ...graph.graph import Graph, Node
+from ...graph.kafka_traits import KafkaTrait
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -22,3 +23,7 @@ class TableAggregateNode(Node):
 
     operator = ".table_aggregate:build"
     takes_back = True
+
+    def kafka_traits(self, graph: Graph) -> Iterable[KafkaTrait]:
+        yield from super().kafka_traits(graph)
+        yield KafkaTrait.TABLE_AGGREGATE

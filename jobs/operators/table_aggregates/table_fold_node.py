@@ -1,11 +1,12 @@
 """The node of a grouped table's aggregate by folds: how it is configured, and what it says of itself."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ...functions.folds.aggregation import Aggregation
 from ...graph.graph import Graph, Node
+from ...graph.kafka_traits import KafkaTrait
 from ...graph.store_rows import StoreRowSchema, aggregate_schema
 
 
@@ -17,6 +18,10 @@ class TableFoldNode(Node):
 
     operator = ".table_fold:build"
     takes_back = True
+
+    def kafka_traits(self, graph: Graph) -> Iterable[KafkaTrait]:
+        yield from super().kafka_traits(graph)
+        yield KafkaTrait.TABLE_AGGREGATE
 
     def store_settings(self, graph: Graph) -> Mapping[str, Any]:
         return {"folds": self.aggregation.folds}
