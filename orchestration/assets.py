@@ -197,6 +197,7 @@ def replay_landed(
             max_records=pipeline.max_records,
             increments=pipeline.increments,
             idle=pipeline.idle,
+            kafka_version=pipeline.kafka_version,
             flush_at_end=pipeline.flush,
             wanted=pipeline.wanted,
             on_step=context.log.debug,

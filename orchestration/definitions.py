@@ -15,6 +15,7 @@ from ..jobs.publish.kafka_target import KafkaTarget
 from ..jobs.publish.publishing import PublishSettings
 from ..jobs.topology import Topology
 from ..state.errors import ConfigError
+from ..state.kafka_version import replayed_version
 from ..state.tables.warehouse import Warehouse
 from ..state.times import Duration, duration_ms
 from .assets import replay_assets
@@ -57,6 +58,7 @@ def replay_definitions(
     max_records: int | None = None,
     increments: int | None = None,
     idle: str = "wait",
+    kafka_version: str | None = None,
     check_engine: str = "gx",
     expectations: str | Path | None = None,
     data_docs: DataDocs | str | Path | None = None,
@@ -80,10 +82,11 @@ def replay_definitions(
     ``FilesResource``, ``KafkaResource``, ``SparkEngine``). ``sources``: topic → where it is landed from; a topic
     without one is an external asset. One that the topology does not read is landed all the same. One that is
     ``LandedBy`` another pipeline is the other's asset. ``landing``: how a landing handles bad input, None for its
-    defaults. ``engine``: None for ``SparkEngine()``. ``max_records``, ``increments``, ``idle``: as
-    ``kstreams_replay.replay`` takes them; by default a run is one increment of all that has landed. ``check_engine``:
-    "gx" (Great Expectations) or "plain". ``expectations``, ``data_docs``: folders of suites of your own and for Great
-    Expectations' pages (docs/quality.md); None: none. ``cron``: None for no schedule, else when, in UTC.
+    defaults. ``engine``: None for ``SparkEngine()``. ``max_records``, ``increments``, ``idle``,
+    ``kafka_version``: as ``kstreams_replay.replay`` takes them; by default a run is one increment of all that has
+    landed. ``check_engine``: "gx" (Great Expectations) or "plain". ``expectations``, ``data_docs``: folders of suites
+    of your own and for Great Expectations' pages (docs/quality.md); None: none. ``cron``: None for no schedule, else
+    when, in UTC.
     ``retry_policy``: of the step that lands and replays; only for errors that may be gone at a second try.
     ``max_runtime``: of a run, after which the schedule waits for it no more, and Dagster's run monitoring ends it where
     it is on (examples/dagster.yaml); None: no limit. ``partitions``: daily, hourly, weekly … ones: the tables run
@@ -104,7 +107,7 @@ def replay_definitions(
     settings = Pipeline(
         name=pipeline, topology=topology, **places,
         engine=engine or SparkEngine(), landing=landing or LandingRules(),
-        max_records=max_records, increments=increments, idle=idle,
+        max_records=max_records, increments=increments, idle=idle, kafka_version=kafka_version,
         **_judged_by(check_engine, expectations, data_docs, topology),
         retry_policy=retry_policy,
         max_runtime_ms=None if max_runtime is None else duration_ms(max_runtime, "max_runtime"),
@@ -208,6 +211,7 @@ def _refuse_partitions(partitions: dg.PartitionsDefinition) -> None:
 def _definitions(
     settings: Pipeline, cron: str | None, sensor: LagSensor | None, *, operator_jobs: bool
 ) -> dg.Definitions:
+    replayed_version(settings.kafka_version)
     _refuse(settings.check_engine, settings.idle, settings.increments, settings.partitions)
     Warehouse("w").pipeline(settings.name)  # refuses a name that no folder can have
     _refuse_kafka_without_spark(settings)

@@ -56,10 +56,10 @@ class Pipeline:
     is published, as ``publish_settings`` say.
 
     ``suites``: of the user's project, which checks judge too; ``data_docs``: where pages are built, None: nowhere.
-    ``landing``: how a landing handles bad input. ``max_records``, ``increments``, ``idle``: as
-    ``kstreams_replay.replay`` takes them. ``idle_after_ms``: topics of which a partition waits for no Kafka partition
-    that another one is ahead of by so long. Of one run alone: ``flush``, whether history is closed, and ``wanted``,
-    what to do with the state of changed code.
+    ``landing``: how a landing handles bad input. ``max_records``, ``increments``, ``idle``,
+    ``kafka_version``: as ``kstreams_replay.replay`` takes them. ``idle_after_ms``: topics of which a partition waits
+    for no Kafka partition that another one is ahead of by so long. Of one run alone: ``flush``, whether history is
+    closed, and ``wanted``, what to do with the state of changed code.
     """
 
     name: str
@@ -72,6 +72,7 @@ class Pipeline:
     max_records: int | None = None
     increments: int | None = None
     idle: str = "wait"
+    kafka_version: str | None = None
     check_engine: str = "gx"
     suites: tuple[ProjectSuite, ...] = ()
     data_docs: DataDocs | None = None

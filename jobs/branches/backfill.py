@@ -69,18 +69,22 @@ def backfill(
     max_records: int | None = None,
     on_step: OnStep = lambda step: None,
     doing: Callable[[str], None] = lambda sentence: None,
+    kafka_version: str | None = None,
 ) -> Backfill:
     """Make the rows of ``pipeline`` with times in ``[from_ms, to_ms)`` again, with ``topology``, as the branch
     ``name``.
 
     What has landed is read; ``max_records``: of an increment. ``on_step``: as of ``replay``; ``doing``: gets a line
-    for each step. Raises ConfigError for a range or a name that cannot be; LandingError when records that matter were
-    never landed; BackfillDiffers when the parent has other rows although nothing was changed; and what a replay
-    raises. In all these cases there is no branch.
+    for each step. ``kafka_version``: as of ``replay``; None: that of ``pipeline``. ConfigError for a range, a name or
+    a version that cannot be; LandingError when records that matter were never landed. BackfillDiffers when the parent
+    has other rows although nothing was changed; and what a replay raises. In all these cases there is no branch.
     """
     if not from_ms < to_ms:
         raise ConfigError("range", "an end after its beginning", f"{from_ms} to {to_ms} ms", "correct --from or --to")
-    run = _BackfillRun(warehouse, topology, pipeline, name, Range(from_ms, to_ms), runner, max_records, on_step, doing)
+    run = _BackfillRun(
+        warehouse, topology, pipeline, name, Range(from_ms, to_ms), runner, max_records, on_step, doing,
+        kafka_version,
+    )  # fmt: skip
     try:
         return run.run()
     except BaseException:
@@ -111,6 +115,7 @@ class _BackfillRun:
     max_records: int | None
     on_step: OnStep
     doing: Callable[[str], None]
+    kafka_version: str | None
     warmed_up: int = 0
     replayed: int = 0
     _is_begun: bool = field(default=False, init=False)
@@ -323,7 +328,7 @@ class _BackfillRun:
     @property
     def _at_work(self) -> RangeRun:
         place = self.warehouse, self.topology, self.name
-        return RangeRun(*place, self.runner, self.max_records, self.on_step)
+        return RangeRun(*place, self.runner, self.max_records, self.on_step, kafka_version=self.kafka_version)
 
     # --- the end -------------------------------------------------------------------------------------------------
 

@@ -153,6 +153,7 @@ def begin(
         branch=None,
         branch_increment=None,
         erased=None,
+        kafka_version=last.content.kafka_version if after is None else first.kafka_version,
     )
     epoch = (last if after is None else after).epoch + 1
     return ledger.begin(increment, first, epoch=epoch, written_at_ms=clock_ms())

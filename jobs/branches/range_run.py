@@ -22,7 +22,9 @@ from ..topology.topology import Topology
 
 @dataclass(frozen=True)
 class RangeRun:
-    """A branch at work. ``keeps``: rows of which range stay; None: none, while it warms up."""
+    """A branch at work. ``keeps``: rows of which range stay; None: none, while it warms up. ``kafka_version``: as of
+    ``replay``.
+    """
 
     warehouse: Warehouse
     topology: Topology
@@ -31,12 +33,14 @@ class RangeRun:
     max_records: int | None
     on_step: OnStep
     keeps: Range | None = None
+    kafka_version: str | None = None
 
     def run(self, until_ms: int) -> Iterator[IncrementReport]:
         """Read what is before the cut of a time."""
         settings = ReplaySettings(
-            max_records=self.max_records, idle="proceed", until_ms=until_ms, on_step=self.on_step, kept=self._kept
-        )
+            max_records=self.max_records, idle="proceed", until_ms=until_ms, on_step=self.on_step, kept=self._kept,
+            kafka_version=self.kafka_version,
+        )  # fmt: skip
         pipeline = PipelineRun(self.warehouse, self.topology, self.branch, self.runner, settings)
         for plan in pipeline.plans():
             yield pipeline.run(plan)

@@ -6,6 +6,7 @@ as in a small one.
 
 from dataclasses import dataclass
 
+from ...state.kafka_version import DEFAULT
 from ...state.tables.ledger import LandingLedger, Ledger
 from ...state.tables.warehouse import Warehouse
 from ...state.times import NO_TIMESTAMP_MS
@@ -32,7 +33,7 @@ class ReplayedPipeline:
     """``branch_of``: its parent, None where it is no branch. ``increment``: the last that is done, None before the
     first. ``planned``: the increment that is planned and not done, None where there is none. ``stream_time_ms``: the
     largest of any task, None where none had any. ``last_run_ms``: wall-clock time in ms at which the last increment
-    was committed.
+    was committed. ``kafka_version``: whose rows the last increment made; None before the first.
     """
 
     pipeline: str
@@ -41,6 +42,7 @@ class ReplayedPipeline:
     planned: int | None
     stream_time_ms: int | None
     last_run_ms: int | None
+    kafka_version: str | None
 
 
 def landed_topics(warehouse: Warehouse) -> list[LandedTopic]:
@@ -82,4 +84,5 @@ def _pipeline(warehouse: Warehouse, name: str, parent: str | None) -> ReplayedPi
         planned=None if pending is None else pending.increment,
         stream_time_ms=None if time == NO_TIMESTAMP_MS else time,
         last_run_ms=None if last is None else last.written_at_ms,
+        kafka_version=None if last is None else last.content.kafka_version or DEFAULT,
     )

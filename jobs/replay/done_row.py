@@ -56,6 +56,7 @@ def done_row_of(
         moments=sum(report.advances for report in reports) or None,
         by_arrival=previous.by_arrival or plan.row.by_arrival,
         flushed=plan.row.flushes,
+        kafka_version=plan.row.kafka_version,
         backfill=previous.backfill,
         seconds=seconds | task_seconds(reports),
         rss_bytes_max=max((report.rss_bytes for report in reports), default=0),

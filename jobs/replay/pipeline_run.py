@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from ...state.compilation.kernel_tiers import tiers
 from ...state.errors import ConfigError
+from ...state.kafka_version import replayed_version
 from ...state.tables.branch_files import digests_of, refuse_damage
 from ...state.tables.data_files import DataFile, OpenTables
 from ...state.tables.ledger import Ledger, LedgerRow
@@ -66,6 +67,7 @@ def replay(
     run: str | None = None,
     until_ms: int | None = None,
     times: LandedTimes | None = None,
+    kafka_version: str | None = None,
 ) -> Iterator[IncrementReport]:
     """Replay what has landed in ``warehouse`` and ``pipeline`` has not read; yields a report as each increment is
     committed. An increment that was planned and is not done is run first. ``runner``: a LocalRunner or a SparkRunner.
@@ -76,16 +78,17 @@ def replay(
     history: one more increment advances every task to its end, and the pipeline takes no records after that.
     ``until_ms``: of each partition, read what is before its first record, or recorded time, of that time or later;
     ``times``: those of records read before. ``wanted``: what to do with the state of changed code. ``on_step``,
-    ``progress``: called as a step begins, and with the progress. ``run``: name of the caller's heartbeats. CodeChanged
-    when the topology cannot continue with the state, LedgerError for records after a flush, LedgerConflict when
-    another runner commits first, ConfigError for ``until_ms`` with ``flush_at_end``.
+    ``progress``: called as a step begins, and with the progress. ``run``: name of the caller's heartbeats.
+    ``kafka_version``: whose rows are made, "4.3" or "4.4"; None: that of the increment before, at first "4.3".
+    CodeChanged when the topology cannot continue with the state, LedgerError for records after a flush, LedgerConflict
+    when another runner commits first, ConfigError for ``until_ms`` with ``flush_at_end`` and for another version.
     """
     if flush_at_end and until_ms is not None:
         raise ConfigError("until", "no flush_at_end beside it", "both", "close history when all of it was read")
     topology = topology.reading(warehouse.topics)
     settings = ReplaySettings(
         max_records=max_records, idle=idle, order=order, flush_at_end=flush_at_end, until_ms=until_ms, times=times,
-        wanted=wanted, run=run, on_step=on_step, progress=progress,
+        wanted=wanted, run=run, on_step=on_step, progress=progress, kafka_version=kafka_version,
     )  # fmt: skip
     work = PipelineRun(warehouse, topology, pipeline, runner, settings)
     for plan in work.plans():
@@ -109,6 +112,7 @@ class PipelineRun:
         last = self.ledger.last_done()
         self.code: CodeChange = take_over(pipeline, last, topology, settings.wanted)
         self.previous = self.code.previous
+        self.kafka_version = replayed_version(settings.kafka_version, self.previous.kafka_version)
         self.increment, self.epoch = (0, 0) if last is None else (last.increment, last.epoch)
         self.last_done, self.last_epoch = self.increment, self.epoch
         self.last_versions = {} if last is None else last.content.versions
@@ -154,6 +158,7 @@ class PipelineRun:
         if plan.is_rerun:
             self.ledger.refuse_given_up(plan.increment)  # perhaps by somebody who saw no tables yet
             return plan
+        plan = replace(plan, row=replace(plan.row, kafka_version=self.kafka_version))
         if self.given_up is None:
             self.epoch = self.ledger.plan(plan.increment, plan.row, written_at_ms=now_ms()).epoch
             return plan

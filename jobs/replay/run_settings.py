@@ -31,3 +31,4 @@ class ReplaySettings:
     on_step: OnStep = _no_step
     progress: OnProgress | None = None
     kept: KeptRange | None = None
+    kafka_version: str | None = None

@@ -106,6 +106,7 @@ def _replayed(
         max_records=most or pipeline.max_records,
         increments=None if most is None else 1,
         idle=pipeline.idle,
+        kafka_version=pipeline.kafka_version,
         run=run,
     )
     return sum(report.books.read for report in reports)

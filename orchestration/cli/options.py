@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from ...state.kafka_version import DEFAULT, REPLAYED
 from .command import STORAGE_OPTION, STORAGE_TIMEOUT, Decorator, argument, option
 from .defaults import FILE, WAREHOUSE_VARIABLE
 
@@ -79,6 +80,12 @@ detailed_exit_code = option(
     help="exit with 3 when nothing is new, with 5 when there are warnings",
 )
 """``detailed_exit_code: bool``: see orchestration/cli/exit_codes.py."""
+
+kafka_version = option(
+    "--kafka-version", metavar="VERSION",
+    help=f"whose rows are made: {' or '.join(REPLAYED)} (default: as the increment before, at first {DEFAULT})",
+)  # fmt: skip
+"""``kafka_version: str | None``; ``replayed_version`` refuses what is none (state/kafka_version.py)."""
 
 migrate = option(
     "--migrate", metavar="STORE=MODULE:FUNCTION", multiple=True, section="changed code",

@@ -17,6 +17,7 @@ from dagster.components.resolved.core_models import (
 )
 from pydantic import Field
 
+from ...state.kafka_version import REPLAYED
 from ...state.tables.warehouse import Warehouse
 from ..definitions import replay_definitions
 from ..settings.topology_loading import load_topology
@@ -75,6 +76,7 @@ class ReplayPipelineComponent(dg.Component, dg.Model, dg.Resolvable):
     )
     max_records: int | None = said(None, "Cut into increments of at most so many records.")
     idle: Literal["wait", "proceed"] = said("wait", "Whether records wait for a partition that lags.")
+    kafka_version: str | None = said(None, f"Whose rows are made, in quotes: {' or '.join(map(repr, REPLAYED))}.")
     checks: CheckAttributes = said(CheckAttributes(), "How guarantees are checked.")
     publish: dict[str, PublishAttributes] = said({}, "Output to the topic to which it is published.")
     publish_settings: PublishSettingsAttributes = said(PublishSettingsAttributes(), "How outputs are published.")
@@ -93,6 +95,7 @@ class ReplayPipelineComponent(dg.Component, dg.Model, dg.Resolvable):
             engine=engine_of(self.engine, self.spark),
             max_records=self.max_records,
             idle=self.idle,
+            kafka_version=self.kafka_version,
             check_engine=self.checks.engine,
             expectations=None if self.checks.expectations is None else below(root, self.checks.expectations),
             data_docs=None if self.checks.data_docs is None else below(root, self.checks.data_docs),

@@ -61,6 +61,7 @@ def backfill_job(pipeline: Pipeline) -> dg.JobDefinition:
                 max_records=in_run.max_records,
                 on_step=context.log.debug,
                 doing=log_line,
+                kafka_version=in_run.kafka_version,
             )
             context.add_output_metadata(_metadata(in_run, found))
 

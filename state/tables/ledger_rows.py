@@ -77,6 +77,8 @@ class PlanRow(RowContent):
     """`increment` and `epoch` of the plan in whose place it is (jobs/replay/takeover.py)."""
     instead_of_why: str | None = None
     """Why the current code could not do that plan."""
+    kafka_version: str | None = None
+    """Whose rows it makes (state/kafka_version.py); None: planned before this was asked, so 4.3."""
     kind: str | None = None
     """"restore", "promote" or "erase"."""
     restates: int | None = None
@@ -142,6 +144,8 @@ class DoneRow(RowContent):
     requests: dict[str, int] | None = None
     """To an object store, by kind (GET, PUT, LIST, HEAD, DELETE), for files and folders and not for Delta's logs, from
     the row before (or the run's begin) until this row was written. None: the warehouse is on a disk."""
+    kafka_version: str | None = None
+    """As in its plan; a restatement has that of the rows which it continues from."""
     kind: str | None = None
     restates: int | None = None
     branch: str | None = None

@@ -27,12 +27,13 @@ from ..command import argument, command, option
 @options.topology_option("the code that makes the range, changed or as it is", required=True)
 @option("--as", "name", required=True, metavar="NAME", help="name of the branch")
 @option("--max-records", type=int, metavar="N", help="read in increments of at most so many records")
+@options.kafka_version
 @options.local
 @options.master
 @options.as_json
 def backfill(
     pipeline: str, warehouse: str, since: str, until: str, topology: str, name: str, max_records: int | None,
-    local: bool, master: str | None, as_json: bool,
+    kafka_version: str | None, local: bool, master: str | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Make the rows of a range of time again, on a branch, reading no more of the past than matters to them."""
     with closing(progress_on(sys.stderr)) as progress:
@@ -47,6 +48,7 @@ def backfill(
             runner=runner,
             max_records=max_records,
             doing=progress.doing,
+            kafka_version=kafka_version,
         )
     if as_json:
         print_json(asdict(found))

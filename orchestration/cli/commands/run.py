@@ -44,6 +44,7 @@ class RunOptions:
     idle: str
     flush_at_end: bool
     until: str | None
+    kafka_version: str | None
     detailed_exit_code: bool
     migrate: tuple[str, ...]
     renamed: tuple[str, ...]
@@ -80,6 +81,7 @@ class RunOptions:
     help="read of each partition what is before its first record of that time or later: ISO 8601, or milliseconds",
 )
 @option("--flush-at-end", is_flag=True, help="history is closed: close all windows; the pipeline ends there")
+@options.kafka_version
 @options.detailed_exit_code
 @options.migrate
 @options.renamed
@@ -178,6 +180,7 @@ def _replay(asked: RunOptions, progress: ProgressBar | ProgressLines) -> Replaye
             progress=progress.show,
             run=name,
             until_ms=until_ms,
+            kafka_version=asked.kafka_version,
         ):
             reports.append(report)
             keep(f"increments up to {report.increment} are committed")

@@ -35,11 +35,11 @@ def test_topics_pipelines_and_branches_are_listed_with_their_last_run(command, b
         "pipelines": [
             {
                 "pipeline": "shop", "branch_of": None, "increment": 2, "planned": None, "stream_time_ms": 400,
-                "last_run_ms": runs["shop"].written_at_ms,
+                "last_run_ms": runs["shop"].written_at_ms, "kafka_version": "4.3",
             },
             {
                 "pipeline": "what-if", "branch_of": "shop", "increment": 1, "planned": None, "stream_time_ms": 210,
-                "last_run_ms": runs["what-if"].written_at_ms,
+                "last_run_ms": runs["what-if"].written_at_ms, "kafka_version": "4.3",
             },
         ],
     }  # fmt: skip
@@ -52,7 +52,8 @@ def test_people_read_two_tables(command, branched):
     assert title == f"{branched.root}: 1 landed topic, 2 pipelines"
     assert topics.split() == ["topic", "partitions", "records", "put_aside", "increments", "kind", "landed_at"]
     assert clicks.split()[:6] == ["clicks", "1", "8", "0", "2", "files"]
-    assert pipelines.split() == ["pipeline", "branch_of", "increment", "planned", "stream_time", "last_run"]
+    names = ["pipeline", "branch_of", "increment", "planned", "stream_time", "last_run", "kafka_version"]
+    assert pipelines.split() == names
     assert shop.split()[:4] == ["shop", "2", "1970-01-01", "00:00:00.400"]
     assert what_if.split()[:5] == ["what-if", "shop", "1", "1970-01-01", "00:00:00.210"]
 
