@@ -28,10 +28,8 @@ STEPS = (
 )  # fmt: skip
 """Attributes of nodes that hold what a user wrote."""
 
-_TEXTS = 2
-"""Rises when the same step gets another text; 2: defaults of arguments, and objects that are called, are
-distinguished.
-"""
+_TEXTS = 3
+"""Rises when the same step gets another text; 3: what a function names of the user's is distinguished."""
 
 _NUMBERS = ("count", "sum", "min", "max")
 _REFERENCES = ("first", "last", "min_by", "max_by", "latest")

@@ -1,18 +1,24 @@
 """A short digest of a Python function's code, which differs when the code does.
 
-Rule: the digits are of its code, its defaults and all that it encloses, not of the lines where it is; they hold for
-one version of Python, and of this module.
+Rule: the digits are of its code, its defaults, all that it encloses, and what it names of the user's. That is
+functions, classes and constants of its module and of those that it imports, and what these name. The digits are not of
+the lines where it is, of libraries, or of global variables that may change as it runs (lists, dictionaries and sets,
+and those that it sets itself). They hold for one version of Python, and of this module.
 """
 
 import datetime as dt
+import dis
 import functools
 import hashlib
 import re
+import sys
+import sysconfig
 from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass
 from decimal import Decimal
 from enum import Enum
-from types import CodeType, MethodType
+from pathlib import Path
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +26,10 @@ _VALUES = (
     int, float, str, bytes, bool, type(None), Decimal, Enum, UUID, re.Pattern, dt.date, dt.time, dt.timedelta,
 )  # fmt: skip
 """Whose ``repr`` says what they are."""
+_LIBRARIES = tuple(
+    str(Path(sysconfig.get_path(name)).resolve()) for name in ("stdlib", "platstdlib", "purelib", "platlib")
+)
+_PROJECT = tuple(f"{__name__.partition('.state.')[0]}.{room}." for room in ("jobs", "state"))
 
 
 def function_text(function: Callable[..., Any]) -> str:
@@ -46,11 +56,11 @@ def _said(thing: Any, seen: set[int]) -> Iterator[str]:
             yield from _said(value, seen)
         for cell in thing.__closure__ or ():
             yield from _said(cell.cell_contents, seen)
+        if isinstance(thing, FunctionType):
+            yield from _said_of_names(thing, seen)
     elif isinstance(thing, type) and thing.__module__ != "builtins" and id(thing) not in seen:
         seen.add(id(thing))
-        for value in vars(thing).values():
-            if hasattr(value, "__code__"):
-                yield from _said(value, seen)
+        yield from _said_of_class(thing, seen)
     elif isinstance(thing, functools.partial):
         yield from _said((thing.func, thing.args, thing.keywords), seen)
     elif isinstance(thing, tuple | list):
@@ -73,6 +83,70 @@ def _said(thing: Any, seen: set[int]) -> Iterator[str]:
         yield from _said(vars(thing), seen)
     else:
         yield type(thing).__qualname__
+
+
+def _said_of_class(kind: type, seen: set[int]) -> Iterator[str]:
+    """What its methods say, its constants, and what it inherits from classes of the user's."""
+    bodies: list[Any] = [getattr(one, "fget", getattr(one, "__func__", one)) for one in vars(kind).values()]
+    methods = [body for body in bodies if hasattr(body, "__code__")]
+    for method in methods:
+        yield from _said(method, seen)
+    changing = {name for method in methods for name in _names(method.__code__, "STORE_ATTR")}
+    for name, value in vars(kind).items():
+        if not name.startswith("__") and name not in changing and _is_constant(value):
+            yield name
+            yield from _said(value, seen)
+    for base in kind.__bases__:
+        if _is_users(base, kind):
+            yield from _said(base, seen)
+
+
+def _said_of_names(function: FunctionType, seen: set[int]) -> Iterator[str]:
+    """What the function names of the user's, beside what it encloses."""
+    code = function.__code__
+    changing = _names(code, "STORE_GLOBAL")
+    for name in [name for name in _names(code, "LOAD_GLOBAL") if name not in changing]:
+        value = function.__globals__.get(name)
+        if not isinstance(value, ModuleType):
+            yield from _said_of_name(name, value, function, seen)
+        elif _is_users(value, function):
+            for attribute in _names(code, "LOAD_ATTR", "LOAD_METHOD"):
+                yield from _said_of_name(attribute, getattr(value, attribute, None), function, seen)
+
+
+def _said_of_name(name: str, value: Any, function: FunctionType, seen: set[int]) -> Iterator[str]:
+    is_code = callable(value) and (isinstance(value, functools.partial) or _is_users(value, function))
+    if is_code or _is_constant(value):
+        yield name
+        yield from _said(value, seen)
+
+
+def _names(code: CodeType, *operations: str) -> list[str]:
+    """Names on which the code, or that of functions within, does one of the operations (of the module ``dis``)."""
+    found = [one.argval for one in dis.get_instructions(code) if one.opname in operations]
+    within = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return list(dict.fromkeys([*found, *(name for one in within for name in _names(one, *operations))]))
+
+
+def _is_constant(value: Any) -> bool:
+    """Whether it stays what it is: a plain value, a tuple or a frozen object of some."""
+    if isinstance(value, tuple | frozenset):
+        return all(map(_is_constant, value))
+    if is_dataclass(value) and not isinstance(value, type):
+        kind: Any = type(value)
+        return kind.__dataclass_params__.frozen and all(map(_is_constant, _attributes(value).values()))
+    return isinstance(value, _VALUES)
+
+
+def _is_users(thing: Any, by: Any) -> bool:
+    """Whether it is of the package of ``by``, or no library has it."""
+    name = str(getattr(thing, "__name__" if isinstance(thing, ModuleType) else "__module__", None))
+    if name == "builtins" or f"{name}.".startswith(_PROJECT):
+        return False
+    if name.partition(".")[0] == str(by.__module__).partition(".")[0]:
+        return True
+    file = getattr(sys.modules.get(name), "__file__", None)
+    return file is not None and not str(Path(file).resolve()).startswith(_LIBRARIES)
 
 
 def _attributes(thing: Any) -> dict[str, Any]:

@@ -1,11 +1,15 @@
 """A Python function that changed is seen, however it is given."""
 
+import sys
+from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kstreams_replay.jobs.topology import KStream, KTable, Serde, Topology
+from kstreams_replay.state.serdes.function_text import function_text
 from tests.code_changes.changes import LONG, NAMED, STRING, clicks, said, verdict
 
 
@@ -67,3 +71,85 @@ def test_another_serde_of_ones_own_is_seen_as_another_step():
     assert {(one.place, one.what) for one in verdict(before, now).changes} == {
         ("store 'store'", "steps"), ("output 'out'", "steps"),
     }  # fmt: skip
+
+
+# --- what a function names -----------------------------------------------------------------------------------
+
+
+USED = {
+    "a constant": "CAP = {0}\ndef used(value): return min(value, CAP)",
+    "constants": "CAPS = (1, ('a', {0}))\ndef used(value): return CAPS",
+    "a function that it calls": "def cap(value): return min(value, {0})\ndef used(value): return cap(value)",
+    "a function that that one calls": "def least(value): return {0}\ndef cap(value): return least(value)\n"
+    "def used(value): return cap(value)",
+    "a function within": "CAP = {0}\ndef used(value): return sorted(value, key=lambda one: min(one, CAP))",
+    "a class's constant": "class Rules:\n    CAP = {0}\ndef used(value): return Rules.CAP",
+    "a class's method": "class Rules:\n    @staticmethod\n    def cap(value): return {0}\n"
+    "def used(value): return Rules.cap(value)",
+    "a class that its class inherits from": "class Base:\n    def cap(self): return {0}\nclass Rules(Base): pass\n"
+    "def used(value): return Rules().cap()",
+    "a frozen object": "from dataclasses import dataclass\n@dataclass(frozen=True)\nclass Rules:\n    cap: int\n"
+    "RULES = Rules({0})\ndef used(value): return RULES.cap",
+    "a partial function": "from functools import partial\ndef cap(most, value): return min(most, value)\n"
+    "capped = partial(cap, {0})\ndef used(value): return capped(value)",
+    "a class that it makes an object of": "class Later:\n    def process(self, record): return {0}\n"
+    "used = lambda: Later()",
+}
+"""Modules with a function `used`, which uses something that is said with a number."""
+
+
+def made(text: str, name: str = "shop") -> Callable[..., Any]:
+    """The function `used` of a module."""
+    names: dict[str, Any] = {"__name__": name}
+    exec(compile(text, f"{name}.py", "exec"), names)
+    function: Callable[..., Any] = names["used"]
+    return function
+
+
+@pytest.mark.parametrize("text", USED.values(), ids=USED)
+def test_a_function_is_another_one_when_something_that_it_names_is(text):
+    one, same, other = (function_text(made(text.format(number))) for number in (1, 1, 2))
+
+    assert one == same
+    assert one != other
+
+
+def test_a_function_is_another_one_when_a_module_of_the_users_that_it_names_is(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    texts = []
+    for number in (1, 1, 2):
+        for module in ("fees", "rates"):
+            sys.modules.pop(module, None)
+        folder = tmp_path / f"of_{len(texts)}"
+        monkeypatch.syspath_prepend(folder)
+        write(folder / "rates.py", f"RATE = {number}\n")
+        write(folder / "fees.py", "import rates\n\ndef fee(value):\n    return value * rates.RATE\n")
+        texts.append(function_text(made("import fees\ndef used(value): return fees.fee(value)")))
+
+    assert texts[0] == texts[1]
+    assert texts[0] != texts[2]
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SEEN = []\ndef used(value): SEEN.append(value)",
+        "COUNT = 0\ndef used(value):\n    global COUNT\n    COUNT += 1",
+        "class Rules:\n    made = 0\n    def __init__(self): Rules.made += 1\ndef used(value): return Rules()",
+        "import json\ndef used(value): return json.dumps(value)",
+    ],
+)
+def test_a_function_that_ran_is_the_same_one(text):
+    """
+    Else a pipeline that runs again in the same process would have changed code.
+    """
+    function = made(text)
+    before = function_text(function)
+    function("1")
+
+    assert function_text(function) == before

@@ -1,6 +1,7 @@
 """Increments that another topology ran are not judged by the settings of the current topology."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -173,6 +174,21 @@ def test_an_increment_that_other_functions_ran_is_not_run_again_by_those_of_now(
     got = judged_again(before, now)
 
     assert before.fingerprint == now.fingerprint
+    assert (got[1].answer, got[2].answer) == ("unchecked", "true")
+    assert "other code ran the increment (store 'sums': functions was" in got[1].reason
+
+
+def adding(number: int) -> Callable[[object, str, int], int]:
+    """The function `add` of a user's file, with a constant that the function names."""
+    names: dict[str, Any] = {"__name__": "topology"}
+    exec(f"STEP = {number}\ndef add(key, value, aggregate): return aggregate + STEP", names)
+    function: Callable[[object, str, int], int] = names["add"]
+    return function
+
+
+def test_an_increment_that_ran_with_another_constant_is_not_run_again_by_that_of_now(judged_again):
+    got = judged_again(changed(adding(1)), changed(adding(2)))
+
     assert (got[1].answer, got[2].answer) == ("unchecked", "true")
     assert "other code ran the increment (store 'sums': functions was" in got[1].reason
 
