@@ -21,6 +21,7 @@ from ...state.wall_clock import now_ms
 from ..code_changes.code_snapshot import code_snapshot
 from ..code_changes.compatibility import Compatibility
 from ..code_changes.state_migration import take_over
+from ..code_changes.step_text import made_with
 from ..execution.kept_range import Range
 from ..execution.task_description import Runner
 from ..history.committed_tables import done_row
@@ -215,16 +216,19 @@ class _BackfillRun:
                 missing = {} if verdict is None else self.log.reached_by(row.content.cut_to)
                 return _Beginning(range_start, row, missing, because)
             if verdict is not None:
-                because = because or self._changed(verdict)
+                because = because or self._changed(verdict, row.content)
         return self._from_log(dict.fromkeys(self.log.groups), because)
 
-    def _changed(self, verdict: Compatibility) -> str:
+    def _changed(self, verdict: Compatibility, done: DoneRow) -> str:
         """What lets a change of the code reach back further than the state of the pipeline."""
+        needs = f"needs records from {self.range.from_ms - self.horizon.longest_ms} ms on, which later state has read"
+        if not verdict.changes:
+            made = "" if done.code is None else done.code["made_with"]
+            return f"code that may be other than that of {made}, with which {made_with()} cannot be compared, {needs}"
         stores, first = self.topology.stores(), verdict.changes[0]
         names = [stores[each.store].name for each in verdict.changes if each.store in stores]
         who = f"{names[0]} ({first.place}: {first.what})" if names else f"{first.place} ({first.what})"
-        reach = self.horizon.longest_ms
-        return f"the change of {who} needs records from {self.range.from_ms - reach} ms on, which later state has read"
+        return f"the change of {who} {needs}"
 
     def _is_vacuumed(self, increment: int) -> bool:
         try:

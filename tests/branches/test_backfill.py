@@ -259,6 +259,20 @@ def test_changed_windows_below_a_table_begin_with_the_state_of_the_last_incremen
     assert [row["value"] for row in rows] == 24 * [1]
 
 
+def test_code_of_another_python_counts_as_changed_and_the_backfill_says_so(tmp_path, monkeypatch):
+    """
+    As after an upgrade, since what functions do cannot be compared between versions.
+    """
+    warehouse = payments_run(tmp_path, paid(added))
+    monkeypatch.setattr("kstreams_replay.jobs.code_changes.code_snapshot.made_with", lambda: "Python 4")
+
+    found = thursday(warehouse, paid(added))
+
+    assert found.begins.startswith("increment 2 of p, since these keep what is old: KTABLE-SOURCE-0000000002, join; ")
+    assert "; code that may be other than that of polars " in found.begins
+    assert found.compared == []
+
+
 def test_code_that_no_state_is_for_begins_with_the_first_record_and_is_named(tmp_path):
     warehouse = payments_run(tmp_path, paid(added))
     builder, text = StreamsBuilder(), Consumed(Serde.string(), Serde.string())
