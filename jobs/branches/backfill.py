@@ -345,7 +345,7 @@ class _BackfillRun:
             "begins": self._words(beginning),
             "compared": compared,
             "waits_in": sorted({each.node for each in waiting}),
-            "landed": self.log.ends,
+            "landed": self.last.content.cut_to | self.log.ends,
         }
         plan = PlanRow(topology=self.topology.fingerprint, cut_from=cut, cut_to=cut, partitions=before.partitions)
         planned = own.plan(last.increment + 1, plan, written_at_ms=now_ms())

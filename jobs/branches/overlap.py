@@ -37,7 +37,11 @@ def compare(
     ends = done_row(warehouse, branch).content.cut_to
     if not ran or behind(ran[-1].content.cut_to, ends):
         return []
-    deciding = [row.content for row in ran if behind(begins, row.content.cut_to)]
+
+    def read(row: LedgerRow[DoneRow]) -> Cut:
+        return {topic: row.content.cut_to[topic] for topic in begins if topic in row.content.cut_to}
+
+    deciding = [row.content for row in ran if behind(begins, read(row))]
     now, found = code_snapshot(topology), []
     for sink in topology.sinks():
         if all(_is_same(topology, sink, done, now) for done in deciding):
@@ -54,9 +58,17 @@ def _is_same(topology: Topology, sink: SinkNode, done: DoneRow, now: Mapping[str
         return False
     above = {topology.graph.store_of(node) for node in nodes_upstream(topology.graph, sink)}
     stores = above & {*topology.stores()}  # a global table has a store and no task that keeps it
-    return code["outputs"].get(sink.topic) == now["outputs"][sink.topic] and all(
-        _settings(code["stores"].get(name)) == _settings(now["stores"][name]) for name in stores
+    return (
+        code["outputs"].get(sink.topic) == now["outputs"][sink.topic]
+        and _read_beside(code, sink) == _read_beside(now, sink)
+        and all(_settings(code["stores"].get(name)) == _settings(now["stores"][name]) for name in stores)
     )
+
+
+def _read_beside(code: Mapping[str, Any], sink: SinkNode) -> set[str]:
+    """What the sub-topologies read that write an output."""
+    output = TableName.output(sink.topic)
+    return {topic for sub in code["sub_topologies"].values() if output in sub["writes"] for topic in sub["reads"]}
 
 
 def _settings(store: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

@@ -9,6 +9,7 @@ import pytest
 
 from kstreams_replay.jobs.branches.backfill import Backfill, backfill
 from kstreams_replay.jobs.branches.branches import branches
+from kstreams_replay.jobs.branches.promotion import promote
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.functions.processor_api import Processor
 from kstreams_replay.jobs.history.committed_tables import done_row, read_changelog
@@ -271,6 +272,33 @@ def test_code_of_another_python_counts_as_changed_and_the_backfill_says_so(tmp_p
     assert found.begins.startswith("increment 2 of p, since these keep what is old: KTABLE-SOURCE-0000000002, join; ")
     assert "; code that may be other than that of polars " in found.begins
     assert found.compared == []
+
+
+def merged(*topics: str) -> Topology:
+    """What comes from all topics, as it comes."""
+    builder, text = StreamsBuilder(), Consumed(Serde.string(), Serde.string())
+    first, *others = (builder.stream(topic, text) for topic in topics)
+    for other in others:
+        first = first.merge(other)
+    first.to("all")
+    return builder.build()
+
+
+def test_an_output_that_lost_a_topic_is_not_compared_and_can_be_promoted(tmp_path):
+    """
+    The pipeline has read more of the topic that it still reads.
+    """
+    found = Warehouse(str(tmp_path / "w"))
+    for topic in ("users", "orders"):
+        plant(found, topic, [LandedRecord(0, b"ann", topic.encode(), n) for n in range(1_000, 4_000, 50)], partitions=1)
+    list(replay(found, merged("users", "orders"), pipeline="p", runner=LocalRunner(), max_records=10, idle="proceed"))
+
+    made = backfill(found, merged("orders"), pipeline="p", name="b", from_ms=2_000, to_ms=5_000, runner=LocalRunner())
+    assert (made.compared, made.rows) == ([], {"all": 40})
+
+    promote(found, "b")
+    values = [row["value"] for row in read_changelog(found, "p", "all").to_pylist() if row["record_time_ms"] >= 2_000]
+    assert values == ["orders"] * 40
 
 
 def test_code_that_no_state_is_for_begins_with_the_first_record_and_is_named(tmp_path):
