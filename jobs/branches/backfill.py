@@ -7,8 +7,9 @@ it continues from the state of an increment of the parent. What is not proved be
 or it is not there.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ...state.errors import CodeChanged, ConfigError, LandingError, LedgerError
 from ...state.tables.branch_files import bases_of
@@ -32,6 +33,7 @@ from .branches import begin, branches, drop
 from .horizon import Horizon, Unsettled
 from .overlap import compare
 from .range_cuts import Group, RangeCuts, Start
+from .range_part import range_part
 from .range_run import RangeRun
 from .restatement import in_force
 
@@ -44,7 +46,8 @@ class Backfill:
     """A range that is there. ``begins``: where it began to read, in words; ``warmed_up`` and ``replayed``: records read
     before the range and from it on. ``rows``: of the range, by output; ``compared``: outputs that are equal to what the
     parent has committed, since nothing above them has changed. ``open``: where results of the range still wait for
-    records that have not landed.
+    records that have not landed. ``left_out``: outputs that it does not have, since their rows may be of any range,
+    each with the processor that they depend on.
     """
 
     name: str
@@ -56,6 +59,7 @@ class Backfill:
     rows: dict[str, int]
     compared: list[str]
     open: list[Unsettled]
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
 
 def backfill(
@@ -76,9 +80,12 @@ def backfill(
     ``name``.
 
     What has landed is read; ``max_records``: of an increment. ``on_step``: as of ``replay``; ``doing``: gets a line
-    for each step. ``kafka_version``: as of ``replay``; None: that of ``pipeline``. ConfigError for a range, a name or
-    a version that cannot be; LandingError when records that matter were never landed. BackfillDiffers when the parent
-    has other rows although nothing was changed; and what a replay raises. In all these cases there is no branch.
+    for each step. ``kafka_version``: as of ``replay``; None: that of ``pipeline``. Outputs that depend on a processor
+    are left out.
+
+    Raises ConfigError for a range, a name or a version that cannot be, or where all outputs depend on processors.
+    LandingError when records that matter were never landed; BackfillDiffers when the parent has other rows although
+    nothing was changed; and what a replay raises. In all these cases there is no branch.
     """
     if not from_ms < to_ms:
         raise ConfigError("range", "an end after its beginning", f"{from_ms} to {to_ms} ms", "correct --from or --to")
@@ -124,8 +131,10 @@ class _BackfillRun:
     def __post_init__(self) -> None:
         self.ledger = Ledger(self.warehouse.pipeline(self.pipeline).ledger)
         self.last = done_row(self.warehouse, self.pipeline)
+        self.part = range_part(self.topology)
         self._refuse_arrivals()
         self._refuse_given_times()
+        self.topology = self.part.topology
         self.doing("looking for the range in the landed log")
         self.log = RangeCuts(self.warehouse, self.topology, self.last.content.partitions)
         self.horizon = Horizon(self.warehouse, self.topology, self.log)
@@ -134,14 +143,12 @@ class _BackfillRun:
         beginning = self._warm_up()
         waiting = self._run_range()
         self.doing("comparing with what is committed")
-        compared = compare(
-            self.warehouse, self.topology, self.pipeline, self.name, self.range, self._reads_from(beginning)
-        )
+        compared = compare(self.warehouse, self.part, self.pipeline, self.name, self.range, self._reads_from(beginning))
         self._finish(beginning, compared, waiting)
         rows = self._rows()
         return Backfill(
             self.name, self.pipeline, self.range, self._words(beginning), self.warmed_up, self.replayed, rows, compared,
-            waiting,
+            waiting, self.part.left_out,
         )  # fmt: skip
 
     def _refuse_arrivals(self) -> None:
@@ -153,12 +160,14 @@ class _BackfillRun:
             )  # fmt: skip
 
     def _refuse_given_times(self) -> None:
-        graph = self.topology.graph
-        given = [name for name, node in graph.nodes.items() if node.reach(graph).gives_times]
-        if given:
+        """ConfigError where every output depends on a processor."""
+        left_out = self.part.left_out
+        if left_out and len(left_out) == len(self.topology.sinks()):
+            processors = ", ".join(sorted({*left_out.values()}))
             raise ConfigError(
-                f"backfill of {self.pipeline!r}", "results that keep the times of their records, so that their ranges "
-                "are the same", f"the processor {given[0]}, which may forward any time",
+                f"backfill of {self.pipeline!r}", "an output whose rows keep the times of their records, so that their "
+                "ranges are the same", f"{', '.join(left_out)}, which may have any time, since they depend on the "
+                f"processor {processors}",
                 "fork the pipeline before the range, run the branch to the end, and promote that",
             )  # fmt: skip
 
@@ -204,13 +213,14 @@ class _BackfillRun:
         range_start = Start(dict.fromkeys(self.log.groups, self.range.from_ms))
         for row in reversed(in_force(rows)):
             try:
-                verdict = take_over(self.pipeline, row, self.topology).verdict
+                verdict = take_over(self.pipeline, self.part.recorded(row), self.topology).verdict
             except CodeChanged as error:
                 because = f"the state of increment {row.increment} cannot be continued: {error.got}"
                 continue
             if self._is_vacuumed(row.increment):
                 because = f"increment {row.increment} and those before it were vacuumed"
                 break
+            verdict = None if self.part.is_recorded_in(row) else verdict
             cut, _ = self.log.cut(range_start if verdict is None else graph_start)
             if row.content.code is not None and row.increment > 0 and _is_before(row.content, cut):
                 missing = {} if verdict is None else self.log.reached_by(row.content.cut_to)
@@ -265,15 +275,20 @@ class _BackfillRun:
     def _begin(self, beginning: _Beginning) -> None:
         self.horizon.settled.clear()
         self.warmed_up = 0
-        row, mark = beginning.row, {"from_ms": self.range.from_ms, "to_ms": self.range.to_ms}
+        row = beginning.row
+        mark: dict[str, Any] = {"from_ms": self.range.from_ms, "to_ms": self.range.to_ms}
+        mark |= {"left_out": dict(self.part.left_out)} if self.part.left_out else {}
         if row is None:
             first, increment = self._empty(beginning.start), 0
         else:
-            bases = bases_of(self.pipeline, row.content)
-            state = {table: parts for table, parts in bases.items() if TableName(table).kind == STATE}
+            row, bases = self.part.recorded(row), bases_of(self.pipeline, row.content)
+            state = {table: parts for table, parts in bases.items() if self._is_kept(TableName(table))}
             first, increment = replace(row.content, versions={}, bases=state), row.increment
         begin(self.warehouse, self.pipeline, increment, self.name, replace(first, backfill=mark), after=row)
         self._is_begun = True
+
+    def _is_kept(self, table: TableName) -> bool:
+        return table.kind == STATE and self.part.has_store(table.name)
 
     def _empty(self, start: Start) -> DoneRow:
         """A row that has read all before ``start`` and keeps nothing of it but how far it has got."""
@@ -346,6 +361,7 @@ class _BackfillRun:
             "compared": compared,
             "waits_in": sorted({each.node for each in waiting}),
             "landed": self.last.content.cut_to | self.log.ends,
+            "topics_apart": self.part.topics_apart,
         }
         plan = PlanRow(topology=self.topology.fingerprint, cut_from=cut, cut_to=cut, partitions=before.partitions)
         planned = own.plan(last.increment + 1, plan, written_at_ms=now_ms())

@@ -21,16 +21,15 @@ from ..execution.kept_range import CAUSE, Range
 from ..graph.nodes import SinkNode
 from ..history.committed_tables import done_row, read_table
 from ..topology.topology import Topology
+from .range_part import RangePart
 from .range_run import is_below_repartition
 from .restatement import in_force
 
 
-def compare(
-    warehouse: Warehouse, topology: Topology, pipeline: str, branch: str, range_: Range, begins: Cut
-) -> list[str]:
-    """Outputs of ``branch`` whose rows in the range equal those of ``pipeline``, where both ran the same code.
-    ``begins``: offsets of the first records that decided rows of the range. Raises BackfillDiffers for the first row
-    that differs.
+def compare(warehouse: Warehouse, part: RangePart, pipeline: str, branch: str, range_: Range, begins: Cut) -> list[str]:
+    """Outputs that ``part`` makes in ``branch`` whose rows in the range equal those of ``pipeline``, where both ran the
+    same code. ``begins``: offsets of the first records that decided rows of the range. Raises BackfillDiffers for the
+    first row that differs.
     """
     ledger = Ledger(warehouse.pipeline(pipeline).ledger)
     ran = in_force(ledger.done_rows())
@@ -42,8 +41,11 @@ def compare(
         return {topic: row.content.cut_to[topic] for topic in begins if topic in row.content.cut_to}
 
     deciding = [row.content for row in ran if behind(begins, read(row))]
-    now, found = code_snapshot(topology), []
+    topology, found = part.whole, list[str]()
+    now = code_snapshot(topology)
     for sink in topology.sinks():
+        if sink.topic in part.left_out:
+            continue
         if all(_is_same(topology, sink, done, now) for done in deciding):
             nameless = [CAUSE] if is_below_repartition(topology, sink) else []
             _compare(warehouse, pipeline, branch, sink.topic, range_, ran[-1], nameless)

@@ -256,8 +256,14 @@ def _refuse_behind(branch: Branch, parent: Cut, cut: Cut) -> None:
 
 def _beyond(ledger: Ledger, done: DoneRow) -> list[int]:
     """Increments of the parent that have read what landed after the backfill was made."""
-    landed: Cut = (done.backfill or {})["proof"]["landed"]
-    return [row.increment for row in ledger.done_rows() if behind(landed, row.content.cut_to)]
+    proof = (done.backfill or {})["proof"]
+    known: Cut = proof["landed"]
+    apart = proof.get("topics_apart", ())
+
+    def read(row: LedgerRow[DoneRow]) -> Cut:
+        return {topic: ends for topic, ends in row.content.cut_to.items() if topic not in apart}
+
+    return [row.increment for row in ledger.done_rows() if behind(known, read(row))]
 
 
 def _refuse_other_columns(warehouse: Warehouse, branch: Branch, table: str, before: DoneRow, brought: DoneRow) -> None:

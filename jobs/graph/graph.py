@@ -102,6 +102,8 @@ class Node(TakesLateRecords, TouchesTopics, RunsAgain):
     """Name of the store that it keeps, be it a table or not."""
     shares = _NO_TABLES
     """Nodes whose stores it uses as its own."""
+    puts_into = _NO_TABLES
+    """Nodes into whose stores it may put, beside its own."""
     is_by_record = False
     """It uses what others put because of the same record, so the task runs record by record."""
     has_clock = False

@@ -45,6 +45,12 @@ def outputs_of(warehouse: Warehouse, pipeline: str, increment: int | None = None
     return [table.name for table in tables if table.kind == OUTPUTS]
 
 
+def outputs_left_out(warehouse: Warehouse, pipeline: str, increment: int | None = None) -> dict[str, str]:
+    """Of a backfill, outputs that it does not make, each with the processor that they depend on; else none."""
+    found = done_row(warehouse, pipeline, increment, of=()).content.backfill or {}
+    return dict(found.get("left_out", {}))
+
+
 def diff_output(
     warehouse: Warehouse,
     a: str,

@@ -267,6 +267,18 @@ class Topology(Hinting):
         """Topics that it writes below where it reads them, and of each the path from the topic back to it."""
         return {loop.topic: loop.path for loop in self.graph.loops.values()}
 
+    def running(self, nodes: Mapping[str, Node]) -> "Topology":
+        """These nodes alone of those that run, and what they have for others. All that they read is among them."""
+        graph = copy(self.graph)
+        graph.nodes = dict(nodes)
+        graph.loops = {name: loop for name, loop in graph.loops.items() if name in nodes}
+        graph.copartitioned = [group & frozenset(nodes) for group in graph.copartitioned if group & frozenset(nodes)]
+        described = copy(self._settle().described)
+        described.nodes = {name: node for name, node in described.nodes.items() if name in nodes}
+        parts, made = _in_order(_parts(graph)), Topology()
+        made._own, made._settled = described, _Settled(described, graph, parts, None, _reached(parts))
+        return made
+
     def piping_into_loops(self) -> "Topology":
         """The same, in which others may write the topics of loops, too: what the test driver runs."""
         if not self.loop_topics:

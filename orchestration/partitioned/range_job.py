@@ -85,6 +85,7 @@ def _metadata(pipeline: Pipeline, found: Backfill) -> Metadata:
         "records_warming_up": found.warmed_up,
         "records_replayed": found.replayed,
         "still_open": ", ".join(sorted({each.node for each in found.open})) or "nothing",
+        "not_made": "; ".join(f"{output} (processor {by})" for output, by in found.left_out.items()) or "nothing",
         "proved_equal": ", ".join(found.compared) or "nothing: the code is another",
     }
     known = outputs_of(pipeline.warehouse, pipeline.name)

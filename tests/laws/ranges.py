@@ -2,7 +2,9 @@
 
 import random
 from collections.abc import Callable
+from functools import partial
 
+from kstreams_replay.jobs.functions.processor_api import Processor, Record
 from kstreams_replay.jobs.topology import (
     Consumed,
     JoinWindows,
@@ -81,10 +83,24 @@ def chained(seed: int) -> Topology:
     return builder.build()
 
 
-def joined(seed: int) -> Topology:
-    """Two streams in a join of their windows, one of them by another key in half of the topologies."""
+class Moved(Processor):
+    """Forwards every record at another time."""
+
+    def process(self, record: Record) -> None:
+        self.context.forward(record.with_timestamp(max(0, record.timestamp_ms - 500)))
+
+
+def joined(seed: int, *, moves: bool = False) -> Topology:
+    """Two streams in a join of their windows, both by another key in half of the topologies. ``moves``: beside a
+    processor that takes both, with windows below it.
+    """
     dice, builder = random.Random(seed), StreamsBuilder()
     orders, payments = _orders(builder), builder.stream("payments", Consumed(STRING, STRING))
+    if moves:
+        moved = orders.merge(payments).process(Moved, returns_key=STRING, returns=STRING, name="moved")
+        moved.to("moved")
+        windows_below = moved.group_by("value").windowed_by(TimeWindows.of_size(30, grace=10_000))
+        windows_below.count(Materialized.as_("moved-counts")).to("moved-counts")
     windows = JoinWindows.of_time_difference_and_grace(dice.choice((5, 20)), dice.choice((0, 15)))
     if seed % 2:
         orders, payments = orders.select_key("value"), payments.select_key("value")
@@ -142,6 +158,7 @@ KINDS: dict[str, Callable[[int], Topology]] = {
     "tumbling": tumbling,
     "chained": chained,
     "joined": joined,
+    "beside a processor": partial(joined, moves=True),
     "sessions": sessions,
     "kept": kept,
 }

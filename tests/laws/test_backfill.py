@@ -75,11 +75,13 @@ def test_a_range_is_that_range_of_a_replay_of_everything(tmp_path, kind, seed):
 
     found = made(warehouse, topology, from_ms, to_ms)
 
-    for table in [*(f"outputs/{sink.topic}" for sink in topology.sinks()), "dropped"]:
+    outputs = [sink.topic for sink in topology.sinks() if not sink.topic.startswith("moved")]
+    tables = [f"outputs/{output}" for output in outputs]
+    for table in tables if found.left_out else [*tables, "dropped"]:  # a part has other numbers of sub-topologies
         want = of_range(warehouse, "p", table, topology, from_ms, to_ms)
         assert of_range(warehouse, "b", table, topology, from_ms, to_ms) == want, (table, found)
         assert len(read_table(warehouse, "b", table)) == len(want)
-    assert found.compared == [sink.topic for sink in topology.sinks()]
+    assert found.compared == outputs
 
 
 @pytest.mark.parametrize("seed", [12, 14, 16, 18])

@@ -64,6 +64,10 @@ class ProcessNode(Node):
         return tuple(dict.fromkeys(self.shared.values()))
 
     @property
+    def puts_into(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (*self.shares, *dict.fromkeys(self.tables.values()))
+
+    @property
     def is_by_record(self) -> bool:  # type: ignore[override]
         return bool(self.shared or self.tables)
 

@@ -65,6 +65,12 @@ def _print(found: Backfill) -> None:
     )
     lines = [{"output": output, "rows": rows, "proof": _proof(found, output)} for output, rows in found.rows.items()]
     print_table(lines, thousands=True)
+    for processor in dict.fromkeys(found.left_out.values()):
+        outputs = ", ".join(output for output, by in found.left_out.items() if by == processor)
+        print(
+            f"not made: {outputs}, since the processor {processor} may forward any time: fork the pipeline before the "
+            "range, run the branch to the end, and promote that"
+        )
     for each in found.open:
         print(
             f"{each.node} in task {each.task} has come to {utc(each.has_ms)}: results of the range may still come "

@@ -9,7 +9,7 @@ from ....jobs.branches import branches as registry
 from ....jobs.branches.promotion import promote as promote_branch
 from ....jobs.branches.restatement import restore as restore_pipeline
 from ....jobs.history.committed_tables import done_row
-from ....jobs.history.output_diff import OutputDiff, diff_output, outputs_of
+from ....jobs.history.output_diff import OutputDiff, diff_output, outputs_left_out, outputs_of
 from ....state.tables.warehouse import Warehouse
 from ...settings.topology_loading import load_topology
 from ...text_tables import flat_row, print_json, print_table
@@ -76,7 +76,12 @@ def diff(
     """Compare the outputs of two pipelines by key and window. The exit code is 4 when any row differs."""
     place = Warehouse(warehouse)
     mine, other = outputs_of(place, a, increment_a), outputs_of(place, b, increment_b)
-    one_sided = [] if output else sorted({*mine} ^ {*other})
+    left_out = {
+        name: f"{one} does not make it (processor {processor})"
+        for one, increment in (() if output else ((a, increment_a), (b, increment_b)))
+        for name, processor in outputs_left_out(place, one, increment).items()
+    }
+    one_sided = [] if output else sorted(({*mine} ^ {*other}) - {*left_out})
     found = (
         diff_output(place, a, b, name, increment_a=increment_a, increment_b=increment_b)
         for name in ([output] if output else [name for name in mine if name in other])
@@ -88,12 +93,15 @@ def diff(
                 "outputs": outputs,
                 "only_in_a": sorted({*one_sided} & {*mine}),
                 "only_in_b": sorted({*one_sided} - {*mine}),
+                "not_compared": left_out,
             }
         )
         differs = bool(one_sided) or any(each["differ"] for each in outputs)
     else:
         for name in one_sided:
             print(f"{name}: only {a if name in mine else b} has it")
+        for name, why in left_out.items():
+            print(f"{name}: not compared, {why}")
         differs = bool(one_sided)
         for each in found:
             _print_diff(each, limit, raw=raw)
