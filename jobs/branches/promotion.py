@@ -16,7 +16,7 @@ from ...state.tables.commit import open_table
 from ...state.tables.data_files import read_files
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow, behind
-from ...state.tables.names import STATE, TableName
+from ...state.tables.names import STATE, TableName, TaskId
 from ...state.tables.schema_evolution import other_types
 from ...state.tables.warehouse import Warehouse
 from ...state.wall_clock import now_ms
@@ -24,7 +24,7 @@ from ..history.committed_tables import done_row
 from ..replay.unfinished import refuse_pending, unfinished
 from .branches import Branch, branch_of
 from .range_promotion import finish_range, plan_range
-from .restatement import OnStep, RestatementSource, done_at, finish, in_force, plan_restatement
+from .restatement import Offsets, OnStep, RestatementSource, done_at, finish, in_force, plan_restatement
 
 
 def promote(
@@ -73,7 +73,8 @@ def _plan(
     _refuse_behind(branch, last.content.cut_to, row.content.cut_to)
     if branch.increment and not branch.bases:  # rows were erased since, so that it has all of its parent's itself
         ledger.refuse_vacuumed(branch.increment)
-    base = done_at(warehouse, branch.parent, branch.increment)
+    base_increment = _base(ledger, branch)
+    base = done_at(warehouse, branch.parent, base_increment)
     _refuse_other_columns(warehouse, branch, base, row.content)
     brought = _brought(own, row.increment)
     planned = own.rows_of(row.increment).planned
@@ -81,7 +82,7 @@ def _plan(
         kind="promote",
         branch=branch.name,
         branch_increment=row.increment,
-        restates=branch.increment,
+        restates=base_increment,
         topology=row.content.topology,
         cut_from={
             topic: {p: base.cut_to.get(topic, {}).get(p, 0) for p in cut} for topic, cut in row.content.cut_to.items()
@@ -94,6 +95,30 @@ def _plan(
     return plan_restatement(ledger, warehouse, plan, row.increment, clock_ms)
 
 
+def _base(ledger: Ledger, branch: Branch) -> int:
+    """The increment of the parent on which the branch's rows come: that of the fork, or the promote of a range after it
+    with nothing read in between. Such a promote has changed outputs alone, and its rows stay.
+    """
+    found = branch.increment
+    for row in in_force(ledger.done_rows()):
+        if row.content.range_ms is not None and row.content.restates == found:
+            found = row.increment
+    return found
+
+
+def _taken(fork: DoneRow, base: DoneRow) -> Offsets:
+    """How many offsets of each output the base has taken since the fork."""
+    before, now = (
+        {
+            (table, TaskId.of(task).partition): offset
+            for task, entry in done.tasks.items()
+            for table, offset in entry.next_offsets.items()
+        }
+        for done in (fork, base)
+    )
+    return {place: offset - before[place] for place, offset in now.items() if offset > before[place]}
+
+
 def _brought(own: Ledger, increment: int) -> list[LedgerRow[DoneRow]]:
     """Done rows of the branch's own increments that count."""
     return [row for row in in_force(own.done_rows(highest=increment)) if row.content.forked is None]
@@ -103,10 +128,12 @@ def _finish(
     warehouse: Warehouse, branch: Branch, planned: LedgerRow[PlanRow], on_step: OnStep, clock_ms: Callable[[], int]
 ) -> LedgerRow[DoneRow]:
     own = Ledger(warehouse.pipeline(branch.name).ledger)
-    increment = planned.content.branch_increment
+    increment, base = planned.content.branch_increment, planned.content.restates
     assert increment is not None
+    assert base is not None
+    taken = _taken(done_at(warehouse, branch.parent, branch.increment), done_at(warehouse, branch.parent, base))
     source = RestatementSource(
-        warehouse.pipeline(branch.name).root, branch.name, done_at(warehouse, branch.name, increment)
+        warehouse.pipeline(branch.name).root, branch.name, done_at(warehouse, branch.name, increment), taken
     )
     return finish(warehouse, branch.parent, planned, _brought(own, increment), source, on_step, clock_ms)
 

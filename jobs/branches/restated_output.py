@@ -42,6 +42,15 @@ def renumbered(rows: pa.Table, increment: int) -> pa.Table:
     return rows.set_column(rows.schema.get_field_index("increment"), rows.schema.field("increment"), numbers)
 
 
+def moved_on(rows: pa.Table, offsets: int) -> pa.Table:
+    """The same rows, so many offsets further."""
+    if not offsets:
+        return rows
+    return rows.set_column(
+        rows.schema.get_field_index("offset"), rows.schema.field("offset"), pc.add(rows["offset"], offsets)
+    )
+
+
 @dataclass(frozen=True)
 class RestatedOutput:
     """``live``: files of the newest version; ``base``: of the one to go back to; both of the table at ``path``.

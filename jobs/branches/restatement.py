@@ -11,11 +11,12 @@ byte, so its number is above those of all their rows. What an output loses goes 
 """
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...state.errors import LedgerConflict, LedgerError
 from ...state.tables.branch_files import digests_of, existing_tables, table_parts
@@ -25,19 +26,21 @@ from ...state.tables.foreign_commits import touched_since
 from ...state.tables.kept_below import below
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow
-from ...state.tables.names import DEAD_LETTER, DROPPED, OUTPUTS, REPARTITION, RETRACTIONS, STATE, TableName
+from ...state.tables.names import DEAD_LETTER, DROPPED, OUTPUTS, REPARTITION, RETRACTIONS, STATE, TableName, TaskId
 from ...state.tables.object_stores import open_filesystem
 from ...state.tables.parquet_writer import TaskFile
 from ...state.tables.schema_evolution import other_types, union
 from ...state.tables.warehouse import RETRACTED_IN, Warehouse
 from ...state.wall_clock import now_ms
-from ..history.committed_tables import done_row
+from ..history.committed_tables import done_row, read_table
 from ..replay.books import add_books
 from ..replay.takeover import committed_tables, fenced_ids, tables_with, unused_epoch
 from ..replay.unfinished import refuse_pending, unfinished
-from .restated_output import RestatedOutput, renumbered, rewritten
+from .restated_output import RestatedOutput, moved_on, renumbered, rewritten
 
 OnStep = Callable[[str], None]
+Offsets = Mapping[tuple[str, int], int]
+"""By table and partition."""
 _ORDER = (STATE, REPARTITION, DROPPED, DEAD_LETTER, OUTPUTS)
 
 
@@ -112,7 +115,7 @@ def plan_restatement(
     ledger: Ledger, warehouse: Warehouse, plan: PlanRow, highest: int, clock_ms: Callable[[], int]
 ) -> LedgerRow[PlanRow]:
     """Write the plan of a restatement, with a number above ``highest`` and all others, and an epoch never used."""
-    _refuse_across_ranges(ledger, plan)
+    _refuse_across_ranges(ledger, warehouse, plan)
     increment = max(ledger.next_free(), highest + 1)
     last, pending = ledger.last_done(), ledger.pending()
     if plan.range_ms is not None and (pending is not None or last is None or last.increment != plan.restates):
@@ -127,18 +130,37 @@ def plan_restatement(
     return ledger.plan_restatement(increment, plan, epoch=epoch, written_at_ms=clock_ms())
 
 
-def _refuse_across_ranges(ledger: Ledger, plan: PlanRow) -> None:
-    """LedgerError for going back behind the promote of a range: rows of one increment then no longer come and go
-    together.
+def _refuse_across_ranges(ledger: Ledger, warehouse: Warehouse, plan: PlanRow) -> None:
+    """LedgerError for going back behind the promote of a range that withdrew rows which would come back: rows of one
+    increment then no longer come and go together.
     """
-    assert plan.restates is not None
-    ranges = [row.increment for row in ledger.done_rows(plan.restates + 1) if row.content.range_ms is not None]
-    if ranges:
+    base = plan.restates
+    assert base is not None
+    ranges = [row.increment for row in ledger.done_rows(base + 1) if row.content.range_ms is not None]
+    withdrawn = [number for number in ranges if _withdrew(warehouse, ledger, number, base)]
+    if withdrawn:
+        again = "make the range again with the previous code, and promote that"
+        fork = f"fork the pipeline at {base} and run the branch, which stays a pipeline of its own; or {again}"
+        since = (
+            f"the branch stays readable as {plan.branch}. To have such rows in the pipeline, make their range with the "
+            "code of the branch, `replay backfill … --from … --to … --topology …`, and promote that"
+        )
         raise LedgerError(
-            ledger.path, f"to go back no further than to increment {ranges[-1]}, which put rows of a range in the "
-            "place of others", f"increment {plan.restates}",
-            f"fork the pipeline at {plan.restates} and run the branch, or make the range again with the previous code",
+            ledger.path, f"to go back no further than to increment {withdrawn[-1]}, which put rows of a range in the "
+            f"place of others, some of them of increments up to {base}", f"increment {base}",
+            fork if plan.branch is None else since,
         )  # fmt: skip
+
+
+def _withdrew(warehouse: Warehouse, ledger: Ledger, number: int, base: int) -> bool:
+    """Whether the promote ``number`` of a range withdrew rows of increments up to ``base``."""
+    pipeline, last = ledger.path.removesuffix("/ledger").rpartition("/")[2], ledger.last_done()
+    for table in () if last is None else last.content.versions:
+        if TableName(table).kind == RETRACTIONS:
+            rows = read_table(warehouse, pipeline, table)
+            if pc.any(pc.and_(pc.equal(rows[RETRACTED_IN], number), pc.less_equal(rows["increment"], base))).as_py():
+                return True
+    return False
 
 
 @dataclass(frozen=True)
@@ -149,6 +171,8 @@ class RestatementSource:
     label: str = "restored"
     done: DoneRow | None = None
     """What it had at these versions, with which the pipeline continues; None: with what it had itself."""
+    taken: Offsets = field(default_factory=dict)
+    """How many offsets promoted ranges have taken since it was forked, behind which its rows come."""
 
 
 def finish(
@@ -308,7 +332,8 @@ class Restatement:
     def _renumbered(self, table: str, schema: pa.Schema, file: DataFile) -> DataFile:
         """The same rows in the same order, written by this increment."""
         target = TaskFile(self.own.table(table), partition=file.partition, name=self.name)
-        written = rewritten(file, schema, target, lambda rows: renumbered(rows, self.number))
+        taken = self.source.taken.get((table, file.partition), 0)
+        written = rewritten(file, schema, target, lambda rows: moved_on(renumbered(rows, self.number), taken))
         assert written is not None, f"{file.root}/{file.path}: its rows are gone"
         return written
 
@@ -354,6 +379,27 @@ def _nothing_read(ledger: Ledger) -> Cut:
     return {topic: dict.fromkeys(partitions, 0) for topic, partitions in cut.items()}
 
 
+def _behind(done: DoneRow, taken: Offsets) -> DoneRow:
+    """With the next offsets of outputs so many further."""
+    if not taken:
+        return done
+    tasks = {
+        task: replace(entry, next_offsets=_further(entry.next_offsets, taken, TaskId.of(task).partition))
+        for task, entry in done.tasks.items()
+    }
+    code = dict(done.code or {})
+    if "next_offsets" in code:
+        code["next_offsets"] = {
+            table: {p: offset + taken.get((table, int(p)), 0) for p, offset in offsets.items()}
+            for table, offsets in code["next_offsets"].items()
+        }
+    return replace(done, tasks=tasks, code=code or None)
+
+
+def _further(offsets: Mapping[str, int], taken: Offsets, partition: int) -> dict[str, int]:
+    return {table: offset + taken.get((table, partition), 0) for table, offset in offsets.items()}
+
+
 def restated_row(
     planned: PlanRow, base: DoneRow, source: RestatementSource, rows: list[LedgerRow[DoneRow]], before: DoneRow
 ) -> DoneRow:
@@ -361,7 +407,7 @@ def restated_row(
 
     ``before``: the last done row; its sub-topologies and outputs have books even if nothing was brought.
     """
-    done = base if source.done is None else source.done
+    done = base if source.done is None else _behind(source.done, source.taken)
     books = [row.content.books for row in rows if row.content.books is not None]
     subs = {sub for each in (before.books or {}, *books) for sub in each.get("by_sub_topology", {})}
     by_sub = {sub: add_books([b["by_sub_topology"][sub] for b in books if sub in b["by_sub_topology"]]) for sub in subs}

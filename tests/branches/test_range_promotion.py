@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kstreams_replay.jobs.branches.backfill import backfill
+from kstreams_replay.jobs.branches.branches import fork
 from kstreams_replay.jobs.branches.promotion import promote
 from kstreams_replay.jobs.branches.restatement import restore
 from kstreams_replay.jobs.execution.task_run import LocalRunner
@@ -152,6 +153,75 @@ def test_going_back_behind_it_is_refused(warehouse):
         restore(warehouse, "p", last)
     restore(warehouse, "p", last + 1)
     assert counts(warehouse) == AFTER
+
+
+# --- forks from before it ------------------------------------------------------------------------------------
+
+
+def forked(warehouse: Warehouse, increment: int) -> None:
+    """The branch f, which counts no bots from an increment of p on."""
+    changed = hours(without_bots=True)
+    fork(warehouse, "p", increment, "f", topology=changed)
+    run(warehouse, "f", changed)
+
+
+def test_a_fork_of_the_increment_before_it_comes_behind_the_rows_of_the_range(warehouse):
+    last = done_row(warehouse, "p").increment
+    promote(warehouse, "b")
+    plant(warehouse, "visits", visits(END, END + 4 * HOUR), partitions=1)
+    forked(warehouse, last)
+
+    promote(warehouse, "f")
+
+    assert counts(warehouse) == AFTER | {11: 6, 12: 3, 13: 3, 14: 3}
+    assert len(set(offsets(warehouse))) == len(offsets(warehouse)) == len(BEFORE) + 4
+    changes = read_changes(warehouse, "p", "hourly", after=last + 1).to_pylist()
+    assert [(row["change"], row["value"]) for row in changes] == [("insert", n) for n in (6, 3, 3, 3)]
+
+    plant(warehouse, "visits", visits(END + 4 * HOUR, END + 6 * HOUR), partitions=1)
+    run(warehouse, "p", hours(without_bots=True))
+    assert len(set(offsets(warehouse))) == len(offsets(warehouse)) == len(BEFORE) + 6
+
+
+def test_a_fork_from_before_all_rows_of_the_range_takes_their_place(warehouse):
+    """
+    Increment 1 has read the visits up to twenty to six on Sunday.
+    """
+    promote(warehouse, "b")
+    forked(warehouse, 1)
+    want = counts(warehouse, "f")
+
+    promote(warehouse, "f")
+
+    assert counts(warehouse) == want
+    assert [want[hour] for hour in (-12, -8, 0, 10)] == [6, 6, 3, 3]
+
+
+def test_a_fork_whose_own_rows_the_range_withdrew_is_told_what_gives_them(warehouse):
+    """
+    Increment 2 has published the first hour of the range, and increments 3 and 4 have read since.
+    """
+    promote(warehouse, "b")
+    forked(warehouse, 2)
+
+    with pytest.raises(LedgerError, match=r"some of them of increments up to 2, got .*increment 2; the branch stays"):
+        promote(warehouse, "f")
+    assert counts(warehouse) == AFTER
+
+    changed = hours(without_bots=True)
+    made(warehouse, changed, name="since", from_ms=FROM - 2 * HOUR, to_ms=END - 2 * HOUR)
+    promote(warehouse, "since")
+    assert [counts(warehouse)[hour] for hour in (-3, -2, 0, 9, 10)] == [6, 3, 3, 3, 6]
+
+
+def test_going_back_to_before_all_rows_of_the_range_takes_it_back(warehouse):
+    promote(warehouse, "b")
+
+    restore(warehouse, "p", 1)
+    run(warehouse, "p", hours())
+
+    assert counts(warehouse) == BEFORE
+    assert len(set(offsets(warehouse))) == len(offsets(warehouse))
 
 
 def test_records_that_landed_since_are_refused_when_they_are_of_the_range(warehouse):
