@@ -96,6 +96,8 @@ class PlannedInPlace:
         below = [file for file in found if (file.min_offset or 0) < began.get(file.partition, 0)]
         if below:
             self._refuse_below(below[0], began)
+        if not found and self.last is not None:
+            return without_files
         plan = self._with_cut(without_files, found, began, sum(file.records for file in found))
         since = None if self.last is None else self.last.content.in_place
         if since is not None:
@@ -181,8 +183,6 @@ class PlannedInPlace:
         return {int(p): offset for p, offset in (first.content.base or {}).items()}
 
     def _with_cut(self, plan: LandingPlanRow, found: Sequence[DataFile], began: Cut, new: int) -> LandingPlanRow:
-        if not found and self.last is not None:
-            return plan
         largest = max((file.partition for file in found), default=0)
         if self.declared is not None and largest >= self.declared:
             raise LandingError(self._place, f"partitions below {self.declared}", str(largest), "declare more of them")

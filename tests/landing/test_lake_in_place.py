@@ -138,6 +138,30 @@ def test_rows_that_are_gone_are_refused_with_their_offsets_and_may_be_ignored(wa
     assert fsck(warehouse).findings == []
 
 
+def test_where_all_rows_are_gone_none_are_left(warehouse, lake):
+    bronze(lake, rows(0, 10)).delete()
+    bronze(lake, rows(0, 10))
+    land(warehouse, lake, in_place=True)
+    DeltaTable(str(lake)).delete()
+    vacuum(lake)
+
+    report = land(warehouse, lake, in_place=True, rules={"on_change": "ignore"})
+
+    assert (report.records, report.cut_to) == (0, {0: 5, 1: 5})
+    assert read(warehouse) == []
+    assert fsck(warehouse).findings == []
+
+
+def test_a_table_is_found_from_every_folder(warehouse, lake, tmp_path, monkeypatch):
+    bronze(lake, rows(0, 10))
+    monkeypatch.chdir(lake.parent)
+    land(warehouse, Path(lake.name), in_place=True)
+
+    monkeypatch.chdir("/")
+
+    assert read(warehouse) == in_order(rows(0, 10))
+
+
 def test_rows_that_are_gone_with_their_files_are_counted_and_named(warehouse, lake):
     table = bronze(lake, rows(0, 10), rows(10, 20))
     land(warehouse, lake, in_place=True)

@@ -5,9 +5,11 @@ topic) nothing but the footer is read; of the others the columns that say it. Wh
 is refused at once, and each offset is there once.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -187,9 +189,13 @@ class Registering:
         self, file: LakeFile, records: int, partition: int, bounds: Mapping[str, tuple[int, int]], how: InPlace
     ) -> DataFile:
         least, most = bounds["offset"]
-        return DataFile(
-            file.name, file.bytes, records, partition, least, most, bounds, root=self.table.root, in_place=how
-        )
+        return DataFile(file.name, file.bytes, records, partition, least, most, bounds, root=self._root, in_place=how)
+
+    @cached_property
+    def _root(self) -> str:
+        """Of the table, for processes that begin in another folder."""
+        root = self.table.root
+        return root if "://" in root else os.path.abspath(root)
 
     def _columns(self, file: LakeFile, metadata: pq.FileMetaData) -> dict[str, str]:
         """Where Kafka's columns are in a file."""
