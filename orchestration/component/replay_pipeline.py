@@ -76,7 +76,7 @@ class ReplayPipelineComponent(dg.Component, dg.Model, dg.Resolvable):
     )
     max_records: int | None = said(None, "Cut into increments of at most so many records.")
     idle: Literal["wait", "proceed"] = said("wait", "Whether records wait for a partition that lags.")
-    kafka_version: str | None = said(None, f"Whose rows are made, in quotes: {' or '.join(map(repr, REPLAYED))}.")
+    kafka_version: float | str | None = said(None, f"Whose rows are made: {' or '.join(REPLAYED)}.")
     checks: CheckAttributes = said(CheckAttributes(), "How guarantees are checked.")
     publish: dict[str, PublishAttributes] = said({}, "Output to the topic to which it is published.")
     publish_settings: PublishSettingsAttributes = said(PublishSettingsAttributes(), "How outputs are published.")
@@ -95,7 +95,7 @@ class ReplayPipelineComponent(dg.Component, dg.Model, dg.Resolvable):
             engine=engine_of(self.engine, self.spark),
             max_records=self.max_records,
             idle=self.idle,
-            kafka_version=self.kafka_version,
+            kafka_version=None if self.kafka_version is None else str(self.kafka_version),
             check_engine=self.checks.engine,
             expectations=None if self.checks.expectations is None else below(root, self.checks.expectations),
             data_docs=None if self.checks.data_docs is None else below(root, self.checks.data_docs),

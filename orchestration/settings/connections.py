@@ -103,6 +103,7 @@ class LakeResource(dg.ConfigurableResource["LakeResource"]):
     timestamp_type: str | None = None
     topic_column: str | None = None
     zone: str | None = None
+    in_place: bool = False
     catalog: dict[str, str] = {}  # noqa: RUF012  (pydantic copies it)
 
     def source(self) -> LakeSource:

@@ -149,7 +149,7 @@ def test_the_scaffolder_takes_ones_own_topology_and_files():
         ({"spark": {"master": "local[1]"}}, "spark: expected no settings of Spark beside `engine: local`"),
         ({"wharehouse": "w"}, "wharehouse"),
         ({"kafka_version": "4.2"}, "kafka_version: expected '4.3' or '4.4', got '4.2'"),
-        ({"kafka_version": 4.4}, "kafka_version"),  # a number of YAML: 4.10 would be 4.1
+        ({"kafka_version": 4.1}, "kafka_version: expected '4.3' or '4.4', got '4.1'"),
         ({"partitions": {"type": "static", "partition_keys": ["a"]}}, "partitions"),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 from kstreams_replay.jobs.tape import landed_slice
 from kstreams_replay.jobs.tape.landed_slice import Slice, concatenated, slice_of
 from kstreams_replay.jobs.tape.shared_reads import sharing_reads
-from kstreams_replay.state.tables import parquet_writer
+from kstreams_replay.state.tables import offset_order, parquet_writer
 from kstreams_replay.state.tables.data_files import read_files
 from kstreams_replay.state.tables.parquet_writer import TaskFile
 from kstreams_replay.state.tables.warehouse import HEADERS, Warehouse
@@ -108,7 +108,7 @@ def test_what_is_larger_than_the_room_for_shared_reads_is_read_again_and_nothing
 
 # --- keys as a dictionary ----------------------------------------------------------------------------------------
 
-MANY = landed_slice._DICTIONARY_ROWS
+MANY = offset_order._DICTIONARY_ROWS
 
 
 def key_file(folder, keys, *, rows_a_group=1 << 20):
@@ -231,9 +231,9 @@ def test_headers_are_read_where_a_record_of_the_file_has_some(tmp_path, headers,
 def test_a_replay_does_not_depend_on_how_keys_are_read(name, tmp_path, monkeypatch):
     pipeline = PIPELINES[name]
     warehouses = []
-    for rows, key_bytes in ((landed_slice._DICTIONARY_ROWS, landed_slice._DICTIONARY_KEY_BYTES), (1, 1 << 20)):
-        monkeypatch.setattr(landed_slice, "_DICTIONARY_ROWS", rows)
-        monkeypatch.setattr(landed_slice, "_DICTIONARY_KEY_BYTES", key_bytes)
+    for rows, key_bytes in ((offset_order._DICTIONARY_ROWS, offset_order._DICTIONARY_KEY_BYTES), (1, 1 << 20)):
+        monkeypatch.setattr(offset_order, "_DICTIONARY_ROWS", rows)
+        monkeypatch.setattr(offset_order, "_DICTIONARY_KEY_BYTES", key_bytes)
         warehouses.append(Warehouse(str(tmp_path / str(rows))))
         for topic, records in pipeline.tapes(1, 80).items():
             plant(warehouses[-1], topic, records, partitions=pipeline.partitions)
