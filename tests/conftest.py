@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
+from kstreams_replay.state import hidden_values
 from kstreams_replay.state.compilation.kernel_tiers import tiers
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.once_a_run import run_folder
@@ -149,6 +150,12 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("REPLAY_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(autouse=True)
+def _own_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test hands over as a credential is hidden in no other test's errors."""
+    monkeypatch.setattr(hidden_values, "_hidden", set(hidden_values._hidden))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -12,7 +12,8 @@ from tests.conformance.test_goldens import SAMPLE, SCENARIOS
 from tests.expectations.false_alarms import JudgedScenarios, judged, random_scenarios
 
 PARTS = 6
-"""Each part of the goldens is cut by another seed, and may run beside the others; together they are all of them."""
+"""Each part of the goldens is cut by another seed, and may run beside the others; together they are half of them, since
+all of them, with every check, take ten minutes."""
 TOPOLOGIES = 5
 """Random ones of a run, beside which 2,000 are tried by the command."""
 
@@ -35,7 +36,7 @@ def told(found: JudgedScenarios) -> list[tuple[object, ...]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_cut_anywhere_a_scenario_does_what_kafka_streams_did_and_breaks_no_guarantee(part):
-    found = last(SAMPLE[part::PARTS], f"random:{part}")
+    found = last(SAMPLE[part :: 2 * PARTS], f"random:{part}")
 
     assert found.differing == {}
     assert told(found) == []
