@@ -8,7 +8,7 @@ Times and durations are milliseconds where the name ends in `_ms`; `seconds/<par
 import re
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, cast
 
 import dagster as dg
 import pyarrow as pa
@@ -133,11 +133,9 @@ def quiet_metadata(pipeline: Pipeline, table: str, row: LedgerRow[DoneRow | Land
     if row is None:
         return said | table_metadata(pipeline, table)
     said |= {"epoch": row.epoch}
-    content = row.content
-    if isinstance(content, DoneRow):
-        return said | _committed(pipeline, table, content.versions[table])
-    landed = LedgerRow(row.increment, row.epoch, row.phase, content, row.written_at_ms)
-    return said | _landed(pipeline, TableName(table).name, landed)
+    if isinstance(row.content, DoneRow):
+        return said | _committed(pipeline, table, row.content.versions[table])
+    return said | _landed(pipeline, TableName(table).name, cast(LedgerRow[LandingDoneRow], row))
 
 
 def landing_metadata(pipeline: Pipeline, topic: str, increment: int) -> Metadata:

@@ -132,15 +132,11 @@ class LakeLander:
         began = {} if landed is None else {int(p): offset for p, offset in landed.cut_to.items()}
         files = files_to_read(mapping, table.files, changes, began)
         mapping = replace(mapping, partitions=self._partitions(mapping, files, landed))
-        gone = (
-            {}
-            if changes is None
-            else gone_offsets(self.warehouse, self.topic, mapping, table, changes, found.plans, last)
-        )
-        listed = [FoundFile(file.name, file.bytes, None) for file in files]
-        if self.show is not None and (first := first_record(mapping, listed)) is not None:
-            self.show(first)
-        rows = RowRules(self.rules.on_bad_row == DEAD_LETTER, self.rules.latest_ms(clock_ms))
+        gone: dict[str, list[list[int]]] = {}
+        if changes is not None:
+            gone = gone_offsets(self.warehouse, self.topic, mapping, table, changes, found.plans, last)
+        listed = self._listed(mapping, files)
+        rows = self._row_rules(clock_ms)
         counting = counting_mapping(mapping)
         counted = CountedFiles.of(self.spark, self.warehouse, counting, rows, listed, takes_digests=False)
         if counted is None:
@@ -174,19 +170,25 @@ class LakeLander:
         declared = self._declared(landed)
         known = declared or (1 if landed is None else landed.partitions)
         mapping = replace(found.mapping, partitions=known)
-        if self.show is not None:
-            listed = [FoundFile(file.name, file.bytes, None) for file in table.files]
-            if (first := first_record(mapping, listed)) is not None:
-                self.show(first)
+        self._listed(mapping, table.files)
         in_place = PlannedInPlace(
             self.warehouse, self.topic, table, mapping, found.changes, last, declared,
             look=lambda: self._plan(found, last, clock_ms, warn), refuses=self.rules.on_change == REFUSE, warn=warn,
         )  # fmt: skip
-        rows = RowRules(self.rules.on_bad_row == DEAD_LETTER, self.rules.latest_ms(clock_ms))
-        plan = in_place.plan(self._without_files(found, mapping, rows, last))
+        plan = in_place.plan(self._without_files(found, mapping, self._row_rules(clock_ms), last))
         if self.preview is not None and (plan.registers or landed is None):
             self.preview(replace(preview_in_place(self.topic, mapping, plan), layout=found.why))
         return plan
+
+    def _listed(self, mapping: LakeMapping, files: Sequence[LakeFile]) -> list[FoundFile]:
+        """``files``, of which the first record was shown."""
+        listed = [FoundFile(file.name, file.bytes, None) for file in files]
+        if self.show is not None and (first := first_record(mapping, listed)) is not None:
+            self.show(first)
+        return listed
+
+    def _row_rules(self, clock_ms: int) -> RowRules:
+        return RowRules(self.rules.on_bad_row == DEAD_LETTER, self.rules.latest_ms(clock_ms))
 
     def write(self, row: LedgerRow[LandingPlanRow], app_id: str) -> dict[str, Any]:
         """Write the planned rows of the planned version, by the mapping of the plan; commit them.

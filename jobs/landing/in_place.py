@@ -22,7 +22,7 @@ from ...state.tables.in_place import no_headers
 from ...state.tables.ledger import LandingLedger, LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from ...state.tables.offset_order import in_offset_order
-from ...state.tables.parquet_reader import open_file, refuse_missing
+from ...state.tables.parquet_reader import refuse_missing
 from ...state.tables.parquet_writer import write_task_file
 from ...state.tables.warehouse import LANDED_SCHEMA, Warehouse
 from ...state.times import UNBOUNDED
@@ -33,7 +33,7 @@ from .lake.chosen_columns import table_place
 from .lake.lake_rows import LakeMapping
 from .lake.lake_table import LakeChanges, LakeFile, LakeTable
 from .lake.new_files import files_to_read, may_have_topic, refuse_other_topics
-from .lake.registering import Registering, deleted_ranges, refuse_other_types
+from .lake.registering import Registering, deleted_ranges, read_offsets, refuse_other_types
 from .lake_changes import changed_sentence
 from .landing_preview import LandingPreview, PreviewedPartition, order_words, registered_from
 from .ordered_plan import joined_ranges
@@ -112,8 +112,7 @@ class PlannedInPlace:
     def _changed(self, known: Sequence[DataFile]) -> "Changed | None":
         """What of the landed records is gone or others, found by reading them where they were."""
         try:
-            for file in known:
-                refuse_missing(file.root or "", [file])
+            refuse_missing("", known)
         except DamagedFile:
             self.warn(
                 f"{self.topic}: rows of {self.table.format} table {self.table.place} were changed and the files that "
@@ -252,13 +251,8 @@ def _missing(known: Sequence[DataFile], found: Sequence[DataFile], p: int) -> li
     if sum(end - begin for begin, end in spans) != sum(file.records for file in own):
         return None
     had = np.concatenate([np.arange(begin, end) for begin, end in spans])
-    has = [offsets for file in found if file.partition == p for offsets in _offsets(file)]
+    has = [offsets for file in found if file.partition == p for offsets in read_offsets(file)]
     return joined_ranges(np.setdiff1d(had, np.concatenate(has) if has else np.array([], np.int64)))
-
-
-def _offsets(file: DataFile) -> list[np.ndarray]:
-    with open_file(file.root or "", file) as opened:
-        return [batch.column(0).to_numpy() for batch in opened.rows().iter_batches(columns=["offset"])]
 
 
 def _counts(files: Sequence[DataFile], below: Cut) -> dict[int, int]:
@@ -269,7 +263,7 @@ def _counts(files: Sequence[DataFile], below: Cut) -> dict[int, int]:
         least, most = file.min_offset or 0, file.max_offset or 0
         records = file.records if most < end else 0
         if least < end <= most:
-            records = int(sum((each < end).sum() for each in _offsets(file)))
+            records = int(sum((each < end).sum() for each in read_offsets(file)))
         found[file.partition] = found.get(file.partition, 0) + records
     return found
 
@@ -280,8 +274,7 @@ def write_registered(warehouse: Warehouse, topic: str, row: LedgerRow[LandingPla
     """
     files = [DataFile.from_dict(fields) for fields in row.content.registers or ()]
     try:
-        for file in files:
-            refuse_missing(file.root or "", [file])
+        refuse_missing("", files)
     except DamagedFile as gone:
         raise PlanOutdated(f"{gone.place}: {gone.got}") from gone
     commit_files(warehouse.landed(topic), LANDED_SCHEMA, [], app_id=app_id, increment=row.increment)

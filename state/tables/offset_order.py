@@ -6,10 +6,10 @@ these are too many for memory, they are read in passes, each of some of the offs
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,8 @@ import pyarrow.parquet as pq
 
 from .in_place import InPlaceRows, bounds_of, leaf_of
 from .parquet_reader import DataFile, OpenedFile, open_file
+
+T = TypeVar("T")
 
 _SORTED_ROWS = 1 << 23
 """So many rows are sorted together in memory."""
@@ -53,7 +55,7 @@ def in_offset_order(
     with _Reading(path, columns, records, dictionary_keys=dictionary_keys) as reading:
         pieces = [piece for file in files for piece in reading.pieces(file, *offsets)]
         pieces.sort(key=lambda piece: (piece.least, piece.most, piece.file.path, piece.group))
-        for together in _overlapping(pieces):
+        for together in overlapping(pieces, lambda piece: (piece.least, piece.most)):
             for rows in _passes(reading, together):
                 yield from rows.to_batches(max_chunksize=records)
 
@@ -77,16 +79,17 @@ def _sorted(rows: pa.Table) -> pa.Table:
     return rows.combine_chunks().take(pc.sort_indices(rows["offset"]))
 
 
-def _overlapping(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
-    """``pieces``, sorted by their first offsets; together where their offsets overlap."""
-    together: list[_Piece] = []
+def overlapping(items: Iterable[T], bounds: Callable[[T], tuple[int, int]]) -> Iterator[list[T]]:
+    """``items``, sorted by their first offsets; together where their ``bounds``, both included, overlap."""
+    together: list[T] = []
     last = -1
-    for piece in pieces:
-        if together and piece.least > last:
+    for item in items:
+        least, most = bounds(item)
+        if together and least > last:
             yield together
             together = []
-        together.append(piece)
-        last = max(last, piece.most)
+        together.append(item)
+        last = max(last, most)
     if together:
         yield together
 

@@ -46,6 +46,15 @@ def has_column(schema: pa.Schema | pa.StructType, name: str) -> bool:
     return True
 
 
+def kind_at(schema: pa.Schema, name: str) -> pa.DataType:
+    """The type of column ``name``, or of the field of that path, of which ``has_column`` is true."""
+    root = root_of(name, schema.names)
+    kind = schema.field(root).type
+    for part in [] if name == root else name.split(".")[1:]:
+        kind = kind.field(part).type
+    return kind
+
+
 def column_at(columns: Mapping[str, pa.Array], name: str) -> pa.Array:
     """Column ``name``, or the field of that path, of which ``has_column`` is true."""
     if name in columns:

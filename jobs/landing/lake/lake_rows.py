@@ -19,7 +19,7 @@ from ..files.blocks import Block
 from ..files.cells import row_json
 from ..files.columns import equal_to, is_text_or_bytes
 from ..files.parquet_files import ParquetReader, parquet_batches
-from ..files.paths import column_at, has_column, root_of
+from ..files.paths import column_at, has_column, kind_at, root_of
 from ..files.streams import FileSlice, parquet_file
 from .lake_table import LakeFile
 from .table_columns import TableColumn, TableColumns, nulls
@@ -165,28 +165,15 @@ class _TableRows:
 
 def counting_mapping(mapping: LakeMapping) -> LakeMapping:
     """``mapping`` for a pass that only counts: keys and values are not read where every one of them is a record's."""
-    kinds = {column.name: column.kind for column in mapping.columns_of.columns}
     columns = [mapping.key, mapping.value]
     if any(isinstance(name, tuple) for name in columns) or mapping.value is None:
         return mapping
     if mapping.key_type is not None or mapping.value_type is not None:
         return mapping
     for name in columns:
-        if name is not None and not _is_plain(kinds, str(name)):
-            return mapping
+        if name is not None and not is_text_or_bytes(kind_at(mapping.columns_of.schema, str(name))):
+            return mapping  # of text and bytes every value has its bytes
     return replace(mapping, key=None, value=NOTHING)
-
-
-def _is_plain(kinds: Mapping[str, pa.DataType], name: str) -> bool:
-    """Whether a column is bytes or text, of which every value has its bytes."""
-    if name in kinds:
-        kind = kinds[name]
-    else:
-        root, *path = name.split(".")
-        kind = kinds[root]
-        for part in path:
-            kind = kind.field(part).type
-    return is_text_or_bytes(kind)
 
 
 def read_columns(

@@ -5,11 +5,12 @@ topic) nothing but the footer is read; of the others the columns that say it. Wh
 is refused at once, and each offset is there once.
 """
 
+import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -21,37 +22,35 @@ from ....state.tables.data_files import DataFile
 from ....state.tables.in_place import BY_COPY, InPlace, bounds_of, leaf_of
 from ....state.tables.kept_below import below, why_outside
 from ....state.tables.object_stores import open_filesystem
+from ....state.tables.offset_order import overlapping
 from ....state.tables.parquet_reader import described, open_file
 from ..files.columns import is_text, is_text_or_bytes
 from ..files.coordinates import is_headers
-from ..files.paths import root_of
+from ..files.paths import kind_at, root_of
+from ..ordered_plan import joined_ranges
 from .chosen_columns import table_place
 from .lake_rows import LakeMapping, read_columns
 from .lake_table import LakeFile, LakeTable
 
 _AT_ONCE = 16
 """Footers are read by so many threads, since each waits for the store."""
-_OFFSETS = ("offset",)
 
 
 def refuse_other_types(table: LakeTable, topic: str, mapping: LakeMapping) -> None:
     """Raises LandingError where rows of the table would have to be converted to be landed ones."""
-    kinds = _Kinds(mapping)
-    numbers = [(name, kinds.of(name), pa.types.is_integer) for name in (mapping.partition, mapping.offset)]
-    texts = [(name, kinds.of(name), is_text_or_bytes) for name in (mapping.key, mapping.value, mapping.topic_column)]
-    others = [
-        (mapping.timestamp, kinds.of(mapping.timestamp), lambda kind: _is_time(kind, mapping)),
-        (mapping.headers, kinds.of(mapping.headers), is_headers),
-        (
-            mapping.timestamp_type,
-            kinds.of(mapping.timestamp_type),
-            _is_type,
-        ),
+    fitting: list[tuple[str | tuple[str, ...] | None, Callable[[pa.DataType], bool]]] = [
+        *((name, pa.types.is_integer) for name in (mapping.partition, mapping.offset)),
+        *((name, is_text_or_bytes) for name in (mapping.key, mapping.value, mapping.topic_column)),
+        (mapping.timestamp, partial(_is_time, mapping=mapping)),
+        (mapping.headers, is_headers),
+        (mapping.timestamp_type, _is_type),
     ]
-    for name, kind, fits in (*numbers, *texts, *others):
-        if isinstance(name, tuple) or (kind is not None and not fits(kind)):
-            got = f"several columns ({', '.join(name)})" if isinstance(name, tuple) else f"{kind}"
-            _refuse(table, topic, "a column with what Kafka has, without conversion", f"{name}: {got}")
+    expected = "a column with what Kafka has, without conversion"
+    for name, fits in fitting:
+        if isinstance(name, tuple):
+            _refuse(table, topic, expected, f"{name}: several columns ({', '.join(name)})")
+        elif name is not None and not fits(kind := kind_at(mapping.columns_of.schema, name)):
+            _refuse(table, topic, expected, f"{name}: {kind}")
     if mapping.value is None:
         _refuse(table, topic, "a column with the value's bytes", "whole rows as values")
     for word, given in (("key_type", mapping.key_type), ("value_type", mapping.value_type)):
@@ -62,23 +61,6 @@ def refuse_other_types(table: LakeTable, topic: str, mapping: LakeMapping) -> No
 def _refuse(table: LakeTable, topic: str, expected: str, got: str) -> None:
     next_step = "land the topic by copy (without --in-place), or name other columns"
     raise LandingError(f"{table_place(topic, table)}, in place", expected, got, next_step)
-
-
-class _Kinds:
-    """Types of the columns of a mapping."""
-
-    def __init__(self, mapping: LakeMapping) -> None:
-        self.schema = mapping.columns_of.schema
-
-    def of(self, name: Any) -> pa.DataType | None:
-        """None: there is no such column."""
-        if name is None or isinstance(name, tuple):
-            return None
-        root = root_of(name, self.schema.names)
-        kind = self.schema.field(root).type
-        for part in [] if name == root else name.split(".")[1:]:
-            kind = kind.field(part).type
-        return kind
 
 
 def _is_type(kind: pa.DataType) -> bool:
@@ -114,8 +96,10 @@ class Registering:
             for registered in self._registered(file, metadata, digest)
         ]
         found.sort(key=lambda file: (file.partition, file.min_offset or 0, file.path))
-        for together in _overlapping(found):
-            self._refuse_twice(together)
+        for _, own in itertools.groupby(found, key=lambda file: file.partition):
+            for together in overlapping(own, lambda file: (file.min_offset or 0, file.max_offset or 0)):
+                if len(together) > 1:
+                    self._refuse_twice(together)
         return found
 
     def _footer(self, file: LakeFile) -> tuple[pq.FileMetaData, str]:
@@ -129,7 +113,8 @@ class Registering:
             return described(source)
 
     def _registered(self, file: LakeFile, metadata: pq.FileMetaData, digest: str) -> Iterator[DataFile]:
-        columns = self._columns(file, metadata)
+        stored = metadata.schema.to_arrow_schema()
+        columns = self._columns(file, stored)
         named = self.mapping.topic_column
         if named is not None and "topic" not in columns and file.constants.get(named) != self.mapping.topic:
             return  # all rows are of another topic, or of none
@@ -142,7 +127,7 @@ class Registering:
         partition = self._only_partition(file, groups, columns)
         how = InPlace(
             columns=columns,
-            headers=self._header_names(metadata),
+            headers=self._header_names(stored),
             rows=metadata.num_rows,
             footer=digest,
             topic=self.mapping.topic if "topic" in columns else None,
@@ -162,7 +147,7 @@ class Registering:
         records = metadata.num_rows - (0 if file.deleted is None else len(file.deleted))
         if records:
             bounds = {"offset": offsets}
-            times = None if file.deleted is not None else _times(metadata, groups, columns["timestamp"], how.unit)
+            times = None if file.deleted is not None else _times(stored, groups, columns["timestamp"], how.unit)
             if times is not None:
                 bounds["timestamp"] = times
             yield self._file(file, records, partition, bounds, how)
@@ -197,10 +182,9 @@ class Registering:
         root = self.table.root
         return root if "://" in root else os.path.abspath(root)
 
-    def _columns(self, file: LakeFile, metadata: pq.FileMetaData) -> dict[str, str]:
+    def _columns(self, file: LakeFile, stored: pa.Schema) -> dict[str, str]:
         """Where Kafka's columns are in a file."""
         mapping, table = self.mapping, self.mapping.columns_of
-        stored = metadata.schema.to_arrow_schema()
         fields = [stored.field(place) for place in range(len(stored.names))]
         wanted = {
             "partition": mapping.partition,
@@ -228,10 +212,9 @@ class Registering:
                 raise LandingError(f"{table_place(self.topic, self.table)}, in place", f"a column {name}", got, BY_COPY)
         return found
 
-    def _header_names(self, metadata: pq.FileMetaData) -> tuple[str, str]:
+    def _header_names(self, stored: pa.Schema) -> tuple[str, str]:
         """What the fields of a header are called in a file."""
         named, table = self.mapping.headers, self.mapping.columns_of
-        stored = metadata.schema.to_arrow_schema()
         fields = [stored.field(place) for place in range(len(stored.names))]
         if named is None:
             return "key", "value"
@@ -267,11 +250,7 @@ class Registering:
 
     def _refuse_twice(self, files: Sequence[DataFile]) -> None:
         """Raises LandingError for an offset of a partition that several of ``files``, or one of them twice, have."""
-        parts = []
-        for file in files:
-            with open_file(self.table.root, file) as opened:
-                parts += [batch.column(0).to_numpy() for batch in opened.rows().iter_batches(columns=_OFFSETS)]
-        offsets = np.sort(np.concatenate(parts))
+        offsets = np.sort(np.concatenate([offsets for file in files for offsets in read_offsets(file)]))
         twice = offsets[1:][offsets[1:] == offsets[:-1]]
         if len(twice):
             place = f"{table_place(self.topic, self.table)}, in place, partition {files[0].partition}"
@@ -314,32 +293,18 @@ def _has_nulls(group: pq.RowGroupMetaData, path: str) -> bool:
     return bool(known is not None and known.has_null_count and known.null_count)
 
 
-def _times(
-    metadata: pq.FileMetaData, groups: Sequence[pq.RowGroupMetaData], path: str, unit: str
-) -> tuple[int, int] | None:
+def _times(stored: pa.Schema, groups: Sequence[pq.RowGroupMetaData], path: str, unit: str) -> tuple[int, int] | None:
     """Bounds of times in ms; None: the footer does not say them exactly."""
-    found = []
-    for group in groups:
-        leaf = leaf_of(group, path)
-        known = None if leaf is None else leaf.statistics
-        if known is None or not known.has_min_max or leaf is None or leaf.physical_type != "INT64":
-            return None
-        kind = _kind_at(metadata.schema.to_arrow_schema(), path)
-        if pa.types.is_timestamp(kind):
-            unit = kind.unit
-        divisor = {"ms": 1, "us": 1_000, "ns": 1_000_000}.get(unit)
-        if divisor is None:
-            return None
-        found.append((int(known.min_raw) // divisor, int(known.max_raw) // divisor))
-    return (min(least for least, _ in found), max(most for _, most in found)) if found else None
-
-
-def _kind_at(schema: pa.Schema, path: str) -> pa.DataType:
-    root, *fields = [path] if path in schema.names else path.split(".")
-    kind = schema.field(root).type
-    for name in fields:
-        kind = kind.field(name).type
-    return kind
+    kind = kind_at(stored, path)
+    divisor = {"ms": 1, "us": 1_000, "ns": 1_000_000}.get(kind.unit if pa.types.is_timestamp(kind) else unit)
+    leaves = [leaf_of(group, path) for group in groups]
+    known = [leaf.statistics for leaf in leaves if leaf is not None and leaf.physical_type == "INT64"]
+    if divisor is None or not groups or len(known) < len(groups):
+        return None
+    if not all(each is not None and each.has_min_max for each in known):
+        return None
+    least, most = min(int(each.min_raw) for each in known), max(int(each.max_raw) for each in known)
+    return least // divisor, most // divisor
 
 
 def _numbers(values: pa.Array, table: LakeTable, topic: str) -> np.ndarray:
@@ -350,24 +315,11 @@ def _numbers(values: pa.Array, table: LakeTable, topic: str) -> np.ndarray:
 
 
 def deleted_ranges(deleted: np.ndarray | None) -> tuple[tuple[int, int], ...]:
-    """Numbers of rows, rising, as ranges `[from, to)`."""
-    if deleted is None or not len(deleted):
-        return ()
-    breaks = np.flatnonzero(np.diff(deleted) > 1)
-    first, last = np.append(0, breaks + 1), np.append(breaks, len(deleted) - 1)
-    return tuple((int(deleted[a]), int(deleted[b]) + 1) for a, b in zip(first, last, strict=True))
+    """Numbers of rows as ranges `[from, to)`."""
+    return () if deleted is None else tuple((begin, end) for begin, end in joined_ranges(deleted))
 
 
-def _overlapping(files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
-    """Files of one partition whose offsets overlap, two or more together; ``files``: by partition and offset."""
-    together: list[DataFile] = []
-    last = -1
-    for file in files:
-        if together and (file.partition != together[0].partition or (file.min_offset or 0) > last):
-            if len(together) > 1:
-                yield together
-            together, last = [], -1
-        together.append(file)
-        last = max(last, file.max_offset or 0)
-    if len(together) > 1:
-        yield together
+def read_offsets(file: DataFile) -> list[np.ndarray]:
+    """Offsets of the topic's rows in a registered file, piece by piece."""
+    with open_file(file.root or "", file) as opened:
+        return [batch.column(0).to_numpy() for batch in opened.rows().iter_batches(columns=["offset"])]
