@@ -171,9 +171,10 @@ class LakeLander:
         known = declared or (1 if landed is None else landed.partitions)
         mapping = replace(found.mapping, partitions=known)
         self._listed(mapping, table.files)
+        quiet = replace(self, show=None, preview=None)
         in_place = PlannedInPlace(
             self.warehouse, self.topic, table, mapping, found.changes, last, declared,
-            look=lambda: self._plan(found, last, clock_ms, warn), refuses=self.rules.on_change == REFUSE, warn=warn,
+            look=lambda: quiet._plan(found, last, clock_ms, warn), refuses=self.rules.on_change == REFUSE, warn=warn,
         )  # fmt: skip
         plan = in_place.plan(self._without_files(found, mapping, self._row_rules(clock_ms), last))
         if self.preview is not None and (plan.registers or landed is None):

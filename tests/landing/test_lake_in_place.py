@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from kstreams_replay.jobs.branches.erasure import erase
 from kstreams_replay.jobs.history.fsck import fsck
-from kstreams_replay.jobs.landing.landing import FileSource, LandingRules, land_files, preview_lake
+from kstreams_replay.jobs.landing.landing import FileSource, LandingRules, land_files, land_lake, preview_lake
 from kstreams_replay.jobs.landing.recorded_time import record_idle
 from kstreams_replay.jobs.tape.landed_topic import Landed
 from kstreams_replay.state.errors import ConfigError, DamagedFile, LandingError
@@ -455,6 +455,21 @@ def test_a_preview_counts_what_is_new_in_files_that_were_compacted(warehouse, la
     assert preview is not None
     assert preview.records == 4
     assert {p: (each.records, each.next_offset) for p, each in preview.partitions.items()} == {0: (2, 7), 1: (2, 7)}
+
+
+def test_what_is_compared_with_changed_rows_is_shown_once(warehouse, lake):
+    table = bronze(lake, rows(0, 10))
+    land(warehouse, lake, in_place=True)
+    table.delete("offset = 3 and partition = 1")
+    bronze(lake, rows(10, 14))
+    firsts, previews = [], []
+
+    land_lake(
+        None, warehouse, "clicks", LakeSource(delta=str(lake), in_place=True),
+        rules=LandingRules(on_change="ignore"), show=firsts.append, preview=previews.append, clock_ms=lambda: NOON,
+    )  # fmt: skip
+
+    assert (len(firsts), len(previews)) == (1, 1)
 
 
 def test_the_time_of_quiet_partitions_is_recorded_by_what_lies_there(warehouse, lake):
