@@ -6,7 +6,6 @@ Slices whose rows overlap are read once more for it, to count and to compare wha
 """
 
 import itertools
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -74,10 +73,6 @@ class OrderedPlan:
             if any(one.largest >= other.least for one, other in itertools.pairwise(spans)):
                 return False
         return True
-
-    def with_letters(self) -> list[CountedSlice]:
-        """Slices whose bad rows it leaves to another task."""
-        return [each for each in self.counted if each.bad_rows] if self.task.ranges is not None else []
 
     def landing(self) -> dict[str, list[int]]:
         """Partition to number of records, least and largest key of those that land."""
@@ -170,9 +165,10 @@ def with_order(
     for task, check in zip(to_check, found, strict=True):
         task.checked = check
     written = [task.to_dict() for task in tasks]
-    if letters := [each.piece.to_list() for task in tasks for each in task.with_letters()]:
-        unique = list({json.dumps(piece): piece for piece in letters}.values())
-        written.append({"slices": unique, "counts": {}, "order": {"ranges": [], "streams": False}})
+    whole = {number for task in tasks if task.task.ranges is None for number in task.task.slices}
+    # A task of ranges writes no bad rows, since others may read the slice too; a slice of bad rows alone is in none.
+    if letters := [each.piece.to_list() for n, each in enumerate(slices) if each.bad_rows and n not in whole]:
+        written.append({"slices": letters, "counts": {}, "order": {"ranges": [], "streams": False}})
     if source.offset is None:
         counts = records_by_partition(written)
         cut_to = {p: first + counts[p] for p, first in plan.cut_from.items()}

@@ -311,16 +311,17 @@ def test_a_landing_with_offsets_that_died_is_finished_by_its_plan(warehouse, tmp
     assert (report.increments, report.gaps) == ((2,), {0: (6, 7)})
 
 
-def test_bad_rows_of_a_file_that_several_tasks_read_are_kept_once(warehouse, tmp_path, monkeypatch):
+def test_bad_rows_of_files_that_several_tasks_or_none_read_are_kept_once(warehouse, tmp_path, monkeypatch):
     rows = [(0, offset, "x" * 50) for offset in range(40)]
     random.Random(3).shuffle(rows)
-    directory = write(tmp_path / "in", {"a.json": lines(*rows[:20]) + "no\n", "b.json": "no\n" + lines(*rows[20:])})
+    files = {"a.json": lines(*rows[20:]) + "no\n", "aa.json": "no\n", "b.json": "no\n" + lines(*rows[:20])}
+    directory = write(tmp_path / "in", files)
     monkeypatch.setattr(file_writing, "FILE_BYTES", 500)
 
     report = land(warehouse, directory, rules={"max_bad_share": 1}, **OFFSETS)
 
-    assert (report.records, report.dead_letters) == (40, 2)
-    assert landed_dead_letters(warehouse, "t")["file"].to_pylist() == ["a.json", "b.json"]
+    assert (report.records, report.dead_letters) == (40, 3)
+    assert landed_dead_letters(warehouse, "t")["file"].to_pylist() == ["a.json", "aa.json", "b.json"]
     assert [offset for (offset,) in landed(warehouse, "t", "offset")] == list(range(40))
 
 
