@@ -177,3 +177,27 @@ def test_decimals_within_an_object_have_no_exponent(warehouse, tmp_path):
     assert landed(warehouse, "t", "value") == [
         (b'{"m":"0.000000000000000000"}',), (b'{"m":"0.000000000000001164"}',),
     ]  # fmt: skip
+
+
+NULLS = {
+    "json": (f'{{"t": {T0}, "k": null, "v": "a"}}\n{{"t": {T0}, "v": "b"}}\n', [None, b"path"]),
+    "csv": (f"t,k,v\n{T0},,a\n{T0},,b\n", [None, None]),
+    "tsv": (f"{T0}\t\\N\ta\n{T0}\t\\N\tb\n", [None, None]),
+    "parquet": (pa.table({"t": [T0, T0], "k": pa.nulls(2, pa.string()), "v": ["a", "b"]}), [None, None]),
+}
+
+
+@pytest.mark.parametrize("form", NULLS)
+def test_a_null_of_the_rows_is_their_own_value_though_a_folder_has_the_name(warehouse, tmp_path, form):
+    """Whatever other rows of its block have: the row of JSON that lacks the name alone takes it from the folder."""
+    content, want = NULLS[form]
+    (tmp_path / "in" / "k=path").mkdir(parents=True)
+    if isinstance(content, str):
+        (tmp_path / "in" / "k=path" / f"a.{form}").write_text(content)
+    else:
+        pq.write_table(content, tmp_path / "in" / "k=path" / "a.parquet")
+    given = {"tsv": {"format": "lines", "columns": ["t", "k", "v"], "nulls": ("\\N",)}, "csv": {"nulls": ("",)}}
+
+    land(warehouse, tmp_path / "in", key="k", value="v", **given.get(form, {}))
+
+    assert landed(warehouse, "t", "key", "value") == list(zip(want, [b"a", b"b"], strict=True))

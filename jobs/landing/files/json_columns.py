@@ -40,6 +40,7 @@ class JsonColumns:
             and not source.json_types
             and not any("." in name for name in wanted)
         )
+        self._of_folders = [name for name in wanted if name in source.folders_of(reading.piece.name)]
 
     def block(self, place: int, chunk: bytes) -> Block | None:
         """The lines of ``chunk``, which begins at byte ``place`` of the file; None where they have to be read one by
@@ -78,8 +79,8 @@ class JsonColumns:
                 column.validate(full=True)
         except pa.ArrowException:
             return None
-        if len(found) != len(lines):
-            return None
+        if len(found) != len(lines) or any(columns[name].null_count for name in self._of_folders):
+            return None  # Arrow does not say whether a row has the name, with null, or lacks it
         self._reading.columns = self._reading.columns or list(looked_at[0])
         return columns
 

@@ -39,7 +39,7 @@ class JsonLinesReader(FormatReader):
 
 def _json_blocks(reading: "SliceReading") -> Iterator[Block]:
     source, piece = reading.source, reading.piece
-    wanted, rows_of = source.named_columns(piece.name), _Rows(reading)
+    wanted, rows_of, folders = source.named_columns(piece.name), _Rows(reading), source.folders_of(piece.name)
     columns_of = JsonColumns(reading, wanted)
     with opened(source, piece.name, reading.digests, reading.content) as stream:
         for place, chunk in line_chunks(stream, piece):
@@ -50,20 +50,20 @@ def _json_blocks(reading: "SliceReading") -> Iterator[Block]:
             for places, lines in lines_of(place, chunk):
                 for block in rows_of.read(places, lines):
                     reading.columns = reading.columns or (list(block.rows[0]) if block.rows else ())
-                    columns = {name: _column(reading, block.rows, name) for name in wanted}
+                    columns = {name: _column(reading, block.rows, name, folders.get(name)) for name in wanted}
                     yield Block(columns, block.places, block.lines, values=block.values, deleted=block.deleted)
 
 
-def _column(reading: "SliceReading", rows: Sequence[dict[str, Any]], name: str) -> list[Any]:
-    """Values of column ``name``, None where it is not there; ``seen`` once it is in a row."""
+def _column(reading: "SliceReading", rows: Sequence[dict[str, Any]], name: str, folder: str | None) -> list[Any]:
+    """Values of column ``name``; that of the ``folder`` where it is not there. ``seen`` once it is in a row."""
     if "." in name:
         found = [value_at(row, name) for row in rows]
         if any(value is not MISSING for value in found):
             reading.seen.add(name)
-        return [None if value is MISSING else value for value in found]
+        return [folder if value is MISSING else value for value in found]
     if name not in reading.seen and any(name in row for row in rows):
         reading.seen.add(name)
-    return [row.get(name) for row in rows]
+    return [row.get(name, folder) for row in rows]
 
 
 class _RowBlock(NamedTuple):

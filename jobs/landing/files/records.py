@@ -201,16 +201,9 @@ def _column(block: Block, name: str, path: _Path) -> Sequence[Any] | pa.Array:
     """Of the rows, or of the path of their file."""
     if name in path.pattern:
         return [path.pattern[name]] * len(block.places)
-    if name in path.folders and _is_absent(block.columns.get(name)):
+    if name in path.folders and name not in block.columns:
         return [path.folders[name]] * len(block.places)
     return block.columns[name]
-
-
-def _is_absent(values: Sequence[Any] | pa.Array | None) -> bool:
-    """Whether no row has a value."""
-    if values is None or isinstance(values, pa.Array):
-        return values is None or values.null_count == len(values)
-    return all(value is None for value in values)
 
 
 def _refuse_later(time_ms: np.ndarray, latest_ms: int) -> None:
