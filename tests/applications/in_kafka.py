@@ -4,8 +4,8 @@ import json
 import subprocess
 from pathlib import Path
 
-from tests.applications.playing import Outputs, Tape, Tick, WrittenRecord
 from tests.jvm.streams import STREAMS, TEST_UTILS, compiled
+from tests.playing import Outputs, Tape, Tick, WrittenRecord
 
 
 def play_in_kafka(application: str, tape: Tape) -> Outputs:

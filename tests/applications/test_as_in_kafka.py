@@ -6,11 +6,11 @@ import pytest
 
 from tests.applications import orders_microservices, purchase_dashboards, table_ttl, workflows
 from tests.applications.in_kafka import play_in_kafka
-from tests.applications.playing import play_whole
 from tests.applications.test_orders_microservices import ALL_THE_WAY
 from tests.applications.test_purchase_dashboards import FORGOTTEN
 from tests.applications.test_table_ttl import TAPE as UPDATED
 from tests.applications.test_workflows import TAPE as RUNS
+from tests.playing import play_whole
 
 pytestmark = pytest.mark.jvm
 

@@ -2,7 +2,7 @@
 
 from kstreams_replay import StreamsBuilder
 from tests.applications import linear_road as road
-from tests.applications.playing import InputRecord, assert_plays
+from tests.playing import InputRecord, assert_plays
 
 
 def report(time_s, vid, seg, speed, *, lane=1, pos=0):

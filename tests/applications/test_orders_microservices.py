@@ -1,7 +1,7 @@
 """What the application's own tests of its services send and expect, and orders that go the whole way round."""
 
 from tests.applications import orders_microservices as orders
-from tests.applications.playing import InputRecord, assert_plays
+from tests.playing import InputRecord, assert_plays
 
 
 def order(id, customer, product, quantity, price, *, state="CREATED"):

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.applications import purchase_dashboards as dashboards
-from tests.applications.playing import InputRecord, Tick, assert_plays
+from tests.playing import InputRecord, Tick, assert_plays
 
 ANN, CORNER = {"user_id": "u1", "name": "Ann"}, {"store_id": "s1", "name": "Corner"}
 

@@ -8,9 +8,9 @@ from kstreams_replay import LocalRunner, replay
 from kstreams_replay.jobs.history.committed_tables import read_table
 from kstreams_replay.jobs.testing.driver_inputs import encoded
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.applications.playing import InputRecord, play_cut, play_whole
 from tests.applications.sagas import topology
 from tests.planted import LandedRecord, plant
+from tests.playing import InputRecord, play_cut, play_whole
 
 
 def action(id, *dependencies, undo=None, type="account"):

@@ -1,7 +1,7 @@
 """The records of the application's own tests and what they assert of them."""
 
-from tests.applications.playing import InputRecord, assert_plays
 from tests.applications.table_ttl import topology, topology_of_aggregate
+from tests.playing import InputRecord, assert_plays
 
 STREAM, TABLE = "input-topic-for-stream", "input-topic-for-table"
 TAPE = [

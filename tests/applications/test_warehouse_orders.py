@@ -1,7 +1,7 @@
 """Records of the application's own tests of its parts, and two orders that go through all of them."""
 
 from tests.applications import warehouse_orders as warehouse
-from tests.applications.playing import InputRecord, assert_plays, play_whole
+from tests.playing import InputRecord, assert_plays, play_whole
 
 DAY_MS = 1_546_300_800_000  # 2019-01-01
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.applications.playing import InputRecord, Tick, assert_plays
 from tests.applications.workflows import topology
+from tests.playing import InputRecord, Tick, assert_plays
 
 SPEC = [
     {"kind": "task", "task": "charge", "seconds": 10, "retries": 1},

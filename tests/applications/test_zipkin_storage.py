@@ -2,7 +2,7 @@
 
 from kstreams_replay import StreamsBuilder, TopologyTestDriver
 from tests.applications import zipkin_storage
-from tests.applications.playing import InputRecord, assert_plays, pipe
+from tests.playing import InputRecord, assert_plays, pipe
 
 NOTHING = dict.fromkeys(("parent_id", "name", "kind", "service", "remote_service", "timestamp_us", "tags"))
 

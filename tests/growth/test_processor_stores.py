@@ -72,7 +72,7 @@ def cpu_seconds(step: Step, rows: StoredRows) -> float:
         started = time.process_time()
         run.operator.resume_with(rows, {})
         run.operator.begin()
-        run.play(tape)
+        run.process(tape)
         changed = run.operator.changes()
         taken = time.process_time() - started
     assert RECORDS // 2 < len(changed) <= 2 * RECORDS

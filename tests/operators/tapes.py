@@ -11,6 +11,7 @@ from typing import Any
 
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import Consumed, KStream, KTable, Serde, StreamsBuilder, Topology
+from tests.playing import InputRecord
 
 Row = dict[str, Any]
 Build = Callable[[KStream], KStream | KTable]
@@ -93,20 +94,35 @@ class PlayedTape:
         return render(rows, list(columns) or ["step", "reason", "window", "stream_time_ms", "limit_ms"])
 
 
-def topology_of(build: Build, *, key: Serde | None = None, value: Serde | None = None) -> tuple[Topology, str | None]:
+def topology_of(build: Build, *, value: Serde | None = None) -> tuple[Topology, str | None]:
     """One stream from topic ``in`` through ``build`` to topic ``out``; and the kind of window of its result."""
     builder = StreamsBuilder()
-    result = build(builder.stream("in", Consumed(key or Serde.string(), value or Serde.long())))
+    result = build(builder.stream("in", Consumed(Serde.string(), value or Serde.long())))
     result.to("out")
     return builder.build(), result.shape.window
 
 
-def play(
-    build: Build, tape: str, *, key: Serde | None = None, value: Serde | None = None, **options: Any
-) -> PlayedTape:
-    """Run ``tape`` (columns key, value, time_ms) through ``build``; ``options`` are the driver's."""
-    topology, window = topology_of(build, key=key, value=value)
-    driver = TopologyTestDriver(topology, **options)
-    for row in parse(tape):
-        driver.pipe_input("in", value_of(row["key"]), value_of(row["value"]), int(row["time_ms"]))
+def play(build: Build, tape: str, *, value: Serde | None = None, **options: Any) -> PlayedTape:
+    """Run ``tape`` through ``build``; ``options`` are the driver's."""
+    topology, window = topology_of(build, value=value)
+    return piped(TopologyTestDriver(topology, **options), tape, window)
+
+
+def piped(driver: TopologyTestDriver, tape: str, window: str | None = None) -> PlayedTape:
+    """``tape`` as input of ``driver``; ``window``: kind of window of the output's keys."""
+    for record in tape_of(tape):
+        driver.pipe_input(record.topic, record.key, record.value, record.time_ms)
     return PlayedTape(driver, window)
+
+
+def tape_of(text: str) -> list[InputRecord]:
+    """Columns key (always text), time_ms, perhaps topic (else it is ``in``), perhaps value (else it is the step)."""
+    return [
+        InputRecord(
+            row.get("topic", "in"),
+            None if row["key"] == NULL else row["key"],
+            value_of(row["value"] if "value" in row else row["step"]),
+            int(row["time_ms"]),
+        )
+        for row in parse(text)
+    ]

@@ -14,10 +14,11 @@ from kstreams_replay.state.stores.versions import Versions
 from tests.operators.aggregates.test_windows_against_models import assert_as_the_model
 from tests.operators.aggregates.window_models import Record, SessionModel, SlidingModel
 from tests.operators.aggregates.window_runs import WindowRun
+from tests.operators.cut_tapes import chunk_of
 from tests.operators.joins.stream_join_parts import JoinRun
 from tests.operators.joins.test_stream_join_against_model import agrees
 from tests.operators.tables.test_versioned_store import SHAPE as TABLE
-from tests.operators.tables.test_versioned_store import STRING, batch_of, chunk_of, look, pairs, put_one, store_of
+from tests.operators.tables.test_versioned_store import STRING, batch_of, look, pairs, put_one, store_of
 from tests.operators.tables.versioned_model import VersionedModel
 
 LONG = 1_000

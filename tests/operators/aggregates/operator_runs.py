@@ -13,6 +13,7 @@ from kstreams_replay.state.records.batches import Batch, Chunk, Values
 from kstreams_replay.state.records.keys import Keys
 from kstreams_replay.state.serdes import Serde
 from kstreams_replay.state.tables.warehouse import HEADERS
+from tests.operators.cut_tapes import Increments
 from tests.operators.suppress.suppress_model import Emitted, ForwardedChange
 
 TOPICS = ("in", "other")
@@ -101,33 +102,13 @@ def run_chunks(
 
 
 def run_increments(new: Any, tape: list[ForwardedChange], cuts: list[int]) -> tuple[list[Emitted], StatefulOperator]:
-    """A new operator for each part of the tape, from the durable rows and counters of the one before."""
-    operator, found, rows = new(), [], {}
-    operator.resume(operator.rows_schema().empty_table(), {})
-    for begin, end in zip([0, *cuts], [*cuts, len(tape)], strict=True):
+    """Each part of the tape as an increment; and an operator that was resumed after the last."""
+    increments, found = Increments(new), list[Emitted]()
+    for operator, begin, end in increments.chunks(len(tape), cuts=cuts):
         chunk = chunk_of(tape[begin:end])
         found += emitted_of(operator.process(batch_of(tape[begin:end], operator.context.keys), chunk), chunk, begin)
-        rows = applied(operator, rows)
-        resumed = new()
-        resumed.resume(pa.Table.from_pylist(list(rows.values()), schema=operator.rows_schema()), operator.counters())
-        assert rows_of(resumed) == rows_of(operator)
-        operator = resumed
-    return found, operator
-
-
-def applied(operator: StatefulOperator, before: dict[str, dict]) -> dict[str, dict]:
-    """The durable rows after ``changes``. A deleted mark must name a row that is there; rows whose time is over may
-    stay without one.
-    """
-    after = dict(before)
-    for row in operator.changes().to_pylist():
-        identity = repr([row.get(name) for name in operator.row_key])
-        if row.pop("deleted"):
-            del after[identity]
-        else:
-            after[identity] = row
-    assert {*rows_of(operator)} <= {*map(repr, after.values())}
-    return after
+    increments.begin()
+    return found, increments.running
 
 
 def rows_of(operator: StatefulOperator) -> list[str]:

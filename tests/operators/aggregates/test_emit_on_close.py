@@ -19,8 +19,7 @@ from kstreams_replay.jobs.topology import (
     fold,
 )
 from kstreams_replay.state.errors import ConfigError
-from tests.operators.aggregates.window_runs import WindowRun
-from tests.operators.aggregates.window_runs import play as play_alone
+from tests.operators.aggregates.window_runs import WindowRun, aggregated
 from tests.operators.tapes import play, table
 
 TUMBLING = TimeWindows.of_size(10)
@@ -168,7 +167,7 @@ def test_sessions_leave_by_end_and_carry_it_as_their_time():
 def test_sessions_in_memory_leave_by_end_then_key_then_falling_start():
     run = WindowRun(SessionWindows(5, 20), 1_000, is_persistent=False, emits_final=True)
 
-    got = play_alone(run, [("b", 1, 10), ("a", 1, 12), ("b", 1, 12), ("c", 1, 12), ("a", 1, 40)])
+    got = aggregated(run, [("b", 1, 10), ("a", 1, 12), ("b", 1, 12), ("c", 1, 12), ("a", 1, 40)])
 
     assert [(key, window) for _, key, window, _, _ in got.results] == [
         ("a", (12, 12)),
@@ -183,7 +182,7 @@ def test_a_session_that_left_may_leave_again_as_part_of_a_longer_one():
     """
     run = WindowRun(SessionWindows(5, 0), 1_000, emits_final=True)
 
-    got = play_alone(run, [("a", 1, 10), ("b", 1, 16), ("a", 2, 15), ("b", 1, 30)])
+    got = aggregated(run, [("a", 1, 10), ("b", 1, 16), ("a", 2, 15), ("b", 1, 30)])
 
     assert [result[:4] for result in got.results] == [
         (1, "a", (10, 10), (1,)),

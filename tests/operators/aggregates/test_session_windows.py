@@ -19,8 +19,7 @@ from kstreams_replay.jobs.topology import (
     fold,
 )
 from tests.operators.aggregates.operator_runs import STRING, place_of, run_increments
-from tests.operators.aggregates.window_runs import WindowRun
-from tests.operators.aggregates.window_runs import play as play_alone
+from tests.operators.aggregates.window_runs import WindowRun, aggregated
 from tests.operators.suppress.suppress_model import ForwardedChange
 from tests.operators.tapes import play, table
 
@@ -353,7 +352,7 @@ def test_only_a_session_that_was_merged_away_has_an_old_value():
     """
     run = WindowRun(SessionWindows(5, 0), 1_000, wants_old=True)
 
-    got = play_alone(run, [("a", 1, 10), ("a", 2, 10), ("a", 3, 12)])
+    got = aggregated(run, [("a", 1, 10), ("a", 2, 10), ("a", 3, 12)])
 
     changes = [(window, old, new) for (_, _, window, new, _), old in zip(got.results, got.old, strict=True)]
     assert changes == [

@@ -4,8 +4,7 @@ import pytest
 
 from kstreams_replay.jobs.topology import KStream, KTable, Materialized, Serde, SlidingWindows
 from kstreams_replay.state.errors import ConfigError, TaskFailed
-from tests.operators.aggregates.window_runs import WindowRun
-from tests.operators.aggregates.window_runs import play as play_alone
+from tests.operators.aggregates.window_runs import WindowRun, aggregated
 from tests.operators.tapes import play, table
 
 
@@ -202,7 +201,7 @@ def test_a_record_does_not_see_windows_that_the_store_has_forgotten(retention_ms
     The newest start is 60, of the window after the record at 59; [30, 40] is shown while 30 > 60 - retention. Only who
     sees it makes the window after the record at 40; the own window of the record at 45 is closed.
     """
-    got = play_alone(
+    got = aggregated(
         WindowRun(SlidingWindows(10, 10), retention_ms), [("a", 1, 40), ("b", 2, 60), ("b", 3, 59), ("a", 4, 45)]
     )
 
@@ -232,7 +231,7 @@ def test_old_values_are_the_window_before_or_what_a_new_window_begins_with():
     """
     run = WindowRun(SlidingWindows(10, 100), 1_000, wants_old=True)
 
-    got = play_alone(run, [("a", 1, 20), ("a", 2, 28), ("a", 3, 24)])
+    got = aggregated(run, [("a", 1, 20), ("a", 2, 28), ("a", 3, 24)])
 
     changes = [(window, old, new) for (_, _, window, new, _), old in zip(got.results, got.old, strict=True)]
     assert changes == [

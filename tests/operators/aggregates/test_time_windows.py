@@ -3,8 +3,7 @@
 import pytest
 
 from kstreams_replay.jobs.topology import KStream, KTable, Materialized, TimeWindows, UnlimitedWindows, fold
-from tests.operators.aggregates.window_runs import WindowRun
-from tests.operators.aggregates.window_runs import play as play_alone
+from tests.operators.aggregates.window_runs import WindowRun, aggregated
 from tests.operators.tapes import play, table
 
 
@@ -364,7 +363,7 @@ def test_the_old_value_of_a_windows_first_record_is_the_initial_value():
     """
     run = WindowRun(TimeWindows(10, 5, 0), 10, wants_old=True)
 
-    got = play_alone(run, [("a", 1, 7), ("a", 2, 9)])
+    got = aggregated(run, [("a", 1, 7), ("a", 2, 9)])
 
     assert list(zip((result[2] for result in got.results), got.old, strict=True)) == [
         ((0, 10), ()),

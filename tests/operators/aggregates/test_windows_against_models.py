@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kstreams_replay.jobs.graph.windows import SessionWindows, SlidingWindows, TimeWindows
 from tests.operators.aggregates.window_models import HoppingModel, Model, Record, SessionModel, SlidingModel
-from tests.operators.aggregates.window_runs import PlayedWindows, WindowRun, play, tapes
+from tests.operators.aggregates.window_runs import PlayedWindows, WindowRun, aggregated, tapes
 from tests.sampling import examples
 
 EXAMPLES = settings(max_examples=examples(300), deadline=None)
@@ -19,12 +19,12 @@ CUTS = st.lists(st.integers(0, 40), max_size=3)
 def assert_as_the_model(run: WindowRun, model: Model, tape: list[Record], cuts: list[int], resumes: bool) -> None:
     want = [result for step, record in enumerate(tape) for result in model.process(step, record)]
 
-    got = play(run, tape, cuts, resumes=resumes)
+    got = aggregated(run, tape, cuts, resumes=resumes)
 
     assert got.results == want
     assert got.drops == model.drops
     assert got.puts == (model.puts if run.is_viewed and run.emits_final else [])
-    whole: PlayedWindows = play(run, tape)
+    whole: PlayedWindows = aggregated(run, tape)
     assert (got.rows, got.counters) == (whole.rows, whole.counters)
 
 

@@ -1,8 +1,7 @@
 """Running an aggregate's operator by itself over a tape that is cut anywhere, saved and resumed at every cut or not."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from kstreams_replay.state.records.batches import Batch, Chunk, Values
 from kstreams_replay.state.records.keys import Keys
 from kstreams_replay.state.serdes import Serde
 from tests.operators.aggregates.window_models import Record, Result
+from tests.operators.cut_tapes import Increments, chunk_of
 
 KEY, VALUE = Serde.string(), Serde.long()
 TEXT = Serde.string()
@@ -93,20 +93,8 @@ def batch_of(records: Sequence[Record], keys: Keys) -> tuple[Batch, Chunk]:
     codes = keys.intern(KEY.encode(pa.array([key for key, _, _ in records], pa.string())))
     time_ms = np.array([time for _, _, time in records], np.int64)
     valid = np.array([value is not None for _, value, _ in records], np.bool_)
-    chunk = Chunk(
-        topics=("in",),
-        partition=0,
-        source=np.zeros(n, np.int16),
-        offset=np.arange(n),
-        context_offset=np.arange(n),
-        context_topics=("in",),
-        context_source=np.zeros(n, np.int16),
-        time_ms=time_ms,
-        stream_time_ms=np.maximum.accumulate(time_ms),
-        tape_time_ms=np.maximum.accumulate(time_ms),
-        applied=np.zeros(n, np.bool_),
-        refused=np.zeros(n, np.bool_),
-    )
+    seen = np.maximum.accumulate(time_ms)
+    chunk = replace(chunk_of(n), time_ms=time_ms, stream_time_ms=seen, tape_time_ms=seen)
     return Batch(np.arange(n, dtype=np.int32), codes, keys, time_ms, valid, Values(values)), chunk
 
 
@@ -119,37 +107,21 @@ def values_of(value: Any) -> tuple | None:
     return tuple(value["all"])
 
 
-def play(run: WindowRun, tape: Sequence[Record], cuts: Sequence[int] = (), *, resumes: bool = False) -> PlayedWindows:
-    """``cuts``: steps before which a batch ends; with ``resumes`` the operator is saved and made again there."""
-    operator, played = run.start(), PlayedWindows()
-    operator.resume(operator.rows_schema().empty_table(), {})
-    durable: dict[tuple, dict[str, Any]] = {}
-    bounds = [0, *sorted(min(cut, len(tape)) for cut in cuts), len(tape)]
-    for begin, end in pairwise(bounds):
-        if resumes and begin:
-            operator = _again(run, operator, durable)
+def aggregated(
+    run: WindowRun, tape: Sequence[Record], cuts: Sequence[int] = (), *, resumes: bool = False
+) -> PlayedWindows:
+    """``cuts``: steps before which a batch ends; with ``resumes`` an increment ends there."""
+    increments, played = Increments(run.start), PlayedWindows()
+    for operator, begin, end in increments.chunks(len(tape), **{"cuts" if resumes else "chunks": cuts}):
         batch, chunk = batch_of(tape[begin:end], operator.context.keys)
         out = operator.process(batch, chunk)
         played.results += results_of(out, begin)
         played.puts += [] if operator.puts is None else results_of(operator.puts, begin)
         played.drops += sorted(int(step) + begin for _, cause, _ in chunk.drops for step in cause)
         played.old += [] if out.old is None else [values_of(value) for value in out.old.all().to_pylist()]
-    rows, played.counters = operator.rows(), operator.counters()
+    rows, played.counters = increments.running.rows(), increments.running.counters()
     played.rows = sorted(rows.to_pylist(), key=repr)
     return played
-
-
-def _again(run: WindowRun, operator: Aggregate, durable: dict[tuple, dict[str, Any]]) -> Aggregate:
-    """A new operator that resumes from the changes of all before it."""
-    for row in operator.changes().to_pylist():
-        identity = tuple(row.get(name) for name in operator.row_key)
-        if row.pop("deleted"):
-            durable.pop(identity, None)
-        else:
-            durable[identity] = row
-    fresh = run.start()
-    fresh.resume(pa.Table.from_pylist(list(durable.values()), schema=fresh.rows_schema()), operator.counters())
-    return fresh
 
 
 def results_of(out: Batch, begin: int) -> list[Result]:

@@ -9,14 +9,13 @@ import pyarrow as pa
 from kstreams_replay.jobs.graph.foreign_key_messages import response_shape, subscription_shape
 from kstreams_replay.jobs.operators.base.operator import Found, TableView
 from kstreams_replay.state.buffers import is_valid
-from kstreams_replay.state.records.batches import Batch, Chunk, Values
+from kstreams_replay.state.records.batches import Batch, Values
 from kstreams_replay.state.records.keys import Keys
 from kstreams_replay.state.serdes import Serde
 
 STRING = Serde.string()
 SUBSCRIPTION = subscription_shape(STRING, STRING)
 RESPONSE = response_shape(STRING, STRING)
-PARTITION = 3
 
 Row = dict[str, Any]
 
@@ -56,25 +55,6 @@ class PutsByCause(TableView):
         raise AssertionError("puts are given by put()")
 
 
-def chunk_of(records: int) -> Chunk:
-    """A chunk of that many records of one topic, at times and offsets 0, 1, ..."""
-    numbers = np.arange(records, dtype=np.int64)
-    return Chunk(
-        topics=("in",),
-        partition=PARTITION,
-        source=np.zeros(records, np.int16),
-        offset=numbers,
-        context_offset=numbers,
-        context_topics=("in",),
-        context_source=np.zeros(records, np.int16),
-        time_ms=numbers,
-        stream_time_ms=numbers,
-        tape_time_ms=numbers,
-        applied=np.zeros(records, np.bool_),
-        refused=np.zeros(records, np.bool_),
-    )
-
-
 def batch_of(
     keys: Keys, rows: Iterable[Row], value: Serde = STRING, *, with_old: bool = False, latest: bool = False
 ) -> Batch:
@@ -101,8 +81,3 @@ def rows_of(batch: Batch, value: Serde) -> list[Row]:
     columns = (batch.cause.tolist(), keys, value.to_python(batch.value.all()), batch.time_ms.tolist())
     names = ("cause", "key", "value", "time")
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-
-
-def refusals(chunk: Chunk) -> list[tuple[int, str]]:
-    """(cause, reason) of every drop, in order of causes."""
-    return sorted((int(c), drops.reason) for _, cause, drops in chunk.drops for c in cause)

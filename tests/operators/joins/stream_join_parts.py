@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import count
 
 import numpy as np
 import pyarrow as pa
@@ -12,16 +12,18 @@ from kstreams_replay.jobs.functions.value_joiners import Joiner
 from kstreams_replay.jobs.operators.base.operator import OperatorContext
 from kstreams_replay.jobs.operators.joins.stream_join import StreamJoin
 from kstreams_replay.state.buffers import is_valid
-from kstreams_replay.state.records.batches import Batch, Chunk, Values
+from kstreams_replay.state.records.batches import Batch, Values
 from kstreams_replay.state.records.keys import Keys
 from kstreams_replay.state.serdes import Serde
-from tests.operators.tapes import parse, render, value_of
+from tests.operators.cut_tapes import Increments, chunk_of
+from tests.operators.tapes import render, tape_of
+from tests.playing import InputRecord
 
 STRING, LONG = Serde.string(), Serde.long()
 SIDES = ("left", "right")
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
-Record = tuple[str, str | None, int | None, int]
+Record = InputRecord | tuple[str, str | None, int | None, int]
 """Side, key, value, time."""
 Joined = tuple[int, str | None, int | None, int | None, int]
 """Step, key, left and right value, time."""
@@ -73,7 +75,7 @@ class PlayedJoin:
 def batch_of(keys: Keys, side: str, tape: Sequence[Record], steps: Iterable[int]) -> Batch:
     """Records of ``side`` among ``steps``; the left side's values are texts. Every record has its step as a header."""
     mine = [step for step in steps if tape[step][0] == side]
-    _, key, value, time_ms = zip(*(tape[step] for step in mine), strict=True) if mine else ([], [], [], [])
+    _, key, value, time_ms = zip(*(tape[step][:4] for step in mine), strict=True) if mine else ([], [], [], [])
     values = pa.array(value, pa.int64())
     values = values.cast(pa.string()) if side == "left" else values
     return Batch(
@@ -87,57 +89,27 @@ def batch_of(keys: Keys, side: str, tape: Sequence[Record], steps: Iterable[int]
     )
 
 
-def chunk_of(records: int) -> Chunk:
-    """A chunk of that many records of one topic."""
-    numbers = {
-        name: np.zeros(records, np.int64)
-        for name in (
-            "source",
-            "offset",
-            "context_offset",
-            "context_source",
-            "time_ms",
-            "stream_time_ms",
-            "tape_time_ms",
-        )
-    }
-    flags = {name: np.zeros(records, np.bool_) for name in ("applied", "refused")}
-    return Chunk(topics=("in",), partition=0, context_topics=("in",), **numbers, **flags)
-
-
-def resumed(join: JoinRun, operator: StreamJoin, durable: dict[tuple, dict]) -> StreamJoin:
-    """A new operator from the durable rows of ``operator``, which ``durable`` becomes, and its counters."""
-    for row in operator.changes().to_pylist():
-        identity = tuple(row[name] for name in operator.row_key)
-        if row.pop("deleted"):
-            del durable[identity]
-        else:
-            durable[identity] = row
-    fresh = join.start()
-    fresh.context.keys.intern(STRING.encode(pa.array(["zz", "y"])))  # codes are others than before
-    fresh.resume(pa.Table.from_pylist(list(durable.values())[::-1], schema=fresh.rows_schema()), operator.counters())
-    return fresh
-
-
-def play(
-    join: JoinRun, tape: Sequence[Record], *, chunks: Sequence[int] = (), increments: Sequence[int] = ()
+def joined_alone(
+    join: JoinRun, tape: Sequence[Record], *, chunks: Sequence[int] = (), cuts: Sequence[int] = ()
 ) -> PlayedJoin:
-    """Run ``tape``, cut before the steps ``chunks``, and at ``increments`` with a save and a resume between."""
-    operator, chunk, durable = join.start(), chunk_of(len(tape)), {}
-    joined: list[Joined] = []
-    cuts = sorted({0, len(tape), *chunks, *increments})
-    for begin, end in pairwise(cuts):
-        if begin in increments:
-            operator = resumed(join, operator, durable)
-        steps = range(begin, end)
-        batches = tuple(batch_of(operator.context.keys, side, tape, steps) for side in SIDES)
-        joined += _rows(operator.process_all(batches, chunk))
+    """``chunks``, ``cuts``: as of Increments. Codes of keys differ from increment to increment."""
+    starts = count()
+
+    def start() -> StreamJoin:
+        operator = join.start()
+        operator.context.keys.intern(pa.array([b"z%d" % number for number in range(next(starts))], pa.binary()))
+        return operator
+
+    increments, chunk, rows = Increments(start), chunk_of(len(tape)), list[Joined]()
+    for operator, begin, end in increments.chunks(len(tape), chunks, cuts):
+        batches = tuple(batch_of(operator.context.keys, side, tape, range(begin, end)) for side in SIDES)
+        rows += _rows(operator.process_all(batches, chunk))
     drops = [
         (int(step), drops.reason, bool(whole))
         for _, cause, drops in chunk.drops
         for step, whole in zip(cause, drops.is_record, strict=True)
     ]
-    return PlayedJoin(joined, sorted(drops), np.flatnonzero(chunk.applied).tolist(), operator)
+    return PlayedJoin(rows, sorted(drops), np.flatnonzero(chunk.applied).tolist(), increments.running)
 
 
 def _rows(out: Batch) -> list[Joined]:
@@ -163,19 +135,11 @@ def self_joined(join: JoinRun, tape: Sequence[Record]) -> list[Joined]:
     return _rows(operator.process_all(batches, chunk))
 
 
-def tape_of(text: str) -> list[Record]:
-    """Columns side, key, time_ms, perhaps value (else it is the step)."""
-    return [
-        (row["side"], value_of(row["key"]), value_of(row.get("value", row["step"])), int(row["time_ms"]))
-        for row in parse(text)
-    ]
-
-
 def joined(join: JoinRun, text: str) -> str:
     """What came of a tape whose steps count from 1, be it in one piece or cut at every step."""
     columns, tape = ["step", "key", "left", "right", "time_ms"], tape_of(text)
-    whole = play(join, tape).joined
-    assert play(join, tape, increments=range(len(tape))).joined == whole
+    whole = joined_alone(join, tape).joined
+    assert joined_alone(join, tape, cuts=range(len(tape))).joined == whole
     return render([dict(zip(columns, (row[0] + 1, *row[1:]), strict=True)) for row in whole], columns)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from kstreams_replay.jobs.topology import Materialized, StreamsBuilder, Topology
 from kstreams_replay.state.errors import TopologyError
-from tests.operators.cut_tapes import TEXTS, Out, Record, play, topology_of
+from tests.operators.cut_tapes import TEXTS, Output, Record, play_task, topology_of
 from tests.operators.tables.versioned_model import NOT_PUT, VersionedModel, history_of
 
 PAIR = "coalesce(left, '-') || coalesce(right, '-')"
@@ -28,7 +28,7 @@ def joined(kind: str, *, store: Materialized | None = None, retentions: tuple[in
     return topology_of(build)
 
 
-def lines(tape: list[Record], outputs: list[Out]) -> list[tuple]:
+def lines(tape: list[Record], outputs: list[Output]) -> list[tuple]:
     """(value put, results with their times), of every record that has any."""
     found: dict[int, list[tuple]] = {}
     for out in outputs:
@@ -41,7 +41,7 @@ def test_the_kips_own_listing():
     tape = [("A", "k", "a0", 0), ("A", "k", "a5", 5), ("B", "k", "b2", 2), ("B", "k", "b3", 3), ("B", "k", "b4", 4)]
     tape.append(("A", "k", "a1", 1))
 
-    assert lines(tape, play(joined("inner"), tape).outputs) == [
+    assert lines(tape, play_task(joined("inner"), tape).outputs) == [
         ("b2", ("a0b2", 2), ("a5b2", 5)),
         ("b3", ("a0b3", 3), ("a5b3", 5)),
         ("b4", ("a0b4", 4), ("a5b4", 5)),
@@ -53,9 +53,9 @@ def test_the_kips_own_listing():
 def test_an_older_deletion_deletes_the_results_that_stood_on_it():
     tape = [("A", "k", "a0", 0), ("B", "k", "b2", 2), ("B", "k", "b4", 4), ("A", "k", "a6", 6), ("A", "k", None, 3)]
 
-    assert lines(tape, play(joined("inner"), tape).outputs)[-1] == (None, (None, 3), (None, 4))
-    assert lines(tape, play(joined("left"), tape).outputs)[-1] == (None, (None, 3), (None, 4))
-    assert lines(tape, play(joined("outer"), tape).outputs)[-1] == (None, ("-b2", 3), ("-b4", 4))
+    assert lines(tape, play_task(joined("inner"), tape).outputs)[-1] == (None, (None, 3), (None, 4))
+    assert lines(tape, play_task(joined("left"), tape).outputs)[-1] == (None, (None, 3), (None, 4))
+    assert lines(tape, play_task(joined("outer"), tape).outputs)[-1] == (None, ("-b2", 3), ("-b4", 4))
 
 
 def random_tape(rng: random.Random, count: int, behind: list[int]) -> list[Record]:
@@ -94,7 +94,7 @@ def test_at_every_time_the_result_is_the_join_of_what_both_tables_showed(kind, s
     tables = {"A": VersionedModel(1000), "B": VersionedModel(1000)}
     results: dict[str, dict[int, str | None]] = {"k": {}, "l": {}}
 
-    outputs = play(joined(kind), tape).outputs
+    outputs = play_task(joined(kind), tape).outputs
 
     for step, (side, key, value, time_ms) in enumerate(tape):
         tables[side].put(key, value, time_ms)
@@ -115,9 +115,9 @@ def test_a_cut_changes_nothing_even_when_history_expires(seed):
     tape = random_tape(rng, 70, [0, 0, 3, 20, 40])
     topology = joined("left", store=versioned("j", 50), retentions=(30, 10))
 
-    whole = play(topology, tape)
+    whole = play_task(topology, tape)
 
-    assert play(topology, tape, chunks=rng.sample(range(70), 9), cuts=rng.sample(range(70), 7)) == whole
+    assert play_task(topology, tape, chunks=rng.sample(range(70), 9), cuts=rng.sample(range(70), 7)) == whole
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -126,7 +126,7 @@ def test_results_come_oldest_first_and_only_for_puts_that_were_taken(seed):
     tables = {"A": VersionedModel(20), "B": VersionedModel(20)}
     refused = {n for n, (side, *put) in enumerate(tape) if tables[side].put(*put) == NOT_PUT}
 
-    outputs = play(joined("outer", retentions=(20, 20)), tape).outputs
+    outputs = play_task(joined("outer", retentions=(20, 20)), tape).outputs
 
     assert refused.isdisjoint(out.step for out in outputs)
     assert all(a.time_ms < b.time_ms for a, b in pairwise(outputs) if a.step == b.step)
@@ -141,7 +141,7 @@ def test_a_stream_joins_the_result_as_of_its_time_through_steps_above_and_below(
 
     tape = [("A", "k", "a0", 0), ("B", "k", "b1", 1), ("A", "k", "a4", 4), ("A", "k", "a2", 2), ("B", "k", "b3", 3)]
     asked = [("S", "k", "s", time_ms) for time_ms in range(6)]
-    outputs = play(topology_of(build), [*tape, *asked]).outputs
+    outputs = play_task(topology_of(build), [*tape, *asked]).outputs
 
     assert [out.value for out in outputs] == ["s-", "sa0B1!", "s-", "s-", "sa4B3!", "sa4B3!"]
 

@@ -14,15 +14,13 @@ from kstreams_replay.jobs.operators.joins.foreign_key_send_and_response import F
 from kstreams_replay.state.records.batches import Batch
 from kstreams_replay.state.records.keys import Keys
 from kstreams_replay.state.serdes import Serde
+from tests.operators.cut_tapes import PARTITION, chunk_of, drops_of
 from tests.operators.joins.foreign_key_parts import (
-    PARTITION,
     RESPONSE,
     STRING,
     SUBSCRIPTION,
     PutsByCause,
     batch_of,
-    chunk_of,
-    refusals,
     rows_of,
 )
 from tests.operators.tapes import parse, render, table, value_of
@@ -77,7 +75,7 @@ def sent(kind: str, text: str) -> tuple[str, list[tuple[int, str]]]:
         }
         for row in found
     ]
-    return render(named, ["step", "foreign", "primary", "instruction", "time"]), refusals(chunk)
+    return render(named, ["step", "foreign", "primary", "instruction", "time"]), drops_of(chunk)
 
 
 CHANGES = """
@@ -167,7 +165,7 @@ def test_an_out_of_order_change_of_a_versioned_table_is_refused(kind):
     found = operator.process(batch_of(keys, tape, with_old=True, latest=True), chunk)
 
     assert [row["cause"] for row in rows_of(found, SUBSCRIPTION.value)] == [0, 2]
-    assert refusals(chunk) == [(1, "out-of-order-version")]
+    assert drops_of(chunk) == [(1, "out-of-order-version")]
     assert chunk.applied.tolist() == [True, False, True]
 
 
@@ -228,7 +226,7 @@ def joined(kind: str, left: list[tuple], text: str) -> tuple[str, list[tuple[int
     chunk = chunk_of(max(row["cause"] for row in tape) + 1)
     results = rows_of(operator.process(batch_of(keys, tape, RESPONSE.value), chunk), STRING)
     named = [row | {"step": row["cause"] + 1} for row in results]
-    return render(named, ["step", "key", "value", "time"]), refusals(chunk), joiner.asked
+    return render(named, ["step", "key", "value", "time"]), drops_of(chunk), joiner.asked
 
 
 ANSWERS = """

@@ -15,14 +15,13 @@ from kstreams_replay.jobs.operators.base.operator import OperatorContext
 from kstreams_replay.jobs.operators.joins.foreign_key_join import ForeignKeyJoin
 from kstreams_replay.jobs.operators.joins.foreign_key_nodes import ForeignKeyJoinNode
 from kstreams_replay.state.records.keys import Keys
+from tests.operators.cut_tapes import chunk_of, drops_of, merged
 from tests.operators.joins.foreign_key_parts import (
     RESPONSE,
     STRING,
     SUBSCRIPTION,
     PutsByCause,
     batch_of,
-    chunk_of,
-    refusals,
     rows_of,
 )
 from tests.operators.tapes import parse, render, table, value_of
@@ -61,7 +60,7 @@ class JoinOverSaves:
         batches = batch_of(self.keys, asked, SUBSCRIPTION.value), batch_of(self.keys, told, latest=latest)
         answers = rows_of(self.operator.process_all(batches, chunk), RESPONSE.value)
         self.view.settle()
-        return [answer | answer.pop("value") for answer in answers], refusals(chunk)
+        return [answer | answer.pop("value") for answer in answers], drops_of(chunk)
 
 
 def message(record: dict) -> dict:
@@ -303,31 +302,19 @@ def test_where_the_tape_is_cut_changes_nothing(tape, cuts):
     whole = JoinOverSaves()
     want, _ = whole.run(numbered(tape))
 
-    got, durable, joined = [], {}, JoinOverSaves()
+    got, rows, joined = [], None, JoinOverSaves()
     bounds = [0, *sorted(min(cut, len(tape)) for cut in cuts), len(tape)]
     for begin, end in pairwise(bounds):
         got += shown(joined.run(numbered(tape[begin:end]))[0], begin)
-        durable = after(joined.operator.changes(), durable)
+        rows = merged(joined.operator, rows)
         now = {STRING.to_python(joined.keys.typed(np.array([code])))[0]: put for code, put in joined.view.now.items()}
-        joined = JoinOverSaves(pa.Table.from_pylist(list(durable.values()), schema=joined.operator.rows_schema()))
+        joined = JoinOverSaves(rows)
         for key, (value, time_ms) in now.items():
             joined.view.put(-1, key, value, time_ms)
         joined.view.settle()
 
     assert got == shown(want)
-    assert sorted(map(repr, durable.values())) == sorted(map(repr, whole.operator.rows().to_pylist()))
-
-
-def after(changes: pa.Table, before: dict[tuple, dict]) -> dict[tuple, dict]:
-    """The durable rows after ``changes``; a deleted mark must name a row that is there."""
-    rows = dict(before)
-    for row in changes.to_pylist():
-        identity = row["key"], row["primary_key"]
-        if row.pop("deleted"):
-            del rows[identity]
-        else:
-            rows[identity] = row
-    return rows
+    assert sorted(map(repr, rows.to_pylist())) == sorted(map(repr, whole.operator.rows().to_pylist()))
 
 
 @pytest.mark.parametrize("subscribers", [1, 5, 3000])

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, Topology
-from tests.operators.tapes import parse, render, table, value_of
+from tests.operators.tapes import piped, table
 from tests.sampling import examples
 
 TEXT = Consumed(Serde.string(), Serde.string())
@@ -34,18 +34,8 @@ def topology(kind: str = "inner", *, history_ms: int | None = None) -> Topology:
     return builder.build()
 
 
-def played(driver: TopologyTestDriver, text: str) -> str:
-    for row in parse(text):
-        driver.pipe_input(row["topic"], row["key"], value_of(row["value"]), int(row["time_ms"]))
-    rows = [
-        record._asdict() | {"step": record.arrival + 1, "time_ms": record.timestamp_ms}
-        for record in driver.read_outputs("out")
-    ]
-    return render(rows, ["step", "key", "value", "time_ms"])
-
-
 def test_an_inner_join_as_kafka_streams_does_it():
-    got = played(
+    got = piped(
         TopologyTestDriver(topology()),
         """
         topic     | key | value | time_ms
@@ -58,7 +48,7 @@ def test_an_inner_join_as_kafka_streams_does_it():
     """,
     )
 
-    assert got == table("""
+    assert got.outputs() == table("""
         step | key | value | time_ms
         2    | p   | 1:a,x | 50      # the right record's time
         3    | p   | 1:a,y | 60
@@ -69,7 +59,7 @@ def test_an_inner_join_as_kafka_streams_does_it():
 
 
 def test_a_left_join_as_kafka_streams_does_it():
-    got = played(
+    got = piped(
         TopologyTestDriver(topology("left")),
         """
         topic     | key | value | time_ms
@@ -82,7 +72,7 @@ def test_a_left_join_as_kafka_streams_does_it():
     """,
     )
 
-    assert got == table("""
+    assert got.outputs() == table("""
         step | key | value    | time_ms
         1    | p   | 1:a,None | 100
         2    | p   | 1:a,x    | 50

@@ -12,7 +12,7 @@ def test_a_left_record_meets_right_ones_from_before_to_after_it_both_inclusive()
     got = joined(
         JoinRun("inner", before=2, after=3, grace=100),
         """
-        step | side  | key | time_ms
+        step | topic | key | time_ms
         1    | right | a   | 8         # 10 - 2
         2    | right | a   | 7
         3    | right | a   | 13        # 10 + 3
@@ -38,7 +38,7 @@ def test_pairs_of_a_record_come_by_time_and_then_by_arrival():
     got = joined(
         JoinRun("inner", before=9, after=9, grace=100),
         """
-        step | side | key | time_ms
+        step | topic | key | time_ms
         1    | left | a   | 5
         2    | left | a   | 3
         3    | left | a   | 5
@@ -61,7 +61,7 @@ def test_a_window_may_lie_wholly_after_the_left_record_but_never_reaches_below_t
     got = joined(
         JoinRun("inner", before=-3, after=5, grace=100),
         """
-        step | side  | key | time_ms
+        step | topic | key | time_ms
         1    | left  | a   | 0
         2    | right | a   | 2         # looks for left ones in [2 - 5, 2 - 3], which is read as [0, 0]
         3    | right | a   | 3
@@ -87,7 +87,7 @@ def test_each_side_forgets_by_its_own_time_and_no_record_is_too_late_to_look():
     With 5 ms before and after, a side shows what is newer than its own newest record less 10 ms.
     """
     tape = """
-        step | side    | key | time_ms
+        step | topic   | key | time_ms
         1    | left    | a   | 10
         2    | {other} | z   | 1000
         3    | right   | a   | 12
@@ -124,7 +124,7 @@ def test_a_left_record_leaves_alone_when_stream_time_is_past_its_time_after_and_
     got = joined(
         JoinRun("left", before=3, after=10, grace=5),
         f"""
-        step | side | key | time_ms
+        step | topic | key | time_ms
         1    | left | a   | 10
         2    | left | b   | {time_ms}        # 10 + 10 + 5 < 26
         """,
@@ -140,7 +140,7 @@ def test_a_right_record_of_an_outer_join_leaves_alone_when_stream_time_is_past_i
     got = joined(
         JoinRun("outer", before=3, after=10, grace=5),
         f"""
-        step | side  | key | time_ms
+        step | topic | key | time_ms
         1    | right | a   | 10
         2    | right | b   | {time_ms}        # 10 + 3 + 5 < 19
         """,
@@ -156,7 +156,7 @@ def test_who_has_met_one_does_not_leave_alone():
     got = joined(
         JoinRun("outer", 5, 5),
         """
-        step | side  | key | time_ms
+        step | topic | key | time_ms
         1    | left  | a   | 0
         2    | left  | a   | 0
         3    | left  | b   | 0
@@ -178,7 +178,7 @@ def test_unmatched_records_leave_by_time_then_right_before_left_then_key_bytes_t
     got = joined(
         JoinRun("outer", 5, 5),
         """
-        step | side  | key | time_ms
+        step | topic | key | time_ms
         1    | left  | é   | 3
         2    | left  | aa  | 3
         3    | left  | a   | 3
@@ -214,7 +214,7 @@ def test_an_out_of_order_record_without_a_match_leaves_at_once_when_its_window_i
     got = joined(
         JoinRun("left", 5, 5, grace=50),
         """
-        step | side  | key | time_ms
+        step | topic | key | time_ms
         1    | left  | z   | 20
         2    | left  | a   | 14        # 14 + 5 < 20
         3    | left  | b   | 15
@@ -234,7 +234,7 @@ def test_only_a_record_at_stream_time_looks_for_unmatched_ones():
     got = joined(
         JoinRun("left", 0, 5),
         """
-        step | side  | key | time_ms
+        step | topic | key | time_ms
         1    | left  | a   | 0
         2    | right | -   | 9         # moves stream time and is refused
         3    | right | b   | 8
@@ -255,7 +255,7 @@ def test_whether_a_record_looks_at_all_depends_on_the_look_ahead_of_its_own_side
     A right record looks once ``the oldest time + before`` is past, so with before > after left ones wait for longer.
     """
     tape = """
-        step | side   | key | time_ms
+        step | topic  | key | time_ms
         1    | left   | a   | 0
         2    | {side} | b   | 9         # 0 + 1 < 9, but 0 + 10 >= 9
     """
@@ -277,7 +277,7 @@ def test_after_a_look_the_tracked_time_is_that_of_the_last_record_read():
     got = joined(
         JoinRun("outer", before=0, after=10),
         """
-        step | side  | key | time_ms
+        step | topic | key | time_ms
         1    | left  | a   | 0
         2    | left  | b   | 1
         3    | right | c   | 6
@@ -304,7 +304,7 @@ def test_the_last_record_read_may_be_one_that_leaves():
     got = joined(
         JoinRun("outer", before=0, after=10),
         """
-        step | side  | key | time_ms
+        step | topic | key | time_ms
         1    | left  | a   | 0
         2    | right | c   | 5
         3    | right | d   | 6         # 5 + 0 < 6

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from kstreams_replay.jobs.operators.joins import stream_join_kernel as kernel
 from kstreams_replay.state.stores import timed_records
 from tests.operators.joins.stream_join_model import StreamJoinModel
-from tests.operators.joins.stream_join_parts import JoinRun, Record, play
+from tests.operators.joins.stream_join_parts import JoinRun, Record, joined_alone
 from tests.sampling import examples
 
 CLOSE, WIDE = 40, 200_000
@@ -62,15 +62,10 @@ def modelled(join: JoinRun, tape: list[Record]) -> tuple[list, list[int]]:
     return joined, drops
 
 
-def agrees(join: JoinRun, tape: list[Record], chunks: list[int], increments: list[int]) -> None:
+def agrees(join: JoinRun, tape: list[Record], chunks: list[int], cuts: list[int]) -> None:
     want, drops = modelled(join, tape)
 
-    got = play(
-        join,
-        tape,
-        chunks=[at for at in chunks if at < len(tape)],
-        increments=[at for at in increments if at < len(tape)],
-    )
+    got = joined_alone(join, tape, chunks=chunks, cuts=cuts)
 
     assert got.joined == want
     assert [step for step, _, _ in got.drops] == drops
@@ -79,37 +74,37 @@ def agrees(join: JoinRun, tape: list[Record], chunks: list[int], increments: lis
 
 
 @EXAMPLES
-@given(join=joins(12), tape=tapes(CLOSE), chunks=CUTS, increments=CUTS)
+@given(join=joins(12), tape=tapes(CLOSE), chunks=CUTS, cuts=CUTS)
 @example(
     join=JoinRun("outer", 0, 10),
     tape=[("left", "a", 0, 0), ("right", "b", 1, 0), ("left", "a", 2, 11)],
     chunks=[],
-    increments=[],
+    cuts=[],
 )
-def test_a_join_agrees_with_the_model(join, tape, chunks, increments):
-    agrees(join, tape, chunks, increments)
+def test_a_join_agrees_with_the_model(join, tape, chunks, cuts):
+    agrees(join, tape, chunks, cuts)
 
 
 @EXAMPLES
-@given(join=joins(90_000), tape=tapes(WIDE), chunks=CUTS, increments=CUTS)
-def test_a_join_over_several_segments_agrees_with_the_model(join, tape, chunks, increments):
-    agrees(join, tape, chunks, increments)
+@given(join=joins(90_000), tape=tapes(WIDE), chunks=CUTS, cuts=CUTS)
+def test_a_join_over_several_segments_agrees_with_the_model(join, tape, chunks, cuts):
+    agrees(join, tape, chunks, cuts)
 
 
 @EXAMPLES
-@given(join=joins(12), tape=rising_tapes(), chunks=CUTS, increments=CUTS)
-def test_a_join_in_which_many_wait_agrees_with_the_model(join, tape, chunks, increments):
-    agrees(join, tape, chunks, increments)
+@given(join=joins(12), tape=rising_tapes(), chunks=CUTS, cuts=CUTS)
+def test_a_join_in_which_many_wait_agrees_with_the_model(join, tape, chunks, cuts):
+    agrees(join, tape, chunks, cuts)
 
 
 @pytest.mark.slow
 @EXAMPLES
-@given(join=joins(12), tape=tapes(CLOSE), chunks=CUTS, increments=CUTS)
-def test_a_kernel_that_runs_out_of_room_goes_on_where_it_stopped(join, tape, chunks, increments):
+@given(join=joins(12), tape=tapes(CLOSE), chunks=CUTS, cuts=CUTS)
+def test_a_kernel_that_runs_out_of_room_goes_on_where_it_stopped(join, tape, chunks, cuts):
     """
     Room for one pair a call, and stores that are full at once.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel, "allocate", lambda pairs, records, allocate=kernel.allocate: allocate(1, records))
         patch.setattr(timed_records, "_POOL_MIN", 1)
-        agrees(join, tape, chunks, increments)
+        agrees(join, tape, chunks, cuts)

@@ -3,7 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from tests.operators.joins.stream_join_parts import SIDES, JoinRun, chunk_of, many, play
+from tests.operators.cut_tapes import chunk_of
+from tests.operators.joins.stream_join_parts import SIDES, JoinRun, joined_alone, many
 
 # --- what is refused -----------------------------------------------------------------------------------------
 
@@ -12,7 +13,7 @@ from tests.operators.joins.stream_join_parts import SIDES, JoinRun, chunk_of, ma
     ("kind", "left", "right"), [("inner", False, False), ("left", True, False), ("outer", True, True)]
 )
 def test_a_null_key_goes_on_alone_on_an_outer_side_and_is_refused_elsewhere(kind, left, right):
-    played = play(JoinRun(kind, 5, 5), [("left", None, 0, 1), ("right", None, 1, 2), ("left", None, None, 3)])
+    played = joined_alone(JoinRun(kind, 5, 5), [("left", None, 0, 1), ("right", None, 1, 2), ("left", None, None, 3)])
 
     went_on = [(0, None, 0, None, 1)] * left + [(1, None, None, 1, 2)] * right
     refused = [(0, "null-key", True)] * (not left) + [(1, "null-key", True)] * (not right) + [(2, "null-key", True)]
@@ -25,14 +26,14 @@ def test_a_null_key_goes_on_alone_on_an_outer_side_and_is_refused_elsewhere(kind
 def test_a_null_value_is_refused_and_moves_the_time_of_an_in_memory_store(is_persistent, meets):
     tape = [("left", "a", 0, 10), ("left", "a", None, 30), ("right", "a", 2, 11)]
 
-    played = play(JoinRun("inner", 5, 5, is_persistent=is_persistent), tape)
+    played = joined_alone(JoinRun("inner", 5, 5, is_persistent=is_persistent), tape)
 
     assert played.joined == ([(2, "a", 0, 2, 11)] if meets else [])
     assert played.drops == [(1, "null-value", True)]
 
 
 def test_a_late_null_value_is_counted_twice_by_an_in_memory_store():
-    played = play(JoinRun("inner", 5, 5), [("left", "a", 0, 30), ("left", "a", None, 20)])
+    played = joined_alone(JoinRun("inner", 5, 5), [("left", "a", 0, 30), ("left", "a", None, 20)])
 
     assert played.drops == [(1, "expired-in-store", True), (1, "null-value", True)]
 
@@ -49,7 +50,7 @@ def test_a_late_null_value_is_counted_twice_by_an_in_memory_store():
 def test_a_store_refuses_what_is_expired_to_the_millisecond_or_by_segments(is_persistent, late_ms, is_refused):
     join = JoinRun("inner", 5_000, 5_000, is_persistent=is_persistent)
 
-    played = play(join, [("left", "a", 0, 100_000), ("left", "a", 1, late_ms)])
+    played = joined_alone(join, [("left", "a", 0, 100_000), ("left", "a", 1, late_ms)])
 
     assert played.drops == ([(1, "expired-in-store", True)] if is_refused else [])
     assert played.applied == ([0] if is_refused else [0, 1])
@@ -58,7 +59,7 @@ def test_a_store_refuses_what_is_expired_to_the_millisecond_or_by_segments(is_pe
 def test_a_record_that_meets_one_and_is_too_late_to_be_kept_is_refused_by_the_store_only():
     tape = [("left", "z", 0, 100), ("right", "a", 1, 52), ("left", "a", 2, 50)]
 
-    played = play(JoinRun("inner", 5, 5), tape)
+    played = joined_alone(JoinRun("inner", 5, 5), tape)
 
     assert played.joined == [(2, "a", 2, 1, 52)]
     assert played.drops == [(2, "expired-in-store", False)]
@@ -85,7 +86,7 @@ def test_a_refusal_says_the_numbers_that_decided():
 def test_durable_rows_are_the_records_that_may_still_meet_one_and_those_that_wait():
     tape = [("left", "b", 0, 3), ("right", "c", 1, 9), ("left", "a", 2, 9), ("left", "a", 3, 12), ("right", "a", 4, 12)]
 
-    played = play(JoinRun("outer", 4, 4), tape)
+    played = joined_alone(JoinRun("outer", 4, 4), tape)
 
     rows = [{name: row[name] for name in row if row[name] is not None} for row in played.operator.rows().to_pylist()]
     assert sorted(rows, key=lambda row: (row["kind"], row["sequence"])) == [
@@ -108,7 +109,7 @@ def test_durable_rows_are_the_records_that_may_still_meet_one_and_those_that_wai
 
 def test_a_row_that_is_gone_is_marked_deleted_and_an_increment_without_records_changes_nothing():
     tape = [("left", "a", 0, 3), ("left", "b", 1, 100)]
-    played = play(JoinRun("left", 4, 4), tape, increments=[1])
+    played = joined_alone(JoinRun("left", 4, 4), tape, cuts=[1])
 
     marks = [(row["kind"], row["key"], row["deleted"]) for row in played.operator.changes().to_pylist()]
 
@@ -118,7 +119,7 @@ def test_a_row_that_is_gone_is_marked_deleted_and_an_increment_without_records_c
         ("unmatched-left", "a", True),
         ("unmatched-left", "b", False),
     ]
-    assert len(play(JoinRun("left", 4, 4), [*tape, ("left", None, None, 0)], increments=[2]).operator.changes()) == 0
+    assert len(joined_alone(JoinRun("left", 4, 4), [*tape, ("left", None, None, 0)], cuts=[2]).operator.changes()) == 0
 
 
 def test_memory_holds_no_more_than_the_windows_do():

@@ -12,7 +12,7 @@ from kstreams_replay.jobs.task.task import Task
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import Consumed, KStream, KTable, Materialized, Serde, StreamsBuilder, Topology
 from kstreams_replay.state.errors import NullKey
-from tests.operators.cut_tapes import TEXTS, Out, Record, play, topology_of
+from tests.operators.cut_tapes import TEXTS, Output, Record, play_task, topology_of
 from tests.operators.tables.versioned_model import StreamTableModel
 from tests.task.task_tapes import books, records
 
@@ -38,7 +38,7 @@ def versioned(retention: int) -> Materialized:
 
 def results(topology: Topology, tape: list[Record]) -> list[tuple]:
     """(step, value, time) of every result."""
-    return [(out.step, out.value, out.time_ms) for out in play(topology, tape).outputs]
+    return [(out.step, out.value, out.time_ms) for out in play_task(topology, tape).outputs]
 
 
 def test_a_plain_table_is_looked_up_as_it_stands_when_the_record_comes():
@@ -93,7 +93,7 @@ def test_a_materialized_filter_of_a_versioned_table_is_a_plain_table():
     ],
 )
 def test_null_values_are_refused_and_null_keys_unless_the_join_is_left(kind, passes, refused):
-    got = play(joined(kind, retention=None), [("S", None, "s0", 1), ("S", "a", None, 2), ("S", None, None, 3)])
+    got = play_task(joined(kind, retention=None), [("S", None, "s0", 1), ("S", "a", None, 2), ("S", None, None, 3)])
 
     assert [(out.step, out.value, out.time_ms) for out in got.outputs] == passes
     assert sorted(map(tuple, got.dropped)) == refused
@@ -133,7 +133,7 @@ def test_only_records_that_wait_move_the_joins_time():
         ("S", "a", None, 90),  # refused
         ("S", "b", "s3", 15),
     ]
-    got = play(joined("left", retention=100, grace=10), tape)
+    got = play_task(joined("left", retention=100, grace=10), tape)
 
     assert got.outputs == []
 
@@ -142,16 +142,17 @@ def test_what_leaves_together_goes_by_time_then_by_serialized_key_then_as_it_cam
     keys = ["b", "a", "aa", "a", "a\0"]  # after "a" comes its sequence number, whose bytes begin with 0, 0, 0
     tape = [*(("S", key, f"s{n}", 10) for n, key in enumerate(keys)), ("S", "z", "s5", 9), ("S", "z", "s6", 30)]
 
-    outputs = play(joined("left", retention=100, grace=20), tape).outputs
+    got = play_task(joined("left", retention=100, grace=20), tape)
 
-    assert outputs == [
-        Out(6, "z", "s5+-", 9, 5),
-        Out(6, "a\0", "s4+-", 10, 4),
-        Out(6, "a", "s1+-", 10, 1),
-        Out(6, "a", "s3+-", 10, 3),
-        Out(6, "aa", "s2+-", 10, 2),
-        Out(6, "b", "s0+-", 10, 0),
+    assert got.outputs == [
+        Output(6, "z", "s5+-", 9),
+        Output(6, "a\0", "s4+-", 10),
+        Output(6, "a", "s1+-", 10),
+        Output(6, "a", "s3+-", 10),
+        Output(6, "aa", "s2+-", 10),
+        Output(6, "b", "s0+-", 10),
     ]
+    assert got.origins == [5, 4, 1, 3, 2, 0]
 
 
 def test_a_null_key_ends_the_run_of_a_left_join_with_a_grace():
@@ -190,12 +191,13 @@ def test_joins_agree_with_the_model_wherever_the_tape_is_cut(seed):
     wanted = [result for step, record in enumerate(tape) for result in model.process(step, *record)]
     topology = joined(kind, retention=retention, grace=grace)
 
-    whole = play(topology, tape)
-    cut = play(topology, tape, chunks=rng.sample(range(90), 12), cuts=rng.sample(range(90), 8))
+    whole = play_task(topology, tape)
+    cut = play_task(topology, tape, chunks=rng.sample(range(90), 12), cuts=rng.sample(range(90), 8))
 
     assert whole.outputs == [
-        Out(step, key, f"{left}+{right or '-'}", time_ms, origin) for step, origin, key, left, right, time_ms in wanted
+        Output(step, key, f"{left}+{right or '-'}", time_ms) for step, _, key, left, right, time_ms in wanted
     ]
+    assert whole.origins == [origin for _, origin, *_ in wanted]
     assert sorted(drop.step for drop in whole.dropped) == model.dropped
     assert cut == whole
 
@@ -204,7 +206,7 @@ def test_a_cut_before_every_record_changes_nothing():
     tape = random_tape(random.Random(99), 60, null_keys=False)
     topology = joined("left", retention=30, grace=20)
 
-    assert play(topology, tape, cuts=range(60)) == play(topology, tape)
+    assert play_task(topology, tape, cuts=range(60)) == play_task(topology, tape)
 
 
 # --- a versioned table that one join alone reads ------------------------------------------------------------------
@@ -262,7 +264,7 @@ def test_versions_kept_once_or_twice_give_the_same(seed, grace):
     topology, tape = joined("inner", retention=30, grace=grace), random_tape(rng, 120, null_keys=True)
     where = {"chunks": rng.sample(range(120), 9), "cuts": rng.sample(range(120), 5)}
 
-    once, twice = (play(topology, tape, is_observed=is_observed, **where) for is_observed in (False, True))
+    once, twice = (play_task(topology, tape, is_observed=is_observed, **where) for is_observed in (False, True))
 
     assert "expired-version" in {drop.reason for drop in once.dropped}
     assert once == twice

@@ -3,12 +3,13 @@
 import pytest
 
 from kstreams_replay.jobs.topology import Consumed, Materialized, Serde
-from tests.operators.tables.table_runs import Output, TopicRecord, play
+from tests.operators.cut_tapes import Output, play_task
+from tests.playing import InputRecord
 
 TEXT = Serde.string()
 
 
-def joined(kind: str, *records: TopicRecord, a: Materialized | None = None, b: Materialized | None = None, **options):
+def joined(kind: str, *records: InputRecord, a: Materialized | None = None, b: Materialized | None = None, **options):
     """Tables of texts from the topics a and b, joined; values are ``left,right``."""
 
     def build(builder):
@@ -19,15 +20,15 @@ def joined(kind: str, *records: TopicRecord, a: Materialized | None = None, b: M
         method = {"inner": left.join, "left": left.left_join, "outer": left.outer_join}[kind]
         return method(right, lambda one, other: f"{one},{other}", returns=TEXT, **options)
 
-    return play(build, records)
+    return play_task(build, records)
 
 
-def a(value: str | None, time_ms: int, key: str | None = "k") -> TopicRecord:
-    return TopicRecord("a", key, value, time_ms)
+def a(value: str | None, time_ms: int, key: str | None = "k") -> InputRecord:
+    return InputRecord("a", key, value, time_ms)
 
 
-def b(value: str | None, time_ms: int, key: str | None = "k") -> TopicRecord:
-    return TopicRecord("b", key, value, time_ms)
+def b(value: str | None, time_ms: int, key: str | None = "k") -> InputRecord:
+    return InputRecord("b", key, value, time_ms)
 
 
 NOTHING = object()
@@ -69,8 +70,8 @@ def test_an_older_version_of_a_versioned_table_is_refused_and_of_the_other_it_is
     got = joined("inner", a("a0", 0), a("a4", 4), b("b2", 2), b("b1", 1), a("a3", 3), b=versioned)
 
     assert got.outputs == [Output(2, "k", "a4,b2", 4), Output(4, "k", "a3,b2", 3)]
-    assert got.drops == [(3, "out-of-order-version")]
-    assert (got.applied, got.dropped) == (5, 0)  # the table took it
+    assert got.dropped == [(3, "out-of-order-version")]
+    assert got.counts == (5, 0)  # the table took it
 
 
 def test_two_versioned_tables_join_their_newest_by_time():
@@ -79,14 +80,14 @@ def test_two_versioned_tables_join_their_newest_by_time():
     got = joined("inner", a("a0", 0), a("a5", 5), b("b2", 2), b("b3", 3), b("b4", 4), a("a1", 1), **versioned)
 
     assert got.outputs == [Output(2, "k", "a5,b2", 5), Output(3, "k", "a5,b3", 5), Output(4, "k", "a5,b4", 5)]
-    assert got.drops == [(5, "out-of-order-version")]
+    assert got.dropped == [(5, "out-of-order-version")]
 
 
 def test_a_change_with_a_null_key_is_refused_by_its_table():
     got = joined("outer", a("a0", 0, key=None), b("b0", 0, key=None))
 
     assert got.outputs == []
-    assert got.drops == [(0, "null-key"), (1, "null-key")]
+    assert got.dropped == [(0, "null-key"), (1, "null-key")]
 
 
 def test_a_deletion_is_repeated_as_often_as_it_comes():
@@ -108,5 +109,5 @@ def test_a_versioned_join_refuses_a_result_older_than_its_history():
     )
 
     assert [output.value for output in got.outputs] == ["a0,None", "a1,None"]
-    assert got.drops == [(2, "expired-version")]  # 39 < 50 - 10
-    assert (got.applied, got.dropped) == (3, 0)
+    assert got.dropped == [(2, "expired-version")]  # 39 < 50 - 10
+    assert got.counts == (3, 0)

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import numpy as np
-import pyarrow as pa
 
 from kstreams_replay.jobs.functions.expressions import Shape
 from kstreams_replay.jobs.functions.processor_api import Processor, PunctuationType, Record
@@ -13,7 +12,8 @@ from kstreams_replay.jobs.operators.processor.process_node import ProcessNode
 from kstreams_replay.state.records.batches import Batch
 from kstreams_replay.state.records.keys import Keys
 from kstreams_replay.state.serdes import Serde
-from tests.operators.joins.foreign_key_parts import batch_of, chunk_of, rows_of
+from tests.operators.cut_tapes import Increments, chunk_of
+from tests.operators.joins.foreign_key_parts import batch_of, rows_of
 
 STRING, LONG = Serde.string(), Serde.long()
 STREAM_TIME = PunctuationType.STREAM_TIME
@@ -21,14 +21,11 @@ SHAPE = Shape(STRING, STRING)
 
 
 class ProcessorRun:
-    """One processor over a tape of (key, value, time), perhaps from what another left."""
+    """One processor over a tape of (key, value, time)."""
 
-    def __init__(
-        self, supplier: Callable[[], Processor], stores=(), *, before: "ProcessorRun | None" = None, value=STRING
-    ) -> None:
-        self.supplier, self.stores, self.value = supplier, stores, value
-        self.keys = Keys(STRING)
-        node = ProcessNode(
+    def __init__(self, supplier: Callable[[], Processor], stores=(), *, value=STRING) -> None:
+        self.value, self.taken, self.stream_time_ms = value, 0, -1
+        self.node = ProcessNode(
             name="KSTREAM-PROCESSOR-0000000001",
             inputs=("in",),
             shape=Shape(STRING, value),
@@ -36,18 +33,18 @@ class ProcessorRun:
             store="stores",
             stores=tuple(stores),
         )
-        self.operator = Process(OperatorContext("KSTREAM-PROCESSOR-0000000001", SHAPE, self.keys), node)
-        if before is None:
-            self.durable: dict[tuple, dict] = {}
-            self.taken, counters = 0, {}
-        else:
-            self.durable, self.taken, counters = dict(before.durable), before.taken, before.operator.counters()
-        schema = self.operator.rows_schema()
-        self.operator.resume(pa.Table.from_pylist(list(self.durable.values()), schema=schema), counters)
+        self.increments = Increments(lambda: Process(OperatorContext(self.node.name, SHAPE, Keys(STRING)), self.node))
         self.operator.begin()
-        self.stream_time_ms = -1 if before is None else before.stream_time_ms
 
-    def play(self, tape: list[tuple[str | None, str | None, int]], *, reaches=lambda key: True) -> list[tuple]:
+    @property
+    def operator(self) -> Process:
+        return self.increments.running
+
+    @property
+    def keys(self) -> Keys:
+        return self.operator.context.keys
+
+    def process(self, tape: list[tuple[str | None, str | None, int]], *, reaches=lambda key: True) -> list[tuple]:
         """(number of the record, key, value, time) of what is forwarded. ``reaches``: which records get to the node."""
         return [
             (self.taken - len(tape) + one["cause"], *show(one))
@@ -70,15 +67,10 @@ class ProcessorRun:
         self.taken += len(tape)
         return forwarded
 
-    def saved(self) -> "ProcessorRun":
-        """The same in a new increment."""
-        for row in self.operator.changes().to_pylist():
-            identity = row["store"], row["key"]
-            if row.pop("deleted"):
-                del self.durable[identity]
-            else:
-                self.durable[identity] = row
-        return ProcessorRun(self.supplier, self.stores, before=self, value=self.value)
+    def begin(self) -> None:
+        """Another increment."""
+        self.increments.begin()
+        self.operator.begin()
 
 
 def show(row: dict) -> tuple:

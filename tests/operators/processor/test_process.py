@@ -9,7 +9,8 @@ from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor, R
 from kstreams_replay.jobs.operators.processor.placed_rows import OrderedKeys
 from kstreams_replay.state.errors import ConfigError, TaskFailed
 from kstreams_replay.state.serdes import Serde
-from tests.operators.joins.foreign_key_parts import PARTITION, batch_of, chunk_of, rows_of
+from tests.operators.cut_tapes import PARTITION, chunk_of
+from tests.operators.joins.foreign_key_parts import batch_of, rows_of
 from tests.operators.processor.process_runs import LONG, STREAM_TIME, STRING, ProcessorRun, at, each
 
 # --- records -------------------------------------------------------------------------------------------------
@@ -21,7 +22,7 @@ def test_a_processor_forwards_what_it_likes_under_the_record_s_time_by_default()
             self.context.forward(record.key, letter)
         self.context.forward(None, None, 99)
 
-    got = ProcessorRun(each(split)).play([("a", "xy", 5), (None, None, 3)])
+    got = ProcessorRun(each(split)).process([("a", "xy", 5), (None, None, 3)])
 
     assert got == [(0, "a", "x", 5), (0, "a", "y", 5), (0, None, None, 99), (1, None, None, 99)]
 
@@ -30,7 +31,7 @@ def test_a_processor_sees_where_a_record_is_from_and_the_stream_time():
     seen = []
     look = each(lambda self, record: seen.append((self.context.record_metadata, self.context.current_stream_time_ms())))
 
-    ProcessorRun(look).play(at(5, 3))
+    ProcessorRun(look).process(at(5, 3))
 
     assert seen == [(RecordMetadata("in", PARTITION, 0), 5), (RecordMetadata("in", PARTITION, 1), 5)]
 
@@ -60,7 +61,7 @@ def test_a_record_is_forwarded_as_it_is_or_with_one_thing_changed():
         self.context.forward(record.with_key("b").with_timestamp(9))
         self.context.forward(Record("c", None, 7))
 
-    assert ProcessorRun(each(forward)).play([("a", "x", 5)]) == [
+    assert ProcessorRun(each(forward)).process([("a", "x", 5)]) == [
         (0, "a", "x", 5),
         (0, "a", "y", 5),
         (0, "b", "x", 9),
@@ -100,7 +101,7 @@ def test_what_a_processor_does_wrong_ends_the_run_and_is_named(act, message):
     run = ProcessorRun(each(act), [KeyValues("counts", STRING, LONG)])
 
     with pytest.raises(TaskFailed, match=message):
-        run.play(at(1))
+        run.process(at(1))
 
 
 @pytest.mark.parametrize(
@@ -153,7 +154,7 @@ def test_a_store_answers_what_was_put_and_ranges_go_by_the_bytes_of_the_keys():
         store.put("a", None)
         answers["left"] = [key for key, _ in store.all()]
 
-    ProcessorRun(each(act), [KeyValues("words", STRING, STRING)]).play(at(1))
+    ProcessorRun(each(act), [KeyValues("words", STRING, STRING)]).process(at(1))
 
     assert answers == {
         "get": ("A", None),
@@ -200,7 +201,7 @@ def test_puts_during_a_range_do_not_show_in_it():
             store.delete(key)
         self.context.forward("keys", ",".join(key for key, _ in store.all()))
 
-    assert ProcessorRun(each(act), [KeyValues("words", STRING, STRING)]).play(at(1)) == [(0, "keys", "ax", 1)]
+    assert ProcessorRun(each(act), [KeyValues("words", STRING, STRING)]).process(at(1)) == [(0, "keys", "ax", 1)]
 
 
 def test_what_is_put_is_a_copy():
@@ -213,6 +214,6 @@ def test_what_is_put_is_a_copy():
         store.get("k")["pages"].append("c")
         self.context.forward("k", repr(store.get("k")))
 
-    assert ProcessorRun(each(act), [KeyValues("clicks", STRING, clicks)]).play(at(1)) == [
+    assert ProcessorRun(each(act), [KeyValues("clicks", STRING, clicks)]).process(at(1)) == [
         (0, "k", "{'pages': ['a']}", 1)
     ]

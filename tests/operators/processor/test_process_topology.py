@@ -3,7 +3,7 @@
 from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor, PunctuationType, Record
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology
-from tests.operators.tapes import parse, render, table, value_of
+from tests.operators.tapes import piped, table
 
 TEXT = Consumed(Serde.string(), Serde.long())
 
@@ -58,25 +58,17 @@ WANT = """
 """
 
 
-def played(driver: TopologyTestDriver) -> str:
-    for row in parse(TAPE):
-        driver.pipe_input("in", row["key"], value_of(row["value"]), int(row["time_ms"]))
-    found = [record._asdict() | {"step": record.arrival + 1} for record in driver.read_outputs("out")]
-    return render([row | {"time_ms": row["timestamp_ms"]} for row in found], ["step", "key", "value", "time_ms"])
-
-
 def test_a_processor_between_other_steps_punctuates_after_each_record_of_the_task():
-    assert played(TopologyTestDriver(topology())) == table(WANT)
+    assert piped(TopologyTestDriver(topology()), TAPE).outputs() == table(WANT)
 
 
 def test_the_size_of_a_chunk_changes_nothing():
     for size in (1, 2, 5):
-        assert played(TopologyTestDriver(topology(), chunk_records=size)) == table(WANT)
+        assert piped(TopologyTestDriver(topology(), chunk_records=size), TAPE).outputs() == table(WANT)
 
 
 def test_what_a_processor_did_not_forward_is_not_dropped():
-    driver = TopologyTestDriver(topology())
+    got = piped(TopologyTestDriver(topology()), TAPE)
 
-    played(driver)
-
-    assert driver.dropped == []
+    assert got.outputs() == table(WANT)
+    assert got.driver.dropped == []

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor
 from kstreams_replay.jobs.operators.base.forward_order import merge_in_forward_order
 from kstreams_replay.state.records.batches import NO_OFFSET
-from tests.operators.joins.foreign_key_parts import batch_of, chunk_of
+from tests.operators.cut_tapes import chunk_of
+from tests.operators.joins.foreign_key_parts import batch_of
 from tests.operators.processor.process_runs import LONG, STREAM_TIME, STRING, ProcessorRun, at, scheduled
 from tests.sampling import examples
 
 
 def test_a_schedule_is_due_at_0_then_at_its_multiples_and_once_after_a_gap():
-    got = ProcessorRun(scheduled(("tick", 10))).play(at(3, 9, 10, 19, 15, 47, 50, 60, 61))
+    got = ProcessorRun(scheduled(("tick", 10))).process(at(3, 9, 10, 19, 15, 47, 50, 60, 61))
 
     assert got == [
         (0, "tick", "@3", 3),  # due at 0
@@ -30,7 +31,7 @@ def test_a_schedule_is_due_at_0_then_at_its_multiples_and_once_after_a_gap():
 
 
 def test_a_start_in_the_future_is_waited_for():
-    got = ProcessorRun(scheduled(("tick", 10, 25))).play(at(3, 24, 25, 34, 35, 58))
+    got = ProcessorRun(scheduled(("tick", 10, 25))).process(at(3, 24, 25, 34, 35, 58))
 
     assert [(cause, value) for cause, _, value, _ in got] == [(2, "@25"), (4, "@35"), (5, "@58")]
 
@@ -38,13 +39,13 @@ def test_a_start_in_the_future_is_waited_for():
 def test_records_that_do_not_reach_the_processor_move_its_schedules_on_too():
     run = ProcessorRun(scheduled(("tick", 10), on_record=lambda self, record: self.context.forward(record.key, "here")))
 
-    got = run.play([("x", "v", 5), ("k", "v", 7), ("x", "v", 12), ("x", "v", 30)], reaches=lambda key: key == "k")
+    got = run.process([("x", "v", 5), ("k", "v", 7), ("x", "v", 12), ("x", "v", 30)], reaches=lambda key: key == "k")
 
     assert got == [(0, "tick", "@5", 5), (1, "k", "here", 7), (2, "tick", "@12", 12), (3, "tick", "@30", 30)]
 
 
 def test_of_several_the_earliest_due_goes_first_and_ties_go_as_in_java_s_heap():
-    got = ProcessorRun(scheduled(("a", 7), ("b", 5), ("c", 10))).play(at(0, 10, 35))
+    got = ProcessorRun(scheduled(("a", 7), ("b", 5), ("c", 10))).process(at(0, 10, 35))
 
     # At 0 all are due at 0: the heap [a, b, c] gives a; moving c up and a (7) in behind leaves c on top, then b.
     assert [(cause, key) for cause, key, _, _ in got] == [
@@ -68,7 +69,7 @@ def test_a_cancelled_schedule_is_over_even_when_it_cancels_itself():
 
             return called
 
-    got = ProcessorRun(SelfStopping).play([("k", "go", 0), ("k", "stop", 10), ("k", "go", 20), ("k", "go", 30)])
+    got = ProcessorRun(SelfStopping).process([("k", "go", 0), ("k", "stop", 10), ("k", "go", 20), ("k", "go", 30)])
 
     assert [(cause, key) for cause, key, _, _ in got] == [(0, "a"), (0, "b"), (1, "a"), (2, "a")]
 
@@ -99,7 +100,7 @@ def test_the_stream_time_is_the_default_time_and_there_is_no_metadata_in_a_punct
         def process(self, record):
             pass
 
-    ProcessorRun(Looking).play(at(12, 4))
+    ProcessorRun(Looking).process(at(12, 4))
 
     assert seen == [(12, None)]
 
@@ -149,12 +150,13 @@ tapes = st.lists(
 def test_where_the_tape_is_cut_changes_nothing(tape, cuts, saves):
     stores = [KeyValues("counts", STRING, LONG)]
     whole = ProcessorRun(Counting, stores)
-    want = whole.play(tape)
+    want = whole.process(tape)
 
     run, got, bounds = ProcessorRun(Counting, stores), [], [0, *sorted(min(cut, len(tape)) for cut in cuts), len(tape)]
     for begin, end in pairwise(bounds):
-        got += run.play(tape[begin:end])
-        run = run.saved() if saves else run
+        got += run.process(tape[begin:end])
+        if saves:
+            run.begin()
 
     assert got == want
     assert run.operator.rows() == whole.operator.rows()

@@ -64,11 +64,11 @@ def tape(values: list[str | None], seed: int) -> list[tuple[str, str | None, int
 @pytest.mark.parametrize("seed", [1, 2])
 def test_where_the_tape_is_cut_changes_nothing(store, processor, values, seed):
     records = tape(values, seed)
-    whole = ProcessorRun(processor, [store]).play(records)
+    whole = ProcessorRun(processor, [store]).process(records)
     run, found = ProcessorRun(processor, [store]), []
     for record in records:
-        found += run.play([record])
-        run = run.saved()
+        found += run.process([record])
+        run.begin()
 
     assert len(whole) == 80
     assert found == whole
@@ -128,7 +128,7 @@ def test_a_wrong_call_of_a_session_store_is_named(act, message):
         list(act(self.context.store("s")))
 
     with pytest.raises(TaskFailed, match=message):
-        ProcessorRun(each(wrong), [ON_DISK]).play(at(1))
+        ProcessorRun(each(wrong), [ON_DISK]).process(at(1))
 
 
 @pytest.mark.parametrize(
@@ -172,4 +172,4 @@ def test_what_no_replay_would_repeat_is_refused(name):
     run = ProcessorRun(each(lambda self, record: getattr(self.context, name)()))
 
     with pytest.raises(TaskFailed, match="expected what every replay repeats"):
-        run.play(at(1))
+        run.process(at(1))

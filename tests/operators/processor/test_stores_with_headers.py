@@ -66,11 +66,11 @@ class Both(Processor):
 def test_where_the_tape_is_cut_changes_nothing(store, processor, values, said):
     dice = random.Random(1)
     records = [(dice.choice("ab"), dice.choice(values), dice.randint(0, 20 + 4 * n)) for n in range(40)]
-    whole = ProcessorRun(processor, [store]).play(records)
+    whole = ProcessorRun(processor, [store]).process(records)
     run, found = ProcessorRun(processor, [store]), []
     for record in records:
-        found += run.play([record])
-        run = run.saved()
+        found += run.process([record])
+        run.begin()
 
     assert len(whole) == 40 * said
     assert any("{by:a,none:null}" in value for _, _, value, _ in whole)
@@ -161,7 +161,7 @@ def test_headers_stand_before_the_value_as_kafkas_serializers_write_them(store, 
     HeadersSerializer: lengths and counts are zigzag numbers of seven bits a byte, 28 / 2 = 14 bytes of headers.
     """
     run = ProcessorRun(each(lambda self, record: put(self.context.store("s"))), [store])
-    run.play(at(1))
+    run.process(at(1))
 
     assert run.operator.rows()["value"].to_pylist() == [want]
 
@@ -186,7 +186,7 @@ def test_headers_stand_before_the_value_as_kafkas_serializers_write_them(store, 
 )
 def test_what_such_a_store_does_not_take_is_named(store, put, why):
     with pytest.raises(TaskFailed, match=why):
-        ProcessorRun(each(lambda self, record: put(self.context.store("s"))), [store]).play(at(1))
+        ProcessorRun(each(lambda self, record: put(self.context.store("s"))), [store]).process(at(1))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ import pytest
 from kstreams_replay.jobs.functions.processor_api import ValueTransformerWithKey
 from kstreams_replay.jobs.topology import Consumed, KTable, Materialized, Serde, StreamsBuilder
 from kstreams_replay.state.errors import ConfigError, TaskFailed
-from tests.operators.tables.table_runs import TopicRecord, play
+from tests.operators.cut_tapes import play_task
+from tests.playing import InputRecord
 
 LONG, TEXT = Serde.long(), Serde.string()
 
@@ -43,7 +44,7 @@ def played(
         table = builder.table("in", Consumed(TEXT, LONG))
         return table.transform_values(transformer, returns=returns, materialized=materialized)
 
-    return play(build, [TopicRecord("in", "k", value, time) for time, value in enumerate(values)])
+    return play_task(build, [InputRecord("in", "k", value, time) for time, value in enumerate(values)])
 
 
 def test_every_change_is_transformed_and_forwarded_deletions_too():

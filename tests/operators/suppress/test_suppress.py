@@ -5,7 +5,7 @@ import pytest
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import KStream, KTable, Materialized, Serde, SessionWindows, Suppressed, TimeWindows
 from kstreams_replay.state.errors import BufferFull
-from tests.operators.tapes import parse, play, table, topology_of, value_of
+from tests.operators.tapes import piped, play, table, topology_of
 
 
 def final_counts(windows: TimeWindows | SessionWindows, *, retention: int | None = None, **limits: int):
@@ -246,9 +246,7 @@ def test_a_buffer_over_its_limit_of_records_ends_the_run_at_that_record():
         7    | -   | 1     | 31
     """
     topology, _ = topology_of(build)
-    driver = TopologyTestDriver(topology)
-    for row in parse(tape):
-        driver.pipe_input("in", value_of(row["key"]), value_of(row["value"]), int(row["time_ms"]))
+    driver = piped(TopologyTestDriver(topology), tape).driver
 
     with pytest.raises(BufferFull) as caught:
         driver.run()

@@ -6,7 +6,7 @@ from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import KStream, KTable, Materialized, Serde, Suppressed, TimeWindows
 from kstreams_replay.jobs.topology.dsl.suppressed import BufferConfig
 from kstreams_replay.state.errors import BufferFull
-from tests.operators.tapes import parse, play, table, topology_of, value_of
+from tests.operators.tapes import piped, play, table, topology_of
 
 STRING = Serde.string()
 
@@ -239,9 +239,8 @@ def test_time_goes_before_the_limit():
 
 def test_a_buffer_that_may_not_emit_early_ends_the_run():
     topology, _ = topology_of(limited(10, BufferConfig.max_records(1).shut_down_when_full()))
-    driver = TopologyTestDriver(topology)
-    for row in parse("key | value | time_ms\n a | 1 | 0\n b | 1 | 10\n c | 1 | 11\n d | 1 | 99"):
-        driver.pipe_input("in", row["key"], value_of(row["value"]), int(row["time_ms"]))
+    tape = "key | value | time_ms\n a | 1 | 0\n b | 1 | 10\n c | 1 | 11\n d | 1 | 99"
+    driver = piped(TopologyTestDriver(topology), tape).driver
 
     with pytest.raises(BufferFull) as caught:
         driver.run()

@@ -1,7 +1,7 @@
 """Aggregates of a grouped table: subtract, then add; times, deletions, versioned stores, cuts (KTableAggregate)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -16,8 +16,7 @@ from kstreams_replay.jobs.operators.table_aggregates.table_aggregate_node import
 from kstreams_replay.state.errors import TaskFailed
 from kstreams_replay.state.records.keys import Keys
 from kstreams_replay.state.serdes import Serde
-from tests.operators.tables.changes import Change, Forwarded, batch_of, chunk_of, drops_of, forwarded_of
-from tests.operators.tables.table_runs import merged
+from tests.operators.tables.changes import Change, Forwarded, PlayedChanges, play_changes
 from tests.operators.tables.versioned_model import IS_LATEST, NOT_PUT, VersionedModel
 from tests.sampling import examples
 
@@ -59,40 +58,21 @@ DELETING = of_callables(
 KINDS = {"count": COUNT, "sum": SUM, "text": TEXT, "reduced": REDUCED, "deleting": DELETING}
 
 
-@dataclass
-class PlayedTableAggregate:
-    forwarded: list[Forwarded] = field(default_factory=list)
-    drops: list[tuple[int, str]] = field(default_factory=list)
-    rows: list[dict[str, Any]] = field(default_factory=list)
-
-
-def play(
+def aggregated(
     kind: Kind, changes: Sequence[Change], retention_ms: int | None = None, cuts: Sequence[int] = (), *, step: int = 100
-) -> PlayedTableAggregate:
-    """Run ``changes``, ``step`` of them a chunk; at each of ``cuts`` a new operator is resumed from what is durable."""
+) -> PlayedChanges:
     traits = TableTraits(store=StoreSpec("totals", history_retention_ms=retention_ms), sends_old=True)
     node = TableAggregateNode(name="totals", inputs=("in",), shape=Shape(STRING, kind.returns), **kind.options)
-    played, rows, counters, begin = PlayedTableAggregate(), None, {}, 0
-    for end in (*sorted(cuts), len(changes)):
-        context = OperatorContext("totals", Shape(STRING, LONG), Keys(STRING), wants_old=True, table=traits)
-        operator = build(node, context)
-        operator.resume(operator.rows_schema().empty_table() if rows is None else rows, counters)
-        for first in range(begin, end, step):
-            part = changes[first : min(first + step, end)]
-            chunk = chunk_of(len(part))
-            out = operator.process(batch_of(part, context.keys, LONG), chunk)
-            played.forwarded += forwarded_of(out, kind.returns, first)
-            refused = drops_of(chunk)
-            played.drops += [(first + cause, reason) for cause, reason in refused]
-            assert [not applied for applied in chunk.applied] == [row in dict(refused) for row in range(len(part))]
-        begin, rows, counters = end, merged(operator, rows), operator.counters()
-    played.rows = [] if rows is None else rows.to_pylist()
-    return played
+
+    def start():
+        return build(node, OperatorContext("totals", Shape(STRING, LONG), Keys(STRING), wants_old=True, table=traits))
+
+    return play_changes(start, changes, kind.returns, cuts=cuts, step=step)
 
 
-def model(kind: Kind, changes: Sequence[Change], retention_ms: int | None) -> PlayedTableAggregate:
+def model(kind: Kind, changes: Sequence[Change], retention_ms: int | None) -> PlayedChanges:
     """KTableAggregate and KTableReduce, change by change."""
-    played, plain, versions = PlayedTableAggregate(), {}, VersionedModel(retention_ms or 0)
+    played, plain, versions = PlayedChanges(), {}, VersionedModel(retention_ms or 0)
     for cause, change in enumerate(changes):
         found = plain.get(change.key) if retention_ms is None else versions.get(change.key)
         stored_time, stored = found or (-1, None)
@@ -121,7 +101,7 @@ def model(kind: Kind, changes: Sequence[Change], retention_ms: int | None) -> Pl
 
 
 def test_the_old_value_is_taken_away_before_the_new_one_is_added():
-    got = play(TEXT, [Change("a", 1, None, 5), Change("a", 2, 1, 3)])
+    got = aggregated(TEXT, [Change("a", 1, None, 5), Change("a", 2, 1, 3)])
 
     assert got.forwarded == [
         Forwarded(0, "a", "+a1", None, 5),
@@ -130,26 +110,26 @@ def test_the_old_value_is_taken_away_before_the_new_one_is_added():
 
 
 def test_a_count_of_nothing_stays_as_zero():
-    got = play(COUNT, [Change("a", 7, None, 1), Change("a", None, 7, 2)])
+    got = aggregated(COUNT, [Change("a", 7, None, 1), Change("a", None, 7, 2)])
 
     assert got.forwarded[1] == Forwarded(1, "a", 0, 1, 2)
     assert got.rows == [{"key": "a", "value": 0, "record_time_ms": 2}]
 
 
 def test_taking_from_a_group_that_is_not_there_is_a_deletion():
-    got = play(COUNT, [Change("a", None, 7, 4), Change("a", 7, None, 3)])
+    got = aggregated(COUNT, [Change("a", None, 7, 4), Change("a", 7, None, 3)])
 
     assert got.forwarded == [Forwarded(0, "a", None, None, 4), Forwarded(1, "a", 1, None, 3)]
 
 
 def test_a_reducer_begins_with_the_value_as_it_is():
-    got = play(REDUCED, [Change("a", 4, None, 1), Change("a", 5, None, 2), Change("a", None, 4, 3)])
+    got = aggregated(REDUCED, [Change("a", 4, None, 1), Change("a", 5, None, 2), Change("a", None, 4, 3)])
 
     assert [change.new for change in got.forwarded] == [4, 45, 41]
 
 
 def test_an_aggregate_that_becomes_none_begins_anew():
-    got = play(DELETING, [Change("a", 1, None, 9), Change("a", None, 2, 1), Change("a", 5, None, 2)])
+    got = aggregated(DELETING, [Change("a", 1, None, 9), Change("a", None, 2, 1), Change("a", 5, None, 2)])
 
     assert got.forwarded[1:] == [Forwarded(1, "a", None, 1, 9), Forwarded(2, "a", 5, None, 2)]
 
@@ -157,7 +137,7 @@ def test_an_aggregate_that_becomes_none_begins_anew():
 def test_a_versioned_store_refuses_what_is_older_than_its_history():
     changes = [Change("a", 1, None, 100), Change("b", 1, None, 90), Change("b", 1, None, 89), Change("c", 1, None, 89)]
 
-    got = play(COUNT, changes, retention_ms=10)
+    got = aggregated(COUNT, changes, retention_ms=10)
 
     assert got.drops == [(3, "expired-version")]  # 89 < 100 - 10; b's second result has b's time
     assert got.forwarded[1:] == [Forwarded(1, "b", 1, None, 90), Forwarded(2, "b", 2, 1, 90)]
@@ -166,7 +146,7 @@ def test_a_versioned_store_refuses_what_is_older_than_its_history():
 def test_a_result_older_than_its_groups_deletion_is_history_only():
     changes = [Change("a", None, 1, 10), Change("a", 1, None, 5), Change("a", 1, None, 12)]
 
-    got = play(COUNT, changes, retention_ms=100)
+    got = aggregated(COUNT, changes, retention_ms=100)
 
     assert got.forwarded == [
         Forwarded(0, "a", None, None, 10),
@@ -183,7 +163,7 @@ def test_a_callable_that_fails_is_named_with_its_key(broken):
 
     kind = Kind(TEXT.options | {broken: fail}, STRING, None, TEXT.adder, TEXT.subtractor)
     with pytest.raises(TaskFailed, match="totals: expected an aggregate, got ZeroDivisionError: by hand on key 'a'"):
-        play(kind, [Change("a", 1, None, 1), Change("a", 2, 1, 1)])
+        aggregated(kind, [Change("a", 1, None, 1), Change("a", 2, 1, 1)])
 
 
 values = st.sampled_from((None, 1, 2, 3))
@@ -204,7 +184,7 @@ tapes = st.lists(
     step=st.integers(1, 5),
 )
 def test_aggregates_are_those_of_one_change_after_the_other(kind, tape, retention_ms, cuts, step):
-    got = play(KINDS[kind], tape, retention_ms, [cut for cut in cuts if cut <= len(tape)], step=step)
+    got = aggregated(KINDS[kind], tape, retention_ms, cuts, step=step)
 
     want = model(KINDS[kind], tape, retention_ms)
     assert got.forwarded == want.forwarded

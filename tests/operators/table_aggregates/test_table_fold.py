@@ -20,8 +20,7 @@ from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import Consumed, Materialized, StreamsBuilder, fold
 from kstreams_replay.state.records.keys import Keys
 from kstreams_replay.state.serdes import Serde
-from tests.operators.tables.changes import Change, Forwarded, batch_of, chunk_of, drops_of, forwarded_of
-from tests.operators.tables.table_runs import merged
+from tests.operators.tables.changes import Change, Forwarded, play_changes
 from tests.operators.tables.versioned_model import NOT_PUT, VersionedModel
 from tests.sampling import examples
 from tests.topology.streams import refused, table
@@ -69,31 +68,22 @@ def recomputed(values: Sequence[float], owed: Sequence[float]) -> dict[str, Any]
     }
 
 
-def play(
+def folded(
     folds: Mapping[str, Fold], changes: Sequence[Change], retention_ms: int | None, cuts: Sequence[int], step: int
 ) -> tuple[list[Forwarded], list[tuple[int, str]], list[dict[str, Any]]]:
-    """Forwarded, drops, and what a reader sees at the end; at each cut another operator takes over what is durable."""
+    """Forwarded, drops, and what a reader sees at the end."""
     shape = Shape(STRING, DOUBLE)
     aggregation = Aggregation(folds, shape, "totals")
     traits = TableTraits(store=StoreSpec("totals", history_retention_ms=retention_ms), sends_old=True)
     node = TableFoldNode(
         name="totals", inputs=("in",), shape=Shape(STRING, aggregation.serde()), aggregation=aggregation
     )
-    forwarded, drops, rows, counters, begin = [], [], None, {}, 0
-    operator = None
-    for end in (*sorted(cuts), len(changes)):
-        context = OperatorContext("totals", shape, Keys(STRING), wants_old=True, table=traits)
-        operator = build(node, context)
-        operator.resume(operator.rows_schema().empty_table() if rows is None else rows, counters)
-        for first in range(begin, end, step):
-            part = changes[first : min(first + step, end)]
-            chunk = chunk_of(len(part))
-            out = operator.process(batch_of(part, context.keys, DOUBLE), chunk)
-            forwarded += forwarded_of(out, node.shape.value, first)
-            drops += [(first + cause, reason) for cause, reason in drops_of(chunk)]
-        begin, rows, counters = end, merged(operator, rows), operator.counters()
-    assert operator is not None
-    return forwarded, drops, sorted(operator.contents().to_pylist(), key=lambda row: row["key"])
+
+    def start():
+        return build(node, OperatorContext("totals", shape, Keys(STRING), wants_old=True, table=traits))
+
+    got = play_changes(start, changes, node.shape.value, cuts=cuts, step=step)
+    return got.forwarded, got.drops, sorted(got.operator.contents().to_pylist(), key=lambda row: row["key"])
 
 
 def model(
@@ -152,7 +142,7 @@ def tables(draw: st.DrawFn) -> list[Change]:
 @given(tables(), st.data())
 def test_folds_are_as_recomputed_from_what_is_there_wherever_they_are_cut(changes, data):
     cuts = data.draw(st.lists(st.integers(0, len(changes)), max_size=3))
-    forwarded, _, shown = play(FOLDS, changes, None, cuts, data.draw(st.integers(1, 8)))
+    forwarded, _, shown = folded(FOLDS, changes, None, cuts, data.draw(st.integers(1, 8)))
     want, _ = model(list(FOLDS), changes, None)
 
     assert forwarded == want
@@ -163,7 +153,7 @@ def test_folds_are_as_recomputed_from_what_is_there_wherever_they_are_cut(change
 @given(tables(), st.sampled_from([0, 5, 100]), st.data())
 def test_a_versioned_store_that_refuses_a_result_leaves_the_group_as_it_was(changes, retention_ms, data):
     cuts = data.draw(st.lists(st.integers(0, len(changes)), max_size=3))
-    forwarded, drops, _ = play(IN_VERSIONS, changes, retention_ms, cuts, data.draw(st.integers(1, 8)))
+    forwarded, drops, _ = folded(IN_VERSIONS, changes, retention_ms, cuts, data.draw(st.integers(1, 8)))
 
     assert (forwarded, drops) == model(list(IN_VERSIONS), changes, retention_ms)
 
@@ -172,7 +162,7 @@ def test_a_versioned_store_that_refuses_a_result_leaves_the_group_as_it_was(chan
 
 
 def shown_last(changes: Sequence[Change], **folds: Fold) -> Any:
-    return play(folds, changes, None, (), 100)[0][-1].new
+    return folded(folds, changes, None, (), 100)[0][-1].new
 
 
 def test_what_was_never_added_is_not_taken_from_values_and_makes_numbers_smaller():
@@ -183,7 +173,7 @@ def test_what_was_never_added_is_not_taken_from_values_and_makes_numbers_smaller
 
 
 def test_what_is_taken_from_a_group_that_never_was_is_a_deletion():
-    assert play(FOLDS, [Change("g", None, 9.0, 2)], None, (), 1)[0] == [Forwarded(0, "g", None, None, 2)]
+    assert folded(FOLDS, [Change("g", None, 9.0, 2)], None, (), 1)[0] == [Forwarded(0, "g", None, None, 2)]
 
 
 def test_a_nan_is_taken_back_and_never_leads():
@@ -208,11 +198,11 @@ def test_a_nan_is_taken_back_and_never_leads():
 
 def test_a_single_fold_that_is_null_is_a_deletion_and_the_group_goes_on():
     changes = [Change("g", 4.0, None, 7), Change("g", None, 4.0, 2), Change("g", 5.0, None, 1)]
-    forwarded, _, shown = play({"": fold.max("value")}, changes[:2], None, (), 1)
+    forwarded, _, shown = folded({"": fold.max("value")}, changes[:2], None, (), 1)
 
     assert [each.new for each in forwarded] == [4.0, None]
     assert shown == []
-    assert play({"": fold.max("value")}, changes, None, (2,), 1)[0][-1] == Forwarded(2, "g", 5.0, None, 7)
+    assert folded({"": fold.max("value")}, changes, None, (2,), 1)[0][-1] == Forwarded(2, "g", 5.0, None, 7)
 
 
 def test_a_ranking_forgets_what_has_gone():

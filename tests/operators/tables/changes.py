@@ -1,14 +1,16 @@
 """Changes of a table in a test, and what an operator on its own forwards of them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kstreams_replay.state.buffers import is_valid
-from kstreams_replay.state.records.batches import Batch, Chunk, Values
+from kstreams_replay.state.records.batches import Batch, Values
 from kstreams_replay.state.records.keys import Keys
 from kstreams_replay.state.serdes import Serde
+from tests.operators.cut_tapes import Increments, chunk_of, drops_of
 
 
 class Change(NamedTuple):
@@ -29,25 +31,6 @@ class Forwarded(NamedTuple):
     new: Any
     old: Any
     time_ms: int
-
-
-def chunk_of(changes: int) -> Chunk:
-    """A chunk of that many records of one topic, at offsets and times 0, 1, ..."""
-    numbers, topic = np.arange(changes, dtype=np.int64), np.zeros(changes, np.int16)
-    return Chunk(
-        topics=("in",),
-        partition=0,
-        source=topic,
-        offset=numbers,
-        context_offset=numbers,
-        context_topics=("in",),
-        context_source=topic,
-        time_ms=numbers,
-        stream_time_ms=numbers,
-        tape_time_ms=numbers,
-        applied=np.zeros(changes, np.bool_),
-        refused=np.zeros(changes, np.bool_),
-    )
 
 
 def batch_of(changes: Sequence[Change], keys: Keys, value: Serde) -> Batch:
@@ -78,6 +61,28 @@ def forwarded_of(batch: Batch, value: Serde, first: int = 0) -> list[Forwarded]:
     return [Forwarded(*row) for row in zip(*columns, strict=True)]
 
 
-def drops_of(chunk: Chunk) -> list[tuple[int, str]]:
-    """(cause, reason) of every refusal, in order of causes."""
-    return sorted((int(cause), drops.reason) for _, causes, drops in chunk.drops for cause in causes)
+@dataclass
+class PlayedChanges:
+    """What was forwarded and refused, durable rows in the end, and what is running then."""
+
+    forwarded: list[Forwarded] = field(default_factory=list)
+    drops: list[tuple[int, str]] = field(default_factory=list)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    operator: Any = None
+
+
+def play_changes(
+    start: Callable[[], Any], changes: Sequence[Change], returns: Serde, *, cuts: Sequence[int] = (), step: int = 100
+) -> PlayedChanges:
+    """``changes`` through the operator that ``start`` makes, ``step`` of them a chunk; ``cuts``: as of Increments."""
+    increments, played = Increments(start), PlayedChanges()
+    for operator, begin, end in increments.chunks(len(changes), range(step, len(changes), step), cuts):
+        part, chunk = changes[begin:end], chunk_of(end - begin)
+        out = operator.process(batch_of(part, operator.context.keys, operator.context.shape.value), chunk)
+        played.forwarded += forwarded_of(out, returns, begin)
+        refused = drops_of(chunk)
+        played.drops += [(begin + cause, reason) for cause, reason in refused]
+        assert [not applied for applied in chunk.applied] == [row in dict(refused) for row in range(len(part))]
+    increments.save()
+    played.rows, played.operator = increments.rows[""].to_pylist(), increments.running
+    return played

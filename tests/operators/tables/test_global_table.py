@@ -9,7 +9,7 @@ from kstreams_replay.jobs.operators.tables.global_table import GlobalTableView
 from kstreams_replay.jobs.topology import Serde, StreamsBuilder, Topology
 from kstreams_replay.state.records.batches import Batch, Values
 from kstreams_replay.state.records.keys import Keys
-from tests.operators.cut_tapes import TEXTS, play, topology_of
+from tests.operators.cut_tapes import TEXTS, play_task, topology_of
 
 SLOTS = 1024
 """That a table has at first; the null key's code counts from their end."""
@@ -32,7 +32,7 @@ def test_a_null_key_is_no_key_of_the_table_and_takes_no_others_place():
     want = [f"{name}=v{name}" for name in names]
 
     for chunks in ([], [SLOTS + 1]):  # asked in the chunk of the puts, and in the next
-        played = play(looked_up(), [*puts, ("G", None, "nobody", 0), *asked], chunks=chunks)
+        played = play_task(looked_up(), [*puts, ("G", None, "nobody", 0), *asked], chunks=chunks)
 
         assert [out.value for out in played.outputs] == want
         assert played.dropped == []

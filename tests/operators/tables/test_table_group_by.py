@@ -9,7 +9,8 @@ from kstreams_replay.jobs.operators.tables.table_group_by import build
 from kstreams_replay.jobs.operators.tables.table_nodes import TableGroupByNode
 from kstreams_replay.state.records.keys import Keys
 from kstreams_replay.state.serdes import Serde
-from tests.operators.tables.changes import Change, Forwarded, batch_of, chunk_of, forwarded_of
+from tests.operators.cut_tapes import chunk_of
+from tests.operators.tables.changes import Change, Forwarded, batch_of, forwarded_of
 
 STRING = Serde.string()
 SHAPE = Shape(STRING, STRING)

@@ -3,7 +3,8 @@
 import pytest
 
 from kstreams_replay.jobs.topology import Consumed, KTable, Materialized, Serde
-from tests.operators.tables.table_runs import Output, TopicRecord, play
+from tests.operators.cut_tapes import Output, play_task
+from tests.playing import InputRecord
 
 LONG, TEXT = Serde.long(), Serde.string()
 
@@ -15,7 +16,7 @@ def table(steps, *values: int | None, materialized: Materialized | None = None, 
         return steps(builder.table("in", Consumed(TEXT, LONG), materialized=materialized))
 
     times = times or tuple(range(len(values)))
-    return play(build, [TopicRecord("in", "k", value, time) for value, time in zip(values, times, strict=True)])
+    return play_task(build, [InputRecord("in", "k", value, time) for value, time in zip(values, times, strict=True)])
 
 
 def outputs(played) -> list[tuple[int, object]]:
@@ -33,16 +34,16 @@ def test_a_table_forwards_every_record_that_has_a_key():
         return builder.table("in", Consumed(TEXT, LONG), materialized=Materialized("kept"))
 
     tape = [
-        TopicRecord("in", "k", 1, 5),
-        TopicRecord("in", None, 2, 6),
-        TopicRecord("in", "k", 3, 2),
-        TopicRecord("in", "l", None, 7),
+        InputRecord("in", "k", 1, 5),
+        InputRecord("in", None, 2, 6),
+        InputRecord("in", "k", 3, 2),
+        InputRecord("in", "l", None, 7),
     ]
-    got = play(build, tape)
+    got = play_task(build, tape)
 
     assert got.outputs == [Output(0, "k", 1, 5), Output(2, "k", 3, 2), Output(3, "l", None, 7)]
-    assert got.drops == [(1, "null-key")]
-    assert (got.applied, got.dropped) == (3, 1)
+    assert got.dropped == [(1, "null-key")]
+    assert got.counts == (3, 1)
     assert got.stores["kept"] == [{"key": "k", "value": 3, "record_time_ms": 2}]  # offsets decide, not times
 
 
@@ -58,7 +59,7 @@ def test_a_filter_below_a_store_does_not_delete_what_was_not_there():
     got = table(lambda t: t.filter("value > 1"), 1, 2, 1, 1, None, materialized=Materialized("kept"))
 
     assert outputs(got) == [(1, 2), (2, None)]
-    assert got.applied == 5
+    assert got.counts == (5, 0)
 
 
 def test_a_filter_below_a_versioned_table_forwards_every_deletion():
@@ -109,5 +110,5 @@ def test_a_versioned_map_refuses_what_is_older_than_its_history():
     got = table(build, 1, 2, 3, times=(10, 7, 6))
 
     assert outputs(got) == [(0, 10), (1, 20)]
-    assert got.drops == [(2, "expired-version")]  # 6 < 10 - 3
-    assert (got.applied, got.dropped) == (2, 1)
+    assert got.dropped == [(2, "expired-version")]  # 6 < 10 - 3
+    assert got.counts == (2, 1)

@@ -12,7 +12,8 @@ from kstreams_replay.jobs.topology import (
     Suppressed,
     TimeWindows,
 )
-from tests.operators.tables.table_runs import Output, TopicRecord, play
+from tests.operators.cut_tapes import Output, play_task
+from tests.playing import InputRecord
 
 TEXT, LONG = Serde.string(), Serde.long()
 
@@ -41,11 +42,11 @@ def test_a_reader_does_not_see_a_window_that_its_store_has_forgotten(newest, is_
         windows = TimeWindows.of_size(10)
         return both(counts(builder, "a", windows, 11, store), counts(builder, "b", windows))
 
-    tape = [TopicRecord("a", "k", 1, 5), TopicRecord("a", "l", 1, newest), TopicRecord("b", "k", 1, 7)]
+    tape = [InputRecord("a", "k", 1, 5), InputRecord("a", "l", 1, newest), InputRecord("b", "k", 1, 7)]
     want = [Output(2, ("k", 0, 10), "1,1", 7)] if is_shown else []
     for cuts in ((), (1,), (2,), (1, 2)):
         for breaks in ((), (1, 2)):
-            assert play(build, tape, cuts, breaks).outputs == want
+            assert play_task(build, tape, cuts=cuts, chunks=breaks).outputs == want
 
 
 @pytest.mark.parametrize(
@@ -60,9 +61,9 @@ def test_sessions_are_forgotten_by_their_end(newest, is_shown):
         windows = SessionWindows.with_inactivity_gap(5)
         return both(counts(builder, "a", windows, 20), counts(builder, "b", windows))
 
-    tape = [TopicRecord("a", "k", 1, 3), TopicRecord("a", "k", 1, 5), TopicRecord("a", "l", 1, newest)]
-    tape += [TopicRecord("b", "k", 1, 3), TopicRecord("b", "k", 1, 5)]
-    shown = [output for output in play(build, tape, (3,)).outputs if output.value is not None]
+    tape = [InputRecord("a", "k", 1, 3), InputRecord("a", "k", 1, 5), InputRecord("a", "l", 1, newest)]
+    tape += [InputRecord("b", "k", 1, 3), InputRecord("b", "k", 1, 5)]
+    shown = [output for output in play_task(build, tape, cuts=(3,)).outputs if output.value is not None]
 
     assert shown == ([Output(4, ("k", 3, 5), "2,2", 5)] if is_shown else [])
 
@@ -73,10 +74,10 @@ def test_a_window_that_was_put_again_is_seen_as_it_is_now():
         return both(counts(builder, "a", windows), counts(builder, "b", windows))
 
     tape = [
-        TopicRecord("a", "k", 1, 1),
-        TopicRecord("b", "k", 1, 2),
-        TopicRecord("a", "k", 1, 3),
-        TopicRecord("b", "k", 1, 4),
+        InputRecord("a", "k", 1, 1),
+        InputRecord("b", "k", 1, 2),
+        InputRecord("a", "k", 1, 3),
+        InputRecord("b", "k", 1, 4),
     ]
     want = [
         Output(1, ("k", 0, 10), "1,1", 2),
@@ -84,7 +85,7 @@ def test_a_window_that_was_put_again_is_seen_as_it_is_now():
         Output(3, ("k", 0, 10), "2,2", 4),
     ]
     for cuts in ((), (1,), (2,), (3,), (1, 2, 3)):
-        assert play(build, tape, cuts).outputs == want
+        assert play_task(build, tape, cuts=cuts).outputs == want
 
 
 def test_a_window_that_waits_is_seen_as_before_it_began_to_wait():
@@ -98,12 +99,12 @@ def test_a_window_that_waits_is_seen_as_before_it_began_to_wait():
         return both(counts(builder, "b", windows), final)
 
     tape = [
-        TopicRecord("a", "k", 1, 1),
-        TopicRecord("b", "k", 1, 2),
-        TopicRecord("a", "k", 1, 3),
-        TopicRecord("b", "k", 1, 4),
+        InputRecord("a", "k", 1, 1),
+        InputRecord("b", "k", 1, 2),
+        InputRecord("a", "k", 1, 3),
+        InputRecord("b", "k", 1, 4),
     ]
-    tape += [TopicRecord("a", "k", 1, 10), TopicRecord("b", "k", 1, 6)]
+    tape += [InputRecord("a", "k", 1, 10), InputRecord("b", "k", 1, 6)]
     want = [
         Output(1, ("k", 0, 10), "1,0", 2),
         Output(3, ("k", 0, 10), "2,0", 4),
@@ -111,4 +112,4 @@ def test_a_window_that_waits_is_seen_as_before_it_began_to_wait():
         Output(5, ("k", 0, 10), "3,2", 6),
     ]
     for cuts in ((), (1,), (2,), (3,), (4,), (5,), (1, 2, 3, 4, 5)):
-        assert play(build, tape, cuts).outputs == want
+        assert play_task(build, tape, cuts=cuts).outputs == want

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kstreams_replay.jobs.topology import Consumed, KTable, Materialized, Serde, StreamsBuilder, Suppressed
+from tests.operators.cut_tapes import Output, play_task, topology_of
 from tests.operators.tables.table_model import JoinedTables, ModelSource, ModelStep, ModelTable
 from tests.operators.tables.table_model import ModelSuppress as SuppressedModel
-from tests.operators.tables.table_runs import Output, TopicRecord, play, topology_of
+from tests.playing import InputRecord
 from tests.sampling import examples
 
 TOPICS = ("a", "b", "c")
@@ -21,7 +22,7 @@ BARE_OLD = {"sends_old": True, "is_stored": False}
 
 records = st.lists(
     st.builds(
-        TopicRecord, st.sampled_from(TOPICS), st.sampled_from(KEYS), st.sampled_from((None, 1, 2, 3)), st.integers(0, 9)
+        InputRecord, st.sampled_from(TOPICS), st.sampled_from(KEYS), st.sampled_from((None, 1, 2, 3)), st.integers(0, 9)
     ),
     max_size=24,
 )
@@ -161,7 +162,7 @@ def built(name: str):
 BUILT = {name: built(name) for name in TOPOLOGIES}
 
 
-def played_by_model(name: str, tape: list[TopicRecord]) -> tuple[list[Output], list[tuple[int, str]]]:
+def played_by_model(name: str, tape: list[InputRecord]) -> tuple[list[Output], list[tuple[int, str]]]:
     _, model, sends_old, stored = TOPOLOGIES[name]
     outputs: list[Output] = []
     drops: list[tuple[int, str]] = []
@@ -185,14 +186,14 @@ def played_by_model(name: str, tape: list[TopicRecord]) -> tuple[list[Output], l
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TOPOLOGIES)
 @settings(max_examples=examples(150), deadline=None)
-@given(tape=records, cuts=places, breaks=places)
-def test_a_topology_of_tables_does_what_its_processors_do_one_after_the_other(name, tape, cuts, breaks):
+@given(tape=records, cuts=places, chunks=places)
+def test_a_topology_of_tables_does_what_its_processors_do_one_after_the_other(name, tape, cuts, chunks):
     topics = {node.topic for node in BUILT[name].sub_topologies[0].sources}
     tape = [record for record in tape if record.topic in topics]
 
-    got = play(BUILT[name], tape, [cut for cut in cuts if cut <= len(tape)], breaks)
+    got = play_task(BUILT[name], tape, cuts=cuts, chunks=chunks)
 
     outputs, drops = played_by_model(name, tape)
     assert got.outputs == outputs
-    assert got.drops == drops
-    assert (got.applied, got.dropped) == (len(tape) - len(drops), len(drops))
+    assert got.dropped == drops
+    assert got.counts == (len(tape) - len(drops), len(drops))

@@ -17,6 +17,7 @@ from kstreams_replay.state.records.batches import Batch, Chunk, Values
 from kstreams_replay.state.records.keys import Keys
 from kstreams_replay.state.serdes import Serde
 from kstreams_replay.state.stores.versions import LATEST, Versions
+from tests.operators.cut_tapes import chunk_of
 from tests.operators.tables.versioned_model import VersionedModel
 
 STRING = Serde.string()
@@ -38,24 +39,6 @@ def batch_of(keys: Keys, puts: list[Put], first: int = 0, step: int = 1) -> Batc
         time_ms=np.array(time_ms, np.int64),
         valid=is_valid(values),
         value=Values(values),
-    )
-
-
-def chunk_of(records: int) -> Chunk:
-    numbers, flags = np.arange(records), np.zeros(records, np.bool_)
-    return Chunk(
-        topics=("t",),
-        partition=0,
-        source=np.zeros(records, np.int16),
-        offset=numbers,
-        context_offset=numbers,
-        context_topics=("t",),
-        context_source=np.zeros(records, np.int16),
-        time_ms=numbers,
-        stream_time_ms=numbers,
-        tape_time_ms=numbers,
-        applied=flags.copy(),
-        refused=flags.copy(),
     )
 
 

@@ -1,4 +1,4 @@
-"""A tape through an application, whole in the test driver and through tables in increments of one record.
+"""A tape through a topology, whole in the test driver and through tables in increments of one record.
 
 Rule: the records of all topics, and ticks of the wall clock among them, keep their order, in the driver as they are
 piped and in tables by the column ``arrival``. So both ways must leave the same rows.
