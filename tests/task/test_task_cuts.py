@@ -6,6 +6,7 @@ import pytest
 
 from kstreams_replay.jobs.task.task import Result, Task
 from kstreams_replay.jobs.topology import KStream, Materialized, SessionWindows, Suppressed, TimeWindows, Topology, fold
+from tests.operators.cut_tapes import merged
 from tests.task.task_tapes import counted, long, records, started, topology_of
 
 LATE = [
@@ -106,31 +107,15 @@ def test_where_the_tape_is_cut_into_chunks_changes_nothing(build, size):
     assert (task.counts, task.lateness.report()) == (whole.counts, whole.lateness.report())
 
 
-def applied(changes: pa.Table, before: dict[tuple, dict]) -> dict[tuple, dict]:
-    """The durable rows after ``changes``. A deleted mark must name a row that is there."""
-    after = dict(before)
-    for row in changes.to_pylist():
-        identity = row["key"], row.get("window_start_ms"), row.get("window_end_ms")
-        if row.pop("deleted"):
-            del after[identity]
-        else:
-            after[identity] = row
-    return after
-
-
 def run_in_increments(topology: Topology, cuts: list[int]) -> tuple[Task, list[Result]]:
     """A new task for each part of the tape, from the durable rows and counters of the one before."""
-    rows: dict[str, dict[tuple, dict]] = {}
+    rows: dict[str, pa.Table] = {}
     task, results = started(topology), []
     for begin, end in zip([0, *cuts], [*cuts, len(LATE)], strict=True):
         results.append(task.process(records(*LATE[begin:end])))
-        rows = {name: applied(store.changes(), rows.get(name, {})) for name, store in task.stores.items()}
-        tables = {
-            name: pa.Table.from_pylist(list(rows[name].values()), schema=store.rows_schema())
-            for name, store in task.stores.items()
-        }
+        rows = {name: merged(store, rows.get(name)) for name, store in task.stores.items()}
         resumed = Task(topology, topology.sub_topologies[0])
-        resumed.resume(tables, task.counters(), stream_time_ms=task.stream_time_ms, tape_time_ms=task.tape_time_ms)
+        resumed.resume(rows, task.counters(), stream_time_ms=task.stream_time_ms, tape_time_ms=task.tape_time_ms)
         task = resumed
     return task, results
 

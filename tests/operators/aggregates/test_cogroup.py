@@ -1,7 +1,6 @@
 """One aggregate of several streams: whose aggregator takes a record, whose stream time closes a window (KIP-150)."""
 
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -28,6 +27,7 @@ from kstreams_replay.state.records.batches import Batch
 from kstreams_replay.state.records.keys import Keys
 from tests.operators.aggregates.window_models import HoppingModel, Model, Record, Result, SessionModel, SlidingModel
 from tests.operators.aggregates.window_runs import batch_of, results_of, tapes
+from tests.operators.cut_tapes import Increments
 from tests.sampling import examples
 
 STRING, LONG = Serde.string(), Serde.long()
@@ -150,17 +150,15 @@ def run(start, tape: list[Record], streams: list[int], cuts: list[int]) -> Ran:
     """Forwarded batches, steps of refusals, rows and counters when the operator is saved and made again at every
     cut.
     """
-    rows, counters, forwarded, drops = None, {}, [], []
-    for begin, end in pairwise([0, *cuts, len(tape)]):
-        operator = start()
-        operator.resume(operator.rows_schema().empty_table() if rows is None else rows, counters)
+    increments, forwarded, drops = Increments(start), [], []
+    for operator, begin, end in increments.chunks(len(tape), cuts=cuts):
         batch, chunk = batch_of(tape[begin:end], operator.context.keys)
         which = np.array(streams[begin:end], np.int64)
         out = operator.process_all(tuple(batch.take(np.flatnonzero(which == n)) for n in (0, 1)), chunk)
         forwarded.append(replace(out, cause=out.cause + begin))
         drops += sorted(int(step) + begin for _, cause, _ in chunk.drops for step in cause)
-        rows, counters = operator.rows(), operator.counters()
-    return forwarded, drops, sorted(rows.to_pylist(), key=repr), counters
+    operator = increments.running
+    return forwarded, drops, sorted(operator.rows().to_pylist(), key=repr), operator.counters()
 
 
 def forwarded_by(ran: Ran) -> list[Result]:

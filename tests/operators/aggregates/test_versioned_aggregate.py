@@ -1,6 +1,5 @@
 """Aggregates of streams in a versioned store: what is refused, what history a join sees, what a deletion leaves."""
 
-import pyarrow as pa
 import pytest
 
 from kstreams_replay.jobs.functions.expressions import Shape
@@ -13,6 +12,7 @@ from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import Consumed, KStream, KTable, Materialized, Serde, StreamsBuilder
 from kstreams_replay.state.records.keys import Keys
 from tests.operators.aggregates.window_runs import batch_of
+from tests.operators.cut_tapes import Increments
 from tests.operators.tapes import play, table
 
 STRING, LONG = Serde.string(), Serde.long()
@@ -112,14 +112,15 @@ def test_before_a_deletion_a_record_makes_history_only():
 def test_where_the_tape_is_cut_and_resumed_changes_nothing(fold):
     tape = [("ab"[n % 2], n * 7 % 10, max(0, 9 * n - n * n * 13 % 150)) for n in range(60)]
 
+    def start() -> VersionedAggregate:
+        shape = Shape(STRING, LONG)
+        aggregation = Aggregation({"": fold}, shape, "all")
+        context = OperatorContext("all", shape, Keys(STRING), wants_old=True)
+        return VersionedAggregate(context, aggregation, Shape(STRING, aggregation.serde()), 100)
+
     def said(cuts: list[int]) -> tuple:
-        durable, counters, results = {}, {}, []
-        for begin, end in zip([0, *cuts], [*cuts, len(tape)], strict=True):
-            shape = Shape(STRING, LONG)
-            aggregation = Aggregation({"": fold}, shape, "all")
-            context = OperatorContext("all", shape, Keys(STRING), wants_old=True)
-            operator = VersionedAggregate(context, aggregation, Shape(STRING, aggregation.serde()), 100)
-            operator.resume(pa.Table.from_pylist(list(durable.values()), schema=operator.rows_schema()), counters)
+        increments, results = Increments(start), []
+        for operator, begin, end in increments.chunks(len(tape), cuts=cuts):
             batch, chunk = batch_of(tape[begin:end], operator.context.keys)
             out = operator.process(batch, chunk)
             columns = [
@@ -130,12 +131,7 @@ def test_where_the_tape_is_cut_and_resumed_changes_nothing(fold):
             ]
             results += zip((out.cause + begin).tolist(), *columns, strict=True)
             results += [int(step) + begin for _, cause, _ in chunk.drops for step in cause]
-            for row in operator.changes().to_pylist():
-                identity = row["key"], row["valid_from_ms"], row["is_mark"]
-                deleted = row.pop("deleted")
-                durable.pop(identity, None) if deleted else durable.update({identity: row})
-            counters = operator.counters()
-        return sorted(results, key=repr), sorted(operator.contents().to_pylist(), key=repr)
+        return sorted(results, key=repr), sorted(increments.running.contents().to_pylist(), key=repr)
 
     whole = said([])
 
