@@ -115,22 +115,22 @@ def _key(row: Published) -> bytes:
 
 
 def lives(
-    kind: str, play: Callable[[random.Random, list[Input]], list[Published]], count: int = LIVES
+    kind: str, publish: Callable[[random.Random, list[Input]], list[Published]], count: int = LIVES
 ) -> list[tuple[list[Input], list[Published]]]:
     """A key is in one life alone, as a partitioner would have it."""
     rng, found = random.Random(f"{kind} {seed()}"), []
     for number in range(count):
         keys = [f"{key}{number}" for key in "abc"]
         records = random_inputs(rng, RECORDS, keys, span_ms=rng.choice([100_000, 400_000]), late_share=0.3)
-        found.append((records, play(rng, records)))
+        found.append((records, publish(rng, records)))
     return found
 
 
 def test_rows_that_clean_restarts_let_in_are_explained_by_the_restarts(warehouse):
-    def play(rng: random.Random, records: list[Input]) -> list[Published]:
+    def publish(rng: random.Random, records: list[Input]) -> list[Published]:
         return live(records, WindowCounts(SIZE_MS, GRACE_MS), Life(restarts=places(rng, 20))).published
 
-    played = Played(warehouse, counts(), lives("restarts", play))
+    played = Played(warehouse, counts(), lives("restarts", publish))
 
     let_in = sum(row.why == LET_IN for rows in played.published for row in rows)
     assert played.causes() == {("restart", LET_IN): let_in}
@@ -138,10 +138,10 @@ def test_rows_that_clean_restarts_let_in_are_explained_by_the_restarts(warehouse
 
 
 def test_final_results_that_a_restart_lets_out_again_are_explained_by_it(warehouse):
-    def play(rng: random.Random, records: list[Input]) -> list[Published]:
+    def publish(rng: random.Random, records: list[Input]) -> list[Published]:
         return live(records, WindowCounts(SIZE_MS, GRACE_MS, is_final=True), Life(restarts=places(rng, 20))).published
 
-    played = Played(warehouse, finals(), lives("finals", play))
+    played = Played(warehouse, finals(), lives("finals", publish))
 
     let_in = sum(row.why == LET_IN for rows in played.published for row in rows)
     assert played.causes() == {("restart", LET_IN): let_in}
@@ -151,33 +151,33 @@ def test_final_results_that_a_restart_lets_out_again_are_explained_by_it(warehou
 def test_updates_that_a_cache_holds_back_are_explained_by_the_cache(warehouse):
     swallowed = 0
 
-    def play(rng: random.Random, records: list[Input]) -> list[Published]:
+    def publish(rng: random.Random, records: list[Input]) -> list[Published]:
         nonlocal swallowed
         task = live(records, WindowCounts(SIZE_MS, GRACE_MS, is_cached=True), Life(commits=places(rng, 12)))
         swallowed += len(task.swallowed)
         return task.published
 
-    played = Played(warehouse, counts(), lives("cache", play))
+    played = Played(warehouse, counts(), lives("cache", publish))
 
     assert played.causes() == {("record cache", SWALLOWED): swallowed}
     assert swallowed > LIVES
 
 
 def test_restarts_of_a_task_with_a_cache_are_told_from_what_the_cache_holds_back(warehouse):
-    def play(rng: random.Random, records: list[Input]) -> list[Published]:
+    def publish(rng: random.Random, records: list[Input]) -> list[Published]:
         life = Life(restarts=places(rng, 12), commits=places(rng, 12))
         return live(records, WindowCounts(SIZE_MS, GRACE_MS, is_cached=True), life).published
 
-    played = Played(warehouse, counts(), lives("both", play))
+    played = Played(warehouse, counts(), lives("both", publish))
 
     assert set(played.causes()) == {("restart", LET_IN), ("record cache", SWALLOWED)}
 
 
 def test_what_a_crash_publishes_twice_is_explained_by_it(warehouse):
-    def play(rng: random.Random, records: list[Input]) -> list[Published]:
+    def publish(rng: random.Random, records: list[Input]) -> list[Published]:
         return forward(records, Life(crashes=places(rng, 3), commits=places(rng, 12)))
 
-    played = Played(warehouse, forwarded(), lives("twice", play))
+    played = Played(warehouse, forwarded(), lives("twice", publish))
 
     twice = sum(row.why == TWICE for rows in played.published for row in rows)
     assert played.causes() == {("published twice", TWICE): twice}
@@ -206,11 +206,11 @@ def test_where_no_order_of_processing_is_found_a_row_in_doubt_has_a_cause_that_s
 
 @pytest.mark.parametrize("lost", [3, 40])
 def test_a_row_that_production_lost_is_not_explained(warehouse, lost):
-    def play(rng: random.Random, records: list[Input]) -> list[Published]:
+    def publish(rng: random.Random, records: list[Input]) -> list[Published]:
         rows = live(records, WindowCounts(SIZE_MS, GRACE_MS), Life()).published
         return [row for number, row in enumerate(rows) if number != lost]
 
-    played = Played(warehouse, counts(), lives("lost", play)[:1], no_cache=True)
+    played = Played(warehouse, counts(), lives("lost", publish)[:1], no_cache=True)
 
     assert [each.cause for each in played.found.first] == ["not explained"]
     assert {row.why for row in played.published[0]} == {TRUE}

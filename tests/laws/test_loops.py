@@ -44,11 +44,13 @@ def landed(path: Path, application: Application, seed: int) -> Warehouse:
     return warehouse
 
 
-def run(warehouse: Warehouse, topology: Topology, pipeline: str, limits: Iterable[int | None]) -> None:
+def run(
+    warehouse: Warehouse, topology: Topology, pipeline: str, limits: Iterable[int | None], *, order: str = "time"
+) -> None:
     """One call a limit, the last with the end of history, so that nothing waits."""
     for limit in limits:
         idle, runner = "proceed" if limit is None else "wait", LocalRunner()
-        list(replay(warehouse, topology, pipeline=pipeline, runner=runner, max_records=limit, idle=idle))
+        list(replay(warehouse, topology, pipeline=pipeline, runner=runner, max_records=limit, idle=idle, order=order))
 
 
 @pytest.mark.parametrize("name", APPLICATIONS)
@@ -185,12 +187,6 @@ def landed_by_arrival(path: Path, *records: tuple[str, str]) -> Warehouse:
     return warehouse
 
 
-def play(warehouse: Warehouse, topology: Topology, order: str, max_records: int | None = None) -> None:
-    for limit in (max_records, None):
-        runner = LocalRunner()
-        list(replay(warehouse, topology, pipeline="p", runner=runner, max_records=limit, idle="proceed", order=order))
-
-
 def used(warehouse: Warehouse) -> list[tuple[str, object]]:
     rows = read_table(warehouse, "p", "outputs/used").sort_by("offset").to_pylist()
     return [(row["key"], row["value"]) for row in rows]
@@ -209,7 +205,7 @@ USED = {
 def test_a_function_that_fails_only_until_what_went_round_is_there_ends_nothing(tmp_path, order, fails_in, max_records):
     warehouse = landed_by_arrival(tmp_path, *BEGUN)
 
-    play(warehouse, begun_first(fails_in=fails_in), order, max_records)
+    run(warehouse, begun_first(fails_in=fails_in), "p", [max_records, None], order=order)
 
     assert used(warehouse) == USED[fails_in]
 
@@ -219,7 +215,7 @@ def test_what_comes_before_a_failing_record_goes_round_however_many_there_are(tm
     keys = [f"{number:02}" for number in range(60)]
     warehouse = landed_by_arrival(tmp_path, *((key, "begin") for key in keys), *((key, "1") for key in keys))
 
-    play(warehouse, begun_first(fails_in="aggregator"), order)
+    run(warehouse, begun_first(fails_in="aggregator"), "p", [None], order=order)
 
     assert used(warehouse) == [(key, {"n": number}) for number in (0, 1) for key in keys]
 
@@ -234,7 +230,7 @@ def test_a_function_that_fails_in_the_end_ends_the_run(tmp_path, order, fails_in
     warehouse = landed_by_arrival(tmp_path, *BEGUN, ("c", "3"), ("a", "4"))
 
     with pytest.raises(TaskFailed) as caught:
-        play(warehouse, begun_first(fails_in=fails_in), order, max_records)
+        run(warehouse, begun_first(fails_in=fails_in), "p", [max_records, None], order=order)
 
     assert (caught.value.place, caught.value.got) == ("use", said)
 
@@ -248,7 +244,7 @@ def test_a_handler_is_asked_about_what_fails_in_the_end_and_nothing_else(tmp_pat
         asked.append((context.offset, record.key, record.value))
         return ExceptionHandlerResponse.CONTINUE
 
-    play(warehouse, begun_first(handler), order, max_records)
+    run(warehouse, begun_first(handler), "p", [max_records, None], order=order)
 
     assert set(asked) == {(4, "c", "3")}  # more than once, since functions of new code are tried twice
     assert used(warehouse) == [*USED["joiner"], ("a", "4bb")]
