@@ -191,14 +191,6 @@ def test_a_session_that_left_may_leave_again_as_part_of_a_longer_one():
     ]
 
 
-def test_in_memory_sessions_of_default_retention_never_leave_and_persistent_ones_do():
-    tape = "key | value | time_ms\n a | 1 | 20\n x | 1 | 36\n x | 1 | 60"
-    windows = SessionWindows.with_inactivity_gap(10, grace=5)
-
-    assert closed(windows, tape, store="in_memory", retention=None) == []
-    assert closed(windows, tape, retention=None) == [(2, "a", (20, 20)), (3, "x", (36, 36))]
-
-
 @pytest.mark.parametrize(("jump_ms", "is_there"), [(120_009, True), (120_010, False)])
 def test_a_persistent_session_outlives_its_retention_until_its_segment_is_gone(jump_ms, is_there):
     """

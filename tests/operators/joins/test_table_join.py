@@ -58,12 +58,6 @@ def test_what_a_change_causes(kind, side, is_there, change):
     assert got == ([] if want is NOTHING else [Output(len(tape) - 1, "k", want, 5 if is_there else 3)])
 
 
-def test_the_last_record_counts_whatever_its_time():
-    got = joined("inner", a("a0", 0), a("a4", 4), b("b2", 2), b("b1", 1))
-
-    assert got.outputs == [Output(2, "k", "a4,b2", 4), Output(3, "k", "a4,b1", 4)]
-
-
 def test_an_older_version_of_a_versioned_table_is_refused_and_of_the_other_it_is_not():
     versioned = Materialized.versioned("history", 100)
 
@@ -74,26 +68,11 @@ def test_an_older_version_of_a_versioned_table_is_refused_and_of_the_other_it_is
     assert got.counts == (5, 0)  # the table took it
 
 
-def test_two_versioned_tables_join_their_newest_by_time():
-    versioned = {"a": Materialized.versioned("a-history", 100), "b": Materialized.versioned("b-history", 100)}
-
-    got = joined("inner", a("a0", 0), a("a5", 5), b("b2", 2), b("b3", 3), b("b4", 4), a("a1", 1), **versioned)
-
-    assert got.outputs == [Output(2, "k", "a5,b2", 5), Output(3, "k", "a5,b3", 5), Output(4, "k", "a5,b4", 5)]
-    assert got.dropped == [(5, "out-of-order-version")]
-
-
 def test_a_change_with_a_null_key_is_refused_by_its_table():
     got = joined("outer", a("a0", 0, key=None), b("b0", 0, key=None))
 
     assert got.outputs == []
     assert got.dropped == [(0, "null-key"), (1, "null-key")]
-
-
-def test_a_deletion_is_repeated_as_often_as_it_comes():
-    got = joined("inner", b("b0", 3), a(None, 1), a(None, 2))
-
-    assert got.outputs == [Output(1, "k", None, 3), Output(2, "k", None, 3)]
 
 
 def test_a_materialized_join_keeps_its_newest_results():

@@ -162,15 +162,6 @@ def test_stream_time_of_suppress_is_that_of_the_changes_it_gets():
     assert got.dropped("step", "window") == table("step | window\n 3 | [0, 4)")
 
 
-def test_a_time_window_is_final_once_even_at_the_very_millisecond_of_its_close():
-    got = play(
-        final_counts(TimeWindows.of_size(10)),
-        "key | value | time_ms\n a | 1 | 5\n b | 1 | 10\n a | 1 | 9\n c | 1 | 30",
-    )
-
-    assert got.outputs("step", "key", "value") == table("step | key | value\n 2 | a | 1\n 4 | b | 1")
-
-
 def test_a_session_may_be_final_twice_at_the_very_millisecond_of_its_close():
     """
     Suppress lets go at end + gap + grace, where the aggregation still takes records.

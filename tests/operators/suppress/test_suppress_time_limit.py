@@ -3,7 +3,7 @@
 import pytest
 
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
-from kstreams_replay.jobs.topology import KStream, KTable, Materialized, Serde, Suppressed, TimeWindows
+from kstreams_replay.jobs.topology import KStream, KTable, Serde, Suppressed
 from kstreams_replay.jobs.topology.dsl.suppressed import BufferConfig
 from kstreams_replay.state.errors import BufferFull
 from tests.operators.tapes import piped, play, table, topology_of
@@ -98,23 +98,6 @@ def test_a_deletion_is_forwarded_even_of_a_key_that_nobody_below_has_seen():
     )
 
     assert got.outputs() == table("step | key | value | time_ms\n 3 | a | - | 1")
-
-
-def test_no_wait_means_no_suppression():
-    got = play(limited(0), "key | value | time_ms\n a | 1 | 5\n a | 2 | 5\n b | 1 | 3\n a | - | 1")
-
-    assert [record.value for record in got.driver.read_outputs("out")] == [1, 2, 1, None]
-    assert numbers(got, "emitted", "count_current", "count_max") == (4, 0, 1)
-
-
-def test_a_windowed_table_is_limited_by_the_time_of_its_updates():
-    def build(stream: KStream) -> KTable:
-        counted = stream.group_by_key().windowed_by(TimeWindows.of_size(100)).count(Materialized())
-        return counted.suppress(Suppressed.until_time_limit(10, name="limited"))
-
-    got = play(build, "key | value | time_ms\n a | 1 | 50\n b | 1 | 55\n c | 1 | 60")
-
-    assert got.outputs("step", "key", "window") == table("step | key | window\n 3 | a | [0, 100)")
 
 
 def test_the_old_value_that_leaves_is_that_of_the_last_change_and_not_of_the_last_that_left():
