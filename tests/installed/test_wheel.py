@@ -117,6 +117,7 @@ def test_a_checkout_without_links_gives_a_wheel_of_one_package_with_every_module
 
     assert {name for name in names if name.endswith(".py")} == {"kstreams_replay/__init__.py", *modules}
     assert {name for name in names if not name.endswith(".py")} == {
+        "kstreams_replay/__init__.pyi",
         "kstreams_replay/py.typed",
         "kstreams_replay/expectations/suites/data_docs.css",
         "kstreams_replay/expectations/suites/index.html.j2",

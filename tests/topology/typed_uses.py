@@ -2,6 +2,7 @@
 
 import polars as pl
 
+import kstreams_replay
 from kstreams_replay import (
     BranchedKStream,
     BufferConfig,
@@ -172,3 +173,4 @@ def wrong(builder: StreamsBuilder, orders: KStream, items: KTable) -> None:
     fold.avg("price")  # wrong: attr-defined
     TimeWindows.of_size("1h", "5m")  # wrong: call-arg
     TimeWindows.ofSize("1h")  # wrong: attr-defined
+    kstreams_replay.KStreams(builder)  # wrong: attr-defined
