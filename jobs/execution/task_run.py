@@ -368,7 +368,7 @@ class TaskRun:
     def _write_pieces(self, name: str, rows: pa.Table, places: CausalColumns) -> None:
         """One file for every target partition, for the later stages of this increment alone."""
         d = self.description
-        is_topic = name in [node.topic for node in self.sub.repartitions if not node.is_ours]
+        is_topic = name in [node.topic for node in self.sub.repartitions if not node.is_replay_only]
         found = places.of(rows["cause"].to_numpy(), deeper=int(is_topic))
         targets = rows["target"].to_numpy() if "target" in rows.column_names else np.full(len(rows), d.partition)
         sent = pa.array(rows["send"].to_numpy() + self.sent)  # in the order of the task's chunks
@@ -385,7 +385,7 @@ class TaskRun:
 
     def _signal(self, signals: dict[str, int], places: CausalColumns, *, is_tick: bool = False) -> None:
         """Pass a recorded time on, behind all that it caused here; a tick before that, since it reaches all at once."""
-        own = [node.topic for node in self.sub.repartitions if not node.is_ours]
+        own = [node.topic for node in self.sub.repartitions if not node.is_replay_only]
         for name, time_ms in signals.items():
             found = places.of(np.zeros(1, np.int64), deeper=int(name in own))
             if self.description.order == "arrival" and not is_tick:

@@ -156,9 +156,9 @@ class RepartitionNode(Node):
     ``partitions``: None for as many as the largest source topic has. ``keeps_null_keys``: False filters them in
     silence, as Kafka does unless a left or outer stream join is below. ``carries_change``: the value is a table's
     change (new, old), as a grouping of a table writes it. ``target_of``: name of an int32 field of the value that is
-    the target partition, None for murmur2 of the serialized key. ``is_ours``: Kafka has no such topic (deduplication):
-    its records are taken as part of the record that sent them, keep topic and offset from before, and their lateness
-    does not count again.
+    the target partition, None for murmur2 of the serialized key. ``is_replay_only``: Kafka Streams has no such topic
+    (deduplication). Its records are taken as part of the record that sent them, keep topic and offset from before, and
+    their lateness does not count again.
     """
 
     topic: str
@@ -168,9 +168,9 @@ class RepartitionNode(Node):
     keeps_null_keys: bool = False
     carries_change: bool = False
     target_of: str | None = None
-    is_ours: bool = False
+    is_replay_only: bool = False
     has_own_offsets: bool = False
-    """Of a table of ours: operators see its topic and offsets all the same (semantics "kip")."""
+    """Of a table that is in the replay alone: operators see its topic and offsets all the same (semantics "kip")."""
 
     is_source = True
 
@@ -198,7 +198,7 @@ class RepartitionNode(Node):
 
     @property
     def has_places_of_table(self) -> bool:  # type: ignore[override]
-        return not self.is_ours
+        return not self.is_replay_only
 
     @property
     def topic_of_records(self) -> str:

@@ -18,14 +18,14 @@ def repartitioned(
     base: str,
     *,
     partitions: int | None = None,
-    is_ours: bool = False,
+    is_replay_only: bool = False,
     shared: Node | None = None,
 ) -> Node:
     """The records of ``above``, through the repartition table ``<base>-repartition``.
 
     The three nodes are named after the table, unless its own name is generated; three numbers are taken in both cases.
-    A table that ``above`` already goes through is not made again; ``shared``: one to use instead. ``is_ours``: Kafka
-    Streams has none here, so that nothing may show that it is there; null keys go through it.
+    A table that ``above`` already goes through is not made again; ``shared``: one to use instead.
+    ``is_replay_only``: Kafka Streams has none here, so that nothing may show that it is there; null keys go through it.
     """
     sink, null_filter, source = (graph.next_name(f"KSTREAM-{kind}-") for kind in ("SINK", "FILTER", "SOURCE"))
     topic = base if base.endswith("-repartition") else f"{base}-repartition"
@@ -44,9 +44,9 @@ def repartitioned(
         null_filter=null_filter,
         source=source,
         partitions=partitions,
-        keeps_null_keys=is_ours,
-        is_ours=is_ours,
-        has_own_offsets=is_ours and graph.semantics == "kip",
+        keeps_null_keys=is_replay_only,
+        is_replay_only=is_replay_only,
+        has_own_offsets=is_replay_only and graph.semantics == "kip",
     )
 
 

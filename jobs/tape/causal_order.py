@@ -227,5 +227,5 @@ def is_known_late(topology: "Topology") -> bool:
 
     Two queues of a heap keep their order whatever is in them; a third may change it, where times are equal.
     """
-    topics = {node.topic for sub in topology.sub_topologies for node in sub.repartitions if not node.is_ours}
+    topics = {node.topic for sub in topology.sub_topologies for node in sub.repartitions if not node.is_replay_only}
     return len(topics) > 2

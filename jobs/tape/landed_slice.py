@@ -103,10 +103,10 @@ class Slice:
     def _in_order(
         self, files: Sequence[DataFile], columns: Sequence[str], records: int, *, dictionary_keys: bool
     ) -> Iterator[pa.RecordBatch]:
-        """Rows of ``files`` in the order of their offsets. Files of ours have them so, one behind the other; those of
-        somebody else, or that somebody else has rearranged, are sorted.
+        """Rows of ``files`` in the order of their offsets. Files that landing wrote have them so, one behind the
+        other; those that another engine wrote or rearranged are sorted.
         """
-        if len(files) == 1 and _is_ours(files[0]):
+        if len(files) == 1 and _is_by_landing(files[0]):
             yield from self._batches(files[0], columns, records, dictionary_keys=dictionary_keys)
         else:
             yield from in_offset_order(
@@ -192,11 +192,11 @@ class Slice:
 
 
 def _interleaved(files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
-    """``files``, sorted by their first offsets; together where their offsets overlap, as those of ours never do."""
+    """``files``, sorted by their first offsets; together where their offsets overlap; those of landing never do."""
     together: list[DataFile] = []
     last = -1
     for file in files:
-        if together and ((file.min_offset or 0) > last or (_is_ours(file) and _is_ours(together[-1]))):
+        if together and ((file.min_offset or 0) > last or (_is_by_landing(file) and _is_by_landing(together[-1]))):
             yield together
             together = []
         together.append(file)
@@ -205,7 +205,7 @@ def _interleaved(files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
         yield together
 
 
-def _is_ours(file: DataFile) -> bool:
+def _is_by_landing(file: DataFile) -> bool:
     return token_of(file.path) is not None
 
 

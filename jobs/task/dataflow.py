@@ -95,7 +95,7 @@ class Dataflow:
         self._led = {imported.name: edges for imported, edges in handed.items()}
         self._origins = {edge: name for name, edges in self._led.items() for edge in edges}
         self.exports = exports
-        self.written = {node.topic: node.is_ours for node in sub_topology.repartitions}
+        self.written = {node.topic: node.is_replay_only for node in sub_topology.repartitions}
         self.written |= {export.name: True for export in exports}
         """What goes to other tasks, by name: whether it is inlined there (jobs/tape/causal_order.py)."""
         for export in exports:

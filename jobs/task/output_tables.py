@@ -75,7 +75,7 @@ def repartition_table(node: RepartitionNode, batch: Batch, chunk: Chunk, target:
         "value": node.shape.value.encode(value),
         "headers": _headers(batch),
     }
-    if node.is_ours and not node.has_own_offsets:
+    if node.is_replay_only and not node.has_own_offsets:
         topic, offset = batch.coordinates(chunk)
         names = pa.array(chunk.context_topics, pa.string())
         columns |= {"context_offset": _nullable(offset, offset), "context_topic": names.take(_nullable(topic, offset))}

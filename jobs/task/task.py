@@ -416,7 +416,9 @@ class Task:
 
     def _is_topic(self, input_: TapeChunk) -> np.ndarray:
         """Rows that Kafka would have taken from a topic."""
-        inlined = [n for n, source in enumerate(self.sources) if isinstance(source, RepartitionNode) and source.is_ours]
+        inlined = [
+            n for n, source in enumerate(self.sources) if isinstance(source, RepartitionNode) and source.is_replay_only
+        ]
         return np.isin(input_.source, inlined, invert=True) if inlined else np.ones(len(input_), np.bool_)
 
     def _advance(self, time_ms: np.ndarray, takes: np.ndarray, is_record: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

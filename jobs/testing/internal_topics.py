@@ -23,7 +23,7 @@ class InternalTopics:
         self._nodes = {
             node.topic: node
             for node in topology.graph.nodes.values()
-            if isinstance(node, RepartitionNode) and not node.is_ours and not node.carries_change
+            if isinstance(node, RepartitionNode) and not node.is_replay_only and not node.carries_change
             if node.topic not in outputs
         }
         self.changelogs = changelogs_of(topology)

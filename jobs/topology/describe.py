@@ -11,6 +11,9 @@ from ..graph.graph import Graph, Node
 from ..graph.kafka_processors import PROCESSOR, SINK, SOURCE, KafkaNode
 from .java_collections import TreeSet, in_hash_order
 
+_FINGERPRINTED = {"is_replay_only": "is_ours"}
+"""Fields that had another name when fingerprints were recorded: by today's name, the one in a fingerprint."""
+
 
 def _rank(node: "_Described") -> tuple[int, str]:
     return -node.size, node.kafka.name
@@ -75,7 +78,7 @@ def described_groups(graph: Graph) -> list[list[KafkaNode]]:
 def settings(graph: Graph, node: Node) -> str:
     """What describe does not say of a node but its results depend on: numbers and names, not functions."""
     plain = {
-        name: value
+        _FINGERPRINTED.get(name, name): value
         for name, value in vars(node).items()
         if isinstance(value, int | str | bool | tuple | None) or name == "windows"
         if not (isinstance(value, tuple) and any(map(callable, value)))  # whose text would be their addresses

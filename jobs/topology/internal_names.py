@@ -19,7 +19,7 @@ def note_internal_topics(graph: Graph, application_id: str | None) -> None:
         return
     found: dict[str, str] = {}
     for node in graph.nodes.values():
-        if isinstance(node, RepartitionNode) and not node.is_ours:
+        if isinstance(node, RepartitionNode) and not node.is_replay_only:
             found[f"{application_id}-{node.topic}"] = f"the repartition topic of {node.name}"
         for store in (graph.store_of(node), *node.inner_stores):
             if store is not None:

@@ -7,6 +7,7 @@ from kstreams_replay.jobs.graph.nodes import RepartitionNode
 from kstreams_replay.jobs.operators.aggregates.aggregate_nodes import DistinctNode
 from kstreams_replay.jobs.operators.deduplicate_node import DeduplicateNode
 from kstreams_replay.jobs.topology import SlidingWindows, StreamsBuilder, TimeWindows
+from kstreams_replay.jobs.topology.describe import settings
 from kstreams_replay.state.errors import ConfigError
 from tests.topology.streams import LONG, STRING, refused, stream, table
 
@@ -35,7 +36,17 @@ def test_records_of_one_key_are_together_already_unless_it_changed():
     assert nodes_of(stream().deduplicate_by_key(5), RepartitionNode) == []
     (above,) = nodes_of(stream().select_key("record_key").deduplicate_by_key(5, name="once"), RepartitionNode)
 
-    assert (above.topic, above.keeps_null_keys, above.is_ours) == ("once-by-key-repartition", True, True)
+    assert (above.topic, above.keeps_null_keys, above.is_replay_only) == ("once-by-key-repartition", True, True)
+
+
+def test_its_repartition_has_the_fingerprint_of_warehouses_written_before():
+    """
+    The field had another name when they were written.
+    """
+    made = stream().select_key("record_key").deduplicate_by_key(5)
+    (above,) = nodes_of(made, RepartitionNode)
+
+    assert "'target_of': None, 'is_ours': True, 'has_own_offsets': False" in settings(made.graph, above)
 
 
 def test_a_grouping_after_it_is_repartitioned_as_if_there_had_been_no_deduplication():
@@ -43,7 +54,7 @@ def test_a_grouping_after_it_is_repartitioned_as_if_there_had_been_no_deduplicat
     rekeyed = stream().select_key("record_key").deduplicate_by_key(5).group_by_key().count()
 
     assert nodes_of(kept, RepartitionNode) == []
-    assert [node.is_ours for node in nodes_of(rekeyed, RepartitionNode)] == [True, False]
+    assert [node.is_replay_only for node in nodes_of(rekeyed, RepartitionNode)] == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -62,13 +73,13 @@ def test_after_a_deduplication_by_id_equal_keys_are_brought_together_unseen(use)
     made = stream("in", builder).deduplicate("value", 5)
     use(made, builder)
 
-    assert [node.is_ours for node in nodes_of(made, RepartitionNode)] == [True, True]
+    assert [node.is_replay_only for node in nodes_of(made, RepartitionNode)] == [True, True]
 
 
 def test_a_repartition_of_ones_own_shows():
     made = stream().deduplicate("value", 5).repartition()
 
-    assert [node.is_ours for node in nodes_of(made, RepartitionNode)] == [True, False]
+    assert [node.is_replay_only for node in nodes_of(made, RepartitionNode)] == [True, False]
     assert not made.is_scattered
 
 

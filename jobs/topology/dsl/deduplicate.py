@@ -108,7 +108,7 @@ def deduplicate(
         selector=selector,
         mapper=whole,
     )
-    table = repartitioned(graph, graph.add(pack), f"{name or node_name}-by-id", is_ours=True)
+    table = repartitioned(graph, graph.add(pack), f"{name or node_name}-by-id", is_replay_only=True)
     by_its_key = bind("record_key", table.shape, node_name)
     unique = _node(graph, table, node_name, store, "id", interval, by_its_key)
     key, value = (bind(pl.col("value").struct.field(field), unique.shape, node_name) for field in ("key", "value"))

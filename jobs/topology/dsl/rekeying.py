@@ -27,8 +27,8 @@ def by_key(stream: "KStream", base: str, *, shows: bool = True, shared: Node | N
     """
     if not stream.is_rekeyed and not stream.is_scattered:
         return stream.node
-    is_ours = not (shows and stream.is_rekeyed)
-    return repartitioned(stream.graph, stream.node, base, is_ours=is_ours, shared=shared)
+    is_replay_only = not (shows and stream.is_rekeyed)
+    return repartitioned(stream.graph, stream.node, base, is_replay_only=is_replay_only, shared=shared)
 
 
 def by_key_for_join(stream: "KStream", base: str | None) -> Node:
