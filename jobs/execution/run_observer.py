@@ -16,7 +16,7 @@ class RunObserver:
     """Sees nothing and changes nothing; an observer says what it wants to know by overriding methods."""
 
     looks_into_stores = False
-    """It reads stores while the task runs, so that no store is lent to another operator."""
+    """It reads stores while the task runs, so that each table puts into its own, and no view does."""
     counts_bytes = False
     """Suppress buffers measure their bytes, whether they are bounded by bytes or not."""
     needs_places = False

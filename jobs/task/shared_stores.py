@@ -16,9 +16,9 @@ def connect_stores(graph: Graph, operators: Mapping[str, Operator]) -> None:
             operator.connect({other: operators[other] for other in others if other in operators})
 
 
-def lend_stores(dataflow: Dataflow, operators: Mapping[str, Operator]) -> None:
-    """A versioned table that a stream-table join alone looks into is put by the join's view."""
+def let_views_put(dataflow: Dataflow, operators: Mapping[str, Operator]) -> None:
+    """The view of a stream-table join puts the changes of a versioned table that the join alone looks into."""
     for name, operator in operators.items():
         reader = dataflow.only_reader(name)
         if isinstance(operator, StoredTableSource) and reader is not None and reader.puts_for_table:
-            operator.lend_to(*operators[reader.name].context.views)
+            operator.leave_puts_to(*operators[reader.name].context.views)

@@ -45,7 +45,7 @@ from .failure_places import FailurePlaces, Raw
 from .output_tables import dead_letter_table, dropped_table, failed_step_table
 from .record_counts import Counts, LatenessTotals
 from .record_run import BY_RECORD, RecordRun, empty_batches_of
-from .shared_stores import connect_stores, lend_stores
+from .shared_stores import connect_stores, let_views_put
 from .time_extraction import refuse_invalid_times
 
 CHUNK_RECORDS = 131_072
@@ -143,7 +143,7 @@ class Task:
         """Of the chunk that was taken last, what cannot be read: its row, where it is, and why."""
         connect_stores(self.graph, self.operators)
         if not is_observed and not self.is_by_record:
-            lend_stores(self.dataflow, self.operators)
+            let_views_put(self.dataflow, self.operators)
         most = BY_RECORD if self.is_by_record else CHUNK_RECORDS
         self.chunk_records = max(1, most // self._amplification())
 

@@ -31,26 +31,26 @@ class TableSource(Operator):
 class StoredTableSource(StoredTable):
     """Materialized in ``store``. ``shape``: of the table."""
 
-    _lent: VersionedTableStore | None = None
+    _put_by_view: VersionedTableStore | None = None
 
     def __init__(self, context: OperatorContext, store: TableStore, shape: Shape) -> None:
         super().__init__(context, store)
         is_plain = isinstance(store, PlainStore) and not store.sends_old
         self._takes_singles = is_plain and shape.window is None and shape == context.shape
 
-    def lend_to(self, view: TableView) -> None:
+    def leave_puts_to(self, view: TableView) -> None:
         """Let ``view``, the only one that sees the table, put what comes if the store is versioned and both code keys
-        alike, which they do unless a processor is between. The store is then kept once and not twice. Call before
-        ``resume``.
+        alike, which they do unless a processor is between. Call before ``resume``.
         """
+        # A history is large, and two stores would run every put twice (docs/decisions/stores-and-views.md).
         store = self.store
         if isinstance(store, VersionedTableStore) and isinstance(view, VersionedView) and view.keys is store.keys:
-            self._lent = store
-            view.borrow(store)
+            self._put_by_view = store
+            view.put_into(store)
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         batch = with_keys(batch, self.context.node, chunk)
-        return self.put(batch, chunk) if self._lent is None else self._lent.lend(batch, chunk)
+        return self.put(batch, chunk) if self._put_by_view is None else self._put_by_view.leave_to_view(batch, chunk)
 
     def take_single(self, one: Single, chunk: Chunk) -> Sequence[Single] | None:
         if not (self._takes_singles and one.has_key and one.is_plain):

@@ -41,7 +41,7 @@ class VersionedTableStore(TableStore):
     def __init__(self, shape: Shape, keys: Keys, *, node: str, history_retention_ms: int, sends_old: bool) -> None:
         self.shape, self.keys, self.node, self.sends_old = shape, keys, node, sends_old
         self.versions = Versions(keys, shape.value, history_retention_ms)
-        self._lent: tuple[Batch, Chunk, int, int] | None = None
+        self._left_to_view: tuple[Batch, Chunk, int, int] | None = None
 
     def restart(self) -> None:
         raise no_restart(self.node, "a versioned table")
@@ -76,25 +76,25 @@ class VersionedTableStore(TableStore):
             self.node, batch, Drops(DropReason.EXPIRED_VERSION, rows, np.ones(len(rows), np.bool_), observed, limit)
         )
 
-    def lend(self, batch: Batch, chunk: Chunk) -> Batch:
-        """Leave the changes of ``batch`` to the view that borrowed this store, which puts them when its turn comes.
+    def leave_to_view(self, batch: Batch, chunk: Chunk) -> Batch:
+        """Leave the changes of ``batch`` to the view that puts into this store, each before the first row that sees it.
 
         Returns the batch as it is. Only that view reads the table, so nobody needs old values and ``latest`` flags.
         """
-        self._lent = batch, chunk, len(chunk.drops), self.versions.observed_ms
+        self._left_to_view = batch, chunk, len(chunk.drops), self.versions.observed_ms
         return batch
 
     def book(self, answers: np.ndarray) -> None:
-        """What became of the changes that were lent: as if they had been put when they came."""
-        assert self._lent is not None, "only lent changes are booked"
-        batch, chunk, drops, before = self._lent
+        """What became of the changes that the view has put: as if they had been put when they came."""
+        assert self._left_to_view is not None, "only what was left to the view is booked"
+        batch, chunk, drops, before = self._left_to_view
         # The view has put the changes later, but the refusals are listed where ``put`` would have listed them: before
         # those of the nodes below.
         later, chunk.drops[drops:] = chunk.drops[drops:], []
         self._refuse(batch, answers, before, chunk)
         chunk.drops += later
         chunk.applied[batch.cause[answers != versioned_store_kernel.NOT_PUT]] = True
-        self._lent = None
+        self._left_to_view = None
 
     def get(self, key: Any, as_of_ms: int | None = None) -> tuple[int, Any] | None:
         """(valid from, value) of the version of a Python ``key`` as of a time, as ``version``."""
@@ -161,7 +161,7 @@ class VersionedView(TableView):
     """A reader's replica of the versioned store of node ``owner``, fed with what it put.
 
     It answers the latest version, or with ``as_of_ms`` the version as of that time (inclusive). One chunk may be asked
-    about several times: each time the puts are run again from the chunk's beginning. A view that has borrowed the
+    about several times: each time the puts are run again from the chunk's beginning. A view that puts into the
     owner's store has no replica: who asks a second time is shown what is there after all puts.
     """
 
@@ -177,12 +177,12 @@ class VersionedView(TableView):
         self._counts = self.versions.slots.counts.copy()
         self._journal = versioned_store_kernel.journal_of(0)
         self._answers = np.zeros(0, np.int64)
-        self._lender: VersionedTableStore | None = None
+        self._owners_store: VersionedTableStore | None = None
 
-    def borrow(self, store: VersionedTableStore) -> None:
-        """Put into ``store`` itself what its owner lends from now on. Call before ``resume``."""
+    def put_into(self, store: VersionedTableStore) -> None:
+        """Put into ``store`` itself what its owner leaves to the view. Call before ``resume``."""
         assert store.keys is self.keys, "codes of one store's keys are those of its readers"
-        self._lender, self.versions = store, store.versions
+        self._owners_store, self.versions = store, store.versions
         self.is_replica = False
 
     def feed(self, seen: Mapping[tuple[str, str], Batch]) -> None:
@@ -251,8 +251,8 @@ class VersionedView(TableView):
         if not self._is_put:
             empty_batch = _none_of(self._puts)
             self._run(empty_batch, empty_batch.key, empty_batch.time_ms)
-        if self._lender is not None:
-            self._lender.book(self._answers)
+        if self._owners_store is not None:
+            self._owners_store.book(self._answers)
         self._puts = None
         self.versions.tidy()
 

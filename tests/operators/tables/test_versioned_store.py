@@ -284,15 +284,15 @@ def test_a_view_answers_every_row_as_of_its_place_however_often_it_is_asked(seed
             view.resume({"t": store.contents()})
 
 
-def test_a_borrowed_store_is_put_once_however_often_its_view_is_asked():
+def test_a_view_puts_once_into_its_owners_store_however_often_it_is_asked():
     """
     The put of 10 is accepted; put again after 1000, it would be older than the retention of 100 allows.
     """
     store, chunk = store_of(100, [])[0], chunk_of(4)
     view = VersionedView("t", SHAPE, store.keys, history_retention_ms=100)
-    view.borrow(store)
-    lent = store.lend(batch_of(store.keys, [("a", "old", 10), ("a", "new", 1000)], step=2), chunk)
-    view.feed({("t", view.PUT): lent})
+    view.put_into(store)
+    left = store.leave_to_view(batch_of(store.keys, [("a", "old", 10), ("a", "new", 1000)], step=2), chunk)
+    view.feed({("t", view.PUT): left})
     asking = batch_of(store.keys, [("a", "", 1000), ("a", "", 1000)], first=1, step=2)
 
     first, again = (pairs(view.get(asking, asking.key, asking.time_ms)) for _ in range(2))
