@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 
-def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
+def did_you_mean(name: str, known: Iterable[str], otherwise: str, *, likeness: float = 0.6) -> str:
     """A next step: "did you mean 'a' or 'b'?", with at most two of the ``known`` names, those nearest to ``name``
-    first; ``otherwise`` where none is near.
+    first; ``otherwise`` where none is near. ``likeness``: how alike they must be, up to 1 (SequenceMatcher.ratio).
     """
-    near = get_close_matches(name, list(known), n=2, cutoff=0.6)
+    near = get_close_matches(name, list(known), n=2, cutoff=likeness)
     return f"did you mean {' or '.join(map(repr, near))}?" if near else otherwise

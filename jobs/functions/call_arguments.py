@@ -8,10 +8,10 @@ import functools
 import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from ...state.errors import TopologyError
+from ...state.near_names import did_you_mean
 
 HINTS = {
     "KStream.process": "name its stores in a list, process(supplier, ['first', 'second'])",
@@ -125,10 +125,9 @@ def _refusal(
     parameters = list(signature.parameters.values())[is_method:]
     named = [each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
     unknown = [option for option in options if option not in named]
-    near = get_close_matches(unknown[0], named, n=1, cutoff=0.6) if unknown else []
     is_hinted = "too many" in got or call == "TimeWindows.of_days"
     hint = HINTS.get(call, "correct the arguments") if is_hinted else "correct the arguments"
-    next_step = f"did you mean {near[0]}=?" if near else hint
+    next_step = did_you_mean(unknown[0], named, hint) if unknown else hint
     written = ", ".join(_written(each) for each in parameters)
     return TopologyError(call, f"{call.rpartition('.')[2]}({written})", got, next_step)
 

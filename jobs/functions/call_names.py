@@ -5,8 +5,9 @@ an AttributeError, as everywhere in Python, which says what to write.
 """
 
 import re
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
+
+from ...state.near_names import did_you_mean
 
 SAID_OTHERWISE = {
     "as": "as_(name)",
@@ -230,8 +231,7 @@ def hint(name: str, known: list[str], owner: str = "") -> str:
         return f"Kafka's {name} is {snake} here"
     if snake in SAID_OTHERWISE:
         return f"write {SAID_OTHERWISE[snake]}"
-    near = get_close_matches(snake, known, n=1, cutoff=0.6)
-    return f"did you mean {near[0]}?" if near else ""
+    return did_you_mean(snake, known, "")
 
 
 def refuse(what: str, name: str, known: list[str]) -> AttributeError:

@@ -12,7 +12,6 @@ TopologyError and not a failure at three in the morning.
 import functools
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,6 +19,7 @@ import polars as pl
 import pyarrow as pa
 
 from ...state.errors import ConfigError, TaskFailed, TopologyError
+from ...state.near_names import did_you_mean
 from ...state.records.batches import Batch
 from ...state.serdes import Serde, computed_type
 from ...state.serdes.codec import refused_part
@@ -249,8 +249,8 @@ def tried(expressible: Expressible, shape: Columns, place: str) -> tuple[pl.Expr
     said = str(failure).splitlines()[0]
     if isinstance(failure, pl.exceptions.ColumnNotFoundError):
         got = f"{expressible!s}: {said.partition(';')[0]}"
-        near = get_close_matches(said.partition('"')[2].partition('"')[0], columns, n=1, cutoff=0.6)
-        next_step = "correct the name or the declared serde" + (f"; did you mean {near[0]}?" if near else "")
+        near = did_you_mean(said.partition('"')[2].partition('"')[0], columns, "")
+        next_step = "; ".join(filter(None, ("correct the name or the declared serde", near)))
         raise TopologyError(place, f"columns of {', '.join(columns)}", got, next_step) from failure
     raise TopologyError(
         place, "an expression that polars can compute", f"{expressible!s} ({said})", "correct the step"

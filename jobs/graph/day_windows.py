@@ -9,7 +9,6 @@ they show twice it is the first (Java's ZonedDateTime).
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...state.errors import ConfigError
+from ...state.near_names import did_you_mean
 from ...state.promises import Grid
 from ...state.times import Duration, bounded_ms, duration_ms
 from ..functions.call_arguments import checked_class
@@ -165,8 +165,8 @@ def _zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        near = get_close_matches(name, available_timezones(), n=1, cutoff=0.6)
-        raise ConfigError(place, expected, repr(name), f"did you mean {near[0]}?" if near else "correct it") from error
+        next_step = did_you_mean(name, available_timezones(), "correct it")
+        raise ConfigError(place, expected, repr(name), next_step) from error
 
 
 def _time_of_day_ms(start: Duration | time) -> int:

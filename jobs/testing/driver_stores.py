@@ -6,7 +6,6 @@ where here an error names the method that reads it).
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from difflib import get_close_matches
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ import pyarrow as pa
 
 from ...state.compilation.kernel_tiers import tiers
 from ...state.errors import ConfigError
+from ...state.near_names import did_you_mean
 from ...state.records.batches import Batch
 from ..functions.call_names import Hinting
 from ..functions.expressions import Shape
@@ -266,9 +266,10 @@ class StoreReader(Hinting):
             return
         tables = (task.stores.get(name) for task in self._tasks)
         inner = [one for table in tables if table is not None for one in table.inner_stores()]
-        near = inner or get_close_matches(str(name), names, n=1, cutoff=0.6)
-        next_step = f"did you mean {' or '.join(map(repr, near))}?" if near else "name a store of the topology"
-        got = f"{name!r}, which keeps the rows of these stores" if inner else repr(name)
+        next_step, got = did_you_mean(str(name), names, "name a store of the topology"), repr(name)
+        if inner:
+            next_step = f"name one of {', '.join(map(repr, inner))}"
+            got = f"{name!r}, which keeps the rows of these stores"
         raise ConfigError(method, f"one of {names}", got, next_step)
 
     def _names(self) -> list[str]:

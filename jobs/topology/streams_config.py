@@ -6,13 +6,13 @@ than what is done here, or decides none and is taken without effect. So a port c
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
 import polars as pl
 
 from ...state.errors import ConfigError
 from ...state.hidden_values import hide
+from ...state.near_names import did_you_mean
 from ...state.serdes import Serde
 from ..functions.exception_handlers import HANDLERS, ExceptionHandlers, exception_handlers
 from ..functions.timestamp_extractors import (
@@ -234,8 +234,8 @@ def _check(name: Any, value: Any) -> None:
             raise ConfigError(place, "0 or more, since it decides the order of records", repr(value), next_step)
     elif name not in HARMLESS and name not in _OF_CLIENTS and not str(name).startswith(CLIENT_BEGINNINGS):
         known = [*HANDLERS, *HONOURED, *DECIDING, *HARMLESS, *_OF_CLIENTS, "max.task.idle.ms"]
-        near = get_close_matches(str(name), known, n=1, cutoff=0.8)
-        next_step = f"did you mean {near[0]}?" if near else "leave it out, or read it where the topology is built"
+        otherwise = "leave it out, or read it where the topology is built"
+        next_step = did_you_mean(str(name), known, otherwise, likeness=0.8)
         raise ConfigError(_PLACE, "names of Kafka Streams' settings", repr(name), next_step)
 
 

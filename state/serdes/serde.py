@@ -8,13 +8,13 @@ a silent null: they are flagged, with a sentence, and end as dead letters.
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from ..errors import ConfigError
+from ..near_names import did_you_mean
 from ..times import Duration, duration_ms
 from .boolean import BooleanCodec
 from .codec import Codec, Decoded
@@ -52,8 +52,8 @@ class _SerdeNames(type):
         def __getattr__(cls, name: str) -> Any:
             known = [one for one in dir(cls) if not one.startswith("_")]
             snake = _KAFKA_NAMES.get(name) or re.sub(r"(?<=[a-z])([A-Z])", r"_\1", name).lower()
-            near = [snake] if snake in known else get_close_matches(snake, known, n=1, cutoff=0.6)
-            raise AttributeError(f"Serde has no {name!r}" + "".join(f"; write Serde.{one}(…)" for one in near))
+            near = f"write Serde.{snake}(…)" if snake in known else did_you_mean(snake, known, "")
+            raise AttributeError("; ".join(filter(None, (f"Serde has no {name!r}", near))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,12 +59,13 @@ def test_an_expression_has_the_serde_of_its_result(expressible, result):
         (
             "minuets + 1",
             f'step: expected columns of {COLUMNS}, got minuets + 1: unable to find column "minuets"; '
-            "correct the name or the declared serde; did you mean minutes?",
+            "correct the name or the declared serde; did you mean 'minutes' or 'miles'?",
         ),
         (
             pl.col("minuets") + 1,
             f'step: expected columns of {COLUMNS}, got [(col("minuets")) + (dyn int: 1)]: '
-            'unable to find column "minuets"; correct the name or the declared serde; did you mean minutes?',
+            'unable to find column "minuets"; correct the name or the declared serde; '
+            "did you mean 'minutes' or 'miles'?",
         ),
         (pl.col("window_start_ms"), f"step: expected columns of {COLUMNS}, got col("),
         ("minutes +", "step: expected an expression that polars can compute, got minutes + ("),

@@ -305,7 +305,7 @@ def test_a_step_with_dead_letters_of_its_own_does_not_ask_the_handler():
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        ({"processing.exception.handlers": CONTINUE}, "did you mean processing.exception.handler?"),
+        ({"processing.exception.handlers": CONTINUE}, "did you mean 'processing.exception.handler' or"),
         ({"topology.optimization": "all"}, "share a repartition by stream.repartition"),
         ({"topology.optimization": "single.store.self.join"}, "a topology runs as it is written"),
         ({"statestore.cache.max.bytes": 10}, "there are no record caches, whose updates no replay could repeat"),

@@ -46,7 +46,7 @@ def joined_by_foreign_key(builder):
         (
             lambda: stream().filter("value > 1", nam="large"),
             "KStream.filter: expected filter(predicate, name=, on_error=), "
-            "got an unexpected keyword argument 'nam'; did you mean name=?",
+            "got an unexpected keyword argument 'nam'; did you mean 'name'?",
         ),
         (
             lambda: stream().filter(),
@@ -100,7 +100,7 @@ def test_arguments_that_a_call_does_not_have_are_refused_with_those_that_it_has(
 
 def test_a_slip_in_an_option_of_a_call_with_fields_is_no_field():
     assert refused(lambda: stream().map_values(one, retruns=LONG)) == (
-        "map_values: expected options that there are, got retruns=Serde.long(); did you mean returns=?"
+        "map_values: expected options that there are, got retruns=Serde.long(); did you mean 'returns'?"
     )
 
 
@@ -165,7 +165,7 @@ def test_two_expressions_without_a_name_are_told_how_to_name_one():
 
 
 def test_a_name_that_is_nearly_a_column_is_told_it():
-    assert refused(lambda: stream().filter("valeu > 1")).endswith("; did you mean value?")
+    assert refused(lambda: stream().filter("valeu > 1")).endswith("; did you mean 'value'?")
 
 
 def test_sql_that_is_too_deep_is_told_so():
@@ -205,7 +205,10 @@ def test_sql_that_is_too_deep_is_told_so():
             lambda: Suppressed.until_time_limit(5).withName,
             "Suppressed has no 'withName'; Kafka's withName is with_name",
         ),
-        (lambda: stream().flat_map_value, "KStream has no 'flat_map_value'; did you mean flat_map_values?"),
+        (
+            lambda: stream().flat_map_value,
+            "KStream has no 'flat_map_value'; did you mean 'flat_map_values' or 'map_values'?",
+        ),
         (
             lambda: stream().transformValues,
             "KStream has no 'transformValues'; write process_values(supplier, stores); of a",
@@ -218,7 +221,7 @@ def test_sql_that_is_too_deep_is_told_so():
         (lambda: Serde.String(), "Serde has no 'String'; write Serde.string(…)"),
         (lambda: Serde.ByteBuffer(), "Serde has no 'ByteBuffer'; write Serde.byte_buffer(…)"),
         (lambda: Serde.Integer(), "Serde has no 'Integer'; write Serde.int(…)"),
-        (lambda: Serde.strng(), "Serde has no 'strng'; write Serde.string(…)"),
+        (lambda: Serde.strng(), "Serde has no 'strng'; did you mean 'string'?"),
         (lambda: fold.avg, "fold has no 'avg'; write fold.mean(of)"),
         (lambda: fold.maxBy, "fold has no 'maxBy'; Kafka's maxBy is max_by here"),
     ],

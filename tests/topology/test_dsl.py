@@ -60,7 +60,7 @@ def test_an_unknown_column_is_found_when_the_step_is_written(call, step):
 
     assert got.startswith(f"here: expected columns of {COLUMNS}, got ")
     assert got.endswith(
-        ': unable to find column "minuets"; correct the name or the declared serde; did you mean minutes?'
+        ": unable to find column \"minuets\"; correct the name or the declared serde; did you mean 'minutes'?"
     )
 
 

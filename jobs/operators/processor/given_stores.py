@@ -7,10 +7,10 @@ for its store: the order of the calls does not matter, and ``build`` refuses a n
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import Any
 
 from ....state.errors import TopologyError
+from ....state.near_names import did_you_mean
 from ...functions.expressions import Shape
 from ...functions.parameters import check_supplier
 from ...functions.processor_api import KeyValues
@@ -80,9 +80,10 @@ def find_awaited_stores(graph: Graph) -> None:
 def _unknown(graph: Graph, node: Node, name: str) -> TopologyError:
     shape = graph.parent(node).shape
     known = [*graph.state_stores, *(store for one in graph.nodes.values() for store in one.inner_stores)]
-    known += [store for one in graph.nodes.values() if not one.inner_stores and (store := graph.store_of(one))]
-    near = get_close_matches(name, known, n=1, cutoff=0.6)
-    next_step = f"did you mean {near[0]!r}? For a store of its own " if near else ""
+    others = [one for one in graph.nodes.values() if not one.inner_stores and one is not node]
+    known += [store for one in others if (store := graph.store_of(one))]
+    near = did_you_mean(name, known, "")
+    next_step = f"{near} For a store of its own " if near else ""
     next_step += f"write KeyValues({name!r}, {shape.key}, {shape.value})"
     place = f"{node.name} store {name!r}"
     return TopologyError(place, "a store that is added", f"StateStore {name} is not added yet", next_step)

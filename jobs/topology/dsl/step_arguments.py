@@ -8,12 +8,12 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
 import polars as pl
 
 from ....state.errors import ConfigError, TopologyError
+from ....state.near_names import did_you_mean
 from ....state.serdes import Serde
 from ....state.times import Duration, duration_ms
 from ...functions.call_arguments import CallOptions
@@ -184,9 +184,9 @@ def named_fields(
         raise TopologyError(call, "fields= to be a mapping of names to fields", repr(fields), as_field("fields"))
     fields_by_name = dict(by_keyword)
     for field, step in fields_by_name.items():
-        near = get_close_matches(field, [*options, "fields"], n=1, cutoff=0.75)
-        if near and not isinstance(step, str | pl.Expr | Fold):
-            raise TopologyError(call, "options that there are", f"{field}={step!r}", f"did you mean {near[0]}=?")
+        next_step = did_you_mean(field, [*options, "fields"], "", likeness=0.75)
+        if next_step and not isinstance(step, str | pl.Expr | Fold):
+            raise TopologyError(call, "options that there are", f"{field}={step!r}", next_step)
     for field, step in (fields or {}).items():
         if not isinstance(field, str) or not field or field in fields_by_name:
             expected = "fields of different names, each some text"

@@ -327,7 +327,7 @@ def aggregated(*parts, **more):
     [
         ("aggregate || page", "integers, doubles or booleans"),
         ("CASE WHEN amount > 1 THEN aggregate ELSE page END", "integers, doubles or booleans"),
-        ("aggregate + amont", "did you mean amount?"),
+        ("aggregate + amont", "did you mean 'amount'?"),
         ("other + amount", "other"),
         ("POW(aggregate, 2.0)", "give initializer=, aggregator="),
         ("aggregate + amount * 1.5", "CAST(… AS DOUBLE)"),
