@@ -1,7 +1,8 @@
 """What an operator is: a batch of records in, a batch of records out, and perhaps a store between.
 
-Rule: an operator never sees a table, a clock, an increment or another operator. Rows come and leave in order, and every
-record that it receives is either applied, refused with the number that decided, or forwarded.
+Rule: an operator never sees a table of the warehouse, a clock or an increment. It sees other operators' tables through
+a TableView; a SharingOperator alone uses the stores of others. Rows come and leave in order, and every record that it
+receives is either applied, refused with the number that decided, or forwarded.
 """
 
 from abc import ABC, abstractmethod
