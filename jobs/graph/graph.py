@@ -93,8 +93,8 @@ class Node(TakesLateRecords, TouchesTopics, RunsAgain):
     is_table: bool = False
 
     operator = ""
-    """Where its running operator is built: ".module:function", beside the node's own module. Empty for a node that
-    hands on what it gets.
+    """Its running operator's class, or a function that builds it: ".module:name", beside the node's own module. Empty
+    for a node that hands on what it gets.
     """
     reads = _NO_TABLES
     """Tables that it looks into."""
@@ -120,12 +120,12 @@ class Node(TakesLateRecords, TouchesTopics, RunsAgain):
 
     def build(self, context: Any) -> Any:
         """Its running operator where ``context`` says (jobs/operators/base/operator.py has both), or None."""
-        return self.found_at(self.operator)(self, context) if self.operator else None
+        return self.found_at(self.operator)(node=self, context=context) if self.operator else None
 
     def found_at(self, place: str) -> Callable[..., Any]:
-        """The function at ".module:function", imported when it is asked for: running things are heavy."""
-        module, _, function = place.partition(":")
-        found: Callable[..., Any] = getattr(import_module(module, type(self).__module__.rpartition(".")[0]), function)
+        """The class or function at ".module:name", imported when it is asked for: running things are heavy."""
+        module, _, name = place.partition(":")
+        found: Callable[..., Any] = getattr(import_module(module, type(self).__module__.rpartition(".")[0]), name)
         return found
 
     # --- in the graph ----------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ class DeadLettersNode(Node):
 
     reads_failures_of: tuple[str, ...]
 
-    operator = ".dead_letters:build"
+    operator = ".dead_letters:ForwardDeadLetters"
     forwards_at_once = True
     takes_letters = True
 

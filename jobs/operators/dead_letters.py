@@ -44,8 +44,3 @@ class ForwardDeadLetters(Operator):
             headers=pa.array(headers, HEADERS),
             path=tuple(path.T),
         )
-
-
-def build(node: DeadLettersNode, context: OperatorContext) -> Operator:
-    """The operator of ``node``."""
-    return ForwardDeadLetters(context, node)

@@ -42,8 +42,3 @@ class DynamicTopics(Operator):
             got, next_step = f"{name!r}, which it reads or writes by its name", "name the outputs: to(step, topics=[…])"
             return TaskFailed(node.name, "a topic that is not the topology's own", got, next_step)
         return None
-
-
-def build(node: DynamicSinkNode, context: OperatorContext) -> Operator:
-    """The operator of ``node``."""
-    return DynamicTopics(context, node)

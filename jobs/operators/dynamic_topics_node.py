@@ -31,7 +31,7 @@ class DynamicSinkNode(SinkNode):
     own_patterns: tuple[tuple[str, int], ...] = ()
     """Topics that the topology reads or writes by name, and patterns of those that it reads."""
 
-    operator = ".dynamic_topics:build"
+    operator = ".dynamic_topics:DynamicTopics"
     has_topics = True
 
     def may_name(self, topic: str) -> bool:

@@ -212,49 +212,9 @@ class WindowOfKey(Operator):
         return replace(batch.with_key(codes, self.keys), window_start_ms=start, window_end_ms=end)
 
 
-def build_filter(node: FilterNode, context: OperatorContext) -> Operator:
-    """The operator of ``node``."""
-    return Filter(context, node)
-
-
-def build_map_values(node: MapValuesNode, context: OperatorContext) -> Operator:
-    """The operator of ``node``."""
-    return MapValues(context, node)
-
-
-def build_select_key(node: SelectKeyNode, context: OperatorContext) -> Operator:
-    """The operator of ``node``."""
-    return SelectKey(context, node)
-
-
-def build_map(node: MapNode, context: OperatorContext) -> Operator:
-    """The operator of ``node``."""
-    return Map(context, node)
-
-
 def build_flat_map(node: FlatMapNode, context: OperatorContext) -> Operator:
     """The operator of ``node``."""
     return FlatMapValues(context, node) if node.keeps_key else FlatMap(context, node)
-
-
-def build_peek(node: PeekNode, context: OperatorContext) -> Operator:
-    """The operator of ``node``."""
-    return Peek(context, node)
-
-
-def build_window_in_key(node: WindowInKeyNode, context: OperatorContext) -> Operator:
-    """The operator of ``node``."""
-    return WindowInKey(context, node)
-
-
-def build_window_of_key(node: WindowOfKeyNode, context: OperatorContext) -> Operator:
-    """The operator of ``node``."""
-    return WindowOfKey(context, node)
-
-
-def build_topic_by_record(node: TopicByRecordNode, context: OperatorContext) -> Operator:
-    """The operator of ``node``."""
-    return TopicByRecord(context, node)
 
 
 def build_merge(node: MergeNode, context: OperatorContext) -> Operator:

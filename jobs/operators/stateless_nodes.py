@@ -21,7 +21,7 @@ class FilterNode(Node):
     predicate: Expression | Call
     keeps: bool
 
-    operator = ".stateless:build_filter"
+    operator = ".stateless:Filter"
     is_step = forwards_at_once = forwards_at_most_one = True
 
     def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
@@ -48,7 +48,7 @@ class MapValuesNode(Node):
 
     mapper: Expression | Struct | Call
 
-    operator = ".stateless:build_map_values"
+    operator = ".stateless:MapValues"
     is_step = forwards_at_once = forwards_one = True
 
     def explain(self, seen: Observation, say: Wording) -> list[str]:
@@ -61,7 +61,7 @@ class SelectKeyNode(Node):
 
     selector: Expression | Call
 
-    operator = ".stateless:build_select_key"
+    operator = ".stateless:SelectKey"
     is_step = forwards_at_once = forwards_one = True
     changes_keys = True
 
@@ -80,7 +80,7 @@ class MapNode(Node):
     selector: Expression | Call
     mapper: Expression | Struct | Call
 
-    operator = ".stateless:build_map"
+    operator = ".stateless:Map"
     is_step = forwards_at_once = forwards_one = True
     changes_keys = True
 
@@ -117,7 +117,7 @@ class PeekNode(Node):
 
     function: Callable[[Any, Any], None]
 
-    operator = ".stateless:build_peek"
+    operator = ".stateless:Peek"
     forwards_at_once = forwards_one = forwards_unchanged = True
     keeps_records = True
 
@@ -134,7 +134,7 @@ class TopicByRecordNode(Node):
     said: str
     """Of the extractor, in Kafka's description."""
 
-    operator = ".stateless:build_topic_by_record"
+    operator = ".stateless:TopicByRecord"
 
     def sink_name(self, topic: str) -> str:
         """No user's node is called so, since names have no colon."""
@@ -183,7 +183,7 @@ class MergeNode(Node):
 class WindowInKeyNode(Node):
     """Windowed keys become plain ones of a windowed serde, as a repartition table has them."""
 
-    operator = ".stateless:build_window_in_key"
+    operator = ".stateless:WindowInKey"
     forwards_at_once = forwards_one = changes_keys = True
 
     def explain(self, seen: Observation, say: Wording) -> list[str]:
@@ -194,7 +194,7 @@ class WindowInKeyNode(Node):
 class WindowOfKeyNode(Node):
     """Plain keys of a windowed serde become windowed keys again."""
 
-    operator = ".stateless:build_window_of_key"
+    operator = ".stateless:WindowOfKey"
     forwards_at_once = forwards_one = changes_keys = True
 
     def explain(self, seen: Observation, say: Wording) -> list[str]:

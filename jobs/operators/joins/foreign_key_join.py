@@ -20,7 +20,7 @@ from ....state.stores.slots import Slots
 from ...graph.foreign_key_messages import Instruction, without_empty
 from ...kernels.aggregate_buffers import empty, written
 from ..base.forward_order import joined_batch, merge_in_forward_order
-from ..base.operator import Counters, Found, MultiOperator, Operator, OperatorContext, StatefulOperator, with_deleted
+from ..base.operator import Counters, Found, MultiOperator, OperatorContext, StatefulOperator, with_deleted
 from . import foreign_key_join_kernel
 from .foreign_key_join_kernel import NEEDED, NEXT, NO_SLOT, WRITTEN, SubscriptionResponses
 from .foreign_key_nodes import SUBSCRIPTION_KEY, ForeignKeyJoinNode, subscription_schema
@@ -213,8 +213,3 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
             pa.array(self.store.time[slots]),
         ]
         return pa.table(columns, schema=self.rows_schema())
-
-
-def build(node: ForeignKeyJoinNode, context: OperatorContext) -> Operator:
-    """The operator of ``node``."""
-    return ForeignKeyJoin(context, node)

@@ -28,7 +28,7 @@ class ForeignKeySendNode(Node):
     left_value: Any = None
     """Serde of the left value, whose bytes are hashed."""
 
-    operator = ".foreign_key_send_and_response:build_send"
+    operator = ".foreign_key_send_and_response:ForeignKeySend"
     takes_back = True
 
 
@@ -40,7 +40,7 @@ class ForeignKeyJoinNode(Node):
     kind: str
     store: str
 
-    operator = ".foreign_key_join:build"
+    operator = ".foreign_key_join:ForeignKeyJoin"
     takes_back = True
 
     def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:

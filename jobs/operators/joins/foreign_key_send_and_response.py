@@ -171,11 +171,6 @@ class StoredForeignKeyResponse(StoredTable):
         return self.put(self.response.resolve(batch, chunk), chunk)
 
 
-def build_send(node: ForeignKeySendNode, context: OperatorContext) -> Operator:
-    """The operator of ``node``."""
-    return ForeignKeySend(context, node)
-
-
 def build_response(node: ForeignKeyResponseNode, context: OperatorContext) -> Operator:
     """The operator of ``node``."""
     store = open_store(context, node.shape, context.keys)

@@ -468,11 +468,6 @@ def _table(rows: list[_Row]) -> pa.Table:
     return pa.table(arrays, schema=ROWS.schema)
 
 
-def build(node: ProcessNode, context: OperatorContext) -> Operator:
-    """The operator of ``node``."""
-    return Process(context, node)
-
-
 def metadata_of(batch: Batch, chunk: Chunk) -> list[RecordMetadata | None]:
     """Where records are from, None for those of a punctuation."""
     sources, offsets = batch.coordinates(chunk)

@@ -39,7 +39,7 @@ class ProcessNode(Node):
     tables: Mapping[str, str] = field(default_factory=dict)
     replicas: Mapping[str, str] = field(default_factory=dict)
 
-    operator = ".process:build"
+    operator = ".process:Process"
     changes_keys = True
     has_clock = True
 
