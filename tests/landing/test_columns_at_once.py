@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kstreams_replay.jobs.landing.file_source import FileSource
 from kstreams_replay.jobs.landing.files import csv_files, json_columns, text_lines
-from kstreams_replay.jobs.landing.files.columns import simple_json
+from kstreams_replay.jobs.landing.files.columns import json_objects, simple_json
 from kstreams_replay.jobs.landing.files.json_columns import JsonColumns
 from kstreams_replay.jobs.landing.files.reading import SliceReading
 from kstreams_replay.jobs.landing.files.records import read_slice, slices_of
@@ -326,3 +326,21 @@ def test_json_text_of_columns_is_made_at_once_of_integers_and_plain_text():
     assert simple_json(pa.array(["1", None]), "long").to_pylist() == ["1", "null"]
     assert simple_json(pa.array(['a"', None]), "string") is None
     assert simple_json(pa.array(["a", None, "b"])[1:], "string").to_pylist() == ["null", '"b"']
+    assert simple_json(pa.array(["8", "10", "9"])[1:], "long").to_pylist() == ["10", "9"]
+
+
+@pytest.mark.parametrize("text", ["007", "0x1F", "-0", "-5", "00"])
+def test_a_whole_number_is_written_as_numbers_are_whatever_its_text(text):
+    number = pa.array([text]).cast(pa.int64())[0].as_py()
+    assert simple_json(pa.array(["10", text, "1"]), "long").to_pylist() == ["10", str(number), "1"]
+
+
+def test_plain_texts_go_between_quotes_at_every_place_of_an_object():
+    plain = simple_json(pa.array(["a", "", "é"]), "string")
+    texts = pa.array(["1", "null", "3"])
+    objects = json_objects(["x", "y", "z"], [plain, texts, plain]).to_pylist()
+    assert [value.decode() for value in objects] == [
+        '{"x":"a","y":1,"z":"a"}',
+        '{"x":"","y":null,"z":""}',
+        '{"x":"é","y":3,"z":"é"}',
+    ]

@@ -258,31 +258,59 @@ def encoded(values: Sequence[Any], kind: str) -> pa.Array:
     return serde.encode(serde.from_python(found)).cast(pa.binary())
 
 
-def json_objects(names: Sequence[str], columns: Sequence[Sequence[Any] | pa.StringArray]) -> pa.Array:
+@dataclass(frozen=True, slots=True)
+class PlainTexts:
+    """Texts, none of them null, that JSON has as they are, between quotes."""
+
+    values: pa.StringArray
+
+
+def json_objects(names: Sequence[str], columns: Sequence[Sequence[Any] | pa.StringArray | PlainTexts]) -> pa.Array:
     """One compact JSON object a row, its fields in the order of ``names``, as UTF-8 bytes. A column of Arrow is JSON
     text already.
     """
     pieces: list[pa.Scalar | pa.Array] = []
-    for place, (name, column) in enumerate(zip(names, columns, strict=True)):
-        pieces.append(pa.scalar(("," if place else "{") + encode_basestring(name) + ":", pa.string()))
-        pieces.append(column if isinstance(column, pa.Array) else _json_column(column))
-    end, between = pa.scalar("}", pa.string()), pa.scalar("", pa.string())
+    before = "{"
+    for name, column in zip(names, columns, strict=True):
+        quote = '"' if isinstance(column, PlainTexts) else ""
+        pieces.append(pa.scalar(f"{before}{encode_basestring(name)}:{quote}", pa.string()))
+        if isinstance(column, PlainTexts):
+            pieces.append(column.values)
+        else:
+            pieces.append(column if isinstance(column, pa.Array) else _json_column(column))
+        before = f"{quote},"
+    end, between = pa.scalar(f"{before[:-1]}}}", pa.string()), pa.scalar("", pa.string())
     return pc.binary_join_element_wise(*pieces, end, between).cast(pa.binary())
 
 
-def simple_json(values: pa.Array, kind: str) -> pa.StringArray | None:
+def simple_json(values: pa.Array, kind: str) -> pa.StringArray | PlainTexts | None:
     """What ``typed`` as ``kind`` and then JSON text would be, ``null`` for null, all at once: of integers, and of text
     that needs no escapes or is a ``long``. None for all else.
     """
     numbers = _int64(values) if kind == "long" and is_text(values.type) else values
     if numbers is not None and pa.types.is_integer(numbers.type) and kind in ("string", "long"):
-        texts = numbers.cast(pa.string())
+        texts = values if _are_written_so(values, numbers) else numbers.cast(pa.string())
     elif kind == "string" and is_text(values.type) and not _has_escapes(values):
+        if not values.null_count:
+            return PlainTexts(values.cast(pa.string()))
         quote, between = pa.scalar('"', pa.string()), pa.scalar("", pa.string())
         texts = pc.binary_join_element_wise(quote, values.cast(pa.string()), quote, between)
     else:
         return None
-    return pc.fill_null(texts, "null")
+    return pc.fill_null(texts, "null") if texts.null_count else texts
+
+
+def _are_written_so(texts: pa.Array, numbers: pa.Array) -> bool:
+    """Is each of these texts of integers the shortest that there is, as integers are written? Any other is longer."""
+    if not pa.types.is_string(texts.type) or numbers.null_count or not len(numbers):
+        return False
+    found = np.asarray(numbers)
+    least, most = int(found.min()), int(found.max())
+    if least < 0:
+        return False
+    digits = len(found) + sum(np.count_nonzero(found >= 10**power) for power in range(1, len(str(most))))
+    offsets = np.frombuffer(texts.buffers()[1], np.int32)
+    return bool(offsets[texts.offset + len(texts)] - offsets[texts.offset] == digits)
 
 
 def _has_escapes(values: pa.Array) -> bool:

@@ -22,7 +22,7 @@ def can_have_columns(source: FileSource) -> bool:
 
 def csv_columns(source: FileSource, chunk: bytes, width: int) -> list[pa.StringArray] | None:
     """``width`` columns of the rows of ``chunk``, whole lines; None where they are to be read one by one."""
-    if b"\0" in chunk or chunk.count(b"\r") != chunk.count(b"\r\n"):
+    if b"\0" in chunk or (b"\r" in chunk and chunk.count(b"\r") != chunk.count(b"\r\n")):
         return None
     starts, ends = line_ends(chunk)
     data = np.frombuffer(chunk, np.uint8)

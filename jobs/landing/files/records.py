@@ -23,6 +23,7 @@ from .blocks import Block
 from .columns import (
     BadValue,
     BadValuesError,
+    PlainTexts,
     bytes_of,
     encoded,
     equal_to,
@@ -238,10 +239,12 @@ def _chosen(source: FileSource, block: Block, path: _Path, names: str | Sequence
     return json_objects(names, [json_column(source, name, _column(block, name, path)) for name in names])
 
 
-def json_column(source: FileSource, name: str, column: Sequence[Any] | pa.Array) -> Sequence[Any] | pa.StringArray:
+def json_column(
+    source: FileSource, name: str, column: Sequence[Any] | pa.Array
+) -> Sequence[Any] | pa.StringArray | PlainTexts:
     """A column as ``json_objects`` takes it."""
     kind = source.types.get(name, "string")
-    texts = _texts(source, name, column)
+    texts: pa.StringArray | PlainTexts | None = _texts(source, name, column)
     if texts is None and isinstance(column, pa.Array):
         texts = simple_json(column, kind)
     return typed(listed(column), kind) if texts is None else texts

@@ -63,7 +63,11 @@ class TextCells:
     def _without_nulls(self, cells: pa.StringArray) -> pa.StringArray:
         if not self._nulls:
             return cells
-        return pc.if_else(pc.is_in(cells, pa.array(sorted(self._nulls), pa.string())), None, cells)
+        if self._nulls == {""}:
+            is_null = pc.equal(pc.binary_length(cells), 0)
+        else:
+            is_null = pc.is_in(cells, pa.array(sorted(self._nulls), pa.string()))
+        return pc.if_else(is_null, None, cells) if pc.any(is_null).as_py() else cells
 
 
 def _numbers(source: FileSource) -> set[str]:
