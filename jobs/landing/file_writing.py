@@ -18,6 +18,7 @@ from ...state.tables.parquet_writer import write_task_file
 from ...state.tables.warehouse import LANDED_SCHEMA
 from .bad_rows import dead_letters
 from .file_source import FileSource
+from .files.kept_records import KeptRecords
 from .files.key_spans import as_key, as_scalar
 from .files.known_files import PlanOutdated
 from .files.ordered_tasks import Range
@@ -66,7 +67,7 @@ class Order:
 class WriteTask:
     """A task that writes the records of its slices, and their dead letters; ``first``: the next offset of each
     partition; ``directories``: of both tables. ``order`` None: they land as they lie there. ``landed``: of a check, to
-    compare with.
+    compare with. ``kept``: records of the first pass, where this process has them.
     """
 
     source: FileSource
@@ -78,6 +79,7 @@ class WriteTask:
     name: str
     order: Order | None = None
     landed: Landed | None = None
+    kept: KeptRecords | None = None
 
     def run(self) -> dict[str, Any]:
         """Written files, of both tables; `changed` names a file that is not as planned."""
@@ -180,6 +182,9 @@ class WriteTask:
         """Records of a slice; then its dead letters are among ``letters``. PlanOutdated when the file changed."""
         if not is_as_planned(self.source, piece):
             raise PlanOutdated(piece.name)
+        if self.kept is not None and (kept := self.kept.of(piece)) is not None:
+            yield from kept
+            return
         reading = SliceReading(self.source, piece, self.rules, takes_digests=False, keeps=None)
         yield from read_slice(reading)
         if reading.bad and not (self.order is not None and self.order.ranges):
@@ -229,8 +234,7 @@ def _table(held: Sequence[tuple[int, FileRecords]]) -> pa.Table:
     if blocks[0].order is not None:
         columns["offset"] = pa.chunked_array([records.order for records in blocks])
         columns["file"] = pa.array(np.repeat(np.array([number for number, _ in held], np.int32), rows))
-        return pa.table(columns)  # settling makes one piece of what is left of it
-    return pa.table(columns).combine_chunks()
+    return pa.table(columns)
 
 
 def _landed_rows(rows: pa.Table, partition: int, offset: np.ndarray, increment: int) -> pa.Table:

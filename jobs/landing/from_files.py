@@ -1,9 +1,10 @@
 """Landing from a directory of files: the source of a laptop, of tests, and of history that Kafka no longer has.
 
 Owns the offsets of their records. Rule: the order of records is (landing, file name in natural order, place in the
-file); offsets follow it without a gap in each partition. Files are read twice. The first time checks every row, counts
-and takes digests before anything is planned, so that a wrong mapping leaves nothing behind. The second time writes,
-into exactly the planned offsets. A file that changed in between makes another plan necessary.
+file); offsets follow it without a gap in each partition. The first pass over them checks every row, counts and takes
+digests before anything is planned, so that a wrong mapping leaves nothing behind. The second writes into exactly the
+planned offsets what the first has kept, and reads the rest again. A file that changed in between makes another plan
+necessary.
 
 Where a column has Kafka's offsets, records keep them, and rows of each partition are sorted by them, over all files of
 the landing; columns may order rows without offsets, too. Then files whose rows overlap are read once more, before the
@@ -24,6 +25,7 @@ from ...state.tables.warehouse import LANDED_SCHEMA, Warehouse
 from .file_source import PATH_PATTERNS, FileSource
 from .files.counting import CountedFiles
 from .files.file_order import find_disorder
+from .files.kept_records import KeptRecords
 from .files.known_files import (
     KnownFiles,
     PlanOutdated,
@@ -60,6 +62,7 @@ class FileLander:
     preview: Callable[[LandingPreview], None] | None = None
     kind: str = "files"
     schema = LANDED_SCHEMA
+    _kept: KeptRecords = field(default_factory=KeptRecords)
 
     @property
     def known_offsets(self) -> str | None:
@@ -99,7 +102,7 @@ class FileLander:
             if self.show is not None and (first := first_record(source, new)) is not None:
                 self.show(first)
             rows = RowRules(self.rules.on_bad_row == DEAD_LETTER, self.rules.latest_ms(clock_ms))
-            counted = CountedFiles.of(self.spark, self.warehouse, source, rows, new)
+            counted = CountedFiles.of(self.spark, self.warehouse, source, rows, new, kept=self._kept)
             if counted is not None:
                 disorder = None
                 if not source.is_ordered:
@@ -163,7 +166,7 @@ class FileLander:
         )
         if not source.is_ordered:
             return plan
-        return with_order(plan, self.spark, self.warehouse, self.topic, source, rows, counted.slices, last)
+        return with_order(plan, self.spark, self.warehouse, self.topic, source, rows, counted.slices, last, self._kept)
 
     def _own(self, source: FileSource) -> FileSource:
         """``source`` with the topic of whose rows it is."""
@@ -183,7 +186,7 @@ class FileLander:
         source = FileSource.from_dict(self.source.path, row.content.source["mapping"])
         present = self._present(source, row)
         times = {name: file.mtime_ns for name, file in present.items()}
-        write_planned(self.spark, self.warehouse, self.topic, source, row, app_id, times)
+        write_planned(self.spark, self.warehouse, self.topic, source, row, app_id, times, self._kept)
         return {"files": len(row.content.files)}
 
     def _present(self, source: FileSource, row: LedgerRow[LandingPlanRow]) -> dict[str, FoundFile]:

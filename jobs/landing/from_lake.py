@@ -18,6 +18,7 @@ from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from ...state.tables.warehouse import LANDED_SCHEMA, Warehouse
 from .file_source import KAFKA_OFFSETS
 from .files.counting import CountedFiles
+from .files.kept_records import KeptRecords
 from .files.known_files import PlanOutdated, mapping_changes
 from .files.streams import FoundFile
 from .first_record import FirstRecord, first_record
@@ -73,6 +74,7 @@ class LakeLander:
     known_offsets = KAFKA_OFFSETS
     _opened: dict[int | None, LakeTable] = field(default_factory=dict)
     """By the version that was asked for."""
+    _kept: KeptRecords = field(default_factory=KeptRecords)
 
     def next_plan(
         self,
@@ -137,8 +139,10 @@ class LakeLander:
             gone = gone_offsets(self.warehouse, self.topic, mapping, table, changes, found.plans, last)
         listed = self._listed(mapping, files)
         rows = self._row_rules(clock_ms)
-        counting = counting_mapping(mapping)
-        counted = CountedFiles.of(self.spark, self.warehouse, counting, rows, listed, takes_digests=False)
+        counted = CountedFiles.of(
+            self.spark, self.warehouse, mapping, rows, listed, kept=self._kept, counting=counting_mapping(mapping),
+            takes_digests=False,
+        )  # fmt: skip
         if counted is None:
             raise FileNotFoundError
         counted.refuse_bad(mapping, self.rules.max_bad_share)
@@ -150,7 +154,9 @@ class LakeLander:
             for file in counted.files
         ]
         plan = replace(self._without_files(found, mapping, rows, last), files=entries, tasks=counted.tasks)
-        ordered = with_order(plan, self.spark, self.warehouse, self.topic, mapping, rows, counted.slices, last)
+        ordered = with_order(
+            plan, self.spark, self.warehouse, self.topic, mapping, rows, counted.slices, last, self._kept
+        )
         if ordered is None:
             raise FileNotFoundError
         plan = self._with_changes(ordered, found, gone, warn)
@@ -214,7 +220,7 @@ class LakeLander:
         for name in names:
             if name not in mapping.files:
                 raise PlanOutdated(f"{name} is not in {word} any more")
-        write_planned(self.spark, self.warehouse, self.topic, mapping, row, app_id, dict.fromkeys(names))
+        write_planned(self.spark, self.warehouse, self.topic, mapping, row, app_id, dict.fromkeys(names), self._kept)
         return {"files": len(names)}
 
     def _table(self, asked: int | None) -> LakeTable:

@@ -22,6 +22,7 @@ from .file_source import FileSource
 from .file_writing import Order, WriteTask
 from .files import streams
 from .files.counting import CountedSlice
+from .files.kept_records import KeptRecords
 from .files.key_spans import KeySpan
 from .files.ordered_tasks import OrderedTask, ordered_tasks
 from .files.spark_tasks import run_tasks
@@ -135,10 +136,11 @@ def with_order(
     rows: RowRules,
     slices: Sequence[CountedSlice],
     last: LedgerRow[LandingDoneRow] | None,
+    kept: KeptRecords,
 ) -> LandingPlanRow | None:
     """``plan`` with tasks by which rows land in the order of their offsets, or of the columns that order them; None
-    where a file changed meanwhile. ``last``: the topic's last done row. Raises LandingError for offsets that come again
-    with other bytes.
+    where a file changed meanwhile. ``last``: the topic's last done row; ``kept``: records of ``slices``. Raises
+    LandingError for offsets that come again with other bytes.
     """
     weights = [each.piece.bytes for each in slices]
     cut = {int(p): offset for p, offset in plan.cut_from.items()}
@@ -155,7 +157,7 @@ def with_order(
     checks = [
         WriteTask(
             source.for_files({piece.name for piece in task.slices}), task.slices, rows, cut, directories, 0, "",
-            task.order(), landed,
+            task.order(), landed, kept if spark is None else None,
         )
         for task in to_check
     ]  # fmt: skip

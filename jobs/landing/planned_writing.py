@@ -17,6 +17,7 @@ from ...state.tables.warehouse import LANDED_SCHEMA, Warehouse
 from .bad_rows import commit_dead_letters
 from .file_source import FileSource
 from .file_writing import Order, WriteTask
+from .files.kept_records import KeptRecords
 from .files.known_files import PlanOutdated
 from .files.spark_tasks import run_tasks
 from .files.streams import FileSlice
@@ -34,8 +35,10 @@ def write_planned(
     row: LedgerRow[LandingPlanRow],
     app_id: str,
     times: Mapping[str, int | None],
+    kept: KeptRecords,
 ) -> None:
-    """Write the records of a plan's tasks, by the mapping ``source``, and commit them. ``times``: of its files now.
+    """Write the records of a plan's tasks, by the mapping ``source``, and commit them. ``times``: of its files now;
+    ``kept``: records of its slices.
 
     Raises PlanOutdated when a file is another one than planned; then nothing is committed.
     """
@@ -50,7 +53,10 @@ def write_planned(
         name = f"{row.increment:08d}-{number:05d}"
         order = None if "order" not in task else Order.from_dict(task["order"])
         own = source.for_files({piece.name for piece in slices})
-        work.append(WriteTask(own, slices, rules, dict(first), directories, row.increment, name, order))
+        in_process = kept if spark is None else None
+        work.append(
+            WriteTask(own, slices, rules, dict(first), directories, row.increment, name, order, kept=in_process)
+        )
         if source.offset is None:
             first = {p: offset + task["counts"].get(str(p), 0) for p, offset in first.items()}
     assert source.offset is not None or {str(p): offset for p, offset in first.items()} == plan.cut_to

@@ -71,9 +71,9 @@ class Settling:
         if not is_sorted and (offset[1:] < offset[:-1]).any():
             rows = rows.take(pc.sort_indices(rows, [("offset", "ascending")]))
             offset = rows["offset"].to_numpy()
-        rows = rows.combine_chunks()
         again = np.flatnonzero(offset[1:] == offset[:-1]) + 1
         if len(again):
+            rows = rows.combine_chunks()
             other = _first(self._differing(rows.take(pa.array(again - 1)), rows.take(pa.array(again))))
             if other is not None:
                 self._refuse_other(rows, int(again[other[0]]), other[1])
@@ -82,7 +82,7 @@ class Settling:
         below = int(np.searchsorted(offset, self.begin))
         changed: tuple[int, ...] = ()
         if below and self.landed is not None:
-            changed = self._compare(rows.slice(0, below), self.landed)
+            changed = self._compare(rows.slice(0, below).combine_chunks(), self.landed)
         return Settled(rows.slice(below), len(again), below - len(changed), changed)
 
     def _compare(self, rows: pa.Table, landed: Landed) -> tuple[int, ...]:

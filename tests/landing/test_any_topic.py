@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kstreams_replay.jobs.landing import file_writing
-from kstreams_replay.jobs.landing.files import blocks, streams
+from kstreams_replay.jobs.landing.files import blocks, kept_records, streams
 from kstreams_replay.jobs.landing.landing import LandingReport
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.landing import written_tables
@@ -323,6 +323,7 @@ def check(
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(streams, "SLICE_BYTES", room)
         patch.setattr(file_writing, "FILE_BYTES", room)
+        patch.setattr(kept_records, "KEPT_BYTES", draw(st.sampled_from([0, 500, 1 << 28])))
         patch.setattr(blocks, "BLOCK_ROWS", 4)
         warehouse = Warehouse(folder)
         given = {"columns": list(made.columns)} if form.format == "lines" else {}

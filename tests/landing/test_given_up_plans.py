@@ -6,7 +6,7 @@ import pytest
 
 from kstreams_replay.jobs.landing import file_writing, from_files, given_up_plans, planned_writing
 from kstreams_replay.jobs.landing.bad_rows import landed_dead_letters
-from kstreams_replay.jobs.landing.files import records
+from kstreams_replay.jobs.landing.files import kept_records, records
 from kstreams_replay.jobs.landing.from_files import FileLander
 from kstreams_replay.jobs.landing.landing import FileSource, land_records
 from kstreams_replay.state.errors import CommitLost, LandingError, LedgerConflict, LedgerGap
@@ -84,6 +84,7 @@ def test_a_file_that_grows_while_it_is_counted_is_read_again(warehouse, tmp_path
 
 def test_a_file_that_grows_while_it_is_written_is_planned_anew(warehouse, tmp_path, monkeypatch):
     directory = write(tmp_path / "in", {"a.jsonl": ONE})
+    monkeypatch.setattr(kept_records, "KEPT_BYTES", 0)
     _grow_once_while(monkeypatch, directory / "a.jsonl", call=2)
 
     land(warehouse, directory)

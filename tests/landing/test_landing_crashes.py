@@ -14,6 +14,7 @@ import pytest
 
 from kstreams_replay.jobs.landing import bad_rows, file_writing, given_up_plans, planned_writing, settling
 from kstreams_replay.jobs.landing.bad_rows import landed_dead_letters
+from kstreams_replay.jobs.landing.files import kept_records
 from kstreams_replay.state.tables.ledger import LandingLedger
 from tests.landing.file_folders import land
 from tests.landing.landed_rows import KilledError, landed
@@ -67,6 +68,7 @@ def test_whenever_it_dies_every_row_lands_once(warehouse, tmp_path, monkeypatch,
 def test_whenever_it_dies_every_offset_lands_once(warehouse, tmp_path, monkeypatch, seed):
     """Files come in any order, repeat rows of others, and overlap, with room for a few rows in memory."""
     dice, folder = random.Random(seed), Folder(tmp_path / "in", random.Random(seed + 1_000), repeats=0.3)
+    monkeypatch.setattr(kept_records, "KEPT_BYTES", [0, 200, 1 << 28][seed % 3])
     monkeypatch.setattr(file_writing, "FILE_BYTES", dice.choice([60, 200, 128 << 20]))
     mapping = {"partition": "p", "partitions": 2, "offset": "n", "rules": RULES}
     for _ in range(LANDINGS):

@@ -19,6 +19,7 @@ from ..file_source import FileSource
 from ..landing_rules import RowRules
 from . import streams
 from .file_order import Spans, TimeSpan, joined_spans, spans_of
+from .kept_records import KeptRecords
 from .key_spans import KeySpan, KeySpans, SpanBuilder
 from .known_files import file_entry
 from .reading import SliceReading
@@ -85,9 +86,16 @@ class CountedFiles:
         rules: RowRules,
         files: Sequence[FoundFile],
         *,
+        kept: KeptRecords,
+        counting: FileSource | None = None,
         takes_digests: bool = True,
     ) -> "CountedFiles | None":
-        """Read ``files``; None when one changed meanwhile. Without digests: of files that are never written again."""
+        """Read ``files``; None when one changed meanwhile. Without digests: of files that are never written again.
+        ``kept`` takes records for the second pass, in this process; by ``counting`` (None: ``source``) those are read
+        that are only counted.
+        """
+        kept.clear()
+        in_process = kept if spark is None else None
         groups: list[list[FileSlice]] = []
         weight = 0
         for file in files:
@@ -97,10 +105,11 @@ class CountedFiles:
                     weight = 0
                 groups[-1].append(piece)
                 weight += piece.bytes
-        tasks_of = [
-            _CountTask(source.for_files({piece.name for piece in group}), group, rules, takes_digests)
-            for group in groups
-        ]
+        tasks_of = []
+        for group in groups:
+            names = {piece.name for piece in group}
+            own, own_counting = source.for_files(names), (counting or source).for_files(names)
+            tasks_of.append(_CountTask(own, own_counting, group, rules, takes_digests, in_process))
         counts = run_tasks(spark, warehouse, [task.run for task in tasks_of])
         if any(count["changed"] is not None for count in counts):
             return None
@@ -168,9 +177,11 @@ class _CountTask:
     """A task that checks every row of its slices, counts the records of each partition and takes digests."""
 
     source: FileSource
+    counting: FileSource
     slices: Sequence[FileSlice]
     rules: RowRules
     takes_digests: bool
+    kept: KeptRecords | None
 
     def run(self) -> dict[str, Any]:
         counts = np.zeros(self.source.partitions, np.int64)
@@ -178,16 +189,22 @@ class _CountTask:
         for piece in self.slices:
             if not is_as_planned(self.source, piece):
                 return {"changed": piece.name}
-            reading = SliceReading(self.source, piece, self.rules, takes_digests=self.takes_digests, keeps=_FIRST_BAD)
+            kept = self.kept if self.kept is not None and self.kept.has_room() else None
+            source = self.counting if kept is None else self.source
+            reading = SliceReading(source, piece, self.rules, takes_digests=self.takes_digests, keeps=_FIRST_BAD)
             spans: Spans = {}
             keys = SpanBuilder(may_equal=self.source.offset is None)
             for records in read_slice(reading):
+                if kept is not None:
+                    kept.add(piece, records)
                 counts += np.bincount(records.partition, minlength=self.source.partitions)
                 if records.order is not None:
                     rows = len(records.partition)
                     size = records.nbytes if reading.row_bytes is None else reading.row_bytes * rows
                     keys.add(records.order, records.partition, size)
                 spans = joined_spans([spans, spans_of(records.time_ms, records.partition)])
+            if kept is not None and reading.bad_rows:
+                kept.drop(piece)
             times = [[p, span.least_ms, span.largest_ms, span.back_ms] for p, span in spans.items()]
             key_spans = {str(p): span.to_list() for p, span in keys.spans().items()}
             counted.append({"name": piece.name, "spans": times, "keys": key_spans, **reading.summary()})
