@@ -26,13 +26,13 @@ from typing import Any
 import polars as pl
 from pyspark.sql import SparkSession
 
+from examples.broker import running_broker
 from kstreams_replay.jobs.execution.spark_session import open_spark
 from kstreams_replay.jobs.landing.file_source import FileSource
 from kstreams_replay.jobs.landing.landing import KafkaSource, land_files, land_kafka
 from kstreams_replay.state.serdes import Serde
 from kstreams_replay.state.tables.data_files import read_files
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.kafka.broker import running_broker
 
 from .lake_tables import REGISTERING, from_lake
 from .measuring import Stopwatch

@@ -25,8 +25,8 @@ from typing import Any
 import polars as pl
 from confluent_kafka import Consumer, TopicPartition
 
+from examples.broker import Broker, running_broker
 from tests.jvm.streams import STREAMS, VERSION, compiled
-from tests.kafka.broker import Broker, running_broker
 
 from ..typed_data import RECORDS, prepare, typed_path
 from ..workloads import WORKLOADS

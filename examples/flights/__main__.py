@@ -39,7 +39,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=Path("warehouse"), help="where topics and tables go")
     folder: Path = parser.parse_args().folder
-    say = _storyteller()
+    say = storyteller()
     tiers.start_compiling(lambda: call_kernels(topology))
     say("starting Spark (the first start resolves its packages); kernels are compiled meanwhile (once a machine)")
     try:
@@ -57,7 +57,7 @@ def main() -> int:
 Say = Callable[[str], None]
 
 
-def _storyteller() -> Say:
+def storyteller() -> Say:
     """Prints a line with the seconds since the beginning."""
     started = time.perf_counter()
     return lambda text: print(f"[{time.perf_counter() - started:5.1f} s] {text}", flush=True)

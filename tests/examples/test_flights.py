@@ -2,6 +2,7 @@
 
 import pytest
 
+from examples.broker import Broker, running_broker
 from examples.flights.__main__ import INCREMENT_RECORDS, PIPELINE, run
 from examples.flights.topics import SOURCES
 from examples.flights.topology import topology
@@ -11,7 +12,6 @@ from kstreams_replay.jobs.landing.landing import KafkaSource, land_kafka
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.state.tables.data_files import read_files, read_rows
 from kstreams_replay.state.tables.warehouse import LANDED_SCHEMA, Warehouse
-from tests.kafka.broker import Broker, running_broker
 from tests.planted import tables_of
 
 pytestmark = pytest.mark.jvm

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from examples.broker import Broker, running_broker
 from kstreams_replay.jobs.landing.landing import KafkaSource
-from tests.kafka.broker import Broker, running_broker
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tests.kafka.broker import Broker
+from examples.broker import Broker
 
 
 class Producing:

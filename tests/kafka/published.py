@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
+from examples.broker import Broker
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.publish.kafka_target import KafkaTarget
 from kstreams_replay.jobs.publish.publishing import PublishReport, PublishSettings, publish
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.kafka.broker import Broker
 from tests.planted import LandedRecord, plant
 
 

@@ -8,12 +8,12 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from deltalake import DeltaTable
 
+from examples.broker import Broker
 from kstreams_replay.jobs.landing import from_kafka
 from kstreams_replay.jobs.landing.from_kafka import share_out
 from kstreams_replay.jobs.landing.landing import FileSource, KafkaSource, land_files, land_kafka
 from kstreams_replay.state.errors import ConfigError, LandingError, LedgerConflict
 from kstreams_replay.state.tables.ledger import LandingLedger
-from tests.kafka.broker import Broker
 from tests.kafka.producing import Producing, numbered
 from tests.landing.landed_rows import KilledError, landed
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from examples.broker import Broker
 from kstreams_replay.jobs.branches.branches import fork
 from kstreams_replay.jobs.branches.promotion import promote
 from kstreams_replay.jobs.branches.restatement import restore
@@ -24,7 +25,6 @@ from kstreams_replay.jobs.topology import (
 from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.state.errors import ConfigError, PublisherFenced, PublishError
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.kafka.broker import Broker
 from tests.kafka.published import Seen, again, forwarded, long, published, run, seen, table_of
 from tests.once_a_run import once_a_run
 from tests.planted import LandedRecord

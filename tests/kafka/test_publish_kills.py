@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from examples.broker import Broker
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.kafka.broker import Broker
 from tests.kafka.published import Seen, forwarded, published, run, seen
 from tests.once_a_run import once_a_run
 from tests.planted import LandedRecord

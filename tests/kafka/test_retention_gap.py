@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from confluent_kafka import TopicPartition
 
+from examples.broker import Broker
 from kstreams_replay.jobs.landing import from_kafka
 from kstreams_replay.jobs.landing.landing import KafkaSource, land_kafka
 from kstreams_replay.state.errors import RetentionGap
 from kstreams_replay.state.tables.ledger import LandingLedger
-from tests.kafka.broker import Broker
 from tests.kafka.producing import Producing, numbered
 from tests.landing.landed_rows import landed
 

@@ -22,11 +22,10 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from kstreams_replay.jobs.execution.spark_session import resolve
 from kstreams_replay.state.kafka_version import JUDGE as KAFKA_VERSION
-from tests.quick_java import QUICK_JAVA
 
 JARS = (f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}", "org.slf4j:slf4j-simple:1.7.36")
 START_LIMIT_S = 90.0
-QUICK = (*QUICK_JAVA, "-Xms128m", "-Xmx384m", "-Xshare:auto")
+QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xms128m", "-Xmx384m", "-Xshare:auto")
 """Options of a JVM that starts quickly and does little."""
 
 
