@@ -1,9 +1,9 @@
 """The demo of topics that lie in tables of a lake. ``python -m examples.lake [--folder DIR] [--months N]``.
 
 A real broker gets a year of New York's departures in three nights. Each night Spark's Kafka source appends them to a
-Delta table, Redpanda's layout has them in Iceberg, and three pipelines replay the night: over topics that were landed
-from Kafka, over the Delta table in place, over the Iceberg tables in place. Then the owner of the tables sorts their
-rows by key and deletes the old files. In the end the three pipelines have the same results, row for row.
+Delta table, and Iceberg tables have them in Redpanda's layout. Three pipelines replay the night: over topics that were
+landed from Kafka, over the Delta table in place, over the Iceberg tables in place. Then the owner of the tables sorts
+their rows by key and deletes the old files. In the end the three pipelines have the same results, row for row.
 """
 
 import argparse

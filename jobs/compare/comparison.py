@@ -131,13 +131,14 @@ def compare(
     found = align(ours, theirs, ignores_order=ignore_order)
     case = Case(compared, warehouse, pipeline, row.content, landed, ours, theirs, found, not no_cache)
     sentences = _explain(case, say_time)
-    differences, same = _newest(case) if form == CHANGELOG else _rows(case)
+    differences, same = _newest(case) if form == CHANGELOG else differing_rows(case)
     differences = differences.sort("time_ms", "partition", "offset", "topic_partition", "topic_offset", nulls_last=True)
     return Comparison(
         output, with_topic, pipeline, row.increment, form, (len(ours), len(theirs)),
         _counts("equal", same, differences["verdict"]), _counts(None, 0, differences["cause"]),
         differences.drop("row", "topic_row"),
-        tuple(_first(case, sentences, differences.head(shown))), sentences.let_in.restarts,
+        tuple(shown_differences(case, differences.head(shown), sentences.sentence, sentences.record)),
+        sentences.let_in.restarts,
         dict(differences.group_by("cause", maintain_order=True).agg(pl.col("time_ms").min()).iter_rows()),
         tuple(_over_time(differences)),
     )  # fmt: skip
@@ -159,7 +160,7 @@ def _explain(case: Case, say_time: Callable[[int], str]) -> CauseSentences:
     return CauseSentences(case, let_in, partitioner, say_time)
 
 
-def _rows(case: Case) -> tuple[pl.DataFrame, int]:
+def differing_rows(case: Case) -> tuple[pl.DataFrame, int]:
     """All differences, and the number of rows that are equal."""
     found = case.found
     missing = np.flatnonzero(found.ours == Verdict.MISSING)
@@ -223,16 +224,22 @@ def _counts(name: str | None, number: int, texts: pl.Series) -> dict[str, int]:
     return ({} if name is None else {name: number}) | {str(text): int(count) for text, count in counted}
 
 
-def _first(case: Case, sentences: CauseSentences, differences: pl.DataFrame) -> Iterator[Difference]:
+def shown_differences(
+    case: Case,
+    differences: pl.DataFrame,
+    sentence: Callable[[Mapping[str, Any]], str],
+    record: Callable[[Mapping[str, Any]], str | None],
+) -> Iterator[Difference]:
+    """Rows of ``differing_rows`` with keys and values; ``sentence`` and ``record`` say the cause and its record."""
     ours, theirs = read_shown(case, differences["row"].to_numpy(), differences["topic_row"].to_numpy())
     for row in differences.iter_rows(named=True):
         mine, other = ours.get(row["row"]), theirs.get(row["topic_row"])
         some = mine or other
         assert some is not None, "a difference has a row on one side"
         yield Difference(
-            row["verdict"], row["cause"], sentences.sentence(row), some.key, some.window,
+            row["verdict"], row["cause"], sentence(row), some.key, some.window,
             None if mine is None else mine.fields(), None if other is None else other.fields(),
-            sentences.record(row),
+            record(row),
         )  # fmt: skip
 
 

@@ -3,7 +3,8 @@
 Rule: the operator itself says what its rows mean: it is resumed from the durable rows and the counters of the ledger.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -15,8 +16,9 @@ from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.names import TableName, TaskId
 from ...state.tables.warehouse import Warehouse
 from ..execution.store_files import StoreFiles
+from ..operators.base.operator import StatefulOperator, StoreContents
 from ..task.task import Task
-from ..topology.topology import Topology
+from ..topology.topology import SubTopology, Topology
 from .committed_tables import done_row
 
 
@@ -49,11 +51,42 @@ def store_in(topology: Topology, store: str, files: Sequence[StateFile], done: D
     operator = Task(topology, sub).stores[store]
     operator.resume(operator.rows_schema().empty_table(), {})
     pieces = [operator.contents().add_column(0, "partition", pa.array([], pa.int32()))]
+    pieces += [_of(partition, each.contents()) for partition, each in _resumed(topology, sub, store, files, done)]
+    return pa.concat_tables(pieces)
+
+
+def inner_stores_of(
+    warehouse: Warehouse, pipeline: str, topology: Topology, store: str, done: DoneRow
+) -> dict[str, StoreContents]:
+    """Of a Python processor whose rows are in ``store``: by name what its stores show, as ``store_of``, with the
+    partition. Those that no task has begun are left out.
+    """
+    sub = topology.sub_topology_of(store)
+    assert sub is not None, f"{store} is a store of the topology"
+    path = warehouse.pipeline(pipeline).state(store)
+    files = oldest_first(table_files(warehouse, pipeline, done, TableName.state(store)))
+    found: dict[str, StoreContents] = {}
+    state = [StateFile(file.root or path, file) for file in files]
+    for partition, operator in _resumed(topology, sub, store, state, done):
+        for name, inner in operator.inner_stores().items():
+            contents = inner.contents()
+            rows = _of(partition, contents.rows)
+            before = [found[name].rows] if name in found else []
+            found[name] = replace(contents, rows=pa.concat_tables([*before, rows]))
+    return found
+
+
+def _resumed(
+    topology: Topology, sub: SubTopology, store: str, files: Sequence[StateFile], done: DoneRow
+) -> Iterator[tuple[int, StatefulOperator]]:
+    """The operator of each partition that has rows."""
     for partition in sorted({each.file.partition for each in files}):
         operator = Task(topology, sub, partition).stores[store]
         counters = done.task(TaskId(sub.id, partition)).counters[store]
         of_partition = [each for each in files if each.file.partition == partition]
         operator.resume(StoreFiles(operator, of_partition, None).load(counters), counters)
-        rows = operator.contents()
-        pieces.append(rows.add_column(0, "partition", pa.array([partition] * len(rows), pa.int32())))
-    return pa.concat_tables(pieces)
+        yield partition, operator
+
+
+def _of(partition: int, rows: pa.Table) -> pa.Table:
+    return rows.add_column(0, "partition", pa.array([partition] * len(rows), pa.int32()))

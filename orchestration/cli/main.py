@@ -99,6 +99,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Judge": {
         "check": (".commands.check", "judge the guarantees of an increment"),
+        "judge": (".commands.judge", "compare a pipeline with the Java application that it was ported from"),
         "verify": (".commands.verify", "prove that results do not depend on where the input was cut"),
         "compare": (".commands.compare", "put the rows that production wrote beside ours, and say why they differ"),
         "advise": (".commands.quality", "what another grace would have done to the landed history"),

@@ -149,6 +149,7 @@ def commanded(marked, great_expectations_loaded) -> Marked:
         ["branches", *where],
         ["diff", "shop", "what-if", *where, "--output", "sessions"],
         ["compare", "sessions", "--with-topic", "clicks", *pipeline, "--topology", SHOP],
+        ["judge", SHOP, *pipeline, "--jar", str(marked.folder / "no.jar"), "--class", "com.acme.Shop#topology"],
         ["promote", "what-if", *where],
         ["fork", *pipeline, "--at", "1", "--as", "other"],
         ["drop", "other", *where],
@@ -202,7 +203,7 @@ def test_every_command_is_tried_and_does_something(commanded):
 
     assert commanded.codes.keys() == every - NOT_RUN.keys()
     assert {name for name, codes in commanded.codes.items() if min(codes) > 1} <= {
-        "compare", "diff", "placement", "advise",
+        "compare", "diff", "placement", "advise", "judge",
     }  # fmt: skip
 
 

@@ -2,9 +2,9 @@
 
 import json
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from textwrap import indent, wrap
-from typing import Any
 
 import click
 
@@ -100,7 +100,7 @@ def _print(found: Comparison, place: str, *, raw: bool) -> None:
         print(f"  {say_time(each['from_ms']):>23}  {bar:<{BAR}}  {count:,}")
     for number, difference in enumerate(found.first, 1):
         print()
-        _print_difference(number, difference, place, say_time)
+        print_difference(number, difference, place, say_time)
     if len(found.differences) > len(found.first):
         print(f"\n… {len(found.first):,} of {len(found.differences):,} differences; --limit shows more")
 
@@ -118,10 +118,15 @@ def _print_proposal(found: Comparison, warehouse: str) -> None:
     print(f"they leave {left}" if left else "they leave nothing")
 
 
-def _print_difference(number: int, found: Difference, place: str, say_time: Any) -> None:
+def print_difference(
+    number: int, found: Difference, place: str, say_time: Callable[[int], str], *, other: str = "production"
+) -> None:
+    """A difference with both rows, its sentence and the command that explains its record. ``other``: whose rows are
+    compared with ours.
+    """
     window = "" if found.window is None else f", window {say_time(found.window[0])} to {say_time(found.window[1])}"
     print(f"{number}. {found.verdict}: key {found.key}{window}")
-    for name, row in (("ours", found.ours), ("production", found.theirs)):
+    for name, row in (("ours", found.ours), (other, found.theirs)):
         if row is None:
             print(f"   {name:<10}  -")
         else:
@@ -129,6 +134,7 @@ def _print_difference(number: int, found: Difference, place: str, say_time: Any)
                 f"   {name:<10}  {row['partition']}:{row['offset']} at {say_time(row['time_ms'])}: "
                 f"{'tombstone' if row['value'] is None else row['value']}"
             )
-    print(indent("\n".join(wrap(found.sentence, WIDTH)), "   "))
+    if found.sentence:
+        print(indent("\n".join(wrap(found.sentence, WIDTH)), "   "))
     if found.record is not None:
         print(f"   replay explain --record {found.record} {place}")

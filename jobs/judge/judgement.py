@@ -1,0 +1,208 @@
+"""A pipeline beside the Java application that it was ported from, on the same landed records.
+
+Owns the comparison, output by output. Rule: Kafka's tasks take exactly the records that the pipeline has taken, in
+its order, and nothing but key, window, value, time, order and the writing task decides whether rows are equal.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from difflib import unified_diff
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...state.errors import ConfigError
+from ...state.kafka_version import JUDGE
+from ...state.tables.ledger import LedgerRow
+from ...state.tables.ledger_rows import DoneRow
+from ...state.tables.warehouse import Warehouse
+from ..compare.alignment import Verdict, align
+from ..compare.case import Case
+from ..compare.compared_output import ComparedOutput
+from ..compare.comparison import Difference, differing_rows, shown_differences
+from ..compare.sides import ALL_TIMES, LandedTopic, read_landed, read_output
+from ..history.committed_tables import done_row
+from ..landing.landing import land_records
+from ..tape.landed_topic import Landed
+from ..topology.topology import Topology
+from .judged_stores import JudgedStore, judge_stores
+from .kafka_tasks import RECORDS, JavaApplication, KafkaRun, Record, run_kafka
+
+CHUNK = 1 << 16
+
+
+@dataclass(frozen=True)
+class JudgedOutput:
+    """An output beside what Kafka Streams wrote. ``rows``: of ours, and of Kafka's; ``verdicts``: rows by verdict;
+    ``first``: the first differences, by record time.
+    """
+
+    output: str
+    rows: tuple[int, int]
+    verdicts: Mapping[str, int]
+    first: tuple[Difference, ...]
+
+    @property
+    def is_equal(self) -> bool:
+        return set(self.verdicts) <= {str(Verdict.EQUAL)}
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """``pipeline``, as of ``increment``, beside ``application``. ``records``: that Kafka's tasks took, in ``seconds``.
+    ``topology``: lines of describe() that differ, as a diff (- Kafka's, + ours). ``not_written``: topics that Kafka's
+    tasks wrote and that the topology does not have. ``not_judged``: outputs whose records name their topics, and stores
+    of which there are no two sides to compare.
+    """
+
+    pipeline: str
+    increment: int
+    application: str
+    kafka_version: str
+    records: int
+    seconds: float
+    topology: tuple[str, ...]
+    outputs: tuple[JudgedOutput, ...]
+    stores: tuple[JudgedStore, ...]
+    not_written: tuple[str, ...]
+    not_judged: tuple[str, ...]
+
+    @property
+    def is_equal(self) -> bool:
+        """All outputs and stores have Kafka's rows; names of nodes may differ."""
+        are_equal = all(each.is_equal for each in self.outputs) and all(each.is_equal for each in self.stores)
+        return are_equal and not self.not_written
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {**asdict(self), "is_equal": self.is_equal}
+
+
+@dataclass(frozen=True)
+class _Output(ComparedOutput):
+    """Rows are compared task by task, so a row belongs where its task has written it."""
+
+    verb: ClassVar[str] = "judge"
+
+    @cached_property
+    def moves_keys(self) -> bool:
+        return False
+
+
+def judge(
+    warehouse: Warehouse,
+    topology: Topology,
+    application: JavaApplication,
+    *,
+    pipeline: str,
+    increment: int | None = None,
+    shown: int = 10,
+    say: Callable[[str], None] = lambda step: None,
+) -> Judgement:
+    """Run ``application`` by Kafka Streams' own tasks over the records that ``pipeline`` has read up to ``increment``
+    (None: the last), and compare every output. ``shown``: so many differences of each in full; ``say``: called with the
+    step.
+
+    Without record caches, so every update is forwarded. Wall-clock time does not pass, and the state begins empty.
+    Raises ConfigError for a pipeline whose order is not Kafka's (order="arrival", recorded times, a flush, restarts).
+    So it does for what the application does not give, and where Kafka Streams fails. Raises MachineError without a JDK,
+    LedgerError where nothing is replayed.
+    """
+    row = done_row(warehouse, pipeline, increment, of=[])
+    _refuse_other_orders(pipeline, row.content)
+    with tempfile.TemporaryDirectory(prefix="replay-judge-") as folder:
+        say("running Kafka Streams")
+        run = run_kafka(application, Path(folder), _read_records(warehouse, topology, row.content))
+        sinks = {sink.topic: sink for sink in topology.sinks()}
+        judged = []
+        for name in [name for name, sink in sinks.items() if not sink.has_topics]:
+            say(f"comparing {name}")
+            theirs = Warehouse(str(Path(folder) / "theirs"))
+            judged.append(_judge_output(_Output(topology, name), warehouse, pipeline, row, theirs, run, shown))
+    say("comparing stores")
+    stores, other_stores = judge_stores(warehouse, topology, pipeline, row.content, run)
+    dynamic = [name for name, sink in sinks.items() if sink.has_topics]
+    return Judgement(
+        pipeline, row.increment, application.name, JUDGE, run.records, run.seconds, _topology(topology, run),
+        tuple(judged), tuple(stores), tuple(_unknown(topology, run)), (*dynamic, *other_stores),
+    )  # fmt: skip
+
+
+def _refuse_other_orders(pipeline: str, done: DoneRow) -> None:
+    found = {
+        "records in the order of their arrival": done.by_arrival,
+        "recorded times": any(any(parts.values()) for parts in (done.recorded_to or {}).values()),
+        "a flush at the end": done.flushed,
+        "recorded restarts": any(done.restarts or {}),
+    }
+    for what, is_there in found.items():
+        if is_there:
+            expected = "a pipeline that takes records as Kafka's tasks do"
+            raise ConfigError(f"judge, pipeline {pipeline!r}", expected, what, "replay under another name without it")
+
+
+def _read_records(warehouse: Warehouse, topology: Topology, done: DoneRow) -> Mapping[str, Sequence[Iterator[Record]]]:
+    """By landed topic and partition what the increments up to ``done`` have read, in the order of the sources."""
+    topics = dict.fromkeys(
+        source.landed_topic
+        for sub in topology.sub_topologies
+        for source in sub.sources
+        if source.landed_topic in done.cut_to
+    )
+    return {topic: _partitions(warehouse, topic, done) for topic in topics if topic is not None}
+
+
+def _partitions(warehouse: Warehouse, topic: str, done: DoneRow) -> list[Iterator[Record]]:
+    landed, cut = Landed.of(warehouse, topic), done.cut_to[topic]
+    return [_records(landed, str(number), cut.get(str(number), 0)) for number in range(len(landed.ends))]
+
+
+def _records(landed: Landed, partition: str, end: int) -> Iterator[Record]:
+    for table in landed.slice(partition, 0, end).chunks(CHUNK):
+        columns = [table[name].to_pylist() for name in ("offset", "timestamp", "key", "value")]
+        headers = table["headers"].to_pylist() if "headers" in table.column_names else [None] * len(table)
+        yield from zip(*columns, headers, strict=True)
+
+
+def _judge_output(
+    output: _Output, warehouse: Warehouse, pipeline: str, row: LedgerRow[DoneRow], scratch: Warehouse,
+    run: KafkaRun, shown: int,
+) -> JudgedOutput:  # fmt: skip
+    written = run.written.get(output.name, RECORDS.empty_table())
+    partitions = 1 + int(np.max(written["partition"].to_numpy(), initial=0))
+    land_records(scratch, output.name, written, partitions=partitions)
+    landed, how = LandedTopic.of(scratch, output.name), {"span": ALL_TIMES, "ignored": ()}
+    ours = read_output(output, warehouse, pipeline, row.content, partitions=partitions, **how)  # type: ignore[arg-type]
+    theirs = read_landed(output, landed, **how)  # type: ignore[arg-type]
+    case = Case(output, warehouse, pipeline, row.content, landed, ours, theirs, align(ours, theirs), has_cache=False)
+    differences, equal = differing_rows(case)
+    verdicts = {str(Verdict.EQUAL): equal} | dict(differences["verdict"].value_counts(sort=True).iter_rows())
+    ordered = differences.sort("time_ms", "partition", "offset", "topic_partition", "topic_offset", nulls_last=True)
+    first = shown_differences(case, ordered.head(shown), lambda _: "", lambda found: _record(case, found["row"]))
+    return JudgedOutput(output.name, (len(ours), len(theirs)), verdicts, tuple(first))
+
+
+def _record(case: Case, row: int) -> str | None:
+    """TOPIC:PARTITION:OFFSET of the record that our row is of; None: not known."""
+    topic = case.output.cause_topic
+    if row < 0 or topic is None or case.ours.cause[row] < 0:
+        return None
+    return f"{topic}:{case.ours.partition[row]}:{case.ours.cause[row]}"
+
+
+def _topology(topology: Topology, run: KafkaRun) -> tuple[str, ...]:
+    theirs, ours = run.describe.strip().splitlines(), topology.describe().strip().splitlines()
+    return tuple(line for line in unified_diff(theirs, ours, lineterm="", n=0) if line[:2] not in ("--", "++", "@@"))
+
+
+def _unknown(topology: Topology, run: KafkaRun) -> Iterator[str]:
+    """Topics that Kafka's tasks wrote, and that are neither outputs nor internal."""
+    known = {sink.topic for sink in topology.sinks()}
+    chosen = any(sink.has_topics for sink in topology.sinks())
+    for topic in sorted(run.written):
+        is_internal = topic.endswith(("-changelog", "-repartition", "-topic"))
+        if topic not in known and not is_internal and not chosen:
+            yield topic

@@ -1,0 +1,88 @@
+"""The command `judge` (docs/compare.md): a pipeline beside the Java application that it was ported from."""
+
+import sys
+from contextlib import closing
+from pathlib import Path
+
+from ....jobs.judge.judgement import Judgement
+from ....jobs.judge.judgement import judge as judge_pipeline
+from ....jobs.judge.kafka_tasks import JavaApplication
+from ....state.tables.warehouse import Warehouse
+from ...progress_lines import progress_on
+from ...settings.topology_loading import load_topology
+from ...text_tables import print_json, print_table, utc
+from .. import options
+from ..command import command, option
+from ..exit_codes import ExitCode
+from .compare import print_difference
+
+
+@command()
+@options.topology_argument
+@option("--jar", "jars", takes_many=True, required=True, metavar="JAR", help="of the application, and what it needs")
+@option("--class", "name", required=True, metavar="CLASS#METHOD", help="a static method that gives its Topology")
+@option("--settings", metavar="FILE", help="Java properties of the application")
+@options.warehouse
+@options.pipeline
+@options.increment
+@option("--limit", type=int, default=10, metavar="N", help="so many differences of each output (default 10)")
+@options.as_json
+@options.raw
+def judge(
+    topology: str, jars: tuple[str, ...], name: str, settings: str | None, warehouse: str, pipeline: str,
+    increment: int | None, limit: int, as_json: bool, raw: bool,
+) -> int:  # fmt: skip
+    """Run the Java application's own topology by real Kafka Streams over what the pipeline has read, and compare every
+    output. The exit code is 4 when anything differs.
+    """
+    application = JavaApplication([Path(jar) for jar in jars], name, None if settings is None else Path(settings))
+    with closing(progress_on(sys.stderr)) as progress:
+        found = judge_pipeline(
+            Warehouse(warehouse), load_topology(topology, warehouse), application, pipeline=pipeline,
+            increment=increment, shown=limit, say=progress.doing,
+        )  # fmt: skip
+    if as_json:
+        print_json(found.to_json())
+    else:
+        _print(found, f"--topology {topology} --warehouse {warehouse} --pipeline {pipeline}", raw=raw)
+    return ExitCode.DONE if found.is_equal else ExitCode.FAILED
+
+
+def _print(found: Judgement, place: str, *, raw: bool) -> None:
+    rate = found.records / max(found.seconds, 0.001)
+    print(
+        f"{found.pipeline}, increment {found.increment}: {found.records:,} records through Kafka Streams "
+        f"{found.kafka_version} in {found.seconds:.1f} s ({rate:,.0f} a second)\n"
+    )
+    if found.topology:
+        print("describe() differs (- the application, + the topology):")
+        print("\n".join(f"  {line}" for line in found.topology), end="\n\n")
+    print_table(
+        [
+            {"output": each.output, "ours": each.rows[0], "Kafka Streams": each.rows[1], **each.verdicts}
+            for each in found.outputs
+        ],
+        thousands=True,
+    )
+    if found.stores:
+        print()
+        print_table(
+            [
+                {
+                    "store": each.store, "ours": each.rows[0], "Kafka Streams": each.rows[1], "missing": each.missing,
+                    "extra": each.extra, "other value": each.other,
+                }
+                for each in found.stores
+            ],
+            thousands=True,
+        )  # fmt: skip
+    for topic in found.not_written:
+        print(f"\nthe application writes {topic}, which the topology does not have")
+    if found.not_judged:
+        print(f"\nnot judged: {', '.join(found.not_judged)}")
+    for each in found.outputs:
+        for number, difference in enumerate(each.first, 1):
+            print(f"\n{each.output}:")
+            print_difference(number, difference, place, str if raw else utc, other="Kafka")
+    if found.is_equal:
+        print("\nthe pipeline does what the application does")
