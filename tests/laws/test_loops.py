@@ -95,6 +95,11 @@ def test_where_times_rise_a_replay_by_time_gives_what_the_test_driver_gives(tmp_
         assert got == [(one.key, one.value, one.timestamp_ms) for one in driver.read_outputs(output)]
 
 
+REFUSES_MANY = {"validations": (1, 2), "begun first": (1,)}
+"""Increments in which an operator refuses most of what comes to it: a stream join the tombstones of a filtered table, a
+function records that come before what they are about."""
+
+
 @pytest.mark.parametrize("name", APPLICATIONS)
 def test_all_guarantees_hold_of_every_increment(tmp_path, name):
     application = APPLICATIONS[name]
@@ -107,7 +112,8 @@ def test_all_guarantees_hold_of_every_increment(tmp_path, name):
         verdicts = check_increment(warehouse, "p", replay_facts(topology), increment, engine="plain", again=again)
         others = {(one.guarantee, one.answer) for one in verdicts if one.answer != "true"}
         # no table has the values of a topic that others write, too, which the foreign-key join reads
-        assert others == ({("G16", "unchecked")} if name == "joins" else set())
+        want = {("G16", "unchecked")} if name == "joins" else set()
+        assert others == want | ({("G12", "false")} if increment in REFUSES_MANY.get(name, ()) else set())
 
 
 class Died(Exception):
