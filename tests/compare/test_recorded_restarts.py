@@ -159,6 +159,37 @@ def test_lives_of_restarts_are_replayed_row_by_row_at_every_cut(warehouse, windo
     assert tables_of(warehouse, "whole", topology) == tables_of(warehouse, "cut", topology)
 
 
+OVERLAPS = {
+    "hidden": (
+        [("c", 1), ("c", 8_990), ("d", 20_000), ("d", 24_000), ("d", 12_000), ("c", 11), ("c", 12)], (4, 6), False,
+    ),
+    "within": (
+        [
+            ("a", 38_559), ("c", 13_601), ("a", 50_473), ("b", 53_033), ("a", 41_823), ("a", 34_092), ("a", 59_944),
+            ("a", 66_236), ("a", 48_220), ("a", 73_073), ("b", 81_901),
+        ],
+        (8, 9), True,
+    ),
+}  # fmt: skip
+"""Records, before which of them production restarted, and whether results are final. The store shows a session again
+that it hid while another one was made within its gap; so a record merges sessions that overlap."""
+
+
+@pytest.mark.parametrize("max_records", [None, 1, 2])
+@pytest.mark.parametrize("name", OVERLAPS)
+def test_sessions_that_overlap_after_a_restart_are_merged_as_in_production(warehouse, name, max_records):
+    records, restarts, is_final = OVERLAPS[name]
+    taken = [Input(*each) for each in records]
+    published = of_sessions(taken, Life(restarts=frozenset(restarts)), is_final=is_final)
+    plant(warehouse, "in", [LandedRecord(0, key.encode(), b"x", time_ms) for key, time_ms in taken], partitions=1)
+    plant(warehouse, "live", [LandedRecord(0, *row) for row in published], partitions=1)
+    record_restarts(warehouse, "in", [(0, place) for place in restarts])
+
+    found = compared(warehouse, windowed(SESSIONS, is_final=is_final), "p", max_records=max_records)
+
+    assert found.verdicts == {"equal": len(published)}
+
+
 def test_commands_record_a_restart_and_judge_what_was_replayed_with_it(warehouse, tmp_path, capsys):
     one_window(warehouse, 100_000, 1)
     code = tmp_path / "windows.py"

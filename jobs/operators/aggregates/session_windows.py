@@ -10,6 +10,7 @@ of (end, key bytes, falling start).
 """
 
 import numpy as np
+import pyarrow as pa
 
 from ....state.records.batches import Batch
 from ....state.stores.slots import LIVE_COUNT
@@ -22,11 +23,13 @@ from ..aggregate_parts.refusals import drops_of
 from ..aggregate_parts.slots_by_key import ListedAggregate, ListedSlots
 from ..aggregate_parts.window_columns import WindowUpdates
 from ..aggregate_parts.window_settings import WindowSettings
-from ..base.operator import OperatorContext
+from ..base.operator import Counters, OperatorContext
 from ..base.store_segments import segment_ms
 from . import session_windows_kernel
 
 _NOTHING_CLOSES = np.zeros(0, np.int64), 0
+_RESTARTED = "has_restarted"
+"""Counter: 1 once a recorded restart was taken."""
 
 
 class SessionAggregate(ListedAggregate):
@@ -36,7 +39,6 @@ class SessionAggregate(ListedAggregate):
 
     _window = "session"
     _position_column = "window_end_ms"
-    _knows_new_rows = True
     has_headers = False
     _shows_again = True
 
@@ -57,7 +59,24 @@ class SessionAggregate(ListedAggregate):
         self.reach_ms = open_ms if settings.is_kip else retention_ms
         """Sessions that end that long before the store's time are not merged any more."""
         self.segment_ms = segment_ms(self.retention_ms, settings.is_persistent)
+        self._has_restarted = False
         self._room_sessions, self._room = 0, session_windows_kernel.allocate(1, 0)
+
+    def restart(self) -> None:
+        super().restart()
+        self._has_restarted = True
+
+    def resume(self, rows: pa.Table, counters: Counters) -> None:
+        self._has_restarted = bool(counters.get(_RESTARTED, 0))
+        super().resume(rows, counters)
+
+    def counters(self) -> Counters:
+        return super().counters() | ({_RESTARTED: 1} if self._has_restarted else {})
+
+    @property
+    def _knows_new_rows(self) -> bool:  # type: ignore[override]
+        """Sessions that overlap merge to one with the bounds of one of them, which slots do not say."""
+        return not self._has_restarted
 
     @property
     def _put_limits(self) -> tuple[int, int]:  # type: ignore[override]
@@ -92,7 +111,7 @@ class SessionAggregate(ListedAggregate):
         totals = np.array([0, 0, 0, self.observed_stream_time_ms], np.int64)
         session_windows_kernel.aggregate_sessions(
             (batch.key, batch.time_ms, begin, end),
-            (self.gap_ms, self.grace_ms, self.reach_ms, self.retention_ms, self.segment_ms),
+            (self.gap_ms, self.grace_ms, self.reach_ms, self.retention_ms, self.segment_ms, self._has_restarted),
             (*self._asked, not self.aggregation.only.is_record_by_record),
             _NOTHING_CLOSES if self.final is None else (self.final.closed, self.final.done),
             self.slots.columns(),

@@ -42,13 +42,16 @@ UPDATE, TOMBSTONE, FINAL = 0, 1, 2
 
 
 class SessionTimes(NamedTuple):
-    """In ms. ``segment``: length of a persistent store's segment, or 0 for a store in memory."""
+    """In ms. ``segment``: length of a persistent store's segment, or 0 for a store in memory. ``overlaps``: the store's
+    time may have begun again, so that it shows sessions that were made while it hid those within the gap.
+    """
 
     gap: int
     grace: int
     reach: int
     retention: int
     segment: int
+    overlaps: bool
 
 
 class SessionOutputs(NamedTuple):
@@ -107,12 +110,12 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
             # time, although it may still be in a segment.
             horizon = max(t - gap, slots.counts[OBSERVED_MS] - reach + 1)
             # By falling end from the last session that starts at or before t + gap, down to the first that ends before
-            # the horizon.
-            slot = first_from(lists, k, slots.start, t + gap)
+            # the horizon. Sessions that overlap have no order by start, so all that end late enough are looked at.
+            slot = lists[0][k] if windows.overlaps else first_from(lists, k, slots.start, t + gap)
             while slot != NO_SLOT and slots.end[slot] >= horizon:
-                found[n_found] = slot
-                n_found += 1
-                start, end = min(start, slots.start[slot]), max(end, slots.end[slot])
+                if slots.start[slot] <= t + gap:
+                    n_found = find(slot, found, n_found, slots)
+                    start, end = min(start, slots.start[slot]), max(end, slots.end[slot])
                 slot = following[slot]
         # windowCloseTime. The merged session decides, not the record: a late record is taken if it joins a session that
         # is still open. Nothing has been changed yet, so a refused record leaves the sessions as they were.
@@ -129,7 +132,8 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
             found[:n_found], session, has_tombstones, asked, closing, slots, updates, program, written
         )
         # The tombstones show the old aggregates, so their entries come before those that merge them.
-        merged, n_program = merge(found[:n_found], asked.go_on, slots, lists, program, n_program)
+        goes_on = asked.go_on and not windows.overlaps
+        merged, n_program = merge(found[:n_found], goes_on, slots, lists, program, n_program)
         # Without a session to merge the aggregate begins from the initializer (START), else it is what ``merge`` has
         # made.
         enter(program, n_program, ADD | (0 if n_found else START) | (EMIT if asked.updates else 0), merged, row)
@@ -141,8 +145,18 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
         if n_found and merged == found[n_found - 1]:
             extend_in_place(merged, start, end, slots)
         else:
-            n_refusals += keep(merged, session, windows, asked.final, slots, lists, refusals, n_refusals)
+            n_refusals += keep(merged, session, windows, slots, lists, refusals, n_refusals)
     totals[UPDATES], totals[PROGRAM], totals[REFUSALS], totals[STREAM_TIME] = n_updates, n_program, n_refusals, observed
+
+
+@inner_kernel
+def find(slot, found, n, slots):  # type: ignore[no-untyped-def]
+    """Enter a session behind the ``n`` that were found, which end at or after it, by falling end and start."""
+    found[n] = slot
+    while n > 0 and slots.end[found[n - 1]] == slots.end[slot] and slots.start[found[n - 1]] < slots.start[slot]:
+        found[n], found[n - 1] = found[n - 1], slot
+        n -= 1
+    return n + 1
 
 
 @inner_kernel
@@ -201,8 +215,10 @@ def extend_in_place(slot, start, end, slots):  # type: ignore[no-untyped-def]
 
 
 @inner_kernel
-def keep(slot, session, windows, wants_final, slots, lists, refusals, n_refusals):  # type: ignore[no-untyped-def]
-    """Enter a session into the store, unless it is nothing that the store would show; how many refusals that makes."""
+def keep(slot, session, windows, slots, lists, refusals, n_refusals):  # type: ignore[no-untyped-def]
+    """Enter a session into the store, unless its segment is gone; how many refusals that makes. One that the store does
+    not show is there: a store whose time begins again shows it.
+    """
     s_key, s_start, s_end, s_time, s_flags, _, free, counts = slots
     row, k, start, end, _ = session
     s_key[slot], s_start[slot], s_end[slot], s_time[slot], s_flags[slot] = k, start, end, end, 0
@@ -213,13 +229,12 @@ def keep(slot, session, windows, wants_final, slots, lists, refusals, n_refusals
     # Kafka forwards the update although its store drops the session and counts it as expired.
     if expired:
         refuse(refusals, n_refusals, row, UNSTORED, start, end, counts[OBSERVED_MS], limit, False)
-    if expired or (not wants_final and end <= limit):  # not stored, or stored where it is never visible again
+    if expired:
         free[counts[FREE_TOP]] = slot
         counts[FREE_TOP] += 1
     else:
         link(slots, lists, slot)
-        if wants_final:
-            overwrite(slots, lists, slot)
+        overwrite(slots, lists, slot)
     return 1 if expired else 0
 
 
