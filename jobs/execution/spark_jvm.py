@@ -5,7 +5,8 @@ Afterwards each line goes to this process's stderr, except those without informa
 """
 
 import os
-from threading import Lock, Thread
+import signal
+from threading import Lock, Thread, current_thread, main_thread
 from typing import Any, BinaryIO
 
 from pyspark import SparkConf, SparkContext
@@ -73,7 +74,13 @@ def start_context(settings: dict[str, str]) -> None:
 
 
 def _gateway(conf: SparkConf, stderr: JvmStderr) -> Any:
+    # Python runs hooks in the child before it becomes Java, and a Ctrl-C in one of them prints a traceback. The main
+    # thread takes the signal; where this is the main thread, it has to stay free for it.
+    is_main = current_thread() is main_thread()
+    before = None if is_main else signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         return launch_gateway(conf, popen_kwargs={"stderr": stderr.write_end})  # type: ignore[no-untyped-call]
     finally:
+        if before is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         os.close(stderr.write_end)
