@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from ....jobs.history.passed_restarts import pipelines_past
 from ....jobs.landing.complete_topics import record_complete
@@ -322,6 +323,7 @@ def land(**given: Any) -> int:
     restarts = [partition_and_offset(each, "--restart") for each in asked.restart]
     if restarts and (asked.files, asked.delta, asked.iceberg, asked.kafka) == (None,) * 4:
         return _land_restarts(asked, Warehouse(asked.warehouse), restarts)
+    _refuse_unread(asked.topic, given)
     warehouse, source = Warehouse(asked.warehouse), _source(asked)
     if isinstance(source, KafkaSource) and asked.local:
         raise ConfigError(f"topic {asked.topic!r}", "Spark, whose connector reads Kafka", "--local", "leave it out")
@@ -501,6 +503,47 @@ def _print_landed(report: LandingReport) -> None:
         for p, end in report.cut_to.items()
     ]
     print_table(spans, ["partition", "from", "to", *(["gone"] if report.gaps else [])])
+
+
+SOURCES = ("files", "delta", "iceberg", "kafka")
+READ_BY: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(
+        (
+            "format", "path_pattern", "beside", "order_by", "pattern", "delimiter", "types", "envelope", "null_lines",
+            "columns", "nulls", "encoding", "decimal_comma", "on_disorder", "allow_same_content", "allow_empty",
+        ),
+        ("files",),
+    ),
+    **dict.fromkeys(
+        (
+            "timestamp", "timestamp_unit", "key", "value", "partition", "offset", "headers", "timestamp_type",
+            "topic_column", "partitions", "key_type", "value_type", "zone", "topology", "on_bad_row", "max_bad_share",
+        ),
+        ("files", "delta", "iceberg"),
+    ),
+    "version": ("delta",),
+    "snapshot": ("iceberg",),
+    "layout": ("delta", "iceberg"),
+    "on_change": ("delta", "iceberg"),
+    "option": ("iceberg", "kafka"),
+    "on_gap": ("kafka",),
+    "max_records": ("kafka",),
+}  # fmt: skip
+"""Options by the sources that read them; the others are read whatever the source is."""
+
+
+def _refuse_unread(topic: str, given: Mapping[str, Any]) -> None:
+    """Raises ConfigError for an option on the command line that the source does not read."""
+    context = click.get_current_context()
+    chosen = next(name for name in SOURCES if given[name] is not None)
+    for name, sources in READ_BY.items():
+        is_typed = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if is_typed and chosen not in sources:
+            flag = next(p for p in context.command.params if p.name == name).opts[0]
+            readers = " or ".join(f"--{source}" for source in sources)
+            raise ConfigError(
+                f"topic {topic!r}, {flag}", f"a source that reads it: {readers}", f"--{chosen}", "leave it out"
+            )
 
 
 def _source(asked: LandOptions) -> Source:

@@ -97,7 +97,7 @@ def test_values_that_the_topologys_serde_cannot_read_are_refused(land, tmp_path)
     ("options", "want"),
     [
         (["--files", "in"], "--files and --delta exclude each other"),
-        (["--snapshot", 3], "LakeSource snapshot: expected nothing: it is of iceberg, got 3"),
+        (["--snapshot", 3], "--snapshot: expected a source that reads it: --iceberg, got --delta"),
         (["--layout", "redpanda"], "expected the columns of layout redpanda"),
     ],
 )
@@ -133,3 +133,22 @@ def test_in_place_is_of_a_table(capsys, tmp_path):
 
     assert code == 2
     assert "--in-place: expected a Delta or Iceberg table" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("source", "option", "readers"),
+    [
+        ("--files", ["--version", "3"], "--delta"),
+        ("--files", ["--layout", "spark"], "--delta or --iceberg"),
+        ("--files", ["--max-records", "10"], "--kafka"),
+        ("--delta", ["--pattern", "*.parquet"], "--files"),
+        ("--delta", ["--snapshot", "3"], "--iceberg"),
+        ("--kafka", ["--timestamp", "ms"], "--files or --delta or --iceberg"),
+    ],
+)
+def test_an_option_that_the_source_does_not_read_is_refused(capsys, tmp_path, source, option, readers):
+    code = main(["land", "clicks", "--warehouse", str(tmp_path / "w"), source, str(tmp_path), *option])
+
+    said = capsys.readouterr().err
+    assert code == 2
+    assert f"{option[0]}: expected a source that reads it: {readers}, got {source}" in said
