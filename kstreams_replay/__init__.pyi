@@ -30,6 +30,9 @@ from .jobs.functions.session_and_versioned_stores import VersionedRecord as Vers
 from .jobs.functions.state_stores import Stores as Stores
 from .jobs.functions.state_stores import WindowStore as WindowStore
 from .jobs.history.exclusions import exclude_records as exclude_records
+from .jobs.judge.judgement import Judgement as Judgement
+from .jobs.judge.judgement import judge as judge
+from .jobs.judge.kafka_tasks import JavaApplication as JavaApplication
 from .jobs.landing.complete_topics import record_complete as record_complete
 from .jobs.landing.landing import FileSource as FileSource
 from .jobs.landing.landing import KafkaSource as KafkaSource

@@ -52,7 +52,8 @@ class JudgedOutput:
 
 @dataclass(frozen=True)
 class Judgement:
-    """``pipeline``, as of ``increment``, beside ``application``. ``records``: that Kafka's tasks took, in ``seconds``.
+    """``pipeline``, as of ``increment``, beside ``application``. ``records``: that Kafka's tasks took, in ``seconds``;
+    ``kafka_version``: whose tasks they were.
     ``topology``: lines of describe() that differ, as a diff (- Kafka's, + ours). ``not_written``: topics that Kafka's
     tasks wrote and that the topology does not have. ``not_judged``: outputs whose records name their topics, and stores
     of which there are no two sides to compare.
@@ -102,9 +103,9 @@ def judge(
     shown: int = 10,
     say: Callable[[str], None] = lambda step: None,
 ) -> Judgement:
-    """Run ``application`` by Kafka Streams' own tasks over the records that ``pipeline`` has read up to ``increment``
-    (None: the last), and compare every output. ``shown``: so many differences of each in full; ``say``: called with the
-    step.
+    """Run ``application`` by Kafka Streams' own tasks over the records that ``pipeline`` of ``warehouse`` has read up to
+    ``increment`` (None: the last), and compare every output and store of ``topology``. ``shown``: so many differences
+    of each output in full; ``say``: called with the step.
 
     Without record caches, so every update is forwarded. Wall-clock time does not pass, and the state begins empty.
     Raises ConfigError for a pipeline whose order is not Kafka's (order="arrival", recorded times, a flush, restarts).
