@@ -103,9 +103,9 @@ def judge(
     shown: int = 10,
     say: Callable[[str], None] = lambda step: None,
 ) -> Judgement:
-    """Run ``application`` by Kafka Streams' own tasks over the records that ``pipeline`` of ``warehouse`` has read up to
-    ``increment`` (None: the last), and compare every output and store of ``topology``. ``shown``: so many differences
-    of each output in full; ``say``: called with the step.
+    """Run ``application`` by Kafka Streams' own tasks over the records that ``pipeline`` of ``warehouse`` has read up
+    to ``increment`` (None: the last), and compare every output and store of ``topology``. ``shown``: so many
+    differences of each output in full; ``say``: called with the step.
 
     Without record caches, so every update is forwarded. Wall-clock time does not pass, and the state begins empty.
     Raises ConfigError for a pipeline whose order is not Kafka's (order="arrival", recorded times, a flush, restarts).
