@@ -113,10 +113,13 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
             # the horizon. Sessions that overlap have no order by start, so all that end late enough are looked at.
             slot = lists[0][k] if windows.overlaps else first_from(lists, k, slots.start, t + gap)
             while slot != NO_SLOT and slots.end[slot] >= horizon:
-                if slots.start[slot] <= t + gap:
-                    n_found = find(slot, found, n_found, slots)
+                if not windows.overlaps or slots.start[slot] <= t + gap:
+                    found[n_found] = slot
+                    n_found += 1
                     start, end = min(start, slots.start[slot]), max(end, slots.end[slot])
                 slot = following[slot]
+            if windows.overlaps:
+                order_ties(found[:n_found], slots)
         # windowCloseTime. The merged session decides, not the record: a late record is taken if it joins a session that
         # is still open. Nothing has been changed yet, so a refused record leaves the sessions as they were.
         if k < 0 or end < close:
@@ -145,18 +148,20 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
         if n_found and merged == found[n_found - 1]:
             extend_in_place(merged, start, end, slots)
         else:
-            n_refusals += keep(merged, session, windows, slots, lists, refusals, n_refusals)
+            shows_again = asked.final or windows.overlaps
+            n_refusals += keep(merged, session, windows, shows_again, slots, lists, refusals, n_refusals)
     totals[UPDATES], totals[PROGRAM], totals[REFUSALS], totals[STREAM_TIME] = n_updates, n_program, n_refusals, observed
 
 
 @inner_kernel
-def find(slot, found, n, slots):  # type: ignore[no-untyped-def]
-    """Enter a session behind the ``n`` that were found, which end at or after it, by falling end and start."""
-    found[n] = slot
-    while n > 0 and slots.end[found[n - 1]] == slots.end[slot] and slots.start[found[n - 1]] < slots.start[slot]:
-        found[n], found[n - 1] = found[n - 1], slot
-        n -= 1
-    return n + 1
+def order_ties(found, slots):  # type: ignore[no-untyped-def]
+    """Put sessions that end at one time, of those by falling end, in the order of falling start."""
+    for at in range(1, found.shape[0]):
+        n, slot = at, found[at]
+        while n > 0 and slots.end[found[n - 1]] == slots.end[slot] and slots.start[found[n - 1]] < slots.start[slot]:
+            found[n] = found[n - 1]
+            n -= 1
+        found[n] = slot
 
 
 @inner_kernel
@@ -215,9 +220,9 @@ def extend_in_place(slot, start, end, slots):  # type: ignore[no-untyped-def]
 
 
 @inner_kernel
-def keep(slot, session, windows, slots, lists, refusals, n_refusals):  # type: ignore[no-untyped-def]
-    """Enter a session into the store, unless its segment is gone; how many refusals that makes. One that the store does
-    not show is there: a store whose time begins again shows it.
+def keep(slot, session, windows, shows_again, slots, lists, refusals, n_refusals):  # type: ignore[no-untyped-def]
+    """Enter a session into the store, unless it is nothing that the store would show; how many refusals that makes.
+    ``shows_again``: what the store does not show is needed, for final results or after a restart.
     """
     s_key, s_start, s_end, s_time, s_flags, _, free, counts = slots
     row, k, start, end, _ = session
@@ -229,12 +234,13 @@ def keep(slot, session, windows, slots, lists, refusals, n_refusals):  # type: i
     # Kafka forwards the update although its store drops the session and counts it as expired.
     if expired:
         refuse(refusals, n_refusals, row, UNSTORED, start, end, counts[OBSERVED_MS], limit, False)
-    if expired:
+    if expired or (not shows_again and end <= limit):  # not stored, or stored where it is never visible again
         free[counts[FREE_TOP]] = slot
         counts[FREE_TOP] += 1
     else:
         link(slots, lists, slot)
-        overwrite(slots, lists, slot)
+        if shows_again:
+            overwrite(slots, lists, slot)
     return 1 if expired else 0
 
 
