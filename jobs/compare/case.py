@@ -85,6 +85,13 @@ class Case:
         if evidence is not None:
             self.ours_evidence[rows] = evidence
 
+    def record_of(self, row: int) -> str | None:
+        """TOPIC:PARTITION:OFFSET of the record that our ``row`` is of; None: not known, or no row (-1)."""
+        topic = self.output.cause_topic
+        if row < 0 or topic is None or self.ours.cause[row] < 0:
+            return None
+        return f"{topic}:{self.ours.partition[row]}:{self.ours.cause[row]}"
+
     @property
     def partitions(self) -> int:
         """Of the tasks that write the output."""

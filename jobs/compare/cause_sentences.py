@@ -55,10 +55,7 @@ class CauseSentences:
             evidence = int(self.case.theirs_evidence[theirs])
             twice = cause in (Cause.PUBLISHED_TWICE, Cause.PROCESSED_TWICE)
             ours = int(self.case.found.theirs_mate[evidence]) if twice and evidence >= 0 else -1
-        topic = self.case.output.cause_topic
-        if ours < 0 or topic is None or self.case.ours.cause[ours] < 0:
-            return None
-        return f"{topic}:{self.case.ours.partition[ours]}:{self.case.ours.cause[ours]}"
+        return self.case.record_of(ours)
 
     # --- cause by cause --------------------------------------------------------------------------------------
 

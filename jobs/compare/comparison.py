@@ -132,7 +132,6 @@ def compare(
     case = Case(compared, warehouse, pipeline, row.content, landed, ours, theirs, found, not no_cache)
     sentences = _explain(case, say_time)
     differences, same = _newest(case) if form == CHANGELOG else differing_rows(case)
-    differences = differences.sort("time_ms", "partition", "offset", "topic_partition", "topic_offset", nulls_last=True)
     return Comparison(
         output, with_topic, pipeline, row.increment, form, (len(ours), len(theirs)),
         _counts("equal", same, differences["verdict"]), _counts(None, 0, differences["cause"]),
@@ -198,7 +197,7 @@ def _newest(case: Case) -> tuple[pl.DataFrame, int]:
 
 
 def _frame(case: Case, ours: np.ndarray, theirs: np.ndarray, verdict: np.ndarray, cause: np.ndarray) -> pl.DataFrame:
-    """``ours``, ``theirs``: rows, -1 where there is none."""
+    """By record time. ``ours``, ``theirs``: rows, -1 where there is none."""
 
     def column(values: np.ndarray, rows: np.ndarray) -> pl.Series:
         taken = values[np.maximum(rows, 0)] if len(values) else np.zeros(len(rows), values.dtype)
@@ -212,7 +211,8 @@ def _frame(case: Case, ours: np.ndarray, theirs: np.ndarray, verdict: np.ndarray
         "topic_partition": column(case.theirs.partition, theirs), "topic_offset": column(case.theirs.offset, theirs),
         "topic_time_ms": column(case.theirs.time, theirs),
     })  # fmt: skip
-    return frame.with_columns(pl.coalesce("topic_time_ms", "record_time_ms").alias("time_ms"))
+    timed = frame.with_columns(pl.coalesce("topic_time_ms", "record_time_ms").alias("time_ms"))
+    return timed.sort("time_ms", "partition", "offset", "topic_partition", "topic_offset", nulls_last=True)
 
 
 def _texts(kind: type[Verdict] | type[Cause], numbers: np.ndarray) -> pl.Series:

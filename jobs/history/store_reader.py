@@ -39,9 +39,13 @@ def read_store(
 
 def store_of(warehouse: Warehouse, pipeline: str, topology: Topology, store: str, done: DoneRow) -> pa.Table:
     """As ``read_store``, after the increment ``done``."""
+    return store_in(topology, store, _state_files(warehouse, pipeline, store, done), done)
+
+
+def _state_files(warehouse: Warehouse, pipeline: str, store: str, done: DoneRow) -> list[StateFile]:
     path = warehouse.pipeline(pipeline).state(store)
     files = oldest_first(table_files(warehouse, pipeline, done, TableName.state(store)))
-    return store_in(topology, store, [StateFile(file.root or path, file) for file in files], done)
+    return [StateFile(file.root or path, file) for file in files]
 
 
 def store_in(topology: Topology, store: str, files: Sequence[StateFile], done: DoneRow) -> pa.Table:
@@ -63,11 +67,9 @@ def inner_stores_of(
     """
     sub = topology.sub_topology_of(store)
     assert sub is not None, f"{store} is a store of the topology"
-    path = warehouse.pipeline(pipeline).state(store)
-    files = oldest_first(table_files(warehouse, pipeline, done, TableName.state(store)))
     found: dict[str, StoreContents] = {}
-    state = [StateFile(file.root or path, file) for file in files]
-    for partition, operator in _resumed(topology, sub, store, state, done):
+    files = _state_files(warehouse, pipeline, store, done)
+    for partition, operator in _resumed(topology, sub, store, files, done):
         for name, inner in operator.inner_stores().items():
             contents = inner.contents()
             rows = _of(partition, contents.rows)
