@@ -172,7 +172,7 @@ public final class Judge {
                 settings.load(reader);
             }
         }
-        settings.put(StreamsConfig.APPLICATION_ID_CONFIG, "judge");
+        settings.put(StreamsConfig.APPLICATION_ID_CONFIG, "kstreams-replay-judge");
         settings.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, "none:0");
         settings.put(StreamsConfig.STATE_DIR_CONFIG, folder.resolve("state").toString());
         settings.put(StreamsConfig.MAX_TASK_IDLE_MS_CONFIG, StreamsConfig.MAX_TASK_IDLE_MS_DISABLED);

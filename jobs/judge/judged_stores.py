@@ -56,7 +56,7 @@ def judge_stores(
     judged, others = [], []
     names = _kafkas_names(topology.describe(), run.describe)
     for name, contents in _contents(warehouse, topology, pipeline, done):
-        written = run.written.get(f"{names.get(name, name)}{CHANGELOG}")
+        written = run.internal.get(f"{names.get(name, name)}{CHANGELOG}")
         if contents is None or written is None:
             others.append(name)
             continue

@@ -181,17 +181,8 @@ def _judge_output(
     case = Case(output, warehouse, pipeline, row.content, landed, ours, theirs, align(ours, theirs), has_cache=False)
     differences, equal = differing_rows(case)
     verdicts = {str(Verdict.EQUAL): equal} | dict(differences["verdict"].value_counts(sort=True).iter_rows())
-    ordered = differences.sort("time_ms", "partition", "offset", "topic_partition", "topic_offset", nulls_last=True)
-    first = shown_differences(case, ordered.head(shown), lambda _: "", lambda found: _record(case, found["row"]))
+    first = shown_differences(case, differences.head(shown), lambda _: "", lambda found: case.record_of(found["row"]))
     return JudgedOutput(output.name, (len(ours), len(theirs)), verdicts, tuple(first))
-
-
-def _record(case: Case, row: int) -> str | None:
-    """TOPIC:PARTITION:OFFSET of the record that our row is of; None: not known."""
-    topic = case.output.cause_topic
-    if row < 0 or topic is None or case.ours.cause[row] < 0:
-        return None
-    return f"{topic}:{case.ours.partition[row]}:{case.ours.cause[row]}"
 
 
 def _topology(topology: Topology, run: KafkaRun) -> tuple[str, ...]:
@@ -200,10 +191,8 @@ def _topology(topology: Topology, run: KafkaRun) -> tuple[str, ...]:
 
 
 def _unknown(topology: Topology, run: KafkaRun) -> Iterator[str]:
-    """Topics that Kafka's tasks wrote, and that are neither outputs nor internal."""
+    """Topics that Kafka's tasks wrote, and that are no outputs of the topology."""
+    if any(sink.has_topics for sink in topology.sinks()):
+        return  # records choose topics by data
     known = {sink.topic for sink in topology.sinks()}
-    chosen = any(sink.has_topics for sink in topology.sinks())
-    for topic in sorted(run.written):
-        is_internal = topic.endswith(("-changelog", "-repartition", "-topic"))
-        if topic not in known and not is_internal and not chosen:
-            yield topic
+    yield from (topic for topic in sorted(run.written) if topic not in known)

@@ -22,7 +22,7 @@ from ..execution.java import check_java, java_command
 from ..execution.spark_session import resolve
 
 PACKAGES = (f"org.apache.kafka:kafka-streams:{JUDGE}", "org.slf4j:slf4j-simple:1.7.36")
-APPLICATION_ID = "judge"
+APPLICATION_ID = "kstreams-replay-judge"
 RECORDS = pa.schema([
     ("partition", pa.int32()), ("timestamp", pa.int64()), ("key", pa.binary()), ("value", pa.binary()),
     ("headers", HEADERS),
@@ -58,12 +58,14 @@ class JavaApplication:
 
 @dataclass(frozen=True)
 class KafkaRun:
-    """``describe``: what Kafka says of the topology; ``written``: by topic what tasks wrote, changelogs and internal
-    topics without the application's id; ``records``: that tasks took; ``seconds``: without the start of Java.
+    """``describe``: what Kafka says of the topology; ``written``: by topic what tasks wrote. ``internal``: the same of
+    changelogs and repartition topics, by their names without the application's id. ``records``: that tasks took;
+    ``seconds``: without the start of Java.
     """
 
     describe: str
     written: Mapping[str, pa.Table]
+    internal: Mapping[str, pa.Table]
     records: int
     seconds: float
 
@@ -86,13 +88,17 @@ def run_kafka(application: JavaApplication, folder: Path, topics: Mapping[str, S
     class_path = _compiled(folder / "classes", application.jars)
     _run(class_path, application, folder)
     done = dict(line.split("\t") for line in (folder / "done.tsv").read_text().splitlines())
-    written = {}
+    written, internal, prefix = {}, {}, f"{APPLICATION_ID}-"
     for name in sorted((folder / "out").glob("*.name")):
-        topic = name.read_text(encoding="utf-8").removeprefix(f"{APPLICATION_ID}-")
+        topic = name.read_text(encoding="utf-8")
         with name.with_suffix("").open("rb") as file:
-            written[topic] = _read(file)
+            rows = _read(file)
+        if topic.startswith(prefix):
+            internal[topic.removeprefix(prefix)] = rows
+        else:
+            written[topic] = rows
     describe = (folder / "topology.txt").read_text(encoding="utf-8")
-    return KafkaRun(describe, written, int(done["processed"]), float(done["seconds"]))
+    return KafkaRun(describe, written, internal, int(done["processed"]), float(done["seconds"]))
 
 
 def _compiled(classes: Path, jars: Sequence[Path]) -> str:

@@ -96,6 +96,15 @@ public class Ports {
         return builder.build();
     }
 
+    /** Clicks as they are, in two topics. */
+    public static Topology oneMore() {
+        StreamsBuilder builder = new StreamsBuilder();
+        KStream<String, Long> clicks = clicks(builder);
+        clicks.to("clicks-topic", Produced.with(S, L));
+        clicks.to("out", Produced.with(S, L));
+        return builder.build();
+    }
+
     /** Fails at a value. */
     public static Topology failing() {
         StreamsBuilder builder = new StreamsBuilder();

@@ -142,6 +142,16 @@ def test_a_port_with_another_grace_is_told_apart_at_its_first_row(classes, tmp_p
     assert out.first[0].theirs != out.first[0].ours
 
 
+def test_a_topic_that_the_port_does_not_write_is_named(classes, tmp_path):
+    builder = StreamsBuilder()
+    builder.stream("clicks", Consumed(S, L)).to("out")
+
+    found = judged(tmp_path, classes, builder.build(), "oneMore", 0)
+
+    assert [each.verdicts for each in found.outputs] == [{"equal": 200}]
+    assert (found.not_written, found.is_equal) == (("clicks-topic",), False)
+
+
 @pytest.mark.parametrize(
     ("name", "says"),
     [
