@@ -127,9 +127,9 @@ def _pairs(case: Case, late: LateRecords, rows: np.ndarray) -> pl.DataFrame:
     own = refused.filter("keeps")
     if len(own):
         own = own.with_columns(pl.Series("key", late.keys[own["late"].to_numpy()]))
-        if output.windows == "time":
+        if output.windows is not None and not output.has_ends:
             found.append(wanted.join(own, left_on=["key", "start"], right_on=["key", "late_start"], coalesce=False))
-        elif output.windows == "session":
+        elif output.has_ends:
             within = pl.col("late_time").is_between(pl.col("start"), pl.col("end"))
             found.append(wanted.join(own, on="key", coalesce=False).filter(within))
         else:

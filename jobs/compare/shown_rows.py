@@ -60,7 +60,7 @@ def _ours(case: Case, rows: np.ndarray) -> Shown:
 def _theirs(case: Case, rows: np.ndarray) -> Shown:
     output = case.output
     schema = pa.schema([LANDED_SCHEMA.field(name) for name in ("partition", "offset", "key", "value")])
-    length = int(case.ours.end[0] - case.ours.start[0]) if len(case.ours) else 0  # is not in the bytes of time windows
+    length = int(case.ours.end[0] - case.ours.start[0]) if len(case.ours) else 0  # of all windows but sessions
     found = {}
     for row, read in _read(case.theirs, rows, case.landed.path, case.landed.files, schema):
         keys, values = (
@@ -68,7 +68,7 @@ def _theirs(case: Case, rows: np.ndarray) -> Shown:
         )
         (key,), window = output.key_serde.to_python(keys.values), None
         if output.windows is not None and key is not None:
-            end = key.window_start_ms + length if output.windows == "time" else key.window_end_ms
+            end = key.window_end_ms if output.has_ends else key.window_start_ms + length
             key, window = key.key, (key.window_start_ms, end)
         (value,) = output.value_serde.to_python(values.values)
         if keys.bad[0]:

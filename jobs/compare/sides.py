@@ -160,7 +160,7 @@ def _side(
     nothing = np.zeros(len(keys), np.int64)
     start, end = bounds or (nothing, nothing)
     key = digests(keys)
-    parts = (start,) if output.windows == "time" else (start, end)
+    parts = (start, end) if output.has_ends else (start,)
     return Side(
         partition=partition, offset=offset, place=place.astype(np.int32), key=key, start=start, end=end,
         value=digests(values, ignored=ignored), time=time, is_tombstone=~is_valid(values),

@@ -50,15 +50,20 @@ class NamedOutput:
 
     @property
     def windows(self) -> str | None:
-        """None, "time" or "session": how keys have windows behind them."""
+        """None, "time", "sliding" or "session": which windows keys have behind them."""
         return self.sink.shape.window
+
+    @property
+    def has_ends(self) -> bool:
+        """Whether the end of a window is in a key's bytes: of sessions alone."""
+        return self.windows == "session"
 
     @cached_property
     def key_serde(self) -> Serde:
-        """Of the topic's keys, with the window behind them. Of time windows only the start is in the bytes, so the
-        size given here means nothing.
+        """Of the topic's keys, with the window behind them. Without ends in the bytes the size given here means
+        nothing.
         """
         inner = self.sink.shape.key
         if self.windows is None:
             return inner
-        return Serde(WindowedCodec(inner, 1 if self.windows == "time" else None))
+        return Serde(WindowedCodec(inner, None if self.has_ends else 1))

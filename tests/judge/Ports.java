@@ -40,6 +40,16 @@ public class Ports {
         return builder.build();
     }
 
+    /** Sliding windows of 10 s, grace 5 s: the end of one is not in a key's bytes. */
+    public static Topology slides() {
+        StreamsBuilder builder = new StreamsBuilder();
+        clicks(builder).groupByKey()
+            .windowedBy(SlidingWindows.ofTimeDifferenceAndGrace(Duration.ofSeconds(10), Duration.ofSeconds(5)))
+            .count()
+            .toStream().to("out", Produced.with(WindowedSerdes.timeWindowedSerdeFrom(String.class, 10_000L), L));
+        return builder.build();
+    }
+
     /** Counts by the last digit of the value, below a repartition, and every click as it is. */
     public static Topology digits(Properties settings) {
         StreamsBuilder builder = new StreamsBuilder();

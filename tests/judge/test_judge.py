@@ -17,6 +17,7 @@ from kstreams_replay.jobs.topology import (
     Consumed,
     Serde,
     SessionWindows,
+    SlidingWindows,
     StreamsBuilder,
     Suppressed,
     TimeWindows,
@@ -47,6 +48,13 @@ def sessions() -> Topology:
     clicks = builder.stream("clicks", Consumed(S, L)).group_by_key()
     windows = clicks.windowed_by(SessionWindows.with_inactivity_gap("10s", grace="20s"))
     windows.count().suppress(Suppressed.until_window_closes()).to("out")
+    return builder.build()
+
+
+def slides() -> Topology:
+    builder = StreamsBuilder()
+    clicks = builder.stream("clicks", Consumed(S, L)).group_by_key()
+    clicks.windowed_by(SlidingWindows.of_time_difference("10s", grace="5s")).count().to_stream().to("out")
     return builder.build()
 
 
@@ -121,7 +129,7 @@ def records(generator: random.Random, topic: str, values: list[str | None] | Non
     return found
 
 
-TWINS = {"sessions": sessions, "digits": digits, "joins": joins, "sums": sums}
+TWINS = {"sessions": sessions, "slides": slides, "digits": digits, "joins": joins, "sums": sums}
 
 
 @pytest.mark.parametrize("seed", range(3))
