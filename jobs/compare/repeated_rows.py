@@ -65,7 +65,7 @@ def explain_repeats(case: Case, twins: np.ndarray, repeated: np.ndarray, candida
 
 def _explain_others(case: Case, counted: np.ndarray) -> None:
     """Of a key and window that counted a record twice all other rows that differ: their values are others, and some
-    look like later rows of ours.
+    look like later rows of ours. So one that we do not have at all is, where it comes behind.
     """
     here, begins = _histories(case, counted)
     group = np.cumsum(begins) - 1
@@ -73,7 +73,9 @@ def _explain_others(case: Case, counted: np.ndarray) -> None:
     at = np.flatnonzero(np.isin(here, counted))
     first = np.full(int(group[-1]) + 1, len(here))
     np.minimum.at(first, group[at], at)
-    other = is_open & np.isin(verdict, (Verdict.OTHER_VALUE, Verdict.OTHER_TIME, Verdict.OTHER_ORDER))
+    other = np.isin(verdict, (Verdict.OTHER_VALUE, Verdict.OTHER_TIME, Verdict.OTHER_ORDER))
+    other |= (verdict == Verdict.EXTRA) & (np.arange(len(here)) > first[group])
+    other &= is_open
     case.give(here[other], Cause.PROCESSED_TWICE, here[first[group[other]]])
 
 
