@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .alignment import Verdict
 from .case import Case, Cause
 from .restarts import LetIn, Restart
 
@@ -81,6 +82,8 @@ class CauseSentences:
         )
 
     def _crash(self, row: Row) -> str:
+        if self.case.found.theirs[row["topic_row"]] == Verdict.OTHER_ORDER:
+            return "in another place because of a crash under at-least-once, which wrote the rows around it again"
         return (
             "of a crash under at-least-once: its record was processed again, or it is of a late one that was let in "
             "by a clock that began again at -1"

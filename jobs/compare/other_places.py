@@ -41,9 +41,15 @@ def explain_places(case: Case) -> str | None:
 
 
 def explain_order(case: Case) -> None:
-    """Give INTERLEAVING where the rules say no order of the rows."""
+    """Give INTERLEAVING where the rules say no order of the rows, and CRASH among rows that a crash wrote again: these
+    are around a row in either order.
+    """
+    rows = case.unexplained(Verdict.OTHER_ORDER)
     if len(case.output.sources) > 1 or case.output.landed_cause_topic is None:
-        case.give(case.unexplained(Verdict.OTHER_ORDER), Cause.INTERLEAVING)
+        case.give(rows, Cause.INTERLEAVING)
+        return
+    is_twice = np.isin(case.theirs_cause, (Cause.PUBLISHED_TWICE, Cause.PROCESSED_TWICE))
+    case.give(rows[np.isin(case.theirs.partition[rows], case.theirs.partition[is_twice])], Cause.CRASH)
 
 
 def explain_append_time(case: Case) -> None:
