@@ -1,5 +1,9 @@
 """The names of ``kstreams_replay``: type checkers read them here, and so does ``__init__.py``, which loads them."""
 
+from .jobs.bootstrap.bootstrapping import BootstrapReport as BootstrapReport
+from .jobs.bootstrap.bootstrapping import bootstrap as bootstrap
+from .jobs.bootstrap.kafka_application import KafkaApplication as KafkaApplication
+from .jobs.bootstrap.kafka_application import read_application as read_application
 from .jobs.branches.erasure import erase as erase
 from .jobs.compare.comparison import Comparison as Comparison
 from .jobs.compare.comparison import compare as compare

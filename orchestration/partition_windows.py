@@ -77,7 +77,8 @@ def reached(pipeline: Pipeline) -> Reached:
     """
     ledger = pipeline.ledger
     plans = {row.increment: row.content for row in ledger.plans()}
-    rows = [row for row in in_force(ledger.done_rows()) if row.content.restates is None and row.content.forked is None]
+    done = in_force(ledger.done_rows())
+    rows = [row for row in done if row.content.restates is None and not row.content.has_no_plan]
     increments: dict[int, list[int]] = {}
     for row in rows:
         plan = plans[row.increment]

@@ -75,6 +75,19 @@ def binary_array(data: np.ndarray, offsets: np.ndarray, valid: np.ndarray | None
     return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
 
 
+def big_endian_at(texts: pa.BinaryArray, place: int) -> np.ndarray:
+    """The numbers of eight bytes that begin at ``place`` of each of ``texts``; below 0 it is counted from the end."""
+    view = binary_view(texts)
+    begins = (view.offsets[1:] if place < 0 else view.offsets[:-1]) + place
+    return view.data[begins[:, None] + np.arange(8)].view(">i8").ravel().astype(np.int64)
+
+
+def big_endian(numbers: np.ndarray) -> pa.BinaryArray:
+    """Eight bytes of every number."""
+    data = pa.py_buffer(np.ascontiguousarray(numbers.astype(">i8")))
+    return pa.Array.from_buffers(pa.binary(8), len(numbers), [None, data]).cast(pa.binary())
+
+
 def _bitmap(valid: np.ndarray) -> pa.Buffer | None:
     if valid.all():
         return None

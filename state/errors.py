@@ -13,6 +13,7 @@ Rule: a bug is an ``assert``; bad input is a dropped record or a dead letter; a 
     ├── PublishError           an output cannot be published as asked
     │   └── PublishInterrupted the broker did not answer
     │       └── PublisherFenced another publisher of the topic began
+    ├── BootstrapError         the state of a live application cannot be read, or is not that of the topology
     ├── NotYetLanded           records may still come that are to be read first
     ├── LedgerError            the ledger refuses
     │   ├── LedgerGap          an increment does not start where the last one ended
@@ -124,6 +125,10 @@ class PublishInterrupted(PublishError):
 
 class PublisherFenced(PublishInterrupted):
     """Another publisher of the same topic began: it continues from the published position."""
+
+
+class BootstrapError(ReplayError):
+    """The state of a live application cannot be read, or is not that of the topology. Nothing was written."""
 
 
 class NotYetLanded(ReplayError):

@@ -195,7 +195,7 @@ class _BackfillRun:
             beginning = self._earlier(beginning, found)
 
     def _first(self) -> _Beginning:
-        if self.horizon.unbounded:
+        if self.horizon.unbounded or self._begins_with_state:
             return self._forked(self.ledger.done_rows(), "")
         return self._from_log({group: self.horizon.start(group, self.range.from_ms) for group in self.log.groups})
 
@@ -227,7 +227,16 @@ class _BackfillRun:
                 return _Beginning(range_start, row, missing, because)
             if verdict is not None:
                 because = because or self._changed(verdict, row.content)
+        if self._begins_with_state:
+            expected = "a range behind all that the application had read with whose state the pipeline begins"
+            got, next_step = f"one from {self.range.from_ms} ms on", "choose a later --from"
+            raise ConfigError(f"backfill of {self.pipeline!r}", expected, got, next_step)
         return self._from_log(dict.fromkeys(self.log.groups), because)
+
+    @property
+    def _begins_with_state(self) -> bool:
+        """Whether the first rows of the pipeline's stores are an application's (jobs/bootstrap)."""
+        return any(row.content.bootstrap is not None for row in in_force(self.ledger.done_rows()))
 
     def _changed(self, verdict: Compatibility, done: DoneRow) -> str:
         """What lets a change of the code reach back further than the state of the pipeline."""

@@ -12,14 +12,13 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake.exceptions import CommitFailedError
-from pyarrow import fs
 
 from ...state.errors import ConfigError, LedgerConflict
 from ...state.tables.branch_files import bases_of
 from ...state.tables.commit import append_row, create_table, live_files, open_table, read_rows
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import Bases, DoneRow
-from ...state.tables.object_stores import open_filesystem
+from ...state.tables.object_stores import delete_folder, has_folder
 from ...state.tables.warehouse import Warehouse
 from ...state.wall_clock import now_ms
 from ..code_changes.state_migration import take_over
@@ -140,7 +139,7 @@ def begin(
     assert last is not None
     known = branches(warehouse).get(name)
     if known is None or (known.parent, known.increment) != (pipeline, increment) or ledger.rows():
-        if known is not None or _has_folder(warehouse, name):
+        if known is not None or has_folder(warehouse.pipeline(name).root):
             raise _name_is_taken(warehouse, name, ledger.last_done())
         _enter(warehouse, Branch(name, pipeline, increment, bases, clock_ms()), _OPEN)
     if increment > 0:
@@ -153,6 +152,7 @@ def begin(
         branch=None,
         branch_increment=None,
         erased=None,
+        bootstrap=None,
         kafka_version=last.content.kafka_version if after is None else first.kafka_version,
     )
     epoch = (last if after is None else after).epoch + 1
@@ -184,10 +184,9 @@ def drop(warehouse: Warehouse, name: str, *, clock_ms: Callable[[], int] = now_m
     if name in open_now:
         _refuse_in_use(warehouse, open_now, open_now[name])
         _enter(warehouse, Branch(name, open_now[name].parent, open_now[name].increment, {}, clock_ms()), _DROPPED)
-    elif not events or not _has_folder(warehouse, name):
+    elif not events or not has_folder(warehouse.pipeline(name).root):
         branch_of(warehouse, name)  # says which there are
-    if _has_folder(warehouse, name):
-        _delete_folder(warehouse, name)
+    delete_folder(warehouse.pipeline(name).root)
 
 
 def _refuse_in_use(warehouse: Warehouse, known: dict[str, Branch], branch: Branch) -> None:
@@ -209,17 +208,6 @@ def _refuse_in_use(warehouse: Warehouse, known: dict[str, Branch], branch: Branc
 
 def _is_based_on(branch: Branch, name: str) -> bool:
     return any(part[0] == name for parts in branch.bases.values() for part in parts)
-
-
-def _has_folder(warehouse: Warehouse, name: str) -> bool:
-    filesystem, root = open_filesystem(warehouse.pipeline(name).root)
-    found: bool = filesystem.get_file_info(root).type == fs.FileType.Directory
-    return found
-
-
-def _delete_folder(warehouse: Warehouse, name: str) -> None:
-    filesystem, root = open_filesystem(warehouse.pipeline(name).root)
-    filesystem.delete_dir(root)
 
 
 def _events(warehouse: Warehouse) -> list[dict[str, Any]]:

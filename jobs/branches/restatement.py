@@ -424,6 +424,7 @@ def restated_row(
         erased=None,
         bases=base.bases,
         forked=None,
+        bootstrap=None,
         cut_to=planned.cut_to,
         books=add_books(books) | {"by_sub_topology": by_sub},
         outputs={name: sum(each.get(name, 0) for each in written) for name in names},

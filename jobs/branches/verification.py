@@ -159,7 +159,7 @@ def verifiable(warehouse: Warehouse, topology: Topology, pipeline: str) -> list[
         own = row.content
         is_other = own.topology != _fingerprint(topology, own.cut_to) or other_code(own, topology.reading(own.cut_to))
         is_gone = oldest > 1 and row.increment <= oldest
-        if is_other or is_gone or own.restates is not None or own.forked is not None:
+        if is_other or is_gone or own.restates is not None or own.has_no_plan:
             before = ""
             continue
         is_next, before = before == own.topology, own.topology or ""
@@ -175,11 +175,11 @@ def _range(
 ) -> tuple[list[PlanRow], list[LedgerRow[DoneRow]]]:
     """Plans and done rows of the range."""
     ledger = Ledger(warehouse.pipeline(pipeline).ledger)
-    rows = [row for row in in_force(ledger.done_rows()) if row.content.forked is None]
+    rows = [row for row in in_force(ledger.done_rows()) if not row.content.has_no_plan]
     end = rows[-1].increment if until is None and rows else until
     wanted = [row for row in rows if end is not None and since <= row.increment <= end]
     if not wanted or [row.increment for row in wanted] != list(range(since, (end or 0) + 1)):
-        known = f"1 to {rows[-1].increment}" if rows else "none"
+        known = f"{rows[0].increment} to {rows[-1].increment}" if rows else "none"
         raise ConfigError(
             f"pipeline {pipeline!r}", "a range of increments that are done, one after the other, and not withdrawn",
             f"{since} to {end}", f"increments are {known}; a restore is no part of a range",

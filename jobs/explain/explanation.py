@@ -110,7 +110,7 @@ def explain(
         increment = _increment(history, landed, place)
     row = history.plan(increment)
     if row is None:
-        next_step = "ask the pipeline that it was forked from"
+        next_step = "ask the pipeline that it was forked from; of an application's state nothing is known"
         raise LedgerError(history.ledger.path, f"a plan of increment {increment}", "none", next_step)
     topology = topology.reading(row.content.cut_to)
     if row.content.topology != topology.fingerprint:

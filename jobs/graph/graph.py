@@ -156,6 +156,10 @@ class Node(TakesLateRecords, TouchesTopics, RunsAgain):
         assert spec is not None, f"{self.name} has no store"
         return table_rows(self.shape, spec.history_retention_ms)
 
+    def changelogs(self, graph: "Graph") -> tuple[str, ...]:
+        """Names of the stores that Kafka Streams keeps for its own, each of which has a changelog."""
+        return () if (store := graph.store_of(self)) is None else (store,)
+
     def kafka_processors(self, graph: "Graph") -> Iterable[KafkaNode]:
         """What Kafka Streams makes of it, in the order in which it adds them."""
         return [kafka_processor(self.name, self.inputs, () if (store := graph.store_of(self)) is None else (store,))]

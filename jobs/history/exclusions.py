@@ -34,7 +34,7 @@ class Reader:
     def sentence(self, warehouse: Warehouse) -> str:
         """What it has read, and the commands that make its results without it."""
         read = ", ".join(f"{partition}:{offset}" for partition, offset in self.records)
-        by = "before it was forked" if self.increment is None else f"in increment {self.increment}"
+        by = "before its own first increment" if self.increment is None else f"in increment {self.increment}"
         said = f"{self.pipeline} has read {read} {by}; for results without, "
         if self.before is None:
             return f"{said}replay under another pipeline name"
@@ -116,7 +116,7 @@ def _reader(ledger: Ledger, pipeline: str, topic: str, read: tuple[tuple[int, in
             break
         first = row
     assert first is not None, f"{ledger.path}: the last increment has read the records"
-    if first.content.forked is not None:
+    if first.content.has_no_plan:
         return Reader(pipeline, read, None, None)
     is_kept = before >= ledger.oldest_kept() or ledger.oldest_kept() == 0
     return Reader(pipeline, read, first.increment, before if is_kept else None)

@@ -16,7 +16,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...state.buffers import is_valid
+from ...state.buffers import big_endian_at, is_valid
 from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.warehouse import Warehouse
 from ..compare.sides import digests
@@ -107,9 +107,9 @@ def _theirs(contents: StoreContents, written: pa.Table) -> pl.DataFrame:
     if "valid_from_ms" in contents.rows.column_names:
         time = written["timestamp"].to_numpy()
     elif contents.window == "session":
-        keys, time = _split(keys, 16, 8)
+        keys, time = pc.binary_slice(keys, 0, -16), big_endian_at(keys, -8)
     elif "window_start_ms" in contents.rows.column_names:
-        keys, time = _split(keys, 12, 0)
+        keys, time = pc.binary_slice(keys, 0, -12), big_endian_at(keys, -12)
     values = written["value"].combine_chunks()
     frame = pl.DataFrame({
         "partition": written["partition"].to_numpy(), "key": pl.from_arrow(keys), "time": time,
@@ -119,13 +119,6 @@ def _theirs(contents: StoreContents, written: pa.Table) -> pl.DataFrame:
     at = np.sort(last["row"].to_numpy())
     key, value = contents.key.decode(keys.take(pa.array(at))), contents.value.decode(values.take(pa.array(at)))
     return _frame(written["partition"].to_numpy()[at], key.values, time[at], value.values)
-
-
-def _split(keys: pa.Array, behind: int, start: int) -> tuple[pa.Array, np.ndarray]:
-    """Keys without their last ``behind`` bytes, and the int64 at ``start`` in these."""
-    found = keys.to_pylist()
-    times = [int.from_bytes(key[len(key) - behind + start :][:8], "big", signed=True) for key in found]
-    return pa.array([key[:-behind] for key in found], pa.binary()), np.array(times, np.int64)
 
 
 def _frame(partition: np.ndarray, key: pa.Array, time: np.ndarray, value: pa.Array) -> pl.DataFrame:

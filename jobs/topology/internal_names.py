@@ -21,9 +21,8 @@ def note_internal_topics(graph: Graph, application_id: str | None) -> None:
     for node in graph.nodes.values():
         if isinstance(node, RepartitionNode) and not node.is_replay_only:
             found[f"{application_id}-{node.topic}"] = f"the repartition topic of {node.name}"
-        for store in (graph.store_of(node), *node.inner_stores):
-            if store is not None:
-                found[f"{application_id}-{store}-changelog"] = f"the changelog of the store {store!r}"
+        for store in node.changelogs(graph):
+            found[f"{application_id}-{store}-changelog"] = f"the changelog of the store {store!r}"
     graph.internal_topics = tuple(found)
     for node in graph.nodes.values():
         if (topic := node.written_topic) in found:

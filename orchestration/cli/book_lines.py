@@ -38,8 +38,8 @@ def counted(lines: list[dict[str, Any]]) -> list[str]:
 
 
 def own_increments(rows: list[LedgerRow[DoneRow]]) -> list[int]:
-    """Of done rows, those that the pipeline itself did: not the one that a branch begins with."""
-    return [row.increment for row in rows if row.content.forked is None]
+    """Of done rows, those that the pipeline itself did: not the one that it begins with where others made that."""
+    return [row.increment for row in rows if not row.content.has_no_plan]
 
 
 def refusal_lines(reports: Iterable[IncrementReport]) -> list[dict[str, Any]]:

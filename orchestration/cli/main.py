@@ -80,6 +80,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "exclude": (".commands.exclude", "take landed records out of play, with the reason"),
         "erase": (".commands.erase", "erase the records of a key from every file, and prove it"),
         "run": (".commands.run", "replay what has landed, increment by increment"),
+        "bootstrap": (".commands.bootstrap", "begin a pipeline with the state of a live application"),
         "publish": (".commands.publish", "publish an output to a topic of Kafka, exactly once"),
         "warm-up": (".commands.run", "compile kernels, so that no run waits for them"),
     },

@@ -72,7 +72,8 @@ Increment = tuple[PlanRow, LedgerRow[DoneRow]]
 
 def increments_in_force(warehouse: Warehouse, pipeline: str) -> list[Increment]:
     """Plan and done row of every increment that counts, in order: not those that a restore withdrew, nor the restore,
-    nor the first row of a branch, which read nothing. A promoted branch is one increment, with the books of all of it.
+    nor the first row of a branch or of an application's state, which read nothing. A promoted branch is one increment,
+    with the books of all of it.
     """
     ledger = Ledger(warehouse.pipeline(pipeline).ledger)
     plans: dict[int, PlanRow] = {}
@@ -82,7 +83,7 @@ def increments_in_force(warehouse: Warehouse, pipeline: str) -> list[Increment]:
             plans[row.increment] = row.content
         else:
             done.append(row)
-    rows = [row for row in in_force(done) if row.content.forked is None]
+    rows = [row for row in in_force(done) if not row.content.has_no_plan]
     own = [row for row in rows if row.content.restates is None or row.content.branch is not None]  # a promote has one
     return [(plans[row.increment], row) for row in own]
 

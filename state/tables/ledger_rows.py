@@ -156,10 +156,19 @@ class DoneRow(RowContent):
     """Of an erase: as in its plan, and how many `rows` went, by table; nothing of what they were."""
     forked: dict[str, Any] | None = None
     """Of the first row of a branch: `pipeline` and `increment` that it was forked from."""
+    bootstrap: dict[str, Any] | None = None
+    """Of the first row of a pipeline that begins with an application's state: whose, and as of what
+    (jobs/bootstrap/bootstrapping.py).
+    """
     backfill: dict[str, Any] | None = None
     """Of a branch that is a backfill of a range: `from_ms` and `to_ms`, and `proof` once all of it is there and holds
     (jobs/branches/backfill.py).
     """
+
+    @property
+    def has_no_plan(self) -> bool:
+        """Whether it is the first row of a branch, or of a pipeline that begins with an application's state."""
+        return self.forked is not None or self.bootstrap is not None
 
     @property
     def is_whole_backfill(self) -> bool:

@@ -112,6 +112,20 @@ def open_filesystem(directory: str) -> tuple[fs.FileSystem, str]:
     return _opened(scheme, path.partition("/")[0], _OPTIONS.get(_store_of(directory), ())), path
 
 
+def has_folder(directory: str) -> bool:
+    """Whether it is there."""
+    filesystem, root = open_filesystem(directory)
+    found: bool = filesystem.get_file_info(root).type == fs.FileType.Directory
+    return found
+
+
+def delete_folder(directory: str) -> None:
+    """Delete it with all that is in it, where it is there."""
+    if has_folder(directory):
+        filesystem, root = open_filesystem(directory)
+        filesystem.delete_dir(root)
+
+
 def refuse_overwriting(directory: str) -> None:
     """Raises ConfigError where the store of ``directory`` lets a second writer put a file in the place of one that is
     to be made once: of two runners there both would win. It is tried with a small file, once a process and store.

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
+from kstreams_replay.jobs.bootstrap import kafka_application
 from kstreams_replay.jobs.landing.kafka_offsets import topic_state
 from kstreams_replay.jobs.landing.kafka_source import KafkaSource
 from kstreams_replay.jobs.publish import kafka_client
@@ -81,7 +82,8 @@ def marked(patch, tmp_path_factory) -> Iterator[Marked]:
     patch.setenv("REPLAY_CACHE", str(folder / "cache"))
     patch.setattr(object_stores, "_OPTIONS", {})
     patch.setattr(hidden_values, "_hidden", set())
-    patch.setattr(kafka_client, "PATIENCE_S", 1.0)
+    for client in (kafka_client, kafka_application):
+        patch.setattr(client, "PATIENCE_S", 1.0)
     with played_store() as store:
         found = Marked(store, folder, f"s3://{BUCKET}/warehouse")
         start = subprocess.Popen.__init__
@@ -111,9 +113,10 @@ def commanded(marked, great_expectations_loaded) -> Marked:
     pipeline = [*where, "--pipeline", "shop"]
     land = ["land", "clicks", *where, "--files", str(clicks), "--timestamp", "ms", "--key", "user", "--local"]
     sasl = ["--option", "security.protocol=SASL_PLAINTEXT", "--option", "sasl.jaas.config=${env:SHOP_JAAS}"]
-    sent = ["--kafka", "localhost:1", "--topic", "t", "--option", "security.protocol=SASL_PLAINTEXT"]
-    sent += ["--option", "sasl.mechanism=PLAIN", "sasl.username=shop"]
-    sent += ["--option", "sasl.password=${env:SHOP_JAAS}"]
+    broker = ["--kafka", "localhost:1", "--option", "security.protocol=SASL_PLAINTEXT"]
+    broker += ["--option", "sasl.mechanism=PLAIN", "sasl.username=shop"]
+    broker += ["--option", "sasl.password=${env:SHOP_JAAS}"]
+    sent = [*broker, "--topic", "t"]
     shop.drop_files(clicks, "1-morning", shop.MORNING)
     commands = [
         ["init", str(marked.folder / "project")],
@@ -155,6 +158,7 @@ def commanded(marked, great_expectations_loaded) -> Marked:
         ["drop", "other", *where],
         ["backfill", "shop", *where, "--from", "100", "--to", "200", "--topology", SHOP, "--as", "again", "--local"],
         ["current", "sessions", *pipeline],
+        ["bootstrap", SHOP, *where, "--pipeline", "live", *broker, "--application-id", "shop", "--traceback"],
         ["publish", "pages", "--topology", SHOP, *pipeline, *sent, "--traceback"],
         ["publish", "nothing", "--topology", SHOP, *pipeline, *sent],
         ["restore", *pipeline, "--to", "1"],

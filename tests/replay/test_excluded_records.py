@@ -89,7 +89,8 @@ def test_readers_are_named_with_the_last_increment_before_the_record(tmp_path):
     assert said.startswith("p has read 0:3, 0:5 in increment 2; for results without, go back (`replay restore ")
     assert f"--pipeline p --to 1`) and run it again, or run a branch first (`replay fork --warehouse {tmp_path}" in said
     assert report.readers[0].sentence(warehouse) == (
-        "branch has read 0:3, 0:5 before it was forked; for results without, replay under another pipeline name"
+        "branch has read 0:3, 0:5 before its own first increment; for results without, "
+        "replay under another pipeline name"
     )
 
 

@@ -24,6 +24,7 @@ from ...functions.folds.fold_program import ADD, EMIT, FoldProgram
 from ...functions.folds.python import PythonState
 from ...graph.store_rows import aggregate_schema
 from ...kernels.slot_lifecycle import enter_slot, find_slot, remove
+from ..base.changelogs import Changelog, LeftState, unknown_changelog
 from ..base.operator import Counters, Due, OperatorContext, ShownWindows, StatefulOperator, WindowedStore, with_deleted
 from ..base.single_records import Single
 from ..base.store_segments import is_put_expired
@@ -33,6 +34,10 @@ from .speculative_batches import DecidingAhead, keeper
 
 _KEPT_SLOTS = 65_536
 """Below this many rows a store is not swept."""
+
+
+def _largest(times_ms: np.ndarray) -> int:
+    return int(times_ms.max(initial=NO_TIMESTAMP_MS))
 
 
 def _bounds_of(batch: Batch) -> tuple[int, int]:
@@ -458,6 +463,36 @@ class Aggregate(StatefulOperator, WindowedStore):
         """Called after slots were released."""
 
     # --- state -----------------------------------------------------------------------------------------------
+
+    def restored(self, left: LeftState) -> tuple[pa.Table, Counters]:
+        if not self.folds.shows_all:
+            raise unknown_changelog(left.store, "an aggregate of folds that keep more than they show")
+        last = left.log.last()
+        kept, position = self._keys_of(left, last), self._keys_of(left, left.log).get(self._position_column)
+        value = last.decoded(left.shape.value, last.value)
+        columns = kept | {
+            "key": last.decoded(self.context.shape.key, kept["key"]),
+            "aggregate": self.folds.saved_of(value),
+            "record_time_ms": kept["window_end_ms"] if self._window == "session" else pa.array(last.time_ms),
+        }
+        counters = dict.fromkeys(self._clock_names(), left.stream_time_ms)
+        counters["store_time_ms"] = NO_TIMESTAMP_MS if position is None else _largest(position.to_numpy())
+        if self.final is not None:
+            self.final.last_close_ms = left.metadata.get(left.store, NO_TIMESTAMP_MS)
+            counters |= {"last_close_ms": self.final.last_close_ms, "left_ms": self.final.emitted}
+        schema = self.rows_schema()
+        return pa.table([columns[name] for name in schema.names], schema=schema), counters
+
+    def _keys_of(self, left: LeftState, log: Changelog) -> dict[str, pa.Array]:
+        """Serialized keys of the records, and the windows' bounds."""
+        if self._window is None:
+            return {"key": log.key}
+        if self._window == "session":
+            key, start, end = log.session_keys
+        else:
+            key, start, _ = log.window_keys
+            end = left.ends(start)
+        return {"key": key, "window_start_ms": pa.array(start), "window_end_ms": pa.array(end)}
 
     def resume(self, rows: pa.Table, counters: Counters) -> None:
         self.stream_times_ms = [counters.get(name, NO_TIMESTAMP_MS) for name in self._clock_names()]

@@ -23,6 +23,7 @@ from ..aggregate_parts.refusals import drops_of
 from ..aggregate_parts.slots_by_key import ListedAggregate, ListedSlots
 from ..aggregate_parts.window_columns import WindowUpdates
 from ..aggregate_parts.window_settings import WindowSettings
+from ..base.changelogs import LeftState
 from ..base.operator import Counters, OperatorContext
 from ..base.store_segments import segment_ms
 from . import session_windows_kernel
@@ -65,6 +66,10 @@ class SessionAggregate(ListedAggregate):
     def restart(self) -> None:
         super().restart()
         self._has_restarted = True
+
+    def restored(self, left: LeftState) -> tuple[pa.Table, Counters]:
+        rows, counters = super().restored(left)
+        return rows, counters | ({_RESTARTED: 1} if left.has_restarted else {})
 
     def resume(self, rows: pa.Table, counters: Counters) -> None:
         self._has_restarted = bool(counters.get(_RESTARTED, 0))

@@ -7,6 +7,7 @@ leaves a deletion behind; what a record makes before that time is history only, 
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ....state.buffers import only_chunk
 from ....state.records.batches import Batch, Chunk
@@ -14,6 +15,7 @@ from ...functions.expressions import Shape
 from ...functions.folds.aggregation import Aggregation
 from ...functions.folds.fold_program import START, FoldProgram
 from ...functions.folds.python import PythonState
+from ..base.changelogs import LeftState
 from ..base.operator import Counters, OperatorContext, with_deleted
 from ..tables.versioned_store import VersionedTableStore
 from .aggregate_nodes import versioned_aggregate_schema
@@ -64,6 +66,19 @@ class VersionedAggregate(RecordAggregate):
                 self._remove(slot)
 
     # --- state -----------------------------------------------------------------------------------------------
+
+    def restored(self, left: LeftState) -> tuple[pa.Table, Counters]:
+        versions, counters = self.versions.restored(left)
+        latest = versions.filter(pc.and_(pc.is_null(versions["valid_to_ms"]), pc.is_valid(versions["value"])))
+        schema, n = self.rows_schema(), len(latest)
+        columns = {
+            "key": latest["key"], "valid_from_ms": pa.array(np.full(n, _STATE, np.int64)),
+            "is_mark": pa.array(np.zeros(n, np.bool_)), "record_time_ms": latest["valid_from_ms"],
+            "aggregate": self.folds.saved_of(only_chunk(latest, "value")),
+        }  # fmt: skip
+        states = [columns.get(field.name, pa.nulls(n, field.type)) for field in schema]
+        clocks = dict.fromkeys(self._clock_names(), left.stream_time_ms)
+        return pa.concat_tables([pa.table(states, schema=schema), self._beside(versions)]), clocks | counters
 
     def resume(self, rows: pa.Table, counters: Counters) -> None:
         is_state = np.equal(rows["valid_from_ms"].to_numpy(), _STATE)

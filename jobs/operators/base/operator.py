@@ -25,6 +25,7 @@ from ....state.serdes import Serde
 from ....state.tables.warehouse import WINDOW_KEY
 from ...functions.expressions import Shape
 from ...graph.graph import TableTraits
+from .changelogs import LeftState, unknown_changelog
 from .single_records import Single
 
 Counters = dict[str, int]
@@ -285,6 +286,12 @@ class StatefulOperator(Operator):
     def restart(self) -> None:
         raise no_restart(self.context.node, type(self).__name__)
 
+    def restored(self, left: LeftState) -> tuple[pa.Table, Counters]:
+        """Rows and counters to ``resume`` with, where an application's task has left ``left``: what Kafka Streams would
+        restore from its changelogs. Raises ConfigError for a store whose changelog is not read here.
+        """
+        raise unknown_changelog(left.store, f"that of {self.context.node} ({type(self).__name__})")
+
     def begin(self) -> None:
         """All stores and views have been resumed; the first record comes next."""
 
@@ -374,6 +381,10 @@ class RowStore(Protocol):
 
     def restart(self) -> None:
         """As of Operator."""
+
+    def restored(self, left: LeftState) -> tuple[pa.Table, Counters]:
+        """Rows and counters out of what an application's task has ``left``, as of StatefulOperator."""
+        ...
 
     def changes(self) -> pa.Table:
         """Rows that changed since ``resume``, with ``deleted``."""
@@ -508,6 +519,9 @@ class StoreOperator(StatefulOperator):
 
     def restart(self) -> None:
         self.store.restart()
+
+    def restored(self, left: LeftState) -> tuple[pa.Table, Counters]:
+        return self.store.restored(left)
 
     def forgets(self, rows: pa.Table, counters: Counters) -> np.ndarray:
         return self.store.forgets(rows, counters)

@@ -16,9 +16,11 @@ from ....state.buffers import fixed_array, is_valid
 from ....state.records.batches import Batch, Chunk, Drops, Values
 from ....state.records.drop_reasons import DropReason
 from ....state.records.keys import Keys
+from ....state.serdes.java_bytes import JavaBytes
 from ....state.stores.slots import Slots
 from ...graph.foreign_key_messages import Instruction, without_empty
 from ...kernels.aggregate_buffers import empty, written
+from ..base.changelogs import LeftState, unknown_changelog
 from ..base.forward_order import joined_batch, merge_in_forward_order
 from ..base.operator import Counters, Found, MultiOperator, OperatorContext, StatefulOperator, with_deleted
 from . import foreign_key_join_kernel
@@ -27,6 +29,7 @@ from .foreign_key_nodes import SUBSCRIPTION_KEY, ForeignKeyJoinNode, subscriptio
 
 _RIGHT = 1
 """Number of the right table among the inputs."""
+_NO_HASH = 0x80
 _ASKING = (Instruction.PROPAGATE_ONLY_IF_FK, Instruction.PROPAGATE_NULL_IF_NO_FK)
 """Instructions of a left value that looks for a right one; the others take it back."""
 
@@ -180,6 +183,33 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
         return {"looked_up": self.looked_up, "matched": self.matched}
 
     # --- state -----------------------------------------------------------------------------------------------
+
+    def restored(self, left: LeftState) -> tuple[pa.Table, Counters]:
+        """A key is the foreign key behind its length, and the primary key. A value (SubscriptionWrapperSerde) is a
+        version, whose highest bit says that there is no hash, an instruction, the hash, the primary key, and the left
+        partition.
+        """
+        last = left.log.last()
+        keys, primary, hashes, partitions = [], [], [], []
+        for key, value in zip(last.key.to_pylist(), last.value.to_pylist(), strict=True):
+            taken, wrapped = JavaBytes(key), JavaBytes(value)
+            keys.append(taken.read(taken.read_int()))
+            primary.append(taken.read())
+            version = wrapped.read_byte()
+            wrapped.read_byte()  # the instruction, which has been followed
+            hashes.append((0, 0) if version & _NO_HASH else (wrapped.read_long(), wrapped.read_long()))
+            if version & ~_NO_HASH == 0:
+                raise unknown_changelog(left.store, "subscriptions in a format that is older than Kafka Streams 3.1")
+            wrapped.read(len(primary[-1]))
+            partitions.append(wrapped.read_int())
+        columns = [
+            last.decoded(self.context.shape.key, pa.array(keys, pa.binary())),
+            last.decoded(self.keys.serde, pa.array(primary, pa.binary())),
+            *(pa.array([pair[half] for pair in hashes], pa.int64()) for half in (0, 1)),
+            pa.array(partitions, pa.int32()),
+            pa.array(last.time_ms),
+        ]
+        return pa.table(columns, schema=self.rows_schema()), {}
 
     def resume(self, rows: pa.Table, counters: Counters) -> None:
         rows = rows.combine_chunks()

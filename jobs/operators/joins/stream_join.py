@@ -20,12 +20,14 @@ from ....state.stores import waiting_records as waiting
 from ....state.stores.timed_records import PENDING, REFERENCE, SEQUENCE, TIME, TimedRecords
 from ....state.stores.value_heap import ValueHeap
 from ....state.stores.waiting_records import WaitingRecords
-from ....state.times import NO_TIMESTAMP_MS
+from ....state.times import NO_TIMESTAMP_MS, UNBOUNDED
 from ...functions.value_joiners import Joiner
+from ..base.changelogs import LeftState
 from ..base.forward_order import MergedRows, joined_batch, merge_in_forward_order
 from ..base.operator import Counters, Due, MultiOperator, OperatorContext, StatefulOperator, with_deleted
 from ..base.store_segments import segment_ms
 from . import stream_join_kernel as kernel
+from .restored_join import restored_records
 from .stream_join_node import JOINED_KEY, StreamJoinNode, joined_schema
 from .stream_join_unmatched_kernel import LEFT, NONE, RIGHT, leaves, leaving_order, mark_all, ranked
 
@@ -255,6 +257,18 @@ class StreamJoin(MultiOperator, StatefulOperator):
             self.waiting.rows[slots, waiting.REFERENCE] = references[len(of_side) :]
 
     # --- state -----------------------------------------------------------------------------------------------
+
+    def restored(self, left: LeftState) -> tuple[pa.Table, Counters]:
+        found = restored_records(left, self.context.shapes, self.rows_schema())
+        stream_time, first_ms = left.stream_time_ms, int(found.waiting_ms.min(initial=UNBOUNDED))
+        tracked = UNBOUNDED if left.has_restarted else first_ms
+        left_ms = first_ms - 1 if len(found.waiting_ms) else stream_time - int(self.windows[kernel.RETENTION])
+        counters = {
+            "left_ms": left_ms, "stream_time_ms": stream_time, "tracked_time_ms": tracked,
+            "left_store_time_ms": found.store_times_ms[LEFT], "right_store_time_ms": found.store_times_ms[RIGHT],
+            "sequence": found.records,
+        }  # fmt: skip
+        return found.rows, counters
 
     def resume(self, rows: pa.Table, counters: Counters) -> None:
         self.totals = kernel.fresh_totals()

@@ -55,6 +55,10 @@ class StreamJoinNode(Node):
     def wants_null_keys(self) -> bool:
         return self.kind != "inner"
 
+    def changelogs(self, graph: Graph) -> tuple[str, ...]:
+        """Of the left side, of the right one, and of what waits."""
+        return tuple(graph.parts[self.name][4:])
+
     def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
         this_windowed, other_windowed, this, other, this_store, other_store, *shared = graph.parts[self.name]
         left, right = self.inputs

@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ....state.buffers import binary_view
+from ....state.buffers import big_endian, big_endian_at
 from ....state.serdes import Serde
 from ...functions.state_stores import StoreBuilder
+from ..base.changelogs import Changelog
 from ..base.operator import Counters, StoreContents
 from ..base.store_segments import is_put_expired
 from .placed_rows import PlacedRows
@@ -141,6 +142,12 @@ class ExpiringRows(SerializedRows):
 
     # --- state -----------------------------------------------------------------------------------------------
 
+    def restored(self, log: Changelog) -> tuple[list[tuple[bytes, bytes]], Counters]:
+        time_ms = int(big_endian_at(log.key, self.time_at).max(initial=-1))
+        limit_ms = time_ms - self.spec.retention_ms
+        rows = [row for row in self._restored(log) if self._time_of(row[0]) > limit_ms]
+        return rows, {f"{self.spec.name}_time_ms": time_ms}
+
     def load(self, stored: RowsOfStore, counters: Counters) -> None:
         super().load(stored, counters)
         self._time_ms = counters.get(f"{self.spec.name}_time_ms", -1)
@@ -163,16 +170,3 @@ class _StoredTimes:
         first, self._taken = self._taken, int(np.searchsorted(self._times, time_ms, "right"))
         found: list[bytes] = self._names.take(pa.array(self._order[first : self._taken])).to_pylist()
         return found
-
-
-def big_endian_at(texts: pa.BinaryArray, place: int) -> np.ndarray:
-    """The numbers of eight bytes that begin at ``place`` of each of ``texts``; below 0 it is counted from the end."""
-    view = binary_view(texts)
-    begins = (view.offsets[1:] if place < 0 else view.offsets[:-1]) + place
-    return view.data[begins[:, None] + np.arange(8)].view(">i8").ravel().astype(np.int64)
-
-
-def big_endian(numbers: np.ndarray) -> pa.BinaryArray:
-    """Eight bytes of every number."""
-    data = pa.py_buffer(np.ascontiguousarray(numbers.astype(">i8")))
-    return pa.Array.from_buffers(pa.binary(8), len(numbers), [None, data]).cast(pa.binary())

@@ -37,6 +37,7 @@ from ...functions.processor_api import (
     Record,
     RecordMetadata,
 )
+from ..base.changelogs import LeftState
 from ..base.failed_records import FailedRecords, records_of
 from ..base.operator import (
     Counters,
@@ -259,6 +260,16 @@ class Process(SharingOperator):
             check_nothing_returned(returned, function, self.node.name)
 
     # --- state -----------------------------------------------------------------------------------------------
+
+    def restored(self, left: LeftState) -> tuple[pa.Table, Counters]:
+        """Schedules begin as new ones, as in Kafka wherever a task begins."""
+        rows: list[_Row] = []
+        counters: Counters = {"stream_time_ms": left.task_time_ms}
+        for (name, store), log in zip(self.own_stores.items(), left.logs, strict=True):
+            found, own = store.restored(log)
+            rows += [(name, key, value) for key, value in found]
+            counters |= own
+        return _table(rows), counters
 
     def resume(self, rows: pa.Table, counters: Counters) -> None:
         self.resume_with(in_memory(rows, self.row_key, self.found_by), counters)

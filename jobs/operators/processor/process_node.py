@@ -55,6 +55,9 @@ class ProcessNode(Node):
     def inner_stores(self) -> tuple[str, ...]:
         return tuple(store.name for store in self.stores)
 
+    def changelogs(self, graph: Graph) -> tuple[str, ...]:
+        return self.inner_stores
+
     @property
     def reads(self) -> tuple[str, ...]:  # type: ignore[override]
         return (*self.tables.values(), *self.replicas.values())

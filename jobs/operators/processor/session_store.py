@@ -9,13 +9,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ....state.buffers import big_endian, big_endian_at
 from ....state.errors import ConfigError
 from ....state.times import FOREVER, whole_ms
 from ...functions.expressions import Windowed
 from ...functions.processor_api import NOT_GIVEN
 from ...functions.session_and_versioned_stores import SessionStore
 from ..base.operator import StoreContents
-from .expiring_rows import ExpiringRows, RefusedPut, big_endian, big_endian_at
+from .expiring_rows import ExpiringRows, RefusedPut
 
 _LATEST = 2**63 - 1
 _BOUNDS = 16

@@ -13,14 +13,17 @@ import pyarrow as pa
 
 from ....state.serdes import Serde
 from ...functions.processor_api import KeyValues, KeyValueStore
+from ..base.changelogs import Changelog
 from ..base.operator import Counters, StoreContents
 from .placed_rows import PlacedRows
 from .rows_of_store import RowsOfStore
-from .value_coders import KeyCoder, after_prefix, coder_of, prefix_bytes
+from .value_coders import Coder, KeyCoder, after_prefix, coder_of, prefix_bytes
 
 
 class SerializedRows:
     """Rows of ``store`` as bytes by name: the stored ones, and over them those that were looked up or changed."""
+
+    _coder: Coder
 
     def __init__(self, store: str) -> None:
         self._stored = RowsOfStore(store)
@@ -64,6 +67,20 @@ class SerializedRows:
     def has_stored(self) -> bool:
         """Whether rows are stored, so that to ``expect`` some spares time."""
         return bool(self._stored)
+
+    def restored(self, log: Changelog) -> tuple[list[tuple[bytes, bytes]], Counters]:
+        """What ``load`` needs, (name, serialized value) and counters, of an application's changelog."""
+        return self._restored(log), {}
+
+    def _restored(self, log: Changelog) -> list[tuple[bytes, bytes]]:
+        """Of the last record of each key. The changelog has times and headers of values beside them."""
+        last = log.last()
+        headers = [None] * len(last) if last.headers is None else last.headers.to_pylist()
+        columns = last.key.to_pylist(), last.value.to_pylist(), last.time_ms.tolist(), headers
+        return [
+            (key, self._coder.logged(value, time_ms, [(one["key"], one["value"]) for one in found or ()]))
+            for key, value, time_ms, found in zip(*columns, strict=True)
+        ]
 
     def load(self, stored: RowsOfStore, counters: Counters) -> None:
         """Continue with what ``alive`` and ``counters`` gave. Called once, before anything else."""

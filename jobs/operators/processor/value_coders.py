@@ -68,6 +68,10 @@ class Coder:
             raise ConfigError(self.place, f"bytes that {self.serde} reads", got, next_step)
         return found
 
+    def logged(self, value: bytes, time_ms: int, headers: Sequence[tuple[str, bytes | None]]) -> bytes:
+        """The stored bytes of ``value`` in a record of the store's changelog."""
+        return value
+
     def columns(self, data: Sequence[bytes]) -> dict[str, pa.Array]:
         """The values of ``data`` as a store shows them."""
         return {"value": self.serde.decode(pa.array(data, pa.binary())).values}
@@ -118,6 +122,9 @@ class TimestampedCoder(Coder):
     def decode(self, data: bytes) -> Any:
         return ValueAndTimestamp(super().decode(data[8:]), _time_of(data))
 
+    def logged(self, value: bytes, time_ms: int, headers: Sequence[tuple[str, bytes | None]]) -> bytes:
+        return time_ms.to_bytes(8, "big", signed=True) + value
+
     def columns(self, data: Sequence[bytes]) -> dict[str, pa.Array]:
         times = pa.array([_time_of(one) for one in data], pa.int64())
         return super().columns([one[8:] for one in data]) | {"record_time_ms": times}
@@ -146,6 +153,9 @@ class TimestampHeadersCoder(TimestampedCoder):
         timed = super().decode(rest)
         return ValueTimestampHeaders(timed.value, timed.timestamp_ms, headers)
 
+    def logged(self, value: bytes, time_ms: int, headers: Sequence[tuple[str, bytes | None]]) -> bytes:
+        return _with_headers(headers, super().logged(value, time_ms, headers), self.place)
+
     def columns(self, data: Sequence[bytes]) -> dict[str, pa.Array]:
         headers, rest = _all_parted(data)
         return super().columns(rest) | {"headers": headers}
@@ -169,6 +179,9 @@ class AggregationHeadersCoder(Coder):
     def decode(self, data: bytes) -> Any:
         headers, rest = _parted(data)
         return AggregationWithHeaders(super().decode(rest), headers)
+
+    def logged(self, value: bytes, time_ms: int, headers: Sequence[tuple[str, bytes | None]]) -> bytes:
+        return _with_headers(headers, value, self.place)
 
     def columns(self, data: Sequence[bytes]) -> dict[str, pa.Array]:
         headers, rest = _all_parted(data)

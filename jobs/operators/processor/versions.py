@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ....state.buffers import binary_view, only_chunk
+from ....state.buffers import big_endian_at, binary_view, only_chunk
 from ....state.errors import ConfigError
 from ....state.records.keys import Keys
 from ....state.serdes import Serde
@@ -20,10 +20,11 @@ from ...functions.expressions import Shape
 from ...functions.session_and_versioned_stores import VersionedKeyValueStore, VersionedRecord
 from ...functions.state_stores import StoreBuilder
 from ...graph.store_rows import version_schema
+from ..base.changelogs import Changelog, LeftState
 from ..base.operator import Counters, StoreContents, StoreVersions
 from ..tables import versioned_store_kernel
 from ..tables.versioned_store import VersionedTableStore
-from .expiring_rows import RefusedPut, big_endian_at
+from .expiring_rows import RefusedPut
 from .rows_of_store import RowsOfStore
 from .value_coders import Coder, KeyCoder, misfit_in
 
@@ -95,6 +96,11 @@ class VersionedValues(VersionedKeyValueStore):
 
     # --- state -----------------------------------------------------------------------------------------------
 
+    def restored(self, log: Changelog) -> tuple[list[tuple[bytes, bytes]], Counters]:
+        """What ``load`` needs, of an application's changelog."""
+        rows, counters = self._store.restored(LeftState(self.spec.name, (log,), self._shape, None))
+        return self._named(rows), {f"{self.spec.name}_time_ms": counters["store_time_ms"]}
+
     def load(self, stored: RowsOfStore, counters: Counters) -> None:
         """Continue with what ``alive`` and ``counters`` gave. All rows are taken, as columns."""
         names, coded = stored.columns()
@@ -116,7 +122,9 @@ class VersionedValues(VersionedKeyValueStore):
 
     def alive(self, *, only_changed: bool) -> list[tuple[bytes, bytes]]:
         """(name, serialized version), in order of the names; those that changed since ``load``, or all."""
-        rows = self._changes(is_gone=False) if only_changed else self._store.rows()
+        return self._named(self._changes(is_gone=False) if only_changed else self._store.rows())
+
+    def _named(self, rows: pa.Table) -> list[tuple[bytes, bytes]]:
         values = self.spec.value.encode(only_chunk(rows, "value")).to_pylist()
         ends = ((LATEST if end is None else end).to_bytes(8, "big") for end in rows["valid_to_ms"].to_pylist())
         coded = (end + (b"\0" if value is None else b"\1" + value) for end, value in zip(ends, values, strict=True))

@@ -13,6 +13,7 @@ from ....state.records.batches import Batch, Chunk, Values
 from ....state.records.keys import Keys
 from ....state.stores.key_values import key_value_schema
 from ....state.stores.slots import STORED
+from ..base.changelogs import LeftState
 from ..base.operator import Counters, OperatorContext, StatefulOperator, WritableStore, with_deleted
 from ..base.single_records import Single
 from ..tables.materialized_table import StoredTable
@@ -52,6 +53,12 @@ class TableAggregate(StatefulOperator, WritableStore):
         else:
             self.totals.forget(at)
         settle_group(int(at[0]), int(batch.time_ms[0]), is_value, PLAIN, self.totals.clock, self.slots.groups())
+
+    def restored(self, left: LeftState) -> tuple[pa.Table, Counters]:
+        last = left.log.last()
+        saved = self.totals.saved_of(last.decoded(left.shape.value, last.value))
+        key = last.decoded(self.context.shape.key, last.key)
+        return pa.table([key, saved, last.time_ms], schema=self.rows_schema()), {}
 
     def resume(self, rows: pa.Table, counters: Counters) -> None:
         at = _enter(self.slots, self.context, rows)

@@ -14,7 +14,8 @@ from ...functions.folds.aggregation import Aggregation
 from ...functions.folds.fold import WantedUpdates
 from ...graph.store_rows import aggregate_schema
 from ...kernels.aggregate_buffers import written
-from ..base.operator import OperatorContext, StatefulOperator
+from ..base.changelogs import LeftState, unknown_changelog
+from ..base.operator import Counters, OperatorContext, StatefulOperator
 from ..tables.table_steps import old_values
 from ..tables.versioned_store import VersionedTableStore
 from .table_aggregate import TableAggregate, VersionedTableAggregate
@@ -50,8 +51,8 @@ class FoldTotals(Totals):
         self.folds.grow(self.slots.capacity + 1)
         self.folds.load(at, values)
 
-    def take(self, at: np.ndarray, shown: pa.Array) -> None:
-        self.load(at, self.folds.saved_of(shown))
+    def saved_of(self, shown: pa.Array) -> pa.Array:
+        return self.folds.saved_of(shown)
 
     def save(self, at: np.ndarray) -> pa.Array:
         return self.folds.save(at)
@@ -74,6 +75,12 @@ class TableFold(TableAggregate):
     """In a plain store. Rows: key, aggregate (the folds' durable form), record_time_ms."""
 
     _column = "aggregate"
+
+    def restored(self, left: LeftState) -> tuple[pa.Table, Counters]:
+        assert isinstance(self.totals, FoldTotals)
+        if not self.totals.folds.shows_all:
+            raise unknown_changelog(left.store, "an aggregate of folds that keep more than they show")
+        return super().restored(left)
 
     def rows_schema(self) -> pa.Schema:
         assert isinstance(self.totals, FoldTotals)

@@ -67,7 +67,11 @@ class Totals(ABC):
 
     def take(self, at: np.ndarray, shown: pa.Array) -> None:
         """Aggregates that a processor put, as a reader sees them. Raises ConfigError where that is not all there is."""
-        self.load(at, shown)
+        self.load(at, self.saved_of(shown))
+
+    def saved_of(self, shown: pa.Array) -> pa.Array:
+        """Durable form of aggregates as a reader sees them. Raises as ``take``."""
+        return shown
 
     def forget(self, at: np.ndarray) -> None:  # noqa: B027 (numbers begin again by themselves)
         """The groups in slots ``at`` have no aggregates any more."""

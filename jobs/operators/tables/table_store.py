@@ -16,6 +16,7 @@ from ....state.records.keys import Keys
 from ....state.stores.key_values import NO_REFERENCE, KeyValueRows
 from ....state.tables.warehouse import WINDOW_KEY
 from ...functions.expressions import Shape
+from ..base.changelogs import LeftState
 from ..base.operator import Counters, with_deleted
 from .table_store_kernel import put_rows
 
@@ -36,6 +37,9 @@ class TableStore(ABC):
 
     def restart(self) -> None:  # noqa: B027 (a plain store has no stream time)
         """As of Operator."""
+
+    @abstractmethod
+    def restored(self, left: LeftState) -> tuple[pa.Table, Counters]: ...
 
     @abstractmethod
     def resume(self, rows: pa.Table, counters: Counters) -> None: ...
@@ -81,6 +85,12 @@ class PlainStore(TableStore):
             forwarded = replace(forwarded, old=old, old_valid=old_valid)
         self.table.keep(values, at)
         return forwarded.where(batch.valid | (before != NO_REFERENCE)) if skips_nothing else forwarded
+
+    def restored(self, left: LeftState) -> tuple[pa.Table, Counters]:
+        last = left.log.last()
+        value = last.decoded(left.shape.value, last.value)
+        columns = {**left.table_keys(last), "value": value, "record_time_ms": pa.array(last.time_ms)}
+        return pa.table([columns[name] for name in self.rows_schema().names], schema=self.rows_schema()), {}
 
     def resume(self, rows: pa.Table, counters: Counters) -> None:
         self.table.load(rows)

@@ -21,6 +21,7 @@ from ....state.stores.slots import FREE_TOP
 from ....state.stores.versions import LATEST, TOMBSTONE, Versions
 from ...functions.expressions import Shape
 from ...graph.store_rows import VERSION_KEY, version_schema
+from ..base.changelogs import LeftState
 from ..base.forward_order import merge_in_forward_order
 from ..base.operator import Counters, Found, TableView, no_restart, with_deleted
 from . import versioned_store_kernel
@@ -120,6 +121,22 @@ class VersionedTableStore(TableStore):
 
     # --- state -----------------------------------------------------------------------------------------------
 
+    def restored(self, left: LeftState) -> tuple[pa.Table, Counters]:
+        """By putting all versions once more, as RocksDBVersionedStore restores them."""
+        log = left.log
+        keys = self.shape.key.encode(log.decoded(self.shape.key, log.key))  # in the form in which stores have them
+        values, n = log.decoded(self.shape.value, log.value), len(log)
+        store = Versions(Keys(self.shape.key), self.shape.value, self.versions.retention_ms)
+        code = store.keys.intern(keys).astype(np.int32)
+        store.reserve(n)
+        rows = code, log.time_ms, store.append(values, is_valid(values))
+        answers, old = np.empty(n, np.int64), np.empty(n, np.int64)
+        versioned_store_kernel.put_all(
+            rows, False, store.retention_ms, store.columns(), versioned_store_kernel.NO_JOURNAL, answers, old
+        )
+        store.expire()
+        return _table_of(store, store.slots.live(), self.rows_schema()), {"store_time_ms": store.observed_ms}
+
     def resume(self, rows: pa.Table, counters: Counters) -> None:
         _load(self.versions, self.shape, rows, counters.get("store_time_ms", -1), is_durable=True)
 
@@ -149,12 +166,15 @@ class VersionedTableStore(TableStore):
         return version_schema(self.shape)
 
     def _table(self, at: np.ndarray) -> pa.Table:
-        slots = self.versions.slots
-        start, end = slots.start[at], slots.end[at]
-        value = self.versions.heap.take(slots.reference[at])
-        key = self.keys.typed(slots.key[at].astype(np.int32))
-        columns = [key, start, pa.array(end, mask=end == LATEST), value, pa.array(start == end)]
-        return pa.table(columns, schema=self.rows_schema())
+        return _table_of(self.versions, at, self.rows_schema())
+
+
+def _table_of(versions: Versions, at: np.ndarray, schema: pa.Schema) -> pa.Table:
+    """Rows of the slots ``at``."""
+    slots = versions.slots
+    start, end = slots.start[at], slots.end[at]
+    key, value = versions.keys.typed(slots.key[at].astype(np.int32)), versions.heap.take(slots.reference[at])
+    return pa.table([key, start, pa.array(end, mask=end == LATEST), value, pa.array(start == end)], schema=schema)
 
 
 class VersionedView(TableView):

@@ -1,0 +1,205 @@
+"""An application's state at a broker: what its group has committed, its changelogs, and its repartition topics.
+
+Owns the conversation with the broker (librdkafka), which writes nothing. Rule: a group that runs is refused, since its
+changelogs are ahead of its commits then. Of transactions only what is committed is read.
+"""
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ...state.errors import BootstrapError, MachineError
+from ...state.extras import how_to_install
+from ...state.hidden_values import hide
+from ...state.tables.warehouse import HEADERS
+from ..operators.base.changelogs import Changelog
+from .application_state import ApplicationState, Position
+
+PATIENCE_S = 60.0
+"""How long an answer may take."""
+_AT_ONCE, _POLL_S = 10_000, 0.1
+_CHANGELOG = "-changelog"
+_BETWEEN = re.compile(r"-repartition$|subscription-(registration|response)(-[0-9]{10})?-topic$", re.IGNORECASE)
+"""Topics between an application's tasks: of repartitions, and of joins by foreign key."""
+_QUIET = {"log_level": 0}
+
+
+@dataclass(frozen=True)
+class KafkaApplication:
+    """An application of a broker. ``bootstrap_servers``: "host:port", several with commas. ``application_id``: its
+    ``application.id``, which is its group's name. ``options``: settings of the client as librdkafka names them; they
+    are never written down, and what is a credential among them is not shown.
+    """
+
+    bootstrap_servers: str
+    application_id: str
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        hide(self.options)
+
+
+def read_application(application: KafkaApplication, say: Callable[[str], None] = lambda step: None) -> ApplicationState:
+    """What a task of ``application`` would begin with now. ``say``: called with the step.
+
+    Raises BootstrapError for a group that runs, or is not there, and where the broker does not answer; MachineError
+    without Kafka's client.
+    """
+    return _Reading(application, say).state()
+
+
+class _Reading:
+    def __init__(self, application: KafkaApplication, say: Callable[[str], None]) -> None:
+        try:
+            import confluent_kafka
+        except ImportError as error:
+            expected = "Kafka's client confluent-kafka"
+            raise MachineError("this Python", expected, str(error), how_to_install("confluent_kafka")) from error
+        from confluent_kafka import admin
+
+        self._kafka: Any = confluent_kafka
+        self.application, self.say = application, say
+        servers = {"bootstrap.servers": application.bootstrap_servers}
+        self.settings: dict[str, Any] = {**application.options, **_QUIET, **servers}
+        self.place = f"Kafka at {application.bootstrap_servers}, application {application.application_id!r}"
+        with self._failing("connect"):
+            self._admin: Any = admin.AdminClient(self.settings)
+
+    def state(self) -> ApplicationState:
+        self._refuse_running()
+        prefix, counts = f"{self.application.application_id}-", self._partitions()
+        positions = self._positions(counts)
+        own = {name.removeprefix(prefix): name for name in sorted(counts) if name.startswith(prefix)}
+        logs = {name: topic for name, topic in own.items() if name.endswith(_CHANGELOG)}
+        between = {name: topic for name, topic in own.items() if _BETWEEN.search(name)}
+        begins = {(topic, n): self._kafka.OFFSET_BEGINNING for topic in logs.values() for n in range(counts[topic])}
+        for topic in between.values():
+            known = positions.get(topic, {})
+            begins |= {(topic, n): known.get(n, Position(0)).offset for n in range(counts[topic])}
+        read = self._read(begins)
+        shown = {topic: name for name, topic in between.items()}
+        return ApplicationState(
+            self.application.application_id,
+            {shown.get(topic, topic): of_topic for topic, of_topic in positions.items()},
+            {
+                name.removesuffix(_CHANGELOG): [_changelog(topic, read[topic, n]) for n in range(counts[topic])]
+                for name, topic in logs.items()
+            },
+            {name: [len(read[topic, n]) for n in range(counts[topic])] for name, topic in between.items()},
+        )
+
+    def _refuse_running(self) -> None:
+        group = self.application.application_id
+        with self._failing("describe group"):
+            (found,) = self._admin.describe_consumer_groups([group], request_timeout=PATIENCE_S).values()
+            described = found.result(PATIENCE_S)
+        if described.members:
+            got, next_step = f"{len(described.members)} members that are in it", "stop the application"
+            raise BootstrapError(self.place, "a group that does not run", got, next_step)
+
+    def _positions(self, counts: Mapping[str, int]) -> dict[str, dict[int, Position]]:
+        """By topic and partition, as far as something was committed. ``counts``: partitions of every topic there is."""
+        asked = [self._kafka.TopicPartition(topic, n) for topic, count in counts.items() for n in range(count)]
+        with self._failing("read committed offsets"), self._consumer() as consumer:
+            committed = self._committed(consumer, asked)
+        positions: dict[str, dict[int, Position]] = {}
+        for one in committed:
+            if one.offset >= 0:
+                positions.setdefault(one.topic, {})[one.partition] = Position.of(one.offset, _metadata(one))
+        if not positions:
+            next_step = "check the id (application.id); what has committed nothing is replayed from the first record"
+            raise BootstrapError(self.place, "a group that has committed offsets", "none", next_step)
+        return positions
+
+    def _committed(self, consumer: Any, asked: list[Any]) -> list[Any]:
+        """Asked again while the broker looks for the group."""
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                committed: list[Any] = consumer.committed(asked, timeout=PATIENCE_S)
+            except self._kafka.KafkaException as error:
+                if not error.args[0].retriable() or time.monotonic() > deadline:
+                    raise
+            else:
+                return committed
+            time.sleep(_POLL_S)
+
+    def _partitions(self) -> dict[str, int]:
+        """How many each topic has."""
+        with self._failing("list topics"):
+            return {
+                name: len(topic.partitions)
+                for name, topic in self._admin.list_topics(timeout=PATIENCE_S).topics.items()
+            }
+
+    def _read(self, begins: Mapping[tuple[str, int], int]) -> dict[tuple[str, int], list[Any]]:
+        """Committed records by topic and partition, from the offsets ``begins`` up to their ends."""
+        found: dict[tuple[str, int], list[Any]] = {place: [] for place in begins}
+        waiting, deadline, codes = {*begins}, time.monotonic() + PATIENCE_S, self._kafka.KafkaError
+        with self._failing("read changelogs"), self._consumer() as consumer:
+            consumer.assign([self._kafka.TopicPartition(*place, begin) for place, begin in begins.items()])
+            while waiting:
+                messages = consumer.consume(_AT_ONCE, timeout=_POLL_S)
+                deadline = time.monotonic() + PATIENCE_S if messages else deadline
+                if time.monotonic() > deadline:
+                    raise self._kafka.KafkaException(codes(codes._TIMED_OUT))
+                for message in messages:
+                    error, place = message.error(), (message.topic(), message.partition())
+                    if error is None:
+                        found[place].append(message)
+                    elif error.code() == codes._PARTITION_EOF:
+                        waiting.discard(place)
+                    else:
+                        raise self._kafka.KafkaException(error)
+                self.say(f"read {sum(map(len, found.values())):,} records of changelogs")
+        return found
+
+    @contextmanager
+    def _consumer(self) -> Iterator[Any]:
+        settings = {
+            **self.settings, "group.id": self.application.application_id, "enable.auto.commit": False,
+            "isolation.level": "read_committed", "enable.partition.eof": True, "auto.offset.reset": "earliest",
+        }  # fmt: skip
+        consumer = self._kafka.Consumer(settings)
+        try:
+            yield consumer
+        finally:
+            consumer.close()
+
+    @contextmanager
+    def _failing(self, call: str) -> Iterator[None]:
+        try:
+            yield
+        except self._kafka.KafkaException as error:
+            said = f"{error.args[0].name()}: {error.args[0].str()}"
+            next_step = "check that the broker runs, its address, rights, and the client settings"
+            raise BootstrapError(f"{self.place}, {call}", "an answer", said, next_step) from error
+
+
+def _metadata(position: Any) -> str | None:
+    """Up to where it is no text: librdkafka does not end it where it ends (its issue 4649)."""
+    try:
+        metadata: str | None = position.metadata
+    except UnicodeDecodeError as error:
+        return error.object[: error.start].decode()
+    return metadata
+
+
+def _changelog(topic: str, messages: Sequence[Any]) -> Changelog:
+    headers = [
+        None if one is None else [{"key": name, "value": value} for name, value in one]
+        for one in (message.headers() for message in messages)
+    ]
+    return Changelog(
+        topic,
+        pa.array([message.key() for message in messages], pa.binary()),
+        pa.array([message.value() for message in messages], pa.binary()),
+        np.array([message.timestamp()[1] for message in messages], np.int64),
+        pa.array(headers, HEADERS) if any(one is not None for one in headers) else None,
+    )

@@ -1,0 +1,61 @@
+"""Entries of a suppress buffer out of its changelog (InMemoryTimeOrderedKeyValueChangeBuffer, BufferValue).
+
+Owns the bytes of an entry. First is the record's context: time, offset, topic, partition, headers. Then come the values
+prior, old and new, each behind its length, and the buffer time. A length of -1 is null, and -2 of the old value says
+that it equals the prior one. The changelog's record has the version of this format as a header.
+"""
+
+from typing import Any
+
+import pyarrow as pa
+
+from ....state.serdes.java_bytes import JavaBytes
+from ..base.changelogs import LeftState, unknown_changelog
+
+_VERSION, _OF_VALUE = "v", b"\x03"
+_NULL, _AS_PRIOR = -1, -2
+_VALUES = ("prior", "old", "value")
+
+
+def restored_entries(left: LeftState, schema: pa.Schema) -> pa.Table:
+    """Rows of ``schema``. Raises ConfigError for entries that another version of Kafka Streams has written."""
+    last = left.log.last()
+    known = [{_VERSION: _OF_VALUE}.items() <= headers.items() for headers in _headers(last.headers, len(last))]
+    if not all(known):
+        raise unknown_changelog(left.store, "entries in a format that is older than Kafka Streams 2.4")
+    entries = [_entry(value) for value in last.value.to_pylist()]
+    columns: dict[str, Any] = {
+        name: pa.array([entry[name] for entry in entries], schema.field(name).type)
+        for name in schema.names
+        if name not in ("key", "window_start_ms", "window_end_ms", *_VALUES)
+    }
+    for name in _VALUES:
+        columns[name] = last.decoded(left.shape.value, pa.array([entry[name] for entry in entries], pa.binary()))
+    columns |= left.table_keys(last)
+    return pa.table([columns[name] for name in schema.names], schema=schema)
+
+
+def _headers(column: pa.Array | None, rows: int) -> list[dict[str, bytes]]:
+    found = [None] * rows if column is None else column.to_pylist()
+    return [{one["key"]: one["value"] for one in headers or ()} for headers in found]
+
+
+def _entry(data: bytes) -> dict[str, Any]:
+    """By column of the buffer's rows; its values are still serialized."""
+    taken = JavaBytes(data)
+    time_ms, offset = taken.read_long(), taken.read_long()
+    topic = taken.read(taken.read_int()).decode()
+    taken.read_int()  # its partition, which is the task's
+    headers = []
+    for _ in range(taken.read_int()):
+        name = taken.read(taken.read_int()).decode()
+        length = taken.read_int()
+        headers.append({"key": name, "value": None if length == _NULL else taken.read(length)})
+    entry: dict[str, Any] = {}
+    for name in _VALUES:
+        length = taken.read_int()
+        entry[name] = entry["prior"] if length == _AS_PRIOR else None if length == _NULL else taken.read(length)
+    return entry | {
+        "headers": headers or None, "context_topic": topic, "context_offset": offset, "record_time_ms": time_ms,
+        "buffer_time_ms": taken.read_long(), "stream_time_ms": time_ms, "bytes": 0,
+    }  # fmt: skip

@@ -1,0 +1,206 @@
+"""A pipeline that begins with a real application at a real broker, closed or killed, and continues as that does."""
+
+import contextlib
+import subprocess
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from examples.broker import Broker, running_broker
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.orchestration.cli.main import main
+from kstreams_replay.state.tables.warehouse import Warehouse
+from tests.bootstrap import kept
+from tests.bootstrap.test_bootstrap import APPLICATIONS, PARTITIONS, Life, Row, our_rows
+from tests.jvm.streams import compiled
+from tests.planted import LandedRecord, plant
+
+pytestmark = [pytest.mark.jvm, pytest.mark.xdist_group("bootstrap")]
+
+PROGRAM, WAIT_S = Path(__file__).with_name("Application.java"), 90.0
+EXACTLY_ONCE, AT_LEAST_ONCE = "exactly_once_v2", "at_least_once"
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    """One a test, since applications read topics of the same names."""
+    (tmp_path / "broker").mkdir()
+    with running_broker(tmp_path / "broker") as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def command() -> Iterator[list[str]]:
+    """What runs an application: its own classes, Kafka Streams and a quiet log."""
+    with compiled(PROGRAM, APPLICATIONS) as found:
+        yield found
+
+
+@contextlib.contextmanager
+def started(
+    command: Sequence[str], broker: Broker, name: str, folder: Path, guarantee: str
+) -> "Iterator[subprocess.Popen[bytes]]":
+    """The application as a process, with its state in a folder of its own; killed at the end, whatever happens."""
+    folder.mkdir(parents=True)
+    with (folder / "said").open("wb") as said:
+        running = subprocess.Popen(
+            [*command, broker.bootstrap_servers, name, str(folder / "state"), guarantee],
+            stdin=subprocess.PIPE, stdout=said, stderr=said,
+        )  # fmt: skip
+    try:
+        yield running
+    finally:
+        running.kill()
+        running.wait()
+
+
+def send(broker: Broker, records: dict[str, list[LandedRecord]]) -> None:
+    producer = broker.producer()
+    for topic, of_topic in records.items():
+        for record in of_topic:
+            producer.produce(topic, record.value, record.key, record.partition, timestamp=record.timestamp_ms)
+    assert producer.flush(WAIT_S) == 0
+
+
+def ends(broker: Broker, topic: str) -> list[int]:
+    """The offset behind the last record of each partition."""
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "looks", "log_level": 0})
+    try:
+        found = [consumer.get_watermark_offsets(TopicPartition(topic, n), timeout=30)[1] for n in range(PARTITIONS)]
+    finally:
+        consumer.close()
+    return found
+
+
+def wait_until_read(broker: Broker, name: str, sent: dict[str, list[int]]) -> None:
+    """Until the application has committed all of its topics, and of those between its tasks."""
+    group, deadline = f"app-{name}", time.monotonic() + WAIT_S
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": group, "log_level": 0})
+    try:
+        while time.monotonic() < deadline:
+            time.sleep(0.3)
+            topics = [topic for topic in broker.admin().list_topics(timeout=30).topics if topic.startswith(f"{group}-")]
+            expected = sent | {topic: ends(broker, topic) for topic in topics if not topic.endswith("-changelog")}
+            asked = [TopicPartition(topic, n) for topic, of_topic in expected.items() for n in range(len(of_topic))]
+            with contextlib.suppress(KafkaException):  # the broker has only begun
+                committed = consumer.committed(asked, timeout=30)
+                # behind the last record of a transaction is its marker
+                if all(max(one.offset, 0) >= expected[one.topic][one.partition] - 1 for one in committed):
+                    return
+    finally:
+        consumer.close()
+    raise AssertionError(f"{group} has not read {sent}")
+
+
+def read(broker: Broker, topic: str) -> list[list[Row]]:
+    """All committed rows, by partition."""
+    settings = {
+        "bootstrap.servers": broker.bootstrap_servers, "group.id": "reads", "log_level": 0, "enable.auto.commit": False,
+        "isolation.level": "read_committed", "enable.partition.eof": True, "auto.offset.reset": "earliest",
+    }  # fmt: skip
+    found: list[list[Row]] = []
+    for partition in range(PARTITIONS):
+        consumer, rows, is_over = Consumer(settings), list[Row](), False
+        consumer.assign([TopicPartition(topic, partition, 0)])
+        while not is_over:
+            message = consumer.poll(WAIT_S)
+            is_over = message is None or message.error() is not None
+            if not is_over:
+                rows.append((message.key(), message.value(), message.timestamp()[1]))
+        consumer.close()
+        found.append(rows)
+    return found
+
+
+OF_SEVERAL_TASKS = {("versions", "named"), ("tables", "out")}
+"""Application and output: threads decide the order of what tasks send to one another, so values between may differ."""
+KINDS = (kept.totals, kept.windows, kept.sessions, kept.versions, kept.streams, kept.tables, kept.processor)
+
+
+@pytest.mark.parametrize("guarantee", [AT_LEAST_ONCE, EXACTLY_ONCE])
+@pytest.mark.parametrize("end", ["closed", "killed"])
+@pytest.mark.parametrize("twin", KINDS, ids=lambda twin: twin.__name__)
+def test_a_pipeline_writes_what_the_application_writes_when_it_starts_again(
+    twin, end, guarantee, broker, command, tmp_path, capsys
+):
+    name, topology, warehouse = twin.__name__, twin(), Warehouse(str(tmp_path / "tables"))
+    life = Life.of(topology, zlib.crc32(f"{name} {end} {guarantee}".encode()))
+    outputs = [sink.topic for sink in topology.sinks()]
+    for topic in (*life.topics, *outputs):
+        broker.create_topic(topic, PARTITIONS)
+    first, rest = parts(life)
+    send(broker, first)
+    with started(command, broker, name, tmp_path / "first", guarantee) as running:
+        wait_until_read(broker, name, counted(first))
+        if end == "closed":
+            running.stdin.close()
+        else:
+            running.kill()
+        running.wait(WAIT_S)
+    wait_until_gone(broker, name)
+    for topic, records in life.topics.items():
+        plant(warehouse, topic, records, partitions=PARTITIONS)
+    place = ["--warehouse", warehouse.root, "--pipeline", "p"]
+    kafka = ["--kafka", broker.bootstrap_servers, "--application-id", f"app-{name}", "--traceback"]
+
+    code = main(["bootstrap", f"{kept.__file__}:{name}", *kafka, *place])
+
+    assert code == 0, capsys.readouterr().err
+    list(replay(warehouse, topology, pipeline="p", runner=LocalRunner(), idle="proceed"))
+    before = {output: read(broker, output) for output in outputs}
+    send(broker, rest)
+    with started(command, broker, name, tmp_path / "second", guarantee) as running:
+        wait_until_read(broker, name, {topic: ends(broker, topic) for topic in life.topics})
+        running.stdin.close()
+        running.wait(WAIT_S)
+    for output in outputs:
+        after = read(broker, output)
+        theirs = [rows[len(known) :] for known, rows in zip(before[output], after, strict=True)]
+        compared = newest if (name, output) in OF_SEVERAL_TASKS else in_any_order
+        assert compared(our_rows(warehouse, topology, output)) == compared(theirs), output
+        assert any(theirs)
+
+
+def parts(life: Life) -> tuple[dict[str, list[LandedRecord]], dict[str, list[LandedRecord]]]:
+    """By topic, what the application gets before it ends and after that."""
+    first, rest = dict[str, list[LandedRecord]](), dict[str, list[LandedRecord]]()
+    for topic in life.topics:
+        for partition in range(PARTITIONS):
+            records = life.taken(topic, partition, whole=True)
+            count = len(life.taken(topic, partition, whole=False))
+            first.setdefault(topic, []).extend(records[:count])
+            rest.setdefault(topic, []).extend(records[count:])
+    return first, rest
+
+
+def counted(records: dict[str, list[LandedRecord]]) -> dict[str, list[int]]:
+    return {
+        topic: [sum(record.partition == n for record in of_topic) for n in range(PARTITIONS)]
+        for topic, of_topic in records.items()
+    }
+
+
+def newest(partitions: list[list[Row]]) -> dict[bytes | None, bytes | None]:
+    """The last value of every key."""
+    return {key: value for rows in partitions for key, value, _ in rows}
+
+
+def in_any_order(partitions: list[list[Row]]) -> list[list[Row]]:
+    """Threads of an application take several topics as their fetches come, so rows may be in another order."""
+    return [sorted(rows, key=repr) for rows in partitions]
+
+
+def wait_until_gone(broker: Broker, name: str) -> None:
+    """Until the broker has missed the killed application."""
+    deadline = time.monotonic() + WAIT_S
+    while time.monotonic() < deadline:
+        admin = broker.admin()  # lives until the answer is there
+        (found,) = admin.describe_consumer_groups([f"app-{name}"]).values()
+        if not found.result(30).members:
+            return
+        time.sleep(0.5)

@@ -1,0 +1,233 @@
+"""What a pipeline begins with of changelogs that are written by hand, and what is refused before a table is written."""
+
+import base64
+import struct
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from kstreams_replay.jobs.bootstrap.application_state import ApplicationState, Position
+from kstreams_replay.jobs.bootstrap.bootstrapping import bootstrap
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.functions import folds as fold
+from kstreams_replay.jobs.history.committed_tables import read_changelog, read_state
+from kstreams_replay.jobs.operators.base.changelogs import Changelog
+from kstreams_replay.jobs.replay.increment_tables import Transactions
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, Topology
+from kstreams_replay.orchestration.cli.main import main
+from kstreams_replay.state.errors import BootstrapError, ConfigError
+from kstreams_replay.state.tables.warehouse import Warehouse
+from tests.planted import LandedRecord, plant
+
+S = Serde.string()
+
+
+def counts() -> Topology:
+    builder = StreamsBuilder()
+    clicks = builder.stream("clicks", Consumed(S, S)).group_by_key()
+    clicks.count(Materialized("counts")).to_stream().to("out")
+    return builder.build()
+
+
+def log(store: str, *records: tuple[bytes, bytes | None, int]) -> Changelog:
+    keys, values, times = zip(*records, strict=True) if records else ((), (), ())
+    return Changelog(
+        f"app-{store}-changelog", pa.array(keys, pa.binary()), pa.array(values, pa.binary()), np.array(times, np.int64)
+    )
+
+
+def long(number: int) -> bytes:
+    return struct.pack(">q", number)
+
+
+STATE = ApplicationState(
+    "app",
+    {"clicks": {0: Position(2, 7)}},
+    {"counts": [log("counts", (b"a", long(1), 3), (b"b", long(9), 4), (b"a", long(41), 7), (b"b", None, 8))]},
+    {},
+)
+"""Two clicks were read; of the counts 41 is left."""
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Warehouse:
+    found = Warehouse(str(tmp_path / "w"))
+    plant(found, "clicks", [LandedRecord(0, b"a", b"x", time_ms) for time_ms in (3, 7, 5)], partitions=1)
+    return found
+
+
+def test_the_last_value_of_a_key_counts_and_the_next_record_is_the_committed_one(warehouse):
+    report = bootstrap(warehouse, counts(), STATE, pipeline="p")
+    list(replay(warehouse, counts(), pipeline="p", runner=LocalRunner()))
+
+    assert (report.rows, report.positions, report.stream_time_ms) == ({"counts": 1}, {"clicks": {"0": 2}}, 7)
+    (row,) = read_changelog(warehouse, "p", "out").to_pylist()
+    assert (row["key"], row["value"], row["record_time_ms"], row["increment"]) == ("a", 42, 7, 2)
+    assert [each["aggregate"] for each in read_state(warehouse, "p", "counts", increment=1).to_pylist()] == [41]
+
+
+@pytest.mark.parametrize(
+    ("state", "says"),
+    [
+        ({"changelogs": {}}, "stores with changelogs of the topology: expected counts, got those of none"),
+        (
+            {"changelogs": STATE.changelogs | {"more": [log("more")]}},
+            "of the application: expected those of counts, got more",
+        ),
+        ({"changelogs": {"counts": [log("counts"), log("counts")]}}, "store 'counts': expected 1 partitions, got 2"),
+        ({"unread": {"by-key-repartition": [0]}}, "repartition topics of the application: expected those of none"),
+        ({"positions": {"clicks": {0: Position(4)}}}, "offset 4 of partition 0, of which 3 have landed"),
+        ({"positions": {"clicks": {1: Position(4)}}}, "expected 1 partitions, got positions of partitions 1"),
+    ],
+)
+def test_an_application_that_is_not_that_of_the_topology_is_refused_by_name(state, says, warehouse):
+    with pytest.raises(BootstrapError) as refused:
+        bootstrap(warehouse, counts(), replace(STATE, **state), pipeline="p")
+
+    assert says in str(refused.value)
+    assert not Path(warehouse.pipeline("p").root).exists()
+
+
+def test_records_between_tasks_are_not_lost_in_silence(warehouse):
+    builder = StreamsBuilder()
+    clicks = builder.stream("clicks", Consumed(S, S)).group_by("value", name="values")
+    clicks.count(Materialized("counts")).to_stream().to("out")
+    between = replace(STATE, unread={"values-repartition": [3]})
+
+    with pytest.raises(BootstrapError, match="3 records in values-repartition that no task has taken"):
+        bootstrap(warehouse, builder.build(), between, pipeline="p")
+
+
+def test_a_fold_that_keeps_more_than_it_shows_is_refused(warehouse):
+    builder = StreamsBuilder()
+    clicks = builder.stream("clicks", Consumed(S, Serde.long())).group_by_key()
+    clicks.aggregate(fold.mean(), Materialized("counts")).to_stream().to("out")
+
+    with pytest.raises(ConfigError, match=r"store 'counts': .* folds that keep more than they show"):
+        bootstrap(warehouse, builder.build(), STATE, pipeline="p")
+
+
+def test_bytes_that_the_serde_cannot_read_are_refused_with_their_topic(warehouse):
+    other = replace(STATE, changelogs={"counts": [log("counts", (b"a", b"41", 3))]})
+
+    with pytest.raises(ConfigError, match=r"changelog app-counts-changelog: expected bytes of .*long.*got others"):
+        bootstrap(warehouse, counts(), other, pipeline="p")
+
+
+def test_a_dry_run_counts_and_writes_nothing(warehouse):
+    report = bootstrap(warehouse, counts(), STATE, pipeline="p", dry_run=True)
+
+    assert report.rows == {"counts": 1}
+    assert not Path(warehouse.pipeline("p").root).exists()
+
+
+def test_a_pipeline_of_that_name_stays_as_it_is(warehouse):
+    bootstrap(warehouse, counts(), STATE, pipeline="p")
+
+    with pytest.raises(ConfigError, match="expected a name that is free"):
+        bootstrap(warehouse, counts(), STATE, pipeline="p")
+
+
+def test_what_a_death_has_left_is_no_pipeline_and_is_made_again(warehouse, monkeypatch):
+    commit = Transactions.commit
+
+    def dies(*arguments):
+        commit(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Transactions, "commit", dies)
+    with pytest.raises(KeyboardInterrupt):
+        bootstrap(warehouse, counts(), STATE, pipeline="p")
+    monkeypatch.undo()
+    fewer = replace(STATE, changelogs={"counts": [log("counts", (b"c", long(5), 6))]})
+
+    bootstrap(warehouse, counts(), fewer, pipeline="p")
+
+    assert [row["key"] for row in read_state(warehouse, "p", "counts").to_pylist()] == ["c"]
+
+
+def test_a_table_without_a_changelog_is_its_topic_up_to_the_committed_offset(warehouse):
+    builder = StreamsBuilder()
+    users = builder.table("users", Consumed(S, S), Materialized("users-kept"))
+    builder.stream("clicks", Consumed(S, S)).join(users, "right", returns=S).to("out")
+    records = [LandedRecord(0, b"a", b"ann", 1), LandedRecord(0, b"b", b"bob", 2), LandedRecord(0, b"a", b"later", 9)]
+    plant(warehouse, "users", records, partitions=1)
+    positions = {"clicks": {0: Position(2, 7)}, "users": {0: Position(2, 2)}}
+
+    report = bootstrap(warehouse, builder.build(), ApplicationState("app", positions, {}, {}), pipeline="p")
+
+    assert (report.rows, report.replaced) == ({"users-kept": 2}, ("users-kept",))
+    assert {row["key"]: row["value"] for row in read_state(warehouse, "p", "users-kept").to_pylist()} == {
+        "a": "ann",
+        "b": "bob",
+    }
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "says"),
+    [
+        (["check", "--all"], 0, "G3 ledger, increment 2"),
+        (["verify", "--from", "2"], 0, "the same tables"),
+        (["books"], 0, "    these     1        1"),
+        (["metrics"], 0, "replay_stream_time_ms"),
+        (["explain", "--record", "clicks:0:2"], 0, "41 -> 42"),
+        (["explain", "--record", "clicks:0:0"], 1, "of an application's state nothing is known"),
+        (
+            ["backfill", "p", "--from", "1", "--to", "10", "--as", "b", "--local"],
+            2,
+            "behind all that the application had read",
+        ),
+        (["restore", "--to", "1"], 0, "p goes on from increment 1"),
+    ],
+)
+def test_commands_know_a_pipeline_that_begins_with_an_applications_state(
+    command, code, says, warehouse, tmp_path, capsys
+):
+    bootstrap(warehouse, counts(), STATE, pipeline="p")
+    list(replay(warehouse, counts(), pipeline="p", runner=LocalRunner()))
+    name, *words = command
+    topology, place = f"{__file__}:counts", ["--warehouse", warehouse.root]
+    if name in ("check", "verify"):
+        words = [topology, *words]
+    if name in ("explain", "backfill"):
+        words += ["--topology", topology]
+    words += [] if name == "backfill" else ["--pipeline", "p"]
+
+    assert main([name, *words, *place]) == code
+    said = capsys.readouterr()
+    assert says in said.out + said.err
+
+
+def encoded(version: int, time_ms: int, numbers: Mapping[str, int] | None = None) -> str:
+    """As TopicPartitionMetadata.encode writes it."""
+    data = struct.pack(">bq", version, time_ms)
+    if numbers:
+        data += struct.pack(">i", len(numbers))
+        data += b"".join(
+            struct.pack(">i", len(name)) + name.encode() + long(number) for name, number in numbers.items()
+        )
+    return base64.b64encode(data).decode()
+
+
+@pytest.mark.parametrize(
+    ("metadata", "time_ms", "numbers"),
+    [
+        (encoded(2, 17, {"closed": 5, "other": 6}), 17, {"closed": 5, "other": 6}),
+        (encoded(2, 17), 17, {}),
+        (encoded(1, 17), 17, {}),
+        (encoded(2, 17) + "\x7f\x01", 17, {}),
+        (encoded(2, 17) + "zzzz", 17, {}),
+        (encoded(2, 17, {"closed": 5}) + "\x02", 17, {"closed": 5}),
+        (encoded(3, 17), -1, {}),
+        ("a consumer's own words", -1, {}),
+        ("", -1, {}),
+        (None, -1, {}),
+    ],
+)
+def test_partition_times_are_read_out_of_the_metadata_of_offsets(metadata, time_ms, numbers):
+    assert Position.of(4, metadata) == Position(4, time_ms, numbers)
