@@ -1,7 +1,7 @@
 """A real Apache Kafka broker as a child process: KRaft, one node, broker and controller in one.
 
-Owns the process and its directory. Rule: jars come by the same Ivy as Spark's, ports are free ones, the broker counts
-as started when it answers, and it is dead when the block ends.
+Owns the process and its directory. Rule: jars come by the same Ivy as Spark's, ports are free ones, others where
+somebody takes one meanwhile. The broker counts as started when it answers, and it is dead when the block ends.
 """
 
 import contextlib
@@ -67,24 +67,26 @@ class Broker:
 def running_broker(directory: Path, java_options: Sequence[str] = QUICK) -> Iterator[Broker]:
     """A fresh broker with everything in ``directory``; killed at the end, whatever happens."""
     classpath = os.pathsep.join(str(jar) for jar in resolve(JARS))
-    settings, port = _write_settings(directory)
-    log = directory / "broker.log"
-    with log.open("wb") as printed:
-        subprocess.run(
-            [*_java(classpath, QUICK), "kafka.tools.StorageTool", "format", "-t", _cluster_id(), "-c", str(settings)],
-            stdout=printed,
-            stderr=printed,
-            check=True,
-        )
-        process = subprocess.Popen(
-            [*_java(classpath, java_options), "kafka.Kafka", str(settings)],
-            stdout=printed,
-            stderr=printed,
-            stdin=subprocess.DEVNULL,
-        )
-    broker = Broker(f"127.0.0.1:{port}", log, process.pid)
+    log, tries = directory / "broker.log", 3
+    while True:
+        settings, port = _write_settings(directory)
+        with log.open("wb") as printed:
+            command = ["kafka.tools.StorageTool", "format", "-g", "-t", _cluster_id(), "-c", str(settings)]
+            subprocess.run([*_java(classpath, QUICK), *command], stdout=printed, stderr=printed, check=True)
+            process = subprocess.Popen(
+                [*_java(classpath, java_options), "kafka.Kafka", str(settings)],
+                stdout=printed, stderr=printed, stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+        broker = Broker(f"127.0.0.1:{port}", log, process.pid)
+        try:
+            _wait_until_it_answers(broker, process)
+            break
+        except AssertionError:
+            tries -= 1
+            if not tries or b"Address already in use" not in log.read_bytes():
+                process.kill()
+                raise
     try:
-        _wait_until_it_answers(broker, process)
         yield broker
     finally:
         process.kill()
