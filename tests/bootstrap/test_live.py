@@ -22,7 +22,7 @@ from tests.planted import LandedRecord, plant
 
 pytestmark = [pytest.mark.jvm, pytest.mark.xdist_group("bootstrap")]
 
-PROGRAM, WAIT_S = Path(__file__).with_name("Application.java"), 90.0
+PROGRAM, WAIT_S, COMMIT_S = Path(__file__).with_name("Application.java"), 90.0, 0.2
 EXACTLY_ONCE, AT_LEAST_ONCE = "exactly_once_v2", "at_least_once"
 
 
@@ -78,20 +78,25 @@ def ends(broker: Broker, topic: str) -> list[int]:
 
 
 def wait_until_read(broker: Broker, name: str, sent: dict[str, list[int]]) -> None:
-    """Until the application has committed all of its topics, and of those between its tasks."""
-    group, deadline = f"app-{name}", time.monotonic() + WAIT_S
+    """Until the application has committed all of its topics, and of those between its tasks. Behind the last record of
+    a transaction is a marker, which nobody reads: so nothing may change for longer than it takes to commit.
+    """
+    group, deadline, before = f"app-{name}", time.monotonic() + WAIT_S, None
     consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": group, "log_level": 0})
     try:
         while time.monotonic() < deadline:
-            time.sleep(0.3)
             topics = [topic for topic in broker.admin().list_topics(timeout=30).topics if topic.startswith(f"{group}-")]
             expected = sent | {topic: ends(broker, topic) for topic in topics if not topic.endswith("-changelog")}
             asked = [TopicPartition(topic, n) for topic, of_topic in expected.items() for n in range(len(of_topic))]
             with contextlib.suppress(KafkaException):  # the broker has only begun
-                committed = consumer.committed(asked, timeout=30)
-                # behind the last record of a transaction is its marker
-                if all(max(one.offset, 0) >= expected[one.topic][one.partition] - 1 for one in committed):
+                committed = {
+                    (one.topic, one.partition): max(one.offset, 0) for one in consumer.committed(asked, timeout=30)
+                }
+                is_whole = all(at >= expected[topic][n] - 1 for (topic, n), at in committed.items())
+                if is_whole and before == (committed, expected):
                     return
+                before = committed, expected
+            time.sleep(4 * COMMIT_S)
     finally:
         consumer.close()
     raise AssertionError(f"{group} has not read {sent}")
