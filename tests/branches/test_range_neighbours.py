@@ -233,7 +233,7 @@ def test_what_is_left_of_a_branch_that_was_dropped_half_is_told(warehouse, monke
         raise Killed
 
     with monkeypatch.context() as dying:
-        dying.setattr("kstreams_replay.jobs.branches.branches._delete_folder", die)
+        dying.setattr("kstreams_replay.jobs.branches.branches.delete_folder", die)
         with pytest.raises(Killed):
             drop(warehouse, "b")
     assert branches(warehouse) == {}

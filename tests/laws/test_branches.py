@@ -146,7 +146,7 @@ def test_a_fork_that_died_before_its_ledger_is_begun_again(parent, monkeypatch):
 
 def test_a_drop_that_died_before_the_folder_was_gone_is_finished(parent, monkeypatch):
     fork(parent, "p", 3, "b")
-    monkeypatch.setattr("kstreams_replay.jobs.branches.branches._delete_folder", lambda *args: 1 / 0)
+    monkeypatch.setattr("kstreams_replay.jobs.branches.branches.delete_folder", lambda *args: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         drop(parent, "b")
     monkeypatch.undo()
