@@ -59,10 +59,10 @@ def _numbers(taken: JavaBytes) -> dict[str, int]:
 @dataclass(frozen=True)
 class ApplicationState:
     """``positions``: of topics that it reads, by partition, those of repartition topics without its id. ``changelogs``:
-    by store, each partition. ``unread``: how many records of a repartition topic no task has taken, by partition.
+    by store, each partition. ``unread``: records of repartition topics that no task has taken, each partition.
     """
 
     application_id: str
     positions: Mapping[str, Mapping[int, Position]]
     changelogs: Mapping[str, Sequence[Changelog]]
-    unread: Mapping[str, Sequence[int]]
+    unread: Mapping[str, Sequence[Changelog]]

@@ -19,10 +19,10 @@ from ...state.tables.data_files import DataFile, OpenTables
 from ...state.tables.ledger import Ledger
 from ...state.tables.ledger_rows import Cut, DoneRow
 from ...state.tables.names import TableName, TaskId
-from ...state.tables.object_stores import delete_folder
+from ...state.tables.object_stores import delete_folder, has_folder, open_filesystem
 from ...state.tables.parquet_writer import TaskFile
 from ...state.tables.task_entry import TaskEntry
-from ...state.tables.warehouse import Warehouse
+from ...state.tables.warehouse import HEADERS, Warehouse
 from ...state.times import NO_TIMESTAMP_MS
 from ...state.wall_clock import now_ms
 from ..code_changes.code_snapshot import code_snapshot
@@ -32,6 +32,9 @@ from ..operators.base.changelogs import Changelog, LeftState
 from ..replay.increment_tables import Transactions, written_tables
 from ..replay.planner import Planner
 from ..replay.takeover import make_tables
+from ..tape.causal_order import LANDED
+from ..tape.exchange_files import ExchangeFile
+from ..tape.input_queues import PLACE_COLUMNS
 from ..tape.landed_topic import Landed
 from ..task.task import Task
 from ..topology.topology import SubTopology, Topology
@@ -99,9 +102,7 @@ class _Bootstrap:
         self.pipeline, self.times, self.say = pipeline, times, say
         self.tables, self.place = warehouse.pipeline(pipeline), f"application {application.application_id!r}"
         self.ledger = Ledger(self.tables.ledger)
-        if self.ledger.rows():
-            expected, next_step = "a name that is free", "give --pipeline another name"
-            raise ConfigError(f"pipeline {pipeline!r}", expected, "a pipeline of that name", next_step)
+        self._refuse_taken_name()
         self.cut = self._cut()
         previous = DoneRow(cut_to=self.cut)
         self.partitions = Planner(
@@ -114,6 +115,7 @@ class _Bootstrap:
     def run(self, started: float, kafka_version: str, *, dry_run: bool) -> BootstrapReport:
         if not dry_run:
             delete_folder(self.tables.root)  # of a bootstrap that died
+            self._note_work()
         rows = dict.fromkeys(self.topology.stores(), 0)
         entries: dict[str, TaskEntry] = {}
         files: dict[str, list[DataFile]] = {}
@@ -133,13 +135,16 @@ class _Bootstrap:
                 entries[str(TaskId(sub.id, partition))] = self._entry(sub, partition, counters, row_keys)
         stream_time_ms = max((entry.stream_time_ms for entry in entries.values()), default=NO_TIMESTAMP_MS)
         if not dry_run:
-            self._begin(files, entries, kafka_version)
+            self._begin(files, entries, self._write_unread(entries), kafka_version)
         return BootstrapReport(
             self.pipeline, self.application.application_id, self.times, rows, self.cut, stream_time_ms,
             tuple(self.replaced), time.perf_counter() - started,
         )  # fmt: skip
 
-    def _begin(self, files: Mapping[str, list[DataFile]], entries: dict[str, TaskEntry], kafka_version: str) -> None:
+    def _begin(
+        self, files: Mapping[str, list[DataFile]], entries: dict[str, TaskEntry], unread: dict[str, dict[str, str]],
+        kafka_version: str,
+    ) -> None:  # fmt: skip
         self.say("committing")
         opened: OpenTables = {}
         make_tables(self.warehouse, self.topology, written_tables(self.topology, self.tables), opened)
@@ -155,9 +160,46 @@ class _Bootstrap:
             tape_times=self._tape_times(),
             kafka_version=kafka_version,
             bootstrap={"application": self.application.application_id, "times": self.times, "read_at_ms": now_ms()},
+            unread=unread or None,
         )
         done = replace(done, digests=digests_of(self.warehouse, self.pipeline, done, DoneRow(), opened))
         self.ledger.begin(FIRST, done, epoch=0, written_at_ms=now_ms())
+        delete_folder(self._mark)
+
+    def _write_unread(self, entries: Mapping[str, TaskEntry]) -> dict[str, dict[str, str]]:
+        """Files of the records between tasks, by topic and partition, in their order."""
+        written: dict[str, dict[str, str]] = {}
+        for topic, partitions in self.application.unread.items():
+            writers = self.topology.writers_of(topic)
+            tasks = [TaskId(sub.id, n) for sub in writers for n in range(self.partitions[str(sub.id)])]
+            before_ms = min(entries[str(task)].tape_time_ms for task in tasks)  # all that is written later is behind
+            for partition, records in enumerate(partitions):
+                if len(records):
+                    rows = _as_sent(records, before_ms, min(sub.id for sub in writers))
+                    file = ExchangeFile(f"{self.tables.root}/unread", f"{topic[:100]}-{partition}", rows.schema)
+                    file.write(rows)
+                    file.close()
+                    path = file.path.removeprefix(f"{self.warehouse.root}/")
+                    written.setdefault(topic, {})[str(partition)] = path
+        return written
+
+    def _refuse_taken_name(self) -> None:
+        """Only what a bootstrap that died has left may be deleted."""
+        is_there, is_left = has_folder(self.tables.root), has_folder(self._mark)
+        if self.ledger.rows() or (is_there and not is_left):
+            expected, next_step = "a name that is free", "give --pipeline another name"
+            raise ConfigError(f"pipeline {self.pipeline!r}", expected, "a folder of that name", next_step)
+
+    def _note_work(self) -> None:
+        filesystem, folder = open_filesystem(self._mark)
+        filesystem.create_dir(folder, recursive=True)
+        with filesystem.open_output_stream(f"{folder}/at-work") as file:
+            file.write(self.application.application_id.encode())
+
+    @property
+    def _mark(self) -> str:
+        """A folder that is there while a bootstrap is at work."""
+        return f"{self.tables.root}/bootstrap"
 
     # --- what is compared ------------------------------------------------------------------------------------
 
@@ -185,19 +227,23 @@ class _Bootstrap:
         return cut
 
     def _check_topics(self) -> None:
-        """Repartition topics: those of the topology, and nothing in them that is not read."""
-        wanted = {
-            node.topic for sub in self.topology.sub_topologies for node in sub.repartitions if not node.is_replay_only
+        """Repartition topics: those of the topology, and nothing unread that is not a record as it is in ours."""
+        nodes = {
+            node.topic: node
+            for sub in self.topology.sub_topologies
+            for node in sub.repartitions
+            if not node.is_replay_only
         }
-        self._compare("repartition topics", wanted, set(self.application.unread))
+        self._compare("repartition topics", set(nodes), set(self.application.unread))
         for topic, unread in self.application.unread.items():
             expected = self.partitions[TableName.repartition(topic)]
             if len(unread) != expected:
                 raise self._other(f"repartition topic {topic!r}", f"{expected} partitions", f"{len(unread)}")
-            if any(unread):
-                got = f"{sum(unread):,} records in {topic} that no task has taken"
+            is_plain = not (nodes[topic].carries_change or self.topology.graph.parent(nodes[topic]).takes_back)
+            if any(map(len, unread)) and not is_plain:
+                got = f"{sum(map(len, unread)):,} records in {topic} that no task has taken"
                 next_step = "let it run until its lag is 0 there, stop it and give the command again"
-                raise BootstrapError(self.place, "nothing between its tasks", got, next_step)
+                raise BootstrapError(self.place, "no changes of tables between its tasks", got, next_step)
 
     def _check_stores(self) -> None:
         graph, given = self.topology.graph, self.application.changelogs
@@ -235,7 +281,8 @@ class _Bootstrap:
         task_time_ms = self._task_time_ms(sub, partition)
         numbers: dict[str, int] = {}
         for position in self._positions(sub, partition):
-            numbers |= position.numbers
+            for name, number in position.numbers.items():
+                numbers[name] = max(number, numbers.get(name, number))
         return LeftState(
             store,
             tuple(self._log(node, name, partition) for name in node.changelogs(graph)),
@@ -252,7 +299,7 @@ class _Bootstrap:
         source = self._table_source(node)
         assert source is not None
         landed = Landed.of(self.warehouse, source)
-        end = self.cut[source][str(partition)]
+        end = self.cut[source].get(str(partition), 0)
         tables = [
             table.select(["key", "value", "timestamp"])
             for table in landed.slice(str(partition), 0, end).chunks(1 << 20)
@@ -314,3 +361,21 @@ class _Bootstrap:
         written = file.close()
         assert written is not None
         return written
+
+
+def _as_sent(records: Changelog, before_ms: int, writer: int) -> pa.Table:
+    """``records`` as a task of the sub-topology ``writer`` sends them. No landed record is known that caused them: they
+    are merged by their own times, and come before what causes up to ``before_ms`` have.
+    """
+    n = len(records)
+    columns = {
+        "timestamp": pa.array(records.time_ms), "key": records.key, "value": records.value,
+        "headers": pa.nulls(n, HEADERS) if records.headers is None else records.headers,
+        "send": pa.array(np.arange(n)),
+    }  # fmt: skip
+    places = {
+        "cause_time_ms": np.minimum(np.maximum.accumulate(records.time_ms), before_ms), "cause_sub": writer,
+        "cause_partition": -1, "cause_offset": -1, "cause_depth": 1, "cause_number": LANDED,
+    }  # fmt: skip
+    of_rows = {name: pa.array(np.broadcast_to(places[name], n).astype(np.int64)) for name in PLACE_COLUMNS}
+    return pa.table(columns | of_rows)

@@ -6,14 +6,14 @@ changelogs are ahead of its commits then. Of transactions only what is committed
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
+from ...state.buffers import only_chunk
 from ...state.errors import BootstrapError, MachineError
 from ...state.extras import how_to_install
 from ...state.hidden_values import hide
@@ -28,6 +28,7 @@ _CHANGELOG = "-changelog"
 _BETWEEN = re.compile(r"-repartition$|subscription-(registration|response)(-[0-9]{10})?-topic$", re.IGNORECASE)
 """Topics between an application's tasks: of repartitions, and of joins by foreign key."""
 _QUIET = {"log_level": 0}
+_RECORD = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("time_ms", pa.int64()), ("headers", HEADERS)])
 
 
 @dataclass(frozen=True)
@@ -88,10 +89,10 @@ class _Reading:
             self.application.application_id,
             {shown.get(topic, topic): of_topic for topic, of_topic in positions.items()},
             {
-                name.removesuffix(_CHANGELOG): [_changelog(topic, read[topic, n]) for n in range(counts[topic])]
+                name.removesuffix(_CHANGELOG): [read[topic, n].changelog(topic) for n in range(counts[topic])]
                 for name, topic in logs.items()
             },
-            {name: [len(read[topic, n]) for n in range(counts[topic])] for name, topic in between.items()},
+            {name: [read[topic, n].changelog(topic) for n in range(counts[topic])] for name, topic in between.items()},
         )
 
     def _refuse_running(self) -> None:
@@ -138,9 +139,9 @@ class _Reading:
                 for name, topic in self._admin.list_topics(timeout=PATIENCE_S).topics.items()
             }
 
-    def _read(self, begins: Mapping[tuple[str, int], int]) -> dict[tuple[str, int], list[Any]]:
+    def _read(self, begins: Mapping[tuple[str, int], int]) -> "dict[tuple[str, int], _Columns]":
         """Committed records by topic and partition, from the offsets ``begins`` up to their ends."""
-        found: dict[tuple[str, int], list[Any]] = {place: [] for place in begins}
+        found = {place: _Columns() for place in begins}
         waiting, deadline, codes = {*begins}, time.monotonic() + PATIENCE_S, self._kafka.KafkaError
         with self._failing("read changelogs"), self._consumer() as consumer:
             consumer.assign([self._kafka.TopicPartition(*place, begin) for place, begin in begins.items()])
@@ -152,12 +153,12 @@ class _Reading:
                 for message in messages:
                     error, place = message.error(), (message.topic(), message.partition())
                     if error is None:
-                        found[place].append(message)
+                        found[place].take(message)
                     elif error.code() == codes._PARTITION_EOF:
                         waiting.discard(place)
                     else:
                         raise self._kafka.KafkaException(error)
-                self.say(f"read {sum(map(len, found.values())):,} records of changelogs")
+                self.say(f"read {sum(each.records for each in found.values()):,} records of changelogs")
         return found
 
     @contextmanager
@@ -191,15 +192,34 @@ def _metadata(position: Any) -> str | None:
     return metadata
 
 
-def _changelog(topic: str, messages: Sequence[Any]) -> Changelog:
-    headers = [
-        None if one is None else [{"key": name, "value": value} for name, value in one]
-        for one in (message.headers() for message in messages)
-    ]
-    return Changelog(
-        topic,
-        pa.array([message.key() for message in messages], pa.binary()),
-        pa.array([message.value() for message in messages], pa.binary()),
-        np.array([message.timestamp()[1] for message in messages], np.int64),
-        pa.array(headers, HEADERS) if any(one is not None for one in headers) else None,
-    )
+class _Columns:
+    """Records of one partition as columns, which take a quarter of the memory of the client's messages."""
+
+    _PIECE = 65_536
+
+    def __init__(self) -> None:
+        self.records, self._rows, self._pieces = 0, list[tuple[Any, ...]](), list[pa.Table]()
+
+    def take(self, message: Any) -> None:
+        """Behind those before it."""
+        self.records += 1
+        headers = message.headers()
+        named = None if headers is None else [{"key": name, "value": value} for name, value in headers]
+        self._rows.append((message.key(), message.value(), message.timestamp()[1], named))
+        if len(self._rows) == self._PIECE:
+            self._pack()
+
+    def _pack(self) -> None:
+        columns = zip(*self._rows, strict=True) if self._rows else ((),) * len(_RECORD)
+        self._pieces.append(
+            pa.table([pa.array(cells, field.type) for cells, field in zip(columns, _RECORD, strict=True)], _RECORD)
+        )
+        self._rows = []
+
+    def changelog(self, topic: str) -> Changelog:
+        """All of them."""
+        self._pack()
+        rows = pa.concat_tables(self._pieces).combine_chunks()
+        key, value, headers = (only_chunk(rows, name) for name in ("key", "value", "headers"))
+        has_headers = headers.null_count < len(headers)
+        return Changelog(topic, key, value, rows["time_ms"].to_numpy(), headers if has_headers else None)

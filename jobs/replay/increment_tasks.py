@@ -50,6 +50,7 @@ class IncrementTasks:
         something failed in the last trial, the same records run once more, and that failure ends the run.
         """
         exchange = Exchange(self.order, self.topology, self.inputs.plan.row.partitions)
+        exchange.take_unread(self.warehouse, self.previous)
         tables = written_tables(self.topology, self.warehouse.pipeline(self.pipeline))
         reports = self._run_stages(exchange, is_trial=exchange.may_run_again)
         while not (is_settled := exchange.is_settled) or any(report.has_failed for report in reports):

@@ -8,10 +8,12 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import fs
 
+from ...state.errors import ConfigError
 from ...state.tables.kept_below import below
+from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.names import TaskId
 from ...state.tables.object_stores import open_filesystem
-from ...state.tables.warehouse import PipelineTables
+from ...state.tables.warehouse import PipelineTables, Warehouse
 from ..execution.task_description import TaskReport, exchange_folder
 from ..tape.causal_order import CausalOrder, are_in_order, is_known_late
 from ..tape.exchange_files import read_exchange_file
@@ -20,6 +22,9 @@ from ..tape.loop_rounds import ROUNDS_MAX, endless
 from ..tape.stream_time import TimeSignal
 from ..task.dataflow import dataflows
 from ..topology.topology import SubTopology, Topology
+
+_UNREAD = -1
+"""In place of a stage and a task."""
 
 
 class _RowFile(NamedTuple):
@@ -56,9 +61,21 @@ class Exchange:
         """Ticks of the wall clock that the run before sent to topics of loops."""
         self._ticks_read: dict[str, list[TimeSignal]] = {}
         """Ticks that were read of topics of loops."""
+        self._unread: dict[tuple[str, int], list[_RowFile]] = {}
+        """What no stage has written: an application's tasks have."""
         self._ran: set[int] = set()
         """Stages that have run."""
         self._runs = 1
+
+    def take_unread(self, warehouse: Warehouse, previous: DoneRow) -> None:
+        """Before all that stages write are the records that ``previous`` has unread. Raises ConfigError by arrival."""
+        for topic, files in (previous.unread or {}).items():
+            if self.order == "arrival":
+                expected, got = 'order="time"', f"records of an application in {topic}, whose arrival nobody knows"
+                raise ConfigError("order", expected, got, "replay in that order")
+            for partition, path in files.items():
+                row_file = _RowFile(_UNREAD, _UNREAD, below(warehouse.root, path))
+                self._unread.setdefault((topic, int(partition)), []).append(row_file)
 
     @property
     def may_run_again(self) -> bool:
@@ -123,7 +140,7 @@ class Exchange:
     def _written(self, name: str, partition: int) -> list[_RowFile]:
         """By this run, and by the run before of stages that have not run yet."""
         place = name, partition
-        written = self._pieces.get(place, [])
+        written = [*self._unread.get(place, ()), *self._pieces.get(place, ())]
         if name in self._loops:
             written = [*written, *(piece for piece in self._before.get(place, ()) if piece.sub not in self._ran)]
             self._read[place] = written

@@ -160,6 +160,10 @@ class DoneRow(RowContent):
     """Of the first row of a pipeline that begins with an application's state: whose, and as of what
     (jobs/bootstrap/bootstrapping.py).
     """
+    unread: dict[str, dict[str, str]] | None = None
+    """Of such a row: repartition topic → partition → file, below the warehouse, of the records that no task of the
+    application had taken. The next increment takes them first.
+    """
     backfill: dict[str, Any] | None = None
     """Of a branch that is a backfill of a range: `from_ms` and `to_ms`, and `proof` once all of it is there and holds
     (jobs/branches/backfill.py).

@@ -102,7 +102,9 @@ class Life:
             for name, rows in run.internal.items()
             if name.endswith("-changelog")
         }
-        between = {name: [0] * PARTITIONS for name in run.internal if not name.endswith("-changelog")}
+        between = {
+            name: [Changelog.empty(name)] * PARTITIONS for name in run.internal if not name.endswith("-changelog")
+        }
         return ApplicationState("app", positions, changelogs, between)
 
 

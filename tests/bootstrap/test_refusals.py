@@ -80,7 +80,10 @@ def test_the_last_value_of_a_key_counts_and_the_next_record_is_the_committed_one
             "of the application: expected those of counts, got more",
         ),
         ({"changelogs": {"counts": [log("counts"), log("counts")]}}, "store 'counts': expected 1 partitions, got 2"),
-        ({"unread": {"by-key-repartition": [0]}}, "repartition topics of the application: expected those of none"),
+        (
+            {"unread": {"by-key-repartition": [log("by-key")]}},
+            "topics of the application: expected those of none",
+        ),
         ({"positions": {"clicks": {0: Position(4)}}}, "offset 4 of partition 0, of which 3 have landed"),
         ({"positions": {"clicks": {1: Position(4)}}}, "expected 1 partitions, got positions of partitions 1"),
     ],
@@ -93,14 +96,45 @@ def test_an_application_that_is_not_that_of_the_topology_is_refused_by_name(stat
     assert not Path(warehouse.pipeline("p").root).exists()
 
 
-def test_records_between_tasks_are_not_lost_in_silence(warehouse):
+def by_value() -> Topology:
     builder = StreamsBuilder()
     clicks = builder.stream("clicks", Consumed(S, S)).group_by("value", name="values")
     clicks.count(Materialized("counts")).to_stream().to("out")
-    between = replace(STATE, unread={"values-repartition": [3]})
+    return builder.build()
 
-    with pytest.raises(BootstrapError, match="3 records in values-repartition that no task has taken"):
-        bootstrap(warehouse, builder.build(), between, pipeline="p")
+
+@pytest.mark.parametrize("max_records", [None, 1])
+def test_records_between_tasks_are_taken_first_and_once(max_records, warehouse):
+    between = log("values", (b"y", b"y", 6), (b"x", b"x", 7), (b"y", b"y", 4))
+    counted = {"counts": [log("counts", (b"x", long(1), 3))]}
+    state = replace(STATE, changelogs=counted, unread={"values-repartition": [between]})
+    plant(warehouse, "clicks", [LandedRecord(0, b"a", b"y", 8)], partitions=1)
+
+    bootstrap(warehouse, by_value(), state, pipeline="p")
+    list(replay(warehouse, by_value(), pipeline="p", runner=LocalRunner(), max_records=max_records))
+
+    rows = read_changelog(warehouse, "p", "out").select(["key", "value", "record_time_ms"]).to_pylist()
+    assert [tuple(row.values()) for row in rows] == [("y", 1, 6), ("x", 2, 7), ("y", 2, 6), ("x", 3, 7), ("y", 3, 8)]
+
+
+def test_records_between_tasks_have_no_arrival(warehouse):
+    state = replace(STATE, unread={"values-repartition": [log("values", (b"y", b"y", 6))]})
+    bootstrap(warehouse, by_value(), state, pipeline="p")
+
+    with pytest.raises(ConfigError, match='expected order="time", got records of an application'):
+        list(replay(warehouse, by_value(), pipeline="p", runner=LocalRunner(), order="arrival"))
+
+
+def test_changes_of_tables_between_tasks_are_not_lost_in_silence(warehouse):
+    builder = StreamsBuilder()
+    users = builder.table("clicks", Consumed(S, S), Materialized("users"))
+    grouped = users.group_by(lambda key, value: (value, key), returns_key=S, returns=S, name="values")
+    grouped.count(Materialized("counts")).to_stream().to("out")
+    logs = STATE.changelogs | {"users": [log("users")]}
+    state = replace(STATE, changelogs=logs, unread={"values-repartition": [log("values", (b"y", b"y", 6))]})
+
+    with pytest.raises(BootstrapError, match="1 records in values-repartition that no task has taken"):
+        bootstrap(warehouse, builder.build(), state, pipeline="p")
 
 
 def test_a_fold_that_keeps_more_than_it_shows_is_refused(warehouse):
@@ -131,6 +165,17 @@ def test_a_pipeline_of_that_name_stays_as_it_is(warehouse):
 
     with pytest.raises(ConfigError, match="expected a name that is free"):
         bootstrap(warehouse, counts(), STATE, pipeline="p")
+
+
+def test_a_folder_that_no_bootstrap_has_made_is_left_alone(warehouse):
+    own = Path(warehouse.pipeline("p").root) / "own.txt"
+    own.parent.mkdir(parents=True)
+    own.write_text("somebody's")
+
+    with pytest.raises(ConfigError, match="expected a name that is free, got a folder of that name"):
+        bootstrap(warehouse, counts(), STATE, pipeline="p")
+
+    assert own.read_text() == "somebody's"
 
 
 def test_what_a_death_has_left_is_no_pipeline_and_is_made_again(warehouse, monkeypatch):
