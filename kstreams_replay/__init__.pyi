@@ -2,8 +2,12 @@
 
 from .jobs.bootstrap.bootstrapping import BootstrapReport as BootstrapReport
 from .jobs.bootstrap.bootstrapping import bootstrap as bootstrap
+from .jobs.bootstrap.handing_over import changelog_settings as changelog_settings
+from .jobs.bootstrap.handing_over import state_of_pipeline as state_of_pipeline
 from .jobs.bootstrap.kafka_application import KafkaApplication as KafkaApplication
 from .jobs.bootstrap.kafka_application import read_application as read_application
+from .jobs.bootstrap.kafka_hand_over import HandOverReport as HandOverReport
+from .jobs.bootstrap.kafka_hand_over import hand_over as hand_over
 from .jobs.branches.erasure import erase as erase
 from .jobs.compare.comparison import Comparison as Comparison
 from .jobs.compare.comparison import compare as compare

@@ -128,7 +128,7 @@ class PublisherFenced(PublishInterrupted):
 
 
 class BootstrapError(ReplayError):
-    """The state of a live application cannot be read, or is not that of the topology. Nothing was written."""
+    """The state of a live application cannot be read or written, or is not that of the topology."""
 
 
 class NotYetLanded(ReplayError):

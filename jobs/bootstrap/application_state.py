@@ -11,7 +11,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ...state.serdes.java_bytes import JavaBytes
+from ...state.serdes.java_bytes import JavaBytes, int_bytes, long_bytes, sized
 from ...state.times import NO_TIMESTAMP_MS
 from ..operators.base.changelogs import Changelog
 
@@ -42,6 +42,14 @@ class Position:
             return cls(offset)
         time_ms = taken.read_long()
         return cls(offset, time_ms, _numbers(taken) if version == _WITH_NUMBERS else {})
+
+    @property
+    def metadata(self) -> str:
+        """The reverse of ``of``."""
+        numbers = [sized(name.encode()) + long_bytes(number) for name, number in self.numbers.items()]
+        count = [int_bytes(len(numbers))] if numbers else []
+        data = b"".join([bytes([_WITH_NUMBERS]), long_bytes(self.time_ms), *count, *numbers])
+        return base64.b64encode(data).decode()
 
 
 def _numbers(taken: JavaBytes) -> dict[str, int]:

@@ -8,6 +8,7 @@ pipeline, and is deleted by the next try. Names and partitions are compared befo
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -283,11 +284,13 @@ class _Bootstrap:
         for position in self._positions(sub, partition):
             for name, number in position.numbers.items():
                 numbers[name] = max(number, numbers.get(name, number))
+        logs = tuple(self._log(node, name, partition) for name in node.changelogs(graph))
         return LeftState(
             store,
-            tuple(self._log(node, name, partition) for name in node.changelogs(graph)),
+            tuple(log.topic for log in logs),
             node.shape,
             node.windows_of_rows,
+            logs,
             NO_TIMESTAMP_MS if self.times == RESTARTED else task_time_ms,
             task_time_ms,
             numbers,
@@ -373,7 +376,7 @@ def _as_sent(records: Changelog, before_ms: int, writer: int) -> pa.Table:
         "headers": pa.nulls(n, HEADERS) if records.headers is None else records.headers,
         "send": pa.array(np.arange(n)),
     }  # fmt: skip
-    places = {
+    places: dict[str, Any] = {
         "cause_time_ms": np.minimum(np.maximum.accumulate(records.time_ms), before_ms), "cause_sub": writer,
         "cause_partition": -1, "cause_offset": -1, "cause_depth": 1, "cause_number": LANDED,
     }  # fmt: skip

@@ -52,10 +52,12 @@ def read_application(application: KafkaApplication, say: Callable[[str], None] =
     Raises BootstrapError for a group that runs, or is not there, and where the broker does not answer; MachineError
     without Kafka's client.
     """
-    return _Reading(application, say).state()
+    return ApplicationClient(application, say).state()
 
 
-class _Reading:
+class ApplicationClient:
+    """Of one application. Errors are BootstrapError, with the broker's sentence. ``say``: called with the step."""
+
     def __init__(self, application: KafkaApplication, say: Callable[[str], None]) -> None:
         try:
             import confluent_kafka
@@ -64,26 +66,31 @@ class _Reading:
             raise MachineError("this Python", expected, str(error), how_to_install("confluent_kafka")) from error
         from confluent_kafka import admin
 
-        self._kafka: Any = confluent_kafka
+        self.kafka: Any = confluent_kafka
+        self.new_topic: Any = admin.NewTopic  # type: ignore[attr-defined]
         self.application, self.say = application, say
         servers = {"bootstrap.servers": application.bootstrap_servers}
         self.settings: dict[str, Any] = {**application.options, **_QUIET, **servers}
         self.place = f"Kafka at {application.bootstrap_servers}, application {application.application_id!r}"
-        with self._failing("connect"):
-            self._admin: Any = admin.AdminClient(self.settings)
+        with self.failing("connect"):
+            self.admin: Any = admin.AdminClient(self.settings)
 
     def state(self) -> ApplicationState:
-        self._refuse_running()
-        prefix, counts = f"{self.application.application_id}-", self._partitions()
-        positions = self._positions(counts)
+        """As of ``read_application``."""
+        self.refuse_running()
+        prefix, counts = f"{self.application.application_id}-", self.partitions()
+        positions = self.positions_of(counts)
+        if not positions:
+            next_step = "check the id (application.id); what has committed nothing is replayed from the first record"
+            raise BootstrapError(self.place, "a group that has committed offsets", "none", next_step)
         own = {name.removeprefix(prefix): name for name in sorted(counts) if name.startswith(prefix)}
         logs = {name: topic for name, topic in own.items() if name.endswith(_CHANGELOG)}
         between = {name: topic for name, topic in own.items() if _BETWEEN.search(name)}
-        begins = {(topic, n): self._kafka.OFFSET_BEGINNING for topic in logs.values() for n in range(counts[topic])}
+        begins = {(topic, n): self.kafka.OFFSET_BEGINNING for topic in logs.values() for n in range(counts[topic])}
         for topic in between.values():
             known = positions.get(topic, {})
             begins |= {(topic, n): known.get(n, Position(0)).offset for n in range(counts[topic])}
-        read = self._read(begins)
+        read = self.read(begins)
         shown = {topic: name for name, topic in between.items()}
         return ApplicationState(
             self.application.application_id,
@@ -95,27 +102,25 @@ class _Reading:
             {name: [read[topic, n].changelog(topic) for n in range(counts[topic])] for name, topic in between.items()},
         )
 
-    def _refuse_running(self) -> None:
+    def refuse_running(self) -> None:
+        """Raises BootstrapError while the application's group has members."""
         group = self.application.application_id
-        with self._failing("describe group"):
-            (found,) = self._admin.describe_consumer_groups([group], request_timeout=PATIENCE_S).values()
+        with self.failing("describe group"):
+            (found,) = self.admin.describe_consumer_groups([group], request_timeout=PATIENCE_S).values()
             described = found.result(PATIENCE_S)
         if described.members:
             got, next_step = f"{len(described.members)} members that are in it", "stop the application"
             raise BootstrapError(self.place, "a group that does not run", got, next_step)
 
-    def _positions(self, counts: Mapping[str, int]) -> dict[str, dict[int, Position]]:
+    def positions_of(self, counts: Mapping[str, int]) -> dict[str, dict[int, Position]]:
         """By topic and partition, as far as something was committed. ``counts``: partitions of every topic there is."""
-        asked = [self._kafka.TopicPartition(topic, n) for topic, count in counts.items() for n in range(count)]
-        with self._failing("read committed offsets"), self._consumer() as consumer:
+        asked = [self.kafka.TopicPartition(topic, n) for topic, count in counts.items() for n in range(count)]
+        with self.failing("read committed offsets"), self.consumer() as consumer:
             committed = self._committed(consumer, asked)
         positions: dict[str, dict[int, Position]] = {}
         for one in committed:
             if one.offset >= 0:
                 positions.setdefault(one.topic, {})[one.partition] = Position.of(one.offset, _metadata(one))
-        if not positions:
-            next_step = "check the id (application.id); what has committed nothing is replayed from the first record"
-            raise BootstrapError(self.place, "a group that has committed offsets", "none", next_step)
         return positions
 
     def _committed(self, consumer: Any, asked: list[Any]) -> list[Any]:
@@ -124,32 +129,31 @@ class _Reading:
         while True:
             try:
                 committed: list[Any] = consumer.committed(asked, timeout=PATIENCE_S)
-            except self._kafka.KafkaException as error:
+            except self.kafka.KafkaException as error:
                 if not error.args[0].retriable() or time.monotonic() > deadline:
                     raise
             else:
                 return committed
             time.sleep(_POLL_S)
 
-    def _partitions(self) -> dict[str, int]:
+    def partitions(self) -> dict[str, int]:
         """How many each topic has."""
-        with self._failing("list topics"):
+        with self.failing("list topics"):
             return {
-                name: len(topic.partitions)
-                for name, topic in self._admin.list_topics(timeout=PATIENCE_S).topics.items()
+                name: len(topic.partitions) for name, topic in self.admin.list_topics(timeout=PATIENCE_S).topics.items()
             }
 
-    def _read(self, begins: Mapping[tuple[str, int], int]) -> "dict[tuple[str, int], _Columns]":
+    def read(self, begins: Mapping[tuple[str, int], int]) -> "dict[tuple[str, int], _Columns]":
         """Committed records by topic and partition, from the offsets ``begins`` up to their ends."""
         found = {place: _Columns() for place in begins}
-        waiting, deadline, codes = {*begins}, time.monotonic() + PATIENCE_S, self._kafka.KafkaError
-        with self._failing("read changelogs"), self._consumer() as consumer:
-            consumer.assign([self._kafka.TopicPartition(*place, begin) for place, begin in begins.items()])
+        waiting, deadline, codes = {*begins}, time.monotonic() + PATIENCE_S, self.kafka.KafkaError
+        with self.failing("read changelogs"), self.consumer() as consumer:
+            consumer.assign([self.kafka.TopicPartition(*place, begin) for place, begin in begins.items()])
             while waiting:
                 messages = consumer.consume(_AT_ONCE, timeout=_POLL_S)
                 deadline = time.monotonic() + PATIENCE_S if messages else deadline
                 if time.monotonic() > deadline:
-                    raise self._kafka.KafkaException(codes(codes._TIMED_OUT))
+                    raise self.kafka.KafkaException(codes(codes._TIMED_OUT))
                 for message in messages:
                     error, place = message.error(), (message.topic(), message.partition())
                     if error is None:
@@ -157,27 +161,29 @@ class _Reading:
                     elif error.code() == codes._PARTITION_EOF:
                         waiting.discard(place)
                     else:
-                        raise self._kafka.KafkaException(error)
+                        raise self.kafka.KafkaException(error)
                 self.say(f"read {sum(each.records for each in found.values()):,} records of changelogs")
         return found
 
     @contextmanager
-    def _consumer(self) -> Iterator[Any]:
+    def consumer(self) -> Iterator[Any]:
+        """One that is in the application's group by name, and joins it never."""
         settings = {
             **self.settings, "group.id": self.application.application_id, "enable.auto.commit": False,
             "isolation.level": "read_committed", "enable.partition.eof": True, "auto.offset.reset": "earliest",
         }  # fmt: skip
-        consumer = self._kafka.Consumer(settings)
+        consumer = self.kafka.Consumer(settings)
         try:
             yield consumer
         finally:
             consumer.close()
 
     @contextmanager
-    def _failing(self, call: str) -> Iterator[None]:
+    def failing(self, call: str) -> Iterator[None]:
+        """Around requests that ``call`` names."""
         try:
             yield
-        except self._kafka.KafkaException as error:
+        except self.kafka.KafkaException as error:
             said = f"{error.args[0].name()}: {error.args[0].str()}"
             next_step = "check that the broker runs, its address, rights, and the client settings"
             raise BootstrapError(f"{self.place}, {call}", "an answer", said, next_step) from error

@@ -77,6 +77,21 @@ _NO_TABLES: tuple[str, ...] = ()
 _NO_STORE: str | None = None
 
 
+_A_DAY_MS = 86_400_000
+"""windowstore.changelog.additional.retention.ms, by default."""
+
+
+def compacted(retention_ms: int | None, *, history_ms: int | None = None) -> dict[str, str]:
+    """Settings of a changelog. ``retention_ms``: of a store that forgets by time; ``history_ms``: of a versioned one
+    (WindowedChangelogTopicConfig, VersionedChangelogTopicConfig).
+    """
+    if history_ms is not None:
+        return {"cleanup.policy": "compact", "min.compaction.lag.ms": str(history_ms + _A_DAY_MS)}
+    if retention_ms is None:
+        return {"cleanup.policy": "compact"}
+    return {"cleanup.policy": "compact,delete", "retention.ms": str(retention_ms + _A_DAY_MS)}
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Node(TakesLateRecords, TouchesTopics, RunsAgain):
     """What an operator is: how it is configured, and what it answers for itself. ``shape``: of the records that it
@@ -159,6 +174,12 @@ class Node(TakesLateRecords, TouchesTopics, RunsAgain):
     def changelogs(self, graph: "Graph") -> tuple[str, ...]:
         """Names of the stores that Kafka Streams keeps for its own, each of which has a changelog."""
         return () if (store := graph.store_of(self)) is None else (store,)
+
+    def changelog_settings(self, graph: "Graph", store: str) -> Mapping[str, str]:
+        """Settings that Kafka Streams gives the changelog of ``store``, one of ``changelogs``."""
+        spec = graph.tables[self.name].store if self.name in graph.tables else None
+        history_ms = None if spec is None else spec.history_retention_ms
+        return compacted(None, history_ms=history_ms)
 
     def kafka_processors(self, graph: "Graph") -> Iterable[KafkaNode]:
         """What Kafka Streams makes of it, in the order in which it adds them."""

@@ -81,6 +81,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "erase": (".commands.erase", "erase the records of a key from every file, and prove it"),
         "run": (".commands.run", "replay what has landed, increment by increment"),
         "bootstrap": (".commands.bootstrap", "begin a pipeline with the state of a live application"),
+        "hand-over": (".commands.hand_over", "let a live application begin with a pipeline's state"),
         "publish": (".commands.publish", "publish an output to a topic of Kafka, exactly once"),
         "warm-up": (".commands.run", "compile kernels, so that no run waits for them"),
     },

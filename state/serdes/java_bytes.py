@@ -41,3 +41,18 @@ class JavaBytes:
         end = len(self._data) if length is None else self._at + length
         found, self._at = self._data[self._at : end], end
         return found
+
+
+def int_bytes(number: int) -> bytes:
+    """Four bytes."""
+    return _INT.pack(number)
+
+
+def long_bytes(number: int) -> bytes:
+    """Eight bytes."""
+    return _LONG.pack(number)
+
+
+def sized(data: bytes | None) -> bytes:
+    """``data`` behind its length; -1 for None."""
+    return _INT.pack(-1) if data is None else _INT.pack(len(data)) + data

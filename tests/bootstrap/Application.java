@@ -7,11 +7,11 @@ import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
 
-/** An application of Kept at a broker, until its input ends. Arguments: servers, method, folder of its state, guarantee. */
+/** An application of Kept at a broker, until its input ends. Arguments: servers, method, state folder, guarantee, id. */
 public class Application {
     public static void main(String[] arguments) throws Exception {
         Properties settings = new Properties();
-        settings.put(StreamsConfig.APPLICATION_ID_CONFIG, "app-" + arguments[1]);
+        settings.put(StreamsConfig.APPLICATION_ID_CONFIG, arguments[4]);
         settings.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, arguments[0]);
         settings.put(StreamsConfig.STATE_DIR_CONFIG, arguments[2]);
         settings.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, arguments[3]);

@@ -35,8 +35,17 @@ public class Kept {
 
     /** Counts of hopping windows, final and as they change. */
     public static void windows(StreamsBuilder builder) {
+        windows(builder, 20);
+    }
+
+    /** The same with the mistake that late clicks are dropped. */
+    public static void strict(StreamsBuilder builder) {
+        windows(builder, 0);
+    }
+
+    static void windows(StreamsBuilder builder, long graceSeconds) {
         KTable<Windowed<String>, Long> counts = clicks(builder).groupByKey()
-            .windowedBy(TimeWindows.ofSizeAndGrace(Duration.ofSeconds(10), Duration.ofSeconds(20))
+            .windowedBy(TimeWindows.ofSizeAndGrace(Duration.ofSeconds(10), Duration.ofSeconds(graceSeconds))
                 .advanceBy(Duration.ofSeconds(5)))
             .count(Materialized.as("counts"));
         Serde<Windowed<String>> key = WindowedSerdes.timeWindowedSerdeFrom(String.class, 10_000L);

@@ -30,10 +30,14 @@ def totals() -> Topology:
     return builder.build()
 
 
-def windows() -> Topology:
+def strict() -> Topology:
+    return windows(grace="0s")
+
+
+def windows(grace: str = "20s") -> Topology:
     builder = StreamsBuilder()
     clicks = builder.stream("clicks", TEXT).group_by_key()
-    counts = clicks.windowed_by(TimeWindows.of_size("10s", grace="20s").advance_by("5s")).count(Materialized("counts"))
+    counts = clicks.windowed_by(TimeWindows.of_size("10s", grace=grace).advance_by("5s")).count(Materialized("counts"))
     counts.to_stream().to("updates")
     counts.suppress(Suppressed.until_window_closes(name="buffer")).to_stream().to("out")
     return builder.build()

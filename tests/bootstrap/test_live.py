@@ -1,9 +1,11 @@
 """A pipeline that begins with a real application at a real broker, closed or killed, and continues as that does."""
 
 import contextlib
+import struct
 import subprocess
 import time
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -43,13 +45,14 @@ def command() -> Iterator[list[str]]:
 
 @contextlib.contextmanager
 def started(
-    command: Sequence[str], broker: Broker, name: str, folder: Path, guarantee: str
+    command: Sequence[str], broker: Broker, name: str, folder: Path, guarantee: str, application_id: str | None = None
 ) -> "Iterator[subprocess.Popen[bytes]]":
     """The application as a process, with its state in a folder of its own; killed at the end, whatever happens."""
     folder.mkdir(parents=True)
+    application_id = application_id or f"app-{name}"
     with (folder / "said").open("wb") as said:
         running = subprocess.Popen(
-            [*command, broker.bootstrap_servers, name, str(folder / "state"), guarantee],
+            [*command, broker.bootstrap_servers, name, str(folder / "state"), guarantee, application_id],
             stdin=subprocess.PIPE, stdout=said, stderr=said,
         )  # fmt: skip
     try:
@@ -77,11 +80,11 @@ def ends(broker: Broker, topic: str) -> list[int]:
     return found
 
 
-def wait_until_read(broker: Broker, name: str, sent: dict[str, list[int]]) -> None:
+def wait_until_read(broker: Broker, group: str, sent: dict[str, list[int]]) -> None:
     """Until the application has committed all of its topics, and of those between its tasks. Behind the last record of
     a transaction is a marker, which nobody reads: so nothing may change for longer than it takes to commit.
     """
-    group, deadline, before = f"app-{name}", time.monotonic() + WAIT_S, None
+    deadline, before = time.monotonic() + WAIT_S, None
     consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": group, "log_level": 0})
     try:
         while time.monotonic() < deadline:
@@ -141,7 +144,7 @@ def test_a_pipeline_writes_what_the_application_writes_when_it_starts_again(
     first, rest = parts(life)
     send(broker, first)
     with started(command, broker, name, tmp_path / "first", guarantee) as running:
-        wait_until_read(broker, name, counted(first))
+        wait_until_read(broker, f"app-{name}", counted(first))
         if end == "closed":
             running.stdin.close()
         else:
@@ -160,15 +163,114 @@ def test_a_pipeline_writes_what_the_application_writes_when_it_starts_again(
     before = {output: read(broker, output) for output in outputs}
     send(broker, rest)
     with started(command, broker, name, tmp_path / "second", guarantee) as running:
-        wait_until_read(broker, name, {topic: ends(broker, topic) for topic in life.topics})
+        wait_until_read(broker, f"app-{name}", {topic: ends(broker, topic) for topic in life.topics})
         running.stdin.close()
         running.wait(WAIT_S)
     for output in outputs:
-        after = read(broker, output)
-        theirs = [rows[len(known) :] for known, rows in zip(before[output], after, strict=True)]
+        theirs = behind(before[output], read(broker, output))
         compared = newest if (name, output) in OF_SEVERAL_TASKS else in_any_order
         assert compared(our_rows(warehouse, topology, output)) == compared(theirs), output
         assert any(theirs)
+
+
+@pytest.mark.parametrize("guarantee", [AT_LEAST_ONCE, EXACTLY_ONCE])
+@pytest.mark.parametrize(
+    "twin", [kept.totals, kept.windows, kept.sessions, kept.streams, kept.processor], ids=lambda twin: twin.__name__
+)
+def test_an_application_that_begins_with_a_pipelines_state_writes_what_the_first_one_does(
+    twin, guarantee, broker, command, tmp_path, capsys
+):
+    name, topology, warehouse = twin.__name__, twin(), Warehouse(str(tmp_path / "tables"))
+    life = Life.of(topology, zlib.crc32(f"{name} {guarantee}".encode()))
+    outputs = [sink.topic for sink in topology.sinks()]
+    for topic in (*life.topics, *outputs):
+        broker.create_topic(topic, PARTITIONS)
+    first, rest = parts(life)
+    send(broker, first)
+    with started(command, broker, name, tmp_path / "first", guarantee) as running:
+        wait_until_read(broker, f"app-{name}", counted(first))
+        running.stdin.close()
+        running.wait(WAIT_S)
+    for topic, records in first.items():
+        plant(warehouse, topic, records, partitions=PARTITIONS)
+    list(replay(warehouse, topology, pipeline="p", runner=LocalRunner(), idle="proceed"))
+    place = ["--warehouse", warehouse.root, "--pipeline", "p"]
+    kafka = ["--kafka", broker.bootstrap_servers, "--application-id", "second"]
+    again = ["hand-over", f"{kept.__file__}:{name}", *kafka, *place]
+
+    assert main([*again, "--dry-run"]) == 0, capsys.readouterr().err
+    assert main(again) == 0, capsys.readouterr().err
+    assert main(again) == 1
+    assert "expected an application that has nothing yet" in capsys.readouterr().err
+
+    send(broker, rest)
+    written, sent = [], {topic: ends(broker, topic) for topic in life.topics}
+    for number, group in enumerate((f"app-{name}", "second")):
+        before = {output: read(broker, output) for output in outputs}
+        with started(command, broker, name, tmp_path / f"run-{number}", guarantee, group) as running:
+            wait_until_read(broker, group, sent)
+            running.stdin.close()
+            running.wait(WAIT_S)
+        after = {output: read(broker, output) for output in outputs}
+        written.append({output: in_any_order(behind(before[output], after[output])) for output in outputs})
+    assert written[1] == written[0]
+    assert all(any(rows) for rows in written[0].values())
+
+
+def behind(before: list[list[Row]], after: list[list[Row]]) -> list[list[Row]]:
+    """The rows of each partition that have come since."""
+    return [rows[len(known) :] for known, rows in zip(before, after, strict=True)]
+
+
+def test_a_fix_reaches_the_readers_and_the_application(broker, command, tmp_path, capsys):
+    """An application has dropped late clicks. The fix: other rows of history, corrections for the readers of its topic,
+    and an application that continues with the corrected counts. No click is late by the rule of the fix, so each
+    window has all of its clicks in the end.
+    """
+    life = Life.of(kept.windows(), seed=7)
+    for topic in ("clicks", "updates", "out"):
+        broker.create_topic(topic, PARTITIONS)
+    first, rest = parts(life)
+    send(broker, first)
+    with started(command, broker, "strict", tmp_path / "first", EXACTLY_ONCE) as running:
+        wait_until_read(broker, "app-strict", counted(first))
+        running.stdin.close()
+        running.wait(WAIT_S)
+    warehouse = Warehouse(str(tmp_path / "tables"))
+    plant(warehouse, "clicks", first["clicks"], partitions=PARTITIONS)
+    before, fixed = f"{kept.__file__}:strict", f"{kept.__file__}:windows"
+    place, servers = ["--warehouse", warehouse.root], ["--kafka", broker.bootstrap_servers]
+    to_readers = [*place, "--pipeline", "shop", *servers, "--topic", "updates"]
+    steps = [
+        ["run", before, *place, "--pipeline", "shop", "--local"],
+        ["publish", "updates", "--topology", before, *to_readers, "--after", "1"],
+        ["fork", *place, "--pipeline", "shop", "--at", "0", "--as", "fixed"],
+        ["run", fixed, *place, "--pipeline", "fixed", "--local"],
+        ["check", fixed, *place, "--pipeline", "fixed", "--engine", "plain"],
+        ["promote", "fixed", *place],
+        ["publish", "updates", "--topology", fixed, *to_readers, "--on-restated", "corrections"],
+        ["hand-over", fixed, *place, "--pipeline", "shop", *servers, "--application-id", "second"],
+    ]
+    for step in steps:
+        assert main(step) == 0, (step, capsys.readouterr().err)
+    send(broker, rest)
+    with started(command, broker, "windows", tmp_path / "second", EXACTLY_ONCE, "second") as running:
+        wait_until_read(broker, "second", {"clicks": ends(broker, "clicks")})
+        running.stdin.close()
+        running.wait(WAIT_S)
+
+    assert newest(read(broker, "updates")) == all_clicks(life)
+
+
+def all_clicks(life: Life) -> dict[bytes, bytes]:
+    """By key and start of a window of 10 s, which begin every 5 s, how many clicks are in it."""
+    found: Counter[bytes] = Counter()
+    for record in life.topics["clicks"]:
+        newest_start = record.timestamp_ms // 5_000 * 5_000
+        for start in (newest_start, newest_start - 5_000):
+            if start <= record.timestamp_ms < start + 10_000:
+                found[record.key + struct.pack(">q", start)] += 1
+    return {key: struct.pack(">q", count) for key, count in found.items()}
 
 
 def parts(life: Life) -> tuple[dict[str, list[LandedRecord]], dict[str, list[LandedRecord]]]:

@@ -159,6 +159,7 @@ def commanded(marked, great_expectations_loaded) -> Marked:
         ["backfill", "shop", *where, "--from", "100", "--to", "200", "--topology", SHOP, "--as", "again", "--local"],
         ["current", "sessions", *pipeline],
         ["bootstrap", SHOP, *where, "--pipeline", "live", *broker, "--application-id", "shop", "--traceback"],
+        ["hand-over", SHOP, *pipeline, *broker, "--application-id", "shop", "--traceback"],
         ["publish", "pages", "--topology", SHOP, *pipeline, *sent, "--traceback"],
         ["publish", "nothing", "--topology", SHOP, *pipeline, *sent],
         ["restore", *pipeline, "--to", "1"],

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from ....state.buffers import is_valid
+from ....state.buffers import is_valid, only_chunk
 from ....state.records.batches import Batch, Chunk, Column, Drops, Values
 from ....state.records.drop_reasons import DropReason
 from ....state.records.keys import Keys
@@ -24,7 +24,7 @@ from ...functions.folds.fold_program import ADD, EMIT, FoldProgram
 from ...functions.folds.python import PythonState
 from ...graph.store_rows import aggregate_schema
 from ...kernels.slot_lifecycle import enter_slot, find_slot, remove
-from ..base.changelogs import Changelog, LeftState, unknown_changelog
+from ..base.changelogs import Changelog, KeptStore, LeftState, session_key, unknown_changelog, window_key
 from ..base.operator import Counters, Due, OperatorContext, ShownWindows, StatefulOperator, WindowedStore, with_deleted
 from ..base.single_records import Single
 from ..base.store_segments import is_put_expired
@@ -482,6 +482,17 @@ class Aggregate(StatefulOperator, WindowedStore):
             counters |= {"last_close_ms": self.final.last_close_ms, "left_ms": self.final.emitted}
         schema = self.rows_schema()
         return pa.table([columns[name] for name in schema.names], schema=schema), counters
+
+    def logged(self, rows: pa.Table, kept: KeptStore) -> tuple[Changelog, ...]:
+        if not self.folds.shows_all:
+            raise unknown_changelog(kept.store, "an aggregate of folds that keep more than they show")
+        shown = self.folds.result(only_chunk(rows, "aggregate"))
+        rows, shown = rows.filter(shown.is_valid()), shown.drop_null()
+        key = self.context.shape.key.encode(only_chunk(rows, "key"))
+        if self._window is not None:
+            start, end = (rows[name].to_numpy() for name in ("window_start_ms", "window_end_ms"))
+            key = session_key(key, start, end) if self._window == "session" else window_key(key, start)
+        return (Changelog(kept.topic, key, kept.shape.value.encode(shown), rows["record_time_ms"].to_numpy()),)
 
     def _keys_of(self, left: LeftState, log: Changelog) -> dict[str, pa.Array]:
         """Serialized keys of the records, and the windows' bounds."""

@@ -13,7 +13,7 @@ from ....state.tables.names import TableName
 from ...functions.expressions import Call, Expression, Shape
 from ...functions.folds.aggregation import Aggregation
 from ...functions.folds.numbers import NumberFold
-from ...graph.graph import Graph, Node
+from ...graph.graph import Graph, Node, compacted
 from ...graph.kafka_processors import KafkaNode, kafka_processor
 from ...graph.kafka_traits import KafkaTrait
 from ...graph.observations import Observation
@@ -71,6 +71,9 @@ class AggregateNode(Node):
     def with_grace(self, grace_ms: int) -> "AggregateNode":
         return _with_grace(self, grace_ms)
 
+    def changelog_settings(self, graph: Graph, store: str) -> Mapping[str, str]:
+        return super().changelog_settings(graph, store) if self.windows is None else compacted(self.retention_ms)
+
     def kafka_traits(self, graph: Graph) -> Iterable[KafkaTrait]:
         yield from super().kafka_traits(graph)
         yield from _traits_of_windows(self.windows, is_persistent=self.is_persistent)
@@ -125,6 +128,9 @@ class CogroupNode(Node):
 
     def with_grace(self, grace_ms: int) -> "CogroupNode":
         return _with_grace(self, grace_ms)
+
+    def changelog_settings(self, graph: Graph, store: str) -> Mapping[str, str]:
+        return super().changelog_settings(graph, store) if self.windows is None else compacted(self.retention_ms)
 
     def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
         parts = graph.parts[self.name]

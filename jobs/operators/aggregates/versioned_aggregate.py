@@ -15,7 +15,7 @@ from ...functions.expressions import Shape
 from ...functions.folds.aggregation import Aggregation
 from ...functions.folds.fold_program import START, FoldProgram
 from ...functions.folds.python import PythonState
-from ..base.changelogs import LeftState
+from ..base.changelogs import Changelog, KeptStore, LeftState
 from ..base.operator import Counters, OperatorContext, with_deleted
 from ..tables.versioned_store import VersionedTableStore
 from .aggregate_nodes import versioned_aggregate_schema
@@ -79,6 +79,9 @@ class VersionedAggregate(RecordAggregate):
         states = [columns.get(field.name, pa.nulls(n, field.type)) for field in schema]
         clocks = dict.fromkeys(self._clock_names(), left.stream_time_ms)
         return pa.concat_tables([pa.table(states, schema=schema), self._beside(versions)]), clocks | counters
+
+    def logged(self, rows: pa.Table, kept: KeptStore) -> tuple[Changelog, ...]:
+        return self.versions.logged(rows.filter(pc.not_equal(rows["valid_from_ms"], _STATE)), kept)
 
     def resume(self, rows: pa.Table, counters: Counters) -> None:
         is_state = np.equal(rows["valid_from_ms"].to_numpy(), _STATE)

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ....state.buffers import big_endian_at, is_valid
+from ....state.buffers import big_endian, big_endian_at, is_valid, only_chunk
 from ....state.errors import ConfigError
 from ....state.serdes import Serde
 from ....state.times import NO_TIMESTAMP_MS
@@ -105,32 +105,21 @@ class Bounded(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LeftState:
-    """What a task of an application has left of the store of one node: ``logs``, in the order of ``Node.changelogs``.
-
-    ``shape``: of what the node forwards; ``windows``: of its store's rows. ``stream_time_ms``: of operators, -1 as
-    after a restart; ``task_time_ms``: that of the task, which it commits. ``metadata``: numbers that processors have
-    committed beside the task's offsets, by name.
+class KeptStore:
+    """A store of an application: that of one node. ``topics``: of its changelogs, in the order of ``Node.changelogs``.
+    ``shape``: of what the node forwards; ``windows``: of its store's rows.
     """
 
     store: str
-    logs: tuple[Changelog, ...]
+    topics: tuple[str, ...]
     shape: Shape
     windows: Windows | None
-    stream_time_ms: int = NO_TIMESTAMP_MS
-    task_time_ms: int = NO_TIMESTAMP_MS
-    metadata: Mapping[str, int] = field(default_factory=dict)
 
     @property
-    def log(self) -> Changelog:
+    def topic(self) -> str:
         """Of a store that has one changelog."""
-        (log,) = self.logs
-        return log
-
-    @property
-    def has_restarted(self) -> bool:
-        """Whether operators begin with their stream times at -1."""
-        return self.stream_time_ms == NO_TIMESTAMP_MS
+        (topic,) = self.topics
+        return topic
 
     def ends(self, start_ms: np.ndarray) -> np.ndarray:
         """Ends of the windows that start then. Raises ConfigError for windows whose length no start says."""
@@ -154,6 +143,56 @@ class LeftState:
             found = Bounded(pc.binary_slice(log.key, 0, -_START), starts, self.ends(starts))
         bounds = {"window_start_ms": pa.array(found.start_ms), "window_end_ms": pa.array(found.end_ms)}
         return {"key": log.decoded(self.shape.key, found.key), **bounds}
+
+    def serialized_table_keys(self, rows: pa.Table) -> pa.BinaryArray:
+        """The reverse of ``table_keys``."""
+        key = self.shape.key.encode(only_chunk(rows, "key"))
+        if self.shape.window is None:
+            return key
+        start = rows["window_start_ms"].to_numpy()
+        if self.shape.window == "session":
+            return session_key(key, start, rows["window_end_ms"].to_numpy())
+        return _joined(key, big_endian(start))
+
+
+@dataclass(frozen=True)
+class LeftState(KeptStore):
+    """What a task of an application has left of a store: ``logs``, one of each of ``topics``. ``stream_time_ms``: of
+    operators, -1 as after a restart; ``task_time_ms``: that of the task, which it commits. ``metadata``: numbers that
+    processors have committed beside the task's offsets, by name.
+    """
+
+    logs: tuple[Changelog, ...]
+    stream_time_ms: int = NO_TIMESTAMP_MS
+    task_time_ms: int = NO_TIMESTAMP_MS
+    metadata: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def log(self) -> Changelog:
+        """Of a store that has one changelog."""
+        (log,) = self.logs
+        return log
+
+    @property
+    def has_restarted(self) -> bool:
+        """Whether operators begin with their stream times at -1."""
+        return self.stream_time_ms == NO_TIMESTAMP_MS
+
+
+def window_key(key: pa.BinaryArray, start_ms: np.ndarray, sequence: np.ndarray | None = None) -> pa.BinaryArray:
+    """Keys of a window store's changelog; ``sequence``: int64 below 2^31, None for 0."""
+    numbers = np.zeros(len(key), np.int64) if sequence is None else sequence
+    return _joined(key, big_endian(start_ms), pc.binary_slice(big_endian(numbers), _SEQUENCE, _BYTES_MAX))
+
+
+def session_key(key: pa.BinaryArray, start_ms: np.ndarray, end_ms: np.ndarray) -> pa.BinaryArray:
+    """Keys of a session store's changelog."""
+    return _joined(key, big_endian(end_ms), big_endian(start_ms))
+
+
+def _joined(*parts: pa.BinaryArray) -> pa.BinaryArray:
+    cast = [part if part.type == pa.binary() else part.cast(pa.binary()) for part in parts]
+    return pc.binary_join_element_wise(*cast, pa.scalar(b"", pa.binary()))
 
 
 def unknown_changelog(store: str, got: str) -> ConfigError:

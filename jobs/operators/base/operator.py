@@ -25,7 +25,7 @@ from ....state.serdes import Serde
 from ....state.tables.warehouse import WINDOW_KEY
 from ...functions.expressions import Shape
 from ...graph.graph import TableTraits
-from .changelogs import LeftState, unknown_changelog
+from .changelogs import Changelog, KeptStore, LeftState, unknown_changelog
 from .single_records import Single
 
 Counters = dict[str, int]
@@ -292,6 +292,12 @@ class StatefulOperator(Operator):
         """
         raise unknown_changelog(left.store, f"that of {self.context.node} ({type(self).__name__})")
 
+    def logged(self, rows: pa.Table, kept: KeptStore) -> tuple[Changelog, ...]:
+        """The reverse of ``restored``: records of the changelogs of ``kept`` with which a task of an application begins
+        with the live ``rows``. Raises as ``restored``.
+        """
+        raise unknown_changelog(kept.store, f"that of {self.context.node} ({type(self).__name__})")
+
     def begin(self) -> None:
         """All stores and views have been resumed; the first record comes next."""
 
@@ -384,6 +390,10 @@ class RowStore(Protocol):
 
     def restored(self, left: LeftState) -> tuple[pa.Table, Counters]:
         """Rows and counters out of what an application's task has ``left``, as of StatefulOperator."""
+        ...
+
+    def logged(self, rows: pa.Table, kept: KeptStore) -> tuple[Changelog, ...]:
+        """Records of the changelogs of ``kept`` that make the ``rows``, as of StatefulOperator."""
         ...
 
     def changes(self) -> pa.Table:
@@ -522,6 +532,9 @@ class StoreOperator(StatefulOperator):
 
     def restored(self, left: LeftState) -> tuple[pa.Table, Counters]:
         return self.store.restored(left)
+
+    def logged(self, rows: pa.Table, kept: KeptStore) -> tuple[Changelog, ...]:
+        return self.store.logged(rows, kept)
 
     def forgets(self, rows: pa.Table, counters: Counters) -> np.ndarray:
         return self.store.forgets(rows, counters)

@@ -12,15 +12,15 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from ....state.buffers import fixed_array, is_valid
+from ....state.buffers import fixed_array, is_valid, only_chunk
 from ....state.records.batches import Batch, Chunk, Drops, Values
 from ....state.records.drop_reasons import DropReason
 from ....state.records.keys import Keys
-from ....state.serdes.java_bytes import JavaBytes
+from ....state.serdes.java_bytes import JavaBytes, int_bytes, long_bytes, sized
 from ....state.stores.slots import Slots
 from ...graph.foreign_key_messages import Instruction, without_empty
 from ...kernels.aggregate_buffers import empty, written
-from ..base.changelogs import LeftState, unknown_changelog
+from ..base.changelogs import Changelog, KeptStore, LeftState, unknown_changelog
 from ..base.forward_order import joined_batch, merge_in_forward_order
 from ..base.operator import Counters, Found, MultiOperator, OperatorContext, StatefulOperator, with_deleted
 from . import foreign_key_join_kernel
@@ -30,6 +30,8 @@ from .foreign_key_nodes import SUBSCRIPTION_KEY, ForeignKeyJoinNode, subscriptio
 _RIGHT = 1
 """Number of the right table among the inputs."""
 _NO_HASH = 0x80
+_WITH_PARTITION = bytes([1, Instruction.PROPAGATE_NULL_IF_NO_FK])
+"""A version of subscriptions with the left partition, and the instruction of those that are kept."""
 _ASKING = (Instruction.PROPAGATE_ONLY_IF_FK, Instruction.PROPAGATE_NULL_IF_NO_FK)
 """Instructions of a left value that looks for a right one; the others take it back."""
 
@@ -210,6 +212,17 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
             pa.array(last.time_ms),
         ]
         return pa.table(columns, schema=self.rows_schema()), {}
+
+    def logged(self, rows: pa.Table, kept: KeptStore) -> tuple[Changelog, ...]:
+        foreign = self.context.shape.key.encode(only_chunk(rows, "key")).to_pylist()
+        primary = self.keys.serde.encode(only_chunk(rows, "primary_key")).to_pylist()
+        numbers = zip(*(rows[name].to_pylist() for name in self.store.beside), strict=True)
+        values = [
+            _WITH_PARTITION + long_bytes(hash_a) + long_bytes(hash_b) + name + int_bytes(partition)
+            for (hash_a, hash_b, partition), name in zip(numbers, primary, strict=True)
+        ]
+        keys = pa.array([sized(key) + name for key, name in zip(foreign, primary, strict=True)], pa.binary())
+        return (Changelog(kept.topic, keys, pa.array(values, pa.binary()), rows["record_time_ms"].to_numpy()),)
 
     def resume(self, rows: pa.Table, counters: Counters) -> None:
         rows = rows.combine_chunks()

@@ -22,12 +22,12 @@ from ....state.stores.value_heap import ValueHeap
 from ....state.stores.waiting_records import WaitingRecords
 from ....state.times import NO_TIMESTAMP_MS, UNBOUNDED
 from ...functions.value_joiners import Joiner
-from ..base.changelogs import LeftState
+from ..base.changelogs import Changelog, KeptStore, LeftState
 from ..base.forward_order import MergedRows, joined_batch, merge_in_forward_order
 from ..base.operator import Counters, Due, MultiOperator, OperatorContext, StatefulOperator, with_deleted
 from ..base.store_segments import segment_ms
 from . import stream_join_kernel as kernel
-from .restored_join import restored_records
+from .stream_join_changelogs import logged_records, restored_records
 from .stream_join_node import JOINED_KEY, StreamJoinNode, joined_schema
 from .stream_join_unmatched_kernel import LEFT, NONE, RIGHT, leaves, leaving_order, mark_all, ranked
 
@@ -269,6 +269,9 @@ class StreamJoin(MultiOperator, StatefulOperator):
             "sequence": found.records,
         }  # fmt: skip
         return found.rows, counters
+
+    def logged(self, rows: pa.Table, kept: KeptStore) -> tuple[Changelog, ...]:
+        return logged_records(rows, kept, self.context.shapes)
 
     def resume(self, rows: pa.Table, counters: Counters) -> None:
         self.totals = kernel.fresh_totals()

@@ -1,6 +1,6 @@
 """The node of a join of two streams: how it is configured, what waits in it, and what it says of itself."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +12,7 @@ from ....state.promises import JoinedStreams, Promise
 from ....state.tables.names import TableName
 from ...functions.expressions import Shape
 from ...functions.value_joiners import Joiner
-from ...graph.graph import Graph, Node
+from ...graph.graph import Graph, Node, compacted
 from ...graph.kafka_processors import KafkaNode, kafka_processor
 from ...graph.kafka_traits import KafkaTrait
 from ...graph.observations import Observation, Wait
@@ -58,6 +58,10 @@ class StreamJoinNode(Node):
     def changelogs(self, graph: Graph) -> tuple[str, ...]:
         """Of the left side, of the right one, and of what waits."""
         return tuple(graph.parts[self.name][4:])
+
+    def changelog_settings(self, graph: Graph, store: str) -> Mapping[str, str]:
+        waits = store in self.changelogs(graph)[2:]
+        return compacted(None if waits else self.before_ms + self.after_ms + self.grace_ms)
 
     def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
         this_windowed, other_windowed, this, other, this_store, other_store, *shared = graph.parts[self.name]

@@ -148,6 +148,9 @@ class ExpiringRows(SerializedRows):
         rows = [row for row in self._restored(log) if self._time_of(row[0]) > limit_ms]
         return rows, {f"{self.spec.name}_time_ms": time_ms}
 
+    def _logged_at(self, name: bytes, time_ms: int) -> int:
+        return max(time_ms, self._time_of(name))
+
     def load(self, stored: RowsOfStore, counters: Counters) -> None:
         super().load(stored, counters)
         self._time_ms = counters.get(f"{self.spec.name}_time_ms", -1)

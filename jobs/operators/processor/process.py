@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ....state.buffers import only_chunk
 from ....state.errors import ConfigError, ReplayError, TaskFailed
@@ -37,7 +38,7 @@ from ...functions.processor_api import (
     Record,
     RecordMetadata,
 )
-from ..base.changelogs import LeftState
+from ..base.changelogs import Changelog, KeptStore, LeftState
 from ..base.failed_records import FailedRecords, records_of
 from ..base.operator import (
     Counters,
@@ -270,6 +271,13 @@ class Process(SharingOperator):
             rows += [(name, key, value) for key, value in found]
             counters |= own
         return _table(rows), counters
+
+    def logged(self, rows: pa.Table, kept: KeptStore) -> tuple[Changelog, ...]:
+        logs = []
+        for (name, store), topic in zip(self.own_stores.items(), kept.topics, strict=True):
+            own = rows.filter(pc.equal(rows["store"], name))
+            logs.append(store.logged(topic, own["key"].to_pylist(), own["value"].to_pylist()))
+        return tuple(logs)
 
     def resume(self, rows: pa.Table, counters: Counters) -> None:
         self.resume_with(in_memory(rows, self.row_key, self.found_by), counters)

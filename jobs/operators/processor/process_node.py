@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ...functions.processor_api import FixedKeyRecord, KeyValues, Record, fixed_key_record
 from ...functions.state_stores import KEY_VALUE, KEY_VALUES, SESSIONS, VERSIONED, WINDOWS, WITH_HEADERS, StoreBuilder
-from ...graph.graph import Graph, Node
+from ...graph.graph import Graph, Node, compacted
 from ...graph.kafka_processors import KafkaNode, kafka_processor
 from ...graph.kafka_traits import KafkaTrait
 from ...graph.nodes import GlobalTableNode
@@ -57,6 +57,12 @@ class ProcessNode(Node):
 
     def changelogs(self, graph: Graph) -> tuple[str, ...]:
         return self.inner_stores
+
+    def changelog_settings(self, graph: Graph, store: str) -> Mapping[str, str]:
+        spec = next(each for each in self.stores if each.name == store)
+        kind = spec.kind if isinstance(spec, StoreBuilder) else KEY_VALUE
+        retention_ms = spec.retention_ms if isinstance(spec, StoreBuilder) and kind not in KEY_VALUES else None
+        return compacted(None, history_ms=retention_ms) if kind == VERSIONED else compacted(retention_ms)
 
     @property
     def reads(self) -> tuple[str, ...]:  # type: ignore[override]

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from ....state.serdes import Serde
+from ....state.tables.warehouse import HEADERS
 from ...functions.processor_api import KeyValues, KeyValueStore
 from ..base.changelogs import Changelog
 from ..base.operator import Counters, StoreContents
@@ -81,6 +83,23 @@ class SerializedRows:
             (key, self._coder.logged(value, time_ms, [(one["key"], one["value"]) for one in found or ()]))
             for key, value, time_ms, found in zip(*columns, strict=True)
         ]
+
+    def logged(self, topic: str, names: list[bytes], values: list[bytes]) -> Changelog:
+        """The reverse of ``restored``: records of the changelog ``topic``."""
+        parted = [self._coder.parted(value) for value in values]
+        times = np.array([self._logged_at(name, time_ms) for name, (_, time_ms, _) in zip(names, parted, strict=True)])
+        headers = [[{"key": name, "value": content} for name, content in found] for _, _, found in parted]
+        return Changelog(
+            topic,
+            pa.array(names, pa.binary()),
+            pa.array([value for value, _, _ in parted], pa.binary()),
+            times.astype(np.int64),
+            pa.array(headers, HEADERS) if any(headers) else None,
+        )
+
+    def _logged_at(self, name: bytes, time_ms: int) -> int:
+        """Time of a record of the changelog, of whose value the time is ``time_ms``; NO_TIMESTAMP_MS for any."""
+        return time_ms
 
     def load(self, stored: RowsOfStore, counters: Counters) -> None:
         """Continue with what ``alive`` and ``counters`` gave. Called once, before anything else."""

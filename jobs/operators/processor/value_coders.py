@@ -72,6 +72,10 @@ class Coder:
         """The stored bytes of ``value`` in a record of the store's changelog."""
         return value
 
+    def parted(self, data: bytes) -> tuple[bytes, int, Headers]:
+        """The reverse of ``logged``; NO_TIMESTAMP_MS where its kind keeps no time."""
+        return data, NO_TIMESTAMP_MS, ()
+
     def columns(self, data: Sequence[bytes]) -> dict[str, pa.Array]:
         """The values of ``data`` as a store shows them."""
         return {"value": self.serde.decode(pa.array(data, pa.binary())).values}
@@ -125,6 +129,9 @@ class TimestampedCoder(Coder):
     def logged(self, value: bytes, time_ms: int, headers: Sequence[tuple[str, bytes | None]]) -> bytes:
         return time_ms.to_bytes(8, "big", signed=True) + value
 
+    def parted(self, data: bytes) -> tuple[bytes, int, Headers]:
+        return data[8:], _time_of(data), ()
+
     def columns(self, data: Sequence[bytes]) -> dict[str, pa.Array]:
         times = pa.array([_time_of(one) for one in data], pa.int64())
         return super().columns([one[8:] for one in data]) | {"record_time_ms": times}
@@ -156,6 +163,10 @@ class TimestampHeadersCoder(TimestampedCoder):
     def logged(self, value: bytes, time_ms: int, headers: Sequence[tuple[str, bytes | None]]) -> bytes:
         return _with_headers(headers, super().logged(value, time_ms, headers), self.place)
 
+    def parted(self, data: bytes) -> tuple[bytes, int, Headers]:
+        headers, rest = _parted(data)
+        return rest[8:], _time_of(rest), headers
+
     def columns(self, data: Sequence[bytes]) -> dict[str, pa.Array]:
         headers, rest = _all_parted(data)
         return super().columns(rest) | {"headers": headers}
@@ -182,6 +193,10 @@ class AggregationHeadersCoder(Coder):
 
     def logged(self, value: bytes, time_ms: int, headers: Sequence[tuple[str, bytes | None]]) -> bytes:
         return _with_headers(headers, value, self.place)
+
+    def parted(self, data: bytes) -> tuple[bytes, int, Headers]:
+        headers, rest = _parted(data)
+        return rest, NO_TIMESTAMP_MS, headers
 
     def columns(self, data: Sequence[bytes]) -> dict[str, pa.Array]:
         headers, rest = _all_parted(data)

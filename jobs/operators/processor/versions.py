@@ -20,7 +20,7 @@ from ...functions.expressions import Shape
 from ...functions.session_and_versioned_stores import VersionedKeyValueStore, VersionedRecord
 from ...functions.state_stores import StoreBuilder
 from ...graph.store_rows import version_schema
-from ..base.changelogs import Changelog, LeftState
+from ..base.changelogs import Changelog, KeptStore, LeftState
 from ..base.operator import Counters, StoreContents, StoreVersions
 from ..tables import versioned_store_kernel
 from ..tables.versioned_store import VersionedTableStore
@@ -98,12 +98,23 @@ class VersionedValues(VersionedKeyValueStore):
 
     def restored(self, log: Changelog) -> tuple[list[tuple[bytes, bytes]], Counters]:
         """What ``load`` needs, of an application's changelog."""
-        rows, counters = self._store.restored(LeftState(self.spec.name, (log,), self._shape, None))
+        rows, counters = self._store.restored(LeftState(self.spec.name, (log.topic,), self._shape, None, (log,)))
         return self._named(rows), {f"{self.spec.name}_time_ms": counters["store_time_ms"]}
+
+    def logged(self, topic: str, names: list[bytes], values: list[bytes]) -> Changelog:
+        """The reverse of ``restored``: records of the changelog ``topic``."""
+        rows = self._rows_of(pa.array(names, pa.binary()), pa.array(values, pa.binary()))
+        (log,) = self._store.logged(rows, KeptStore(self.spec.name, (topic,), self._shape, None))
+        return log
 
     def load(self, stored: RowsOfStore, counters: Counters) -> None:
         """Continue with what ``alive`` and ``counters`` gave. All rows are taken, as columns."""
-        names, coded = stored.columns()
+        self._store = self._made()
+        self._store.resume(
+            self._rows_of(*stored.columns()), {"store_time_ms": counters.get(f"{self.spec.name}_time_ms", -1)}
+        )
+
+    def _rows_of(self, names: pa.BinaryArray, coded: pa.BinaryArray) -> pa.Table:
         ends, is_mark, has_value = big_endian_at(coded, 0), _byte_at(names, -1), _byte_at(coded, _END)
         values = pc.binary_slice(coded, _END + 1, _BYTES_MAX)
         columns = [
@@ -113,9 +124,7 @@ class VersionedValues(VersionedKeyValueStore):
             self.spec.value.decode(pc.if_else(pa.array(has_value), values, pa.scalar(None, pa.binary()))).values,
             pa.array(is_mark),
         ]
-        self._store = self._made()
-        table = pa.table(columns, schema=version_schema(self._shape))
-        self._store.resume(table, {"store_time_ms": counters.get(f"{self.spec.name}_time_ms", -1)})
+        return pa.table(columns, schema=version_schema(self._shape))
 
     def counters(self) -> Counters:
         return {f"{self.spec.name}_time_ms": self._store.versions.observed_ms}

@@ -24,11 +24,11 @@ from ....state.stores.slots import LIVE_COUNT
 from ....state.stores.spilling_heap import SpillingHeap
 from ....state.times import UNBOUNDED
 from ...kernels.earlier_changes import earlier_by_key
-from ..base.changelogs import LeftState, unknown_changelog
+from ..base.changelogs import Changelog, KeptStore, LeftState, unknown_changelog
 from ..base.operator import Counters, Due, OperatorContext, StatefulOperator, with_deleted
 from . import suppress_early_kernel, suppress_kernel
 from .buffer_entries import Entries
-from .restored_entries import restored_entries
+from .changelog_entries import logged_entries, restored_entries
 from .suppress_node import SuppressNode
 
 
@@ -172,6 +172,9 @@ class Suppress(StatefulOperator):
         stream_time = left.stream_time_ms
         left_ms = max(stream_time - self.wait_ms, -1)
         return rows, {"stream_time_ms": stream_time, "left_ms": left_ms, "count": len(rows), "bytes": 0}
+
+    def logged(self, rows: pa.Table, kept: KeptStore) -> tuple[Changelog, ...]:
+        return (logged_entries(rows, kept),)
 
     def resume(self, rows: pa.Table, counters: Counters) -> None:
         self.totals[suppress_kernel.STREAM_TIME] = counters.get("stream_time_ms", -1)

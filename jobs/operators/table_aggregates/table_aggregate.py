@@ -13,7 +13,7 @@ from ....state.records.batches import Batch, Chunk, Values
 from ....state.records.keys import Keys
 from ....state.stores.key_values import key_value_schema
 from ....state.stores.slots import STORED
-from ..base.changelogs import LeftState
+from ..base.changelogs import Changelog, KeptStore, LeftState
 from ..base.operator import Counters, OperatorContext, StatefulOperator, WritableStore, with_deleted
 from ..base.single_records import Single
 from ..tables.materialized_table import StoredTable
@@ -59,6 +59,12 @@ class TableAggregate(StatefulOperator, WritableStore):
         saved = self.totals.saved_of(last.decoded(left.shape.value, last.value))
         key = last.decoded(self.context.shape.key, last.key)
         return pa.table([key, saved, last.time_ms], schema=self.rows_schema()), {}
+
+    def logged(self, rows: pa.Table, kept: KeptStore) -> tuple[Changelog, ...]:
+        shown = self.totals.shown(only_chunk(rows, self._column))
+        rows, shown = rows.filter(shown.is_valid()), shown.drop_null()
+        key = self.context.shape.key.encode(only_chunk(rows, "key"))
+        return (Changelog(kept.topic, key, kept.shape.value.encode(shown), rows["record_time_ms"].to_numpy()),)
 
     def resume(self, rows: pa.Table, counters: Counters) -> None:
         at = _enter(self.slots, self.context, rows)

@@ -14,7 +14,7 @@ from ...functions.folds.aggregation import Aggregation
 from ...functions.folds.fold import WantedUpdates
 from ...graph.store_rows import aggregate_schema
 from ...kernels.aggregate_buffers import written
-from ..base.changelogs import LeftState, unknown_changelog
+from ..base.changelogs import Changelog, KeptStore, LeftState, unknown_changelog
 from ..base.operator import Counters, OperatorContext, StatefulOperator
 from ..tables.table_steps import old_values
 from ..tables.versioned_store import VersionedTableStore
@@ -54,6 +54,9 @@ class FoldTotals(Totals):
     def saved_of(self, shown: pa.Array) -> pa.Array:
         return self.folds.saved_of(shown)
 
+    def shown(self, saved: pa.Array) -> pa.Array:
+        return self.folds.result(saved)
+
     def save(self, at: np.ndarray) -> pa.Array:
         return self.folds.save(at)
 
@@ -81,6 +84,12 @@ class TableFold(TableAggregate):
         if not self.totals.folds.shows_all:
             raise unknown_changelog(left.store, "an aggregate of folds that keep more than they show")
         return super().restored(left)
+
+    def logged(self, rows: pa.Table, kept: KeptStore) -> tuple[Changelog, ...]:
+        assert isinstance(self.totals, FoldTotals)
+        if not self.totals.folds.shows_all:
+            raise unknown_changelog(kept.store, "an aggregate of folds that keep more than they show")
+        return super().logged(rows, kept)
 
     def rows_schema(self) -> pa.Schema:
         assert isinstance(self.totals, FoldTotals)

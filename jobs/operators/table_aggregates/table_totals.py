@@ -73,6 +73,10 @@ class Totals(ABC):
         """Durable form of aggregates as a reader sees them. Raises as ``take``."""
         return shown
 
+    def shown(self, saved: pa.Array) -> pa.Array:
+        """What a reader sees of durable aggregates."""
+        return saved
+
     def forget(self, at: np.ndarray) -> None:  # noqa: B027 (numbers begin again by themselves)
         """The groups in slots ``at`` have no aggregates any more."""
 

@@ -11,12 +11,13 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from ....state.buffers import only_chunk
 from ....state.records.batches import Batch, Chunk, Values
 from ....state.records.keys import Keys
 from ....state.stores.key_values import NO_REFERENCE, KeyValueRows
 from ....state.tables.warehouse import WINDOW_KEY
 from ...functions.expressions import Shape
-from ..base.changelogs import LeftState
+from ..base.changelogs import Changelog, KeptStore, LeftState
 from ..base.operator import Counters, with_deleted
 from .table_store_kernel import put_rows
 
@@ -40,6 +41,9 @@ class TableStore(ABC):
 
     @abstractmethod
     def restored(self, left: LeftState) -> tuple[pa.Table, Counters]: ...
+
+    @abstractmethod
+    def logged(self, rows: pa.Table, kept: KeptStore) -> tuple[Changelog, ...]: ...
 
     @abstractmethod
     def resume(self, rows: pa.Table, counters: Counters) -> None: ...
@@ -91,6 +95,10 @@ class PlainStore(TableStore):
         value = last.decoded(left.shape.value, last.value)
         columns = {**left.table_keys(last), "value": value, "record_time_ms": pa.array(last.time_ms)}
         return pa.table([columns[name] for name in self.rows_schema().names], schema=self.rows_schema()), {}
+
+    def logged(self, rows: pa.Table, kept: KeptStore) -> tuple[Changelog, ...]:
+        value = kept.shape.value.encode(only_chunk(rows, "value"))
+        return (Changelog(kept.topic, kept.serialized_table_keys(rows), value, rows["record_time_ms"].to_numpy()),)
 
     def resume(self, rows: pa.Table, counters: Counters) -> None:
         self.table.load(rows)

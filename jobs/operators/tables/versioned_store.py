@@ -21,7 +21,7 @@ from ....state.stores.slots import FREE_TOP
 from ....state.stores.versions import LATEST, TOMBSTONE, Versions
 from ...functions.expressions import Shape
 from ...graph.store_rows import VERSION_KEY, version_schema
-from ..base.changelogs import LeftState
+from ..base.changelogs import Changelog, KeptStore, LeftState
 from ..base.forward_order import merge_in_forward_order
 from ..base.operator import Counters, Found, TableView, no_restart, with_deleted
 from . import versioned_store_kernel
@@ -136,6 +136,18 @@ class VersionedTableStore(TableStore):
         )
         store.expire()
         return _table_of(store, store.slots.live(), self.rows_schema()), {"store_time_ms": store.observed_ms}
+
+    def logged(self, rows: pa.Table, kept: KeptStore) -> tuple[Changelog, ...]:
+        """Each version by its time; one that ends where no other begins was deleted then."""
+        key, start = self.shape.key.encode(only_chunk(rows, "key")), rows["valid_from_ms"].to_numpy()
+        value, ends = self.shape.value.encode(only_chunk(rows, "value")), only_chunk(rows, "valid_to_ms")
+        begun = set(zip(key.to_pylist(), start.tolist(), strict=True))
+        bounds = zip(key.to_pylist(), ends.to_pylist(), strict=True)
+        gone = [(name, end) for name, end in bounds if end is not None and (name, end) not in begun]
+        keys = pa.concat_arrays([key.cast(pa.binary()), pa.array([name for name, _ in gone], pa.binary())])
+        values = pa.concat_arrays([value.cast(pa.binary()), pa.nulls(len(gone), pa.binary())])
+        times = np.concatenate([start, np.array([end for _, end in gone], np.int64)])
+        return (Changelog(kept.topic, keys, values, times).take(np.argsort(times, kind="stable")),)
 
     def resume(self, rows: pa.Table, counters: Counters) -> None:
         _load(self.versions, self.shape, rows, counters.get("store_time_ms", -1), is_durable=True)

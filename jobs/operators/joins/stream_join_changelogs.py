@@ -12,14 +12,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ....state.buffers import big_endian_at
-from ....state.serdes.java_bytes import JavaBytes
+from ....state.buffers import big_endian_at, only_chunk
+from ....state.serdes.java_bytes import JavaBytes, int_bytes, long_bytes, sized
 from ....state.times import NO_TIMESTAMP_MS
 from ...functions.expressions import Shape
-from ..base.changelogs import Changelog, LeftState
+from ..base.changelogs import Changelog, KeptStore, LeftState, window_key
 
 _SIDES = ("left", "right")
-_IS_LEFT = 1
+_IS_LEFT, _HAS_LEFT = 1, (1, 0)
+_SIZES_VARY = 1
+"""Of a list: each value is behind its size (ListSerializer)."""
 _SIDE_AT, _KEY_AT = 8, 9
 """Where the side and the key begin in a key of the third store, behind the time."""
 
@@ -107,3 +109,33 @@ def _rows(
     }  # fmt: skip
     found = [columns[field.name] if field.name in columns else pa.nulls(n, field.type) for field in schema]
     return pa.table(found, schema=schema)
+
+
+def logged_records(rows: pa.Table, kept: KeptStore, shapes: tuple[Shape, ...]) -> tuple[Changelog, ...]:
+    """The reverse of ``restored_records``: changelogs of both sides, and of what waits where the join has such."""
+    rows = rows.sort_by("sequence")
+    logs, waiting = [], list[tuple[int, int, bytes, bytes]]()
+    for side, shape in enumerate(shapes):
+        key, time_ms, value = _serialized(rows, _SIDES[side], side, shape)
+        logs.append(Changelog(kept.topics[side], window_key(key, time_ms, np.arange(len(key))), value, time_ms))
+        keys, times, values = _serialized(rows, f"unmatched-{_SIDES[side]}", side, shape)
+        parts = zip(times.tolist(), keys.to_pylist(), values.to_pylist(), strict=True)
+        waiting += [(at, side, name, data) for at, name, data in parts]
+    if len(kept.topics) > len(shapes):
+        listed: dict[tuple[int, int, bytes], list[bytes]] = {}
+        for at, side, name, data in waiting:
+            listed.setdefault((at, side, name), []).append(bytes([_HAS_LEFT[side]]) + data)
+        names = [long_bytes(at) + bytes([_HAS_LEFT[side]]) + name for at, side, name in listed]
+        lists = [
+            bytes([_SIZES_VARY]) + int_bytes(len(values)) + b"".join(map(sized, values)) for values in listed.values()
+        ]
+        of_waiting = pa.array(names, pa.binary()), pa.array(lists, pa.binary())
+        logs.append(Changelog(kept.topics[-1], *of_waiting, np.array([at for at, _, _ in listed], np.int64)))
+    return tuple(logs)
+
+
+def _serialized(rows: pa.Table, kind: str, side: int, shape: Shape) -> tuple[pa.Array, np.ndarray, pa.Array]:
+    """Keys, times and values of the rows of a kind."""
+    own = rows.filter(pc.equal(rows["kind"], kind))
+    key, value = shape.key.encode(only_chunk(own, "key")), shape.value.encode(only_chunk(own, _SIDES[side]))
+    return key.cast(pa.binary()), own["record_time_ms"].to_numpy(), value.cast(pa.binary())

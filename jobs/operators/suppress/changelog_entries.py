@@ -9,12 +9,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from ....state.serdes.java_bytes import JavaBytes
-from ..base.changelogs import LeftState, unknown_changelog
+from ....state.buffers import only_chunk
+from ....state.serdes.java_bytes import JavaBytes, int_bytes, long_bytes, sized
+from ....state.tables.warehouse import HEADERS
+from ..base.changelogs import Changelog, KeptStore, LeftState, unknown_changelog
 
 _VERSION, _OF_VALUE = "v", b"\x03"
 _NULL, _AS_PRIOR = -1, -2
 _VALUES = ("prior", "old", "value")
+_CONTEXT = ("record_time_ms", "context_offset", "context_topic", "headers", "buffer_time_ms")
 
 
 def restored_entries(left: LeftState, schema: pa.Schema) -> pa.Table:
@@ -59,3 +62,29 @@ def _entry(data: bytes) -> dict[str, Any]:
         "headers": headers or None, "context_topic": topic, "context_offset": offset, "record_time_ms": time_ms,
         "buffer_time_ms": taken.read_long(), "stream_time_ms": time_ms, "bytes": 0,
     }  # fmt: skip
+
+
+def logged_entries(rows: pa.Table, kept: KeptStore) -> Changelog:
+    """The reverse of ``restored_entries``. An entry whose change will leave in silence has no context."""
+    values = {name: kept.shape.value.encode(only_chunk(rows, name)).to_pylist() for name in _VALUES}
+    columns = {name: rows[name].to_pylist() for name in _CONTEXT}
+    entries = []
+    for number in range(len(rows)):
+        context = {name: column[number] for name, column in columns.items()}
+        prior, old, new = (values[name][number] for name in _VALUES)
+        headers = context["headers"] or ()
+        parts = [
+            long_bytes(context["record_time_ms"]), long_bytes(_given(context["context_offset"], -1)),
+            sized(_given(context["context_topic"], "").encode()), int_bytes(0), int_bytes(len(headers)),
+            *(sized(one["key"].encode()) + sized(one["value"]) for one in headers), sized(prior),
+            int_bytes(_AS_PRIOR) if old is not None and old == prior else sized(old), sized(new),
+            long_bytes(context["buffer_time_ms"]),
+        ]  # fmt: skip
+        entries.append(b"".join(parts))
+    versions = pa.array([[{"key": _VERSION, "value": _OF_VALUE}]] * len(rows), HEADERS)
+    data, times = pa.array(entries, pa.binary()), rows["record_time_ms"].to_numpy()
+    return Changelog(kept.topic, kept.serialized_table_keys(rows), data, times, versions)
+
+
+def _given(value: Any, otherwise: Any) -> Any:
+    return otherwise if value is None else value

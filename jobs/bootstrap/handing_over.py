@@ -1,0 +1,102 @@
+"""A pipeline's state as an application begins with it: changelogs of its stores, and the offsets that it has read.
+
+Owns what of a pipeline is the application's. Rule: it is the reverse of a bootstrap: each operator writes the records
+with which Kafka Streams restores its store, also those that only a restart shows. The time of a partition and what
+processors remember are beside its offset.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ...state.errors import ConfigError
+from ...state.tables.ledger_rows import DoneRow
+from ...state.tables.names import TaskId
+from ...state.tables.warehouse import Warehouse
+from ...state.times import NO_TIMESTAMP_MS
+from ..execution.store_files import StoreFiles
+from ..execution.task_stores import of_partition
+from ..history.committed_tables import done_row
+from ..operators.base.changelogs import Changelog, KeptStore
+from ..replay.increment_tables import placed, state_files
+from ..task.task import Task
+from ..topology.topology import SubTopology, Topology
+from .application_state import ApplicationState, Position
+
+
+def state_of_pipeline(
+    warehouse: Warehouse, topology: Topology, pipeline: str, *, application_id: str, increment: int | None = None
+) -> ApplicationState:
+    """What an application of the topology, called ``application_id``, would have after ``increment`` of ``pipeline``
+    (None: the last) of ``warehouse``.
+
+    Raises ConfigError for a topology that is not the increment's, and for a store whose changelog is not written here;
+    LedgerError where nothing is replayed.
+    """
+    done = done_row(warehouse, pipeline, increment).content
+    topology = topology.reading(done.cut_to)
+    if done.topology != topology.fingerprint:
+        got, next_step = f"another one than that of the increment ({done.topology})", "give the topology that ran it"
+        raise ConfigError(f"pipeline {pipeline!r}", f"its topology ({topology.fingerprint})", got, next_step)
+    if done.unread:
+        got, next_step = f"records in {', '.join(done.unread)} that no task has taken", "run an increment first"
+        raise ConfigError(f"pipeline {pipeline!r}", "a pipeline without records between tasks", got, next_step)
+    return _Handed(warehouse, topology, pipeline, done).state(application_id)
+
+
+@dataclass(frozen=True)
+class _Handed:
+    warehouse: Warehouse
+    topology: Topology
+    pipeline: str
+    done: DoneRow
+
+    def state(self, application_id: str) -> ApplicationState:
+        files = placed(
+            state_files(self.warehouse, self.pipeline, self.topology, self.done, {}),
+            self.warehouse.pipeline(self.pipeline),
+        )
+        changelogs: dict[str, list[Changelog]] = {}
+        for sub in self.topology.sub_topologies:
+            for partition in range(self.done.partitions[str(sub.id)]):
+                entry, task = self.done.task(TaskId(sub.id, partition)), Task(self.topology, sub, partition)
+                for store, operator in task.stores.items():
+                    node, counters = sub.stores[store], entry.counters.get(store, {})
+                    names = node.changelogs(self.topology.graph)
+                    topics = tuple(f"{application_id}-{name}-changelog" for name in names)
+                    kept = KeptStore(store, topics, node.shape, node.windows_of_rows)
+                    stored = StoreFiles(operator, of_partition(files[store], partition), None)
+                    rows = stored.load(counters, restarts=True)
+                    for name, log in zip(names, operator.logged(rows, kept), strict=True):
+                        changelogs.setdefault(name, []).append(log)
+        return ApplicationState(application_id, self._positions(), changelogs, {})
+
+    def _positions(self) -> dict[str, dict[int, Position]]:
+        """Of topics that tasks read, not of global ones."""
+        found: dict[str, dict[int, Position]] = {}
+        for sub in self.topology.sub_topologies:
+            for source in sub.sources:
+                for partition, offset in self.done.cut_to.get(source.landed_topic or "", {}).items():
+                    position = Position(
+                        offset, self._time_ms(sub, source.topic, partition), self._numbers(sub, partition)
+                    )
+                    found.setdefault(source.topic, {})[int(partition)] = position
+        return found
+
+    def _time_ms(self, sub: SubTopology, topic: str, partition: str) -> int:
+        known = (self.done.tape_times or {}).get(topic, {}).get(partition, NO_TIMESTAMP_MS)
+        return max(known, self.done.task(TaskId(sub.id, int(partition))).stream_time_ms)
+
+    def _numbers(self, sub: SubTopology, partition: str) -> Mapping[str, int]:
+        """Times at which stores have emitted closed windows last."""
+        counters = self.done.task(TaskId(sub.id, int(partition))).counters
+        closed = {store: own.get("last_close_ms", NO_TIMESTAMP_MS) for store, own in counters.items()}
+        return {store: time_ms for store, time_ms in closed.items() if time_ms != NO_TIMESTAMP_MS}
+
+
+def changelog_settings(topology: Topology) -> dict[str, dict[str, str]]:
+    """By store of ``topology``, settings that Kafka Streams gives to its changelog."""
+    return {
+        name: dict(node.changelog_settings(topology.graph, name))
+        for node in topology.stores().values()
+        for name in node.changelogs(topology.graph)
+    }

@@ -1,0 +1,155 @@
+"""A state of an application written to a broker: changelog topics, and the offsets of the application's group.
+
+Owns that transaction. Rule: the application is a new one: nothing of its id holds a record or an offset. Records and
+offsets are in one transaction, so that an application sees all of them or none. What another application has stays as
+it is, so that it can be started again.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...state.errors import BootstrapError
+from ...state.times import NO_TIMESTAMP_MS
+from ...state.wall_clock import now_ms
+from ..operators.base.changelogs import Changelog
+from .application_state import ApplicationState
+from .kafka_application import PATIENCE_S, ApplicationClient, KafkaApplication
+
+_TRANSACTION_MS = 900_000
+"""As long as a broker lets a transaction be by default (transaction.max.timeout.ms)."""
+_POLL_S = 0.1
+
+
+@dataclass(frozen=True)
+class HandOverReport:
+    """``application_id`` begins with ``records`` of changelogs, by store, at ``offsets``, by topic and partition."""
+
+    application_id: str
+    records: Mapping[str, int]
+    offsets: Mapping[str, Mapping[str, int]]
+
+
+def report_of(state: ApplicationState) -> HandOverReport:
+    """What is written of ``state``."""
+    records = {store: sum(map(len, partitions)) for store, partitions in state.changelogs.items()}
+    offsets = {topic: {str(p): at.offset for p, at in found.items()} for topic, found in state.positions.items()}
+    return HandOverReport(state.application_id, records, offsets)
+
+
+def hand_over(
+    state: ApplicationState,
+    application: KafkaApplication,
+    settings: Mapping[str, Mapping[str, str]],
+    *,
+    dry_run: bool = False,
+    say: Callable[[str], None] = lambda step: None,
+) -> HandOverReport:
+    """Let ``application``, which has never run, begin with ``state``. ``settings``: of the changelog of each store.
+    ``dry_run``: look whether it can, and write nothing. ``say``: called with the step.
+
+    Raises BootstrapError for an application that has records or offsets, and for topics that the broker does not have
+    as they landed. So it does for times that the client cannot send, and where the broker does not answer.
+    """
+    for partitions in state.changelogs.values():
+        for log in partitions:
+            _refuse_times(log)
+    work = _HandOver(state, ApplicationClient(application, say), say)
+    work.refuse_used()
+    if not dry_run:
+        work.make_topics(settings)
+        work.write()
+    return report_of(state)
+
+
+class _HandOver:
+    def __init__(self, state: ApplicationState, client: ApplicationClient, say: Callable[[str], None]) -> None:
+        self.state, self.client, self.say = state, client, say
+        self.topics = {store: f"{state.application_id}-{store}-changelog" for store in state.changelogs}
+
+    def refuse_used(self) -> None:
+        """What somebody else has written of the application's id is never written over."""
+        state, client = self.state, self.client
+        client.refuse_running()
+        self.there = client.partitions()
+        for topic, positions in state.positions.items():
+            if self.there.get(topic) != len(positions):
+                got = f"{self.there.get(topic, 'no')} partitions"
+                next_step = "hand over to the broker from which it was landed"
+                raise BootstrapError(f"{client.place}, topic {topic!r}", f"{len(positions)} partitions", got, next_step)
+        own = [topic for topic in self.there if topic.startswith(f"{state.application_id}-")]
+        places = {(topic, n): client.kafka.OFFSET_BEGINNING for topic in own for n in range(self.there[topic])}
+        read = client.read(places) if places else {}
+        used = [topic for (topic, _), found in read.items() if found.records]
+        if client.positions_of(self.there):
+            used.append("committed offsets")
+        if used:
+            expected, got = "an application that has nothing yet", ", ".join(dict.fromkeys(used))
+            next_step = "give another application.id, and start the application with it; the present one stays as it is"
+            raise BootstrapError(client.place, expected, got, next_step)
+
+    def make_topics(self, settings: Mapping[str, Mapping[str, str]]) -> None:
+        """Those that are missing, with as many replicas as the broker's default says."""
+        settings = {store: self._kept(store, dict(found)) for store, found in settings.items()}
+        missing = {store: topic for store, topic in self.topics.items() if topic not in self.there}
+        asked = [
+            self.client.new_topic(topic, num_partitions=len(self.state.changelogs[store]), config=dict(settings[store]))
+            for store, topic in missing.items()
+        ]
+        with self.client.failing("create topics"):
+            for made in self.client.admin.create_topics(asked, request_timeout=PATIENCE_S).values() if asked else ():
+                made.result(PATIENCE_S)
+
+    def _kept(self, store: str, settings: dict[str, str]) -> dict[str, str]:
+        """With a retention that keeps records of the past as long as the application would: it goes by their times."""
+        oldest = [int(log.time_ms.min()) for log in self.state.changelogs[store] if len(log)]
+        if "retention.ms" in settings and oldest:
+            age_ms = max(now_ms() - min(oldest), 0)
+            settings["retention.ms"] = str(int(settings["retention.ms"]) + age_ms)
+        return settings
+
+    def write(self) -> None:
+        """All records and offsets, in one transaction."""
+        client, state = self.client, self.state
+        own = {
+            "transactional.id": f"replay-hand-over-{state.application_id}", "acks": "all",
+            "transaction.timeout.ms": _TRANSACTION_MS,
+        }  # fmt: skip
+        with client.failing("write changelogs"), client.consumer() as consumer:
+            producer = client.kafka.Producer({**client.settings, **own})
+            producer.init_transactions(PATIENCE_S)
+            producer.begin_transaction()
+            for store, partitions in state.changelogs.items():
+                self.say(f"writing {self.topics[store]}")
+                for partition, log in enumerate(partitions):
+                    _produce(producer, self.topics[store], partition, log)
+            offsets = [
+                client.kafka.TopicPartition(topic, partition, position.offset, position.metadata)
+                for topic, positions in state.positions.items()
+                for partition, position in positions.items()
+            ]
+            producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), PATIENCE_S)
+            producer.commit_transaction(PATIENCE_S)
+
+
+def _produce(producer: Any, topic: str, partition: int, log: Changelog) -> None:
+    headers: list[Any] = [None] * len(log) if log.headers is None else log.headers.to_pylist()
+    columns = log.key.to_pylist(), log.value.to_pylist(), log.time_ms.tolist(), headers
+    for key, value, time_ms, found in zip(*columns, strict=True):
+        named = [(one["key"], one["value"]) for one in found or ()]
+        stamp_ms = max(time_ms, 0)  # 0: that of the client's clock
+        while True:
+            try:
+                producer.produce(topic, value, key, partition, timestamp=stamp_ms, headers=named)
+                break
+            except BufferError:  # until the broker has taken some
+                producer.poll(_POLL_S)
+    producer.poll(0)
+
+
+def _refuse_times(log: Changelog) -> None:
+    """librdkafka sends the wall clock's time in the place of 0."""
+    known = log.time_ms[log.time_ms != NO_TIMESTAMP_MS]
+    if len(known) and known.min() <= 0:
+        got, next_step = f"{known.min()} ms", "leave the record out (replay exclude)"
+        raise BootstrapError(f"changelog {log.topic}", "record times from 1 ms on", got, next_step)
