@@ -63,7 +63,7 @@ class _Handed:
                     node, counters = sub.stores[store], entry.counters.get(store, {})
                     names = node.changelogs(self.topology.graph)
                     topics = tuple(f"{application_id}-{name}-changelog" for name in names)
-                    kept = KeptStore(store, topics, node.shape, node.windows_of_rows)
+                    kept = KeptStore(store, topics, node.shape, node.windows_of_rows, partition=partition)
                     stored = StoreFiles(operator, of_partition(files[store], partition), None)
                     rows = stored.load(counters, restarts=True)
                     for name, log in zip(names, operator.logged(rows, kept), strict=True):

@@ -101,11 +101,12 @@ class _HandOver:
                 made.result(PATIENCE_S)
 
     def _kept(self, store: str, settings: dict[str, str]) -> dict[str, str]:
-        """With a retention that keeps records of the past as long as the application would: it goes by their times."""
+        """With times that keep records of the past as long as the application would: both go by the records' times."""
         oldest = [int(log.time_ms.min()) for log in self.state.changelogs[store] if len(log)]
-        if "retention.ms" in settings and oldest:
-            age_ms = max(now_ms() - min(oldest), 0)
-            settings["retention.ms"] = str(int(settings["retention.ms"]) + age_ms)
+        age_ms = max(now_ms() - min(oldest), 0) if oldest else 0
+        for name in ("retention.ms", "min.compaction.lag.ms"):
+            if name in settings:
+                settings[name] = str(int(settings[name]) + age_ms)
         return settings
 
     def write(self) -> None:

@@ -18,6 +18,7 @@ public class Application {
         settings.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, 200);
         settings.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0);
         settings.put(StreamsConfig.MAX_TASK_IDLE_MS_CONFIG, 500);
+        settings.put(StreamsConfig.WINDOW_STORE_CHANGE_LOG_ADDITIONAL_RETENTION_MS_CONFIG, 3_000_000_000_000L);
         settings.put("__emit.interval.ms.kstreams.outer.join.spurious.results.fix__", 0L);
         settings.put("__emit.interval.ms.kstreams.windowed.aggregation__", 0L);
         settings.put(StreamsConfig.producerPrefix("linger.ms"), 5);

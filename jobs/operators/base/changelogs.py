@@ -107,13 +107,14 @@ class Bounded(NamedTuple):
 @dataclass(frozen=True)
 class KeptStore:
     """A store of an application: that of one node. ``topics``: of its changelogs, in the order of ``Node.changelogs``.
-    ``shape``: of what the node forwards; ``windows``: of its store's rows.
+    ``shape``: of what the node forwards; ``windows``: of its store's rows. ``partition``: of the task.
     """
 
     store: str
     topics: tuple[str, ...]
     shape: Shape
     windows: Windows | None
+    partition: int = field(default=0, kw_only=True)
 
     @property
     def topic(self) -> str:

@@ -75,7 +75,7 @@ def logged_entries(rows: pa.Table, kept: KeptStore) -> Changelog:
         headers = context["headers"] or ()
         parts = [
             long_bytes(context["record_time_ms"]), long_bytes(_given(context["context_offset"], -1)),
-            sized(_given(context["context_topic"], "").encode()), int_bytes(0), int_bytes(len(headers)),
+            sized(_given(context["context_topic"], "").encode()), int_bytes(kept.partition), int_bytes(len(headers)),
             *(sized(one["key"].encode()) + sized(one["value"]) for one in headers), sized(prior),
             int_bytes(_AS_PRIOR) if old is not None and old == prior else sized(old), sized(new),
             long_bytes(context["buffer_time_ms"]),
