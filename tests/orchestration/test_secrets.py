@@ -38,7 +38,7 @@ SECRETS = {
     "SHOP_JAAS": f'org.example.PlainLoginModule required username="shop" password="{MARK}-sasl";',
     "SHOP_REGISTRY": f"shop:{MARK}-registry",
 }
-SHOP = "tests.orchestration.test_secrets:topology"
+SHOP, COUNTED = "tests.orchestration.test_secrets:topology", "tests.orchestration.test_secrets:counted"
 NOT_RUN = {"bench": "of a checkout alone, which takes no credentials"}
 
 
@@ -50,6 +50,13 @@ def topology() -> Topology:
         "schema.registry.basic.auth.user.info": secret["SHOP_REGISTRY"],
     })  # fmt: skip
     shop.build_into(builder)
+    return builder.build()
+
+
+def counted() -> Topology:
+    """Its one store can be handed over."""
+    builder = StreamsBuilder()
+    builder.stream("clicks", shop.CLICKS).group_by_key().count("counts").to_stream().to("counted")
     return builder.build()
 
 
@@ -159,7 +166,8 @@ def commanded(marked, great_expectations_loaded) -> Marked:
         ["backfill", "shop", *where, "--from", "100", "--to", "200", "--topology", SHOP, "--as", "again", "--local"],
         ["current", "sessions", *pipeline],
         ["bootstrap", SHOP, *where, "--pipeline", "live", *broker, "--application-id", "shop", "--traceback"],
-        ["hand-over", SHOP, *pipeline, *broker, "--application-id", "shop", "--traceback"],
+        ["run", COUNTED, *where, "--pipeline", "counted", "--local"],
+        ["hand-over", COUNTED, *where, "--pipeline", "counted", *broker, "--application-id", "shop", "--traceback"],
         ["publish", "pages", "--topology", SHOP, *pipeline, *sent, "--traceback"],
         ["publish", "nothing", "--topology", SHOP, *pipeline, *sent],
         ["restore", *pipeline, "--to", "1"],
