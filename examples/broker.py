@@ -138,7 +138,6 @@ def _write_settings(directory: Path) -> tuple[Path, int]:
         "num.io.threads": 2,
         "log.cleaner.backoff.ms": 200,  # a compacted topic is cleaned while the test waits
         "log.cleaner.dedupe.buffer.size": 4_194_304,
-        "log.initial.task.delay.ms": 3_600_000,  # half a minute, and changelogs of windows would be deleted
         "log.message.timestamp.before.max.ms": 9_223_372_036_854_775_807,  # history is old
     }
     path = directory / "server.properties"

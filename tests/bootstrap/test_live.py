@@ -62,6 +62,18 @@ def started(
         running.wait()
 
 
+def run_until_read(
+    command: Sequence[str], broker: Broker, name: str, folder: Path, guarantee: str, application_id: str | None = None,
+    *, sent: dict[str, list[int]],
+) -> None:  # fmt: skip
+    """Run the application until it has read what was ``sent``, and close it."""
+    with started(command, broker, name, folder, guarantee, application_id) as running:
+        wait_until_read(broker, application_id or f"app-{name}", sent)
+        assert running.stdin is not None
+        running.stdin.close()
+        running.wait(WAIT_S)
+
+
 def send(broker: Broker, records: dict[str, list[LandedRecord]]) -> None:
     producer = broker.producer()
     for topic, of_topic in records.items():
@@ -162,10 +174,8 @@ def test_a_pipeline_writes_what_the_application_writes_when_it_starts_again(
     list(replay(warehouse, topology, pipeline="p", runner=LocalRunner(), idle="proceed"))
     before = {output: read(broker, output) for output in outputs}
     send(broker, rest)
-    with started(command, broker, name, tmp_path / "second", guarantee) as running:
-        wait_until_read(broker, f"app-{name}", {topic: ends(broker, topic) for topic in life.topics})
-        running.stdin.close()
-        running.wait(WAIT_S)
+    sent = {topic: ends(broker, topic) for topic in life.topics}
+    run_until_read(command, broker, name, tmp_path / "second", guarantee, sent=sent)
     for output in outputs:
         theirs = behind(before[output], read(broker, output))
         compared = newest if (name, output) in OF_SEVERAL_TASKS else in_any_order
@@ -187,10 +197,7 @@ def test_an_application_that_begins_with_a_pipelines_state_writes_what_the_first
         broker.create_topic(topic, PARTITIONS)
     first, rest = parts(life)
     send(broker, first)
-    with started(command, broker, name, tmp_path / "first", guarantee) as running:
-        wait_until_read(broker, f"app-{name}", counted(first))
-        running.stdin.close()
-        running.wait(WAIT_S)
+    run_until_read(command, broker, name, tmp_path / "first", guarantee, sent=counted(first))
     for topic, records in first.items():
         plant(warehouse, topic, records, partitions=PARTITIONS)
     list(replay(warehouse, topology, pipeline="p", runner=LocalRunner(), idle="proceed"))
@@ -207,10 +214,7 @@ def test_an_application_that_begins_with_a_pipelines_state_writes_what_the_first
     written, sent = [], {topic: ends(broker, topic) for topic in life.topics}
     for number, group in enumerate((f"app-{name}", "second")):
         before = {output: read(broker, output) for output in outputs}
-        with started(command, broker, name, tmp_path / f"run-{number}", guarantee, group) as running:
-            wait_until_read(broker, group, sent)
-            running.stdin.close()
-            running.wait(WAIT_S)
+        run_until_read(command, broker, name, tmp_path / f"run-{number}", guarantee, group, sent=sent)
         after = {output: read(broker, output) for output in outputs}
         written.append({output: in_any_order(behind(before[output], after[output])) for output in outputs})
     assert written[1] == written[0]
@@ -232,10 +236,7 @@ def test_a_fix_reaches_the_readers_and_the_application(broker, command, tmp_path
         broker.create_topic(topic, PARTITIONS)
     first, rest = parts(life)
     send(broker, first)
-    with started(command, broker, "strict", tmp_path / "first", EXACTLY_ONCE) as running:
-        wait_until_read(broker, "app-strict", counted(first))
-        running.stdin.close()
-        running.wait(WAIT_S)
+    run_until_read(command, broker, "strict", tmp_path / "first", EXACTLY_ONCE, sent=counted(first))
     warehouse = Warehouse(str(tmp_path / "tables"))
     plant(warehouse, "clicks", first["clicks"], partitions=PARTITIONS)
     before, fixed = f"{kept.__file__}:strict", f"{kept.__file__}:windows"
@@ -254,10 +255,9 @@ def test_a_fix_reaches_the_readers_and_the_application(broker, command, tmp_path
     for step in steps:
         assert main(step) == 0, (step, capsys.readouterr().err)
     send(broker, rest)
-    with started(command, broker, "windows", tmp_path / "second", EXACTLY_ONCE, "second") as running:
-        wait_until_read(broker, "second", {"clicks": ends(broker, "clicks")})
-        running.stdin.close()
-        running.wait(WAIT_S)
+    run_until_read(
+        command, broker, "windows", tmp_path / "second", EXACTLY_ONCE, "second", sent={"clicks": ends(broker, "clicks")}
+    )
 
     assert newest(read(broker, "updates")) == all_clicks(life)
 
