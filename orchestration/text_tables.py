@@ -39,6 +39,16 @@ def print_table(
     Console(file=sys.stdout).print(table)
 
 
+def print_offsets(offsets: Mapping[str, Mapping[str, int]]) -> None:
+    """Print the next offset of each topic and partition."""
+    rows = [
+        {"topic": topic, "partition": int(partition), "next offset": offset}
+        for topic, of_topic in offsets.items()
+        for partition, offset in of_topic.items()
+    ]
+    print_table(rows, thousands=True)
+
+
 def print_json(document: Mapping[str, Any]) -> None:
     """Print ``document`` as one line of JSON, with values as ``json_value`` has them."""
     print(json.dumps(json_value(document), ensure_ascii=False))

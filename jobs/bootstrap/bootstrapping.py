@@ -84,7 +84,7 @@ def bootstrap(
 
     Raises ConfigError for a pipeline that is there already, and for a store whose changelog is not read here.
     BootstrapError where the application is not that of the topology (stores, repartition topics, partitions), has
-    records between its tasks, or is ahead of what has landed.
+    changes of tables between its tasks, or is ahead of what has landed.
     """
     started = time.perf_counter()
     if times not in TIMES:

@@ -68,6 +68,15 @@ window = option("--window", metavar="TIME", help="windows that begin at this tim
 increment = option("--increment", type=int, metavar="N", help="as of this increment (default: the last)")
 """``increment: int | None``."""
 
+kafka = option("--kafka", required=True, metavar="SERVERS", help="bootstrap servers: host:port, with commas")
+"""``kafka: str``."""
+
+client_settings = option(
+    "--option", "settings", takes_many=True, metavar="K=V",
+    help="settings of the client, as librdkafka names them: security.protocol=SASL_SSL …; a secret as ${env:VARIABLE}",
+)  # fmt: skip
+"""``settings: tuple[str, ...]``, each of which ``key_and_value`` reads."""
+
 local = option("--local", is_flag=True, help="in this process, without Spark and Java")
 """``local: bool``."""
 

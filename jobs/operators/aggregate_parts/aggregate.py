@@ -24,7 +24,7 @@ from ...functions.folds.fold_program import ADD, EMIT, FoldProgram
 from ...functions.folds.python import PythonState
 from ...graph.store_rows import aggregate_schema
 from ...kernels.slot_lifecycle import enter_slot, find_slot, remove
-from ..base.changelogs import Changelog, KeptStore, LeftState, session_key, unknown_changelog, window_key
+from ..base.changelogs import Changelog, KeptStore, LeftState, refuse_hidden_state, session_key, window_key
 from ..base.operator import Counters, Due, OperatorContext, ShownWindows, StatefulOperator, WindowedStore, with_deleted
 from ..base.single_records import Single
 from ..base.store_segments import is_put_expired
@@ -465,8 +465,7 @@ class Aggregate(StatefulOperator, WindowedStore):
     # --- state -----------------------------------------------------------------------------------------------
 
     def restored(self, left: LeftState) -> tuple[pa.Table, Counters]:
-        if not self.folds.shows_all:
-            raise unknown_changelog(left.store, "an aggregate of folds that keep more than they show")
+        refuse_hidden_state(left.store, shows_all=self.folds.shows_all)
         last = left.log.last()
         kept, position = self._keys_of(left, last), self._keys_of(left, left.log).get(self._position_column)
         value = last.decoded(left.shape.value, last.value)
@@ -484,8 +483,7 @@ class Aggregate(StatefulOperator, WindowedStore):
         return pa.table([columns[name] for name in schema.names], schema=schema), counters
 
     def logged(self, rows: pa.Table, kept: KeptStore) -> tuple[Changelog, ...]:
-        if not self.folds.shows_all:
-            raise unknown_changelog(kept.store, "an aggregate of folds that keep more than they show")
+        refuse_hidden_state(kept.store, shows_all=self.folds.shows_all)
         shown = self.folds.result(only_chunk(rows, "aggregate"))
         rows, shown = rows.filter(shown.is_valid()), shown.drop_null()
         key = self.context.shape.key.encode(only_chunk(rows, "key"))

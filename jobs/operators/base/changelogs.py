@@ -196,7 +196,13 @@ def _joined(*parts: pa.BinaryArray) -> pa.BinaryArray:
     return pc.binary_join_element_wise(*cast, pa.scalar(b"", pa.binary()))
 
 
+def refuse_hidden_state(store: str, *, shows_all: bool) -> None:
+    """Raises ConfigError for an aggregate of folds of which not every one ``shows_all``: Kafka logs what they show."""
+    if not shows_all:
+        raise unknown_changelog(store, "an aggregate of folds that keep more than they show")
+
+
 def unknown_changelog(store: str, got: str) -> ConfigError:
     """The error of a store whose changelog is not read here."""
     expected = "a store whose changelog is read here (docs/bootstrap.md lists them)"
-    return ConfigError(f"store {store!r}", expected, got, "replay its topics from the first record instead")
+    return ConfigError(f"store {store!r}", expected, got, "begin with the first records of its topics instead")

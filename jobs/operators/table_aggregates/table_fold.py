@@ -14,7 +14,7 @@ from ...functions.folds.aggregation import Aggregation
 from ...functions.folds.fold import WantedUpdates
 from ...graph.store_rows import aggregate_schema
 from ...kernels.aggregate_buffers import written
-from ..base.changelogs import Changelog, KeptStore, LeftState, unknown_changelog
+from ..base.changelogs import Changelog, KeptStore, LeftState, refuse_hidden_state
 from ..base.operator import Counters, OperatorContext, StatefulOperator
 from ..tables.table_steps import old_values
 from ..tables.versioned_store import VersionedTableStore
@@ -81,14 +81,12 @@ class TableFold(TableAggregate):
 
     def restored(self, left: LeftState) -> tuple[pa.Table, Counters]:
         assert isinstance(self.totals, FoldTotals)
-        if not self.totals.folds.shows_all:
-            raise unknown_changelog(left.store, "an aggregate of folds that keep more than they show")
+        refuse_hidden_state(left.store, shows_all=self.totals.folds.shows_all)
         return super().restored(left)
 
     def logged(self, rows: pa.Table, kept: KeptStore) -> tuple[Changelog, ...]:
         assert isinstance(self.totals, FoldTotals)
-        if not self.totals.folds.shows_all:
-            raise unknown_changelog(kept.store, "an aggregate of folds that keep more than they show")
+        refuse_hidden_state(kept.store, shows_all=self.totals.folds.shows_all)
         return super().logged(rows, kept)
 
     def rows_schema(self) -> pa.Schema:

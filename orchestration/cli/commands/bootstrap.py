@@ -12,7 +12,7 @@ from ....jobs.bootstrap.kafka_application import KafkaApplication, read_applicat
 from ....state.tables.warehouse import Warehouse
 from ...progress_lines import progress_on
 from ...settings.topology_loading import load_topology
-from ...text_tables import print_json, print_table, utc
+from ...text_tables import print_json, print_offsets, print_table, utc
 from .. import options
 from ..command import command, key_and_value, option
 from ..exit_codes import ExitCode
@@ -20,7 +20,7 @@ from ..exit_codes import ExitCode
 
 @command()
 @options.topology_argument
-@option("--kafka", required=True, metavar="SERVERS", help="bootstrap servers: host:port, with commas")
+@options.kafka
 @option("--application-id", required=True, metavar="A", help="the application's application.id; it must not run")
 @options.warehouse
 @options.pipeline
@@ -31,10 +31,7 @@ from ..exit_codes import ExitCode
 )  # fmt: skip
 @options.kafka_version
 @option("--dry-run", is_flag=True, help="compare names and count rows, and write nothing")
-@option(
-    "--option", "settings", takes_many=True, metavar="K=V",
-    help="settings of the client, as librdkafka names them: security.protocol=SASL_SSL …; a secret as ${env:VARIABLE}",
-)  # fmt: skip
+@options.client_settings
 @options.as_json
 def bootstrap(
     topology: str, kafka: str, application_id: str, warehouse: str, pipeline: str, times: str,
@@ -63,13 +60,6 @@ def _print(report: BootstrapReport, *, dry_run: bool) -> None:
     print(f"{whose}: {seen}, {report.times}, {report.seconds:.1f} s\n")
     print_table([{"store": store, "rows": rows} for store, rows in report.rows.items()], thousands=True)
     print()
-    print_table(
-        [
-            {"topic": topic, "partition": int(partition), "next offset": offset}
-            for topic, offsets in report.positions.items()
-            for partition, offset in offsets.items()
-        ],
-        thousands=True,
-    )
+    print_offsets(report.positions)
     for store in report.replaced:
         print(f"\n{store}: the application keeps no changelog of it, so its landed topic was read")

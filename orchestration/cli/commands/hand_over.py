@@ -1,4 +1,4 @@
-"""The command `hand-over` (docs/bootstrap.md): a live application that begins with a pipeline's state."""
+"""The command `hand-over` (docs/hand-over.md): a live application that begins with a pipeline's state."""
 
 import sys
 from contextlib import closing
@@ -11,7 +11,7 @@ from ....jobs.bootstrap.kafka_hand_over import hand_over as give
 from ....state.tables.warehouse import Warehouse
 from ...progress_lines import progress_on
 from ...settings.topology_loading import load_topology
-from ...text_tables import print_json, print_table
+from ...text_tables import print_json, print_offsets, print_table
 from .. import options
 from ..command import command, key_and_value, option
 from ..exit_codes import ExitCode
@@ -19,16 +19,13 @@ from ..exit_codes import ExitCode
 
 @command()
 @options.topology_argument
-@option("--kafka", required=True, metavar="SERVERS", help="bootstrap servers: host:port, with commas")
+@options.kafka
 @option("--application-id", required=True, metavar="A", help="an application.id that nobody has used yet")
 @options.warehouse
 @options.pipeline
 @options.increment
 @option("--dry-run", is_flag=True, help="look whether it can be done, count, and write nothing")
-@option(
-    "--option", "settings", takes_many=True, metavar="K=V",
-    help="settings of the client, as librdkafka names them: security.protocol=SASL_SSL …; a secret as ${env:VARIABLE}",
-)  # fmt: skip
+@options.client_settings
 @options.as_json
 def hand_over(
     topology: str, kafka: str, application_id: str, warehouse: str, pipeline: str, increment: int | None,
@@ -55,13 +52,6 @@ def _print(report: HandOverReport, *, dry_run: bool) -> None:
     print(f"{report.application_id} {words} with:\n")
     print_table([{"store": store, "records": count} for store, count in report.records.items()], thousands=True)
     print()
-    print_table(
-        [
-            {"topic": topic, "partition": int(partition), "next offset": offset}
-            for topic, offsets in report.offsets.items()
-            for partition, offset in offsets.items()
-        ],
-        thousands=True,
-    )
+    print_offsets(report.offsets)
     if not dry_run:
         print(f"\nstart the application with application.id={report.application_id}, and an empty state directory")
