@@ -28,6 +28,8 @@ HINTS = {
 }
 """What to say of too many arguments."""
 
+_CORRECT = "correct the arguments"
+
 
 class CallOptions:
     """One of Kafka's objects of options (jobs/topology/call_options.py), which represents keywords of the call."""
@@ -126,7 +128,9 @@ def _refusal(
     named = [each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
     unknown = [option for option in options if option not in named]
     is_hinted = "too many" in got or call == "TimeWindows.of_days"
-    hint = HINTS.get(call, "correct the arguments") if is_hinted else "correct the arguments"
+    by_name = [f"{each.name}=…" for each in parameters if each.kind is each.KEYWORD_ONLY]
+    usual = f"give by name what stands behind: {' or '.join(by_name)}" if "too many" in got and by_name else _CORRECT
+    hint = HINTS.get(call, usual) if is_hinted else _CORRECT
     next_step = did_you_mean(unknown[0], named, hint) if unknown else hint
     written = ", ".join(_written(each) for each in parameters)
     return TopologyError(call, f"{call.rpartition('.')[2]}({written})", got, next_step)

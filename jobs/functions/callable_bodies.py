@@ -1,13 +1,16 @@
 """What the body of a user's callable can give, looked at when the topology is built, and what it did give.
 
 Rule: what nobody runs is refused, that is ``async def``, and a generator where nobody iterates it. So is a function
-that gives nothing where its result is the point: one that has statements and no ``return``. What can only be seen when
+that gives nothing where its result is the point: one that has statements and no ``return``, and a lambda that only
+changes what it is given, such as ``lambda key, value, bag: bag.append(value)``. What can only be seen when
 it is called is refused then: a result where results are forwarded, and text where several results are wanted.
 """
 
 import ast
+import dis
 import functools
 import inspect
+import linecache
 import textwrap
 import types
 from collections.abc import Iterable, Mapping
@@ -17,7 +20,11 @@ from ...state.errors import ConfigError, TopologyError, shown
 
 RETURN = "return the result; flat_map and flat_map_values take several"
 FORWARD = "call self.context.forward(record) for each result"
+EFFECT = "do the work without a yield"
 """What to write instead of a yield."""
+
+_IN_PLACE = ("append", "extend", "insert", "sort", "reverse", "clear", "update")
+"""Methods of lists and dicts that change them, and give None."""
 
 _EMPTY = (ast.Pass, ast.Global, ast.Nonlocal)
 
@@ -37,11 +44,17 @@ def check_body(function: Any, place: str, *, may_yield: bool = False, instead: s
 
 def check_returns(function: Any, place: str) -> None:
     """Raises TopologyError for a function whose text has no ``return``, though it does something and does not end with
-    a ``raise``. ``return None`` is one: it makes a tombstone, or deletes an aggregate.
+    a ``raise``. ``return None`` is one: it makes a tombstone, or deletes an aggregate. Also for a lambda that only
+    changes a list or dict that it is given.
     """
     inner = function.func if isinstance(function, functools.partial) else function
     inner = getattr(inner, "__func__", inner)
-    if not isinstance(inner, types.FunctionType) or inner.__name__ == "<lambda>":
+    if not isinstance(inner, types.FunctionType):
+        return
+    if inner.__name__ == "<lambda>":
+        if changed := _changed_only(inner):
+            got, next_step = f"a lambda of {changed}, which gives None", "write def, and return what was changed"
+            raise TopologyError(place, "a function that gives a result", got, next_step)
         return
     if inspect.isgeneratorfunction(inner) or not _forgets_return(inner):
         return
@@ -78,11 +91,12 @@ def several(given: Any, place: str, example: str) -> Iterable[Any]:
     """What a callable of a flat map gives, to be iterated once, in its order. ``example``: of what it is to return.
 
     Raises ConfigError for text, bytes and a mapping, of which Python would iterate letters, numbers and keys; for a
-    set, whose order differs from run to run; and for what cannot be iterated.
+    set and its iterator, whose order differs from run to run; and for what cannot be iterated.
     """
-    if isinstance(given, str | bytes | bytearray | Mapping | set | frozenset) or not isinstance(given, Iterable):
-        next_step = f"return {example}"
-        if isinstance(given, set | frozenset):
+    unordered = (set, frozenset, type(iter(set())))
+    if isinstance(given, (str, bytes, bytearray, Mapping, *unordered)) or not isinstance(given, Iterable):
+        next_step = "return [] where no record is meant" if given is None else f"return {example}"
+        if isinstance(given, unordered):
             next_step = "a set has another order in every run: return sorted(…) of it"
         raise ConfigError(
             place, "a list of results for each record", f"{shown(given)} ({type(given).__name__})", next_step
@@ -109,6 +123,31 @@ def _forgets_return(function: types.FunctionType) -> bool:
         return False
     statements = [one for one in definition.body if not _is_empty(one)]
     return bool(statements) and not isinstance(statements[-1], ast.Raise) and not any(map(_may_return, statements))
+
+
+def _changed_only(function: types.FunctionType) -> str | None:
+    """What a lambda calls, as it is written, if it is one of _IN_PLACE of a parameter or of a part of one."""
+    steps = list(dis.get_instructions(function))
+    at = steps[-2].positions if len(steps) > 1 and steps[-2].opname.startswith("CALL") else None
+    if at is None or at.lineno is None or at.end_lineno is None or dis.findlabels(function.__code__.co_code):
+        return None
+    lines = [line.encode() for line in linecache.getlines(function.__code__.co_filename)[at.lineno - 1 : at.end_lineno]]
+    if not lines:
+        return None
+    lines[-1] = lines[-1][: at.end_col_offset]
+    lines[0] = lines[0][at.col_offset :]
+    text = b"".join(lines).decode(errors="replace")
+    try:
+        call = ast.parse(f"({text})", mode="eval").body
+    except SyntaxError:
+        return None
+    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _IN_PLACE):
+        return None
+    owner = call.func.value
+    while isinstance(owner, ast.Subscript):
+        owner = owner.value
+    given = function.__code__.co_varnames[: function.__code__.co_argcount]
+    return text if isinstance(owner, ast.Name) and owner.id in given else None
 
 
 def _is_empty(statement: ast.stmt) -> bool:

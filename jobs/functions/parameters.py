@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...state.errors import TopologyError
-from .callable_bodies import FORWARD, check_body, check_returns, name_of
+from .callable_bodies import EFFECT, FORWARD, RETURN, check_body, check_returns, name_of
 
 Form = tuple[str, ...]
 
@@ -66,7 +66,7 @@ def form_of(function: Any, place: str, *forms: Form, may_yield: bool = False, gi
     """
     if not callable(function):
         raise TopologyError(place, f"a callable of {_said(forms)}", repr(function), "give a Python function")
-    check_body(function, place, may_yield=may_yield)
+    check_body(function, place, may_yield=may_yield, instead=RETURN if gives else EFFECT)
     if gives:
         check_returns(function, place)
     takes = _positions(function)
@@ -90,6 +90,15 @@ def check_supplier(supplier: Any, place: str, *methods: str) -> None:
     if isinstance(supplier, type) and (takes := _positions(supplier)) is not None and not takes.may_be(NOTHING):
         got, next_step = f"{_written(supplier)}", f"give its arguments: lambda: {supplier.__name__}(…)"
         raise TopologyError(place, "a supplier without parameters, such as a class without arguments", got, next_step)
+    if not callable(supplier):
+        name = type(supplier).__name__
+        next_step = f"every task makes its own: write {name}, or lambda: {name}(…)"
+        if callable(getattr(supplier, "get", None)):
+            next_step = "give its method get, without ()"
+        raise TopologyError(place, "a supplier, such as a class without arguments", f"an object of {name}", next_step)
+    if isinstance(supplier, types.FunctionType) and (takes := _positions(supplier)) and takes.required:
+        next_step = f"give a class with {methods[-1]}(); a function of records is for map_values(), foreach() and so on"
+        raise TopologyError(place, "a supplier, such as a class without arguments", _written(supplier), next_step)
     form_of(supplier, place, NOTHING)
     cls = supplier.func if isinstance(supplier, functools.partial) else supplier
     if not isinstance(cls, type):
@@ -185,6 +194,8 @@ def _own_signature(function: Any) -> inspect.Signature:
 def _refused(function: Any, place: str, forms: tuple[Form, ...], got: str, possible: Any) -> TopologyError:
     """``possible``: the forms with which Python could call it."""
     next_step = "correct its parameters"
+    if (takes := _positions(function)) is not None and takes.by_keyword:
+        next_step = f"no call gives {', '.join(takes.by_keyword)} by name: take it by position, or give it a default"
     if possible:
         next_step = f"write {' or '.join(_reading(function, form) for form in possible)}"
     if len(forms) == 1 and possible:

@@ -21,6 +21,7 @@ from kstreams_replay.state.errors import ConfigError, ReplayError, TaskFailed, T
 
 S, L = Serde.string(), Serde.long()
 BAG = Serde.json("items array<long>")
+BIGS = Serde.json("array<long>")
 
 
 def play(build, value="v", serde=S):
@@ -89,6 +90,34 @@ def test_a_supplier_that_gives_the_same_object_again_is_refused(call, made):
     assert "expected a supplier that gives a new object whenever it is called" in str(error)
 
 
+class Supplier:
+    def get(self):
+        return processor(forwarded)()
+
+
+@pytest.mark.parametrize(
+    ("supplier", "next_step"),
+    [
+        (processor(forwarded)(), "every task makes its own: write Of, or lambda: Of(…)"),
+        (Supplier(), "give its method get, without ()"),
+        (lambda record: record, "give a class with process(); a function of records is for map_values(), foreach()"),
+    ],
+    ids=["processor", "supplier", "function"],
+)
+def test_what_is_given_in_the_place_of_a_supplier_is_told_what_to_give(supplier, next_step):
+    error = said(lambda s: s.process(supplier))
+
+    assert type(error) is TopologyError
+    assert error.next_step.startswith(next_step)
+
+
+@pytest.mark.parametrize(
+    "asked", [lambda self, record: record.key(), lambda self, record: self.context().forward(record)]
+)
+def test_an_attribute_that_is_called_as_in_java_is_told_that_it_is_one(asked):
+    assert "are attributes, without ()" in said(lambda s: s.process(processor(asked))).next_step
+
+
 class Punctual(Processor):
     callback = None
 
@@ -126,6 +155,13 @@ def test_a_generator_of_peek_is_refused_since_its_body_does_not_run(call):
     assert "a generator that nobody runs" in str(error)
 
 
+def test_a_generator_function_of_peek_is_not_told_to_return_its_result():
+    def looked_at(key, value):
+        yield value
+
+    assert said(lambda s: s.peek(looked_at)).next_step == "nobody iterates it here: do the work without a yield"
+
+
 def test_what_peek_returns_is_of_no_matter():
     assert play(lambda s: s.peek(lambda key, value: [value]).to("out")) == [("k", "v")]
 
@@ -139,7 +175,7 @@ def test_what_peek_returns_is_of_no_matter():
         ("abc", "return [value]"),
         (b"abc", "return [value]"),
         ({"a": 1}, "return [value]"),
-        (None, "return [value]"),
+        (None, "return [] where no record is meant"),
         (5, "return [value]"),
         ({"a"}, "a set has another order in every run: return sorted(…) of it"),
         (frozenset("a"), "a set has another order in every run: return sorted(…) of it"),
@@ -158,6 +194,12 @@ def test_a_flat_map_takes_what_has_an_order(result):
     assert play(lambda s: s.flat_map_values(lambda value: result, returns=S).to("out")) == [("k", "a"), ("k", "b")]
 
 
+def test_a_flat_map_takes_no_iterator_of_a_set_whose_order_is_another_in_every_run():
+    error = said(lambda s: s.flat_map_values(lambda value: iter({value, "a"}), returns=S).to("out"))
+
+    assert error.next_step.startswith("a set has another order in every run: return sorted(…) of it")
+
+
 def test_one_pair_is_no_list_of_pairs():
     error = said(lambda s: s.flat_map(lambda key, value: (key, value), returns_key=S, returns=S))
 
@@ -165,6 +207,34 @@ def test_one_pair_is_no_list_of_pairs():
 
 
 # --- results that are forgotten --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda s: s.group_by_key().aggregate(lambda: {"items": []}, lambda k, v, a: a["items"].append(v), BAG),
+        lambda s: s.group_by_key().aggregate(dict, lambda k, v, a: a.update({k: v}), BAG),
+        lambda s: s.map_values(lambda v: v["parts"][0].sort()),
+        lambda s: s.filter(
+            lambda k, v: v.extend(
+                [1],
+            )
+        ),
+    ],
+)
+def test_a_lambda_that_only_changes_what_it_is_given_is_refused_since_it_gives_none(call):
+    error = said(call)
+
+    assert type(error) is TopologyError
+    assert (error.got.split(" of ")[0], error.next_step) == ("a lambda", "write def, and return what was changed")
+
+
+def test_a_lambda_that_changes_and_gives_a_result_is_taken():
+    def build(s):
+        grown = s.map_values(lambda v: v.extend([1]) or v)
+        grown.filter(lambda k, v: v.append(2) is None).map_values(lambda v: [v.pop()] and v).to("out")
+
+    assert play(build, [5, 6], BIGS) == [("k", [5, 6])]
 
 
 def forgets(key, value, bag):

@@ -56,7 +56,7 @@ def joined_by_foreign_key(builder):
         (
             lambda: stream().to_table("x"),
             "KStream.to_table: expected to_table(materialized=, name=), "
-            "got too many positional arguments; correct the arguments",
+            "got too many positional arguments; give by name what stands behind: materialized=… or name=…",
         ),
         (
             lambda: StreamsBuilder().table("t", Consumed(STRING, LONG), store="x"),
@@ -66,7 +66,7 @@ def joined_by_foreign_key(builder):
         (
             lambda: TimeWindows.of_size("1h", "5m"),
             "TimeWindows.of_size: expected of_size(size, grace=), "
-            "got too many positional arguments; correct the arguments",
+            "got too many positional arguments; give by name what stands behind: grace=…",
         ),
         (
             lambda: fold.count("x"),

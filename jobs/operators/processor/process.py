@@ -254,8 +254,11 @@ class Process(SharingOperator):
         except TaskFailed:
             raise  # what it forwarded failed further down, at once
         except Exception as error:
+            next_step = "correct the processor"
+            if isinstance(error, TypeError) and str(error).endswith("object is not callable"):
+                next_step += ": key, value, timestamp_ms, headers and context are attributes, without ()"
             raise TaskFailed.by(
-                error, self.node.name, "a processor that does not fail", f"on {given}", "correct the processor"
+                error, self.node.name, "a processor that does not fail", f"on {given}", next_step
             ) from error
         if returned is not None:
             check_nothing_returned(returned, function, self.node.name)

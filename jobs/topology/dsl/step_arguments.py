@@ -356,6 +356,8 @@ def functions_of(
     names = ["fold"] if given and isinstance(given[0], Fold) else list(by_keyword)
     expected = f"one fold, or {', '.join(by_keyword)} in this order"
     for number, one in enumerate(given):
+        if isinstance(one, Serde):
+            raise TopologyError(place, expected, f"{one!r} without a name", "name the serde of the result, returns=…")
         if number == len(names):
             raise TopologyError(place, expected, f"{one!r}, too", "name folds, as in n=fold.count(), or leave it out")
         if one is not None and not isinstance(one, Fold) and not callable(one):
