@@ -16,6 +16,7 @@ SAID_OTHERWISE = {
     "transform_values": "process_values(supplier, stores); of a KTable it is transform_values(supplier)",
     "flat_transform": "process(supplier, stores)",
     "flat_transform_values": "process_values(supplier, stores)",
+    "for_each": "foreach(function); of a table it is to_stream().foreach(function)",
     "branch": "split().branch(step)",
     "emit_strategy": "emit_strategy(…) of the windowed stream, before the aggregate: windowed_by(…).emit_strategy(…)",
     "windowed_by": "windowed_by(windows) of a grouped stream: group_by_key().windowed_by(…)",
@@ -129,10 +130,20 @@ SAID_OF = {
         "with_this_store_supplier": _JOIN_STORES,
         "with_other_store_supplier": _JOIN_STORES,
     },
-    "GlobalKTable": {"queryable_store_name": "the name that Materialized.as_(name) gives the store"},
+    "GlobalKTable": {
+        **dict.fromkeys(
+            ("filter", "filter_not", "map_values", "group_by", "join", "left_join", "outer_join", "to_stream"),
+            "stream.join(table, joiner, selector=…): a global table is only joined; table(topic) gives a KTable",
+        ),
+        "queryable_store_name": "the name that Materialized.as_(name) gives the store",
+    },
     "Repartitioned": {"with_": "nothing: serdes are those of the stream; Repartitioned.as_(name) names the topic"},
     "KTable": {
         "select_key": "group_by(selector) and an aggregate, or to_stream().select_key(selector)",
+        **{
+            name: f"to_stream().{name}(…)"
+            for name in ("flat_map_values", "split", "merge", "repartition", "process_values", "deduplicate")
+        },
         "flat_map": "to_stream().flat_map(function, …)",
         "map": "to_stream().map(function, …)",
         "peek": "to_stream().peek(function)",

@@ -28,7 +28,7 @@ from ...state.serdes.windowed_codec import Windowed as Windowed
 from ...state.tables.warehouse import WINDOW
 from .null_comparisons import misuse_of_null
 from .row_independence import looks_beyond_the_record
-from .sql_text import DEPTH_MAX, balanced, depth, readings
+from .sql_text import DEPTH_MAX, balanced, depth, in_sql, readings
 
 VALUE_IS_NULL = "value_is_null"
 """True of a tombstone; otherwise a row of nulls and no value at all look alike. A field of this name goes first."""
@@ -247,13 +247,14 @@ def tried(expressible: Expressible, shape: Columns, place: str) -> tuple[pl.Expr
         raise TopologyError(place, f"SQL of at most {DEPTH_MAX} levels", got, next_step) from failures[0]
     failure = next((one for one in failures if not isinstance(one, _NO_SQL)), failures[0])
     said = str(failure).splitlines()[0]
+    meant = in_sql(expressible) if isinstance(expressible, str) else ""
     if isinstance(failure, pl.exceptions.ColumnNotFoundError):
         got = f"{expressible!s}: {said.partition(';')[0]}"
         near = did_you_mean(said.partition('"')[2].partition('"')[0], columns, "")
-        next_step = "; ".join(filter(None, ("correct the name or the declared serde", near)))
+        next_step = "; ".join(filter(None, (meant or "correct the name or the declared serde", near)))
         raise TopologyError(place, f"columns of {', '.join(columns)}", got, next_step) from failure
     raise TopologyError(
-        place, "an expression that polars can compute", f"{expressible!s} ({said})", "correct the step"
+        place, "an expression that polars can compute", f"{expressible!s} ({said})", meant or "correct the step"
     ) from failure
 
 

@@ -143,3 +143,21 @@ def _parsed(text: str) -> str | None:
         return str(pl.sql_expr(text))
     except pl.exceptions.PolarsError:
         return None
+
+
+_OTHER_LANGUAGES = (
+    (r"\blambda\b", "give the function itself, not its text"),
+    (r"\bNone\b", "None is NULL in SQL: write IS NULL or IS NOT NULL"),
+    (r"&&", "&& is AND in SQL"),
+    (r"\|\|", "|| joins text in SQL: between conditions write OR"),
+    (r"!(?!=)", "! is NOT in SQL"),
+    (r"\bin\s*\[", "a list is in parentheses in SQL: IN ('a', 'b')"),
+    (r'"[^"]*"', "text is in single quotes in SQL, 'a'; in double quotes it is a column"),
+)
+"""What Python and Java write, and what it is in SQL."""
+
+
+def in_sql(text: str) -> str:
+    """What to write instead of the first word of another language in ``text``, which is no SQL; else empty."""
+    without_texts = re.sub("'[^']*'", "''", text)
+    return next((said for written, said in _OTHER_LANGUAGES if re.search(written, without_texts)), "")

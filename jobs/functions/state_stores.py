@@ -12,7 +12,7 @@ from typing import Any
 from ...state.errors import ConfigError
 from ...state.serdes import Serde
 from ...state.times import Duration, duration_ms
-from .call_names import HintingObject, NoDict
+from .call_names import Hinting, HintingObject, NoDict
 from .expressions import Windowed
 from .processor_api import KeyValues
 from .store_iterators import StoreIterator, give
@@ -177,7 +177,7 @@ def _of_several_bounds(fetch: Callable[..., Any]) -> Callable[..., Any]:
     return fetching
 
 
-class Stores:
+class Stores(Hinting):
     """Builders of stores, in Kafka's names: ``Stores.window_store_builder(Stores.in_memory_window_store("hours", "1d",
     "1h"), Serde.string(), Serde.long())``. A processor's stores are all kept in its table; "persistent" and "in memory"
     decide only by which of Kafka's rules they work (order and expiry of windows).

@@ -3,12 +3,13 @@
 Rule: a null row is a tombstone and stays null; a row that cannot be decoded is null, flagged, and has a sentence.
 """
 
+import dataclasses
 import functools
 import re
 import struct
 import types
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from types import UnionType
 from typing import Any, NoReturn
@@ -150,7 +151,8 @@ def check_values(values: list[Any], kinds: type | UnionType, place: str, expecte
 def refuse_value(place: str, expected: str, value: object, next_step: str = "give a value of that type") -> NoReturn:
     """Raise ConfigError for a Python value that the serde cannot carry."""
     text = shown(value)
-    got = f"{text if len(text) <= 60 else text[:57] + '...'} ({type(value).__name__}){_unused(value)}"
+    said = _unused(value) or _made_of(value, expected)
+    got = f"{text if len(text) <= 60 else text[:57] + '...'} ({type(value).__name__}){said}"
     raise ConfigError(place, expected, got, next_step)
 
 
@@ -168,6 +170,20 @@ def _unused(value: object) -> str:
     if isinstance(value, types.GeneratorType | types.AsyncGeneratorType):
         return ", which nobody iterates"
     return ", which nobody calls" if isinstance(value, _ROUTINES) else ""
+
+
+def _made_of(value: object, expected: str) -> str:
+    """What makes the dict or list that is ``expected`` of a value which has the same parts."""
+    made = ""
+    if expected.startswith("a dict"):
+        if dataclasses.is_dataclass(value):
+            made = "dataclasses.asdict(…) makes a dict"
+        else:
+            methods = [name for name in ("model_dump", "_asdict") if callable(getattr(value, name, None))]
+            made = f"{methods[0]}() makes a dict" if methods else ""
+    elif expected.startswith("a list") and isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
+        made = f"{'sorted' if isinstance(value, Set) else 'list'}(…) makes a list"
+    return made and f", of which {made}"
 
 
 def refused_part(error: ConfigError) -> str:

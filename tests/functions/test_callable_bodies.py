@@ -9,6 +9,7 @@ from kstreams_replay import (
     Consumed,
     FixedKeyProcessor,
     JoinWindows,
+    KeyValues,
     Processor,
     PunctuationType,
     Serde,
@@ -118,6 +119,17 @@ def test_an_attribute_that_is_called_as_in_java_is_told_that_it_is_one(asked):
     assert "are attributes, without ()" in said(lambda s: s.process(processor(asked))).next_step
 
 
+@pytest.mark.parametrize(
+    ("name", "next_step"),
+    [("count", "did you mean 'counts'?"), ("prices", "name it in the call: stores=['prices']")],
+)
+def test_a_processor_that_asks_for_another_store_than_its_own_is_told_the_near_one(name, next_step):
+    counts = KeyValues("counts", S, L)
+    error = said(lambda s: s.process(processor(lambda self, record: self.context.store(name)), [counts]))
+
+    assert error.next_step.startswith(next_step)
+
+
 class Punctual(Processor):
     callback = None
 
@@ -212,9 +224,9 @@ def test_one_pair_is_no_list_of_pairs():
 @pytest.mark.parametrize(
     "call",
     [
-        lambda s: s.group_by_key().aggregate(lambda: {"items": []}, lambda k, v, a: a["items"].append(v), BAG),
-        lambda s: s.group_by_key().aggregate(dict, lambda k, v, a: a.update({k: v}), BAG),
-        lambda s: s.map_values(lambda v: v["parts"][0].sort()),
+        lambda s: s.group_by_key().aggregate(lambda: {"items": []}, lambda k, v, a: a["items"].append(v), returns=BAG),
+        lambda s: s.group_by_key().aggregate(dict, lambda k, v, a: a.update({k: v}), returns=BAG),
+        lambda s: s.map_values(lambda v: v["parts"][0].sort(), returns=L),
         lambda s: s.filter(
             lambda k, v: v.extend(
                 [1],
@@ -231,8 +243,8 @@ def test_a_lambda_that_only_changes_what_it_is_given_is_refused_since_it_gives_n
 
 def test_a_lambda_that_changes_and_gives_a_result_is_taken():
     def build(s):
-        grown = s.map_values(lambda v: v.extend([1]) or v)
-        grown.filter(lambda k, v: v.append(2) is None).map_values(lambda v: [v.pop()] and v).to("out")
+        grown = s.map_values(lambda v: v.extend([1]) or v, returns=BIGS)
+        grown.filter(lambda k, v: v.append(2) is None).map_values(lambda v: [v.pop()] and v, returns=BIGS).to("out")
 
     assert play(build, [5, 6], BIGS) == [("k", [5, 6])]
 

@@ -216,3 +216,23 @@ def test_a_tombstone_is_told_from_a_row_of_nulls():
 
 def test_a_field_called_value_is_null_is_that_field():
     assert answers("value_is_null + 1", [{"value_is_null": 4}], Serde.json("value_is_null long")) == [5]
+
+
+@pytest.mark.parametrize(
+    ("text", "next_step"),
+    [
+        ("minutes is not None", "None is NULL in SQL: write IS NULL or IS NOT NULL"),
+        ("minutes == None", "None is NULL in SQL: write IS NULL or IS NOT NULL"),
+        ("minutes > 1 && miles > 1", "&& is AND in SQL"),
+        ("!(minutes > 1)", "! is NOT in SQL"),
+        ("dest in ['a']", "a list is in parentheses in SQL: IN ('a', 'b')"),
+        ('dest = "OSL"', "text is in single quotes in SQL, 'a'; in double quotes it is a column"),
+        ("lambda key, value: value", "give the function itself, not its text"),
+        ("dest = 'None' +", "correct the step"),
+    ],
+)
+def test_words_of_python_and_java_are_said_in_sql(text, next_step):
+    with pytest.raises(TopologyError) as raised:
+        bind(text, SHAPE, "step")
+
+    assert raised.value.next_step.startswith(next_step)

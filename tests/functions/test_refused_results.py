@@ -1,5 +1,9 @@
 """A result of which some part is not of its serde: whatever function gave it, the error names the part."""
 
+import collections
+import dataclasses
+from typing import NamedTuple
+
 import pytest
 
 from kstreams_replay import (
@@ -118,6 +122,46 @@ async def later(value):
 def test_what_stands_for_its_result_is_said_to_be_unused(function, got):
     builder = StreamsBuilder()
     stream(builder).map_values(function, returns=STRING).to("out")
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe_input("in", "k", "v", timestamp_ms=0)
+
+    with pytest.raises(TaskFailed) as raised:
+        driver.run()
+
+    assert got in raised.value.got
+
+
+class Point(NamedTuple):
+    n: int
+
+
+@dataclasses.dataclass
+class Place:
+    n: int
+
+
+class Model:
+    def model_dump(self):
+        return {"n": 1}
+
+
+@pytest.mark.parametrize(
+    ("result", "got"),
+    [
+        (Place(1), "Place(n=1) (Place), of which dataclasses.asdict(…) makes a dict"),
+        (Point(1), "Point(n=1) (Point), of which _asdict() makes a dict"),
+        (Model(), " (Model), of which model_dump() makes a dict"),
+        ({"items": {3}}, "{3} (set), of which sorted(…) makes a list, in field items"),
+        ({"items": collections.deque([3])}, "deque([3]) (deque), of which list(…) makes a list, in field items"),
+        ({"items": "three"}, "'three' (str), in field items"),
+        ({"items": {"a": 1}}, "{'a': 1} (dict), in field items"),
+        ([1], "[1] (list) on key"),
+    ],
+    ids=["dataclass", "named tuple", "model", "set", "deque", "text", "mapping", "list"],
+)
+def test_an_object_of_the_same_parts_is_refused_with_what_makes_a_dict_or_list_of_it(result, got):
+    builder = StreamsBuilder()
+    stream(builder).map_values(lambda value: result, returns=Serde.json("n long, items array<long>")).to("out")
     driver = TopologyTestDriver(builder.build())
     driver.pipe_input("in", "k", "v", timestamp_ms=0)
 

@@ -16,6 +16,7 @@ from kstreams_replay import (
     Serde,
     SessionWindows,
     SlidingWindows,
+    Stores,
     StreamsBuilder,
     Suppressed,
     TimeWindows,
@@ -183,6 +184,12 @@ def test_sql_that_is_too_deep_is_told_so():
     [
         (lambda: stream().selectKey, "KStream has no 'selectKey'; Kafka's selectKey is select_key here"),
         (lambda: stream().groupByKey, "KStream has no 'groupByKey'; Kafka's groupByKey is group_by_key here"),
+        (lambda: Stores.keyValueStoreBuilder, "Stores has no 'keyValueStoreBuilder'; Kafka's keyValueStoreBuilder is "),
+        (lambda: table().flatMapValues, "KTable has no 'flatMapValues'; write to_stream().flat_map_values(…)"),
+        (
+            lambda: StreamsBuilder().global_table("g", Consumed(STRING, LONG)).filter,
+            "GlobalKTable has no 'filter'; write st",
+        ),
         (lambda: table().toStream, "KTable has no 'toStream'; Kafka's toStream is to_stream here"),
         (lambda: StreamsBuilder().globalTable, "StreamsBuilder has no 'globalTable'; Kafka's globalTable is global_t"),
         (lambda: stream().split().defaultBranch, "BranchedKStream has no 'defaultBranch'; Kafka's defaultBranch is"),

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from ....state.buffers import only_chunk
 from ....state.errors import ConfigError, ReplayError, TaskFailed
+from ....state.near_names import did_you_mean
 from ....state.records.batches import NO_OFFSET, OF_CAUSE, Batch, Chunk, Drops
 from ....state.records.drop_reasons import DropReason
 from ....state.records.keys import Keys
@@ -415,7 +416,8 @@ class _StoreContext(ProcessingContext):
     def store(self, name: str) -> Any:
         stores = self._operator.stores
         if name not in stores:
-            raise self._refusal(f"a store of {sorted(stores)}", repr(name), "name it in process(stores=...)")
+            next_step = did_you_mean(str(name), stores, f"name it in the call: stores=[{name!r}]")
+            raise self._refusal(f"a store of {sorted(stores)}", repr(name), next_step)
         return stores[name]
 
     def current_stream_time_ms(self) -> int:
