@@ -129,7 +129,7 @@ def _refusal(
     unknown = [option for option in options if option not in named]
     is_hinted = "too many" in got or call == "TimeWindows.of_days"
     by_name = [f"{each.name}=…" for each in parameters if each.kind is each.KEYWORD_ONLY]
-    usual = f"give by name what stands behind: {' or '.join(by_name)}" if "too many" in got and by_name else _CORRECT
+    usual = f"give by name what comes behind: {' or '.join(by_name)}" if "too many" in got and by_name else _CORRECT
     hint = HINTS.get(call, usual) if is_hinted else _CORRECT
     next_step = did_you_mean(unknown[0], named, hint) if unknown else hint
     written = ", ".join(_written(each) for each in parameters)

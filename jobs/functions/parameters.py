@@ -90,15 +90,17 @@ def check_supplier(supplier: Any, place: str, *methods: str) -> None:
     if isinstance(supplier, type) and (takes := _positions(supplier)) is not None and not takes.may_be(NOTHING):
         got, next_step = f"{_written(supplier)}", f"give its arguments: lambda: {supplier.__name__}(…)"
         raise TopologyError(place, "a supplier without parameters, such as a class without arguments", got, next_step)
+    expected = f"a callable of {_said((NOTHING,))}"
     if not callable(supplier):
         name = type(supplier).__name__
-        next_step = f"every task makes its own: write {name}, or lambda: {name}(…)"
+        if callable(getattr(supplier, methods[-1], None)):
+            next_step = f"every task makes its own: write {name}, or lambda: {name}(…)"
+            raise TopologyError(place, expected, f"an object of {name}", next_step)
         if callable(getattr(supplier, "get", None)):
-            next_step = "give its method get, without ()"
-        raise TopologyError(place, "a supplier, such as a class without arguments", f"an object of {name}", next_step)
+            raise TopologyError(place, expected, f"an object of {name}", "give its method get, without ()")
     if isinstance(supplier, types.FunctionType) and (takes := _positions(supplier)) and takes.required:
         next_step = f"give a class with {methods[-1]}(); a function of records is for map_values(), foreach() and so on"
-        raise TopologyError(place, "a supplier, such as a class without arguments", _written(supplier), next_step)
+        raise TopologyError(place, expected, _written(supplier), next_step)
     form_of(supplier, place, NOTHING)
     cls = supplier.func if isinstance(supplier, functools.partial) else supplier
     if not isinstance(cls, type):

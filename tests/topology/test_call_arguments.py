@@ -57,7 +57,7 @@ def joined_by_foreign_key(builder):
         (
             lambda: stream().to_table("x"),
             "KStream.to_table: expected to_table(materialized=, name=), "
-            "got too many positional arguments; give by name what stands behind: materialized=… or name=…",
+            "got too many positional arguments; give by name what comes behind: materialized=… or name=…",
         ),
         (
             lambda: StreamsBuilder().table("t", Consumed(STRING, LONG), store="x"),
@@ -67,7 +67,7 @@ def joined_by_foreign_key(builder):
         (
             lambda: TimeWindows.of_size("1h", "5m"),
             "TimeWindows.of_size: expected of_size(size, grace=), "
-            "got too many positional arguments; give by name what stands behind: grace=…",
+            "got too many positional arguments; give by name what comes behind: grace=…",
         ),
         (
             lambda: fold.count("x"),

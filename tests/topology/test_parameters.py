@@ -130,8 +130,6 @@ def test_another_function_of_the_value_is_another_step():
         (lambda: stream().foreach(one), "a callable of (key, value)"),
         (lambda: stream().split().branch(one), "a callable of (key, value)"),
         (lambda: stream().deduplicate(one, 5, returns=LONG), "a callable of (key, value)"),
-        (lambda: stream().process(one), "a callable of no parameters"),
-        (lambda: table().transform_values(one), "a callable of no parameters"),
         (lambda: stream().group_by_key().reduce(one), "a callable of (aggregate, value)"),
         (lambda: table().group_by("value").reduce(two, one), "a callable of (aggregate, value)"),
         (

@@ -174,7 +174,10 @@ def test_a_store_of_a_processor_has_a_legal_name_and_serdes():
 def test_a_supplier_takes_no_arguments():
     got = refused(lambda: stream().process(lambda record: None, name="here"))
 
-    assert got == ("here: expected a callable of no parameters, got a lambda of (record); correct its parameters")
+    assert got == (
+        "here: expected a callable of no parameters, got a lambda of (record); "
+        "give a class with process(); a function of records is for map_values(), foreach() and so on"
+    )
     assert stream().process(lambda *args, of=Silent: of()) is not None
 
 
