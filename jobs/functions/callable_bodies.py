@@ -2,8 +2,8 @@
 
 Rule: what nobody runs is refused, that is ``async def``, and a generator where nobody iterates it. So is a function
 that gives nothing where its result is the point: one that has statements and no ``return``, and a lambda that only
-changes what it is given, such as ``lambda key, value, bag: bag.append(value)``. What can only be seen when
-it is called is refused then: a result where results are forwarded, and text where several results are wanted.
+changes what it is given. What can only be seen when it is called is refused then: a result where results are
+forwarded, and text where several results are wanted.
 """
 
 import ast
@@ -87,16 +87,18 @@ def check_nothing_returned(result: Any, function: Any, place: str) -> None:
     raise ConfigError(place, "a processor that forwards its results", got, "call self.context.forward(record) instead")
 
 
+_UNORDERED: tuple[type, ...] = (set, frozenset, type(iter(frozenset(""))))
+
+
 def several(given: Any, place: str, example: str) -> Iterable[Any]:
     """What a callable of a flat map gives, to be iterated once, in its order. ``example``: of what it is to return.
 
     Raises ConfigError for text, bytes and a mapping, of which Python would iterate letters, numbers and keys; for a
     set and its iterator, whose order differs from run to run; and for what cannot be iterated.
     """
-    unordered = (set, frozenset, type(iter(set())))
-    if isinstance(given, (str, bytes, bytearray, Mapping, *unordered)) or not isinstance(given, Iterable):
+    if isinstance(given, (str, bytes, bytearray, Mapping, *_UNORDERED)) or not isinstance(given, Iterable):
         next_step = "return [] where no record is meant" if given is None else f"return {example}"
-        if isinstance(given, unordered):
+        if isinstance(given, _UNORDERED):
             next_step = "a set has another order in every run: return sorted(…) of it"
         raise ConfigError(
             place, "a list of results for each record", f"{shown(given)} ({type(given).__name__})", next_step
@@ -129,7 +131,7 @@ def _changed_only(function: types.FunctionType) -> str | None:
     """What a lambda calls, as it is written, if it is one of _IN_PLACE of a parameter or of a part of one."""
     steps = list(dis.get_instructions(function))
     at = steps[-2].positions if len(steps) > 1 and steps[-2].opname.startswith("CALL") else None
-    if at is None or at.lineno is None or at.end_lineno is None or dis.findlabels(function.__code__.co_code):
+    if at is None or at.lineno is None or at.end_lineno is None or any(step.is_jump_target for step in steps):
         return None
     lines = [line.encode() for line in linecache.getlines(function.__code__.co_filename)[at.lineno - 1 : at.end_lineno]]
     if not lines:
