@@ -23,8 +23,8 @@ FORWARD = "call self.context.forward(record) for each result"
 EFFECT = "do the work without a yield"
 """What to write instead of a yield."""
 
-_IN_PLACE = ("append", "extend", "insert", "sort", "reverse", "clear", "update")
-"""Methods of lists and dicts that change them, and give None."""
+_IN_PLACE = ("append", "extend", "insert", "sort", "reverse", "update")
+"""Methods of lists and dicts that change them, and give None. One that is cleared may be meant to be deleted."""
 
 _EMPTY = (ast.Pass, ast.Global, ast.Nonlocal)
 

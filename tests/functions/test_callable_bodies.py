@@ -319,10 +319,14 @@ def test_calls_for_their_effect_take_a_function_without_return():
 
 def test_an_aggregate_that_was_changed_and_not_returned_is_refused():
     """
-    A lambda has no return to look for: a change in place that returns None, as of list.append, is seen when it is made.
+    A function that returns None where it changed something is seen when it has done so.
     """
+
+    def added(key, value, bag):
+        return bag["items"].append(value)
+
     error = said(
-        lambda s: s.group_by_key().aggregate(lambda: {"items": []}, lambda k, v, a: a["items"].append(v), returns=BAG),
+        lambda s: s.group_by_key().aggregate(lambda: {"items": []}, added, returns=BAG),
         1,
         L,
     )
@@ -332,7 +336,10 @@ def test_an_aggregate_that_was_changed_and_not_returned_is_refused():
 
 
 def test_an_initial_value_that_was_changed_and_not_returned_is_refused_though_no_serde_writes_it():
-    error = said(lambda s: s.group_by_key().aggregate(lambda: [0], lambda k, v, a: a.append(v), returns=L), 1, L)
+    def added(key, value, numbers):
+        return numbers.append(value)
+
+    error = said(lambda s: s.group_by_key().aggregate(lambda: [0], added, returns=L), 1, L)
 
     assert "got None, and a change of [0] into [0, 1]" in str(error)
 

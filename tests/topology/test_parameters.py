@@ -274,7 +274,6 @@ def test_async_def_is_refused_when_the_topology_is_built(function, call):
     "call",
     [
         lambda: stream().map_values(yielding, returns=LONG),
-        lambda: stream().peek(yielding),
         lambda: stream().filter(yielding),
         lambda: stream().map(yielding, returns_key=LONG, returns=LONG),
     ],
