@@ -93,8 +93,8 @@ _UNORDERED: tuple[type, ...] = (set, frozenset, type(iter(frozenset(""))))
 def several(given: Any, place: str, example: str) -> Iterable[Any]:
     """What a callable of a flat map gives, to be iterated once, in its order. ``example``: of what it is to return.
 
-    Raises ConfigError for text, bytes and a mapping, of which Python would iterate letters, numbers and keys; for a
-    set and its iterator, whose order differs from run to run; and for what cannot be iterated.
+    Raises ConfigError for text, bytes and a mapping, of which Python would iterate letters, numbers and keys; and for
+    what cannot be iterated. Also for a set and its iterator, whose order differs from run to run.
     """
     if isinstance(given, (str, bytes, bytearray, Mapping, *_UNORDERED)) or not isinstance(given, Iterable):
         next_step = "return [] where no record is meant" if given is None else f"return {example}"
