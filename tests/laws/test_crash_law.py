@@ -24,7 +24,7 @@ from tests.laws.whole import first_difference
 from tests.planted import plant, tables_of
 from tests.sampling import sampled
 
-ROUNDS = range(10)
+ROUNDS = range(6)
 """Fifteen seeds each, which have everything; a run of the default tier plays one."""
 
 COMMITS = 16 + 1

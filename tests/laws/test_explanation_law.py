@@ -16,7 +16,7 @@ from tests.laws import joined, loops, topologies
 from tests.planted import LandedRecord, plant
 from tests.sampling import is_nightly
 
-RECORDS = 32 if is_nightly() else 6
+RECORDS = 16 if is_nightly() else 6
 """Each is explained by a run of its own, which is then compared with the tables."""
 RECORDS_WITH_DROPS = max(RECORDS, 10)
 """So many have dropped ones among them, in both orders."""

@@ -1,6 +1,6 @@
 """Somebody else commits to our tables: it is harmless, or it is named; never a silent change.
 
-The nightly tier plays two statements of each seed; `python -m tests.laws.foreign --seeds 60` plays all 300 of them.
+The nightly tier plays two statements of every other seed; `python -m tests.laws.foreign --seeds 60` plays all 300 of them.
 """
 
 import pytest
@@ -14,11 +14,11 @@ SEEDS_OF_SPARK = range(57, 61)
 """A statement of Spark takes some fifteen CPU seconds of its JVM."""
 STATEMENTS = 2
 SHARE = 5
-"""A statement takes one to eight CPU seconds, so two of each seed are played, in the default tier of ten seeds."""
+"""A statement takes one to eight CPU seconds, so two of each played seed are played."""
 
 
 @pytest.mark.every_run
-@pytest.mark.parametrize("seed", sampled(SEEDS, share=SHARE))
+@pytest.mark.parametrize("seed", sampled(SEEDS[::2], share=SHARE))
 def test_what_delta_rs_does_to_our_tables_is_named_or_changes_nothing(seed):
     outcome = outcome_of(seed, statements=STATEMENTS)
 

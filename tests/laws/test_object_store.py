@@ -73,7 +73,7 @@ def test_of_two_runners_on_an_object_store_one_wins(store, seed):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("seed", DEATHS[:60])
+@pytest.mark.parametrize("seed", DEATHS[:20])
 def test_a_run_that_dies_anywhere_on_a_real_gateway_leaves_no_trace(gateway, seed):
     outcome = crash.outcome_of(seed, gateway)
 
@@ -81,7 +81,7 @@ def test_a_run_that_dies_anywhere_on_a_real_gateway_leaves_no_trace(gateway, see
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("seed", ROUNDS[:30])
+@pytest.mark.parametrize("seed", ROUNDS[:10])
 def test_of_two_runners_on_a_real_gateway_one_wins(gateway, seed):
     outcome = races.outcome_of(seed, gateway)
 
