@@ -6,82 +6,45 @@ import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.EOFException;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.lang.reflect.Method;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.*;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.Future;
-import java.util.function.Supplier;
-import org.apache.kafka.clients.consumer.ConsumerRecord;
-import org.apache.kafka.clients.consumer.MockConsumer;
-import org.apache.kafka.clients.consumer.OffsetAndMetadata;
-import org.apache.kafka.clients.consumer.internals.AutoOffsetResetStrategy;
-import org.apache.kafka.clients.producer.Callback;
-import org.apache.kafka.clients.producer.MockProducer;
-import org.apache.kafka.clients.producer.ProducerRecord;
-import org.apache.kafka.clients.producer.RecordMetadata;
-import org.apache.kafka.common.Cluster;
-import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.Header;
-import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.common.header.internals.RecordHeaders;
-import org.apache.kafka.common.metrics.Metrics;
-import org.apache.kafka.common.record.TimestampType;
-import org.apache.kafka.common.serialization.ByteArraySerializer;
-import org.apache.kafka.common.utils.LogContext;
-import org.apache.kafka.common.utils.Time;
-import org.apache.kafka.common.utils.Utils;
-import org.apache.kafka.streams.internals.StreamsConfigUtils;
-import org.apache.kafka.streams.processor.TaskId;
-import org.apache.kafka.streams.processor.internals.InternalTopologyBuilder;
-import org.apache.kafka.streams.processor.internals.InternalTopologyBuilder.TopicsInfo;
-import org.apache.kafka.streams.processor.internals.ProcessorContextImpl;
-import org.apache.kafka.streams.processor.internals.ProcessorStateManager;
-import org.apache.kafka.streams.processor.internals.ProcessorTopology;
-import org.apache.kafka.streams.processor.internals.RecordCollectorImpl;
-import org.apache.kafka.streams.processor.internals.StateDirectory;
-import org.apache.kafka.streams.processor.internals.StreamTask;
-import org.apache.kafka.streams.processor.internals.StreamsProducer;
-import org.apache.kafka.streams.processor.internals.Task;
-import org.apache.kafka.streams.processor.internals.metrics.StreamsMetricsImpl;
-import org.apache.kafka.streams.processor.internals.metrics.TaskMetrics;
-import org.apache.kafka.streams.state.internals.ThreadCache;
+import org.apache.kafka.streams.KafkaTasks.Refused;
+import org.apache.kafka.streams.KafkaTasks.Taken;
 
 /**
- * Kafka Streams' own tasks over recorded topics, without a broker and without threads.
+ * Kafka Streams' own tasks over recorded topics.
  *
  * <p>Arguments: a folder, the class and method that give the topology ({@code com.acme.Orders#topology}), a file of
  * settings. The folder has {@code topics.tsv}, a line a topic (name, partitions), and a file
  * {@code in/<line>-<partition>} of records for each partition. Answers: {@code topology.txt}, what describe() says;
  * {@code out/<number>}, what was written to the topic that {@code out/<number>.name} names, changelogs too;
- * {@code done.tsv}, how many records tasks took and in how many seconds. It is in Kafka's package, since the topology's
- * builder is not public.
+ * {@code done.tsv}, how many records tasks took and in how many seconds.
  *
- * <p>The order: a landed record with all that it causes, through all tasks, before the next one. Within a task, records
- * of several topics come as from full queues in PartitionGroup: the earliest head first. Between tasks the one whose
- * record has the smallest (largest record time of the task up to it, sub-topology, partition) comes first. So does the
- * replay that is judged, and so every run has one result.
+ * <p>The order: within a task, records of several topics come as from full queues in PartitionGroup: the earliest head
+ * first. Between tasks the one whose record has the smallest (largest record time of the task up to it, sub-topology,
+ * partition) comes first. So does the replay that is judged, and so every run has one result. Updates of global tables
+ * are in queues of each task that looks into them, behind its own.
  */
 public final class Judge {
-    /** A record on disk: offset, time, key, value, headers; of an output the partition instead of the offset. */
-    record Taken(long offset, long timeMs, byte[] key, byte[] value, Headers headers) {}
-
-    /** A record that a task has sent to a topic that some task reads. */
-    record Sent(TopicPartition to, Taken record) {}
-
     /** A landed partition: its records in order, the head of which is known. */
     static final class Queue {
         final TopicPartition partition;
         final int number;
+        final boolean isGlobal;
         final DataInputStream in;
         Taken head;
 
-        Queue(TopicPartition partition, int number, Path file) throws IOException {
+        Queue(TopicPartition partition, int number, boolean isGlobal, Path file) throws IOException {
             this.partition = partition;
             this.number = number;
+            this.isGlobal = isGlobal;
             in = new DataInputStream(new BufferedInputStream(Files.newInputStream(file), 1 << 16));
             head = read(in);
         }
@@ -98,22 +61,36 @@ public final class Judge {
         }
     }
 
-    /** One task of Kafka Streams, and its landed queues. */
-    final class Running {
-        final int subTopology, partition;
-        final StreamTask task;
+    /** A task and its landed queues. */
+    final class Reading {
+        final KafkaTasks.Running task;
         final PriorityQueue<Queue> landed;
-        final Map<TopicPartition, Long> nextOffsets = new HashMap<>();
         long tapeTimeMs = -1;
 
         /** Where internal topics are read, too, equal times are in the order of the topics; else as Java's heap has them. */
-        Running(int subTopology, int partition, StreamTask task) {
-            this.subTopology = subTopology;
-            this.partition = partition;
+        Reading(KafkaTasks.Running task) throws IOException {
             this.task = task;
             Comparator<Queue> order = Comparator.comparingLong(Queue::headTimeMs);
-            boolean isMixed = task.inputPartitions().stream().anyMatch(input -> !lines.containsKey(input.topic()));
+            boolean isMixed = task.inputs.stream().anyMatch(input -> !lines.containsKey(input.topic()));
             landed = new PriorityQueue<>(isMixed ? order.thenComparingInt(queue -> queue.number) : order);
+            for (String topic : lines.keySet()) {
+                for (int partition = 0; partition < counts.get(topic); partition++) {
+                    TopicPartition from = new TopicPartition(topic, partition);
+                    if (task.inputs.contains(from)) open(from, false);
+                }
+            }
+            for (String topic : lines.keySet()) {
+                for (int partition = 0; task.looksInto.contains(topic) && partition < counts.get(topic); partition++) {
+                    open(new TopicPartition(topic, partition), true);
+                }
+            }
+        }
+
+        void open(TopicPartition from, boolean isGlobal) throws IOException {
+            String name = lines.get(from.topic()) + "-" + from.partition();
+            int number = isGlobal ? lines.size() + lines.get(from.topic()) : lines.get(from.topic());
+            Queue queue = new Queue(from, number, isGlobal, folder.resolve("in").resolve(name));
+            if (queue.head != null) landed.add(queue);
         }
 
         /** Largest record time up to the next landed record, which orders it among those of all tasks. */
@@ -126,43 +103,15 @@ public final class Judge {
             tapeTimeMs = Math.max(tapeTimeMs, queue.headTimeMs());
             Taken record = queue.take();
             if (queue.head != null) landed.add(queue);
-            process(queue.partition, record.offset(), record);
-        }
-
-        void takeSent(Sent sent) {
-            long offset = nextOffsets.merge(sent.to(), 1L, Long::sum) - 1;
-            process(sent.to(), offset, sent.record());
-        }
-
-        private void process(TopicPartition from, long offset, Taken record) {
-            running = this;
-            byte[] key = record.key(), value = record.value();
-            task.addRecords(from, List.of(new ConsumerRecord<>(
-                from.topic(), from.partition(), offset, record.timeMs(), TimestampType.CREATE_TIME,
-                key == null ? ConsumerRecord.NULL_SIZE : key.length,
-                value == null ? ConsumerRecord.NULL_SIZE : value.length,
-                key, value, record.headers(), Optional.empty())));
-            while (task.hasRecordsQueued() && task.isProcessable(clock.milliseconds())) {
-                task.process(clock.milliseconds());
-                task.maybePunctuateStreamTime();
-            }
-            processed++;
+            if (queue.isGlobal) task.update(queue.partition, record);
+            else task.take(queue.partition, record);
         }
     }
 
     final Path folder;
-    final StreamsConfig config;
-    final InternalTopologyBuilder builder;
-    final Map<String, Integer> partitions = new TreeMap<>();
-    final Map<String, Integer> lines = new HashMap<>();
-    final Map<TopicPartition, Running> readers = new HashMap<>();
-    final Deque<Sent> pending = new ArrayDeque<>();
+    final Map<String, Integer> lines = new LinkedHashMap<>();
+    final Map<String, Integer> counts = new HashMap<>();
     final Map<String, DataOutputStream> written = new TreeMap<>();
-    final Set<String> changelogs = new HashSet<>();
-    final StillTime clock = new StillTime();
-    final List<Running> tasks = new ArrayList<>();
-    Running running;
-    long processed;
 
     public static void main(String[] arguments) throws Exception {
         Path folder = Path.of(arguments[0]);
@@ -172,18 +121,10 @@ public final class Judge {
                 settings.load(reader);
             }
         }
-        settings.put(StreamsConfig.APPLICATION_ID_CONFIG, "kstreams-replay-judge");
-        settings.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, "none:0");
-        settings.put(StreamsConfig.STATE_DIR_CONFIG, folder.resolve("state").toString());
-        settings.put(StreamsConfig.MAX_TASK_IDLE_MS_CONFIG, StreamsConfig.MAX_TASK_IDLE_MS_DISABLED);
-        settings.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0);
-        settings.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, StreamsConfig.AT_LEAST_ONCE);
-        settings.put(StreamsConfig.InternalConfig.EMIT_INTERVAL_MS_KSTREAMS_OUTER_JOIN_SPURIOUS_RESULTS_FIX, 0L);
-        settings.put(StreamsConfig.InternalConfig.EMIT_INTERVAL_MS_KSTREAMS_WINDOWED_AGGREGATION, 0L);
+        KafkaTasks.still(settings, "kstreams-replay-judge", folder.resolve("state"));
         try {
-            Topology topology = topologyOf(arguments[1], settings);
-            Files.writeString(folder.resolve("topology.txt"), topology.describe().toString());
-            new Judge(folder, settings, topology).run();
+            Files.writeString(folder.resolve("topology.txt"), topologyOf(arguments[1], settings).describe().toString());
+            new Judge(folder).run(arguments[1], settings);
         } catch (Refused refused) {
             Files.writeString(folder.resolve("refused.txt"), refused.getMessage());
             System.exit(3);
@@ -214,199 +155,37 @@ public final class Judge {
                 + " Properties, or that takes a StreamsBuilder");
     }
 
-    /** Ends the program with one line that says what was expected. */
-    @SuppressWarnings("serial")
-    static final class Refused extends RuntimeException {
-        Refused(String expected) {
-            super(expected);
-        }
-    }
-
-    Judge(Path folder, Properties settings, Topology topology) throws IOException {
+    Judge(Path folder) throws IOException {
         this.folder = folder;
-        config = new StreamsConfig(settings);
-        builder = topology.internalTopologyBuilder;
-        builder.rewriteTopology(config);
-        if (builder.buildGlobalStateTopology() != null) {
-            throw new Refused("no global table: Kafka gives its updates no place among the records of other topics");
-        }
         for (String line : Files.readAllLines(folder.resolve("topics.tsv"))) {
             String[] cells = line.split("\t");
             lines.put(cells[0], lines.size());
-            partitions.put(cells[0], Integer.parseInt(cells[1]));
+            counts.put(cells[0], Integer.parseInt(cells[1]));
         }
     }
 
-    void run() throws IOException {
+    void run(String application, Properties settings) throws Exception {
         Files.createDirectories(folder.resolve("out"));
-        Map<Integer, TopicsInfo> parts = new TreeMap<>();
-        for (TopicsInfo topics : new TreeMap<>(builder.subtopologyToTopicsInfo()).values()) parts.put(parts.size(), topics);
-        for (TopicsInfo topics : parts.values()) {
-            for (String topic : topics.sourceTopics) {
-                if (!partitions.containsKey(topic) && !topics.repartitionSourceTopics.containsKey(topic)) {
-                    throw new Refused("a landed topic " + topic + ", which the class reads");
-                }
-            }
-        }
-        countPartitions(parts);
         long started = System.nanoTime();
-        for (Map.Entry<Integer, TopicsInfo> part : parts.entrySet()) start(part.getKey(), part.getValue());
-        for (Running each : tasks) openQueues(each);
-        PriorityQueue<Running> next = new PriorityQueue<>(
-            Comparator.comparingLong(Running::placeMs).thenComparingInt(each -> each.subTopology)
-                .thenComparingInt(each -> each.partition));
-        for (Running each : tasks) if (!each.landed.isEmpty()) next.add(each);
+        KafkaTasks tasks = new KafkaTasks(
+            () -> topologyOf(application, settings), settings, counts, false, this::write);
+        PriorityQueue<Reading> next = new PriorityQueue<>(
+            Comparator.comparingLong(Reading::placeMs).thenComparingInt(each -> each.task.subTopology)
+                .thenComparingInt(each -> each.task.partition));
+        for (KafkaTasks.Running task : tasks.tasks) {
+            Reading reading = new Reading(task);
+            if (!reading.landed.isEmpty()) next.add(reading);
+        }
         while (!next.isEmpty()) {
-            Running task = next.poll();
-            task.takeLanded();
-            for (Sent sent = pending.poll(); sent != null; sent = pending.poll()) readers.get(sent.to()).takeSent(sent);
-            if (!task.landed.isEmpty()) next.add(task);
+            Reading reading = next.poll();
+            reading.takeLanded();
+            if (!reading.landed.isEmpty()) next.add(reading);
         }
-        for (Running each : tasks) {
-            running = each;
-            each.task.prepareCommit(true);
-            each.task.postCommit(true);
-        }
+        tasks.commit();
         double seconds = (System.nanoTime() - started) / 1e9;
-        finish(seconds);
-    }
-
-    /**
-     * Of internal topics: as many as the topology says, else as many as the largest topic that a writer reads, and not
-     * fewer than what is read beside it (Kafka's RepartitionTopics and CopartitionedTopicsEnforcer).
-     */
-    void countPartitions(Map<Integer, TopicsInfo> parts) {
-        Set<String> fixed = new HashSet<>(partitions.keySet());
-        for (TopicsInfo topics : parts.values()) {
-            topics.repartitionSourceTopics.forEach((topic, settings) -> settings.numberOfPartitions().ifPresent(count -> {
-                partitions.put(topic, count);
-                fixed.add(topic);
-            }));
-        }
-        for (boolean changes = true; changes;) {
-            changes = false;
-            for (TopicsInfo topics : parts.values()) {
-                int largest = largest(topics.sourceTopics);
-                if (largest == 0) continue;
-                Set<String> reached = new HashSet<>(topics.sinkTopics);
-                reached.addAll(topics.sourceTopics);
-                reached.removeAll(fixed);
-                for (String topic : reached) {
-                    if (!isInternal(topic, parts) || partitions.getOrDefault(topic, 0) >= largest) continue;
-                    partitions.put(topic, largest);
-                    changes = true;
-                }
-            }
-        }
-    }
-
-    static boolean isInternal(String topic, Map<Integer, TopicsInfo> parts) {
-        return parts.values().stream().anyMatch(topics -> topics.repartitionSourceTopics.containsKey(topic));
-    }
-
-    int largest(Set<String> topics) {
-        return topics.stream().mapToInt(topic -> partitions.getOrDefault(topic, 0)).max().orElse(0);
-    }
-
-    void start(int subTopology, TopicsInfo topics) {
-        topics.stateChangelogTopics.keySet().forEach(changelogs::add);
-        for (int partition = 0; partition < largest(topics.sourceTopics); partition++) {
-            Set<TopicPartition> inputs = new LinkedHashSet<>();
-            for (String topic : new TreeSet<>(topics.sourceTopics)) {
-                if (partition < partitions.get(topic)) inputs.add(new TopicPartition(topic, partition));
-            }
-            Running each = new Running(subTopology, partition, task(new TaskId(subTopology, partition), inputs));
-            tasks.add(each);
-            inputs.forEach(input -> readers.put(input, each));
-        }
-    }
-
-    StreamTask task(TaskId id, Set<TopicPartition> inputs) {
-        ProcessorTopology topology = builder.buildSubtopology(id.subtopology());
-        LogContext log = new LogContext("judge " + id + " ");
-        StreamsMetricsImpl metrics = new StreamsMetricsImpl(new Metrics(), "judge", clock);
-        TaskMetrics.droppedRecordsSensor(Thread.currentThread().getName(), id.toString(), metrics);
-        ThreadCache cache = new ThreadCache(log, 0, metrics);
-        StateDirectory directory = new StateDirectory(config, clock, builder.hasPersistentStores(), false);
-        MockConsumer<byte[], byte[]> consumer = new MockConsumer<>(AutoOffsetResetStrategy.EARLIEST.name());
-        consumer.assign(inputs);
-        Map<TopicPartition, Long> beginnings = new HashMap<>();
-        inputs.forEach(input -> beginnings.put(input, 0L));
-        consumer.updateBeginningOffsets(beginnings);
-        ProcessorStateManager state = new ProcessorStateManager(
-            id, Task.TaskType.ACTIVE, false, log, directory, topology.storeToChangelogTopic(), inputs);
-        StreamsProducer producer = new StreamsProducer(
-            new Producing(), StreamsConfigUtils.processingMode(config), clock, log);
-        RecordCollectorImpl collector = new RecordCollectorImpl(
-            log, id, producer, config.productionExceptionHandler(), metrics, topology);
-        StreamTask task = new StreamTask(
-            id, inputs, topology, consumer, builder.topologyConfigs().getTaskConfig(), metrics, directory, cache, clock,
-            state, collector, new ProcessorContextImpl(id, config, state, metrics, cache), log, false);
-        task.initializeIfNeeded();
-        task.completeRestoration(ignored -> { });
-        inputs.forEach(input -> task.updateNextOffsets(input, new OffsetAndMetadata(0, Optional.empty(), "")));
-        return task;
-    }
-
-    void openQueues(Running task) throws IOException {
-        Map<Integer, TopicPartition> inputs = new TreeMap<>();
-        for (TopicPartition input : task.task.inputPartitions()) {
-            if (lines.containsKey(input.topic())) inputs.put(lines.get(input.topic()), input);
-        }
-        for (Map.Entry<Integer, TopicPartition> input : inputs.entrySet()) {
-            String name = input.getKey() + "-" + input.getValue().partition();
-            Queue queue = new Queue(input.getValue(), input.getKey(), folder.resolve("in").resolve(name));
-            if (queue.head != null) task.landed.add(queue);
-        }
-    }
-
-    /** Hands on what tasks send: to the task that reads it, and to the file of its topic. */
-    final class Producing extends MockProducer<byte[], byte[]> {
-        Producing() {
-            super(Cluster.empty(), true, null, new ByteArraySerializer(), new ByteArraySerializer());
-        }
-
-        @Override
-        public List<PartitionInfo> partitionsFor(String topic) {
-            List<PartitionInfo> found = new ArrayList<>();
-            for (int n = 0; n < countOf(topic); n++) found.add(new PartitionInfo(topic, n, null, null, null));
-            return found;
-        }
-
-        @Override
-        public synchronized Future<RecordMetadata> send(ProducerRecord<byte[], byte[]> record, Callback callback) {
-            Judge.this.sent(record);
-            int partition = record.partition() == null ? 0 : record.partition();
-            RecordMetadata where = new RecordMetadata(new TopicPartition(record.topic(), partition), 0, 0, 0, 0, 0);
-            callback.onCompletion(where, null);
-            return CompletableFuture.completedFuture(where);
-        }
-    }
-
-    int countOf(String topic) {
-        return partitions.getOrDefault(topic, tasks.stream().mapToInt(task -> task.partition + 1).max().orElse(1));
-    }
-
-    void sent(ProducerRecord<byte[], byte[]> record) {
-        String topic = record.topic();
-        boolean isChangelog = changelogs.contains(topic);
-        long timeMs = record.timestamp() == null ? -1 : record.timestamp(); // a buffer's changelog has none
-        Taken taken = new Taken(0, timeMs, record.key(), record.value(), record.headers());
-        if (!isChangelog && partitions.containsKey(topic) && readers.containsKey(new TopicPartition(topic, 0))) {
-            int count = partitions.get(topic);
-            int target = record.partition() != null ? record.partition()
-                : record.key() == null ? running.partition % count
-                : Utils.toPositive(Utils.murmur2(record.key())) % count;
-            TopicPartition to = new TopicPartition(topic, target);
-            RecordHeaders headers = new RecordHeaders(taken.headers());
-            pending.add(new Sent(to, new Taken(0, taken.timeMs(), taken.key(), taken.value(), headers)));
-        }
-        int place = record.partition() != null ? record.partition() : running.partition;
-        try {
-            write(topic, place, taken);
-        } catch (IOException error) {
-            throw new IllegalStateException(error);
-        }
+        for (DataOutputStream out : written.values()) out.close();
+        StringBuilder said = new StringBuilder("processed\t" + tasks.processed + "\nseconds\t" + seconds + "\n");
+        Files.writeString(folder.resolve("done.tsv"), said);
     }
 
     // --- files -----------------------------------------------------------------------------------------------
@@ -431,7 +210,15 @@ public final class Judge {
         return length < 0 ? null : in.readNBytes(length);
     }
 
-    void write(String topic, int partition, Taken record) throws IOException {
+    void write(String topic, int partition, Taken record) {
+        try {
+            append(topic, partition, record);
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
+    }
+
+    void append(String topic, int partition, Taken record) throws IOException {
         DataOutputStream out = written.get(topic);
         if (out == null) {
             Path file = folder.resolve("out").resolve(Integer.toString(written.size()));
@@ -454,37 +241,5 @@ public final class Judge {
     static void write(DataOutputStream out, byte[] bytes) throws IOException {
         out.writeInt(bytes == null ? -1 : bytes.length);
         if (bytes != null) out.write(bytes);
-    }
-
-    void finish(double seconds) throws IOException {
-        for (DataOutputStream out : written.values()) out.close();
-        StringBuilder said = new StringBuilder("processed\t" + processed + "\nseconds\t" + seconds + "\n");
-        Files.writeString(folder.resolve("done.tsv"), said);
-    }
-
-    /** Wall-clock time does not pass: no wall-clock punctuation fires. */
-    static final class StillTime implements Time {
-        @Override
-        public long milliseconds() {
-            return 0;
-        }
-
-        @Override
-        public long hiResClockMs() {
-            return 0;
-        }
-
-        @Override
-        public long nanoseconds() {
-            return 0;
-        }
-
-        @Override
-        public void sleep(long ms) {}
-
-        @Override
-        public void waitObject(Object object, Supplier<Boolean> condition, long deadlineMs) {
-            throw new UnsupportedOperationException();
-        }
     }
 }

@@ -146,14 +146,14 @@ def _refuse_other_orders(pipeline: str, done: DoneRow) -> None:
 
 
 def _read_records(warehouse: Warehouse, topology: Topology, done: DoneRow) -> Mapping[str, Sequence[Iterator[Record]]]:
-    """By landed topic and partition what the increments up to ``done`` have read, in the order of the sources."""
+    """By landed topic and partition what the increments up to ``done`` have read, in the order of the sources; global
+    tables come last.
+    """
     topics = dict.fromkeys(
-        source.landed_topic
-        for sub in topology.sub_topologies
-        for source in sub.sources
-        if source.landed_topic in done.cut_to
+        [source.landed_topic for sub in topology.sub_topologies for source in sub.sources]
+        + [table.topic for sub in topology.sub_topologies for table in sub.globals]
     )
-    return {topic: _partitions(warehouse, topic, done) for topic in topics if topic is not None}
+    return {topic: _partitions(warehouse, topic, done) for topic in topics if topic in done.cut_to}
 
 
 def _partitions(warehouse: Warehouse, topic: str, done: DoneRow) -> list[Iterator[Record]]:

@@ -23,6 +23,8 @@ from ..execution.spark_session import resolve
 
 PACKAGES = (f"org.apache.kafka:kafka-streams:{JUDGE}", "org.slf4j:slf4j-simple:1.7.36")
 APPLICATION_ID = "kstreams-replay-judge"
+SOURCES = tuple(Path(__file__).with_name(f"{name}.java") for name in ("Judge", "KafkaTasks"))
+"""Of the program: the order of landed records, and the tasks."""
 RECORDS = pa.schema([
     ("partition", pa.int32()), ("timestamp", pa.int64()), ("key", pa.binary()), ("value", pa.binary()),
     ("headers", HEADERS),
@@ -114,7 +116,6 @@ def _compiled(classes: Path, jars: Sequence[Path]) -> str:
             "judge", expected, got, "install a JDK 17 or newer and put it on PATH, or set JAVA_HOME to it"
         )
     class_path = os.pathsep.join([str(classes), *map(str, resolve(PACKAGES)), *map(str, jars)])
-    source = Path(__file__).with_name("Judge.java")
     command = [
         str(javac),
         *(f"-J{option}" for option in _SHORT),
@@ -125,7 +126,7 @@ def _compiled(classes: Path, jars: Sequence[Path]) -> str:
         class_path,
         "-d",
         str(classes),
-        str(source),
+        *map(str, SOURCES),
     ]
     said = subprocess.run(command, capture_output=True, text=True, check=False)
     if said.returncode:

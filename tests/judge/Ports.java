@@ -125,11 +125,18 @@ public class Ports {
         return builder.build();
     }
 
-    /** Has a global table. */
-    public static Topology global() {
+    /** Clicks with global tables: of their own topic, and below a repartition. */
+    public static Topology globals() {
         StreamsBuilder builder = new StreamsBuilder();
         GlobalKTable<String, String> users = builder.globalTable("users", Consumed.with(S, S));
-        clicks(builder).join(users, (key, value) -> key, (click, user) -> user).to("out", Produced.with(S, S));
+        GlobalKTable<String, String> groups = builder.globalTable("groups", Consumed.with(S, S));
+        KStream<String, Long> clicks = clicks(builder);
+        clicks.leftJoin(users, (key, value) -> "u" + value % 7, (click, user) -> click + " by " + user)
+            .to("out", Produced.with(S, S));
+        clicks.selectKey((key, value) -> "g" + value % 7)
+            .repartition(Repartitioned.with(S, L).withName("by-group"))
+            .join(groups, (key, value) -> key, (click, group) -> click + " in " + group)
+            .to("members", Produced.with(S, S));
         return builder.build();
     }
 

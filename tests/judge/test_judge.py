@@ -82,6 +82,24 @@ def joins() -> Topology:
     return builder.build()
 
 
+def globals_() -> Topology:
+    builder = StreamsBuilder()
+    users = builder.global_table("users", Consumed(S, S))
+    groups = builder.global_table("groups", Consumed(S, S))
+    clicks = builder.stream("clicks", Consumed(S, L))
+    named = clicks.left_join(
+        users, lambda click, user: f"{click} by {user or 'null'}", returns=S,
+        selector=lambda key, value: f"u{value % 7}", selector_returns=S,
+    )  # fmt: skip
+    named.to("out")
+    moved = clicks.select_key(lambda key, value: f"g{value % 7}", returns=S).repartition(name="by-group")
+    moved.join(
+        groups, lambda click, group: f"{click} in {group}", returns=S, selector=lambda key, value: key,
+        selector_returns=S,
+    ).to("members")  # fmt: skip
+    return builder.build()
+
+
 class Sums(Processor):
     def init(self, context):
         self.context, self.sums = context, context.store("sums")
@@ -129,7 +147,7 @@ def records(generator: random.Random, topic: str, values: list[str | None] | Non
     return found
 
 
-TWINS = {"sessions": sessions, "slides": slides, "digits": digits, "joins": joins, "sums": sums}
+TWINS = {"sessions": sessions, "slides": slides, "digits": digits, "joins": joins, "globals": globals_, "sums": sums}
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -164,7 +182,6 @@ def test_a_topic_that_the_port_does_not_write_is_named(classes, tmp_path):
     ("name", "says"),
     [
         ("failing", "seventeen"),
-        ("global", "no global table"),
         ("others", "a landed topic others"),
         ("nothing", "a static method nothing\\(\\) of Ports"),
     ],

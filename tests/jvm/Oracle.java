@@ -7,8 +7,6 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
-import java.time.Duration;
-import java.time.Instant;
 import java.util.*;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ExecutorService;
@@ -17,7 +15,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.LinkedBlockingQueue;
 import org.apache.kafka.common.Metric;
 import org.apache.kafka.common.MetricName;
-import org.apache.kafka.common.serialization.StringSerializer;
+import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.streams.*;
 import org.apache.kafka.streams.errors.LogAndContinueProcessingExceptionHandler;
 import org.apache.kafka.streams.kstream.Window;
@@ -31,7 +29,8 @@ import org.apache.kafka.streams.state.internals.TimeOrderedKeyValueBuffer;
 
 /**
  * What real Kafka Streams makes of scenarios: JSON lines in, the same lines with their result out. The language is that of
- * tests/conformance/goldens/README.md; a scenario that is not of it ends the program.
+ * tests/conformance/goldens/README.md; a scenario that is not of it ends the program. The tasks are those of
+ * `replay judge`: one of all sub-topologies, as in Kafka's test driver, or with {@code "tasks": "apart"} one of each.
  */
 @SuppressWarnings({"unchecked", "rawtypes"})
 public class Oracle {
@@ -77,50 +76,53 @@ public class Oracle {
     final List<ObjectNode> forwarded = new ArrayList<>();
     final Set<String> suppressed = new LinkedHashSet<>();
     final Map<String, List<JsonNode>> recordsOf = new HashMap<>();
-    final Map<String, Metric> metrics = new HashMap<>();
+    final Map<String, List<Metric>> metrics = new HashMap<>();
+
+    final boolean isOneTask;
 
     Oracle(JsonNode scenario) {
         this.scenario = scenario;
+        isOneTask = !scenario.path("tasks").asText().equals("apart");
     }
 
     ObjectNode play() throws Exception {
         ObjectNode result = JSON.createObjectNode();
         Properties settings = settings();
-        Topology topology;
         try {
-            ProcessorSupplier collector = () -> (Processor) record -> forwarded.add(row((Record) record));
-            topology = new Topologies(this, new StreamsConfig(settings)).build(collector);
+            build(settings);
         } catch (Topologies.SpecException error) {
             throw error;
         } catch (RuntimeException error) {
             return failed(result, "build", error);
         }
-        TopologyTestDriver driver;
+        KafkaTasks tasks;
         try {
-            driver = new TopologyTestDriver(topology, settings, Instant.ofEpochMilli(0));
+            tasks = new KafkaTasks(() -> build(settings), settings, null, isOneTask, (topic, partition, record) -> { });
         } catch (RuntimeException error) {
             return failed(result, "init", error);
         }
         try {
-            pipe(driver, result);
-            result.set("metrics", metrics(driver));
+            pipe(tasks, result);
+            result.set("metrics", metrics(tasks));
         } finally {
-            driver.close();
+            tasks.close();
         }
         return result;
+    }
+
+    Topology build(Properties settings) {
+        ProcessorSupplier collector = () -> (Processor) record -> forwarded.add(row((Record) record));
+        return new Topologies(this, new StreamsConfig(settings)).build(collector);
     }
 
     /** Nothing is cached, and nothing waits for wall-clock time. */
     Properties settings() throws Exception {
         boolean isRocksDb = scenario.get("topology").path("store").asText().equals("rocksdb");
         Properties settings = new Properties();
-        settings.put(StreamsConfig.APPLICATION_ID_CONFIG, "oracle");
-        settings.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, "none:0");
+        KafkaTasks.still(settings, "oracle", Files.createTempDirectory("oracle"));
         settings.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Topologies.STRING.getClass());
         settings.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Topologies.VALUE.getClass());
-        settings.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0);
         settings.put(StreamsConfig.METRICS_RECORDING_LEVEL_CONFIG, "DEBUG");
-        settings.put(StreamsConfig.STATE_DIR_CONFIG, Files.createTempDirectory("oracle").toString());
         settings.put(
             StreamsConfig.DSL_STORE_SUPPLIERS_CLASS_CONFIG,
             isRocksDb
@@ -130,34 +132,28 @@ public class Oracle {
             settings.put(
                 StreamsConfig.PROCESSING_EXCEPTION_HANDLER_CLASS_CONFIG, LogAndContinueProcessingExceptionHandler.class);
         }
-        settings.put(StreamsConfig.InternalConfig.EMIT_INTERVAL_MS_KSTREAMS_WINDOWED_AGGREGATION, 0L);
-        settings.put(StreamsConfig.InternalConfig.EMIT_INTERVAL_MS_KSTREAMS_OUTER_JOIN_SPURIOUS_RESULTS_FIX, 0L);
         return settings;
     }
 
-    void pipe(TopologyTestDriver driver, ObjectNode result) {
+    void pipe(KafkaTasks tasks, ObjectNode result) {
         ArrayNode outputs = result.putArray("outputs"), dropped = result.putArray("dropped");
-        Map<String, TestInputTopic> topics = new HashMap<>();
         long wallClock = 0;
         for (JsonNode record : scenario.get("records")) {
-            if (record.get("topic").asText().equals("wall_clock")) {
+            String topic = record.get("topic").asText();
+            if (topic.equals("wall_clock")) {
                 forwarded.clear();
-                driver.advanceWallClockTime(Duration.ofMillis(record.get("ts").asLong() - wallClock));
+                tasks.passTime(record.get("ts").asLong() - wallClock);
                 wallClock = record.get("ts").asLong();
                 outputs.addArray().addAll(forwarded);
                 dropped.add(0);
                 continue;
             }
-            long before = (long) metric(driver, "dropped-records-total", "");
-            TestInputTopic topic = topics.computeIfAbsent(
-                record.get("topic").asText(),
-                name -> driver.createInputTopic(name, new StringSerializer(), Topologies.VALUE.serializer()));
-            recordsOf.computeIfAbsent(record.get("topic").asText(), name -> new ArrayList<>()).add(record);
+            long before = dropped(tasks);
+            recordsOf.computeIfAbsent(topic, name -> new ArrayList<>()).add(record);
             forwarded.clear();
             Exception error = null;
             try {
-                String key = record.get("key").isNull() ? null : record.get("key").asText();
-                topic.pipeInput(key, valueOf(record.get("value")), record.get("ts").asLong());
+                tasks.take(topic, 0, taken(topic, record));
             } catch (Exception caught) {
                 error = caught;
             }
@@ -166,8 +162,14 @@ public class Oracle {
                 failed(result, "record", error).put("failed_at", outputs.size() - 1);
                 return;
             }
-            dropped.add((long) metric(driver, "dropped-records-total", "") - before);
+            dropped.add(dropped(tasks) - before);
         }
+    }
+
+    static KafkaTasks.Taken taken(String topic, JsonNode record) {
+        byte[] key = record.get("key").isNull() ? null : record.get("key").asText().getBytes(StandardCharsets.UTF_8);
+        byte[] value = Functions.toBytes(topic, valueOf(record.get("value")));
+        return new KafkaTasks.Taken(-1, record.get("ts").asLong(), key, value, new RecordHeaders());
     }
 
     static Object valueOf(JsonNode value) {
@@ -203,42 +205,53 @@ public class Oracle {
 
     // --- metrics ---------------------------------------------------------------------------------------------
 
-    ObjectNode metrics(TopologyTestDriver driver) {
+    /** Lateness is of one task: of several there is none. */
+    ObjectNode metrics(KafkaTasks tasks) {
         ObjectNode metrics = JSON.createObjectNode();
-        metrics.put("dropped-records-total", (long) metric(driver, "dropped-records-total", ""));
-        double average = metric(driver, "record-lateness-avg", "");
-        if (Double.isNaN(average)) {
+        metrics.put("dropped-records-total", dropped(tasks));
+        List<Metric> averages = found(tasks, "record-lateness-avg", "");
+        if (averages.size() > 1) {
+            metrics.put("record-lateness-avg", "(not known)").put("record-lateness-max", "(not known)");
+        } else if (Double.isNaN(number(averages))) {
             metrics.putNull("record-lateness-avg").putNull("record-lateness-max");
         } else {
-            metrics.put("record-lateness-avg", average);
-            metrics.put("record-lateness-max", (long) metric(driver, "record-lateness-max", ""));
+            metrics.put("record-lateness-avg", number(averages));
+            metrics.put("record-lateness-max", (long) metric(tasks, "record-lateness-max", ""));
         }
         ObjectNode all = metrics.putObject("suppress");
         for (String node : suppressed) {
-            TimeOrderedKeyValueBuffer buffer =
-                (TimeOrderedKeyValueBuffer) driver.getAllStateStores().get(node + "-store");
+            TimeOrderedKeyValueBuffer buffer = (TimeOrderedKeyValueBuffer) tasks.store(node + "-store");
             all.putObject(node)
-                .put("suppression-emit-total", (long) metric(driver, "suppression-emit-total", node))
+                .put("suppression-emit-total", (long) metric(tasks, "suppression-emit-total", node))
                 .put("suppression-buffer-count-current", buffer.numRecords())
-                .put("suppression-buffer-count-max", (long) metric(driver, "suppression-buffer-count-max", node))
+                .put("suppression-buffer-count-max", (long) metric(tasks, "suppression-buffer-count-max", node))
                 .put("suppression-buffer-size-current", buffer.bufferSize())
-                .put("suppression-buffer-size-max", (long) metric(driver, "suppression-buffer-size-max", node));
+                .put("suppression-buffer-size-max", (long) metric(tasks, "suppression-buffer-size-max", node));
         }
         return metrics;
     }
 
-    /** Of the task (not of the one that keeps global tables), or of a suppress node or its buffer. */
-    double metric(TopologyTestDriver driver, String name, String node) {
-        Metric found = metrics.computeIfAbsent(name + " " + node, wanted -> find(driver, name, node));
-        return ((Number) found.metricValue()).doubleValue();
+    long dropped(KafkaTasks tasks) {
+        return (long) metric(tasks, "dropped-records-total", "");
     }
 
-    static Metric find(TopologyTestDriver driver, String name, String node) {
-        for (Map.Entry<MetricName, ? extends Metric> entry : driver.metrics().entrySet()) {
+    /** The sum over all tasks (without what keeps global tables), or of a suppress node or its buffer. */
+    double metric(KafkaTasks tasks, String name, String node) {
+        return number(metrics.computeIfAbsent(name + " " + node, wanted -> found(tasks, name, node)));
+    }
+
+    static double number(List<Metric> found) {
+        return found.stream().mapToDouble(metric -> ((Number) metric.metricValue()).doubleValue()).sum();
+    }
+
+    static List<Metric> found(KafkaTasks tasks, String name, String node) {
+        List<Metric> found = new ArrayList<>();
+        for (Map.Entry<MetricName, ? extends Metric> entry : tasks.metrics().entrySet()) {
             Collection<String> tags = entry.getKey().tags().values();
             boolean isOfNode = node.isEmpty() || tags.contains(node) || tags.contains(node + "-store");
-            if (entry.getKey().name().equals(name) && isOfNode && !tags.contains("-1_-1")) return entry.getValue();
+            if (entry.getKey().name().equals(name) && isOfNode && !tags.contains("-1_-1")) found.add(entry.getValue());
         }
-        throw new IllegalStateException("no metric " + name + " of " + node);
+        if (found.isEmpty()) throw new IllegalStateException("no metric " + name + " of " + node);
+        return found;
     }
 }
