@@ -71,6 +71,7 @@ def align(ours: Side, theirs: Side, *, ignores_time: bool = False, ignores_order
         np.full(len(ours), Verdict.MISSING, np.int8), np.full(len(theirs), Verdict.EXTRA, np.int8),
     )  # fmt: skip
     time = () if ignores_time else ("time",)
+    _pair_head(found, ours, theirs, ("place", "identity", "value", *time))
     steps: list[tuple[tuple[str, ...], Verdict]] = [
         (("place", "identity", "value", *time), Verdict.EQUAL),
         (("place", "identity", "time"), Verdict.OTHER_VALUE),
@@ -93,13 +94,19 @@ def align(ours: Side, theirs: Side, *, ignores_time: bool = False, ignores_order
     return found
 
 
+def _pair_head(found: Alignment, ours: Side, theirs: Side, columns: Sequence[str]) -> None:
+    """Rows that are equal on both sides from the first one on: where nothing differs, all of them."""
+    same = min(len(ours), len(theirs))
+    differs = np.zeros(same, np.bool_)
+    for name in columns:
+        differs |= getattr(ours, name)[:same] != getattr(theirs, name)[:same]
+    head = int(np.argmax(differs)) if differs.any() else same
+    found.ours_mate[:head] = found.theirs_mate[:head] = np.arange(head)
+    found.ours[:head] = found.theirs[:head] = Verdict.EQUAL
+
+
 def matched(ours: np.ndarray, theirs: np.ndarray) -> Pairs:
     """Positions of equal digests: the k-th of ours with the k-th of theirs."""
-    same = min(len(ours), len(theirs))
-    other = np.flatnonzero(ours[:same] != theirs[:same])
-    first = int(other[0]) if len(other) else same
-    head = np.arange(first)
-    ours, theirs = ours[first:], theirs[first:]
     mine, yours = np.argsort(ours, kind="stable"), np.argsort(theirs, kind="stable")
     sorted_ours, sorted_theirs = ours[mine], theirs[yours]
     begins = np.concatenate([[True], sorted_ours[1:] != sorted_ours[:-1]])[: len(ours)]
@@ -108,8 +115,7 @@ def matched(ours: np.ndarray, theirs: np.ndarray) -> Pairs:
     at = np.searchsorted(sorted_theirs, sorted_ours) + number
     is_there = at < len(theirs)
     is_there[is_there] = sorted_theirs[at[is_there]] == sorted_ours[is_there]
-    rows, partners = mine[is_there], yours[at[is_there]]
-    return np.concatenate([head, rows + first]), np.concatenate([head, partners + first])
+    return mine[is_there], yours[at[is_there]]
 
 
 # --- order ---------------------------------------------------------------------------------------------------
@@ -119,7 +125,7 @@ def _moved(found: Alignment, ours: Side, theirs: Side) -> np.ndarray:
     """Rows of production that are out of order: of each partition and task the fewest that have to be moved."""
     pairs = np.flatnonzero(found.theirs == Verdict.EQUAL)
     mates = found.theirs_mate[pairs]
-    if np.all(np.diff(mates) > 0):
+    if np.all(mates[1:] > mates[:-1]):
         return pairs[:0]
     group = combined(theirs.partition[pairs], ours.partition[mates])
     order = np.argsort(group, kind="stable")

@@ -7,7 +7,7 @@ whatever the order of their entries. Digests that are equal by chance would show
 (for 10 million keys with a chance of 1 in 100,000), and never hide one of both value and time.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import reduce
 
@@ -34,6 +34,8 @@ Span = tuple[int, int]
 ALL_TIMES = (-UNBOUNDED, UNBOUNDED)
 
 _SEED = np.uint64(0x9E3779B97F4A7C15)
+_BLOCK = 1 << 14
+"""Rows that are mixed at a time: what is between stays in the processor's cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +63,12 @@ class Side:
 
     def __len__(self) -> int:
         return len(self.partition)
+
+
+_KINDS: Mapping[str, type[np.generic]] = dict.fromkeys((field.name for field in fields(Side)), np.int64) | {
+    "partition": np.int32, "place": np.int32, "key": np.uint64, "value": np.uint64, "identity": np.uint64,
+    "is_tombstone": np.bool_, "is_unreadable": np.bool_,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -110,9 +118,11 @@ def read_output(
         ("value", shape.value.arrow_type), ("record_time_ms", pa.int64()), ("cause_offset", pa.int64()),
     ])  # fmt: skip
 
+    path = warehouse.pipeline(pipeline).table(output.table)
+    files = table_files(warehouse, pipeline, done, output.table)
+
     def parts() -> Iterator[Side]:
-        path = warehouse.pipeline(pipeline).table(output.table)
-        for file in table_files(warehouse, pipeline, done, output.table):
+        for file in files:
             rows = _within(read_rows(path, [file], schema), "record_time_ms", span)
             keys, values = _whole(rows, "key"), _whole(rows, "value")
             own = _integers(rows, "partition", np.int32)
@@ -123,7 +133,10 @@ def read_output(
                 ignored=ignored, cause=_integers(rows, "cause_offset"),
             )  # fmt: skip
 
-    return _in_order(parts())
+    fixed: dict[str, int | str] = {"is_unreadable": 0} | _without(output)
+    if not output.moves_keys:
+        fixed["place"] = "partition"
+    return _in_order(parts(), sum(file.records for file in files), fixed)
 
 
 def read_landed(output: ComparedOutput, landed: LandedTopic, *, span: Span, ignored: Collection[str]) -> Side:
@@ -149,7 +162,13 @@ def read_landed(output: ComparedOutput, landed: LandedTopic, *, span: Span, igno
             )  # fmt: skip
             yield _marked(side, keys, values, raw)
 
-    return _in_order(parts())
+    fixed: dict[str, int | str] = {"cause": -1, "place": "partition"} | _without(output)
+    return _in_order(parts(), sum(file.records for file in landed.files), fixed)
+
+
+def _without(output: ComparedOutput) -> dict[str, int | str]:
+    """Of an output without windows, their bounds."""
+    return {} if output.windows else {"start": 0, "end": 0}
 
 
 def _side(
@@ -188,23 +207,30 @@ def _without_window(keys: Decoded, output: ComparedOutput) -> tuple[pa.Array, li
     return key, [pc.fill_null(each, 0).to_numpy(zero_copy_only=False) for each in (start, end)]
 
 
-def _in_order(parts: Iterator[Side]) -> Side:
-    """All rows by partition and offset. Files of one partition may follow one another already."""
-    found = list(parts)
-    names = [field.name for field in fields(Side)]
-    if not found:
-        kinds: dict[str, type[np.generic]] = {"partition": np.int32, "place": np.int32}
-        kinds |= {"key": np.uint64, "value": np.uint64, "identity": np.uint64}
-        kinds |= {"is_tombstone": np.bool_, "is_unreadable": np.bool_}
-        return Side(**{name: np.zeros(0, kinds.get(name, np.int64)) for name in names})
-    columns = {}
-    for name in names:
-        columns[name] = np.concatenate([getattr(part, name) for part in found])
-    partition, offset = columns["partition"], columns["offset"]
-    falls = (np.diff(partition) < 0) | ((np.diff(partition) == 0) & (np.diff(offset) <= 0))
-    if falls.any():
-        order = np.lexsort((offset, partition))
+def _in_order(parts: Iterator[Side], rows: int, fixed: Mapping[str, int | str]) -> Side:
+    """All rows by partition and offset. ``rows``: at most so many; ``fixed``: columns with one number in all rows, or
+    that are the same as the column of that name. Files of one partition may follow one another already.
+
+    Columns are filled part by part, and what is fixed takes no memory: new pages cost more than what is written to
+    them.
+    """
+    columns = {name: np.empty(rows, kind) for name, kind in _KINDS.items() if name not in fixed}
+    at, last, falls = 0, (-1, -1), False
+    for part in parts:
+        for name, column in columns.items():
+            column[at : at + len(part)] = getattr(part, name)
+        if len(part):
+            falls |= not bool(np.all(part.offset[1:] > part.offset[:-1]))
+            falls |= (int(part.partition[0]), int(part.offset[0])) <= last
+            last = int(part.partition[-1]), int(part.offset[-1])
+        at += len(part)
+    columns = {name: column[:at] for name, column in columns.items()}
+    if falls:
+        order = np.lexsort((columns["offset"], columns["partition"]))
         columns = {name: column[order] for name, column in columns.items()}
+    for name, value in fixed.items():
+        is_other = isinstance(value, str)
+        columns[name] = columns[value] if is_other else np.broadcast_to(np.array(value, _KINDS[name]), at)
     return Side(**columns)
 
 
@@ -263,8 +289,14 @@ def _has_map(kind: pa.DataType) -> bool:
 
 def combined(*columns: "np.ndarray | np.uint64") -> np.ndarray:
     """A digest of several columns of integers, or of single numbers, row by row."""
+    rows = max((len(column) for column in columns if isinstance(column, np.ndarray)), default=1)
+    found = np.empty(rows, np.uint64)
     with np.errstate(over="ignore"):
-        return reduce(_with, columns, np.uint64(0))  # type: ignore[arg-type]
+        for begin in range(0, rows, _BLOCK):
+            block = slice(begin, begin + _BLOCK)
+            parts = [column[block] if isinstance(column, np.ndarray) else column for column in columns]
+            found[block] = reduce(_with, parts, np.uint64(0))  # type: ignore[arg-type]
+    return found
 
 
 def _with(digest: "np.ndarray | np.uint64", column: "np.ndarray | np.uint64") -> np.ndarray:
@@ -292,5 +324,7 @@ def _whole(rows: pa.Table, column: str) -> pa.Array:
 
 
 def _integers(rows: pa.Table, column: str, kind: type = np.int64) -> np.ndarray:
-    found: np.ndarray = pc.fill_null(_whole(rows, column), -1).to_numpy(zero_copy_only=False).astype(kind, copy=False)
+    values = _whole(rows, column)
+    known = pc.fill_null(values, -1) if values.null_count else values
+    found: np.ndarray = known.to_numpy(zero_copy_only=False).astype(kind, copy=False)
     return found

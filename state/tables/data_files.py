@@ -290,7 +290,7 @@ def read_rows(path: str, files: Sequence[DataFile], schema: pa.Schema) -> pa.Tab
         with open_file(path, file) as opened:
             part = opened.rows().read(columns=stored)
         if "partition" in schema.names:
-            part = part.append_column("partition", pa.array([file.partition] * part.num_rows, pa.int32()))
+            part = part.append_column("partition", pa.repeat(pa.scalar(file.partition, pa.int32()), part.num_rows))
         parts.append(conformed(part, schema))
     return pa.concat_tables(parts) if parts else schema.empty_table()
 
