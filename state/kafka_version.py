@@ -10,6 +10,8 @@ JUDGE = "4.3.0"
 """Kafka Streams that answered the scenarios, the broker of the tests, and what documents call Kafka Streams."""
 DEFAULT = JUDGE.rpartition(".")[0]
 """Of a pipeline that never said another."""
+JUDGES = (JUDGE, "4.4.0")
+"""Versions whose own tasks play the recorded scenarios in the nightly tier, with the same answers."""
 REPLAYED = ("4.3", "4.4")
 """Versions whose rows a replay makes. They are the same: Kafka Streams 4.4.0 gave the judge's answers to all 437
 recorded scenarios, and to 300 random ones. A version with other rows needs its answers here first.

@@ -26,9 +26,8 @@ import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.metrics.Sensor;
 import org.apache.kafka.common.record.TimestampType;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
-import org.apache.kafka.common.utils.LogContext;
-import org.apache.kafka.common.utils.Time;
-import org.apache.kafka.common.utils.Utils;
+import org.apache.kafka.common.utils.*;
+import org.apache.kafka.common.utils.internals.*; // LogContext, from 4.4 on
 import org.apache.kafka.streams.internals.StreamsConfigUtils;
 import org.apache.kafka.streams.processor.StateRestoreListener;
 import org.apache.kafka.streams.processor.StateStore;
@@ -170,7 +169,8 @@ public final class KafkaTasks {
         partitions = new TreeMap<>(landed == null ? Map.of() : landed);
         if (landed == null) sourceTopics().forEach(topic -> partitions.put(topic, 1));
         Map<Integer, TopicsInfo> parts = new TreeMap<>();
-        for (TopicsInfo topics : new TreeMap<>(builder.subtopologyToTopicsInfo()).values()) parts.put(parts.size(), topics);
+        Iterator<Integer> numbers = numbers().iterator();
+        for (TopicsInfo topics : new TreeMap<>(builder.subtopologyToTopicsInfo()).values()) parts.put(numbers.next(), topics);
         refuseMissing(parts);
         countPartitions(parts);
         parts.values().forEach(topics -> changelogs.addAll(topics.stateChangelogTopics.keySet()));
@@ -201,6 +201,13 @@ public final class KafkaTasks {
         InternalTopologyBuilder made = topology.call().internalTopologyBuilder;
         made.rewriteTopology(config);
         return made;
+    }
+
+    /** Of sub-topologies, as Kafka numbers them: global tables have numbers too, and are none. */
+    SortedSet<Integer> numbers() throws Exception {
+        SortedSet<Integer> found = new TreeSet<>();
+        topology.call().describe().subtopologies().forEach(part -> found.add(part.id()));
+        return found;
     }
 
     /** Those that the application reads and does not make itself, of global tables too. */
@@ -353,15 +360,8 @@ public final class KafkaTasks {
         Map<TopicPartition, Long> beginnings = new HashMap<>();
         each.inputs.forEach(input -> beginnings.put(input, 0L));
         consumer.updateBeginningOffsets(beginnings);
-        ProcessorStateManager state = new ProcessorStateManager(
-            id, Task.TaskType.ACTIVE, false, log, directory, whole.storeToChangelogTopic(), each.inputs) {
-            @Override
-            public StateStore globalStore(String name) {
-                StateStore found = super.globalStore(name);
-                if (found != null) each.looksInto.add(global.storeToChangelogTopic().get(name));
-                return found;
-            }
-        };
+        ProcessorStateManager state = new WatchedState(id, log, directory, clock, whole, each.inputs,
+            name -> each.looksInto.add(global.storeToChangelogTopic().get(name)));
         StreamsProducer producer = new StreamsProducer(
             new Producing(), StreamsConfigUtils.processingMode(config), clock, log);
         RecordCollectorImpl collector = new RecordCollectorImpl(

@@ -28,6 +28,7 @@ from ..history.committed_tables import done_row
 from ..landing.landing import land_records
 from ..tape.landed_topic import Landed
 from ..topology.topology import Topology
+from .chosen_records import ChosenRecords, replay_chosen
 from .judged_stores import JudgedStore, judge_stores
 from .kafka_tasks import RECORDS, JavaApplication, KafkaRun, Record, run_kafka
 
@@ -100,12 +101,14 @@ def judge(
     *,
     pipeline: str,
     increment: int | None = None,
+    chosen: ChosenRecords | None = None,
     shown: int = 10,
     say: Callable[[str], None] = lambda step: None,
 ) -> Judgement:
     """Run ``application`` by Kafka Streams' own tasks over the records that ``pipeline`` of ``warehouse`` has read up
-    to ``increment`` (None: the last), and compare every output and store of ``topology``. ``shown``: so many
-    differences of each output in full; ``say``: called with the step.
+    to ``increment`` (None: the last), and compare every output and store of ``topology``. ``chosen``: of these records
+    some alone (None: all), which both sides then take with empty state. ``shown``: so many differences of each output
+    in full; ``say``: called with the step.
 
     Without record caches, so every update is forwarded. Wall-clock time does not pass, and the state begins empty.
     Raises ConfigError for a pipeline whose order is not Kafka's (order="arrival", recorded times, a flush, restarts).
@@ -115,6 +118,11 @@ def judge(
     row = done_row(warehouse, pipeline, increment, of=[])
     _refuse_other_orders(pipeline, row.content)
     with tempfile.TemporaryDirectory(prefix="replay-judge-") as folder:
+        if chosen is not None and not chosen.is_all:
+            say("replaying what is chosen")
+            read_from, warehouse = warehouse, Warehouse(str(Path(folder) / "chosen"))
+            replay_chosen(warehouse, read_from, topology, row.content, chosen, pipeline)
+            row, increment = done_row(warehouse, pipeline, None, of=[]), row.increment
         say("running Kafka Streams")
         run = run_kafka(application, Path(folder), _read_records(warehouse, topology, row.content))
         sinks = {sink.topic: sink for sink in topology.sinks()}
@@ -123,12 +131,13 @@ def judge(
             say(f"comparing {name}")
             theirs = Warehouse(str(Path(folder) / "theirs"))
             judged.append(_judge_output(_Output(topology, name), warehouse, pipeline, row, theirs, run, shown))
-    say("comparing stores")
-    stores, other_stores = judge_stores(warehouse, topology, pipeline, row.content, run)
+        say("comparing stores")
+        stores, other_stores = judge_stores(warehouse, topology, pipeline, row.content, run)
     dynamic = [name for name, sink in sinks.items() if sink.has_topics]
     return Judgement(
-        pipeline, row.increment, application.name, JUDGE, run.records, run.seconds, _topology(topology, run),
-        tuple(judged), tuple(stores), tuple(_unknown(topology, run)), (*dynamic, *other_stores),
+        pipeline, increment or row.increment, application.name, JUDGE, run.records, run.seconds,
+        _topology(topology, run), tuple(judged), tuple(stores), tuple(_unknown(topology, run)),
+        (*dynamic, *other_stores),
     )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from ..execution.spark_session import resolve
 
 PACKAGES = (f"org.apache.kafka:kafka-streams:{JUDGE}", "org.slf4j:slf4j-simple:1.7.36")
 APPLICATION_ID = "kstreams-replay-judge"
-SOURCES = tuple(Path(__file__).with_name(f"{name}.java") for name in ("Judge", "KafkaTasks"))
+SOURCES = tuple(Path(__file__).with_name(f"{name}.java") for name in ("Judge", "KafkaTasks", "WatchedState"))
 """Of the program: the order of landed records, and the tasks."""
 RECORDS = pa.schema([
     ("partition", pa.int32()), ("timestamp", pa.int64()), ("key", pa.binary()), ("value", pa.binary()),

@@ -5,6 +5,7 @@ digest of the records, so that what an unfinished landing left behind is only fi
 """
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +26,8 @@ RECORDS_SCHEMA = LANDED_SCHEMA.append(pa.field("arrival", pa.int64())).append(pa
 @dataclass(frozen=True)
 class RecordLander:
     """``records``: partition int32, timestamp int64 (ms), key and value binary, perhaps headers, arrival,
-    context_offset.
+    context_offset. Perhaps offset, rising in each partition and behind what has landed; else they follow on one
+    another.
     """
 
     warehouse: Warehouse
@@ -54,9 +56,18 @@ class RecordLander:
         return LandingPlanRow(
             partitions=self.partitions,
             cut_from=cut_from,
-            cut_to={p: first + int(counts[int(p)]) for p, first in cut_from.items()},
+            cut_to=self._ends(cut_from, counts),
             source={"kind": self.kind, "digest": self._digest()},
         )
+
+    def _ends(self, begins: Mapping[str, int], counts: np.ndarray) -> dict[str, int]:
+        """The next offset of each partition."""
+        if "offset" not in self.records.column_names:
+            return {p: first + int(counts[int(p)]) for p, first in begins.items()}
+        ends = dict(begins)
+        for last in self.records.group_by("partition").aggregate([("offset", "max")]).to_pylist():
+            ends[str(last["partition"])] = last["offset_max"] + 1
+        return ends
 
     def write(self, row: LedgerRow[LandingPlanRow], app_id: str) -> dict[str, Any]:
         """Commit the records. Raises LandingError when they are not those of the plan."""
@@ -79,7 +90,8 @@ class RecordLander:
 
     def _rows(self, rows: np.ndarray, partition: int, first: int, increment: int) -> pa.Table:
         chosen, n = self.records.take(pa.array(rows)), len(rows)
-        offset = np.arange(first, first + n, dtype=np.int64)
+        has_offsets = "offset" in chosen.column_names
+        offset = chosen["offset"].to_numpy() if has_offsets else np.arange(first, first + n, dtype=np.int64)
         given = {name: chosen[name] for name in ("timestamp", "key", "value")}
         for name, default in (
             ("headers", pa.nulls(n, HEADERS)),

@@ -126,6 +126,8 @@ def test_a_checkout_without_links_gives_a_wheel_of_one_package_with_every_module
         "kstreams_replay/jobs/execution/ivysettings.xml",
         "kstreams_replay/jobs/execution/log4j2.xml",
         "kstreams_replay/jobs/judge/Judge.java",
+        "kstreams_replay/jobs/judge/KafkaTasks.java",
+        "kstreams_replay/jobs/judge/WatchedState.java",
         *(f"kstreams_replay/{path}" for path in files() if path.startswith("orchestration/cli/new_project/")),
         "kstreams_replay/orchestration/quality/report.html.j2",
         "kstreams_replay/state/when-something-is-wrong.md",

@@ -10,6 +10,7 @@ import pytest
 
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor, PunctuationType, Record
+from kstreams_replay.jobs.judge.chosen_records import ChosenRecords
 from kstreams_replay.jobs.judge.judgement import Judgement, judge
 from kstreams_replay.jobs.judge.kafka_tasks import JavaApplication
 from kstreams_replay.jobs.replay.pipeline_run import replay
@@ -126,7 +127,7 @@ def judged(
 ) -> Judgement:
     warehouse = Warehouse(str(folder / "tables"))
     generator = random.Random(seed)
-    topics = {source.topic for sub in topology.sub_topologies for source in sub.sources if source.landed_topic}
+    topics = topology.source_topics()
     for topic, values in (("clicks", None), ("users", ["ann", "beth", None]), ("groups", ["red", "blue", None])):
         if topic in topics:
             plant(warehouse, topic, records(generator, topic, values), partitions=3)
@@ -157,6 +158,44 @@ def test_a_right_port_has_all_rows_of_kafka_streams(name, seed, classes, tmp_pat
 
     assert found.is_equal, found
     assert sum(each.rows[1] for each in found.outputs) > 50
+
+
+CHOSEN = {
+    "times": (ChosenRecords(since_ms=1_200_000, until_ms=1_500_000), 0),
+    "a partition": (ChosenRecords(partitions=[1]), 0),
+    "the first": (ChosenRecords(partitions=[0, 2], max_records=50), 50),
+}
+
+
+@pytest.mark.parametrize("kind", CHOSEN)
+def test_a_part_of_the_records_is_judged_by_itself(kind, classes, tmp_path):
+    """
+    Kafka's tasks take the chosen ones alone, so equal rows mean that ours have read no others.
+    """
+    chosen, count = CHOSEN[kind]
+    whole = judged(tmp_path, classes, digits(), "digits", 0)
+    application = JavaApplication([classes], "Ports#digits")
+
+    found = judge(Warehouse(str(tmp_path / "tables")), digits(), application, pipeline="p", chosen=chosen)
+
+    copies = {each.output: each.rows[1] for each in found.outputs}["copy"]
+    assert found.is_equal, found
+    assert 0 < copies < whole.outputs[0].rows[1]
+    assert copies == (count or copies)
+
+
+def test_where_no_record_is_chosen_the_judge_says_so(classes, tmp_path):
+    application = JavaApplication([classes], "Ports#digits")
+    judged(tmp_path, classes, digits(), "digits", 0)
+
+    with pytest.raises(ConfigError, match="none in these times"):
+        judge(
+            Warehouse(str(tmp_path / "tables")),
+            digits(),
+            application,
+            pipeline="p",
+            chosen=ChosenRecords(since_ms=9**15),
+        )
 
 
 def test_a_port_with_another_grace_is_told_apart_at_its_first_row(classes, tmp_path):

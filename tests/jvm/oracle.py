@@ -10,7 +10,7 @@ from threading import Thread
 from typing import IO, Any
 
 from kstreams_replay.jobs.judge.kafka_tasks import SOURCES
-from tests.jvm.streams import compiled
+from tests.jvm.streams import VERSION, compiled
 
 NAMES = ("Oracle", "Topologies", "Functions", "Folds", "Extractors", "Deduplicate", "Processors")
 PROGRAMS = [*(Path(__file__).with_name(f"{name}.java") for name in NAMES), *SOURCES]
@@ -56,9 +56,12 @@ class Oracle:
 
 
 @contextmanager
-def open_oracle() -> Iterator[Oracle]:
-    """Starts Kafka Streams, and stops it."""
-    with compiled(*PROGRAMS) as command, TemporaryFile("w+") as log:
+def open_oracle(version: str = VERSION) -> Iterator[Oracle]:
+    """Starts Kafka Streams of a version, and stops it."""
+    packages = (f"org.apache.kafka:kafka-streams:{version}",)
+    others = Path(__file__).with_name(f"kafka{version[0]}{version[2]}")
+    programs = [other if (other := others / each.name).exists() else each for each in PROGRAMS]
+    with compiled(*programs, packages=packages) as command, TemporaryFile("w+") as log:
         pipe = subprocess.PIPE
         with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=log, text=True, encoding="utf-8") as process:
             yield Oracle(process, log)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from kstreams_replay.state.kafka_version import JUDGES
 from tests.conformance import readable
 from tests.conformance.comparison import first_difference
 from tests.conformance.scenarios import GOLDENS, read_scenarios, scenario_of
@@ -38,6 +39,26 @@ def test_the_judges_tasks_say_what_the_goldens_say(oracle, tasks):
     }
     assert {name: why for name, why in differences.items() if why != "None"} == {}
     assert len(said) == 437
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("version", JUDGES[1:])
+def test_another_version_of_kafka_streams_says_what_the_goldens_say(version):
+    """
+    So a replay makes the rows of that version, too; random scenarios are asked as well.
+    """
+    goldens = [golden for path in sorted(GOLDENS.glob("*.jsonl*")) for golden in read_scenarios(path)]
+    lines = [line for number in range(TOPOLOGIES // 8) for line in scenarios(seed() + number, TAPES)]
+
+    with open_oracle(version) as running:
+        said = running.ask([vars(golden) for golden in goldens])
+        differing = [f"{line['name']}\n{why}" for line, why in failures(running, lines)]
+
+    whys = [
+        first_difference(golden, golden.want or {}, each["result"]) for golden, each in zip(goldens, said, strict=True)
+    ]
+    assert [str(why) for why in whys if why is not None] == []
+    assert not differing, "\n\n".join([f"seed {seed()}, {len(differing)} differ", *differing])
 
 
 def test_stamping_changes_no_scenario_file(oracle):

@@ -4,10 +4,15 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+import click
+
+from ....jobs.judge.chosen_records import ChosenRecords
 from ....jobs.judge.judgement import Judgement
 from ....jobs.judge.judgement import judge as judge_pipeline
 from ....jobs.judge.kafka_tasks import JavaApplication
+from ....state.errors import ConfigError
 from ....state.tables.warehouse import Warehouse
+from ....state.times import instant_ms
 from ...progress_lines import progress_on
 from ...settings.topology_loading import load_topology
 from ...text_tables import print_json, print_table, utc
@@ -25,27 +30,45 @@ from .compare import print_difference
 @options.warehouse
 @options.pipeline
 @options.increment
+@option("--from", "since", metavar="TIME", help="record times from here on alone")
+@option("--to", "until", metavar="TIME", help="record times before this alone")
+@option("--partitions", metavar="N,…", help="these partitions of the landed topics alone")
+@option("--max-records", type=click.IntRange(min=1), metavar="N", help="the first N records of these alone")
 @option("--limit", type=int, default=10, metavar="N", help="so many differences of each output (default 10)")
 @options.as_json
 @options.raw
 def judge(
     topology: str, jars: tuple[str, ...], name: str, settings: str | None, warehouse: str, pipeline: str,
-    increment: int | None, limit: int, as_json: bool, raw: bool,
+    increment: int | None, since: str | None, until: str | None, partitions: str | None, max_records: int | None,
+    limit: int, as_json: bool, raw: bool,
 ) -> int:  # fmt: skip
     """Run the Java application's own topology by real Kafka Streams over what the pipeline has read, and compare every
     output. The exit code is 4 when anything differs.
     """
     application = JavaApplication([Path(jar) for jar in jars], name, None if settings is None else Path(settings))
+    chosen = ChosenRecords(
+        None if since is None else instant_ms(since, "--from"), None if until is None else instant_ms(until, "--to"),
+        _numbers(partitions), max_records,
+    )  # fmt: skip
     with closing(progress_on(sys.stderr)) as progress:
         found = judge_pipeline(
             Warehouse(warehouse), load_topology(topology, warehouse), application, pipeline=pipeline,
-            increment=increment, shown=limit, say=progress.doing,
+            increment=increment, chosen=chosen, shown=limit, say=progress.doing,
         )  # fmt: skip
     if as_json:
         print_json(found.to_json())
     else:
         _print(found, f"--topology {topology} --warehouse {warehouse} --pipeline {pipeline}", raw=raw)
     return ExitCode.DONE if found.is_equal else ExitCode.FAILED
+
+
+def _numbers(partitions: str | None) -> tuple[int, ...] | None:
+    if partitions is None:
+        return None
+    try:
+        return tuple(int(number) for number in partitions.split(","))
+    except ValueError:
+        raise ConfigError("--partitions", "numbers, as 0,3", partitions, "name partitions by their numbers") from None
 
 
 def _print(found: Judgement, place: str, *, raw: bool) -> None:
