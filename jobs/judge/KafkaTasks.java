@@ -407,8 +407,9 @@ public final class KafkaTasks {
         };
         GlobalStateManagerImpl state = new GlobalStateManagerImpl(
             log, clock, global, consumer, new StateDirectory(ownConfig, clock, true, false), silent, ownConfig);
+        StreamsMetricsImpl ownMetrics = new StreamsMetricsImpl(new Metrics(), "judge", clock); // all of one task id
         GlobalProcessorContextImpl context = new GlobalProcessorContextImpl(
-            ownConfig, state, metrics, new ThreadCache(log, 0, metrics), clock);
+            ownConfig, state, ownMetrics, new ThreadCache(log, 0, ownMetrics), clock);
         state.setGlobalProcessorContext(context);
         boolean handles = config.getBoolean("processing.exception.handler.global.enabled");
         GlobalStateUpdateTask task = new GlobalStateUpdateTask(
