@@ -133,7 +133,8 @@ def read_output(
                 ignored=ignored, cause=_integers(rows, "cause_offset"),
             )  # fmt: skip
 
-    fixed: dict[str, int | str] = {"is_unreadable": 0} | _without(output)
+    fixed = _without(output)
+    fixed["is_unreadable"] = 0
     if not output.moves_keys:
         fixed["place"] = "partition"
     return _in_order(parts(), sum(file.records for file in files), fixed)
@@ -162,7 +163,8 @@ def read_landed(output: ComparedOutput, landed: LandedTopic, *, span: Span, igno
             )  # fmt: skip
             yield _marked(side, keys, values, raw)
 
-    fixed: dict[str, int | str] = {"cause": -1, "place": "partition"} | _without(output)
+    fixed = _without(output)
+    fixed |= {"cause": -1, "place": "partition"}
     return _in_order(parts(), sum(file.records for file in landed.files), fixed)
 
 
@@ -229,8 +231,10 @@ def _in_order(parts: Iterator[Side], rows: int, fixed: Mapping[str, int | str]) 
         order = np.lexsort((columns["offset"], columns["partition"]))
         columns = {name: column[order] for name, column in columns.items()}
     for name, value in fixed.items():
-        is_other = isinstance(value, str)
-        columns[name] = columns[value] if is_other else np.broadcast_to(np.array(value, _KINDS[name]), at)
+        if isinstance(value, str):
+            columns[name] = columns[value]
+        else:
+            columns[name] = np.broadcast_to(np.array(value, _KINDS[name]), at)
     return Side(**columns)
 
 

@@ -1,7 +1,7 @@
 """A part of the landed records, replayed by itself, for a judgement that does not take them all.
 
-Owns what is chosen. Rule: a chosen record keeps its partition and its offset, and both sides begin with empty state:
-the tasks of the pipeline read these records again in a folder of their own, and Kafka's tasks read the same.
+Owns what is chosen. Rule: a chosen record keeps its partition and its offset, and both sides begin with empty state.
+The tasks of the pipeline read these records again in a folder of their own, and Kafka's tasks read the same.
 """
 
 from collections.abc import Collection, Sequence
