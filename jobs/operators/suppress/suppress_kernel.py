@@ -17,7 +17,7 @@ Arrays: ``rows`` has the fields of Changes, ``sizes`` of Sizes, ``keys`` of KeyB
 ``earlier`` int32, ``number_of`` int32, ``puts`` int8, ``bytes_put`` int64, ``goes`` int32, ``bytes_gone`` int64 and
 ``valid`` bool (rows,). ``weighed`` int64 (entries, 3). ``e_reference`` int64 (slots,), ``order`` int32 (results,).
 ``totals`` int64 (11,). ``data`` uint8 (bytes,), ``offsets`` int64 (values + 1,). ``keeps`` and ``limits``: tuples of
-two.
+two. ``marks``: a tuple of rows int32 (steps,) and a number.
 """
 
 import numpy as np
@@ -72,10 +72,11 @@ def suppress_strictly(  # type: ignore[no-untyped-def]
     weighed = np.empty((most if with_bytes else 0, 3), np.int64)
     puts, goes = np.zeros(n, np.int8), np.zeros(n, np.int32)
     bytes_put, bytes_gone = np.zeros(n if with_bytes else 0, np.int64), np.zeros(n if with_bytes else 0, np.int64)
-    schedule(observed, limit, wait, slots, entries, held, weighed)
+    marks = milestones(observed)
+    schedule(observed, marks, limit, wait, slots, entries, held, weighed)
     number_of = np.empty(n, np.int32)
     n_held = put_changes(
-        rows, earlier, sizes, wait, slots, entries, observed, limit, held, weighed, number_of, puts, bytes_put
+        rows, earlier, sizes, wait, slots, entries, observed, marks, limit, held, weighed, number_of, puts, bytes_put
     )
     most_at_once = count_leaving(n_held, held, weighed, goes, bytes_gone)
     measure(puts, goes, bytes_put, bytes_gone, n_before, totals[BYTES], limits, totals)
@@ -95,7 +96,7 @@ def suppress_strictly(  # type: ignore[no-untyped-def]
 
 
 @inner_kernel
-def schedule(observed, limit, wait, slots, entries, held, weighed):  # type: ignore[no-untyped-def]
+def schedule(observed, marks, limit, wait, slots, entries, held, weighed):  # type: ignore[no-untyped-def]
     """Number the previous entries, and say at which row each leaves."""
     s_flags = slots.flags
     e_due, _, _, e_number, e_bytes, e_prior_bytes, e_prior_hash = entries
@@ -109,7 +110,7 @@ def schedule(observed, limit, wait, slots, entries, held, weighed):  # type: ign
             # evictWhile takes an entry while ``due <= stream time - wait``, which is the first row with ``stream time
             # >= due + wait``.
             if n > 0 and e_due[slot] <= limit:
-                h_leaves[number] = first_reaching(observed, 0, e_due[slot] + wait)
+                h_leaves[number] = first_reaching(observed, marks, e_due[slot] + wait)
             if weighed.shape[0]:
                 weighed[number, 0] = e_bytes[slot]
                 weighed[number, 1], weighed[number, 2] = e_prior_bytes[slot], e_prior_hash[slot]
@@ -118,13 +119,13 @@ def schedule(observed, limit, wait, slots, entries, held, weighed):  # type: ign
 
 @inner_kernel
 def put_changes(  # type: ignore[no-untyped-def]
-    rows, earlier, sizes, wait, slots, entries, observed, limit, held, weighed, number_of, puts, bytes_put
+    rows, earlier, sizes, wait, slots, entries, observed, marks, limit, held, weighed, number_of, puts, bytes_put
 ):
     """Enter every change; how many entries there are then. ``number_of``: of each change's entry, filled."""
     key, start, end, due, _, _ = rows
     s_key, s_start, s_end, _, _, table, _, counts = slots
     h_slot, h_first, h_latest, h_leaves = held
-    n, n_held, guess = key.shape[0], counts[LIVE_COUNT], 0
+    n, n_held = key.shape[0], counts[LIVE_COUNT]
     for row in range(n):
         # A recorded time moves stream time and may evict, but there is no buffer.put, and so no measurement of the
         # buffer.
@@ -145,11 +146,9 @@ def put_changes(  # type: ignore[no-untyped-def]
         if number < 0 or h_leaves[number] < row:
             number, n_held, puts[row] = n_held, n_held + 1, 1
             h_slot[number], h_first[number], h_leaves[number] = _NONE, row, n
-            # Neighbouring changes are due at nearly the same row, so the search begins where the last one ended. A
-            # change that is due already leaves at its own row.
+            # A change that is due already leaves at its own row.
             if due[row] <= limit:
-                guess = near_reaching(observed, row, guess, due[row] + wait)
-                h_leaves[number] = guess
+                h_leaves[number] = max(row, first_reaching(observed, marks, due[row] + wait))
             # The old value of the key's first change is the prior value of the entry: what priorValueForBuffered
             # answers while the entry waits. Later changes of the key leave it as it is.
             if weighed.shape[0]:
@@ -200,10 +199,33 @@ def entry_bytes(sizes, row, prior, prior_hash):  # type: ignore[no-untyped-def]
     return fixed + max(prior, 0) + (0 if same or old_bytes < 0 else old_bytes) + new_bytes
 
 
+@inner_array_kernel
+def milestones(observed):  # type: ignore[no-untyped-def]
+    """First rows at which stream time is so many steps after that of the first row, and the step: 2 to the power of
+    ``shift`` ms, so that there are about as many as rows. Neighbouring changes leave far apart where records are late,
+    so a search that began where the last one ended would not be short.
+    """
+    n, shift = observed.shape[0], 0
+    span = observed[n - 1] - observed[0] if n else 0
+    while span >> shift > n:
+        shift += 1
+    rows, filled = np.full((span >> shift) + 2, n, np.int32), 0
+    for row in range(n):
+        steps = (observed[row] - observed[0]) >> shift
+        while filled <= steps:
+            rows[filled] = row
+            filled += 1
+    return rows, shift
+
+
 @inner_kernel
-def first_reaching(observed, begin, time):  # type: ignore[no-untyped-def]
-    """First row from ``begin`` on at which stream time is at least ``time``, by bisection."""
-    end = observed.shape[0]
+def first_reaching(observed, marks, time):  # type: ignore[no-untyped-def]
+    """First row at which stream time is at least ``time``, which it reaches: between two ``marks``, by bisection."""
+    rows, shift = marks
+    if time <= observed[0]:
+        return np.int64(0)
+    step = (time - observed[0]) >> shift
+    begin, end = np.int64(rows[step]), np.int64(rows[step + 1])
     while begin < end:
         middle = (begin + end) >> 1
         if observed[middle] < time:
@@ -211,21 +233,6 @@ def first_reaching(observed, begin, time):  # type: ignore[no-untyped-def]
         else:
             end = middle
     return begin
-
-
-@inner_kernel
-def near_reaching(observed, begin, guess, time):  # type: ignore[no-untyped-def]
-    """As first_reaching; starts at ``guess``, since neighbours leave near one another."""
-    guess = max(begin, min(guess, observed.shape[0] - 1))
-    # A few steps either way find most rows; then bisection, so that one far entry does not walk the whole batch.
-    for _ in range(8):
-        if observed[guess] < time:
-            guess += 1
-        elif guess > begin and observed[guess - 1] >= time:
-            guess -= 1
-        else:
-            return guess
-    return first_reaching(observed, begin, time)
 
 
 @inner_kernel
