@@ -127,17 +127,34 @@ def land_rows(
     warehouse: Warehouse, topic: str, partitions: Iterable[LandedColumns], *, rows_a_file: int = ROWS_A_FILE
 ) -> None:
     """Land rows, partition 0 first, as increment 1 of ``topic``."""
-    files: list[DataFile] = []
-    ends: dict[str, int] = {}
+    files, ends = [], []
     for partition, rows in enumerate(partitions):
-        count = len(rows.keys)
-        ends[str(partition)] = count
-        for first in range(0, count, rows_a_file):
+        ends.append(len(rows.keys))
+        for first in range(0, ends[-1], rows_a_file):
             file = TaskFile(warehouse.landed(topic), partition=partition, name="00000001")
-            file.write(_landed(rows, first, min(first + rows_a_file, count)))
+            file.write(_landed(rows, first, min(first + rows_a_file, ends[-1])))
             written = file.close()
             assert written is not None
             files.append(written)
+    _commit(warehouse, topic, files, ends)
+
+
+def land_tables(warehouse: Warehouse, topic: str, tables: Iterable[pa.Table], *, partitions: int = 4) -> None:
+    """Land ``partition``, ``key``, ``timestamp`` and ``value`` (bytes) in their order as increment 1 of ``topic``."""
+    writers = [TaskFile(warehouse.landed(topic), partition=number, name="00000001") for number in range(partitions)]
+    ends = [0] * partitions
+    for table in tables:
+        numbers = table["partition"].to_numpy()
+        for number, writer in enumerate(writers):
+            mine = table.filter(pa.array(numbers == number))
+            writer.write(_as_landed(mine["key"], mine["timestamp"], mine["value"], ends[number]))
+            ends[number] += len(mine)
+    _commit(warehouse, topic, [file for file in (writer.close() for writer in writers) if file is not None], ends)
+
+
+def _commit(warehouse: Warehouse, topic: str, files: list[DataFile], counts: list[int]) -> None:
+    """Commit data and ledger; ``counts``: records by partition."""
+    ends = {str(partition): count for partition, count in enumerate(counts)}
     version = commit_files(warehouse.landed(topic), LANDED_SCHEMA, files, app_id=f"landing/{topic}/0", increment=1)
     ledger = LandingLedger(warehouse.landing_ledger(topic))
     zero = dict.fromkeys(ends, 0)
@@ -149,14 +166,21 @@ def land_rows(
 
 
 def _landed(rows: LandedColumns, first: int, after: int) -> pa.Table:
-    count = after - first
+    part = slice(first, after)
+    value = Serde.long().encode(pa.array(rows.values[part]))
+    return _as_landed(rows.keys[part], pa.array(rows.time_ms[part]), value, first)
+
+
+def _as_landed(keys: pa.Array, time_ms: pa.Array, values: pa.Array, first: int) -> pa.Table:
+    """Rows of LANDED_SCHEMA but for the partition, from offset ``first`` on."""
+    count = len(keys)
     return pa.table(
         {
-            "offset": np.arange(first, after),
-            "timestamp": rows.time_ms[first:after],
+            "offset": np.arange(first, first + count),
+            "timestamp": time_ms,
             "timestamp_type": pa.array(["CreateTime"] * count),
-            "key": rows.keys.slice(first, count),
-            "value": Serde.long().encode(pa.array(rows.values[first:after])),
+            "key": keys,
+            "value": values,
             "headers": pa.array([[]] * count, LANDED_SCHEMA.field("headers").type),
             "increment": np.full(count, 1),
         }

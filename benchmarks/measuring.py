@@ -106,6 +106,25 @@ def added_up(outputs: list[pl.LazyFrame]) -> dict[str, int]:
     return found
 
 
+def summed(rows: pl.LazyFrame) -> dict[str, int]:
+    """``checks`` of rows of any columns: of whole numbers, and of lists of them, the sum; of texts the bytes; of each
+    how many are null. Doubles have none, since their last digits depend on the order of adding.
+    """
+    found: dict[str, int] = {}
+    for name, dtype in rows.collect_schema().items():
+        column = pl.col(name)
+        if isinstance(dtype, pl.List):
+            column = column.list.sum()
+        elif dtype == pl.String:
+            column = column.str.len_bytes()
+        elif dtype.is_float():
+            column = column.is_finite()
+        sums = column.cast(pl.Int64).sum().alias("sum"), pl.col(name).null_count().alias("null")
+        total, nulls = rows.select(*sums).collect().row(0)
+        found |= {name: int(total), f"{name}, null": int(nulls)}
+    return found
+
+
 class ProgramFailed(Exception):
     """A program of the benchmark ended with an error, or said nothing; the text is the end of what it printed."""
 

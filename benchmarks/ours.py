@@ -24,7 +24,7 @@ from kstreams_replay.state.tables.warehouse import Warehouse
 
 from . import THREADS
 from .comparison import OURS
-from .measuring import Stopwatch, added_up, print_figures, program_options
+from .measuring import Stopwatch, added_up, print_figures, program_options, summed
 from .typed_data import SLICE, warehouse_of
 from .workloads import WORKLOADS, Workload
 
@@ -62,11 +62,14 @@ def replay_once(
 
 
 def written_values(warehouse: Warehouse, workload: Workload) -> list[pl.LazyFrame]:
-    """Values of every output, one column a field."""
+    """Values of every output, one column a field; of a changing one those of the last row of each key."""
     frames = []
     for output in workload.outputs:
         path = warehouse.pipeline(PIPELINE).output(output)
-        values = pl.scan_parquet([f"{path}/{file.path}" for file in read_files(path)]).select("value")
+        rows = pl.scan_parquet([f"{path}/{file.path}" for file in read_files(path)])
+        if workload.changing:  # a key has one partition, whose files are in order
+            rows = rows.unique("key", keep="last", maintain_order=True)
+        values = rows.select("value")
         is_struct = isinstance(values.collect_schema()["value"], pl.Struct)
         frames.append(values.unnest("value") if is_struct else values)
     return frames
@@ -98,13 +101,16 @@ def measure(options: Namespace) -> None:
     for _ in range(1 if workload.slices else options.runs):
         reports = clock.time(lambda: replay_once(spark, warehouse, workload, max_records=max_records))
     spark.stop()
+    written = written_values(warehouse, workload)
+    changes = sum(sum(report.outputs.values()) for _, report in reports)
     print_figures(
         options,
         clock,
         system=OURS,
         configuration=f"local[{THREADS}]",
-        rows_out=sum(sum(report.outputs.values()) for _, report in reports),
-        checks=added_up(written_values(warehouse, workload)),
+        rows_out=written[0].select(pl.len()).collect().item() if workload.changing else changes,
+        checks=summed(written[0]) if workload.landed else added_up(written),
+        notes=f"{changes:,} changes" if workload.changing else "",
         parts=reports[-1][1].seconds if max_records is None else by_increments(reports),
         start_up_seconds=start_up,
         worker_rss_bytes_max=max(report.rss_bytes_max for _, report in reports),

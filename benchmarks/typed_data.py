@@ -5,6 +5,8 @@ Owns the layout. Rule: what is there is used again, and never mistaken for rows 
     <folder>/warehouse/landed/<topic>            as landing writes it
     <folder>/typed/<topic>/partition=<p>/…       Parquet, and Delta: key, ms, value, offset
     <folder>/typed/<topic>.json                  made of what; written last
+
+Nexmark's topics have no typed rows: its peers read the landed bytes.
 """
 
 import json
@@ -17,12 +19,13 @@ import pyarrow as pa
 from kstreams_replay.jobs.topology import Serde
 from kstreams_replay.state.errors import ConfigError
 from kstreams_replay.state.tables.commit import commit_files
-from kstreams_replay.state.tables.data_files import read_files, read_rows
+from kstreams_replay.state.tables.data_files import DataFile, read_files, read_rows
 from kstreams_replay.state.tables.parquet_writer import TaskFile
 from kstreams_replay.state.tables.warehouse import LANDED_SCHEMA, Warehouse
 
 from . import landed_data
 from .landed_data import LandedColumns
+from .nexmark import events
 from .workloads import WORKLOADS
 
 RECORDS = 10_000_000
@@ -61,7 +64,7 @@ def typed_path(folder: Path, topic: str) -> Path:
 
 def prepare(folder: Path, workload: str, records: int | None = None) -> int:
     """Make the topics of ``workload`` that are not there, of ``records`` clicks; None: as many as the folder has, or 10
-    million. Returns how many. ConfigError when there are topics of another number.
+    million. Returns how many records count: so many, or of a workload of landed bytes all of its topics. ConfigError when there are topics of another number.
     """
     (folder / "typed").mkdir(parents=True, exist_ok=True)
     found = {json.loads(made.read_text())["records"] for made in (folder / "typed").glob("*.json")}
@@ -74,13 +77,23 @@ def prepare(folder: Path, workload: str, records: int | None = None) -> int:
         if not made.exists():
             _make(folder, topic, records)
             made.write_text(json.dumps({"records": records}))
-    return records
+    if not WORKLOADS[workload].landed:
+        return records
+    return sum(file.records for topic in WORKLOADS[workload].topics for file in landed_files(folder, topic))
+
+
+def landed_files(folder: Path, topic: str) -> list[DataFile]:
+    """Live files of a landed topic."""
+    return list(read_files(warehouse_of(folder).landed(topic)))
 
 
 def _make(folder: Path, topic: str, records: int) -> None:
     warehouse = warehouse_of(folder)
     for half_made in (warehouse.landed(topic), warehouse.landing_ledger(topic), str(typed_path(folder, topic))):
         shutil.rmtree(half_made, ignore_errors=True)
+    if topic in events.COLUMNS:
+        landed_data.land_tables(warehouse, topic, events.records_of(topic, records), partitions=events.PARTITIONS)
+        return
     rows_a_file = SLICE // 4 if topic == "clicks_in_files" else landed_data.ROWS_A_FILE
     landed_data.land_rows(warehouse, topic, _MAKERS[topic](records), rows_a_file=rows_a_file)
     if topic != "clicks_in_files":

@@ -1,10 +1,11 @@
-"""The workloads W1 to W9, as topologies, with the topics that each reads.
+"""The workloads W1 to W9 and Nexmark's queries, as topologies, with the topics that each reads.
 
 Owns what is counted, the gaps, windows and graces. Rule: nothing else says them again; peers read them from here.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import polars as pl
 
@@ -26,6 +27,8 @@ from kstreams_replay.jobs.topology import (
     fold,
 )
 
+from .nexmark import queries
+
 GAP_MS, GRACE_MS, WINDOW_MS, INTERVAL_MS, HISTORY_MS = 30_000, 60_000, 60_000, 10_000, 600_000
 """Of sessions; of sessions and windows; of tumbling windows; of deduplication; of the versioned table."""
 
@@ -40,7 +43,8 @@ class Workload:
     """``topics``: what it reads, the one whose records count first. ``outputs``: topics that it writes.
 
     ``exact``: a relational form has the same rows, so that all systems must agree. ``slices``: taken in increments of
-    10,000 records. ``increments``: taken in so many of equal size.
+    10,000 records. ``increments``: taken in so many of equal size. ``changing``: the answer is the last row of each key.
+    ``landed``: all programs read the landed bytes, and no typed rows.
     """
 
     name: str
@@ -51,6 +55,8 @@ class Workload:
     exact: bool = False
     slices: bool = False
     increments: int = 1
+    changing: bool = False
+    landed: bool = False
 
 
 def _long_topic() -> Consumed:
@@ -214,3 +220,12 @@ WORKLOADS = {
         ),
     )
 }  # fmt: skip
+
+NEXMARK = {
+    query: Workload(
+        query, f"Nexmark {query}", queries.TOPICS[query], (query,), partial(queries.build, query),
+        exact=True, changing=query in queries.CHANGING, landed=True,
+    )
+    for query in queries.QUERIES
+}  # fmt: skip
+WORKLOADS |= NEXMARK
