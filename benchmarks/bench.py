@@ -1,7 +1,7 @@
 """`replay bench`: the workloads by this project and by its peers on the same rows; a table, a plot and JSON.
 
-``replay bench [--workloads W1,W3] [--records N] [--peers kafka,spark,polars,duckdb|none] [--runs N] [--json FILE]
-[--plot FILE] [--folder DIR]``, or ``python -m kstreams_replay.benchmarks.bench``.
+``replay bench [--workloads W1,W3] [--nexmark [--queries q0,q5]] [--records N] [--peers kafka,spark,polars,duckdb|none]
+[--runs N] [--json FILE] [--plot FILE] [--folder DIR]``, or ``python -m kstreams_replay.benchmarks.bench``.
 
 Rule: every system is a program of its own, run in its own process one after the other, workload by workload. So memory
 and CPU are its own, and other work of the machine hits neighbours alike. A program runs the workload ``--runs``
@@ -30,7 +30,7 @@ from .comparison import OURS, Line, compare, table_text
 from .measuring import ProgramFailed, run_program
 from .plot import draw
 from .typed_data import prepare
-from .workloads import WORKLOADS
+from .workloads import NEXMARK, WORKLOADS
 
 _SESSIONS_TO_JOIN = ("W1", "W1u", "W2", "W3", "W4")
 PEERS = {
@@ -40,6 +40,9 @@ PEERS = {
     "duckdb": ("kstreams_replay.benchmarks.peers.duckdb_peer", _SESSIONS_TO_JOIN),
 }
 """Program of each peer, and the workloads that it has a fair form of."""
+
+NEXMARK_PEERS = {"polars": ("kstreams_replay.benchmarks.peers.nexmark_polars", tuple(NEXMARK))}
+"""The same of Nexmark's queries."""
 
 RUN_ONCE = ("kafka",)
 """A run takes minutes, each begins in a JVM of its own."""
@@ -52,18 +55,29 @@ EVERY = "W1,W1u,W2,W3,W4,W5,W6,W7,W8,W9"
 
 @command()
 @option("--workloads", default=EVERY, metavar="W,…", help=f"which (default {EVERY})")
-@option("--records", type=int, default=10_000_000, metavar="N", help="clicks (default 10,000,000)")
-@option("--peers", default=",".join(PEERS), metavar="P,…", help=f"which (default {','.join(PEERS)}), or none")
+@option("--nexmark", action="store_true", help="Nexmark's queries in the place of the workloads")
+@option("--queries", default=",".join(NEXMARK), metavar="q,…", help="which of them, with --nexmark (default all)")
+@option(
+    "--records", type=int, default=10_000_000, metavar="N", help="clicks, or events of Nexmark (default 10,000,000)"
+)
+@option("--peers", metavar="P,…", help=f"which (default {','.join(PEERS)}; of Nexmark polars), or none")
 @option("--runs", type=int, default=4, metavar="N", help="runs of each, the first apart (default 4)")
 @option("--json", type=Path, default=Path("bench.json"), metavar="FILE", help="default bench.json")
 @option("--plot", type=Path, default=Path("bench.png"), metavar="FILE", help="default bench.png")
 @option("--folder", type=Path, metavar="DIR", help="keep the data there (default: gone afterwards)")
-def bench(workloads: str, records: int, peers: str, runs: int, json: Path, plot: Path, folder: Path | None) -> int:
+def bench(
+    workloads: str, nexmark: bool, queries: str, records: int, peers: str | None, runs: int, json: Path, plot: Path,
+    folder: Path | None,
+) -> int:  # fmt: skip
     """Measure this project and its peers on the same rows. The exit code is 4 when a program failed or results
     disagree.
     """
-    chosen = _chosen(workloads, tuple(WORKLOADS), "workloads")
-    rivals = [] if peers == "none" else _chosen(peers, tuple(PEERS), "peers")
+    if nexmark:
+        chosen = _chosen(queries, tuple(NEXMARK), "queries")
+    else:
+        chosen = _chosen(workloads, tuple(name for name in WORKLOADS if name not in NEXMARK), "workloads")
+    known = NEXMARK_PEERS if nexmark else PEERS
+    rivals = [] if peers == "none" else _chosen(peers or ",".join(known), tuple(known), "peers")
     _check_packages()
     lines: list[Line] = []
     began = datetime.now().astimezone().isoformat(timespec="seconds")
@@ -87,7 +101,7 @@ def run_workload(workload: str, peers: list[str], folder: Path, *, records: int,
     arguments = ["--workload", workload, "--folder", str(folder), "--runs"]
     lines = _run(OURS, "kstreams_replay.benchmarks.ours", workload, [*arguments, str(runs)])
     for peer in peers:
-        module, known = PEERS[peer]
+        module, known = (NEXMARK_PEERS if workload in NEXMARK else PEERS)[peer]
         asked = [*arguments, str(1 if peer in RUN_ONCE else runs)]
         lines += _run(peer, module, workload, asked) if workload in known else [Line(workload, peer)]
     return lines

@@ -10,8 +10,8 @@ from typing import Any
 
 OURS = "ours"
 HEAD = (
-    "workload", "system", "records/s, median of later runs (least to most)", "first run", "CPU-s per 1M",
-    "memory, MiB", "rows out", "ours to it", "agrees",
+    "workload", "system", "records/s, median of later runs (least to most)", "first run",
+    "core-hours per 10^9", "memory, MiB", "rows out", "ours to it", "agrees",
 )  # fmt: skip
 
 
@@ -46,9 +46,16 @@ class Line:
         """Their median."""
         return statistics.median(self.rates) if self.rates else None
 
+    @property
+    def core_hours(self) -> float | None:
+        """CPU hours of all its processes for 10^9 records, by the median of the runs that count."""
+        cpu = self.said.get("cpu_seconds") or []
+        cpu = cpu if isinstance(cpu, list) else [cpu]  # Kafka's program tells its last run's
+        return statistics.median(cpu[1:] or cpu) / self.said["records"] * 1e9 / 3600 if cpu else None
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
-        return asdict(self) | {"records_per_second": self.rate}
+        return asdict(self) | {"records_per_second": self.rate, "core_hours_per_billion": self.core_hours}
 
 
 def compare(lines: list[Line], *, exact: bool) -> None:
@@ -91,8 +98,6 @@ def _cells(line: Line) -> tuple[str, ...]:
     if line.rate is None:
         return line.workload, line.name, "ERROR" if line.problem else "-", *["-"] * (len(HEAD) - 3)
     said = line.said
-    cpu = said.get("cpu_seconds") or []
-    cpu = cpu if isinstance(cpu, list) else [cpu]  # Kafka's program tells its last run's
     rate = f"{line.rate:,.0f}"
     if len(line.rates) > 1:
         rate += f" ({min(line.rates):,.0f} to {max(line.rates):,.0f})"
@@ -101,7 +106,7 @@ def _cells(line: Line) -> tuple[str, ...]:
         line.name,
         rate,
         f"{said['records'] / said['seconds'][0]:,.0f}" if len(said["seconds"]) > 1 else "-",
-        f"{statistics.median(cpu[1:] or cpu) / said['records'] * 1e6:.2f}" if cpu else "-",
+        "-" if line.core_hours is None else f"{line.core_hours:.3g}",
         f"{said['rss_bytes_max'] / 2**20:,.0f}" if said.get("rss_bytes_max") else "-",
         f"{said['rows_out']:,}",
         "1" if line.ratio is None else f"{line.ratio:.3g}",

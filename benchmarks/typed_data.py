@@ -64,7 +64,8 @@ def typed_path(folder: Path, topic: str) -> Path:
 
 def prepare(folder: Path, workload: str, records: int | None = None) -> int:
     """Make the topics of ``workload`` that are not there, of ``records`` clicks; None: as many as the folder has, or 10
-    million. Returns how many records count: so many, or of a workload of landed bytes all of its topics. ConfigError when there are topics of another number.
+    million. Returns how many records count: so many, or of a workload of landed bytes all of its topics. ConfigError
+    when there are topics of another number.
     """
     (folder / "typed").mkdir(parents=True, exist_ok=True)
     found = {json.loads(made.read_text())["records"] for made in (folder / "typed").glob("*.json")}

@@ -43,8 +43,8 @@ class Workload:
     """``topics``: what it reads, the one whose records count first. ``outputs``: topics that it writes.
 
     ``exact``: a relational form has the same rows, so that all systems must agree. ``slices``: taken in increments of
-    10,000 records. ``increments``: taken in so many of equal size. ``changing``: the answer is the last row of each key.
-    ``landed``: all programs read the landed bytes, and no typed rows.
+    10,000 records. ``increments``: taken in so many of equal size. ``changing``: the answer is the last row of each
+    key. ``landed``: all programs read the landed bytes, and no typed rows.
     """
 
     name: str

@@ -1,9 +1,9 @@
 """Nexmark's events, by the distributions of its published generator, as landed topics.
 
-Rule: the same number of events gives the same bytes. Of 50 events one is a person, three are auctions, 46 are bids; ids
-count up from 1000. Half of the bids go to the newest auction whose number is a multiple of 100, the others to one of the last 100 or
-of the ten that come next. Three quarters of them are of a hot person, the others of one of the last 1000 or
-the next ten; likewise the sellers. Prices are log-uniform.
+Rule: the same number of events gives the same bytes. Of 50 events one is a person, three are auctions,
+46 are bids; ids count up from 1000. Half of the bids go to the newest auction whose number is a multiple of 100. The
+others go to one of the last 100, or of the ten that come next. Three quarters of the bids are of a hot person, the
+others of one of the last 1000 or the next ten; likewise the sellers. Prices are log-uniform.
 
 One event a millisecond, so that no two have one time and merging topics has one order; the published default of
 10,000 a second would give ten of them one time. Keys are Kafka longs: the person, the auction, the auction bid for.
@@ -30,13 +30,26 @@ hot."""
 HOT_AUCTION, HOT_SELLER, HOT_BIDDER, HOT_CHANNEL = 1 / 2, 3 / 4, 3 / 4, 1 / 2
 """Shares of events that name a hot one."""
 SIDE_ROWS = 10_000
+CLOSING_ID = 10**9
+"""Ids from here on are of the records that close windows."""
 CHUNK = 1 << 18
 
-STATES = "AZ,CA,ID,OR,WA,WY".split(",")
-CITIES = "Phoenix,Los Angeles,San Francisco,Boise,Portland,Bend,Redmond,Seattle,Kent,Cheyenne".split(",")
-FIRST_NAMES = "Peter,Paul,Luke,John,Saul,Vicky,Kate,Julie,Sarah,Deiter,Walter".split(",")
-LAST_NAMES = "Shultz,Abrams,Spencer,White,Bartels,Walton,Smith,Jones,Noris".split(",")
-HOT_CHANNELS = "Google,Facebook,Baidu,Apple".split(",")
+STATES = ["AZ", "CA", "ID", "OR", "WA", "WY"]
+CITIES = [
+    "Phoenix",
+    "Los Angeles",
+    "San Francisco",
+    "Boise",
+    "Portland",
+    "Bend",
+    "Redmond",
+    "Seattle",
+    "Kent",
+    "Cheyenne",
+]
+FIRST_NAMES = ["Peter", "Paul", "Luke", "John", "Saul", "Vicky", "Kate", "Julie", "Sarah", "Deiter", "Walter"]
+LAST_NAMES = ["Shultz", "Abrams", "Spencer", "White", "Bartels", "Walton", "Smith", "Jones", "Noris"]
+HOT_CHANNELS = ["Google", "Facebook", "Baidu", "Apple"]
 CHANNELS = 10_000
 
 COLUMNS = {
@@ -203,7 +216,7 @@ def _ordered(topic: str, rows: pl.DataFrame) -> pl.DataFrame:
 
 def _closing(topic: str, rows: pl.DataFrame, records: int) -> pl.DataFrame:
     """Four records whose keys, bidders, sellers and channels lie in partitions 0 to 3, and far behind all others."""
-    numbers = np.arange(10**9, 10**9 + 64 * PARTITIONS)
+    numbers = np.arange(CLOSING_ID, CLOSING_ID + 64 * PARTITIONS)
     ids = _one_a_partition(Serde.long().encode(pa.array(numbers)).cast(pa.binary()))
     names = [f"closing-{number}" for number in range(64 * PARTITIONS)]
     channels = [names[at] for at in _one_a_partition(pa.array(names).cast(pa.binary()))]

@@ -1,7 +1,7 @@
 """Nexmark's queries as topologies: q0 to q5, q7 to q9, q11, q13, q15 to q20 and q22.
 
-Owns windows and constants of the queries. Not here are those that no topology of event time can be: q6 (a window of the last ten rows), q10 (files), q12
-(processing time), q14 and q21 (functions of one record, as q1, q2 and q22 are).
+Owns windows and constants of the queries. Not here are q6 (a window of the last ten rows), q10 (files) and q12
+(processing time), nor q14 and q21, which are functions of one record, as q1, q2 and q22 are.
 
 A result that changes is a changelog here: its answer is the last row of each key. Where a query asks for all rows
 with the largest number (q5), the answer is that number, how many have it, and the smallest of them: one row.
@@ -56,7 +56,7 @@ def _q0(builder: StreamsBuilder) -> None:
 
 
 def _q1(builder: StreamsBuilder) -> None:
-    _bids(builder).map_values("auction", "bidder", "date_time", "extra", price=f"price * {RATE}").to("q1")
+    _bids(builder).map_values("auction", "bidder", "date_time", "extra", price=pl.col("price") * RATE).to("q1")
 
 
 def _q2(builder: StreamsBuilder) -> None:
@@ -107,7 +107,7 @@ def _q5(builder: StreamsBuilder) -> None:
 
 def _q7(builder: StreamsBuilder) -> None:
     """The highest bid of each window."""
-    windows = _bids(builder).group_by("0").windowed_by(TimeWindows.of_size(WINDOW_MS, grace=0))
+    windows = _bids(builder).group_by("0", returns=Serde.long()).windowed_by(TimeWindows.of_size(WINDOW_MS, grace=0))
     of_best = {name: fold.max_by(name, "price") for name in ("auction", "bidder", "date_time")}
     _final(windows.aggregate(price=fold.max("price"), **of_best), "q7")
 
@@ -135,7 +135,9 @@ def _q9(builder: StreamsBuilder) -> None:
 def _q11(builder: StreamsBuilder) -> None:
     """Bids of each bidder's sessions."""
     by_bidder = _bids(builder).group_by("bidder")
-    _final(by_bidder.windowed_by(SessionWindows.with_inactivity_gap(GAP_MS, grace=0)).aggregate(bids=fold.count()), "q11")
+    _final(
+        by_bidder.windowed_by(SessionWindows.with_inactivity_gap(GAP_MS, grace=0)).aggregate(bids=fold.count()), "q11"
+    )
 
 
 def _q13(builder: StreamsBuilder) -> None:
@@ -162,7 +164,7 @@ def _distinct_by_rank(field: str) -> dict[str, object]:
 def _q15(builder: StreamsBuilder) -> None:
     """Bids, bidders and auctions of each day, by range of prices."""
     distinct = _distinct_by_rank("bidder") | _distinct_by_rank("auction")
-    _of_day(_bids(builder).group_by("0"), "q15", **_bids_by_rank(), **distinct)
+    _of_day(_bids(builder).group_by("0", returns=Serde.long()), "q15", **_bids_by_rank(), **distinct)
 
 
 def _q16(builder: StreamsBuilder) -> None:
