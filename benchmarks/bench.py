@@ -55,7 +55,7 @@ EVERY = "W1,W1u,W2,W3,W4,W5,W6,W7,W8,W9"
 
 @command()
 @option("--workloads", default=EVERY, metavar="W,…", help=f"which (default {EVERY})")
-@option("--nexmark", action="store_true", help="Nexmark's queries in the place of the workloads")
+@option("--nexmark", is_flag=True, help="Nexmark's queries in the place of the workloads")
 @option("--queries", default=",".join(NEXMARK), metavar="q,…", help="which of them, with --nexmark (default all)")
 @option(
     "--records", type=int, default=10_000_000, metavar="N", help="clicks, or events of Nexmark (default 10,000,000)"

@@ -4,12 +4,13 @@ import json
 import subprocess
 
 import numpy as np
+import polars as pl
 import psutil
 import pytest
 
 from kstreams_replay.benchmarks import bench, landed_data
 from kstreams_replay.benchmarks.comparison import Line, compare, table_text
-from kstreams_replay.benchmarks.measuring import ProgramFailed, run_program
+from kstreams_replay.benchmarks.measuring import ProgramFailed, run_program, summed
 from kstreams_replay.benchmarks.typed_data import prepare, typed_path
 from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.state.errors import ConfigError
@@ -111,6 +112,24 @@ def test_the_first_run_does_not_count_and_the_ratio_is_of_medians():
     ours, other = compared(said("ours"), said("other", seconds=(1.0, 8.0)))
 
     assert (ours.rate, other.rate, other.ratio) == (500.0, 125.0, 4.0)
+
+
+@pytest.mark.parametrize("cpu_seconds", [[9.0, 3.6, 7.2, 3.6], 3.6])
+def test_core_hours_for_a_billion_records_are_of_the_later_runs(cpu_seconds):
+    line = compared(said("ours") | {"cpu_seconds": cpu_seconds})[0]
+
+    assert line.core_hours == pytest.approx(1_000)  # 3.6 CPU seconds for 1,000 records: 3.6 million for 10^9
+    assert line.to_dict()["core_hours_per_billion"] == line.core_hours
+    assert "| 1e+03 |" in table_text([line])
+    assert compared(said("ours"))[0].core_hours is None
+
+
+def test_checks_of_any_columns_are_sums_bytes_and_nulls():
+    rows = pl.LazyFrame({"n": [1, None, 3], "t": ["ä", "bc", None], "l": [[1, 2], [], None], "d": [0.1, None, 2.0]})
+
+    assert summed(rows) == {
+        "n": 4, "n, null": 1, "t": 4, "t, null": 1, "l": 3, "l, null": 1, "d": 2, "d, null": 1,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Nexmark: its events have the published distributions, and its queries give what real Kafka Streams gives."""
 
+import json
 from pathlib import Path
 
 import polars as pl
@@ -122,6 +123,20 @@ def test_polars_gives_the_same_answer(tmp_path, query):
     shared = sums.keys() & others.keys()
     assert shared
     assert {name: sums[name] for name in shared} == {name: others[name] for name in shared}
+
+
+@pytest.mark.jvm
+@pytest.mark.nightly
+def test_ours_and_polars_are_measured_on_the_same_events(tmp_path, capsys):
+    files = ["--json", f"{tmp_path}/run.json", "--plot", f"{tmp_path}/run.png", "--folder", f"{tmp_path}/folder"]
+    code = main(["bench", "--nexmark", "--queries", "q2,q4", "--records", "3000", "--runs", "1", *files])
+
+    assert code == 0, capsys.readouterr().out
+    lines = json.loads((tmp_path / "run.json").read_text())["lines"]
+    assert [(line["workload"], line["agrees"]) for line in lines] == [
+        ("q2", "-"), ("q2", "yes"), ("q4", "-"), ("q4", "yes"),
+    ]  # fmt: skip
+    assert [line["said"]["records"] for line in lines] == [2_764, 2_764, 2_948, 2_948]  # with those that close
 
 
 def test_a_strange_query_is_refused(capsys, monkeypatch):
