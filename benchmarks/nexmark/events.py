@@ -147,7 +147,7 @@ def _persons(events: np.ndarray, generator: np.random.Generator, texts: "_Texts"
     card = pl.concat_str([pl.col(f"card{n}").cast(pl.String).str.zfill(4) for n in range(4)], separator=" ")
     rows = rows.with_columns(email=pl.format("{}@{}.com", "user", "host"), credit_card=card)
     size = 8 + sum(rows[name].str.len_bytes() for name in ("name", "email", "credit_card", "city", "state"))
-    return _ordered("person", rows.with_columns(extra=texts.extra(200 - size.to_numpy())))  # type: ignore[union-attr]
+    return _ordered("person", rows.with_columns(extra=texts.extra(200 - size.to_numpy())))
 
 
 def _auctions(events: np.ndarray, generator: np.random.Generator, texts: "_Texts") -> pl.DataFrame:

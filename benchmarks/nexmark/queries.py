@@ -8,12 +8,14 @@ with the largest number (q5), the answer is that number, how many have it, and t
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import polars as pl
 
 from kstreams_replay.jobs.topology import (
     Consumed,
     JoinWindows,
+    KGroupedStream,
     KStream,
     KTable,
     Serde,
@@ -31,6 +33,7 @@ SECOND_MS, MINUTE_MS, DAY_MS = 1_000, 60_000, 86_400_000
 WINDOW_MS, ADVANCE_MS, GAP_MS = 10 * SECOND_MS, 2 * SECOND_MS, 10 * SECOND_MS
 NEAR_MS = 10 * SECOND_MS
 """q20: a bid and its auction are no further apart, since bids name auctions in flight."""
+ONE_KEY = "CAST(0 AS BIGINT)"
 RATE, DIVISOR, CATEGORY, SIDE_KEYS, BEST = 0.908, 123, 10, 10_000, 10
 CHEAP, DEAR = 10_000, 1_000_000
 STATES = ("OR", "ID", "CA")
@@ -107,7 +110,7 @@ def _q5(builder: StreamsBuilder) -> None:
 
 def _q7(builder: StreamsBuilder) -> None:
     """The highest bid of each window."""
-    windows = _bids(builder).group_by("0", returns=Serde.long()).windowed_by(TimeWindows.of_size(WINDOW_MS, grace=0))
+    windows = _bids(builder).group_by(ONE_KEY).windowed_by(TimeWindows.of_size(WINDOW_MS, grace=0))
     of_best = {name: fold.max_by(name, "price") for name in ("auction", "bidder", "date_time")}
     _final(windows.aggregate(price=fold.max("price"), **of_best), "q7")
 
@@ -147,16 +150,16 @@ def _q13(builder: StreamsBuilder) -> None:
     _bids(builder).select_key(f"auction % {SIDE_KEYS}").join(side, fields=fields, value="right.value").to("q13")
 
 
-def _of_day(grouped: KStream | object, name: str, **folds: object) -> None:
-    windows = grouped.windowed_by(TimeWindows.of_size(DAY_MS, grace=0))  # type: ignore[union-attr, attr-defined]
+def _of_day(grouped: KGroupedStream, name: str, **folds: Any) -> None:
+    windows = grouped.windowed_by(TimeWindows.of_size(DAY_MS, grace=0))
     _final(windows.aggregate(**folds), name)
 
 
-def _bids_by_rank() -> dict[str, object]:
+def _bids_by_rank() -> dict[str, Any]:
     return {f"bids_{rank}": fold.count() if step is None else fold.count_if(step) for rank, step in RANKS.items()}
 
 
-def _distinct_by_rank(field: str) -> dict[str, object]:
+def _distinct_by_rank(field: str) -> dict[str, Any]:
     of = {rank: field if step is None else f"CASE WHEN {step} THEN {field} END" for rank, step in RANKS.items()}
     return {f"{field}s_{rank}": fold.count_distinct(step) for rank, step in of.items()}
 
@@ -164,7 +167,7 @@ def _distinct_by_rank(field: str) -> dict[str, object]:
 def _q15(builder: StreamsBuilder) -> None:
     """Bids, bidders and auctions of each day, by range of prices."""
     distinct = _distinct_by_rank("bidder") | _distinct_by_rank("auction")
-    _of_day(_bids(builder).group_by("0", returns=Serde.long()), "q15", **_bids_by_rank(), **distinct)
+    _of_day(_bids(builder).group_by(ONE_KEY), "q15", **_bids_by_rank(), **distinct)
 
 
 def _q16(builder: StreamsBuilder) -> None:

@@ -129,7 +129,9 @@ public class Nexmark {
         bidsInTime(builder).groupByKey(Grouped.with(L, J))
             .aggregate(() -> (JsonNode) zeros("final"), (key, bid, won) -> JSON.createObjectNode()
                 .put("final", Math.max(number(won, "final"), number(bid, "price"))).put("category", number(bid, "category")), keyed(L))
-            .groupBy((auction, won) -> KeyValue.pair(number(won, "category"), won), Grouped.with(L, J))
+            // Kafka takes the initial value, which has no category, for the old one of a new key; without a key it is left out
+            .groupBy((auction, won) -> KeyValue.pair(won.has("category") ? (Long) number(won, "category") : null, won),
+                Grouped.with(L, J))
             .aggregate(() -> (JsonNode) zeros("total", "auctions"),
                 (key, won, all) -> plus(plus(all, "total", number(won, "final")), "auctions", 1),
                 (key, won, all) -> plus(plus(all, "total", -number(won, "final")), "auctions", -1), keyed(L))
