@@ -51,6 +51,8 @@ FIRST_NAMES = ["Peter", "Paul", "Luke", "John", "Saul", "Vicky", "Kate", "Julie"
 LAST_NAMES = ["Shultz", "Abrams", "Spencer", "White", "Bartels", "Walton", "Smith", "Jones", "Noris"]
 HOT_CHANNELS = ["Google", "Facebook", "Baidu", "Apple"]
 CHANNELS = 10_000
+HOST = "www.nexmark.example"
+"""Of the addresses; its ending is one that nobody can have."""
 
 COLUMNS = {
     "person": "id long, name string, email string, credit_card string, city string, state string, date_time long, "
@@ -278,7 +280,7 @@ class _Texts:
         parts = [self._cut(np.full(count, 5)).str.replace_all(" ", "_") for _ in range(3)]
         names = pl.Series([*HOT_CHANNELS, *(f"channel-{number}" for number in range(CHANNELS))])
         frame = pl.DataFrame([names.alias("n"), *(part.alias(f"p{at}") for at, part in enumerate(parts))])
-        address = pl.format("https://www.nexmark.com/{}/{}/{}/item.htm?query=1", "p0", "p1", "p2")
+        address = pl.format("https://{}/{}/{}/{}/item.htm?query=1", pl.lit(HOST), "p0", "p1", "p2")
         has_id = self.generator.integers(0, 10, count) > 0
         frame = frame.with_columns(url=address, has_id=has_id, number=pl.int_range(pl.len()))
         with_id = pl.format("{}&channel_id={}", "url", "number")
