@@ -17,6 +17,7 @@ Why one multi-asset: a step below an asset that was not materialized is skipped,
 their own, a quiet topic would skip the replay of the others.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 
@@ -63,6 +64,7 @@ from .reported_increments import increments_to_report, planned_checks, reported_
 from .resources import Engine
 from .settings.connections import KafkaResource, LakeResource, Source, source_of
 from .settings.run_settings import ReplayConfig, RequestedRun
+from .settings.translator import is_named_by_kafka
 from .what_waits import inputs_that_wait, results_that_wait, sentences_of, waiting_before
 
 BACKFILL = "dagster/backfill"
@@ -319,7 +321,7 @@ def _known(text: str | None) -> str | None:
 def table_spec(pipeline: Pipeline, sub: SubTopology, table: Table) -> dg.AssetSpec:
     """Of a table that an increment writes, with the tasks and the windows that make it."""
     reads = ", ".join(source.topic for source in sub.sources)
-    more = f"{_settings(table.node)} Sub-topology {sub.id}, a task for each partition of {reads}."
+    more = f"{_settings(table.node)}{_step(table)} Sub-topology {sub.id}, a task for each partition of {reads}."
     return _spec(pipeline, table.name, table.upstream, {pipeline.engine.kind, "deltalake"}, more)
 
 
@@ -335,6 +337,14 @@ def _settings(node: Node) -> str:
         return " Each record names its topic, in the column `topic`."
     windows = node.windows_of_rows
     return "" if windows is None else f" Operator `{node.name}`, {windows_in_words(windows)}."
+
+
+def _step(table: Table) -> str:
+    """Of a table with a name that says little: the step that makes it, and of which tables."""
+    if not is_named_by_kafka(table.name):
+        return ""
+    step = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(table.node).__name__.removesuffix("Node")).lower()
+    return f" Kafka Streams gave the name; the step is `{step}`, of {', '.join(table.upstream)}."
 
 
 def _pages(pipeline: Pipeline, kind: str) -> Metadata:

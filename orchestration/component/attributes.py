@@ -211,6 +211,7 @@ class TranslatorAttributes(dg.Model, dg.Resolvable):
 
     key_prefix: list[str] = said([], "Before every asset key.")
     group: str | None = said(None, "Of all assets; default: one of the pipeline's name.")
+    internal_group: str | None = said(None, "Of stores and repartition tables that the topology does not name.")
     owners: list[str] = said([], 'Mail addresses, or teams: "team:web".')
     tags: dict[str, str] = said({}, "Of all assets.")
     kinds: list[str] = said([], "Added to those of engine and files.")

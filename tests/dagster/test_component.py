@@ -63,6 +63,7 @@ def test_yaml_says_names_partitions_and_checks():
         "partitions": {"type": "daily", "start_date": "2026-01-01"},
         "translator": {
             "group": "site",
+            "internal_group": "inside",
             "owners": ["team:web"],
             "descriptions": {"pages-by-hour": "Hour by hour."},
         },
@@ -75,6 +76,7 @@ def test_yaml_says_names_partitions_and_checks():
     assert (pages.group_name, list(pages.owners), pages.description) == ("site", ["team:web"], "Hour by hour.")
     assert isinstance(pages.partitions_def, dg.DailyPartitionsDefinition)
     assert specs["web/landed/clicks"].partitions_def is None
+    assert "inside" in {spec.group_name for spec in specs.values()}
 
 
 SUITE = """

@@ -4,7 +4,7 @@ import dagster as dg
 import pytest
 
 from kstreams_replay.jobs.landing.landing import FileSource, LakeSource
-from kstreams_replay.jobs.topology import StreamsBuilder
+from kstreams_replay.jobs.topology import Materialized, StreamsBuilder, Suppressed, TimeWindows
 from kstreams_replay.orchestration.definitions import replay_definitions
 from kstreams_replay.orchestration.resources import LocalEngine
 from kstreams_replay.orchestration.settings.connections import (
@@ -48,6 +48,30 @@ def test_a_translator_says_key_group_owners_tags_kinds_and_words(tmp_path):
     assert [dep.asset_key.to_user_string() for dep in pages.deps] == ["prod/shop/state/held-pages-store"]
     assert specs["prod/shop/landed/clicks"].description == "Clicks of the shop."
     assert all(name.startswith("prod/shop/") for name in specs)
+
+
+def test_stores_that_the_topology_does_not_name_stand_in_a_group_of_their_own_with_their_step(tmp_path):
+    builder = StreamsBuilder()
+    pages = builder.stream("clicks", CLICKS).group_by("page").windowed_by(TimeWindows.of_size("1h"))
+    pages.count(Materialized.as_("hours")).suppress(Suppressed.until_window_closes()).to("counts")
+    translator = ReplayTranslator(group="web", internal_group="inside")
+
+    specs = nodes_of(shop.definitions(tmp_path, topology=builder.build(), translator=translator))
+
+    inside = {key: spec for key, spec in specs.items() if spec.group_name == "inside"}
+    (key,) = inside
+    assert key.startswith("shop/state/KTABLE-SUPPRESS-STATE-STORE-")
+    assert {spec.group_name for key, spec in specs.items() if key not in inside} == {"web"}
+    said = "Kafka Streams gave the name; the step is `suppress`, of state/hours."
+    assert [spec.description for spec in specs.values() if said in (spec.description or "")] == [
+        spec.description for spec in inside.values()
+    ]
+
+
+def test_without_a_group_for_them_all_tables_stand_together(tmp_path):
+    specs = nodes_of(shop.definitions(tmp_path, topology=shop.final_counts_by_page()))
+
+    assert {spec.group_name for spec in specs.values()} == {"shop"}
 
 
 def test_a_translated_pipeline_runs_and_its_checks_find_their_assets(small_shop):
