@@ -6,6 +6,7 @@ Owns how they are connected; all of it is here. Rule: building definitions reads
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from zoneinfo import available_timezones
 
 import dagster as dg
 
@@ -63,6 +64,7 @@ def replay_definitions(
     expectations: str | Path | None = None,
     data_docs: DataDocs | str | Path | None = None,
     cron: str | None = None,
+    cron_timezone: str | None = None,
     retry_policy: dg.RetryPolicy | None = None,
     max_runtime: Duration | None = "1d",
     partitions: dg.TimeWindowPartitionsDefinition | None = None,
@@ -86,7 +88,7 @@ def replay_definitions(
     ``kafka_version``: as ``kstreams_replay.replay`` takes them; by default a run is one increment of all that has
     landed. ``check_engine``: "gx" (Great Expectations) or "plain". ``expectations``, ``data_docs``: folders of suites
     of your own and for Great Expectations' pages (docs/quality.md); None: none. ``cron``: None for no schedule, else
-    when, in UTC.
+    when, in the zone ``cron_timezone``, such as "Europe/Berlin"; None: in that of ``partitions``, else in UTC.
     ``retry_policy``: of the step that lands and replays; only for errors that may be gone at a second try.
     ``max_runtime``: of a run, after which the schedule waits for it no more, and Dagster's run monitoring ends it where
     it is on (examples/dagster.yaml); None: no limit. ``partitions``: daily, hourly, weekly … ones: the tables run
@@ -120,7 +122,7 @@ def replay_definitions(
         publish_settings=publish_settings or PublishSettings(),
         translator=translator or ReplayTranslator(),
     )  # fmt: skip
-    return _definitions(settings, cron, sensor, operator_jobs=operator_jobs)
+    return _definitions(settings, cron, cron_timezone, sensor, operator_jobs=operator_jobs)
 
 
 def _places(
@@ -192,6 +194,11 @@ def _refuse_kafka_without_spark(settings: Pipeline) -> None:
         )  # fmt: skip
 
 
+def _refuse_zone(zone: str | None) -> None:
+    if zone is not None and zone not in available_timezones():
+        raise ConfigError("cron_timezone", "the name of a time zone", repr(zone), 'write it as "Europe/Berlin"')
+
+
 def _refuse_partitions(partitions: dg.PartitionsDefinition) -> None:
     """Each partition continues the one before, so together they are all times from the first on."""
     if not isinstance(partitions, dg.TimeWindowPartitionsDefinition):
@@ -209,12 +216,13 @@ def _refuse_partitions(partitions: dg.PartitionsDefinition) -> None:
 
 
 def _definitions(
-    settings: Pipeline, cron: str | None, sensor: LagSensor | None, *, operator_jobs: bool
+    settings: Pipeline, cron: str | None, zone: str | None, sensor: LagSensor | None, *, operator_jobs: bool
 ) -> dg.Definitions:
     replayed_version(settings.kafka_version)
     _refuse(settings.check_engine, settings.idle, settings.increments, settings.partitions)
     Warehouse("w").pipeline(settings.name)  # refuses a name that no folder can have
     _refuse_kafka_without_spark(settings)
+    _refuse_zone(zone)
     settings.refuse_equal_keys()
     has_partitions = settings.partitions is not None
     jobs = [replay_job(settings)]
@@ -234,7 +242,7 @@ def _definitions(
         ],
         jobs=[*jobs, *fresh, *((*jobs_of_operators(settings), backfill_job(settings)) if operator_jobs else ())],
         schedules=[
-            *(replay_schedule(settings, job, cron) for job in jobs if cron is not None),
+            *(replay_schedule(settings, job, cron, zone) for job in jobs if cron is not None),
             *map(freshness_schedule, fresh),
         ],
         sensors=[] if sensor is None else [lag_sensor(settings, sensor, jobs)],

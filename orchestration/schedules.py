@@ -108,16 +108,18 @@ def warehouse_tag(pipeline: Pipeline) -> dict[str, str]:
     return {} if pipeline.known_root is None else {WAREHOUSE_TAG: pipeline.known_root}
 
 
-def replay_schedule(pipeline: Pipeline, job: UnresolvedAssetJobDefinition, cron: str) -> dg.ScheduleDefinition:
-    """The job by ``cron``, in UTC; off until it is switched on. Of a job with partitions a tick runs the first one that
-    was not run, once it has landed whole.
+def replay_schedule(
+    pipeline: Pipeline, job: UnresolvedAssetJobDefinition, cron: str, zone: str | None
+) -> dg.ScheduleDefinition:
+    """The job by ``cron`` in the time zone ``zone``, None: that of the partitions, else UTC; off until it is switched
+    on. Of a job with partitions a tick runs the first one that was not run, once it has landed whole.
     """
 
     @dg.schedule(
         name=f"{job.name.removesuffix('_replay')}_schedule",
         job=job,
         cron_schedule=cron,
-        execution_timezone="UTC",
+        execution_timezone=zone or (pipeline.partitions.timezone if pipeline.partitions is not None else "UTC"),
         description=f"Replays {pipeline.name} unless a run is still at work.",
     )
     def tick(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:

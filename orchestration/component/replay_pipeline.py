@@ -66,7 +66,8 @@ class ReplayPipelineComponent(dg.Component, dg.Model, dg.Resolvable):
     landing: LandingAttributes = said(LandingAttributes(), "How it handles bad input.")
     engine: Literal["local", "spark"] = said("spark", "local: this process, without Java.")
     spark: SparkAttributes = said(SparkAttributes(), "Settings, where the engine is Spark.")
-    schedule: str | None = said(None, 'When it runs, as cron in UTC: "0 4 * * *"; default: by hand.')
+    schedule: str | None = said(None, 'When it runs, as cron: "0 4 * * *"; default: by hand.')
+    cron_timezone: str | None = said(None, "Of the schedule, as Europe/Berlin; default: that of partitions, else UTC.")
     sensor: SensorAttributes | None = said(None, "Starts runs by what is new; default: there is none.")
     max_runtime: str | None = said("1d", "Of a run, after which the schedule waits for it no more.")
     operator_jobs: bool = said(False, "Jobs to plan changed code, promote, restore, vacuum, and make a range again.")
@@ -105,6 +106,7 @@ class ReplayPipelineComponent(dg.Component, dg.Model, dg.Resolvable):
             publish={output: target.target() for output, target in self.publish.items()},
             publish_settings=self.publish_settings.settings(),
             cron=self.schedule,
+            cron_timezone=self.cron_timezone,
             sensor=None if self.sensor is None else self.sensor.sensor(),
             max_runtime=self.max_runtime,
             operator_jobs=self.operator_jobs,

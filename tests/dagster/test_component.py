@@ -68,14 +68,17 @@ def test_yaml_says_names_partitions_and_checks():
             "descriptions": {"pages-by-hour": "Hour by hour."},
         },
         "checks": {"engine": "plain"},
+        "cron_timezone": "Asia/Tokyo",
     }
     with project(attributes) as (definitions, _):
+        zones = {schedule.execution_timezone for schedule in definitions.schedules or ()}
         specs = {spec.key.to_user_string(): spec for spec in definitions.resolve_all_asset_specs()}
 
     pages = specs["web/outputs/pages-by-hour"]
     assert (pages.group_name, list(pages.owners), pages.description) == ("site", ["team:web"], "Hour by hour.")
     assert isinstance(pages.partitions_def, dg.DailyPartitionsDefinition)
     assert specs["web/landed/clicks"].partitions_def is None
+    assert zones == {"Asia/Tokyo"}
     assert "inside" in {spec.group_name for spec in specs.values()}
 
 

@@ -48,6 +48,27 @@ def test_a_tick_starts_the_job(tmp_path, instance):
     assert schedule.execution_timezone == "UTC"
 
 
+@pytest.mark.parametrize(
+    ("settings", "zone"),
+    [
+        ({}, "UTC"),
+        ({"cron_timezone": "Asia/Tokyo"}, "Asia/Tokyo"),
+        ({"partitions": dg.DailyPartitionsDefinition("2026-01-01", timezone="Europe/Berlin")}, "Europe/Berlin"),
+        (
+            {
+                "partitions": dg.DailyPartitionsDefinition("2026-01-01", timezone="Europe/Berlin"),
+                "cron_timezone": "Asia/Tokyo",
+            },
+            "Asia/Tokyo",
+        ),
+    ],
+)
+def test_a_schedule_is_in_the_zone_of_its_partitions_unless_another_is_said(tmp_path, settings, zone):
+    definitions = shop.definitions(tmp_path, cron="0 4 * * *", **settings)
+
+    assert {schedule.execution_timezone for schedule in definitions.schedules or ()} == {zone}
+
+
 def begun(definitions: dg.Definitions, instance: dg.DagsterInstance, status=dg.DagsterRunStatus.STARTED) -> str:
     """Id of a run of the job that has not ended."""
     job = definitions.resolve_job_def("shop_replay")
@@ -208,6 +229,7 @@ def test_steps_of_the_job_share_one_process(tmp_path):
         ({"check_engine": "ge"}, "check_engine: expected 'gx' or 'plain', got 'ge'; choose one"),
         ({"idle": "never"}, 'idle: expected "wait" or "proceed", got \'never\'; choose one'),
         ({"pipeline": "a/b"}, "pipeline: expected letters, digits"),
+        ({"cron_timezone": "Berlin"}, "cron_timezone: expected the name of a time zone, got 'Berlin'; write it as"),
     ],
 )
 def test_a_wrong_setting_is_refused_when_definitions_are_built(tmp_path, setting, sentence):
