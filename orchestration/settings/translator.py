@@ -30,8 +30,8 @@ class ReplayTranslator:
 
     Tables are given as the warehouse spells them: "outputs/pages", "state/open-pages", "landed/clicks", "dropped".
     ``key_prefix``: before every asset key. ``group``: of all assets; None: one of the pipeline's name.
-    ``internal_group``: of stores and repartition tables to which the topology gives no name, so that they stand apart;
-    None: they are in the group of all. ``owners``: mail addresses, or teams as "team:shop". ``tags``, ``kinds``: added
+    ``internal_group``: of stores and repartition tables to which the topology gives no name; None: they are in the
+    group of all. ``owners``: mail addresses, or teams as "team:shop". ``tags``, ``kinds``: added
     to every asset. ``descriptions``: table → text, in the place of what is said of it else; a topic or store may be
     without what comes before the "/".
 
