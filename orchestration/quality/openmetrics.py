@@ -2,17 +2,20 @@
 
 Rule: what Kafka counts since the start (names that end in `-total`) is a counter here too, summed over the increments
 that count; the rest are gauges of the last increment. Names are those of metrics.py with `replay_` before them.
+`replay_guarantee_holds` has of each guarantee and table its newest verdict, 1 or 0; what was not checked is left out.
 """
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.openmetrics.exposition import generate_latest
 
+from ...expectations.quality_tables import VERDICTS, newest_results
 from ...state.errors import LedgerError
 from ...state.tables.warehouse import Warehouse
-from .metrics import increments_in_force, metric_rows, recorded_open_windows
+from .metrics import Increment, increments_in_force, metric_rows, recorded_open_windows
 
 LABELS = ("pipeline", "sub_topology", "operator", "label")
+VERDICT_LABELS = ("pipeline", "guarantee", "table", "severity")
 
 
 def openmetrics(warehouse: Warehouse, pipeline: str) -> str:
@@ -36,15 +39,31 @@ def openmetrics(warehouse: Warehouse, pipeline: str) -> str:
     values["increment", (pipeline, "", "", "")] = last.increment
     values["committed-at-seconds", (pipeline, "", "", "")] = last.written_at_ms / 1000
     registry = CollectorRegistry()
-    registry.register(_Families(values))
+    registry.register(_Families(values, _verdicts(warehouse, pipeline, increments)))
     return str(generate_latest(registry).decode())  # type: ignore[no-untyped-call]
+
+
+def _verdicts(warehouse: Warehouse, pipeline: str, increments: list[Increment]) -> list[Metric]:
+    """Newest verdicts, and the increment that was checked last; [] when none was."""
+    epochs = {done.increment: done.epoch for _, done in increments}
+    counted = [row for row in newest_results(warehouse, pipeline) if epochs.get(row["increment"]) == row["epoch"]]
+    if not counted:
+        return []
+    holds = GaugeMetricFamily("replay_guarantee_holds", "1: holds, 0: broken, as checked last", labels=VERDICT_LABELS)
+    for row in {(row["guarantee"], row["table"]): row for row in counted}.values():
+        if row["verdict"] != VERDICTS["unknown"]:
+            labels = (pipeline, row["guarantee"], row["table"], row["severity"])
+            holds.add_metric(labels, float(row["verdict"] == VERDICTS["true"]))
+    checked = GaugeMetricFamily("replay_checked_increment", "the increment that was checked last", labels=["pipeline"])
+    checked.add_metric([pipeline], counted[-1]["increment"])
+    return [holds, checked]
 
 
 class _Families:
     """What the library asks for metrics."""
 
-    def __init__(self, values: dict[tuple[str, tuple[str, ...]], float]) -> None:
-        self.values = values
+    def __init__(self, values: dict[tuple[str, tuple[str, ...]], float], verdicts: list[Metric]) -> None:
+        self.values, self.verdicts = values, verdicts
 
     def collect(self) -> list[Metric]:
         """One family a name."""
@@ -52,7 +71,7 @@ class _Families:
         for (metric, labels), value in sorted(self.values.items()):
             family = families.setdefault(metric, _family(metric))
             family.add_metric(labels, value)  # type: ignore[attr-defined]
-        return list(families.values())
+        return [*families.values(), *self.verdicts]
 
 
 def _family(metric: str) -> Metric:

@@ -1,5 +1,6 @@
 """Verdicts and numbers of increments come into the quality tables once, and can be asked for."""
 
+import json
 import re
 import shutil
 from collections.abc import Callable
@@ -7,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from kstreams_replay.expectations.quality_tables import VERDICTS, newest_results, record_verdicts
 from kstreams_replay.expectations.verdicts import Verdict, check_increment, is_in_order
@@ -25,6 +27,7 @@ from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.dagster import shop
 from tests.expectations.pipelines import TEXTS, tape
 from tests.planted import plant
+from tests.source_tree import ROOT
 
 # By hand from tests/dagster/shop.py, of three guarantees. Rows checked: final results; records that both sub-topologies
 # read.
@@ -212,3 +215,46 @@ def test_the_command_records_open_windows(warehouse):
 
     found = asked(warehouse, "SELECT DISTINCT operator FROM quality_metrics WHERE metric = 'open-windows'")
     assert {SESSIONS, PAGES} <= {operator for (operator,) in found}
+
+
+def samples(warehouse: Warehouse) -> dict[str, dict[tuple[str, ...], float]]:
+    """Of each metric the values by their labels, as a scraper reads them."""
+    return {
+        sample.name: {tuple(each.labels.values()): each.value for each in family.samples}
+        for family in text_string_to_metric_families(openmetrics(warehouse, "shop"))
+        for sample in family.samples
+    }
+
+
+def test_metrics_have_the_newest_verdict_of_each_guarantee_and_none_of_what_was_not_checked(warehouse):
+    assert not {"replay_guarantee_holds", "replay_checked_increment"} & samples(warehouse).keys()
+
+    verdicts = [each for each in verdicts_on(warehouse, 1, 2) if each.guarantee in ("G1", "G3")]
+    broken = replace(verdicts[-1], answer="false", broken=("repeated",))
+    unknown = replace(verdicts[-2], answer="unknown")
+    assert (broken.increment, broken.guarantee, unknown.guarantee) == (2, "G3", "G1")
+    record_quality(warehouse, "shop", [*verdicts[:-2], unknown, broken])
+
+    found = samples(warehouse)
+    (left,) = {"outputs/pages", "outputs/sessions"} - {unknown.table}
+    assert found["replay_guarantee_holds"] == {
+        ("shop", "G1", left, "error"): 1, ("shop", "G3", "ledger", "error"): 0,
+    }  # fmt: skip
+    assert found["replay_checked_increment"] == {("shop",): 2}
+
+
+def test_every_query_of_the_dashboard_asks_for_a_metric_and_labels_that_are_printed(warehouse):
+    record_quality(warehouse, "shop", verdicts_on(warehouse, 2))
+    families = text_string_to_metric_families(openmetrics(warehouse, "shop"))
+    labels = {each.name: set(each.labels) for family in families for each in family.samples}
+    dashboard = json.loads((ROOT / "docs" / "grafana" / "kafka-streams-replay.json").read_text(encoding="utf-8"))
+    queries = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+
+    assert len(queries) > 10
+    for query in queries:
+        named = re.findall(r"replay_\w+", query)
+        used = re.findall(r"(\w+)=~?\"|by \(([\w, ]+)\)|on \(([\w, ]+)\)", query)
+        wanted = {label for groups in used for group in groups for label in re.findall(r"\w+", group)}
+        assert named
+        assert set(named) <= labels.keys(), query
+        assert all(wanted <= labels[name] for name in named), query
