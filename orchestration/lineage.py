@@ -111,6 +111,11 @@ def _made_of(column: str, theirs: list[str], *, is_rekeyed: bool) -> tuple[str, 
     return (*_MADE_OF.get(column, ()), *(_VALUES if column == "key" and is_rekeyed else ()))
 
 
+def table_types(topology: Topology, table: str) -> dict[str, str]:
+    """Arrow's types by column, of a landed topic or a table of the topology, in the table's order."""
+    schema = LANDED_SCHEMA if TableName(table).kind == LANDED else table_schema(topology, table)
+    return {each.name: str(each.type) for each in schema}
+
+
 def _columns(topology: Topology, table: str) -> list[str]:
-    found: list[str] = (LANDED_SCHEMA if TableName(table).kind == LANDED else table_schema(topology, table)).names
-    return found
+    return list(table_types(topology, table))

@@ -24,6 +24,7 @@ EXTRAS = {
     "vl_convert": "report",
     "jinja2": "report",
     "prometheus_client": "report",
+    "openlineage": "lineage",
 }
 """Module → extra."""
 _OURS = __name__.partition(".")[0]

@@ -15,6 +15,7 @@
     replay advise grace shop.py:topology --warehouse W --pipeline shop --grace 10s,1m,10m
     replay report --warehouse W --out quality.html
     replay metrics --warehouse W --pipeline shop
+    replay lineage shop.py:topology --warehouse W --pipeline shop --send
     replay fsck --warehouse W --pipeline shop
     replay pipelines --warehouse W
     replay books --warehouse W --pipeline shop
@@ -107,6 +108,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "advise": (".commands.quality", "what another grace would have done to the landed history"),
         "report": (".commands.quality", "write a page about quality over time, without a server"),
         "metrics": (".commands.quality", "print the numbers of a pipeline as OpenMetrics text"),
+        "lineage": (".commands.lineage", "print increments as OpenLineage's events, or send them"),
         "fsck": (".commands.fsck", "read everything, and say what is damaged and how to repair it"),
         "check-topology": (".commands.check_topology", "say whether a changed topology can continue with the state"),
         "upgrade-advice": (".commands.upgrade_advice", "what another version of Kafka Streams changes for a topology"),

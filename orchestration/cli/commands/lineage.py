@@ -1,0 +1,42 @@
+"""The command `lineage`: increments as events of OpenLineage."""
+
+import click
+
+from ....jobs.branches.restatement import in_force
+from ....jobs.history.committed_tables import done_row
+from ....state.tables.ledger import Ledger
+from ....state.tables.warehouse import Warehouse
+from ...settings.topology_loading import load_topology
+from .. import options
+from ..command import command, option
+
+
+@command()
+@options.topology_argument
+@options.warehouse
+@options.pipeline
+@option("--since", type=click.IntRange(min=1), metavar="N", help="from this increment on (default: the last one alone)")
+@option("--send", is_flag=True, help="send them, as OPENLINEAGE_URL or openlineage.yml says, instead of printing them")
+def lineage(topology: str, warehouse: str, pipeline: str, since: int | None, send: bool) -> int:
+    """Print increments as OpenLineage's events, a line each, or send them.
+
+    An event names, for each column of a table, the columns that it was made from. Sent twice, it is the same run again.
+    """
+    from openlineage.client import OpenLineageClient
+    from openlineage.client.serde import Serde
+
+    from ...openlineage_events import event_of
+
+    place = Warehouse(warehouse)
+    newest = done_row(place, pipeline).increment
+    loaded = load_topology(topology, warehouse)
+    rows = in_force(Ledger(place.pipeline(pipeline).ledger).done_rows(newest if since is None else since, newest))
+    client = OpenLineageClient() if send else None
+    for row in rows:
+        event = event_of(place, pipeline, loaded, row)
+        if client is None:
+            print(Serde.to_json(event))
+        else:
+            client.emit(event)
+            print(f"increment {row.increment}: sent as run {event.run.runId}")
+    return 0

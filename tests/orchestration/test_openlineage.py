@@ -1,0 +1,70 @@
+"""OpenLineage's events: what an increment was made from, and the same event whenever it is asked for."""
+
+import json
+
+import pytest
+from openlineage.client.serde import Serde
+
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.orchestration.cli.main import main
+from kstreams_replay.orchestration.openlineage_events import event_of
+from kstreams_replay.state.tables.ledger import Ledger
+from kstreams_replay.state.tables.warehouse import Warehouse
+from tests.dagster import shop
+from tests.expectations.pipelines import tape
+from tests.planted import plant
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    warehouse = Warehouse(str(tmp_path_factory.mktemp("warehouse")))
+    plant(warehouse, "clicks", tape(("ann", "{}", 10), ("bob", "{}", 20)), partitions=1)
+    list(replay(warehouse, shop.topology(), pipeline="shop", runner=LocalRunner()))
+    return warehouse
+
+
+def printed(capsys: pytest.CaptureFixture[str], warehouse: Warehouse, *options: str) -> list[dict]:
+    place = ["--warehouse", warehouse.root, "--pipeline", "shop"]
+    assert main(["lineage", "tests/dagster/shop.py:topology", *place, *options]) == 0
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_an_event_names_topics_tables_versions_and_what_columns_are_made_from(warehouse, capsys):
+    (event,) = printed(capsys, warehouse)
+
+    assert (event["eventType"], event["job"]["name"]) == ("COMPLETE", "shop")
+    assert event["job"]["namespace"] == f"file://{warehouse.root}"
+    assert [each["name"] for each in event["inputs"]] == ["landed/clicks"]
+    outputs = {each["name"]: each["facets"] for each in event["outputs"]}
+    assert {"shop/outputs/sessions", "shop/outputs/pages", "shop/state/held-pages-store"} <= outputs.keys()
+    facets = outputs["shop/repartition/open-pages-repartition"]
+    made_of = facets["columnLineage"]["fields"]["key"]["inputFields"]
+    assert [(each["name"], each["field"]) for each in made_of] == [("landed/clicks", "key"), ("landed/clicks", "value")]
+    above = outputs["shop/outputs/pages"]["columnLineage"]["fields"]["window_start_ms"]["inputFields"]
+    assert [(each["name"], each["field"]) for each in above] == [("shop/state/held-pages-store", "window_start_ms")]
+    types = {each["name"]: each["type"] for each in outputs["shop/outputs/pages"]["schema"]["fields"]}
+    assert (types["key"], types["window_start_ms"]) == ("string", "int64")
+    assert facets["version"]["datasetVersion"].isdigit()
+
+
+def test_an_increment_is_the_same_run_whenever_it_is_asked_for(warehouse):
+    (done,) = Ledger(warehouse.pipeline("shop").ledger).done_rows(1)
+
+    first, again = (Serde.to_json(event_of(warehouse, "shop", shop.topology(), done)) for _ in range(2))
+    other = event_of(warehouse, "other", shop.topology(), done)
+
+    assert first == again
+    assert json.loads(first)["run"]["runId"] != other.run.runId
+
+
+def test_events_are_sent_where_openlineage_is_told_to(warehouse, capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT__TYPE", "file")
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT__LOG_FILE_PATH", str(tmp_path / "events"))
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT__APPEND", "true")
+    place = ["--warehouse", warehouse.root, "--pipeline", "shop"]
+
+    assert main(["lineage", "tests/dagster/shop.py:topology", *place, "--send"]) == 0
+
+    (event,) = [json.loads(line) for line in (tmp_path / "events").read_text().splitlines()]
+    assert f"increment 1: sent as run {event['run']['runId']}" in capsys.readouterr().out
