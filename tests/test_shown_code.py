@@ -38,6 +38,11 @@ RUN_BY = {
     ("docs/your-pipeline-in-dagster.md", "python"): "tests/dagster/documented_project.py",
     ("docs/your-pipeline-in-dagster.md", "toml"): "tests/dagster/documented_project.py",
     ("docs/your-pipeline-in-dagster.md", "yaml"): "tests/dagster/documented_project.py",
+    **{
+        (f"docs/tutorials/{page}.md", language): "tests/test_tutorials.py"
+        for page in ("final-results", "reference-tables", "a-processor-with-state", "late-data", "a-fix", "a-cluster")
+        for language in (["python"] if page == "a-cluster" else ["python", "toml"])
+    },
 }
 """Page and language of blocks that another test runs, and that test."""
 
