@@ -1,6 +1,6 @@
 """Somebody else commits to our tables: it is harmless, or it is named; never a silent change.
 
-The nightly tier plays two statements of every other seed; `python -m tests.laws.foreign --seeds 60` plays all 300 of them.
+The nightly tier plays two statements of every other seed; `python -m tests.laws.foreign --seeds 60` plays all 300.
 """
 
 import pytest
