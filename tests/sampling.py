@@ -1,8 +1,9 @@
 """Which tests a run plays: the default tier one fixed sample, the nightly tier everything.
 
 Rule: names alone decide what is in the sample, so it is the same on every commit and every clone. A test that is added
-moves at most one other in or out of it. All tests are in it but those marked ``nightly``; of those marked ``sampled``,
-``slow`` or ``jvm``, a share. `bash .ci/run changed` plays more (tests/touched.py).
+moves at most one other in or out of it. All tests are in it but those marked ``nightly``; of those marked ``sampled``
+a share; of others that are ``slow`` or ``jvm``, a smaller one of each room. `bash .ci/run changed` plays all of the
+rooms that a change touches (tests/touched.py).
 """
 
 import os
@@ -18,6 +19,8 @@ Item = TypeVar("Item")
 
 SHARE = 10
 """One in so many."""
+SHARE_OF_LONG = 20
+"""Of those that take long and say nothing of their share."""
 TIER_VARIABLE, SEED_VARIABLE = "REPLAY_TIER", "REPLAY_SEED"
 TIERS = ("default", "nightly")
 ROOT = Path(__file__).parents[1]
@@ -75,7 +78,7 @@ def in_the_sample(items: list[pytest.Item]) -> set[pytest.Item]:
         if item in played and mark is not None:
             shares[mark.kwargs.get("share", SHARE)].append(item)
         elif item in played and takes_long(item) and not item.get_closest_marker("every_run"):
-            shares[SHARE].append(item)
+            shares[SHARE_OF_LONG].append(item)
     for share, marked in shares.items():
         played.difference_update(marked)
         played.update(sample_of(marked, lambda item: item.name, _stratum, share))
@@ -94,7 +97,9 @@ def takes_long(item: pytest.Item) -> bool:
 
 def _stratum(item: pytest.Item) -> tuple[str, ...]:
     marks = list(item.iter_markers_with_node("sampled"))
-    if not marks or marks[-1][0] is not item:
+    if not marks:
+        return (str(item.path.parent),)
+    if marks[-1][0] is not item:
         return (str(item.path),)
     mark = marks[-1][1]
     values = item.callspec.params if mark.args else {}  # type: ignore[attr-defined]  # those without parameters have none

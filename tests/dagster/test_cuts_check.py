@@ -10,7 +10,7 @@ from kstreams_replay.jobs.topology import Serde, StreamsBuilder, Topology
 from tests.clicks import CLICKS
 from tests.dagster import shop
 
-pytestmark = pytest.mark.sampled(share=3)
+pytestmark = pytest.mark.sampled
 
 
 def said(result: dg.ExecuteInProcessResult) -> dg.AssetCheckEvaluation:

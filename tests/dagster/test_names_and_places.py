@@ -20,7 +20,7 @@ from tests.clicks import CLICKS, final_page_counts
 from tests.dagster import shop
 from tests.dagster.conftest import told, versions
 
-pytestmark = pytest.mark.sampled(share=3)
+pytestmark = pytest.mark.sampled
 
 WEB = ReplayTranslator(
     key_prefix=("prod",),

@@ -16,7 +16,7 @@ from kstreams_replay.orchestration.settings.connections import WarehouseResource
 from tests.dagster import shop
 from tests.dagster.duplicates import DuplicatingRunner
 
-pytestmark = pytest.mark.sampled(share=3)
+pytestmark = pytest.mark.sampled
 
 COARSER = "tests.dagster.shop:coarser"
 """Windows of 200 instead of 100."""

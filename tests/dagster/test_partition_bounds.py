@@ -12,7 +12,7 @@ from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.dagster import shop
 from tests.dagster.days import DAYS
 
-pytestmark = pytest.mark.sampled(share=3)
+pytestmark = pytest.mark.sampled
 
 HOUR = 3_600_000
 NEW_YEAR = 1_767_225_600_000  # 2026-01-01T00:00:00Z, a Thursday

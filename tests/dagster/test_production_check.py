@@ -9,7 +9,7 @@ from kstreams_replay.state.errors import ConfigError
 from tests.dagster import shop
 from tests.planted import LandedRecord, plant
 
-pytestmark = pytest.mark.sampled(share=3)
+pytestmark = pytest.mark.sampled
 
 
 def said(result: dg.ExecuteInProcessResult) -> dg.AssetCheckEvaluation:

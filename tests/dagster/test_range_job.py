@@ -11,7 +11,7 @@ from kstreams_replay.jobs.history.committed_tables import done_row, read_changel
 from tests.dagster import shop
 from tests.test_docs import code_blocks, document
 
-pytestmark = pytest.mark.sampled(share=3)
+pytestmark = pytest.mark.sampled
 
 
 def backfilled(small_shop, name: str, **config: Any) -> dg.ExecuteInProcessResult:

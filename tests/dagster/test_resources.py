@@ -15,7 +15,7 @@ from tests.dagster import shop
 from tests.dagster.conftest import errors
 from tests.planted import tables_of
 
-pytestmark = pytest.mark.sampled(share=3)
+pytestmark = pytest.mark.sampled
 
 
 def test_definitions_for_spark_load_without_java_and_without_great_expectations(tmp_path):

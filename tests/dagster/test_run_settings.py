@@ -23,7 +23,7 @@ from tests.clicks import CLICKS, final_page_counts, final_sessions
 from tests.dagster import shop
 from tests.dagster.conftest import Shop, numbers, observed, told, versions
 
-pytestmark = pytest.mark.sampled(share=3)
+pytestmark = pytest.mark.sampled
 
 FIRST = "increment-1-epoch-0"
 TOPICS = ["clicks"]

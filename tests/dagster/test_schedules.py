@@ -21,7 +21,7 @@ from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.dagster import shop
 from tests.source_tree import ROOT
 
-pytestmark = pytest.mark.sampled(share=3)
+pytestmark = pytest.mark.sampled
 
 
 @pytest.fixture
