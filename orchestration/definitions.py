@@ -11,7 +11,7 @@ from zoneinfo import available_timezones
 import dagster as dg
 
 from ..expectations.suites.data_docs import DataDocs
-from ..jobs.landing.landing import KafkaSource, LandingRules
+from ..jobs.landing.landing import LandingRules
 from ..jobs.publish.kafka_target import KafkaTarget
 from ..jobs.publish.publishing import PublishSettings
 from ..jobs.topology import Topology
@@ -32,10 +32,9 @@ from .published_assets import published_assets
 from .quality.cuts_check import cuts_checks
 from .quality.pipeline_suites import suites_of
 from .quality.production_check import production_checks
-from .resources import Engine, LocalEngine, SparkEngine
+from .resources import Engine, SparkEngine
 from .schedules import freshness_job, freshness_schedule, landing_job, replay_job, replay_schedule
 from .settings.connections import (
-    KafkaResource,
     KafkaTargetResource,
     LandedBy,
     Source,
@@ -183,17 +182,6 @@ def _idle_after(
     return {topic: duration_ms(duration, f"idle_after, topic {topic!r}") for topic, duration in by_topic.items()}
 
 
-def _refuse_kafka_without_spark(settings: Pipeline) -> None:
-    from_kafka = [
-        topic for topic, source in settings.sources.items() if isinstance(source, KafkaSource | KafkaResource)
-    ]
-    if from_kafka and isinstance(settings.engine, LocalEngine):
-        raise ConfigError(
-            f"sources: {', '.join(from_kafka)}", "Spark, whose connector reads Kafka", "LocalEngine()",
-            "use SparkEngine(); or land them by `replay land --kafka`, and leave them out here",
-        )  # fmt: skip
-
-
 def _refuse_zone(zone: str | None) -> None:
     if zone is not None and zone not in available_timezones():
         raise ConfigError("cron_timezone", "the name of a time zone", repr(zone), 'write it as "Europe/Berlin"')
@@ -221,7 +209,6 @@ def _definitions(
     replayed_version(settings.kafka_version)
     _refuse(settings.check_engine, settings.idle, settings.increments, settings.partitions)
     Warehouse("w").pipeline(settings.name)  # refuses a name that no folder can have
-    _refuse_kafka_without_spark(settings)
     _refuse_zone(zone)
     settings.refuse_equal_keys()
     has_partitions = settings.partitions is not None

@@ -21,7 +21,6 @@ from ..jobs.landing.landing import (
     land_kafka,
     land_lake,
 )
-from ..state.errors import ConfigError
 from ..state.runs.local_copies import default_cache
 from ..state.tables.warehouse import Warehouse
 from .placement.choice import placement_of
@@ -53,17 +52,12 @@ class Engine(dg.ConfigurableResource["Engine"], ABC):
         source: FileSource | LakeSource | KafkaSource,
         rules: LandingRules | None = None,
     ) -> LandingReport:
-        """Land what is new. Raises ConfigError for Kafka without Spark, and what landing raises."""
-        spark = self.session()
+        """Land what is new. Raises what landing raises."""
         if isinstance(source, FileSource):
-            return land_files(spark, warehouse, topic, source, rules=rules)
+            return land_files(self.session(), warehouse, topic, source, rules=rules)
         if isinstance(source, LakeSource):
-            return land_lake(spark, warehouse, topic, source, rules=rules)
-        if spark is None:
-            raise ConfigError(
-                f"topic {topic!r}", "Spark, whose connector reads Kafka", "a local engine", "use SparkEngine()"
-            )
-        return land_kafka(spark, warehouse, topic, source, rules=rules)
+            return land_lake(self.session(), warehouse, topic, source, rules=rules)
+        return land_kafka(None, warehouse, topic, source, rules=rules)
 
 
 class LocalEngine(Engine):

@@ -12,8 +12,8 @@ class KafkaSource:
     """A topic of a broker.
 
     ``bootstrap_servers``: "host:port", several with commas. ``topic``: its name there; None: that of the landed topic.
-    ``options``: client settings as Kafka names them (``security.protocol``, …); they are never written down, and
-    what is a credential among them is not shown.
+    ``options``: client settings, as Java's clients name them or librdkafka (``security.protocol``, …); they are never
+    written down, and what is a credential among them is not shown.
     ``on_gap``: what to do when the broker deleted offsets that come next: ``"refuse"`` raises RetentionGap, ``"skip"``
     continues behind them and records them in the ledger. A first landing begins at the earliest offset there is.
     """
@@ -27,7 +27,3 @@ class KafkaSource:
         hide(self.options)
         if self.on_gap not in ("refuse", "skip"):
             raise ConfigError("KafkaSource on_gap", '"refuse" or "skip"', repr(self.on_gap), "correct the argument")
-
-    def client_settings(self) -> dict[str, str]:
-        """Settings of a Kafka client, with the servers."""
-        return {**self.options, "bootstrap.servers": self.bootstrap_servers}

@@ -31,6 +31,7 @@ from .file_source import KAFKA_OFFSETS, PATH_OFFSETS, FileSource
 from .files.known_files import PlanOutdated
 from .first_record import FirstRecord
 from .from_files import FileLander
+from .from_kafka import KafkaLander
 from .from_lake import LakeLander
 from .from_records import RecordLander
 from .given_up_plans import give_up, is_given_up, kept_plans, landing_app_id
@@ -234,7 +235,7 @@ def _preview(
 
 
 def land_kafka(
-    spark: "SparkSession",
+    spark: "SparkSession | None",
     warehouse: Warehouse,
     topic: str,
     source: KafkaSource,
@@ -246,14 +247,12 @@ def land_kafka(
     """Land what the broker of ``source`` has after the last landed offsets of ``topic`` in ``warehouse``, up to the
     last stable ones, at most ``max_records``.
 
-    ``spark``: reads the broker. ``clock_ms``: gives the wall clock, by which future times are refused. ``rules``: those
-    about times, and ``abandon``. Raises RetentionGap when offsets that come next are gone (see ``KafkaSource.on_gap``);
-    LandingError when the broker does not answer, or its topic is another one; LedgerConflict when another runner lands
-    the same increment.
+    ``spark``: None will do; the broker is read in this process. ``clock_ms``: gives the wall clock, by which future
+    times are refused. ``rules``: those about times, and ``abandon``. Raises RetentionGap when offsets that come next
+    are gone (see ``KafkaSource.on_gap``); LandingError when the broker does not answer, or its topic is another one;
+    LedgerConflict when another runner lands the same increment.
     """
-    from .from_kafka import KafkaLander  # takes seconds: it is Spark's
-
-    lander = KafkaLander(spark, warehouse, topic, source, max_records, rules or LandingRules())
+    lander = KafkaLander(warehouse, topic, source, max_records, rules or LandingRules())
     return _land(warehouse, topic, lander, lander.rules, clock_ms or now_ms)
 
 

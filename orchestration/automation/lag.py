@@ -13,8 +13,8 @@ from ...jobs.landing.files.streams import FoundFile
 from ...jobs.landing.files.verified_files import read_verified
 from ...jobs.landing.from_lake import new_files
 from ...jobs.landing.given_up_plans import kept_plans
+from ...jobs.landing.kafka_offsets import topic_state
 from ...jobs.landing.landing import FileSource, KafkaSource, LakeSource
-from ...state.errors import ConfigError
 from ..pipeline import Pipeline
 from ..settings.connections import source_of
 
@@ -97,20 +97,13 @@ def _new_files(pipeline: Pipeline, topic: str, source: FileSource) -> list[Found
     return known.new(found)
 
 
-def broker_ends(pipeline: Pipeline, topic: str, source: KafkaSource) -> dict[int, int]:
-    """One after the last offset of each partition that a landing may read. Starts Spark, whose connector asks."""
-    from ...jobs.landing.kafka_offsets import topic_state
-
-    spark = pipeline.engine.session()
-    if spark is None:
-        raise ConfigError(
-            f"topic {topic!r}", "Spark, whose connector asks Kafka", "a local engine", "use SparkEngine()"
-        )
-    return dict(topic_state(spark, source.topic or topic, source.client_settings()).stable)
+def broker_ends(topic: str, source: KafkaSource) -> dict[int, int]:
+    """One after the last offset of each partition that a landing may read."""
+    return dict(topic_state(source.topic or topic, source).stable)
 
 
 def _not_landed(pipeline: Pipeline, topic: str, source: KafkaSource) -> dict[str, int]:
     last = pipeline.landing_ledger(topic).last_done()
     landed = {} if last is None else last.content.cut_to
-    ends = broker_ends(pipeline, topic, source)
+    ends = broker_ends(topic, source)
     return {str(p): max(end - landed.get(str(p), 0), 0) for p, end in sorted(ends.items())}

@@ -118,7 +118,7 @@ def test_a_run_at_work_is_waited_for(watched):
 
 def test_offsets_at_the_broker_are_a_lag_until_they_have_landed(watched, monkeypatch):
     ends = {0: 3, 1: 0}
-    monkeypatch.setattr(lag, "broker_ends", lambda pipeline, topic, source: ends)
+    monkeypatch.setattr(lag, "broker_ends", lambda topic, source: ends)
     shop_ = watched(LagSensor(min_records=5), sources={"clicks": KafkaSource("broker:9092")}, engine=SparkEngine())
     assert shop_.tick() == ([], "3 offsets of clicks to land: too little for a run")
 

@@ -20,17 +20,17 @@ def clock() -> int:
     return NOON
 
 
-def test_times_beyond_the_clock_are_told_or_become_dead_letters(spark, warehouse, broker, source, topic):
+def test_times_beyond_the_clock_are_told_or_become_dead_letters(warehouse, broker, source, topic):
     broker.create_topic(topic)
     producing = Producing(broker, topic)
     producing.send([b"a"], timestamp=NOON)
     producing.send([b"b"], timestamp=NOON + 2 * DAY, key=b"k", headers=[("h", b"1")])
     producing.send([b"c"], timestamp=NOON + DAY)
 
-    told = land_kafka(spark, warehouse, topic, source, clock_ms=clock)
+    told = land_kafka(None, warehouse, topic, source, clock_ms=clock)
     producing.send([b"d"], timestamp=NOON + 2 * DAY, key=b"k", headers=[("h", b"1")])
     producing.send([b"e"], timestamp=NOON)
-    kept = land_kafka(spark, warehouse, topic, source, rules=LandingRules(max_future="1d"), clock_ms=clock)
+    kept = land_kafka(None, warehouse, topic, source, rules=LandingRules(max_future="1d"), clock_ms=clock)
 
     first = "the first at offset 1 of partition 0: 2026-01-03T12:00:00.000Z"
     assert f"1 of 3 records (33.3%) have times that can hardly be meant, {first}" in told.warnings[0]
@@ -55,7 +55,7 @@ def test_times_beyond_the_clock_are_told_or_become_dead_letters(spark, warehouse
     }
 
 
-def test_a_plan_whose_offsets_are_gone_is_abandoned(spark, warehouse, broker, source, topic, monkeypatch):
+def test_a_plan_whose_offsets_are_gone_is_abandoned(warehouse, broker, source, topic, monkeypatch):
     broker.create_topic(topic)
     producing = Producing(broker, topic)
     producing.send(numbered("a", 3))
@@ -64,14 +64,14 @@ def test_a_plan_whose_offsets_are_gone_is_abandoned(spark, warehouse, broker, so
         raise KilledError
 
     with monkeypatch.context() as patch:
-        patch.setattr(from_kafka, "_append", die)
+        patch.setattr(from_kafka, "write_ranges", die)
         with pytest.raises(KilledError):
-            land_kafka(spark, warehouse, topic, source)
+            land_kafka(None, warehouse, topic, source)
     delete_below(broker, topic, 0, 2)
     with pytest.raises(RetentionGap):
-        land_kafka(spark, warehouse, topic, source)
+        land_kafka(None, warehouse, topic, source)
 
-    report = land_kafka(spark, warehouse, topic, source, rules=LandingRules(abandon=True))
+    report = land_kafka(None, warehouse, topic, source, rules=LandingRules(abandon=True))
 
     assert landed(warehouse, topic, "offset", "value", "increment") == [(2, b"a2", 2)]
     assert (report.increments, report.cut_from) == ((2,), {0: 2})

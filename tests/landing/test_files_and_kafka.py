@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 from kstreams_replay.jobs.landing import from_kafka
+from kstreams_replay.jobs.landing.kafka_files import WrittenRanges
 from kstreams_replay.jobs.landing.kafka_offsets import TopicState
 from kstreams_replay.jobs.landing.landing import KafkaSource, LandingReport, LandingRules, land_kafka, land_records
 from kstreams_replay.state.errors import LandingError, RetentionGap
-from kstreams_replay.state.tables.commit import commit_files
 from kstreams_replay.state.tables.parquet_writer import write_task_file
 from kstreams_replay.state.tables.warehouse import LANDED_SCHEMA
 from tests.landing.file_folders import NOON, dies, land, write
@@ -27,8 +27,8 @@ class Broker:
     def __init__(self, earliest: Mapping[int, int], stable: Mapping[int, int]) -> None:
         self.state = TopicState("id-1", earliest, stable)
 
-    def append(self, lander, ranges, row, app_id):
-        """In the place of Spark's read: a record at each offset of the ranges."""
+    def read(self, lander, ranges, row):
+        """In the place of the client's read: a record at each offset of the ranges."""
         path = lander.warehouse.landed(lander.topic)
         files = []
         for p, (begin, end) in ranges.items():
@@ -39,7 +39,7 @@ class Broker:
             ]  # fmt: skip
             table = pa.Table.from_pylist(rows, LANDED_SCHEMA)
             files.append(write_task_file(path, table, partition=p, name=f"{row.increment:08d}-{p:05d}"))
-        commit_files(path, LANDED_SCHEMA, files, app_id=app_id, increment=row.increment)
+        return WrittenRanges(files, ())
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def broker(monkeypatch) -> Broker:
     """Partition 0 has offsets 3 to 7, partition 1 has 0 to 3."""
     broker = Broker({0: 3, 1: 0}, {0: 8, 1: 4})
     monkeypatch.setattr(from_kafka, "topic_state", lambda *_: broker.state)
-    monkeypatch.setattr(from_kafka.KafkaLander, "_append_ranges", lambda *given: broker.append(*given))
+    monkeypatch.setattr(from_kafka.KafkaLander, "_read_ranges", lambda *given: broker.read(*given))
     return broker
 
 

@@ -325,8 +325,6 @@ def land(**given: Any) -> int:
         return _land_restarts(asked, Warehouse(asked.warehouse), restarts)
     _refuse_unread(asked.topic, given)
     warehouse, source = Warehouse(asked.warehouse), _source(asked)
-    if isinstance(source, KafkaSource) and asked.local:
-        raise ConfigError(f"topic {asked.topic!r}", "Spark, whose connector reads Kafka", "--local", "leave it out")
     if asked.dry_run:
         return _dry_run(asked, warehouse, source)
     with closing(progress_on(sys.stderr)) as progress:
@@ -435,7 +433,8 @@ def _landed(
     show: Callable[[FirstRecord], None] | None = None
     if not isinstance(source, KafkaSource):
         source, show = _with_mapping(asked, warehouse, source, progress)
-    spark = None if asked.local else start_spark(asked.master)(progress.doing)
+    in_process = asked.local or isinstance(source, KafkaSource)
+    spark = None if in_process else start_spark(asked.master)(progress.doing)
     progress.doing(f"landing {asked.topic}")
 
     def preview(found: LandingPreview) -> None:
@@ -448,8 +447,7 @@ def _landed(
         return land_files(spark, warehouse, asked.topic, source, rules=rules, show=show, preview=preview)
     if isinstance(source, LakeSource):
         return land_lake(spark, warehouse, asked.topic, source, rules=rules, show=show, preview=preview)
-    assert spark is not None, "Kafka is refused without it"
-    return land_kafka(spark, warehouse, asked.topic, source, max_records=asked.max_records, rules=rules)
+    return land_kafka(None, warehouse, asked.topic, source, max_records=asked.max_records, rules=rules)
 
 
 def _quietly(print_it: Callable[[], None]) -> None:

@@ -1,0 +1,134 @@
+"""A connection to a broker: clients of librdkafka with one set of settings, and what they say when they fail.
+
+Owns the making of clients, for landing, publishing, bootstrap and hand-over alike. Rule: an error says what librdkafka
+said last about the connection (a refused login, an unknown certificate), and not only that time ran out.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import ConfigError, MachineError
+from ..extras import how_to_install
+from ..hidden_values import without_hidden
+from .settings import PATIENCE, librdkafka_settings
+
+_QUIET = {"log_level": 0}
+_POLL_S, _LOOK_S = 0.1, 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class TopicState:
+    """A topic as the broker sees it now, by partition.
+
+    ``topic_id``: distinguishes a topic from one of the same name created later. ``earliest``: the first offset not
+    deleted. ``stable``: one after the last offset that a ``read_committed`` consumer may read (the last stable offset).
+    """
+
+    topic_id: str
+    earliest: Mapping[int, int]
+    stable: Mapping[int, int]
+
+
+class Connection:
+    """``servers``: "host:port", several with commas. ``options``: settings of the client, by Kafka's names or
+    librdkafka's; they are never written down, and what is a credential among them is not shown. ``patience_s``: how
+    long a question may take, unless ``default.api.timeout.ms`` says otherwise.
+
+    Raises MachineError without Kafka's client, ConfigError for a setting that the client does not know.
+    """
+
+    def __init__(self, servers: str, options: Mapping[str, str], patience_s: float) -> None:
+        try:
+            import confluent_kafka
+        except ImportError as error:
+            expected = "Kafka's client confluent-kafka"
+            raise MachineError("this Python", expected, str(error), how_to_install("confluent_kafka")) from error
+        from confluent_kafka import admin
+
+        self.kafka: Any = confluent_kafka
+        self.admin_kafka: Any = admin
+        self.servers = servers
+        self.plain = {**librdkafka_settings(options), "bootstrap.servers": servers}
+        """Settings for any client of librdkafka."""
+        given = options.get(PATIENCE, "")
+        self.patience_s = int(given) / 1000 if given.isdecimal() else patience_s
+        self._heard: list[Any] = []
+        self.settings: dict[str, Any] = {**self.plain, **_QUIET, "error_cb": self._heard.append}
+        """For clients of Python."""
+        try:
+            self.admin: Any = admin.AdminClient(self.settings)
+        except (self.kafka.KafkaException, ValueError, TypeError) as error:
+            said = error.args[0].str() if isinstance(error, self.kafka.KafkaException) else str(error)
+            raise unknown_setting(said) from error
+
+    def said(self, error: Any) -> str:
+        """Of a KafkaError, with what the clients have heard of the connection since; no credentials."""
+        heard = next((each for each in reversed(self._heard) if self._is_reason(each)), None)
+        why = "" if heard is None else f" ({heard.name()}: {heard.str()})"
+        return without_hidden(f"{error.name()}: {error.str()}{why}")
+
+    def _is_reason(self, error: Any) -> bool:
+        return error.code() != self.kafka.KafkaError._ALL_BROKERS_DOWN
+
+    def answer(self, future: "Future[Any]") -> Any:
+        """The result of a question. One that was refused for its login or certificate is not waited for."""
+        codes, deadline = self.kafka.KafkaError, time.monotonic() + self.patience_s + 1
+        before = len(self._heard)
+        while not future.done() and time.monotonic() < deadline:
+            for error in self._heard[before:]:
+                if error.code() in (codes._AUTHENTICATION, codes._SSL):
+                    raise self.kafka.KafkaException(error)
+            self.admin.poll(_LOOK_S)
+        if not future.done():
+            raise self.kafka.KafkaException(codes(codes._TIMED_OUT))
+        return future.result()
+
+    def ask(self, question: Callable[..., Mapping[Any, "Future[Any]"]], *asked: Any, **more: Any) -> list[Any]:
+        """Answers of the admin client, in the order of what was ``asked``."""
+        return [self.answer(future) for future in question(*asked, request_timeout=self.patience_s, **more).values()]
+
+
+def unknown_setting(said: str) -> ConfigError:
+    """``said``: librdkafka's words."""
+    expected, next_step = "settings that librdkafka or Java's client knows", "correct them (--option, --kafka-config)"
+    return ConfigError("Kafka's client settings", expected, said.rstrip("."), next_step)
+
+
+def topic_state(connection: Connection, topic: str) -> TopicState:
+    """Ask the broker. Raises the client's KafkaException when it does not answer or has no such topic."""
+    kafka, admin = connection.kafka, connection.admin
+    (described,) = connection.ask(admin.describe_topics, kafka.TopicCollection([topic]))
+    partitions = sorted(info.id for info in described.partitions)
+    wait_for_leaders(connection, topic, len(partitions))
+    spec = connection.admin_kafka.OffsetSpec
+    earliest, stable = (
+        dict(zip(partitions, _offsets(connection, topic, partitions, at), strict=True))
+        for at in (spec.earliest(), spec.latest())
+    )
+    return TopicState(_as_java_says(str(described.topic_id)), earliest, stable)
+
+
+def _offsets(connection: Connection, topic: str, partitions: list[int], at: Any) -> list[int]:
+    kafka = connection.kafka
+    asked = {kafka.TopicPartition(topic, p): at for p in partitions}
+    committed = kafka.IsolationLevel.READ_COMMITTED
+    answers = connection.ask(connection.admin.list_offsets, asked, isolation_level=committed)
+    return [answer.offset for answer in answers]
+
+
+def wait_for_leaders(connection: Connection, topic: str, partitions: int) -> None:
+    """A topic that was created just before has none yet, and librdkafka does not ask again by itself."""
+    deadline = time.monotonic() + connection.patience_s
+    while time.monotonic() < deadline:
+        known = connection.admin.list_topics(topic, timeout=connection.patience_s).topics[topic].partitions
+        if len(known) >= partitions and all(each.leader >= 0 for each in known.values()):
+            return
+        time.sleep(_POLL_S)
+
+
+def _as_java_says(topic_id: str) -> str:
+    """In the alphabet that is safe in addresses, which ledgers have."""
+    return topic_id.rstrip("=").replace("+", "-").replace("/", "_")
