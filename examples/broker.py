@@ -31,11 +31,14 @@ QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xms128m", "-Xmx384m", 
 
 @dataclass(frozen=True)
 class Broker:
-    """A broker that answers. ``log`` is what it printed, ``pid`` its process."""
+    """A broker that answers. ``log`` is what it printed, ``pid`` its process. ``secured_servers``: where it speaks TLS
+    and asks for a password, if it was told to.
+    """
 
     bootstrap_servers: str
     log: Path
     pid: int
+    secured_servers: str | None = None
 
     def admin(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self.bootstrap_servers})
@@ -63,13 +66,26 @@ class Broker:
             added.result(timeout=30)
 
 
+@dataclass(frozen=True)
+class Login:
+    """A listener with SASL_PLAIN over TLS: a user, and a PEM file with the broker's key and certificate."""
+
+    user: str
+    password: str
+    pem: Path
+
+
 @contextlib.contextmanager
-def running_broker(directory: Path, java_options: Sequence[str] = QUICK) -> Iterator[Broker]:
-    """A fresh broker with everything in ``directory``; killed at the end, whatever happens."""
+def running_broker(
+    directory: Path, java_options: Sequence[str] = QUICK, login: Login | None = None
+) -> Iterator[Broker]:
+    """A fresh broker with everything in ``directory``; killed at the end, whatever happens. ``login``: of a second
+    listener.
+    """
     classpath = os.pathsep.join(str(jar) for jar in resolve(JARS))
     log, tries = directory / "broker.log", 3
     while True:
-        settings, port = _write_settings(directory)
+        settings, port, secured_port = _write_settings(directory, login)
         with log.open("wb") as printed:
             command = ["kafka.tools.StorageTool", "format", "-g", "-t", _cluster_id(), "-c", str(settings)]
             subprocess.run([*_java(classpath, QUICK), *command], stdout=printed, stderr=printed, check=True)
@@ -77,7 +93,8 @@ def running_broker(directory: Path, java_options: Sequence[str] = QUICK) -> Iter
                 [*_java(classpath, java_options), "kafka.Kafka", str(settings)],
                 stdout=printed, stderr=printed, stdin=subprocess.DEVNULL,
             )  # fmt: skip
-        broker = Broker(f"127.0.0.1:{port}", log, process.pid)
+        secured = None if login is None else f"127.0.0.1:{secured_port}"
+        broker = Broker(f"127.0.0.1:{port}", log, process.pid, secured)
         try:
             _wait_until_it_answers(broker, process)
             break
@@ -113,9 +130,9 @@ def _free_ports(count: int) -> list[int]:
         return [each.getsockname()[1] for each in sockets]
 
 
-def _write_settings(directory: Path) -> tuple[Path, int]:
-    port, controller_port = _free_ports(2)
-    settings = {
+def _write_settings(directory: Path, login: Login | None) -> tuple[Path, int, int]:
+    port, controller_port, secured_port = _free_ports(3)
+    settings: dict[str, object] = {
         "process.roles": "broker,controller",
         "node.id": 1,
         "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
@@ -140,9 +157,23 @@ def _write_settings(directory: Path) -> tuple[Path, int]:
         "log.cleaner.dedupe.buffer.size": 4_194_304,
         "log.message.timestamp.before.max.ms": 9_223_372_036_854_775_807,  # history is old
     }
+    if login is not None:
+        secured, module = (
+            f"SASL_SSL://127.0.0.1:{secured_port}",
+            "org.apache.kafka.common.security.plain.PlainLoginModule",
+        )
+        settings["listeners"] = f"{settings['listeners']},{secured}"
+        settings["advertised.listeners"] = f"{settings['advertised.listeners']},{secured}"
+        settings["listener.security.protocol.map"] = f"{settings['listener.security.protocol.map']},SASL_SSL:SASL_SSL"
+        settings |= {
+            "sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.sasl_ssl.plain.sasl.jaas.config": f'{module} required user_{login.user}="{login.password}";',
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": login.pem,
+        }
     path = directory / "server.properties"
     path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
-    return path, port
+    return path, port, secured_port
 
 
 def _wait_until_it_answers(broker: Broker, process: subprocess.Popen[bytes]) -> None:

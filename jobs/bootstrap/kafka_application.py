@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow as pa
 
 from ...state.buffers import only_chunk
-from ...state.errors import BootstrapError, MachineError
-from ...state.extras import how_to_install
+from ...state.errors import BootstrapError
 from ...state.hidden_values import hide
+from ...state.kafka.connection import Connection
 from ...state.tables.warehouse import HEADERS
 from ..operators.base.changelogs import Changelog
 from .application_state import ApplicationState, Position
@@ -27,15 +27,14 @@ _AT_ONCE, _POLL_S = 10_000, 0.1
 _CHANGELOG = "-changelog"
 _BETWEEN = re.compile(r"-repartition$|subscription-(registration|response)(-[0-9]{10})?-topic$", re.IGNORECASE)
 """Topics between an application's tasks: of repartitions, and of joins by foreign key."""
-_QUIET = {"log_level": 0}
 _RECORD = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("time_ms", pa.int64()), ("headers", HEADERS)])
 
 
 @dataclass(frozen=True)
 class KafkaApplication:
     """An application of a broker. ``bootstrap_servers``: "host:port", several with commas. ``application_id``: its
-    ``application.id``, which is its group's name. ``options``: settings of the client as librdkafka names them; they
-    are never written down, and what is a credential among them is not shown.
+    ``application.id``, which is its group's name. ``options``: settings of the client, as librdkafka or Java's
+    clients name them; they are never written down, and what is a credential among them is not shown.
     """
 
     bootstrap_servers: str
@@ -50,7 +49,7 @@ def read_application(application: KafkaApplication, say: Callable[[str], None] =
     """What a task of ``application`` would begin with now. ``say``: called with the step.
 
     Raises BootstrapError for a group that runs, or is not there, and where the broker does not answer; MachineError
-    without Kafka's client.
+    without Kafka's client, ConfigError for a setting that it does not know.
     """
     return ApplicationClient(application, say).state()
 
@@ -59,21 +58,11 @@ class ApplicationClient:
     """Of one application. Errors are BootstrapError, with the broker's sentence. ``say``: called with the step."""
 
     def __init__(self, application: KafkaApplication, say: Callable[[str], None]) -> None:
-        try:
-            import confluent_kafka
-        except ImportError as error:
-            expected = "Kafka's client confluent-kafka"
-            raise MachineError("this Python", expected, str(error), how_to_install("confluent_kafka")) from error
-        from confluent_kafka import admin
-
-        self.kafka: Any = confluent_kafka
-        self.new_topic: Any = admin.NewTopic  # type: ignore[attr-defined]
         self.application, self.say = application, say
-        servers = {"bootstrap.servers": application.bootstrap_servers}
-        self.settings: dict[str, Any] = {**application.options, **_QUIET, **servers}
+        self.connection = Connection(application.bootstrap_servers, application.options, PATIENCE_S)
+        self.kafka, self.admin = self.connection.kafka, self.connection.admin
+        self.settings, self.new_topic = self.connection.settings, self.connection.admin_kafka.NewTopic
         self.place = f"Kafka at {application.bootstrap_servers}, application {application.application_id!r}"
-        with self.failing("connect"):
-            self.admin: Any = admin.AdminClient(self.settings)
 
     def state(self) -> ApplicationState:
         """As of ``read_application``."""
@@ -106,8 +95,7 @@ class ApplicationClient:
         """Raises BootstrapError while the application's group has members."""
         group = self.application.application_id
         with self.failing("describe group"):
-            (found,) = self.admin.describe_consumer_groups([group], request_timeout=PATIENCE_S).values()
-            described = found.result(PATIENCE_S)
+            (described,) = self.connection.ask(self.admin.describe_consumer_groups, [group])
         if described.members:
             got, next_step = f"{len(described.members)} members that are in it", "stop the application"
             raise BootstrapError(self.place, "a group that does not run", got, next_step)
@@ -184,7 +172,7 @@ class ApplicationClient:
         try:
             yield
         except self.kafka.KafkaException as error:
-            said = f"{error.args[0].name()}: {error.args[0].str()}"
+            said = self.connection.said(error.args[0])
             next_step = "check that the broker runs, its address, rights, and the client settings"
             raise BootstrapError(f"{self.place}, {call}", "an answer", said, next_step) from error
 

@@ -97,8 +97,8 @@ class _HandOver:
             for store, topic in missing.items()
         ]
         with self.client.failing("create topics"):
-            for made in self.client.admin.create_topics(asked, request_timeout=PATIENCE_S).values() if asked else ():
-                made.result(PATIENCE_S)
+            if asked:
+                self.client.connection.ask(self.client.admin.create_topics, asked)
 
     def _kept(self, store: str, settings: dict[str, str]) -> dict[str, str]:
         """With times that keep records of the past as long as the application would: both go by the records' times."""

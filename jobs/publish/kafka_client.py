@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ...state.errors import ConfigError, MachineError, PublisherFenced, PublishError, PublishInterrupted
-from ...state.extras import how_to_install
+from ...state.errors import PublisherFenced, PublishError, PublishInterrupted
+from ...state.kafka.connection import Connection, wait_for_leaders
 from .kafka_target import KafkaTarget
 from .published_output import OutgoingRows
 
@@ -25,7 +25,6 @@ POSITION_SETTINGS = {"cleanup.policy": "compact", "segment.bytes": "1048576"}
 COMPACT = "compact"
 _COMMIT_TRIES = 10
 _POLL_S = 0.1
-_QUIET = {"log_level": 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,23 +45,11 @@ class KafkaClient:
     """
 
     def __init__(self, target: KafkaTarget, on_call: OnCall = lambda call: None) -> None:
-        try:
-            import confluent_kafka
-        except ImportError as error:
-            expected = "Kafka's client confluent-kafka"
-            raise MachineError("this Python", expected, str(error), how_to_install("confluent_kafka")) from error
-        from confluent_kafka import admin
-
-        self._kafka: Any = confluent_kafka
-        self._admin_kafka: Any = admin
         self._target, self._on_call = target, on_call
         self._on_call("connect")
-        try:
-            self._admin = admin.AdminClient({**target.client_settings(), **_QUIET})
-        except (self._kafka.KafkaException, ValueError, TypeError) as error:
-            said = error.args[0].str() if isinstance(error, self._kafka.KafkaException) else str(error)
-            expected, next_step = "settings that librdkafka knows", "correct them (--option)"
-            raise ConfigError("KafkaTarget options", expected, said.rstrip("."), next_step) from error
+        self._connection = Connection(target.bootstrap_servers, target.options, PATIENCE_S)
+        self._kafka, self._admin_kafka = self._connection.kafka, self._connection.admin_kafka
+        self._admin = self._connection.admin
         self._producer: Any = None
 
     # --- questions -------------------------------------------------------------------------------------------
@@ -71,17 +58,16 @@ class KafkaClient:
         """None where there is no such topic."""
         with self._explained("describe topic"):
             names = self._kafka.TopicCollection([topic])
-            (described,) = self._admin.describe_topics(names, request_timeout=PATIENCE_S).values()
             try:
-                found = described.result(PATIENCE_S)
+                (found,) = self._connection.ask(self._admin.describe_topics, names)
             except self._kafka.KafkaException as error:
                 if error.args[0].code() == self._kafka.KafkaError.UNKNOWN_TOPIC_OR_PART:
                     return None
                 raise
         with self._explained("describe settings"):
             resource = self._admin_kafka.ConfigResource(self._admin_kafka.ConfigResource.Type.TOPIC, topic)
-            (settings,) = self._admin.describe_configs([resource], request_timeout=PATIENCE_S).values()
-            values = {name: str(entry.value) for name, entry in settings.result(PATIENCE_S).items()}
+            (settings,) = self._connection.ask(self._admin.describe_configs, [resource])
+            values = {name: str(entry.value) for name, entry in settings.items()}
         return TopicState(str(found.topic_id), len(found.partitions), values)
 
     def has_ever_held_records(self, partitions: int) -> bool:
@@ -92,9 +78,8 @@ class KafkaClient:
         """With one partition, compacted; as many replicas as the broker's default says."""
         topic = self._admin_kafka.NewTopic(self._target.positions, num_partitions=1, config=POSITION_SETTINGS)
         with self._explained("create topic"):
-            (created,) = self._admin.create_topics([topic], request_timeout=PATIENCE_S).values()
             try:
-                created.result(PATIENCE_S)
+                self._connection.ask(self._admin.create_topics, [topic])
             except self._kafka.KafkaException as error:
                 if error.args[0].code() != self._kafka.KafkaError.TOPIC_ALREADY_EXISTS:
                     raise
@@ -108,7 +93,7 @@ class KafkaClient:
             return None
         self._wait_until_stable(end)
         settings = {
-            **self._target.client_settings(), **_QUIET, "group.id": self._target.transactional_id,
+            **self._connection.settings, "group.id": self._target.transactional_id,
             "enable.auto.commit": False, "isolation.level": "read_committed", "enable.partition.eof": True,
             "auto.offset.reset": "earliest",
         }  # fmt: skip
@@ -154,25 +139,16 @@ class KafkaClient:
         }
         isolation = level.READ_COMMITTED if committed else level.READ_UNCOMMITTED
         with self._failing("list offsets"):
-            self._wait_for_leaders(topic, partitions)
-            answers = self._admin.list_offsets(asked, isolation_level=isolation, request_timeout=PATIENCE_S)
-            return [answer.result(PATIENCE_S).offset for answer in answers.values()]
-
-    def _wait_for_leaders(self, topic: str, partitions: int) -> None:
-        """A topic that was created just before has none yet, and librdkafka does not ask again by itself."""
-        deadline = time.monotonic() + PATIENCE_S
-        while time.monotonic() < deadline:
-            known = self._admin.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions
-            if len(known) >= partitions and all(each.leader >= 0 for each in known.values()):
-                return
-            time.sleep(_POLL_S)
+            wait_for_leaders(self._connection, topic, partitions)
+            answers = self._connection.ask(self._admin.list_offsets, asked, isolation_level=isolation)
+            return [answer.offset for answer in answers]
 
     # --- transactions ----------------------------------------------------------------------------------------
 
     def begin(self) -> None:
         """Become the topic's publisher: what an earlier one has open is aborted, and it is fenced from then on."""
         settings = {
-            **self._target.client_settings(), **_QUIET, "transactional.id": self._target.transactional_id,
+            **self._connection.settings, "transactional.id": self._target.transactional_id,
             "enable.idempotence": True, "acks": "all",
         }  # fmt: skip
         with self._explained("init transactions"):
@@ -256,7 +232,7 @@ class KafkaClient:
                 "another one that began since, or a transaction longer than transaction.timeout.ms",
                 "let the other one finish, then publish again: what it did is not done twice",
             )  # fmt: skip
-        return self._error(call, f"{error.name()}: {error.str()}")
+        return self._error(call, self._connection.said(error))
 
     def _fatal_error(self) -> Any:
         """Why the producer can do nothing more; it says so when a transaction is to begin."""

@@ -17,10 +17,10 @@ _OWN = (
 class KafkaTarget:
     """A topic that is there already, with the partitions that its readers expect.
 
-    ``bootstrap_servers``: "host:port", several with commas. ``options``: settings of the client as librdkafka names
-    them (``security.protocol``, ``sasl.username``, ``compression.type``, …); they are never written down, and what is a
-    credential among them is not shown. ``position_topic``: where the published position is; None: the topic's name
-    and ``-replay-position``. Raises ConfigError for settings that publishing chooses itself.
+    ``bootstrap_servers``: "host:port", several with commas. ``options``: settings of the client, as librdkafka or
+    Java's clients name them (``security.protocol``, ``sasl.username``, ``compression.type``, …); they are never written
+    down, and what is a credential among them is not shown. ``position_topic``: where the published position is; None:
+    the topic's name and ``-replay-position``. Raises ConfigError for settings that publishing chooses itself.
     """
 
     bootstrap_servers: str
@@ -44,7 +44,3 @@ class KafkaTarget:
     def transactional_id(self) -> str:
         """One for each topic, so that the broker fences all publishers of the topic but the last one."""
         return f"replay-publish-{self.topic}"
-
-    def client_settings(self) -> dict[str, str]:
-        """Settings of every client."""
-        return {**self.options, "bootstrap.servers": self.bootstrap_servers}

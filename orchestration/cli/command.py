@@ -3,7 +3,6 @@ option that takes several values at once, values from ``replay.toml``, and ``--t
 """
 
 import os
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,11 +11,11 @@ import click
 from click.core import ParameterSource
 
 from ...state.errors import ConfigError
+from ...state.kafka.settings import provided
 from .defaults import defaults_of
 
 STORAGE_OPTION, STORAGE_TIMEOUT = "storage_option", "storage_timeout"
 """Parameters of all commands that have a warehouse."""
-_VARIABLE = re.compile(r"\$\{env:([^}]*)\}")
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -147,19 +146,19 @@ def is_given(name: str, ctx: click.Context | None = None) -> bool:
 
 def key_and_value(pair: str, option: str) -> tuple[str, str]:
     """``KEY=VALUE``. ``${env:NAME}`` in the value, as Kafka's configuration providers write it (KIP-887), is the value
-    of that environment variable: so that no credential is an argument, which all users of a machine may read. Raises
-    BadParameter, which never shows the value.
+    of that environment variable: so that no credential is an argument, which all users of a machine may read. So are
+    ``${dir:…}`` and ``${file:…}`` what ``provided`` says. Raises BadParameter, which never shows the value.
     """
     key, is_pair, value = pair.partition("=")
     if not (key and is_pair):
         raise click.BadParameter("expected KEY=VALUE, got something without a key", param_hint=option)
 
-    def of(match: re.Match[str]) -> str:
-        if match[1] not in os.environ:
-            raise click.BadParameter(f"{key}: the environment variable {match[1]} is not set", param_hint=option)
-        return os.environ[match[1]]
+    def variable(name: str) -> str:
+        if name not in os.environ:
+            raise click.BadParameter(f"{key}: the environment variable {name} is not set", param_hint=option)
+        return os.environ[name]
 
-    return key, _VARIABLE.sub(of, value)
+    return key, provided(value, variable)
 
 
 def keep(words: str) -> None:

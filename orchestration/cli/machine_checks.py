@@ -13,7 +13,7 @@ import tempfile
 import urllib.error
 import urllib.request
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -24,6 +24,7 @@ from pyarrow import fs
 
 from ...jobs.execution.java import check_java
 from ...state.errors import ConfigError, MachineError, ReplayError
+from ...state.kafka.connection import Connection
 from ...state.runs.local_copies import default_cache
 from ...state.tables.object_stores import is_remote, open_filesystem, refuse_overwriting
 from ...state.version import DISTRIBUTION, VERSION
@@ -56,10 +57,12 @@ class MachineFinding:
 
 
 def look_at_machine(
-    warehouse: str | None = None, kafka: str | None = None, registry: str | None = None
-) -> Iterator[MachineFinding]:
+    warehouse: str | None = None, kafka: str | None = None, registry: str | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[MachineFinding]:  # fmt: skip
     """One finding after the other. ``warehouse``: its root; ``kafka``: bootstrap servers with commas; ``registry``: the
-    URL of a schema registry. What is None is not looked at.
+    URL of a schema registry. What is None is not looked at. ``settings``: of a Kafka client; with some, the brokers
+    must let it in.
     """
     yield _python()
     yield from _packages()
@@ -74,6 +77,8 @@ def look_at_machine(
     for server in (kafka or "").split(","):
         if server.strip():
             yield _broker(server.strip())
+    if kafka and settings:
+        yield _client(kafka, settings)
     if registry is not None:
         yield _registry(registry)
 
@@ -183,6 +188,21 @@ def _broker(server: str) -> MachineFinding:
             return MachineFinding("kafka", OK, f"{server} answers")
     except (OSError, OverflowError) as error:
         return MachineFinding("kafka", WRONG, f"{server}: {error}", "check the address, the network and the listeners")
+
+
+def _client(servers: str, settings: Mapping[str, str]) -> MachineFinding:
+    """Whether the brokers let a client with these settings in."""
+    try:
+        connection = Connection(servers, settings, SECONDS)
+        try:
+            (found,) = connection.ask(connection.admin.describe_cluster)
+        except connection.kafka.KafkaException as error:
+            said, step = connection.said(error.args[0]), "check the client's settings, its rights and the listeners"
+            return MachineFinding("kafka", WRONG, f"{servers}: {said}", step)
+    except (ConfigError, MachineError) as error:
+        return MachineFinding("kafka", WRONG, f"{error.place}: {error.got}", error.next_step)
+    nodes = "1 broker" if len(found.nodes) == 1 else f"{len(found.nodes)} brokers"
+    return MachineFinding("kafka", OK, f"a client with these settings is let in; the cluster has {nodes}")
 
 
 def _registry(url: str) -> MachineFinding:

@@ -1,12 +1,13 @@
 """Options and arguments that several commands share. Each is a decorator, and gives the function one parameter."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
 
+from ...state.kafka.settings import read_client_settings
 from ...state.kafka_version import DEFAULT, REPLAYED
-from .command import STORAGE_OPTION, STORAGE_TIMEOUT, Decorator, argument, option
+from .command import STORAGE_OPTION, STORAGE_TIMEOUT, Decorator, argument, key_and_value, option
 from .defaults import FILE, WAREHOUSE_VARIABLE
 
 TOPOLOGY = "module:attribute or file.py:attribute, where the attribute is a Topology or a function that builds one"
@@ -71,11 +72,31 @@ increment = option("--increment", type=int, metavar="N", help="as of this increm
 kafka = option("--kafka", required=True, metavar="SERVERS", help="bootstrap servers: host:port, with commas")
 """``kafka: str``."""
 
-client_settings = option(
-    "--option", "settings", takes_many=True, metavar="K=V",
-    help="settings of the client, as librdkafka names them: security.protocol=SASL_SSL …; a secret as ${env:VARIABLE}",
-)  # fmt: skip
-"""``settings: tuple[str, ...]``, each of which ``key_and_value`` reads."""
+
+def client_settings(function: Callable[..., Any], section: str | None = None) -> Callable[..., Any]:
+    """``settings: tuple[str, ...]`` and ``kafka_config: str | None``, which ``client_settings_of`` reads."""
+    more = {} if section is None else {"section": section}
+    return kafka_config(**more)(option(
+        "--option", "settings", takes_many=True, metavar="K=V", **more,
+        help="settings of the client, as Java's or librdkafka name them: security.protocol=SASL_SSL …; a secret as "
+        "${env:VARIABLE}",
+    )(function))  # fmt: skip
+
+
+def kafka_config(**more: str) -> Decorator:
+    """``kafka_config: str | None``: a file of the client's settings, as Kafka's tools take one."""
+    return option(
+        "--kafka-config", metavar="FILE",
+        help="a file of the client's settings, as client.properties of Kafka's tools; --option wins over it", **more,
+    )  # fmt: skip
+
+
+def client_settings_of(kafka_config: str | None, settings: Sequence[str]) -> dict[str, str]:
+    """Of a Kafka client, with what they name elsewhere. Raises ConfigError for a file that cannot be read."""
+    found = [] if kafka_config is None else list(read_client_settings(kafka_config).items())
+    pairs = [*(f"{name}={value}" for name, value in found), *settings]
+    return dict(key_and_value(pair, "--option") for pair in pairs)
+
 
 local = option("--local", is_flag=True, help="in this process, without Spark and Java")
 """``local: bool``."""

@@ -86,9 +86,10 @@ class Connection:
             raise self.kafka.KafkaException(codes(codes._TIMED_OUT))
         return future.result()
 
-    def ask(self, question: Callable[..., Mapping[Any, "Future[Any]"]], *asked: Any, **more: Any) -> list[Any]:
+    def ask(self, question: Callable[..., Any], *asked: Any, **more: Any) -> list[Any]:
         """Answers of the admin client, in the order of what was ``asked``."""
-        return [self.answer(future) for future in question(*asked, request_timeout=self.patience_s, **more).values()]
+        futures = question(*asked, request_timeout=self.patience_s, **more)
+        return [self.answer(future) for future in (futures.values() if isinstance(futures, dict) else [futures])]
 
 
 def unknown_setting(said: str) -> ConfigError:

@@ -13,10 +13,10 @@ import pytest
 from pyarrow import fs
 
 from kstreams_replay.jobs.bootstrap import kafka_application
-from kstreams_replay.jobs.landing.kafka_offsets import topic_state
+from kstreams_replay.jobs.landing import kafka_offsets
 from kstreams_replay.jobs.landing.kafka_source import KafkaSource
 from kstreams_replay.jobs.publish import kafka_client
-from kstreams_replay.jobs.topology import StreamsBuilder, Topology
+from kstreams_replay.jobs.topology import Materialized, StreamsBuilder, Topology
 from kstreams_replay.orchestration.cli.main import COMMANDS, main
 from kstreams_replay.orchestration.definitions import replay_definitions
 from kstreams_replay.orchestration.resources import LocalEngine, SparkEngine
@@ -56,7 +56,7 @@ def topology() -> Topology:
 def counted() -> Topology:
     """Its one store can be handed over."""
     builder = StreamsBuilder()
-    builder.stream("clicks", shop.CLICKS).group_by_key().count("counts").to_stream().to("counted")
+    builder.stream("clicks", shop.CLICKS).group_by_key().count(Materialized.as_("counts")).to_stream().to("counted")
     return builder.build()
 
 
@@ -89,7 +89,7 @@ def marked(patch, tmp_path_factory) -> Iterator[Marked]:
     patch.setenv("REPLAY_CACHE", str(folder / "cache"))
     patch.setattr(object_stores, "_OPTIONS", {})
     patch.setattr(hidden_values, "_hidden", set())
-    for client in (kafka_client, kafka_application):
+    for client in (kafka_client, kafka_application, kafka_offsets):
         patch.setattr(client, "PATIENCE_S", 1.0)
     with played_store() as store:
         found = Marked(store, folder, f"s3://{BUCKET}/warehouse")
@@ -316,9 +316,8 @@ def nothing_hidden(monkeypatch):
     monkeypatch.setattr(hidden_values, "_hidden", set())
 
 
-@pytest.mark.jvm
 @pytest.mark.usefixtures("nothing_hidden")
-def test_a_broker_that_refuses_the_connection_is_named_without_the_credentials(spark, capfd):
+def test_a_broker_that_refuses_the_connection_is_named_without_the_credentials(capfd):
     settings = {
         "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "default.api.timeout.ms": "1000",
         "request.timeout.ms": "500", "sasl.jaas.config":
@@ -327,7 +326,7 @@ def test_a_broker_that_refuses_the_connection_is_named_without_the_credentials(s
     source = KafkaSource("localhost:1", options=settings)
 
     with pytest.raises(LandingError, match="Kafka at localhost:1") as caught:
-        topic_state(spark, "clicks", source.client_settings())
+        kafka_offsets.topic_state("clicks", source)
 
     said = capfd.readouterr()
     assert MARK not in repr(source) + "".join(traceback.format_exception(caught.value)) + said.out + said.err

@@ -14,7 +14,7 @@ from ...progress_lines import progress_on
 from ...settings.topology_loading import load_topology
 from ...text_tables import print_json, print_offsets, print_table, utc
 from .. import options
-from ..command import command, key_and_value, option
+from ..command import command, option
 from ..exit_codes import ExitCode
 
 
@@ -35,12 +35,12 @@ from ..exit_codes import ExitCode
 @options.as_json
 def bootstrap(
     topology: str, kafka: str, application_id: str, warehouse: str, pipeline: str, times: str,
-    kafka_version: str | None, dry_run: bool, settings: tuple[str, ...], as_json: bool,
+    kafka_version: str | None, dry_run: bool, settings: tuple[str, ...], kafka_config: str | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Begin a pipeline with the state of a live Kafka Streams application: its stores, out of their changelogs, and
     its committed offsets. Its topics must have landed up to there; the next run continues behind them.
     """
-    application = KafkaApplication(kafka, application_id, dict(key_and_value(pair, "--option") for pair in settings))
+    application = KafkaApplication(kafka, application_id, options.client_settings_of(kafka_config, settings))
     with closing(progress_on(sys.stderr)) as progress:
         report = begin(
             Warehouse(warehouse), load_topology(topology, warehouse), read_application(application, progress.doing),

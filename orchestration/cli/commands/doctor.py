@@ -12,14 +12,18 @@ from ..machine_checks import OK, WRONG, look_at_machine
 @command()
 @options.warehouse_if_any
 @option("--kafka", metavar="SERVERS", help="bootstrap servers, as in broker-1:9092,broker-2:9092, that must answer")
+@options.client_settings
 @option("--registry", metavar="URL", help="a schema registry that must answer")
 @options.as_json
-def doctor(warehouse: str | None, kafka: str | None, registry: str | None, as_json: bool) -> int:
+def doctor(
+    warehouse: str | None, kafka: str | None, settings: tuple[str, ...], kafka_config: str | None,
+    registry: str | None, as_json: bool,
+) -> int:  # fmt: skip
     """Look at Python, packages, Java, memory, disks, clock, storage, brokers and the registry, and say what to do.
 
     The exit code is 4 when something is wrong. Nothing is changed.
     """
-    findings = list(look_at_machine(warehouse, kafka, registry))
+    findings = list(look_at_machine(warehouse, kafka, registry, options.client_settings_of(kafka_config, settings)))
     if as_json:
         print_json({"findings": [asdict(each) for each in findings]})
     else:

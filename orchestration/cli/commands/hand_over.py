@@ -13,7 +13,7 @@ from ...progress_lines import progress_on
 from ...settings.topology_loading import load_topology
 from ...text_tables import print_json, print_offsets, print_table
 from .. import options
-from ..command import command, key_and_value, option
+from ..command import command, option
 from ..exit_codes import ExitCode
 
 
@@ -29,12 +29,12 @@ from ..exit_codes import ExitCode
 @options.as_json
 def hand_over(
     topology: str, kafka: str, application_id: str, warehouse: str, pipeline: str, increment: int | None,
-    dry_run: bool, settings: tuple[str, ...], as_json: bool,
+    dry_run: bool, settings: tuple[str, ...], kafka_config: str | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Let a live Kafka Streams application begin with a pipeline's state: write the changelogs of its stores, and the
     offsets that the pipeline has read, in one transaction. The application is started with the new application.id.
     """
-    application = KafkaApplication(kafka, application_id, dict(key_and_value(pair, "--option") for pair in settings))
+    application = KafkaApplication(kafka, application_id, options.client_settings_of(kafka_config, settings))
     place, loaded = Warehouse(warehouse), load_topology(topology, warehouse)
     with closing(progress_on(sys.stderr)) as progress:
         state = state_of_pipeline(place, loaded, pipeline, application_id=application_id, increment=increment)

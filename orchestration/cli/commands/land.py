@@ -44,7 +44,7 @@ from ...engines import start_spark
 from ...progress_lines import ProgressBar, ProgressLines, progress_on
 from ...text_tables import print_json, print_table
 from .. import options
-from ..command import OneOf, argument, command, key_and_value, option, partition_and_offset
+from ..command import OneOf, argument, command, option, partition_and_offset
 from ..exit_codes import ExitCode
 from .advance import print_complete, print_recorded
 
@@ -107,6 +107,7 @@ class LandOptions:
     kafka: str | None
     source_topic: str | None
     option: tuple[str, ...]
+    kafka_config: str | None
     on_gap: str
     max_records: int | None
     on_bad_row: str
@@ -266,6 +267,7 @@ class LandOptions:
     help="a setting of the client, or of Iceberg's catalog; a secret as ${env:VARIABLE}",
     section=KAFKA,
 )
+@options.kafka_config(section=KAFKA)
 @option(
     "--on-gap",
     type=click.Choice(["refuse", "skip"]),
@@ -524,6 +526,7 @@ READ_BY: dict[str, tuple[str, ...]] = {
     "layout": ("delta", "iceberg"),
     "on_change": ("delta", "iceberg"),
     "option": ("iceberg", "kafka"),
+    "kafka_config": ("kafka",),
     "on_gap": ("kafka",),
     "max_records": ("kafka",),
 }  # fmt: skip
@@ -545,7 +548,7 @@ def _refuse_unread(topic: str, given: Mapping[str, Any]) -> None:
 
 
 def _source(asked: LandOptions) -> Source:
-    settings = dict(key_and_value(pair, "--option") for pair in asked.option)
+    settings = options.client_settings_of(asked.kafka_config, asked.option)
     if asked.delta is not None or asked.iceberg is not None:
         return _lake_source(asked, settings)
     if asked.kafka is not None and not asked.in_place:

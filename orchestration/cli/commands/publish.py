@@ -4,6 +4,7 @@ import json
 import sys
 from contextlib import closing
 from dataclasses import asdict
+from functools import partial
 
 import click
 
@@ -22,7 +23,7 @@ from ....state.tables.warehouse import Warehouse
 from ...progress_lines import progress_on
 from ...settings.topology_loading import load_topology
 from .. import options
-from ..command import argument, command, keep, key_and_value, option
+from ..command import argument, command, keep, option
 from ..exit_codes import ExitCode
 
 KAFKA, RESTATED = "Kafka", "Restated outputs (after promote and restore)"
@@ -38,11 +39,7 @@ KAFKA, RESTATED = "Kafka", "Restated outputs (after promote and restore)"
 @option("--json", "as_json", is_flag=True, help="print JSON")
 @option("--kafka", required=True, metavar="SERVERS", section=KAFKA, help="bootstrap servers: host:port, with commas")
 @option("--topic", required=True, metavar="T", section=KAFKA, help="the topic to publish to, which must be there")
-@option(
-    "--option", "settings", takes_many=True, metavar="K=V", section=KAFKA,
-    help="settings of the client, as librdkafka names them: security.protocol=SASL_SSL sasl.mechanism=PLAIN …; a "
-    "secret as ${env:VARIABLE}",
-)  # fmt: skip
+@partial(options.client_settings, section=KAFKA)
 @option(
     "--position-topic", metavar="T", section=KAFKA,
     help="a compacted topic for the published position (default: the topic's name and -replay-position)",
@@ -65,13 +62,13 @@ KAFKA, RESTATED = "Kafka", "Restated outputs (after promote and restore)"
 )  # fmt: skip
 def publish(
     output: str, topology: str, warehouse: str, pipeline: str, increment: int | None, dry_run: bool, as_json: bool,
-    kafka: str, topic: str, settings: tuple[str, ...], position_topic: str | None, after: int | None,
-    rows_per_transaction: int, on_restated: str, tombstones: str,
+    kafka: str, topic: str, settings: tuple[str, ...], kafka_config: str | None, position_topic: str | None,
+    after: int | None, rows_per_transaction: int, on_restated: str, tombstones: str,
 ) -> int:  # fmt: skip
     """Publish an output to a topic of Kafka: the rows of each increment in their order, as the sink would have written
     them, in transactions. Readers with read_committed see each row once, wherever this command was stopped.
     """
-    to = KafkaTarget(kafka, topic, dict(key_and_value(pair, "--option") for pair in settings), position_topic)
+    to = KafkaTarget(kafka, topic, options.client_settings_of(kafka_config, settings), position_topic)
     asked = PublishSettings(
         increment=increment, after=after, on_restated=on_restated, tombstones=tombstones,
         rows_per_transaction=rows_per_transaction, dry_run=dry_run,

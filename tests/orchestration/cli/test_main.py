@@ -290,14 +290,9 @@ def test_an_error_is_one_sentence_on_stderr_2_for_what_was_asked_and_1_for_what_
     assert len(err.splitlines()) == 1
 
 
-def test_kafka_without_spark_and_files_without_a_time_are_refused(run, tmp_path):
+def test_files_without_a_time_are_refused(run, tmp_path):
     land = ["land", "clicks", "--warehouse", tmp_path, "--local"]
 
-    kafka = (
-        "replay: topic 'clicks': expected Spark, whose connector reads Kafka, got --local; leave it out "
-        "[replay errors ConfigError]\n"
-    )
-    assert run(*land, "--kafka", "localhost:9092") == (2, "", kafka)
     files = (
         "replay: topic 'clicks': expected the column of the record time, got none; name it with --timestamp COLUMN "
         "[replay errors ConfigError]\n"
