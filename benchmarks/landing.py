@@ -2,9 +2,9 @@
 
 ``python -m kstreams_replay.benchmarks.landing [--records 10000000] [--runs 3] [--lake] [--folder DIR] [--json FILE]``
 
-Ours: ``land_kafka`` into a new warehouse, with plan, ledger, order and reading back. Spark's: the connector as a batch,
-all that it gives (key, value, topic, partition, offset, timestamp and its type) written to a new Delta table. Both in
-one Spark session on ``local[2]``, in turn, so that ratios of pairs hold on a noisy machine; the first pair, which pays
+Ours: ``land_kafka`` into a new warehouse, with plan, ledger and order, in this process. Spark's: the connector as a
+batch, all that it gives (key, value, topic, partition, offset, timestamp and its type) written to a new Delta table, in
+a session on ``local[2]``. In turn, so that ratios of pairs hold on a noisy machine; the first pair, which pays
 for the JVM's warming up, is shown apart. The topic is ``clicks`` of the benchmark. Then the same rows from Parquet (key
 and value as bytes) and from JSON lines (the whole line as value), by ``land_files`` on the same session.
 
@@ -42,9 +42,9 @@ from .typed_data import RECORDS, prepare
 TOPIC = "clicks"
 
 
-def land(spark: SparkSession, servers: str, folder: Path) -> int:
+def land(servers: str, folder: Path) -> int:
     """Our landing, into a new warehouse; the records that it landed."""
-    return land_kafka(spark, Warehouse(str(folder)), TOPIC, KafkaSource(servers)).records
+    return land_kafka(None, Warehouse(str(folder)), TOPIC, KafkaSource(servers)).records
 
 
 def land_from(spark: SparkSession, source: FileSource, folder: Path) -> int:
@@ -74,7 +74,7 @@ def from_broker(spark: SparkSession, rows: Sequence[pl.DataFrame], runs: int, sc
     (scratch / "broker").mkdir()
     with running_broker(scratch / "broker", BROKER_JAVA) as broker:
         load(broker, TOPIC, rows)
-        sides = [(ours, partial(land, spark, broker.bootstrap_servers))]
+        sides = [(ours, partial(land, broker.bootstrap_servers))]
         sides += [(theirs, partial(copy, spark, broker.bootstrap_servers))]
         for number in range(runs + 1):
             for clock, work in sides if number % 2 else reversed(sides):

@@ -13,7 +13,7 @@ import time
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +31,14 @@ QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xms128m", "-Xmx384m", 
 
 @dataclass(frozen=True)
 class Broker:
-    """A broker that answers. ``log`` is what it printed, ``pid`` its process. ``secured_servers``: where it speaks TLS
-    and asks for a password, if it was told to.
+    """A broker that answers. ``log`` is what it printed, ``pid`` its process, ``command`` what started it.
+    ``secured_servers``: where it speaks TLS and asks for a password, if it was told to.
     """
 
     bootstrap_servers: str
     log: Path
     pid: int
+    command: tuple[str, ...]
     secured_servers: str | None = None
 
     def admin(self) -> AdminClient:
@@ -89,12 +90,10 @@ def running_broker(
         with log.open("wb") as printed:
             command = ["kafka.tools.StorageTool", "format", "-g", "-t", _cluster_id(), "-c", str(settings)]
             subprocess.run([*_java(classpath, QUICK), *command], stdout=printed, stderr=printed, check=True)
-            process = subprocess.Popen(
-                [*_java(classpath, java_options), "kafka.Kafka", str(settings)],
-                stdout=printed, stderr=printed, stdin=subprocess.DEVNULL,
-            )  # fmt: skip
+            run = (*_java(classpath, java_options), "kafka.Kafka", str(settings))
+            process = subprocess.Popen(run, stdout=printed, stderr=printed, stdin=subprocess.DEVNULL)
         secured = None if login is None else f"127.0.0.1:{secured_port}"
-        broker = Broker(f"127.0.0.1:{port}", log, process.pid, secured)
+        broker = Broker(f"127.0.0.1:{port}", log, process.pid, run, secured)
         try:
             _wait_until_it_answers(broker, process)
             break
@@ -105,6 +104,20 @@ def running_broker(
                 raise
     try:
         yield broker
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextlib.contextmanager
+def started_again(broker: Broker) -> Iterator[Broker]:
+    """``broker``, which has died, with what it had written and at its ports; killed at the end."""
+    with broker.log.open("ab") as printed:
+        process = subprocess.Popen(broker.command, stdout=printed, stderr=printed, stdin=subprocess.DEVNULL)
+    try:
+        again = replace(broker, pid=process.pid)
+        _wait_until_it_answers(again, process)
+        yield again
     finally:
         process.kill()
         process.wait()

@@ -57,6 +57,7 @@ __all__ = [
     "land_lake",
     "land_records",
     "preview_files",
+    "preview_kafka",
     "preview_lake",
 ]
 
@@ -223,15 +224,21 @@ def _preview(
 ) -> LandingPreview | None:
     """What ``lander`` has put into ``found``, with what it warns of."""
     ledger = LandingLedger(warehouse.landing_ledger(topic))
+    last, warnings = _last_finished(warehouse, topic, lander), list[str]()
+    lander.next_plan(last, lambda: kept_plans(ledger), clock_ms(), must=False, warn=warnings.append)
+    return replace(found[0], warnings=tuple(warnings)) if found else None
+
+
+def _last_finished(warehouse: Warehouse, topic: str, lander: Lander) -> LedgerRow[LandingDoneRow] | None:
+    """The last landing. Raises LandingError while one is unfinished, or where the topic has another source."""
+    ledger = LandingLedger(warehouse.landing_ledger(topic))
     pending, last = ledger.pending(), ledger.last_done()
     if pending is not None:
         expected, got = "no unfinished landing", f"increment {pending.increment} planned only"
         raise LandingError(f"topic {topic}", expected, got, "land the topic, which finishes it")
-    warnings: list[str] = []
     if last is not None:
         _refuse_other_source(topic, last.content, lander, is_pending=False)
-    lander.next_plan(last, lambda: kept_plans(ledger), clock_ms(), must=False, warn=warnings.append)
-    return replace(found[0], warnings=tuple(warnings)) if found else None
+    return last
 
 
 def land_kafka(
@@ -254,6 +261,20 @@ def land_kafka(
     """
     lander = KafkaLander(warehouse, topic, source, max_records, rules or LandingRules())
     return _land(warehouse, topic, lander, lander.rules, clock_ms or now_ms)
+
+
+def preview_kafka(
+    warehouse: Warehouse, topic: str, source: KafkaSource, *, max_records: int | None = None
+) -> dict[int, tuple[int, int]]:
+    """Offsets ``[from, to)`` of each partition that ``land_kafka`` would land now: how far the topic lags behind its
+    broker. Nothing is planned or landed. Raises as ``land_kafka``, and LandingError while a landing is unfinished.
+    """
+    lander = KafkaLander(warehouse, topic, source, max_records, LandingRules())
+    last = _last_finished(warehouse, topic, lander)
+    plan = lander.next_plan(last, list, now_ms(), must=True, warn=print)
+    assert plan is not None, "it had to be made"
+    begins = {p: plan.gaps[p][1] if p in plan.gaps else first for p, first in plan.cut_from.items()}
+    return {int(p): (begin, plan.cut_to[p]) for p, begin in begins.items()}
 
 
 def land_records(

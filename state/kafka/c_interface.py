@@ -64,10 +64,9 @@ class CFunction:
     def _numba_type_(self) -> Any:
         """What Numba asks a value for that a function names."""
         from numba.core import types
-        from numba.core.typing import signature
 
         result, *arguments = (getattr(types, kind) for kind in _OF_KERNELS[self.name])
-        return types.ExternalFunction(self.name, signature(result, *arguments))
+        return types.ExternalFunction(self.name, result(*arguments))
 
 
 @cache

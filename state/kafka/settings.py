@@ -22,7 +22,6 @@ _LEFT_OUT = (
 _SAME = {
     "ssl.keystore.certificate.chain": "ssl.certificate.pem", "ssl.keystore.key": "ssl.key.pem",
     "ssl.truststore.certificates": "ssl.ca.pem", "fetch.max.wait.ms": "fetch.wait.max.ms",
-    "retry.backoff.max.ms": "retry.backoff.max.ms",
 }  # fmt: skip
 _CALLBACKS = ("sasl.client.callback.handler.class", "sasl.login.callback.handler.class", "sasl.login.class")
 _LOGIN = re.compile(r"\s*([\w.$]+)\s+(?:required|requisite|sufficient|optional)\b(.*?);\s*", re.DOTALL | re.IGNORECASE)
@@ -50,7 +49,7 @@ def librdkafka_settings(options: Mapping[str, str]) -> dict[str, str]:
             said[name] = "none"
         elif name in _SAME:
             said[_SAME[name]] = value
-    java = {*_LEFT_OUT, *_SAME, "sasl.jaas.config", "ssl.truststore.location"}
+    java = {*_LEFT_OUT, *_SAME, "sasl.jaas.config", "ssl.truststore.location", "ssl.keystore.location"}
     said |= {name: value for name, value in options.items() if name not in java and name not in said}
     hide(said)
     return said

@@ -1,6 +1,9 @@
 """Landing from a real broker: what was produced is in the landed table, once, in order, whatever happens meanwhile."""
 
+import json
+import os
 import random
+import signal
 import time
 from typing import Any
 
@@ -8,11 +11,13 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from deltalake import DeltaTable
 
-from examples.broker import Broker
-from kstreams_replay.jobs.landing import from_kafka
+from examples.broker import Broker, running_broker, started_again
+from kstreams_replay.jobs.landing import from_kafka, kafka_files
 from kstreams_replay.jobs.landing.from_kafka import share_out
 from kstreams_replay.jobs.landing.landing import FileSource, KafkaSource, land_files, land_kafka
+from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.state.errors import ConfigError, LandingError, LedgerConflict
+from kstreams_replay.state.kafka import committed_records
 from kstreams_replay.state.tables.ledger import LandingLedger
 from tests.kafka.producing import Producing, numbered
 from tests.landing.landed_rows import KilledError, landed
@@ -20,7 +25,11 @@ from tests.landing.landed_rows import KilledError, landed
 pytestmark = [pytest.mark.sampled, pytest.mark.jvm]
 
 
-def test_partitions_keys_times_and_headers_land_as_they_were_produced(warehouse, broker, source, topic):
+@pytest.mark.parametrize("compiled_from", [0, 1_000_000])
+def test_partitions_keys_times_and_headers_land_as_they_were_produced(
+    warehouse, broker, source, topic, monkeypatch, compiled_from
+):
+    monkeypatch.setattr(committed_records, "_COMPILED_FROM", compiled_from)
     broker.create_topic(topic, partitions=3)
     producing = Producing(broker, topic)
     producing.send([b"a"], partition=2, key=b"\x00\xff", timestamp=1_000, headers=[("h", b"1"), ("h", None), ("", b"")])
@@ -240,6 +249,71 @@ def test_a_topic_created_anew_under_the_same_name_is_refused(warehouse, broker, 
         land_kafka(None, warehouse, topic, source)
 
 
+def test_a_topic_that_is_created_anew_while_it_is_read_is_refused_and_nothing_lands(
+    warehouse, broker, source, topic, monkeypatch
+):
+    broker.create_topic(topic)
+    Producing(broker, topic).send([b"a"])
+    write = from_kafka.write_ranges
+
+    def while_somebody_makes_it_anew(*arguments: Any) -> Any:
+        written = write(*arguments)
+        broker.admin().delete_topics([topic], operation_timeout=30)[topic].result(30)
+        broker.create_topic(topic)
+        return written
+
+    monkeypatch.setattr(from_kafka, "write_ranges", while_somebody_makes_it_anew)
+    with pytest.raises(LandingError, match="created again: its offsets mean other records"):
+        land_kafka(None, warehouse, topic, source)
+
+    assert LandingLedger(warehouse.landing_ledger(topic)).last_done() is None
+
+
+def test_more_partitions_than_are_read_at_once_land_whole(warehouse, broker, source, topic):
+    broker.create_topic(topic, partitions=committed_records.PARTITIONS_AT_ONCE + 3)
+    producing = Producing(broker, topic)
+    for partition in range(committed_records.PARTITIONS_AT_ONCE + 3):
+        producing.send(numbered(f"{partition}-", 3 * (partition % 3)), partition=partition)
+
+    land_kafka(None, warehouse, topic, source)
+
+    assert landed(warehouse, topic, "partition", "offset", "value") == sorted(producing.positions)
+
+
+@pytest.mark.nightly
+def test_a_broker_that_dies_while_it_is_read_loses_nothing(warehouse, tmp_path, topic, monkeypatch):
+    little = {
+        "queued.min.messages": "1", "queued.max.messages.kbytes": "1", "fetch.message.max.bytes": "1000",
+        "default.api.timeout.ms": "3000",
+    }  # fmt: skip
+    monkeypatch.setattr(committed_records, "BATCH", 100)
+    with running_broker(tmp_path) as broker:
+        broker.create_topic(topic, partitions=2)
+        producing = Producing(broker, topic)
+        for partition in range(2):
+            producing.send(numbered(f"{partition}-", 5_000), partition=partition)
+        source, read = KafkaSource(broker.bootstrap_servers, options=little), kafka_files._rows
+        seen = []
+
+        def until_it_dies(*given: Any) -> Any:
+            seen.append(read(*given))
+            if len(seen) == 3:
+                os.kill(broker.pid, signal.SIGKILL)
+            return seen[-1]
+
+        with monkeypatch.context() as patch:
+            patch.setattr(kafka_files, "_rows", until_it_dies)
+            with pytest.raises(LandingError, match=r"expected an answer, got .*Connection refused"):
+                land_kafka(None, warehouse, topic, source)
+        assert 0 < sum(map(len, seen)) < 10_000
+
+        with started_again(broker):
+            report = land_kafka(None, warehouse, topic, source)
+
+    assert landed(warehouse, topic, "partition", "offset", "value") == sorted(producing.positions)
+    assert report.increments == (1,)
+
+
 def test_a_topic_that_is_not_there_and_a_broker_that_does_not_answer_are_told_apart(warehouse, broker, source):
     with pytest.raises(LandingError, match="expected a topic absent, got no such topic; correct the topic's name"):
         land_kafka(None, warehouse, "absent", source)
@@ -270,6 +344,27 @@ def test_a_partition_added_later_is_landed_from_its_beginning(warehouse, broker,
 
     assert landed(warehouse, topic, "partition", "offset", "value") == [(0, 0, b"a"), (1, 0, b"b")]
     assert (report.partitions, report.cut_from, report.cut_to) == (2, {0: 1, 1: 0}, {0: 1, 1: 1})
+
+
+def test_a_dry_run_says_how_far_the_topic_lags_and_lands_nothing(warehouse, broker, source, topic, capsys):
+    broker.create_topic(topic, partitions=2)
+    producing = Producing(broker, topic)
+    producing.send(numbered("a", 3), partition=1)
+    land_kafka(None, warehouse, topic, source)
+    producing.send(numbered("b", 4), partition=1)
+    command = ["land", topic, "--warehouse", warehouse.root, "--kafka", broker.bootstrap_servers, "--dry-run"]
+
+    assert main([*command, "--json"]) == 0
+
+    assert json.loads(capsys.readouterr().out) == {
+        "topic": topic,
+        "offsets": 4,
+        "partitions": [
+            {"partition": 0, "from": 0, "to": 0, "offsets": 0},
+            {"partition": 1, "from": 3, "to": 7, "offsets": 4},
+        ],
+    }
+    assert len(landed(warehouse, topic, "offset")) == 3
 
 
 @pytest.mark.parametrize(

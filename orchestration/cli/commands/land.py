@@ -30,6 +30,7 @@ from ....jobs.landing.landing import (
     land_kafka,
     land_lake,
     preview_files,
+    preview_kafka,
     preview_lake,
 )
 from ....jobs.landing.landing_preview import LandingPreview
@@ -386,9 +387,7 @@ def _print_restarts(topic: str, restarted: Mapping[str, Sequence[str]]) -> None:
 def _dry_run(asked: LandOptions, warehouse: Warehouse, source: Source) -> int:
     """Print what would land; the exit code."""
     if isinstance(source, KafkaSource):
-        raise ConfigError(
-            f"topic {asked.topic!r}", "--dry-run with --files or a table", "--dry-run with --kafka", "leave it out"
-        )
+        return _print_lag(asked, preview_kafka(warehouse, asked.topic, source, max_records=asked.max_records))
     with closing(progress_on(sys.stderr)) as progress:
         source, show = _with_mapping(asked, warehouse, source, progress)
         spark = None if asked.local else start_spark(asked.master)(progress.doing)
@@ -412,6 +411,18 @@ def _dry_run(asked: LandOptions, warehouse: Warehouse, source: Source) -> int:
         print_table(found.rows())
     quiet = ExitCode.NOTHING_NEW if found is None else ExitCode.DONE
     return (ExitCode.WARNINGS if warnings else quiet).unless_detailed(asked.detailed_exit_code)
+
+
+def _print_lag(asked: LandOptions, ranges: Mapping[int, tuple[int, int]]) -> int:
+    """Offsets that would land from Kafka; the exit code."""
+    spans = [{"partition": p, "from": begin, "to": end, "offsets": end - begin} for p, (begin, end) in ranges.items()]
+    offsets = sum(end - begin for begin, end in ranges.values())
+    if asked.as_json:
+        print_json({"topic": asked.topic, "offsets": offsets, "partitions": spans})
+    else:
+        print(f"{asked.topic}: {offsets:,} offsets of Kafka would land" if offsets else f"{asked.topic}: nothing new")
+        print_table(spans, ["partition", "from", "to", "offsets"])
+    return (ExitCode.DONE if offsets else ExitCode.NOTHING_NEW).unless_detailed(asked.detailed_exit_code)
 
 
 def _print_preview(found: LandingPreview) -> None:
