@@ -32,7 +32,7 @@ QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xms128m", "-Xmx384m", 
 @dataclass(frozen=True)
 class Broker:
     """A broker that answers. ``log`` is what it printed, ``pid`` its process, ``command`` what started it.
-    ``secured_servers``: where it speaks TLS and asks for a password, if it was told to.
+    ``secured_servers``: where it speaks TLS and asks for a password, if it does.
     """
 
     bootstrap_servers: str

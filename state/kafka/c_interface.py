@@ -1,8 +1,8 @@
 """librdkafka's C interface, of the copy that confluent-kafka brings along.
 
 Owns the names and types of its functions, and that they are found. Rule: Python calls them by ctypes, kernels by their
-symbols, interpreted kernels as Python does. confluent-kafka's own messages cost an object of Python each: six times the
-seconds of a processor that a record takes here.
+symbols, interpreted kernels as Python does. Each of confluent-kafka's own messages is an object of Python, which takes
+six times the CPU seconds of a record here.
 """
 
 import ctypes

@@ -35,7 +35,7 @@ _MODULES = {"PlainLoginModule": _USER, "ScramLoginModule": _USER, "OAuthBearerLo
 
 
 def librdkafka_settings(options: Mapping[str, str]) -> dict[str, str]:
-    """``options`` in librdkafka's names. Raises ConfigError for a setting that it cannot be told."""
+    """``options`` in librdkafka's names. Raises ConfigError for a setting that it lacks."""
     hide(options)
     said: dict[str, str] = {}
     for name, value in options.items():
@@ -94,7 +94,7 @@ def _refused(name: str, expected: str, got: str, next_step: str) -> ConfigError:
 
 def read_client_settings(path: str | Path) -> dict[str, str]:
     """Settings of a file of Java's properties, as Kafka's tools take one (``--command-config``); those of librdkafka's
-    own tools (``kcat -F``) have the same form. Values are taken as they stand.
+    own tools (``kcat -F``) have the same form. Values are taken unchanged.
 
     Raises ConfigError for a file that cannot be read, or a line without a name.
     """
@@ -115,7 +115,7 @@ def read_client_settings(path: str | Path) -> dict[str, str]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines that say something, with the number of the first; one that ends with a backslash goes on."""
+    """Lines that say something, with the number of the first; one that ends with a backslash continues."""
     begun, held = 0, ""
     for number, line in enumerate(text.splitlines(), 1):
         line = line.lstrip()
