@@ -37,7 +37,7 @@ START_SECONDS = 900.0
 
 
 @dataclass(frozen=True)
-class Judgement:
+class RunJudgement:
     """``is_waited_for``: the tick leaves the work to this run. ``is_lost``: nobody is at work on it. ``words``: why."""
 
     words: str
@@ -155,21 +155,21 @@ def _next_partition(pipeline: Pipeline) -> dg.RunRequest | dg.SkipReason:
     return dg.SkipReason(found) if isinstance(found, str) else dg.RunRequest(partition_key=found.key)
 
 
-def judged(pipeline: Pipeline, instance: dg.DagsterInstance, record: RunRecord, at_ms: int) -> Judgement:
+def judged(pipeline: Pipeline, instance: dg.DagsterInstance, record: RunRecord, at_ms: int) -> RunJudgement:
     """Whether an unfinished run lives, and is to be waited for."""
     run = record.dagster_run
     name, age_ms = f"run {run.run_id}", at_ms - int(record.create_timestamp.timestamp() * 1000)
     if run.status is dg.DagsterRunStatus.QUEUED:
-        return Judgement(f"{name} is still in the queue", is_waited_for=True)
+        return RunJudgement(f"{name} is still in the queue", is_waited_for=True)
     beat = heartbeat_of(pipeline.own, run.run_id)
     lost = _lost(instance, record, beat, at_ms, age_ms)
     if lost is not None:
-        return Judgement(f"{name} is lost: {lost}", is_lost=True)
+        return RunJudgement(f"{name} is lost: {lost}", is_lost=True)
     if pipeline.max_runtime_ms is not None and age_ms > pipeline.max_runtime_ms:
         most = dt.timedelta(milliseconds=pipeline.max_runtime_ms)
-        return Judgement(f"{name} is at work for longer than {most}, and is not waited for: terminate it")
+        return RunJudgement(f"{name} is at work for longer than {most}, and is not waited for: terminate it")
     at = "" if beat is None else f": {beat.said} (heartbeat of {utc(beat.written_at_ms)})"
-    return Judgement(f"{name} is still at work{at}", is_waited_for=True)
+    return RunJudgement(f"{name} is still at work{at}", is_waited_for=True)
 
 
 def _lost(

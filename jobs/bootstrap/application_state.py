@@ -22,7 +22,7 @@ _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{
 
 
 @dataclass(frozen=True)
-class Position:
+class CommittedPosition:
     """``offset``: the next one to read. ``time_ms``: the partition's time, -1 where none was committed; ``numbers``: of
     processors, by their stores.
     """
@@ -32,7 +32,7 @@ class Position:
     numbers: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, offset: int, metadata: str | None) -> "Position":
+    def of(cls, offset: int, metadata: str | None) -> "CommittedPosition":
         """Metadata that Kafka Streams has not written says nothing, as Kafka Streams takes it. So does what is behind
         it: librdkafka does not end the text where it ends (its issue 4649).
         """
@@ -71,6 +71,6 @@ class ApplicationState:
     """
 
     application_id: str
-    positions: Mapping[str, Mapping[int, Position]]
+    positions: Mapping[str, Mapping[int, CommittedPosition]]
     changelogs: Mapping[str, Sequence[Changelog]]
     unread: Mapping[str, Sequence[Changelog]]

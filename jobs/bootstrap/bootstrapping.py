@@ -39,7 +39,7 @@ from ..tape.input_queues import PLACE_COLUMNS
 from ..tape.landed_topic import Landed
 from ..task.task import Task
 from ..topology.topology import SubTopology, Topology
-from .application_state import ApplicationState, Position
+from .application_state import ApplicationState, CommittedPosition
 
 FIRST = 1
 """The increment that has the application's state."""
@@ -214,7 +214,7 @@ class _Bootstrap:
             if topic in globals_:
                 continue
             for partition, end in landed.ends.items():
-                at = positions.get(int(partition), Position(0)).offset
+                at = positions.get(int(partition), CommittedPosition(0)).offset
                 if at > end:
                     got = f"offset {at} of partition {partition}, of which {end} have landed"
                     next_step = f"land it first: replay land {topic} --kafka …"
@@ -322,7 +322,7 @@ class _Bootstrap:
         source = self.topology.graph.nodes[node.inputs[0]]
         return source.landed_topic if isinstance(source, SourceNode) else None
 
-    def _positions(self, sub: SubTopology, partition: int) -> Iterator[Position]:
+    def _positions(self, sub: SubTopology, partition: int) -> Iterator[CommittedPosition]:
         for source in sub.sources:
             position = self.application.positions.get(source.topic, {}).get(partition)
             if position is not None:

@@ -20,7 +20,7 @@ from ..operators.base.changelogs import Changelog, KeptStore
 from ..replay.increment_tables import placed, state_files
 from ..task.task import Task
 from ..topology.topology import SubTopology, Topology
-from .application_state import ApplicationState, Position
+from .application_state import ApplicationState, CommittedPosition
 
 
 def state_of_pipeline(
@@ -70,13 +70,13 @@ class _Handed:
                         changelogs.setdefault(name, []).append(log)
         return ApplicationState(application_id, self._positions(), changelogs, {})
 
-    def _positions(self) -> dict[str, dict[int, Position]]:
+    def _positions(self) -> dict[str, dict[int, CommittedPosition]]:
         """Of topics that tasks read, not of global ones."""
-        found: dict[str, dict[int, Position]] = {}
+        found: dict[str, dict[int, CommittedPosition]] = {}
         for sub in self.topology.sub_topologies:
             for source in sub.sources:
                 for partition, offset in self.done.cut_to.get(source.landed_topic or "", {}).items():
-                    position = Position(
+                    position = CommittedPosition(
                         offset, self._time_ms(sub, source.topic, partition), self._numbers(sub, partition)
                     )
                     found.setdefault(source.topic, {})[int(partition)] = position

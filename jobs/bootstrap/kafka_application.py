@@ -19,7 +19,7 @@ from ...state.hidden_values import hide
 from ...state.kafka.connection import Connection
 from ...state.tables.warehouse import HEADERS
 from ..operators.base.changelogs import Changelog
-from .application_state import ApplicationState, Position
+from .application_state import ApplicationState, CommittedPosition
 
 PATIENCE_S = 60.0
 """How long an answer may take."""
@@ -78,7 +78,7 @@ class ApplicationClient:
         begins = {(topic, n): self.kafka.OFFSET_BEGINNING for topic in logs.values() for n in range(counts[topic])}
         for topic in between.values():
             known = positions.get(topic, {})
-            begins |= {(topic, n): known.get(n, Position(0)).offset for n in range(counts[topic])}
+            begins |= {(topic, n): known.get(n, CommittedPosition(0)).offset for n in range(counts[topic])}
         read = self.read(begins)
         shown = {topic: name for name, topic in between.items()}
         return ApplicationState(
@@ -100,15 +100,15 @@ class ApplicationClient:
             got, next_step = f"{len(described.members)} members that are in it", "stop the application"
             raise BootstrapError(self.place, "a group that does not run", got, next_step)
 
-    def positions_of(self, counts: Mapping[str, int]) -> dict[str, dict[int, Position]]:
+    def positions_of(self, counts: Mapping[str, int]) -> dict[str, dict[int, CommittedPosition]]:
         """By topic and partition, as far as something was committed. ``counts``: partitions of every topic there is."""
         asked = [self.kafka.TopicPartition(topic, n) for topic, count in counts.items() for n in range(count)]
         with self.failing("read committed offsets"), self.consumer() as consumer:
             committed = self._committed(consumer, asked)
-        positions: dict[str, dict[int, Position]] = {}
+        positions: dict[str, dict[int, CommittedPosition]] = {}
         for one in committed:
             if one.offset >= 0:
-                positions.setdefault(one.topic, {})[one.partition] = Position.of(one.offset, _metadata(one))
+                positions.setdefault(one.topic, {})[one.partition] = CommittedPosition.of(one.offset, _metadata(one))
         return positions
 
     def _committed(self, consumer: Any, asked: list[Any]) -> list[Any]:
@@ -131,9 +131,9 @@ class ApplicationClient:
                 name: len(topic.partitions) for name, topic in self.admin.list_topics(timeout=PATIENCE_S).topics.items()
             }
 
-    def read(self, begins: Mapping[tuple[str, int], int]) -> "dict[tuple[str, int], _Columns]":
+    def read(self, begins: Mapping[tuple[str, int], int]) -> "dict[tuple[str, int], _RecordColumns]":
         """Committed records by topic and partition, from the offsets ``begins`` up to their ends."""
-        found = {place: _Columns() for place in begins}
+        found = {place: _RecordColumns() for place in begins}
         waiting, deadline, codes = {*begins}, time.monotonic() + PATIENCE_S, self.kafka.KafkaError
         with self.failing("read changelogs"), self.consumer() as consumer:
             consumer.assign([self.kafka.TopicPartition(*place, begin) for place, begin in begins.items()])
@@ -186,7 +186,7 @@ def _metadata(position: Any) -> str | None:
     return metadata
 
 
-class _Columns:
+class _RecordColumns:
     """Records of one partition as columns, which take a quarter of the memory of the client's messages."""
 
     _PIECE = 65_536

@@ -43,7 +43,7 @@ _PLACE = ("partition", "topic", "offset", "node", "window_start_ms", "window_end
 
 
 @dataclass(frozen=True)
-class Difference:
+class FirstDifference:
     """The first row that differs. ``place``: its partition and offset, or the number of a store's row. ``want``: the
     row of the pipeline, ``got``: that of the branch; None if one has no such row.
     """
@@ -66,7 +66,7 @@ class Cutting:
     name: str
     sizes: list[int]
     seconds: float
-    difference: Difference | None
+    difference: FirstDifference | None
     impure: dict[str, str] = field(default_factory=dict)
     """Nodes whose functions answered otherwise the second time they were asked, and about which record."""
 
@@ -308,7 +308,7 @@ def _by_columns(rows: pa.Table) -> pa.Table:
     return rows.sort_by([(name, "ascending") for name in flat])
 
 
-def _differences(want: dict[str, pa.Table], got: Iterator[tuple[str, pa.Table]]) -> Iterator[Difference]:
+def _differences(want: dict[str, pa.Table], got: Iterator[tuple[str, pa.Table]]) -> Iterator[FirstDifference]:
     for table, other in got:
         rows = want[table]
         if rows.equals(other):
@@ -323,14 +323,14 @@ def _sorted(rows: pa.Table) -> pa.Table:
     return rows.take(pc.sort_indices(texts))
 
 
-def _first_difference(table: str, want: list[dict[str, Any]], got: list[dict[str, Any]]) -> Iterator[Difference]:
+def _first_difference(table: str, want: list[dict[str, Any]], got: list[dict[str, Any]]) -> Iterator[FirstDifference]:
     for number in range(max(len(want), len(got))):
         mine = want[number] if number < len(want) else None
         other = got[number] if number < len(got) else None
         if repr(mine) != repr(other):  # NaN is NaN
             row = mine or other or {}
             place: dict[str, Any] = {name: row[name] for name in ("topic", "partition", "offset") if name in row}
-            yield Difference(table, place or {"row": number}, mine, other)
+            yield FirstDifference(table, place or {"row": number}, mine, other)
             return
 
 

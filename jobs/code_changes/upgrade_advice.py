@@ -13,7 +13,7 @@ from .kafka_differences import VERSIONS, KafkaDifference, differences
 
 
 @dataclass(frozen=True)
-class Touched:
+class TouchedOperators:
     """A difference, and the names of the operators that it touches, as ``describe()`` has them."""
 
     difference: KafkaDifference
@@ -27,7 +27,7 @@ class UpgradeAdvice:
     since: str
     until: str
     known: int
-    touched: tuple[Touched, ...]
+    touched: tuple[TouchedOperators, ...]
 
 
 def upgrade_advice(topology: Topology, since: str, until: str) -> UpgradeAdvice:
@@ -44,6 +44,7 @@ def upgrade_advice(topology: Topology, since: str, until: str) -> UpgradeAdvice:
     known, graph = differences(since, until), topology.described
     traits = {name: frozenset(node.kafka_traits(graph)) for name, node in graph.nodes.items()}
     found = [
-        Touched(each, tuple(name for name, own in traits.items() if not own.isdisjoint(each.touches))) for each in known
+        TouchedOperators(each, tuple(name for name, own in traits.items() if not own.isdisjoint(each.touches)))
+        for each in known
     ]
     return UpgradeAdvice(since, until, len(known), tuple(each for each in found if each.operators))

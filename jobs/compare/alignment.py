@@ -26,7 +26,7 @@ Pairs = tuple[np.ndarray, np.ndarray]
 """Rows of ours and, of the same length, their partners of production."""
 
 
-class Verdict(IntEnum):
+class RowVerdict(IntEnum):
     """Of a row, or of a pair; its text is what reports say."""
 
     EQUAL = 0
@@ -43,14 +43,14 @@ class Verdict(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """By row of each side its partner on the other, -1 without, and the verdict (a ``Verdict``); a pair has one."""
+    """By row of each side its partner on the other, -1 without, and the verdict (a ``RowVerdict``); a pair has one."""
 
     ours_mate: np.ndarray
     theirs_mate: np.ndarray
     ours: np.ndarray
     theirs: np.ndarray
 
-    def with_verdict(self, pairs: Pairs, verdict: Verdict) -> None:
+    def with_verdict(self, pairs: Pairs, verdict: RowVerdict) -> None:
         """Make partners of rows."""
         ours, theirs = pairs
         self.ours_mate[ours], self.theirs_mate[theirs] = theirs, ours
@@ -61,22 +61,22 @@ class Alignment:
         partners = self.theirs_mate[theirs]
         partners = partners[partners >= 0]
         self.ours_mate[partners], self.theirs_mate[theirs] = -1, -1
-        self.ours[partners], self.theirs[theirs] = Verdict.MISSING, Verdict.EXTRA
+        self.ours[partners], self.theirs[theirs] = RowVerdict.MISSING, RowVerdict.EXTRA
 
 
 def align(ours: Side, theirs: Side, *, ignores_time: bool = False, ignores_order: bool = False) -> Alignment:
     """Every row of both sides. ``ignores_time``: times are not compared; ``ignores_order``: nor is the order."""
     found = Alignment(
         np.full(len(ours), -1), np.full(len(theirs), -1),
-        np.full(len(ours), Verdict.MISSING, np.int8), np.full(len(theirs), Verdict.EXTRA, np.int8),
+        np.full(len(ours), RowVerdict.MISSING, np.int8), np.full(len(theirs), RowVerdict.EXTRA, np.int8),
     )  # fmt: skip
     time = () if ignores_time else ("time",)
     _pair_head(found, ours, theirs, ("place", "identity", "value", *time))
-    steps: list[tuple[tuple[str, ...], Verdict]] = [
-        (("place", "identity", "value", *time), Verdict.EQUAL),
-        (("place", "identity", "time"), Verdict.OTHER_VALUE),
-        (("place", "identity", "value"), Verdict.OTHER_TIME),
-        (("identity", "value", *time), Verdict.OTHER_PARTITION),
+    steps: list[tuple[tuple[str, ...], RowVerdict]] = [
+        (("place", "identity", "value", *time), RowVerdict.EQUAL),
+        (("place", "identity", "time"), RowVerdict.OTHER_VALUE),
+        (("place", "identity", "value"), RowVerdict.OTHER_TIME),
+        (("identity", "value", *time), RowVerdict.OTHER_PARTITION),
     ]
     for columns, verdict in steps:
         rows = np.flatnonzero(found.ours_mate < 0), np.flatnonzero(found.theirs_mate < 0)
@@ -90,7 +90,7 @@ def align(ours: Side, theirs: Side, *, ignores_time: bool = False, ignores_order
         found.with_verdict((rows[0][pairs[0]], rows[1][pairs[1]]), verdict)
     if not ignores_order:
         moved = _moved(found, ours, theirs)
-        found.ours[found.theirs_mate[moved]] = found.theirs[moved] = Verdict.OTHER_ORDER
+        found.ours[found.theirs_mate[moved]] = found.theirs[moved] = RowVerdict.OTHER_ORDER
     return found
 
 
@@ -102,7 +102,7 @@ def _pair_head(found: Alignment, ours: Side, theirs: Side, columns: Sequence[str
         differs |= getattr(ours, name)[:same] != getattr(theirs, name)[:same]
     head = int(np.argmax(differs)) if differs.any() else same
     found.ours_mate[:head] = found.theirs_mate[:head] = np.arange(head)
-    found.ours[:head] = found.theirs[:head] = Verdict.EQUAL
+    found.ours[:head] = found.theirs[:head] = RowVerdict.EQUAL
 
 
 def matched(ours: np.ndarray, theirs: np.ndarray) -> Pairs:
@@ -123,7 +123,7 @@ def matched(ours: np.ndarray, theirs: np.ndarray) -> Pairs:
 
 def _moved(found: Alignment, ours: Side, theirs: Side) -> np.ndarray:
     """Rows of production that are out of order: of each partition and task the fewest that have to be moved."""
-    pairs = np.flatnonzero(found.theirs == Verdict.EQUAL)
+    pairs = np.flatnonzero(found.theirs == RowVerdict.EQUAL)
     mates = found.theirs_mate[pairs]
     if np.all(mates[1:] > mates[:-1]):
         return pairs[:0]
@@ -188,22 +188,22 @@ def compare_newest(ours: Side, theirs: Side, *, ignores_time: bool = False) -> N
     at = matched(ours.identity[mine], theirs.identity[other])
     rows, partners = mine[at[0]], other[at[1]]
     gone = ours.is_tombstone[rows], theirs.is_tombstone[partners]
-    verdict = np.full(len(rows), Verdict.EQUAL, np.int8)
-    verdict[ours.place[rows] != theirs.place[partners]] = Verdict.OTHER_PARTITION
+    verdict = np.full(len(rows), RowVerdict.EQUAL, np.int8)
+    verdict[ours.place[rows] != theirs.place[partners]] = RowVerdict.OTHER_PARTITION
     if not ignores_time:
-        verdict[ours.time[rows] != theirs.time[partners]] = Verdict.OTHER_TIME
-    verdict[ours.value[rows] != theirs.value[partners]] = Verdict.OTHER_VALUE
-    verdict[~gone[0] & gone[1]] = Verdict.MISSING
-    verdict[gone[0] & ~gone[1]] = Verdict.EXTRA
-    verdict[gone[0] & gone[1]] = Verdict.EQUAL
+        verdict[ours.time[rows] != theirs.time[partners]] = RowVerdict.OTHER_TIME
+    verdict[ours.value[rows] != theirs.value[partners]] = RowVerdict.OTHER_VALUE
+    verdict[~gone[0] & gone[1]] = RowVerdict.MISSING
+    verdict[gone[0] & ~gone[1]] = RowVerdict.EXTRA
+    verdict[gone[0] & gone[1]] = RowVerdict.EQUAL
     single = np.setdiff1d(mine, rows), np.setdiff1d(other, partners)
     only_ours, only_theirs = single[0][~ours.is_tombstone[single[0]]], single[1][~theirs.is_tombstone[single[1]]]
     return NewestRows(
         np.concatenate([rows, only_ours, np.full(len(only_theirs), -1)]),
         np.concatenate([partners, np.full(len(only_ours), -1), only_theirs]),
         np.concatenate([
-            verdict, np.full(len(only_ours), Verdict.MISSING, np.int8),
-            np.full(len(only_theirs), Verdict.EXTRA, np.int8),
+            verdict, np.full(len(only_ours), RowVerdict.MISSING, np.int8),
+            np.full(len(only_theirs), RowVerdict.EXTRA, np.int8),
         ]),
     )  # fmt: skip
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.warehouse import Warehouse
-from .alignment import Alignment, Verdict
+from .alignment import Alignment, RowVerdict
 from .compared_output import ComparedOutput
-from .sides import LandedTopic, Side
+from .sides import ProductionTopic, Side
 
 
 class Cause(IntEnum):
@@ -51,7 +51,7 @@ class Case:
     warehouse: Warehouse
     pipeline: str
     done: DoneRow
-    landed: LandedTopic
+    landed: ProductionTopic
     ours: Side
     theirs: Side
     found: Alignment
@@ -67,10 +67,10 @@ class Case:
         self.ours_evidence = np.full(len(self.ours), -1)
         self.theirs_evidence = np.full(len(self.theirs), -1)
 
-    def unexplained(self, *verdicts: Verdict) -> np.ndarray:
+    def unexplained(self, *verdicts: RowVerdict) -> np.ndarray:
         """Rows with one of the verdicts that have no cause yet: with MISSING alone of ours, else of production."""
-        if verdicts == (Verdict.MISSING,):
-            return np.flatnonzero((self.found.ours == Verdict.MISSING) & (self.ours_cause == 0))
+        if verdicts == (RowVerdict.MISSING,):
+            return np.flatnonzero((self.found.ours == RowVerdict.MISSING) & (self.ours_cause == 0))
         return np.flatnonzero(np.isin(self.found.theirs, verdicts) & (self.theirs_cause == 0))
 
     def give(self, rows: np.ndarray, cause: Cause, evidence: np.ndarray | None = None) -> None:

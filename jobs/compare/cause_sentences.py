@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .alignment import Verdict
+from .alignment import RowVerdict
 from .case import Case, Cause
 from .restarts import LetIn, Restart
 
@@ -82,7 +82,7 @@ class CauseSentences:
         )
 
     def _crash(self, row: Row) -> str:
-        if self.case.found.theirs[row["topic_row"]] == Verdict.OTHER_ORDER:
+        if self.case.found.theirs[row["topic_row"]] == RowVerdict.OTHER_ORDER:
             return "in another place because of a crash under at-least-once, which wrote the rows around it again"
         return (
             "of a crash under at-least-once: its record was processed again, or it is of a late one that was let in "

@@ -16,7 +16,7 @@ from ...state.tables.warehouse import Warehouse
 from ...state.times import UNBOUNDED
 from ..history.committed_tables import done_row
 from ..topology.topology import Topology
-from .alignment import Verdict, align, compare_newest
+from .alignment import RowVerdict, align, compare_newest
 from .case import Case, Cause
 from .cause_sentences import CauseSentences
 from .compared_output import CHANGELOG, EVENTS, ComparedOutput
@@ -27,7 +27,7 @@ from .other_places import explain_append_time, explain_order, explain_places
 from .repeated_rows import explain_repeats, find_repeated, find_twins
 from .restarts import Restart, explain_restarts
 from .shown_rows import read_shown
-from .sides import LandedTopic, read_landed, read_output
+from .sides import ProductionTopic, read_landed, read_output
 
 BUCKETS_MAX = 24
 
@@ -121,7 +121,7 @@ def compare(
     """
     if form not in (None, CHANGELOG, EVENTS):
         raise ConfigError("form", f"{CHANGELOG} or {EVENTS}", repr(form), "name one of them")
-    compared, landed = ComparedOutput(topology, output), LandedTopic.of(warehouse, with_topic)
+    compared, landed = ComparedOutput(topology, output), ProductionTopic.of(warehouse, with_topic)
     form = form or compared.default_form
     row = done_row(warehouse, pipeline, increment, of=[compared.table])
     span = (-UNBOUNDED if since_ms is None else since_ms, UNBOUNDED if until_ms is None else until_ms)
@@ -162,8 +162,8 @@ def _explain(case: Case, say_time: Callable[[int], str]) -> CauseSentences:
 def differing_rows(case: Case) -> tuple[pl.DataFrame, int]:
     """All differences, and the number of rows that are equal."""
     found = case.found
-    missing = np.flatnonzero(found.ours == Verdict.MISSING)
-    others = np.flatnonzero(found.theirs != Verdict.EQUAL)
+    missing = np.flatnonzero(found.ours == RowVerdict.MISSING)
+    others = np.flatnonzero(found.theirs != RowVerdict.EQUAL)
     differences = _frame(
         case,
         np.concatenate([missing, found.theirs_mate[others]]),
@@ -171,7 +171,7 @@ def differing_rows(case: Case) -> tuple[pl.DataFrame, int]:
         np.concatenate([found.ours[missing], found.theirs[others]]),
         np.concatenate([case.ours_cause[missing], case.theirs_cause[others]]),
     )
-    return differences, int(np.count_nonzero(found.ours == Verdict.EQUAL))
+    return differences, int(np.count_nonzero(found.ours == RowVerdict.EQUAL))
 
 
 def _newest(case: Case) -> tuple[pl.DataFrame, int]:
@@ -179,10 +179,10 @@ def _newest(case: Case) -> tuple[pl.DataFrame, int]:
     or, where we have that row too, the one for which our last row is missing there.
     """
     newest = compare_newest(case.ours, case.theirs)
-    differs = np.flatnonzero(newest.verdict != Verdict.EQUAL)
+    differs = np.flatnonzero(newest.verdict != RowVerdict.EQUAL)
     ours, theirs = newest.ours[differs], newest.theirs[differs]
     cause = np.zeros(len(differs), np.int8)
-    is_own = ~np.isin(case.found.theirs, (Verdict.EQUAL, Verdict.OTHER_ORDER))
+    is_own = ~np.isin(case.found.theirs, (RowVerdict.EQUAL, RowVerdict.OTHER_ORDER))
     for rows, causes in ((ours, case.ours_cause), (theirs, np.where(is_own, case.theirs_cause, 0))):
         known = rows >= 0
         given = np.zeros(len(differs), np.int8)
@@ -192,7 +192,7 @@ def _newest(case: Case) -> tuple[pl.DataFrame, int]:
     for side, rows in ((case.ours, newest.ours), (case.theirs, newest.theirs)):
         known = rows >= 0
         is_there[known] |= ~side.is_tombstone[rows[known]]
-    same = np.count_nonzero(is_there & (newest.verdict == Verdict.EQUAL))
+    same = np.count_nonzero(is_there & (newest.verdict == RowVerdict.EQUAL))
     return _frame(case, ours, theirs, newest.verdict[differs], cause), int(same)
 
 
@@ -205,7 +205,7 @@ def _frame(case: Case, ours: np.ndarray, theirs: np.ndarray, verdict: np.ndarray
 
     frame = pl.DataFrame({
         "row": ours, "topic_row": theirs,
-        "verdict": _texts(Verdict, verdict), "cause": _texts(Cause, cause),
+        "verdict": _texts(RowVerdict, verdict), "cause": _texts(Cause, cause),
         "partition": column(case.ours.partition, ours), "offset": column(case.ours.offset, ours),
         "record_time_ms": column(case.ours.time, ours),
         "topic_partition": column(case.theirs.partition, theirs), "topic_offset": column(case.theirs.offset, theirs),
@@ -215,7 +215,7 @@ def _frame(case: Case, ours: np.ndarray, theirs: np.ndarray, verdict: np.ndarray
     return timed.sort("time_ms", "partition", "offset", "topic_partition", "topic_offset", nulls_last=True)
 
 
-def _texts(kind: type[Verdict] | type[Cause], numbers: np.ndarray) -> pl.Series:
+def _texts(kind: type[RowVerdict] | type[Cause], numbers: np.ndarray) -> pl.Series:
     return pl.Series(np.array([str(one) for one in kind], object)[numbers], dtype=pl.String)
 
 

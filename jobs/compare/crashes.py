@@ -18,7 +18,7 @@ import numpy as np
 
 from ..graph.graph import Node
 from ..graph.windows import TimeWindows
-from .alignment import Verdict
+from .alignment import RowVerdict
 from .case import Case, Cause
 from .late_records import LateRecords, record_times
 from .processing_order import Rows, Units, processed_units
@@ -26,7 +26,7 @@ from .sides import combined
 
 
 @dataclass(frozen=True, eq=False)
-class Settled:
+class ExplainedRows:
     """Rows of production whose causes are known, in partitions whose order of processing is; ``let_in``: of each row
     the refusal that it is of, -1 for none.
     """
@@ -35,7 +35,7 @@ class Settled:
     let_in: np.ndarray
 
 
-def explain_crashes(case: Case, late: LateRecords, repeated: np.ndarray) -> Settled:
+def explain_crashes(case: Case, late: LateRecords, repeated: np.ndarray) -> ExplainedRows:
     """Pair rows again, and give causes, in partitions where a row may repeat an earlier one (``repeated``: by row, -1
     for none).
     """
@@ -46,7 +46,7 @@ def explain_crashes(case: Case, late: LateRecords, repeated: np.ndarray) -> Sett
         found = _Partition(case, late, node, partition)
         if found.is_whole and found.explain(let_in):
             done.append(partition)
-    return Settled(tuple(done), let_in)
+    return ExplainedRows(tuple(done), let_in)
 
 
 def _counting_node(case: Case, late: LateRecords) -> Node | None:
@@ -88,7 +88,7 @@ class _Partition:
     def is_whole(self) -> bool:
         """All of it can be read and is where it belongs, and the record behind each row of ours is known."""
         elsewhere = self.case.found.theirs[self.rows], self.case.found.ours[self.ours]
-        is_here = not any((verdicts == Verdict.OTHER_PARTITION).any() for verdicts in elsewhere)
+        is_here = not any((verdicts == RowVerdict.OTHER_PARTITION).any() for verdicts in elsewhere)
         is_known = not (self.case.ours.cause[self.ours] < 0).any()
         return is_here and is_known and not self.case.theirs.is_unreadable[self.rows].any()
 
@@ -118,7 +118,7 @@ class _Partition:
     def explain(self, let_in: np.ndarray) -> bool:
         """Whether the order of processing is known; then causes and ``let_in`` are given."""
         theirs = self.case.theirs
-        differs = self.case.found.theirs[self.rows] != Verdict.EQUAL
+        differs = self.case.found.theirs[self.rows] != RowVerdict.EQUAL
         found = processed_units(self.units, Rows(theirs.identity[self.rows], theirs.time[self.rows], differs))
         if found is None:
             return False
@@ -128,7 +128,7 @@ class _Partition:
         history = _History(self.case)
         for row, units in zip(self.rows.tolist(), found, strict=True):
             on_time = [unit for unit in sorted(units) if refusal[unit] < 0]
-            if self.case.found.theirs[row] != Verdict.EQUAL:
+            if self.case.found.theirs[row] != RowVerdict.EQUAL:
                 if not on_time:
                     let_in[row] = refusal[min(units)]
                 history.give(row, on_time, len(units))
@@ -142,7 +142,9 @@ class _Partition:
         for row, unit in self._firsts(found, mine):
             ours = mine[unit]
             is_same = case.theirs.value[row] == case.ours.value[ours], case.theirs.time[row] == case.ours.time[ours]
-            verdict = Verdict.EQUAL if all(is_same) else Verdict.OTHER_TIME if is_same[0] else Verdict.OTHER_VALUE
+            verdict = (
+                RowVerdict.EQUAL if all(is_same) else RowVerdict.OTHER_TIME if is_same[0] else RowVerdict.OTHER_VALUE
+            )
             case.found.with_verdict((np.array([ours]), np.array([row])), verdict)
 
     def _firsts(self, found: Sequence[set[int]], mine: np.ndarray) -> Iterator[tuple[int, int]]:

@@ -14,7 +14,7 @@ its tombstone are both missing.
 
 import numpy as np
 
-from .alignment import Verdict
+from .alignment import RowVerdict
 from .case import Case, Cause
 from .sides import combined
 
@@ -34,7 +34,7 @@ def explain_missing(case: Case) -> None:
 
 
 def _explain_retention(case: Case) -> None:
-    rows = case.unexplained(Verdict.MISSING)
+    rows = case.unexplained(RowVerdict.MISSING)
     first = case.landed.first_offsets()
     for partition in [partition for partition, offset in first.items() if offset > 0]:
         mates = case.found.theirs_mate[case.theirs.partition == partition]
@@ -45,10 +45,10 @@ def _explain_retention(case: Case) -> None:
 
 def _explain_tombstones(case: Case) -> None:
     ours, theirs = case.ours, case.theirs
-    rows = case.unexplained(Verdict.MISSING)
+    rows = case.unexplained(RowVerdict.MISSING)
     if len(theirs) and not theirs.is_tombstone.any():
         case.give_ours(rows[ours.is_tombstone[rows]], Cause.TOMBSTONES)
-    extra = case.unexplained(Verdict.EXTRA)
+    extra = case.unexplained(RowVerdict.EXTRA)
     if len(ours) and not ours.is_tombstone.any():
         case.give(extra[theirs.is_tombstone[extra]], Cause.TOMBSTONES)
 
@@ -56,7 +56,7 @@ def _explain_tombstones(case: Case) -> None:
 def _later_rows(case: Case) -> np.ndarray:
     """By row of ours the next one of its key and window that production has, -1 where there is none."""
     ours, found = case.ours, np.full(len(case.ours), -1)
-    rows = case.unexplained(Verdict.MISSING)
+    rows = case.unexplained(RowVerdict.MISSING)
     if not len(rows):
         return found
     identity = combined(ours.place, ours.identity)
@@ -75,7 +75,7 @@ def _later_rows(case: Case) -> np.ndarray:
 
 
 def _explain_cache(case: Case, later: np.ndarray) -> None:
-    rows = case.unexplained(Verdict.MISSING)
+    rows = case.unexplained(RowVerdict.MISSING)
     rows = rows[later[rows] >= 0]
     if not len(rows):
         return
@@ -128,7 +128,7 @@ def _joined(case: Case, begin: np.ndarray, end: np.ndarray) -> tuple[np.ndarray,
 def _explain_merged_away(case: Case) -> None:
     """Windows whose missing rows end with a tombstone, and of which nothing was there before them."""
     ours = case.ours
-    rows = case.unexplained(Verdict.MISSING)
+    rows = case.unexplained(RowVerdict.MISSING)
     if not len(rows):
         return
     identity = combined(ours.place, ours.identity)
@@ -137,7 +137,7 @@ def _explain_merged_away(case: Case) -> None:
     ends = np.append(identity[here][1:] != identity[here][:-1], True)
     group = np.concatenate([[0], np.cumsum(ends)[:-1]])
     count = int(group[-1]) + 1
-    is_open = (case.found.ours[here] == Verdict.MISSING) & (case.ours_cause[here] == Cause.NOT_EXPLAINED)
+    is_open = (case.found.ours[here] == RowVerdict.MISSING) & (case.ours_cause[here] == Cause.NOT_EXPLAINED)
     last_there = np.full(count, -1)
     np.maximum.at(last_there, group[~is_open], np.flatnonzero(~is_open))
     was_there = np.zeros(count, np.bool_)
@@ -153,7 +153,7 @@ def _explain_merged_away(case: Case) -> None:
 
 def _explain_compaction(case: Case, later: np.ndarray) -> None:
     """The hole before the first row of production that follows has to have room for all that is missing there."""
-    rows = case.unexplained(Verdict.MISSING)
+    rows = case.unexplained(RowVerdict.MISSING)
     rows = rows[later[rows] >= 0]
     if not len(rows):
         return
@@ -173,10 +173,13 @@ def _explain_compaction(case: Case, later: np.ndarray) -> None:
 
 def _explain_not_yet(case: Case) -> None:
     """Nothing is as late on the other side, in the partition."""
-    for verdict, mine, other in ((Verdict.MISSING, case.ours, case.theirs), (Verdict.EXTRA, case.theirs, case.ours)):
+    for verdict, mine, other in (
+        (RowVerdict.MISSING, case.ours, case.theirs),
+        (RowVerdict.EXTRA, case.theirs, case.ours),
+    ):
         rows = case.unexplained(verdict)
         for partition in np.unique(mine.place[rows]).tolist():
             here = rows[mine.place[rows] == partition]
             times = other.time[other.place == partition]
             later = here[mine.time[here] > (times.max() if len(times) else -1)]
-            (case.give_ours if verdict is Verdict.MISSING else case.give)(later, Cause.NOT_YET)
+            (case.give_ours if verdict is RowVerdict.MISSING else case.give)(later, Cause.NOT_YET)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from ...state.records.murmur2 import murmur2_partitions
 from ...state.tables.data_files import read_rows
-from .alignment import Verdict
+from .alignment import RowVerdict
 from .case import Case, Cause
 
 MURMUR2 = "Kafka's murmur2 of the key"
@@ -25,7 +25,7 @@ _SAMPLE = 4096
 
 def explain_places(case: Case) -> str | None:
     """Give PARTITION_COUNT and PARTITIONER; returns the partitioner of production, None where none is known."""
-    rows = case.unexplained(Verdict.OTHER_PARTITION)
+    rows = case.unexplained(RowVerdict.OTHER_PARTITION)
     if not len(rows):
         return None
     keys = _keys(case, rows)
@@ -44,7 +44,7 @@ def explain_order(case: Case) -> None:
     """Give INTERLEAVING where the rules say no order of the rows, and CRASH among rows that a crash wrote again: these
     are around a row in either order.
     """
-    rows = case.unexplained(Verdict.OTHER_ORDER)
+    rows = case.unexplained(RowVerdict.OTHER_ORDER)
     if len(case.output.sources) > 1 or case.output.landed_cause_topic is None:
         case.give(rows, Cause.INTERLEAVING)
         return
@@ -54,7 +54,7 @@ def explain_order(case: Case) -> None:
 
 def explain_append_time(case: Case) -> None:
     """Give APPEND_TIME where the broker stamped what production wrote."""
-    rows = case.unexplained(Verdict.OTHER_TIME)
+    rows = case.unexplained(RowVerdict.OTHER_TIME)
     if len(rows):
         schema = pa.schema([("timestamp_type", pa.string())])
         stamped = read_rows(case.landed.path, case.landed.files[:1], schema)["timestamp_type"]

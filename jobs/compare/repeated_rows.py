@@ -8,7 +8,7 @@ on the values of that key and window are others, and some are taken for later ro
 
 import numpy as np
 
-from .alignment import Verdict
+from .alignment import RowVerdict
 from .case import Case, Cause
 from .sides import combined
 
@@ -16,11 +16,11 @@ from .sides import combined
 def find_twins(case: Case) -> np.ndarray:
     """By row of production the first one that is the same and was there before, -1 for none; of extra rows alone."""
     theirs, found = case.theirs, np.full(len(case.theirs), -1)
-    rows = np.flatnonzero((case.found.theirs == Verdict.EXTRA) & ~theirs.is_unreadable)
+    rows = np.flatnonzero((case.found.theirs == RowVerdict.EXTRA) & ~theirs.is_unreadable)
     if not len(rows):
         return found
     exact = combined(theirs.partition, theirs.identity, theirs.value, theirs.time)
-    partners = np.flatnonzero(np.isin(case.found.theirs, (Verdict.EQUAL, Verdict.OTHER_ORDER)))
+    partners = np.flatnonzero(np.isin(case.found.theirs, (RowVerdict.EQUAL, RowVerdict.OTHER_ORDER)))
     partners = partners[np.isin(exact[partners], exact[rows])]
     if not len(partners):
         return found
@@ -36,7 +36,9 @@ def find_repeated(case: Case, twins: np.ndarray) -> np.ndarray:
     the one before, if that is at its time or later and has another value. Of extra rows, and of those out of order.
     """
     theirs, found = case.theirs, twins.copy()
-    rows = np.flatnonzero(np.isin(case.found.theirs, (Verdict.EXTRA, Verdict.OTHER_ORDER)) & ~theirs.is_unreadable)
+    rows = np.flatnonzero(
+        np.isin(case.found.theirs, (RowVerdict.EXTRA, RowVerdict.OTHER_ORDER)) & ~theirs.is_unreadable
+    )
     if not len(rows) or not case.output.is_stateful:
         return found
     here, begins = _histories(case, rows)
@@ -49,10 +51,10 @@ def find_repeated(case: Case, twins: np.ndarray) -> np.ndarray:
 
 def explain_repeats(case: Case, twins: np.ndarray, repeated: np.ndarray, candidates: np.ndarray) -> None:
     """Give PUBLISHED_TWICE and PROCESSED_TWICE, and CRASH to ``candidates``, which may be of refused records, too."""
-    rows = case.unexplained(Verdict.EXTRA)
+    rows = case.unexplained(RowVerdict.EXTRA)
     rows = rows[twins[rows] >= 0]
     case.give(rows, Cause.PUBLISHED_TWICE, twins[rows])
-    rows = case.unexplained(Verdict.EXTRA)
+    rows = case.unexplained(RowVerdict.EXTRA)
     rows = rows[repeated[rows] >= 0]
     case.give(rows, Cause.PROCESSED_TWICE, repeated[rows])
     if len(rows):
@@ -73,8 +75,8 @@ def _explain_others(case: Case, counted: np.ndarray) -> None:
     at = np.flatnonzero(np.isin(here, counted))
     first = np.full(int(group[-1]) + 1, len(here))
     np.minimum.at(first, group[at], at)
-    other = np.isin(verdict, (Verdict.OTHER_VALUE, Verdict.OTHER_TIME, Verdict.OTHER_ORDER))
-    other |= (verdict == Verdict.EXTRA) & (np.arange(len(here)) > first[group])
+    other = np.isin(verdict, (RowVerdict.OTHER_VALUE, RowVerdict.OTHER_TIME, RowVerdict.OTHER_ORDER))
+    other |= (verdict == RowVerdict.EXTRA) & (np.arange(len(here)) > first[group])
     other &= is_open
     case.give(here[other], Cause.PROCESSED_TWICE, here[first[group[other]]])
 

@@ -18,12 +18,12 @@ import numpy as np
 import polars as pl
 
 from ...state.times import UNBOUNDED
-from .alignment import Verdict
+from .alignment import RowVerdict
 from .case import Case, Cause
-from .crashes import Settled
+from .crashes import ExplainedRows
 from .late_records import LateRecords
 
-LIKE_NONE = (Verdict.EXTRA, Verdict.OTHER_VALUE, Verdict.OTHER_TIME)
+LIKE_NONE = (RowVerdict.EXTRA, RowVerdict.OTHER_VALUE, RowVerdict.OTHER_TIME)
 """Rows of production that are like none of ours; a partner differs, and may be another row's that is missing."""
 
 
@@ -57,7 +57,9 @@ class LetIn:
     candidates: np.ndarray
 
 
-def explain_restarts(case: Case, late: LateRecords, settled: Settled, twins: np.ndarray, repeated: np.ndarray) -> LetIn:
+def explain_restarts(
+    case: Case, late: LateRecords, settled: ExplainedRows, twins: np.ndarray, repeated: np.ndarray
+) -> LetIn:
     """Give RESTART to the rows for which there is evidence, and CRASH to those that may repeat an earlier one, too.
     ``settled``: of which partitions more is known; ``twins``, ``repeated``: by row of production an earlier one that is
     the same, or that it may repeat; -1 for none.
@@ -180,7 +182,7 @@ def _crashes(case: Case, pairs: pl.DataFrame, repeated: np.ndarray) -> tuple[np.
     It went back at least to the last record of the key and window of each.
     """
     ours, theirs = case.ours, case.theirs
-    is_equal = case.found.theirs == Verdict.EQUAL
+    is_equal = case.found.theirs == RowVerdict.EQUAL
     begins = np.concatenate([[True], theirs.partition[1:] != theirs.partition[:-1]])
     run = np.cumsum(is_equal | begins)
     repeats = (repeated >= 0) & ~is_equal
@@ -204,7 +206,7 @@ def _crashes(case: Case, pairs: pl.DataFrame, repeated: np.ndarray) -> tuple[np.
 def _known(case: Case, pairs: pl.DataFrame) -> pl.DataFrame:
     """Rows of production that have a partner, with what caused it, by row."""
     mates = case.found.theirs_mate
-    is_equal = case.found.theirs == Verdict.EQUAL
+    is_equal = case.found.theirs == RowVerdict.EQUAL
     rows = np.flatnonzero(is_equal & np.isin(case.theirs.partition, pairs["partition"].unique().to_numpy()))
     rows = rows[~np.isin(rows, pairs["row"].to_numpy())]
     rows = rows[case.ours.cause[mates[rows]] >= 0]

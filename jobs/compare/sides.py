@@ -72,7 +72,7 @@ _KINDS: Mapping[str, type[np.generic]] = dict.fromkeys((field.name for field in 
 
 
 @dataclass(frozen=True)
-class LandedTopic:
+class ProductionTopic:
     """What production wrote: a landed topic, its partitions and its files."""
 
     warehouse: Warehouse
@@ -81,7 +81,7 @@ class LandedTopic:
     files: Sequence[DataFile]
 
     @classmethod
-    def of(cls, warehouse: Warehouse, topic: str) -> "LandedTopic":
+    def of(cls, warehouse: Warehouse, topic: str) -> "ProductionTopic":
         """Raises ConfigError for one that was never landed."""
         ledger = LandingLedger(warehouse.landing_ledger(topic))
         last = ledger.last_done()
@@ -140,7 +140,7 @@ def read_output(
     return _in_order(parts(), sum(file.records for file in files), fixed)
 
 
-def read_landed(output: ComparedOutput, landed: LandedTopic, *, span: Span, ignored: Collection[str]) -> Side:
+def read_landed(output: ComparedOutput, landed: ProductionTopic, *, span: Span, ignored: Collection[str]) -> Side:
     """Rows that production wrote, read as the output's sink would write them; parameters as of ``read_output``."""
     names = ["partition", "offset", "timestamp", "key", "value"]
     if output.value_serde.codec.has_schema_id:

@@ -16,7 +16,7 @@ from ...state.serdes import Serde
 from ...state.times import Duration
 from .call_names import HintingObject, NoDict, public, refuse
 from .store_iterators import StoreIterator, give
-from .store_puts import Puts
+from .store_puts import PutMethods
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -180,7 +180,7 @@ class KeyValues:
             raise refuse("KeyValues", name, public(dir(type(self))))
 
 
-class KeyValueStore(Puts, HintingObject, NoDict, ABC):
+class KeyValueStore(PutMethods, HintingObject, NoDict, ABC):
     """Values by key, in the order of the serialized keys (unsigned bytes). What iterates knows whether it is empty
     (jobs/functions/store_iterators.py).
     """

@@ -6,23 +6,23 @@ from typing import Any, Protocol
 from ...state.errors import ConfigError, shown
 
 
-class _Store(Protocol):
+class _GetsAndPuts(Protocol):
     def get(self, key: Any) -> Any: ...
 
     def put(self, key: Any, value: Any) -> None: ...
 
 
-class Puts:
+class PutMethods:
     """Of a class that has ``get`` and ``put`` of a key."""
 
-    def put_if_absent(self: _Store, key: Any, value: Any) -> Any:
+    def put_if_absent(self: _GetsAndPuts, key: Any, value: Any) -> Any:
         """Put unless there is a value, which is returned."""
         found = self.get(key)
         if found is None:
             self.put(key, value)
         return found
 
-    def put_all(self: _Store, entries: Iterable[tuple[Any, Any]]) -> None:
+    def put_all(self: _GetsAndPuts, entries: Iterable[tuple[Any, Any]]) -> None:
         """Put each (key, value), in order. ConfigError for what is no pair, and for a mapping."""
         for key, value in map(_pair, _iterable(entries)):
             self.put(key, value)

@@ -21,7 +21,7 @@ LEFT_OUT, READ, NOT_REACHED = "left out", "read", "not reached"
 
 
 @dataclass(frozen=True)
-class Reader:
+class AffectedPipeline:
     """A pipeline that has read records which are out of play now. ``increment``: that read the first of them, None
     where its parent did; ``before``: the last one in force without them, None where that cannot be gone back to.
     """
@@ -53,7 +53,7 @@ class ExclusionReport:
     topic: str
     increment: int
     records: tuple[tuple[int, int], ...]
-    readers: tuple[Reader, ...]
+    readers: tuple[AffectedPipeline, ...]
     unfinished: tuple[str, ...]
 
 
@@ -75,7 +75,7 @@ def exclude_records(
     """
     row = book_exclusion(warehouse, topic, records, reason, clock_ms=clock_ms)
     booked = _booked(row.content)
-    readers, unfinished = list[Reader](), list[str]()
+    readers, unfinished = list[AffectedPipeline](), list[str]()
     for pipeline in pipelines_of(warehouse):
         ledger = Ledger(warehouse.pipeline(pipeline).ledger)
         last, pending = ledger.last_done(), ledger.pending()
@@ -107,7 +107,7 @@ def _state(done: DoneRow, topic: str, partition: int, offset: int) -> str:
     return READ if offset < cut_of(done.cut_to, topic, partition) else NOT_REACHED
 
 
-def _reader(ledger: Ledger, pipeline: str, topic: str, read: tuple[tuple[int, int], ...]) -> Reader:
+def _reader(ledger: Ledger, pipeline: str, topic: str, read: tuple[tuple[int, int], ...]) -> AffectedPipeline:
     """Looks back from the last increment, since one that was restored may have come to the records more than once."""
     first, before = None, 0
     for row in reversed(ledger.done_rows()):
@@ -117,6 +117,6 @@ def _reader(ledger: Ledger, pipeline: str, topic: str, read: tuple[tuple[int, in
         first = row
     assert first is not None, f"{ledger.path}: the last increment has read the records"
     if first.content.has_no_plan:
-        return Reader(pipeline, read, None, None)
+        return AffectedPipeline(pipeline, read, None, None)
     is_kept = before >= ledger.oldest_kept() or ledger.oldest_kept() == 0
-    return Reader(pipeline, read, first.increment, before if is_kept else None)
+    return AffectedPipeline(pipeline, read, first.increment, before if is_kept else None)

@@ -19,11 +19,11 @@ from ...state.kafka_version import JUDGE
 from ...state.tables.ledger import LedgerRow
 from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.warehouse import Warehouse
-from ..compare.alignment import Verdict, align
+from ..compare.alignment import RowVerdict, align
 from ..compare.case import Case
 from ..compare.compared_output import ComparedOutput
 from ..compare.comparison import Difference, differing_rows, shown_differences
-from ..compare.sides import ALL_TIMES, LandedTopic, read_landed, read_output
+from ..compare.sides import ALL_TIMES, ProductionTopic, read_landed, read_output
 from ..history.committed_tables import done_row
 from ..landing.landing import land_records
 from ..tape.landed_topic import Landed
@@ -48,7 +48,7 @@ class JudgedOutput:
 
     @property
     def is_equal(self) -> bool:
-        return set(self.verdicts) <= {str(Verdict.EQUAL)}
+        return set(self.verdicts) <= {str(RowVerdict.EQUAL)}
 
 
 @dataclass(frozen=True)
@@ -184,12 +184,12 @@ def _judge_output(
     written = run.written.get(output.name, RECORDS.empty_table())
     partitions = 1 + int(np.max(written["partition"].to_numpy(), initial=0))
     land_records(scratch, output.name, written, partitions=partitions)
-    landed, how = LandedTopic.of(scratch, output.name), {"span": ALL_TIMES, "ignored": ()}
+    landed, how = ProductionTopic.of(scratch, output.name), {"span": ALL_TIMES, "ignored": ()}
     ours = read_output(output, warehouse, pipeline, row.content, partitions=partitions, **how)  # type: ignore[arg-type]
     theirs = read_landed(output, landed, **how)  # type: ignore[arg-type]
     case = Case(output, warehouse, pipeline, row.content, landed, ours, theirs, align(ours, theirs), has_cache=False)
     differences, equal = differing_rows(case)
-    verdicts = {str(Verdict.EQUAL): equal} | dict(differences["verdict"].value_counts(sort=True).iter_rows())
+    verdicts = {str(RowVerdict.EQUAL): equal} | dict(differences["verdict"].value_counts(sort=True).iter_rows())
     first = shown_differences(case, differences.head(shown), lambda _: "", lambda found: case.record_of(found["row"]))
     return JudgedOutput(output.name, (len(ours), len(theirs)), verdicts, tuple(first))
 

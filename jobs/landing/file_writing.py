@@ -26,7 +26,7 @@ from .files.reading import SliceReading, as_they_stand
 from .files.records import FileRecords, read_slice
 from .files.streams import FileSlice, is_as_planned
 from .landing_rules import RowRules
-from .settling import Landed, Settled, Settling
+from .settling import LandedBefore, Settled, Settling
 
 FILE_BYTES = 128 << 20
 """About the size in memory of what goes into the files of one flush, and of rows that are sorted together."""
@@ -78,7 +78,7 @@ class WriteTask:
     increment: int
     name: str
     order: Order | None = None
-    landed: Landed | None = None
+    landed: LandedBefore | None = None
     kept: KeptRecords | None = None
 
     def run(self) -> dict[str, Any]:

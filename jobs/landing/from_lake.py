@@ -43,7 +43,7 @@ _KEPT = ("topic", "topic_id", "mapping")
 
 
 @dataclass(frozen=True)
-class _Found:
+class _FoundTable:
     """A table as a landing finds it: its mapping and ``why`` it is this one. ``changes``: since the ``plans`` of
     landings from tables (None: all of it is new). ``landed``: the last landing of the topic (None: no record).
     """
@@ -106,7 +106,7 @@ class LakeLander:
         if changes is not None:
             own = [bounds for bounds in changes.touched if may_have_topic(mapping, bounds)]
             changes = replace(changes, touched=tuple(own))
-        found = _Found(table, mapping, why, changes, plans, landed)
+        found = _FoundTable(table, mapping, why, changes, plans, landed)
         try:
             look = self._in_place if self.source.in_place else self._plan
             plan = look(found, last, clock_ms, warn)
@@ -124,7 +124,7 @@ class LakeLander:
 
     def _plan(
         self,
-        found: "_Found",
+        found: "_FoundTable",
         last: LedgerRow[LandingDoneRow] | None,
         clock_ms: int,
         warn: Callable[[str], None],
@@ -166,7 +166,7 @@ class LakeLander:
 
     def _in_place(
         self,
-        found: "_Found",
+        found: "_FoundTable",
         last: LedgerRow[LandingDoneRow] | None,
         clock_ms: int,
         warn: Callable[[str], None],
@@ -258,7 +258,7 @@ class LakeLander:
         return self._declared(landed) or max(known, largest_partition(mapping, files) + 1)
 
     def _without_files(
-        self, found: "_Found", mapping: LakeMapping, rows: RowRules, last: LedgerRow[LandingDoneRow] | None
+        self, found: "_FoundTable", mapping: LakeMapping, rows: RowRules, last: LedgerRow[LandingDoneRow] | None
     ) -> LandingPlanRow:
         """The plan, without files, offsets and tasks in their order."""
         table, landed = found.table, found.landed
@@ -282,7 +282,11 @@ class LakeLander:
         )
 
     def _with_changes(
-        self, plan: LandingPlanRow, found: "_Found", gone: Mapping[str, list[list[int]]], warn: Callable[[str], None]
+        self,
+        plan: LandingPlanRow,
+        found: "_FoundTable",
+        gone: Mapping[str, list[list[int]]],
+        warn: Callable[[str], None],
     ) -> LandingPlanRow:
         """``plan`` with what is gone from the table or changed in it since ``found.plans``; LandingError where that is
         refused.

@@ -29,7 +29,7 @@ from .files.spark_tasks import run_tasks
 from .files.streams import FileSlice
 from .landing_rules import RowRules
 from .planned_writing import records_by_partition
-from .settling import Landed
+from .settling import LandedBefore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -150,9 +150,9 @@ def with_order(
     ]
     begins = cut if source.offset is not None else None
     to_check = [task for task in tasks if task.needs_check(begins)]
-    landed = Landed(warehouse.landed(topic), ())
+    landed = LandedBefore(warehouse.landed(topic), ())
     if last is not None and begins is not None and any(task.is_below(begins) for task in to_check):
-        landed = Landed(landed.path, landed_files(warehouse, topic, last), erased_offsets(warehouse, topic))
+        landed = LandedBefore(landed.path, landed_files(warehouse, topic, last), erased_offsets(warehouse, topic))
     directories = warehouse.landed(topic), warehouse.landed_dead_letter(topic)
     checks = [
         WriteTask(

@@ -33,7 +33,7 @@ class Settled:
 
 
 @dataclass(frozen=True)
-class Landed:
+class LandedBefore:
     """What has landed: live files of the table in the directory ``path``. ``erased``: by partition, offsets of records
     whose content is gone, so that any bytes are taken for theirs.
     """
@@ -61,7 +61,7 @@ class Settling:
     names: Sequence[str]
     partition: int
     begin: int
-    landed: Landed | None
+    landed: LandedBefore | None
     has_headers: bool
     reports: bool = False
 
@@ -85,7 +85,7 @@ class Settling:
             changed = self._compare(rows.slice(0, below).combine_chunks(), self.landed)
         return Settled(rows.slice(below), len(again), below - len(changed), changed)
 
-    def _compare(self, rows: pa.Table, landed: Landed) -> tuple[int, ...]:
+    def _compare(self, rows: pa.Table, landed: LandedBefore) -> tuple[int, ...]:
         """Offsets of those that are others now, if they are reported."""
         offset = rows["offset"].to_numpy()
         there = landed.rows(self.partition, int(offset[0]), int(offset[-1]))

@@ -28,7 +28,7 @@ _POLL_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class TopicState:
+class BrokerTopic:
     """``id``: distinguishes a topic from one of the same name created later. ``settings``: those of the topic, by
     Kafka's names, as the broker has them now.
     """
@@ -54,7 +54,7 @@ class KafkaClient:
 
     # --- questions -------------------------------------------------------------------------------------------
 
-    def topic_state(self, topic: str) -> TopicState | None:
+    def topic_state(self, topic: str) -> BrokerTopic | None:
         """None where there is no such topic."""
         with self._explained("describe topic"):
             names = self._kafka.TopicCollection([topic])
@@ -68,7 +68,7 @@ class KafkaClient:
             resource = self._admin_kafka.ConfigResource(self._admin_kafka.ConfigResource.Type.TOPIC, topic)
             (settings,) = self._connection.ask(self._admin.describe_configs, [resource])
             values = {name: str(entry.value) for name, entry in settings.items()}
-        return TopicState(str(found.topic_id), len(found.partitions), values)
+        return BrokerTopic(str(found.topic_id), len(found.partitions), values)
 
     def has_ever_held_records(self, partitions: int) -> bool:
         """Whether anything was ever written to the topic, also what is deleted or was aborted."""

@@ -17,7 +17,7 @@ from ..history.committed_tables import done_row
 from ..topology.topology import Topology
 from .committed_rows import CommittedOutput, in_chunks, skipping, with_row
 from .corrections import corrections, restated_rows
-from .kafka_client import COMPACT, KafkaClient, OnCall, TopicState
+from .kafka_client import COMPACT, BrokerTopic, KafkaClient, OnCall
 from .kafka_target import KafkaTarget
 from .position import Corrections, Position
 from .published_output import OutgoingRows, PublishedOutput
@@ -80,7 +80,7 @@ class PublishReport:
 
 
 @dataclass(frozen=True)
-class _Step:
+class _Transaction:
     """A transaction to come: ``rows``, and the position behind them."""
 
     rows: OutgoingRows | None
@@ -119,7 +119,7 @@ def publish(
     return report
 
 
-def _counted(report: PublishReport, step: _Step, before: Position) -> PublishReport:
+def _counted(report: PublishReport, step: _Transaction, before: Position) -> PublishReport:
     count = 0 if step.rows is None else len(step.rows)
     found = replace(report, transactions=report.transactions + 1, through=step.position.through)
     if step.rows is None:
@@ -136,7 +136,7 @@ def _counted(report: PublishReport, step: _Step, before: Position) -> PublishRep
 # --- what is to come -------------------------------------------------------------------------------------------------
 
 
-def _steps(committed: CommittedOutput, position: Position, asked: PublishSettings) -> Iterator[_Step]:
+def _steps(committed: CommittedOutput, position: Position, asked: PublishSettings) -> Iterator[_Transaction]:
     """Transaction after transaction, up to the increment of ``committed``. Raises PublishError where rows were erased
     while an increment was published in part: the rows that follow are found by counting those before.
     """
@@ -156,7 +156,7 @@ def _steps(committed: CommittedOutput, position: Position, asked: PublishSetting
     yield from _following(committed, position, asked)
 
 
-def _following(committed: CommittedOutput, position: Position, asked: PublishSettings) -> Iterator[_Step]:
+def _following(committed: CommittedOutput, position: Position, asked: PublishSettings) -> Iterator[_Transaction]:
     as_of = committed.increment
     for increment in committed.increments(position.through):
         done = position.rows if increment == position.increment else 0
@@ -165,13 +165,13 @@ def _following(committed: CommittedOutput, position: Position, asked: PublishSet
             done += len(rows)
             outgoing = committed.output.outgoing(rows, position.partitions)
             behind = position.finished(increment, as_of) if is_last else position.within(increment, done, as_of)
-            yield _Step(outgoing, behind)
+            yield _Transaction(outgoing, behind)
             position = behind
     if position.newest < as_of:
-        yield _Step(None, position.finished(as_of, as_of))
+        yield _Transaction(None, position.finished(as_of, as_of))
 
 
-def _correcting(committed: CommittedOutput, position: Position, asked: PublishSettings) -> Iterator[_Step]:
+def _correcting(committed: CommittedOutput, position: Position, asked: PublishSettings) -> Iterator[_Transaction]:
     begun = position.corrections
     at = begun or Corrections(committed.increment, 0, asked.tombstones == WRITE)
     rows = corrections(committed, position, tombstones=at.tombstones)
@@ -180,11 +180,11 @@ def _correcting(committed: CommittedOutput, position: Position, asked: PublishSe
     for first in left:
         end = min(first + asked.rows_per_transaction, len(rows))
         is_last = end == len(rows)
-        yield _Step(
+        yield _Transaction(
             rows.part(first, end), behind if is_last else position.correcting(replace(at, sent=end)), is_correction=True
         )
     if not left:
-        yield _Step(None, behind)
+        yield _Transaction(None, behind)
 
 
 def _restated(committed: CommittedOutput, position: Position, count: int) -> PublishError:
@@ -206,7 +206,7 @@ def _erased(committed: CommittedOutput, position: Position, increment: int) -> P
     )
 
 
-def _warnings(to: KafkaTarget, topic: TopicState) -> tuple[str, ...]:
+def _warnings(to: KafkaTarget, topic: BrokerTopic) -> tuple[str, ...]:
     """What the topic's settings will do to rows of the past."""
     found = []
     if topic.settings.get("message.timestamp.type") == "LogAppendTime":
@@ -221,7 +221,7 @@ def _warnings(to: KafkaTarget, topic: TopicState) -> tuple[str, ...]:
 # --- the topic and its position --------------------------------------------------------------------------------------
 
 
-def _topic_of(client: KafkaClient, to: KafkaTarget, committed: CommittedOutput) -> TopicState:
+def _topic_of(client: KafkaClient, to: KafkaTarget, committed: CommittedOutput) -> BrokerTopic:
     """Raises PublishError where there is none, or one with another number of partitions than the sink wrote to."""
     topic = client.topic_state(to.topic)
     if topic is None:
@@ -235,7 +235,7 @@ def _topic_of(client: KafkaClient, to: KafkaTarget, committed: CommittedOutput) 
 
 
 def _position_of(
-    client: KafkaClient, to: KafkaTarget, committed: CommittedOutput, topic: TopicState, asked: PublishSettings
+    client: KafkaClient, to: KafkaTarget, committed: CommittedOutput, topic: BrokerTopic, asked: PublishSettings
 ) -> Position:
     """Where publishing continues; a topic that has none gets one, in a transaction of its own before any row."""
     there = _has_positions(client, to, asked)
@@ -281,7 +281,7 @@ def _has_positions(client: KafkaClient, to: KafkaTarget, asked: PublishSettings)
 
 
 def _refuse_other(
-    to: KafkaTarget, committed: CommittedOutput, topic: TopicState, position: Position, asked: PublishSettings
+    to: KafkaTarget, committed: CommittedOutput, topic: BrokerTopic, position: Position, asked: PublishSettings
 ) -> None:
     """Raises for a position of another output, of a topic that has gained partitions, or ahead of the ledger."""
     place = f"Kafka topic {to.topic}"
@@ -301,7 +301,7 @@ def _refuse_other(
         raise PublishError(place, f"a ledger with {expected}", f"one up to {got}", "publish to a new topic")
 
 
-def _refuse_written(client: KafkaClient, to: KafkaTarget, topic: TopicState, other: Position | None) -> None:
+def _refuse_written(client: KafkaClient, to: KafkaTarget, topic: BrokerTopic, other: Position | None) -> None:
     """A topic without a position that has held records: nobody knows which of the output's rows they were."""
     if client.has_ever_held_records(topic.partitions):
         why = "none" if other is None else "one of a topic of the same name that was deleted"

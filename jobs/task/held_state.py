@@ -19,7 +19,7 @@ from ..functions.folds.aggregation import Aggregation
 from ..functions.folds.python import PythonFold
 from ..functions.value_joiners import CallJoiner
 from ..graph.graph import Node
-from .put_back import LARGE, MISSING, Held, PutBack
+from .put_back import LARGE, MISSING, HeldValue, PutBack
 
 _PROJECT = tuple(f"{__name__.partition('.jobs.')[0]}.{room}." for room in ("jobs", "state"))
 _DEPTH_MAX = 6
@@ -67,8 +67,8 @@ class Kept:
         """Let plain data be as it was (jobs/task/put_back.py)."""
         self._put_back.put_back(self._held())
 
-    def _held(self) -> list[Held]:
-        found: dict[tuple[int, str], Held] = {}
+    def _held(self) -> list[HeldValue]:
+        found: dict[tuple[int, str], HeldValue] = {}
         seen: set[int] = set()
         for function in self.functions:
             for one in _held_by(function, 0, seen):
@@ -85,7 +85,7 @@ def changed_attributes(what: str, ran: object, fresh: object) -> list[str]:
     return [f"{what}'s attribute {name!r}" for name in changed]
 
 
-def _held_by(function: Any, depth: int, seen: set[int]) -> Iterator[Held]:
+def _held_by(function: Any, depth: int, seen: set[int]) -> Iterator[HeldValue]:
     if depth > _DEPTH_MAX or id(function) in seen:
         return
     if not inspect.ismethod(function):  # each look at a method makes another object
@@ -111,7 +111,7 @@ def _held_by(function: Any, depth: int, seen: set[int]) -> Iterator[Held]:
         yield from _labelled(function, depth, seen)
 
 
-def _enclosed(function: Any, depth: int, seen: set[int]) -> Iterator[Held]:
+def _enclosed(function: Any, depth: int, seen: set[int]) -> Iterator[HeldValue]:
     """Variables of the functions around it (nonlocals)."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
@@ -123,10 +123,10 @@ def _enclosed(function: Any, depth: int, seen: set[int]) -> Iterator[Held]:
         if callable(value):
             yield from _held_by(value, depth + 1, seen)
         else:
-            yield Held(f"the variable {name!r}", value, (id(cell), ""), _setting(cell, "cell_contents"))
+            yield HeldValue(f"the variable {name!r}", value, (id(cell), ""), _setting(cell, "cell_contents"))
 
 
-def _global(function: Any, depth: int, seen: set[int]) -> Iterator[Held]:
+def _global(function: Any, depth: int, seen: set[int]) -> Iterator[HeldValue]:
     """Global variables that it names, and what the functions and classes of the same package hold that it names."""
     places = function.__globals__
     for name in _names(function.__code__):
@@ -134,7 +134,7 @@ def _global(function: Any, depth: int, seen: set[int]) -> Iterator[Held]:
         if value is MISSING or inspect.ismodule(value) or _is_of_project(type(value)):
             continue
         if not callable(value):
-            yield Held(f"the global variable {name!r}", value, (id(places), name), _keeping(places, name))
+            yield HeldValue(f"the global variable {name!r}", value, (id(places), name), _keeping(places, name))
         elif _package(value) == _package(function):
             yield from _held_by(value, depth + 1, seen)
 
@@ -147,7 +147,7 @@ def _names(code: CodeType) -> Iterator[str]:
             yield from _names(constant)
 
 
-def _of_class(kind: type, depth: int, seen: set[int]) -> Iterator[Held]:
+def _of_class(kind: type, depth: int, seen: set[int]) -> Iterator[HeldValue]:
     """Attributes of one class, and what its methods hold."""
     for name, value in list(vars(kind).items()):
         body = value.__func__ if isinstance(value, staticmethod | classmethod) else value
@@ -155,15 +155,15 @@ def _of_class(kind: type, depth: int, seen: set[int]) -> Iterator[Held]:
             yield from _held_by(body, depth + 1, seen)
         elif not name.startswith("__") and not callable(value) and not inspect.isdatadescriptor(value):
             label = f"the attribute {name!r} of the class {kind.__name__}"
-            yield Held(label, value, (id(kind), name), _setting(kind, name))
+            yield HeldValue(label, value, (id(kind), name), _setting(kind, name))
 
 
-def _labelled(owner: object, depth: int, seen: set[int]) -> Iterator[Held]:
+def _labelled(owner: object, depth: int, seen: set[int]) -> Iterator[HeldValue]:
     for name, value in _attributes(owner).items():
         if callable(value):
             yield from _held_by(value, depth + 1, seen)
         elif not _is_of_project(type(owner)):
-            yield Held(
+            yield HeldValue(
                 f"the attribute {name!r} of {type(owner).__name__}", value, (id(owner), name), _setting(owner, name)
             )
 

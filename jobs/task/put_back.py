@@ -25,7 +25,7 @@ _SCALARS = (int, float, complex, str, bytes, type(None), Decimal, uuid.UUID, Enu
 _TIMES = (datetime.date, datetime.time, datetime.timedelta)
 
 
-class Held(NamedTuple):
+class HeldValue(NamedTuple):
     """``value`` of a place, which is called ``label`` in words. ``place``: the object that holds it and its name there;
     ``put``: lets the place hold another value, or nothing.
     """
@@ -39,7 +39,7 @@ class Held(NamedTuple):
 class PutBack:
     """What places hold now."""
 
-    def __init__(self, held: Iterable[Held]) -> None:
+    def __init__(self, held: Iterable[HeldValue]) -> None:
         self._values: dict[tuple[int, str], Any] = {}
         self._entries: dict[int, tuple[Any, Any]] = {}
         """Containers with their entries, by identity."""
@@ -49,7 +49,7 @@ class PutBack:
             self._values[one.place] = one.value
             self._note(one.value)
 
-    def put_back(self, held: Iterable[Held]) -> None:
+    def put_back(self, held: Iterable[HeldValue]) -> None:
         """Let all be as it was. ``held``: the places, with what they hold by now."""
         for container, entries in self._entries.values():
             if not _has(container, entries):

@@ -10,7 +10,7 @@ from typing import Any
 from ...state.times import Instant, time_ms
 from ..functions.expressions import Windowed
 from ..functions.session_and_versioned_stores import VersionedRecord
-from ..functions.store_puts import Puts
+from ..functions.store_puts import PutMethods
 from .state_stores import (
     Looks,
     ReadOnlyKeyValueStore,
@@ -25,7 +25,7 @@ from .store_view import VersionedStoreView
 Edits = Callable[[StoreEdit], None]
 
 
-class DriverKeyValueStore(ReadOnlyKeyValueStore, Puts):
+class DriverKeyValueStore(ReadOnlyKeyValueStore, PutMethods):
     """Values by key. ConfigError for a put into the store of a global table or a global store, whose topic is written,
     and for a value of another type.
     """

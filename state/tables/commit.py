@@ -22,8 +22,8 @@ from ..errors import CommitLost, DamagedFile, Fenced, TouchedTable
 from ..wall_clock import now_ms
 from .data_files import (
     DataFile,
+    OpenedTable,
     OpenTables,
-    StoredTable,
     live_files,
     mark_of,
     open_table,
@@ -161,7 +161,7 @@ def take_back(path: str, since: int) -> Touched | None:
     Raises TouchedTable where it cannot be: files are gone, columns were changed before increments of ours, or it has a
     feature that delta-rs does not know.
     """
-    table = StoredTable(path)
+    table = OpenedTable(path)
     found = touched_since(path, since, table.version())
     if found is None or (found.is_nothing and not _has_unknown_features(table, path)):
         return None
@@ -328,7 +328,7 @@ def create_table(
         if found is None:
             raise
         return found
-    made = StoredTable(path) if is_remote(path) else made
+    made = OpenedTable(path) if is_remote(path) else made
     refuse_newer(made, path)  # of another runner, which was quicker
     if opened is not None:
         opened[path] = made

@@ -54,7 +54,7 @@ def table_version(path: str) -> int | None:
     return None if table is None else table.version()
 
 
-class StoredTable(DeltaTable):
+class OpenedTable(DeltaTable):
     """A table whose log may be in an object store. What only reads is asked again while the store fails. A mark is read
     once a version, since Delta reads all entries of the log since the last checkpoint for it.
     """
@@ -62,7 +62,7 @@ class StoredTable(DeltaTable):
     def __init__(self, path: str, version: int | None = None) -> None:
         self._path, options = path, delta_options(path)
         self._marks: tuple[int, dict[str, int | None]] = (-1, {})
-        self._patiently(lambda: super(StoredTable, self).__init__(path, version=version, storage_options=options))
+        self._patiently(lambda: super(OpenedTable, self).__init__(path, version=version, storage_options=options))
 
     def update_incremental(self) -> None:
         self._patiently(super().update_incremental)
@@ -72,14 +72,14 @@ class StoredTable(DeltaTable):
             self._marks = self.version(), {}
         marks = self._marks[1]
         if app_id not in marks:
-            marks[app_id] = self._patiently(lambda: super(StoredTable, self).transaction_version(app_id))
+            marks[app_id] = self._patiently(lambda: super(OpenedTable, self).transaction_version(app_id))
         return marks[app_id]
 
     def get_add_actions(self, flatten: bool = False) -> Any:
-        return self._patiently(lambda: super(StoredTable, self).get_add_actions(flatten))
+        return self._patiently(lambda: super(OpenedTable, self).get_add_actions(flatten))
 
     def history(self, limit: int | None = None) -> list[dict[str, Any]]:
-        return self._patiently(lambda: super(StoredTable, self).history(limit))
+        return self._patiently(lambda: super(OpenedTable, self).history(limit))
 
     def _patiently(self, ask: Callable[[], T]) -> T:
         return patiently(ask, timeout_seconds(self._path))
@@ -99,7 +99,7 @@ def open_table(path: str, *, version: int | None = None, opened: OpenTables | No
     with readable(path):
         if version is not None and opened is None:  # if all is well it is opened once and not twice
             with suppress(DeltaError, OSError, ValueError):
-                as_named = StoredTable(path, version=version)
+                as_named = OpenedTable(path, version=version)
                 _refuse_unknown(as_named, path)
                 return as_named
         try:
@@ -114,7 +114,7 @@ def open_table(path: str, *, version: int | None = None, opened: OpenTables | No
         if version > table.version():
             got = f"newest version {table.version()}"
             raise DamagedTable(path, f"version {version}", got, how_to_restore(path, None))
-        return StoredTable(path, version=version)
+        return OpenedTable(path, version=version)
 
 
 @contextmanager
@@ -186,7 +186,7 @@ def _newest(path: str, opened: OpenTables) -> DeltaTable:
     if path in opened:
         opened[path].update_incremental()
     else:
-        opened[path] = StoredTable(path)
+        opened[path] = OpenedTable(path)
     _refuse_unknown(opened[path], path)
     return opened[path]
 

@@ -19,7 +19,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from ..errors import DamagedFile, TouchedTable
-from .data_files import BOUNDED, NO_BOUNDS, DataFile, StoredTable, live_files
+from .data_files import BOUNDED, NO_BOUNDS, DataFile, OpenedTable, live_files
 from .delta_log import LogEntry, how_to_take_back, log_begins_after, log_entries, refuse_unknown_features
 from .names import LANDED, is_only_appended
 from .parquet_reader import how_to_restore, refuse_missing
@@ -231,7 +231,7 @@ def _before(path: str, version: int) -> DeltaTable | None:
     if version < 0:
         return None
     try:
-        return StoredTable(path, version=version)
+        return OpenedTable(path, version=version)
     except (DeltaError, OSError, ValueError):
         return None
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from kstreams_replay.jobs.bootstrap.application_state import ApplicationState, Position
+from kstreams_replay.jobs.bootstrap.application_state import ApplicationState, CommittedPosition
 from kstreams_replay.jobs.bootstrap.bootstrapping import BootstrapReport, bootstrap
 from kstreams_replay.jobs.bootstrap.handing_over import state_of_pipeline
 from kstreams_replay.jobs.execution.task_run import LocalRunner
@@ -109,10 +109,10 @@ class Life:
         return ApplicationState("app", positions, changelogs, between)
 
 
-def position_after(taken: list[LandedRecord]) -> Position:
+def position_after(taken: list[LandedRecord]) -> CommittedPosition:
     """With the time at which the store "closed" has emitted windows last: the stream time without the grace of 10 s."""
     time_ms = max(record.timestamp_ms for record in taken)
-    return Position(len(taken), time_ms, {"closed": time_ms - 10_000})
+    return CommittedPosition(len(taken), time_ms, {"closed": time_ms - 10_000})
 
 
 def changelog(name: str, rows: pa.Table, partition: int) -> Changelog:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kstreams_replay.jobs.bootstrap.application_state import ApplicationState, Position
+from kstreams_replay.jobs.bootstrap.application_state import ApplicationState, CommittedPosition
 from kstreams_replay.jobs.bootstrap.bootstrapping import bootstrap
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.functions import folds as fold
@@ -47,7 +47,7 @@ def long(number: int) -> bytes:
 
 STATE = ApplicationState(
     "app",
-    {"clicks": {0: Position(2, 7)}},
+    {"clicks": {0: CommittedPosition(2, 7)}},
     {"counts": [log("counts", (b"a", long(1), 3), (b"b", long(9), 4), (b"a", long(41), 7), (b"b", None, 8))]},
     {},
 )
@@ -84,8 +84,8 @@ def test_the_last_value_of_a_key_counts_and_the_next_record_is_the_committed_one
             {"unread": {"by-key-repartition": [log("by-key")]}},
             "topics of the application: expected those of none",
         ),
-        ({"positions": {"clicks": {0: Position(4)}}}, "offset 4 of partition 0, of which 3 have landed"),
-        ({"positions": {"clicks": {1: Position(4)}}}, "expected 1 partitions, got positions of partitions 1"),
+        ({"positions": {"clicks": {0: CommittedPosition(4)}}}, "offset 4 of partition 0, of which 3 have landed"),
+        ({"positions": {"clicks": {1: CommittedPosition(4)}}}, "expected 1 partitions, got positions of partitions 1"),
     ],
 )
 def test_an_application_that_is_not_that_of_the_topology_is_refused_by_name(state, says, warehouse):
@@ -202,7 +202,7 @@ def test_a_table_without_a_changelog_is_its_topic_up_to_the_committed_offset(war
     builder.stream("clicks", Consumed(S, S)).join(users, "right", returns=S).to("out")
     records = [LandedRecord(0, b"a", b"ann", 1), LandedRecord(0, b"b", b"bob", 2), LandedRecord(0, b"a", b"later", 9)]
     plant(warehouse, "users", records, partitions=1)
-    positions = {"clicks": {0: Position(2, 7)}, "users": {0: Position(2, 2)}}
+    positions = {"clicks": {0: CommittedPosition(2, 7)}, "users": {0: CommittedPosition(2, 2)}}
 
     report = bootstrap(warehouse, builder.build(), ApplicationState("app", positions, {}, {}), pipeline="p")
 
@@ -275,4 +275,4 @@ def encoded(version: int, time_ms: int, numbers: Mapping[str, int] | None = None
     ],
 )
 def test_partition_times_are_read_out_of_the_metadata_of_offsets(metadata, time_ms, numbers):
-    assert Position.of(4, metadata) == Position(4, time_ms, numbers)
+    assert CommittedPosition.of(4, metadata) == CommittedPosition(4, time_ms, numbers)

@@ -15,7 +15,7 @@ from kstreams_replay.jobs.replay.heartbeats import beating, heartbeat_of
 from kstreams_replay.orchestration.definitions import replay_definitions
 from kstreams_replay.orchestration.pipeline import Pipeline
 from kstreams_replay.orchestration.resources import LocalEngine
-from kstreams_replay.orchestration.schedules import Judgement, judged
+from kstreams_replay.orchestration.schedules import RunJudgement, judged
 from kstreams_replay.state.errors import ConfigError
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.dagster import shop
@@ -100,7 +100,7 @@ def test_a_run_in_the_queue_is_waited_for_however_long_it_takes(small_shop):
 
     found = judged(pipeline, small_shop.instance, queued, time.time_ns() // 1_000_000)
 
-    assert found == Judgement("run x is still in the queue", is_waited_for=True)
+    assert found == RunJudgement("run x is still in the queue", is_waited_for=True)
 
 
 def test_a_tick_says_what_the_run_is_at_that_it_leaves_the_work_to(tmp_path, instance):

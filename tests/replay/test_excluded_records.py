@@ -5,7 +5,7 @@ import pytest
 from kstreams_replay.jobs.branches.branches import fork
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.history.committed_tables import read_changelog
-from kstreams_replay.jobs.history.exclusions import Reader, exclude_records
+from kstreams_replay.jobs.history.exclusions import AffectedPipeline, exclude_records
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Suppressed, TimeWindows, Topology
 from kstreams_replay.orchestration.cli.main import main
@@ -67,7 +67,7 @@ def test_a_time_that_makes_all_others_late_is_taken_out_for_pipelines_that_begin
     assert final(warehouse, "before") == [(0, 1)]
     assert final(warehouse, "after") == [(0, 2), (10, 1)]
     assert (after.books.read, after.books.applied, after.books.dropped) == (4, 4, 0)
-    assert report.readers == (Reader("before", ((0, 1),), 1, 0),)
+    assert report.readers == (AffectedPipeline("before", ((0, 1),), 1, 0),)
     assert report.unfinished == ()
 
 
@@ -82,8 +82,8 @@ def test_readers_are_named_with_the_last_increment_before_the_record(tmp_path):
     report = exclude_records(warehouse, "in", [(0, 3), (0, 5)], "a test")
 
     assert report.readers == (
-        Reader("branch", ((0, 3), (0, 5)), None, None),
-        Reader("p", ((0, 3), (0, 5)), 2, 1),
+        AffectedPipeline("branch", ((0, 3), (0, 5)), None, None),
+        AffectedPipeline("p", ((0, 3), (0, 5)), 2, 1),
     )
     said = report.readers[1].sentence(warehouse)
     assert said.startswith("p has read 0:3, 0:5 in increment 2; for results without, go back (`replay restore ")

@@ -19,7 +19,7 @@ from kstreams_replay.jobs.functions.processor_api import (
 from kstreams_replay.jobs.history.committed_tables import read_table
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.task.held_state import Kept
-from kstreams_replay.jobs.task.put_back import Held, PutBack
+from kstreams_replay.jobs.task.put_back import HeldValue, PutBack
 from kstreams_replay.jobs.topology import (
     Consumed,
     JoinWindows,
@@ -516,8 +516,8 @@ def test_containers_stay_the_objects_that_they_are_and_get_their_entries_back():
         "counter": Counter("aab"),
         "bytes": bytearray(b"x"),
     }
-    places = [Held(name, value, (0, name), lambda value: None) for name, value in held.items()]
-    before = PutBack([*places, Held("dict", numbers_seen, (0, "dict"), lambda value: None)])
+    places = [HeldValue(name, value, (0, name), lambda value: None) for name, value in held.items()]
+    before = PutBack([*places, HeldValue("dict", numbers_seen, (0, "dict"), lambda value: None)])
     inner.append(5)
     held["list"].clear()
     held["set"].add(2)
@@ -540,9 +540,9 @@ def test_containers_stay_the_objects_that_they_are_and_get_their_entries_back():
 def test_what_is_no_plain_data_is_left_alone():
     put: list[Any] = []
     counter, other = itertools.count(), itertools.count()
-    before = PutBack([Held("counter", counter, (0, "counter"), put.append)])
+    before = PutBack([HeldValue("counter", counter, (0, "counter"), put.append)])
 
-    before.put_back([Held("counter", other, (0, "counter"), put.append)])
+    before.put_back([HeldValue("counter", other, (0, "counter"), put.append)])
 
     assert put == []
 
@@ -554,7 +554,7 @@ def test_tuples_that_are_reached_by_many_ways_are_looked_into_once(monkeypatch):
     nested: Any = entries
     for _ in range(5):
         nested = (nested,) * 10
-    before = PutBack([Held("nested", nested, (0, "nested"), lambda value: None)])
+    before = PutBack([HeldValue("nested", nested, (0, "nested"), lambda value: None)])
     entries.append(2)
 
     before.put_back([])

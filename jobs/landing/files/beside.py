@@ -84,7 +84,7 @@ def with_rows_beside(reading: "SliceReading", blocks: Iterator[Block]) -> Iterat
     LandingError where these have more or fewer rows, or a row is none.
     """
     source, piece = reading.source, reading.piece
-    rows = {_IN_BLOCK[each.kind]: _Rows(source, each, piece.name) for each in piece.beside}
+    rows = {_IN_BLOCK[each.kind]: _RowsBeside(source, each, piece.name) for each in piece.beside}
     counted = 0
     for block in blocks:
         counted += len(block.places)
@@ -103,7 +103,7 @@ def _refuse_uncounted(reading: "SliceReading", counted: int) -> None:
         raise LandingError(f"{reading.source.path}/{reading.piece.name}", expected, got, next_step)
 
 
-class _Rows:
+class _RowsBeside:
     """Rows of a file beside the file ``values``, some at a time."""
 
     def __init__(self, source: FileSource, file: FileBeside, values: str) -> None:

@@ -18,7 +18,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow import fs
 
 from ....state.errors import LandingError
-from ....state.tables.data_files import StoredTable
+from ....state.tables.data_files import OpenedTable
 from ....state.tables.object_stores import open_filesystem
 from .lake_table import Bounds, LakeChanges, LakeFile, LakeTable
 from .table_columns import TableColumn, TableColumns
@@ -56,12 +56,12 @@ def open_delta(place: str, version: int | None) -> LakeTable:
 
 def _opened(place: str, version: int | None) -> DeltaTable:
     with _sentences(place, version):
-        table = StoredTable(place)
+        table = OpenedTable(place)
         if version is not None and version > table.version():
             got = f"newest version {table.version()}"
             raise LandingError(f"Delta table {place}", f"version {version}", got, "leave --version out, or correct it")
         if version is not None and version != table.version():
-            table = StoredTable(place, version=version)
+            table = OpenedTable(place, version=version)
         return table
 
 

@@ -33,7 +33,7 @@ from .complete_history_join_kernel import JoinResults
 from .table_join_node import TableJoinNode
 
 
-class Side:
+class TableSide:
     """One table: its history, and the steps between its store and what it shows."""
 
     def __init__(self, context: OperatorContext, view: TableView) -> None:
@@ -61,7 +61,7 @@ class CompleteJoin(MultiOperator):
     def __init__(self, context: OperatorContext, kind: str, joiner: Joiner) -> None:
         super().__init__(context)
         self.kind, self.joiner = kind, joiner
-        self.sides = tuple(Side(context, view) for view in context.views)
+        self.sides = tuple(TableSide(context, view) for view in context.views)
 
     def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
         for batch in batches:
@@ -165,7 +165,7 @@ class StoredCompleteJoin(CompleteJoin, StoredTable):
     def __init__(self, context: OperatorContext, kind: str, joiner: Joiner, store: TableStore) -> None:
         StoredTable.__init__(self, context, store)
         self.kind, self.joiner = kind, joiner
-        self.sides = tuple(Side(context, view) for view in context.views)
+        self.sides = tuple(TableSide(context, view) for view in context.views)
 
     def process_all(self, batches: tuple[Batch, ...], chunk: Chunk) -> Batch:
         return self.put(super().process_all(batches, chunk), chunk)

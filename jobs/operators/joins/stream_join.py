@@ -36,7 +36,7 @@ _REASONS = (DropReason.NULL_KEY, DropReason.NULL_VALUE, DropReason.EXPIRED_IN_ST
 _PAIRS_MIN = 65_536
 
 
-class _Rows(NamedTuple):
+class _StoredRows(NamedTuple):
     """Durable rows of some kinds: ``kind`` is a place in _KINDS, even for left ones."""
 
     kind: np.ndarray
@@ -45,8 +45,8 @@ class _Rows(NamedTuple):
     sequence: np.ndarray
     reference: np.ndarray
 
-    def of(self, rows: np.ndarray) -> "_Rows":
-        return _Rows(*(column[rows] for column in self))
+    def of(self, rows: np.ndarray) -> "_StoredRows":
+        return _StoredRows(*(column[rows] for column in self))
 
     @property
     def identity(self) -> np.ndarray:
@@ -110,7 +110,7 @@ class StreamJoin(MultiOperator, StatefulOperator):
         self.totals = kernel.fresh_totals()
         self.sequence = 0
         """Number of the next record with key and value."""
-        self._stored = _Rows(*(np.zeros(0, np.int64) for _ in _Rows._fields))
+        self._stored = _StoredRows(*(np.zeros(0, np.int64) for _ in _StoredRows._fields))
         self._first_new = 0
         self._looked_up, self._matched = 0, 0
 
@@ -289,10 +289,10 @@ class StreamJoin(MultiOperator, StatefulOperator):
             of_side = np.flatnonzero(kind % 2 == side)
             values = rows[_KINDS[side]].combine_chunks().take(pa.array(of_side))
             reference[of_side] = heap.append(values) + np.arange(len(of_side))
-        self._stored = _Rows(kind.astype(np.int64), key.astype(np.int64), time_ms, sequence, reference)
+        self._stored = _StoredRows(kind.astype(np.int64), key.astype(np.int64), time_ms, sequence, reference)
         self._load(self._stored.of(np.argsort(sequence)))
 
-    def _load(self, stored: _Rows) -> None:
+    def _load(self, stored: _StoredRows) -> None:
         """Take in what was stored, given by arrival."""
         joinable, waits = stored.of(np.flatnonzero(stored.kind < 2)), stored.of(np.flatnonzero(stored.kind >= 2))
         self.store.reserve_keys(len(self.context.keys))
@@ -340,7 +340,7 @@ class StreamJoin(MultiOperator, StatefulOperator):
     def rows_schema(self) -> pa.Schema:
         return joined_schema(*self.context.shapes)
 
-    def _alive(self) -> _Rows:
+    def _alive(self) -> _StoredRows:
         """Every record that a later one may join, and every one that waits."""
         block, records = self.store.alive(self._oldest_ms)
         pool = self.store.pool[records]
@@ -348,9 +348,9 @@ class StreamJoin(MultiOperator, StatefulOperator):
         rows = self.waiting.rows[self.waiting.order]
         columns = waiting.KEY, waiting.TIME, waiting.SEQUENCE, waiting.REFERENCE
         waits = rows[:, waiting.SIDE] + 2, *(rows[:, column] for column in columns)
-        return _Rows(*(np.concatenate(pair) for pair in zip(joinable, waits, strict=True)))
+        return _StoredRows(*(np.concatenate(pair) for pair in zip(joinable, waits, strict=True)))
 
-    def _table(self, rows: _Rows, *, with_values: bool = True) -> pa.Table:
+    def _table(self, rows: _StoredRows, *, with_values: bool = True) -> pa.Table:
         columns = [
             pa.array(_KINDS).take(pa.array(rows.kind)),
             self.context.keys.typed(rows.key),

@@ -37,7 +37,7 @@ class Place(NamedTuple):
         return f"{self.processor}, store {self.store!r}"
 
 
-class Row(NamedTuple):
+class WindowRow(NamedTuple):
     """A window of the store, its key serialized; times in ms."""
 
     key: bytes
@@ -49,10 +49,10 @@ class Row(NamedTuple):
 
 def windows_of(place: Place, keeper: WindowedStore, writer: Writer) -> "TableWindows | TableSessions":
     """The store at ``place``, whose rows ``keeper`` has."""
-    return (TableSessions if place.shape.window == "session" else TableWindows)(_Rows(place, keeper, writer))
+    return (TableSessions if place.shape.window == "session" else TableWindows)(_WindowRows(place, keeper, writer))
 
 
-class _Rows:
+class _WindowRows:
     """What both kinds have in common."""
 
     def __init__(self, place: Place, keeper: WindowedStore, writer: Writer) -> None:
@@ -95,12 +95,12 @@ class _Rows:
             has_time = value is not None and shape.window == "time"
             self.note(Windowed(key, start_ms, end_ms), value, time_ms if has_time else None)
 
-    def one(self, key: Any, start_ms: int, end_ms: int) -> Row | None:
+    def one(self, key: Any, start_ms: int, end_ms: int) -> WindowRow | None:
         code = self.keeper.store_keys.lookup(self.key.encode(key))
         slot = self.keeper.window_at(code, start_ms, end_ms) if code >= 0 else -1
         return next(iter(self._in(np.array([slot]))), None) if slot >= 0 else None
 
-    def between(self, first: Any, last: Any, starts: tuple[int, int], ends: tuple[int, int]) -> list[Row]:
+    def between(self, first: Any, last: Any, starts: tuple[int, int], ends: tuple[int, int]) -> list[WindowRow]:
         """Of keys from ``first`` to ``last`` (None: no bound) those windows whose start and end are in these ranges, in
         the order of the store.
         """
@@ -119,7 +119,7 @@ class _Rows:
             key=self._order,
         )
 
-    def _order(self, row: Row) -> tuple[Any, ...]:
+    def _order(self, row: WindowRow) -> tuple[Any, ...]:
         """Persistent stores: by segment, key and time; those in memory by time and key, the latest session first."""
         is_session, segment_ms = self.place.shape.window == "session", self.keeper.store_segment_ms
         if segment_ms:
@@ -127,21 +127,21 @@ class _Rows:
             return (times[0] // segment_ms, row.key, *times)
         return (row.end_ms, row.key, -row.start_ms) if is_session else (row.start_ms, row.key)
 
-    def _in(self, slots: np.ndarray) -> list[Row]:
+    def _in(self, slots: np.ndarray) -> list[WindowRow]:
         shown = self.keeper.windows_in(slots)
         keys = self.keeper.store_keys.take(shown.key).cast(pa.binary()).to_pylist()
         values = self.place.shape.value.to_python(shown.value)
         times = (shown.start_ms.tolist(), shown.end_ms.tolist(), shown.time_ms.tolist())
-        return [row for row in map(Row, keys, *times, values) if row.value is not None]
+        return [row for row in map(WindowRow, keys, *times, values) if row.value is not None]
 
-    def windowed(self, row: Row) -> Windowed:
+    def windowed(self, row: WindowRow) -> Windowed:
         return Windowed(self.key.decode(row.key), row.start_ms, row.end_ms)
 
 
 class TableWindows(WindowStore):
     """Of windows of one length. ``rows``: of the store."""
 
-    def __init__(self, rows: _Rows) -> None:
+    def __init__(self, rows: _WindowRows) -> None:
         self._rows = rows
 
     def note_puts(self, note: Callable[[Windowed, Any, int | None], None]) -> None:
@@ -166,13 +166,13 @@ class TableWindows(WindowStore):
         row = self._rows.one(key, time_ms, time_ms + self._size_ms)
         return None if row is None else ValueAndTimestamp(row.value, row.time_ms)
 
-    def _found(self, first: Any, last: Any, from_ms: int, to_ms: int) -> list[Row]:
+    def _found(self, first: Any, last: Any, from_ms: int, to_ms: int) -> list[WindowRow]:
         return self._rows.between(first, last, (from_ms, to_ms), (0, _ANY))
 
-    def _of_key(self, rows: Iterable[Row]) -> Iterator[tuple[int, Any]]:
+    def _of_key(self, rows: Iterable[WindowRow]) -> Iterator[tuple[int, Any]]:
         return iter([(row.start_ms, ValueAndTimestamp(row.value, row.time_ms)) for row in rows])
 
-    def _of_keys(self, rows: Iterable[Row]) -> Iterator[tuple[Windowed, Any]]:
+    def _of_keys(self, rows: Iterable[WindowRow]) -> Iterator[tuple[Windowed, Any]]:
         return iter([(self._rows.windowed(row), ValueAndTimestamp(row.value, row.time_ms)) for row in rows])
 
     def fetch_range(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[int, Any]]:
@@ -203,7 +203,7 @@ class TableWindows(WindowStore):
 class TableSessions(SessionStore):
     """Of sessions. ``rows``: of the store."""
 
-    def __init__(self, rows: _Rows) -> None:
+    def __init__(self, rows: _WindowRows) -> None:
         self._rows = rows
 
     def note_puts(self, note: Callable[[Windowed, Any, int | None], None]) -> None:
@@ -239,10 +239,10 @@ class TableSessions(SessionStore):
     def backward_find_sessions(self, *bounds: Any) -> Iterator[tuple[Windowed, Any]]:
         return self._shown(self._found(bounds)[::-1])
 
-    def _of(self, key: Any, last: Any) -> list[Row]:
+    def _of(self, key: Any, last: Any) -> list[WindowRow]:
         return self._rows.between(key, key if last is NOT_GIVEN else last, (0, _ANY), (0, _ANY))
 
-    def _found(self, bounds: tuple[Any, ...]) -> list[Row]:
+    def _found(self, bounds: tuple[Any, ...]) -> list[WindowRow]:
         if len(bounds) == 3:
             key, earliest_end_ms, latest_start_ms = bounds
             return self._rows.between(key, key, (0, latest_start_ms), (earliest_end_ms, _ANY))
@@ -257,5 +257,5 @@ class TableSessions(SessionStore):
             str(self._rows.place), expected, got, "correct them; by two times looks a store in memory alone"
         )
 
-    def _shown(self, rows: Iterable[Row]) -> Iterator[tuple[Windowed, Any]]:
+    def _shown(self, rows: Iterable[WindowRow]) -> Iterator[tuple[Windowed, Any]]:
         return iter([(self._rows.windowed(row), row.value) for row in rows])

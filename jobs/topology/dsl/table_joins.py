@@ -213,7 +213,7 @@ def _joined(
     return type(this)(graph, _joined_by_key(this, other, kind, bound, materialized, name, history, place))
 
 
-def _routes(partitioners: Mapping[str, Any], place: str, *, is_by_foreign_key: bool) -> "_Routes":
+def _routes(partitioners: Mapping[str, Any], place: str, *, is_by_foreign_key: bool) -> "_Partitioners":
     """Raises TopologyError for a partitioner of another form, and where there is no foreign key."""
     found = []
     for option, partitioner in partitioners.items():
@@ -223,10 +223,10 @@ def _routes(partitioners: Mapping[str, Any], place: str, *, is_by_foreign_key: b
         if partitioner is not None:
             form_of(partitioner, f"{place} {option}", PARTITIONER)
         found.append(None if partitioner is None else OfKeyAlone(partitioner))
-    return _Routes(*found)
+    return _Partitioners(*found)
 
 
-class _Routes(NamedTuple):
+class _Partitioners(NamedTuple):
     """Partitioners of the left table's keys and of the foreign keys, None where murmur2 says where they are."""
 
     left: Partitioner | None
@@ -285,7 +285,7 @@ def by_foreign_key(
     joiner: Joiner,
     materialized: Materialized | None,
     name: str | None,
-    routes: _Routes,
+    routes: _Partitioners,
 ) -> Node:
     """The nodes of the join, of which the result is the last. TopologyError for windowed keys, and for a foreign key
     that is not of the right table's type.

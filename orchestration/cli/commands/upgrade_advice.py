@@ -2,7 +2,7 @@
 
 import textwrap
 
-from ....jobs.code_changes.upgrade_advice import Touched, UpgradeAdvice
+from ....jobs.code_changes.upgrade_advice import TouchedOperators, UpgradeAdvice
 from ....jobs.code_changes.upgrade_advice import upgrade_advice as advice_on
 from ...settings.topology_loading import load_topology
 from ...text_tables import print_json
@@ -30,7 +30,7 @@ def upgrade_advice(topology: str, since: str, until: str, as_json: bool) -> int:
     return 0
 
 
-def _row(each: Touched) -> dict[str, object]:
+def _row(each: TouchedOperators) -> dict[str, object]:
     found = each.difference
     return {
         "since": found.since, "effect": found.effect.value, "ids": list(found.ids), "says": found.says,

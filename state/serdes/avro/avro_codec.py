@@ -14,7 +14,7 @@ from ..codec import Codec, Decoded, Read, Write, maps_as_dicts
 from . import single_values
 from .decoding import decode, unreadable
 from .encoding import encode, writing_program
-from .layout import Layout, layout
+from .layout import AvroLayout, layout
 from .program import Program
 from .resolution import resolve
 from .schema import Schema, normal_text, parse, text_of
@@ -27,7 +27,7 @@ class ReaderSchema(NamedTuple):
     """A reader's schema, ready to use."""
 
     schema: Schema
-    layout: Layout
+    layout: AvroLayout
     writing: Program
 
 

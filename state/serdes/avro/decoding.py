@@ -7,7 +7,7 @@ from ...buffers import BinaryView, binary_array, fixed_array, masked
 from ..codec import Decoded
 from . import layout as columns
 from .decode_kernel import DecodedSlots, ProgramCode, Registers, decode_rows, gather_rows
-from .layout import Column, Layout
+from .layout import AvroLayout, Column
 from .program import FAIL, FIRST_REASON, Program
 
 _STACK = 1000
@@ -17,7 +17,7 @@ _ITEMS_A_ROW = 2
 class Cells:
     """``of(slot)``: the numbers of a slot, int64; ``data`` and ``constants`` are where begins of bytes point to."""
 
-    def __init__(self, layout: Layout, rows: int, data: np.ndarray, program: Program) -> None:
+    def __init__(self, layout: AvroLayout, rows: int, data: np.ndarray, program: Program) -> None:
         self.data, self.constants = data, program.constants
         self.room = np.full(layout.slots, max(rows, 1), np.int64)
         self.room[list(layout.repeated)] *= _ITEMS_A_ROW
@@ -39,7 +39,7 @@ class Cells:
         return self.cells[self.bases[slot] : self.bases[slot] + self.counts[slot]]
 
 
-def decode(view: BinaryView, is_wanted: np.ndarray, skipped: int, program: Program, layout: Layout) -> Decoded:
+def decode(view: BinaryView, is_wanted: np.ndarray, skipped: int, program: Program, layout: AvroLayout) -> Decoded:
     """The rows of ``view``, null where they are not wanted or bad. ``skipped``: bytes of each row before its value."""
     for checks_text in False, True:
         cells, faults = _run(view, is_wanted, skipped, program, layout, checks_text=checks_text)
@@ -55,7 +55,7 @@ def decode(view: BinaryView, is_wanted: np.ndarray, skipped: int, program: Progr
 
 
 def _run(
-    view: BinaryView, is_wanted: np.ndarray, skipped: int, program: Program, layout: Layout, *, checks_text: bool
+    view: BinaryView, is_wanted: np.ndarray, skipped: int, program: Program, layout: AvroLayout, *, checks_text: bool
 ) -> tuple[Cells, np.ndarray]:
     rows = len(is_wanted)
     cells, faults = Cells(layout, rows, view.data, program), np.zeros(rows, np.int64)

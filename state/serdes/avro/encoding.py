@@ -16,7 +16,7 @@ from ...errors import ConfigError
 from . import layout as columns
 from .decode_kernel import ProgramCode, Registers
 from .encode_kernel import encode_rows
-from .layout import Column, Layout
+from .layout import AvroLayout, Column
 from .program import (
     BOOLEAN,
     BYTES,
@@ -44,7 +44,7 @@ _BYTES_OF_A_NUMBER = 10
 _LEVELS = 1000
 
 
-def writing_program(layout: Layout) -> Program:
+def writing_program(layout: AvroLayout) -> Program:
     """The program that writes what ``layout`` holds."""
     code = Code()
     _write(layout.root, code)
@@ -95,7 +95,7 @@ def _pass_by(column: Column, code: Code) -> None:
         _pass_by(one, code)
 
 
-def encode(values: pa.Array, head: bytes, program: Program, layout: Layout) -> pa.BinaryArray:
+def encode(values: pa.Array, head: bytes, program: Program, layout: AvroLayout) -> pa.BinaryArray:
     """Bytes of every row behind ``head``; null stays null. Raises ConfigError for a value that the schema has not."""
     valid = is_valid(values)
     flat = _Flattened(layout)
@@ -120,7 +120,7 @@ def encode(values: pa.Array, head: bytes, program: Program, layout: Layout) -> p
 class _Flattened:
     """``cells``: of every slot; ``text``: what begins of bytes point into, one after the other."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: AvroLayout) -> None:
         self.cells = [np.zeros(0, np.int64)] * layout.slots
         self.text: list[np.ndarray] = []
         self.text_bytes = self.fixed_bytes = 0

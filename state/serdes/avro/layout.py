@@ -173,7 +173,7 @@ def _of(column: Column | None) -> Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class AvroLayout:
     """``root``: of the whole value; ``slots``: how many there are; ``repeated``: those inside an array or a map."""
 
     root: Column
@@ -181,11 +181,11 @@ class Layout:
     repeated: frozenset[int]
 
 
-def layout(schema: Schema) -> Layout:
+def layout(schema: Schema) -> AvroLayout:
     """Raises ConfigError for what no column can hold: a record inside itself, and null alone."""
     maker = _Maker()
     root = maker.column(schema, "schema", (), is_repeated=False)
-    return Layout(root, maker.slots, frozenset(maker.repeated))
+    return AvroLayout(root, maker.slots, frozenset(maker.repeated))
 
 
 def parts(column: Column) -> Iterator[Column]:

@@ -14,7 +14,7 @@ import struct
 from typing import Any
 
 from . import layout as columns
-from .layout import Column, Layout, parts
+from .layout import AvroLayout, Column, parts
 from .matching import PROMOTED, are_equivalent, field_aliases, matching_branch, may_be, said, same_name
 from .program import (
     AS_IT_IS,
@@ -65,7 +65,7 @@ _TIMES = {
 }  # fmt: skip
 
 
-def resolve(writer: Schema, reader: Schema, into: Layout) -> Program:
+def resolve(writer: Schema, reader: Schema, into: AvroLayout) -> Program:
     """The program. ``into``: the layout of ``reader``."""
     compiler = _Compiler()
     compiler.value(writer, reader, into.root)

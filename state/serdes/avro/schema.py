@@ -31,12 +31,12 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLACE = "Serde.avro"
 
 
-class _Missing:
+class _NoDefault:
     def __repr__(self) -> str:
         return "no default"
 
 
-MISSING = _Missing()
+MISSING = _NoDefault()
 """A field without a default, which is not the default null."""
 
 
