@@ -1,8 +1,8 @@
 """librdkafka's C interface, of the copy that confluent-kafka brings along.
 
 Owns the names and types of its functions, and that they are found. Rule: Python calls them by ctypes, kernels by their
-symbols, interpreted kernels as Python does. Each of confluent-kafka's own messages is an object of Python, which takes
-six times the CPU seconds of a record here.
+symbols, and interpreted kernels as Python does. confluent-kafka's own messages are an object of Python each, which
+takes six times the CPU seconds.
 """
 
 import ctypes
@@ -64,9 +64,10 @@ class CFunction:
     def _numba_type_(self) -> Any:
         """What Numba asks a value for that a function names."""
         from numba.core import types
+        from numba.core.typing.templates import signature
 
         result, *arguments = (getattr(types, kind) for kind in _OF_KERNELS[self.name])
-        return types.ExternalFunction(self.name, result(*arguments))
+        return types.ExternalFunction(self.name, signature(result, *arguments))  # type: ignore[no-untyped-call]
 
 
 @cache

@@ -1,7 +1,7 @@
 """Committed records of a topic's partitions, from one offset to another, as columns.
 
-Owns the reading. Rule: a partition ends when a record at or behind its end has come, or the broker has said that it has
-nothing before it. So offsets without a record (compaction, markers and records of aborted transactions) are passed, and
+Owns the reading. Rule: a partition ends when a record at or behind its end has come, or the broker has said that there
+is none before it. So offsets without a record (compaction, markers and records of aborted transactions) are passed, and
 silence is an error. Records come in the order of their offsets.
 """
 

@@ -65,7 +65,7 @@ class Connection:
             raise unknown_setting(said) from error
 
     def said(self, error: Any) -> str:
-        """Of a KafkaError, with what the clients have read of the connection since; no credentials."""
+        """Of a KafkaError, with the last error of the connection itself; no credentials."""
         heard = next((each for each in reversed(self._heard) if self._is_reason(each)), None)
         why = "" if heard is None else f" ({heard.name()}: {heard.str()})"
         return without_hidden(f"{error.name()}: {error.str()}{why}")

@@ -35,7 +35,7 @@ _MODULES = {"PlainLoginModule": _USER, "ScramLoginModule": _USER, "OAuthBearerLo
 
 
 def librdkafka_settings(options: Mapping[str, str]) -> dict[str, str]:
-    """``options`` in librdkafka's names. Raises ConfigError for a setting that it lacks."""
+    """``options`` in librdkafka's names. Raises ConfigError for a setting that it does not have."""
     hide(options)
     said: dict[str, str] = {}
     for name, value in options.items():
@@ -94,7 +94,7 @@ def _refused(name: str, expected: str, got: str, next_step: str) -> ConfigError:
 
 def read_client_settings(path: str | Path) -> dict[str, str]:
     """Settings of a file of Java's properties, as Kafka's tools take one (``--command-config``); those of librdkafka's
-    own tools (``kcat -F``) have the same form. Values are taken unchanged.
+    own tools (``kcat -F``) have the same form. Values are taken as they are.
 
     Raises ConfigError for a file that cannot be read, or a line without a name.
     """

@@ -1,5 +1,6 @@
 """The broker that the Kafka tests share: topics have the names of their tests, so no two tests share one."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -23,4 +24,4 @@ def source(broker: Broker) -> KafkaSource:
 @pytest.fixture
 def topic(request: pytest.FixtureRequest) -> str:
     """A topic's name that no other test has."""
-    return request.node.name.removeprefix("test_")[:200]
+    return re.sub(r"[^a-zA-Z0-9._-]", "-", request.node.name.removeprefix("test_"))[:200]

@@ -258,7 +258,8 @@ def test_a_topic_that_is_created_anew_while_it_is_read_is_refused_and_nothing_la
 
     def while_somebody_makes_it_anew(*arguments: Any) -> Any:
         written = write(*arguments)
-        broker.admin().delete_topics([topic], operation_timeout=30)[topic].result(30)
+        admin = broker.admin()  # lives until the answer is there
+        admin.delete_topics([topic], operation_timeout=30)[topic].result(30)
         broker.create_topic(topic)
         return written
 
