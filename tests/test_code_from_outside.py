@@ -31,6 +31,8 @@ ATTRIBUTES = frozenset({
 USER = "code of whoever writes the topology, from a file or module that the command or definition names"
 OWN = "modules of this package alone, by names in its source"
 
+C_TYPES = {"c_void_p": 2, "c_char_p": 1, "c_size_t": 1, "c_int": 1, "c_int64": 2, "c_int32": 3, "c_ssize_t": 2}
+
 USES: dict[str, dict[str, tuple[int, str]]] = {
     "expectations/suites/project_suites.py": {
         "yaml.safe_load": (1, "suites of the user; it makes no objects"),
@@ -51,6 +53,7 @@ USES: dict[str, dict[str, tuple[int, str]]] = {
         "cloudpickle.dump": (1, "a lesson, into a file without a name"),
         "pickle.load": (1, "that file, as standard input of the process that the worker has started"),
     },
+    "jobs/functions/callable_bodies.py": {"the text 'eval'": (1, "how ast reads an expression; nothing is run")},
     "jobs/functions/folds/expressed/instructions.py": {
         "deserialize": (1, "JSON of polars, made of an expression of the user's topology in the line before"),
     },
@@ -70,6 +73,12 @@ USES: dict[str, dict[str, tuple[int, str]]] = {
         "import_module": (1, "modules of kernels that the parent process has called, by its pipe"),
     },
     "state/extras.py": {"the text 'yaml'": (1, "a name of a package that may be missing; nothing is imported by it")},
+    "state/kafka/c_interface.py": {
+        "ctypes.CDLL": (2, "the library that the installed confluent_kafka was linked with, and this process"),
+        "ctypes.cast": (1, "the address of a function of that library"),
+        **{f"ctypes.{name}": (count, "a type") for name, count in C_TYPES.items()},
+    },
+    "state/kafka/committed_records.py": {"ctypes.create_string_buffer": (1, "room for an error's text")},
     "state/serdes/rebuilding.py": {
         "exec": (1, "source made of the types of a serde of the topology; names of fields are literals in it"),
     },

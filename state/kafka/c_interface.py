@@ -62,7 +62,8 @@ class CFunction:
 
     @property
     def _numba_type_(self) -> Any:
-        """What Numba asks a value for that a function names."""
+        """What Numba asks a value for that a function names, before it compiles the function in any process."""
+        _let_kernels_find(self.name)
         from numba.core import types
         from numba.core.typing.templates import signature
 
@@ -112,9 +113,14 @@ def librdkafka() -> Any:
 
 @cache
 def let_kernels_find_it() -> None:
-    """Before a compiled kernel is made, or loaded, that calls one of these."""
+    """Before a compiled kernel is loaded that calls one of these."""
+    for name in _OF_KERNELS:
+        _let_kernels_find(name)
+
+
+@cache
+def _let_kernels_find(name: str) -> None:
     import llvmlite.binding
 
-    for name in _OF_KERNELS:
-        if name not in _OF_C:
-            llvmlite.binding.add_symbol(name, ctypes.cast(_found(name), ctypes.c_void_p).value)
+    if name not in _OF_C:
+        llvmlite.binding.add_symbol(name, ctypes.cast(_found(name), ctypes.c_void_p).value)

@@ -89,6 +89,10 @@ NEED_RECORDS = {
     "kstreams_replay.state.stores.timed_records._copy",
     "kstreams_replay.state.stores.timed_records.named",
     "kstreams_replay.state.stores.timed_records.wider",
+    "kstreams_replay.state.kafka.message_kernel.describe",
+    "kstreams_replay.state.kafka.message_kernel.describe_headers",
+    "kstreams_replay.state.kafka.message_kernel.destroy",
+    "kstreams_replay.state.kafka.message_kernel.gather",
 }
 """Kernels that only records call: those for a single record, those of a serde, and those for a table that grows."""
 

@@ -153,6 +153,7 @@ def commanded(marked, great_expectations_loaded) -> Marked:
         ["advise", "grace", SHOP, *pipeline, "--grace", "0s"],
         ["report", *where, "--out", str(marked.folder / "report.html")],
         ["metrics", *pipeline],
+        ["lineage", SHOP, *pipeline],
         ["check-topology", SHOP, *pipeline],
         ["upgrade-advice", SHOP, "--from", "3.9", "--to", "4.4"],
         ["fork", *pipeline, "--at", "1", "--as", "what-if", "--topology", SHOP],

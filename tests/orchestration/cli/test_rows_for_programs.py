@@ -19,6 +19,7 @@ SHOP = f"{Path(shop.__file__)}:topology"
 WITHOUT_TABLES = {
     "exclude", "warm-up", "explain", "describe", "errors", "report", "metrics", "check-topology", "fork", "promote",
     "drop", "restore", "take-back", "export", "init", "current",
+    "lineage",
 }  # fmt: skip
 
 
