@@ -58,6 +58,9 @@ class Broker:
         admin = self.admin()  # lives until the answer is there
         for created in admin.create_topics([topic]).values():
             created.result(timeout=30)
+        deadline = time.monotonic() + 30  # a broker that was asked at once may not know it yet
+        while name not in admin.list_topics(timeout=30).topics and time.monotonic() < deadline:
+            time.sleep(0.05)
         return name
 
     def add_partitions(self, topic: str, total: int) -> None:
