@@ -21,6 +21,7 @@ from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from kstreams_replay.jobs.execution.spark_session import resolve
+from kstreams_replay.state.kafka.connection import Connection, wait_for_leaders
 from kstreams_replay.state.kafka_version import JUDGE as KAFKA_VERSION
 
 JARS = (f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}", "org.slf4j:slf4j-simple:1.7.36")
@@ -55,19 +56,19 @@ class Broker:
         """
         config = {"retention.ms": "-1"} | {key.replace("_", "."): value for key, value in settings.items()}
         topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config)
-        admin = self.admin()  # lives until the answer is there
-        for created in admin.create_topics([topic]).values():
-            created.result(timeout=30)
-        deadline = time.monotonic() + 30  # a broker that was asked at once may not know it yet
-        while name not in admin.list_topics(timeout=30).topics and time.monotonic() < deadline:
-            time.sleep(0.05)
+        connection = self._connection()
+        connection.ask(connection.admin.create_topics, [topic])
+        wait_for_leaders(connection, name, partitions)
         return name
 
     def add_partitions(self, topic: str, total: int) -> None:
         """Raise the number of partitions to ``total``."""
-        admin = self.admin()
-        for added in admin.create_partitions([NewPartitions(topic, total)]).values():
-            added.result(timeout=30)
+        connection = self._connection()
+        connection.ask(connection.admin.create_partitions, [NewPartitions(topic, total)])
+        wait_for_leaders(connection, topic, total)
+
+    def _connection(self) -> Connection:
+        return Connection(self.bootstrap_servers, {}, patience_s=30)
 
 
 @dataclass(frozen=True)
