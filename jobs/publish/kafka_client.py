@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...state.errors import PublisherFenced, PublishError, PublishInterrupted
-from ...state.kafka.connection import Connection, wait_for_leaders
+from ...state.kafka.connection import Connection, offsets, wait_for_leaders
 from .kafka_target import KafkaTarget
 from .published_output import OutgoingRows
 
@@ -132,16 +132,10 @@ class KafkaClient:
     def _ends(self, topic: str, partitions: int, *, committed: bool) -> list[int]:
         """Of every partition the offset behind its last record, or behind the last one that may be read."""
         self._on_call("list offsets")
-        level = self._kafka.IsolationLevel
-        asked = {
-            self._kafka.TopicPartition(topic, number): self._admin_kafka.OffsetSpec.latest()
-            for number in range(partitions)
-        }
-        isolation = level.READ_COMMITTED if committed else level.READ_UNCOMMITTED
+        latest = self._admin_kafka.OffsetSpec.latest()
         with self._failing("list offsets"):
             wait_for_leaders(self._connection, topic, partitions)
-            answers = self._connection.ask(self._admin.list_offsets, asked, isolation_level=isolation)
-            return [answer.offset for answer in answers]
+            return offsets(self._connection, topic, range(partitions), latest, committed=committed)
 
     # --- transactions ----------------------------------------------------------------------------------------
 

@@ -111,7 +111,6 @@ def librdkafka() -> Any:
     return library
 
 
-@cache
 def let_kernels_find_it() -> None:
     """Before a compiled kernel is loaded that calls one of these."""
     for name in _OF_KERNELS:

@@ -5,7 +5,7 @@ said last about the connection (a refused login, an unknown certificate), and no
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
@@ -106,17 +106,23 @@ def topic_state(connection: Connection, topic: str) -> TopicState:
     wait_for_leaders(connection, topic, len(partitions))
     spec = connection.admin_kafka.OffsetSpec
     earliest, stable = (
-        dict(zip(partitions, _offsets(connection, topic, partitions, at), strict=True))
+        dict(zip(partitions, offsets(connection, topic, partitions, at), strict=True))
         for at in (spec.earliest(), spec.latest())
     )
     return TopicState(_as_java_says(str(described.topic_id)), earliest, stable)
 
 
-def _offsets(connection: Connection, topic: str, partitions: list[int], at: Any) -> list[int]:
+def offsets(
+    connection: Connection, topic: str, partitions: Iterable[int], at: Any, *, committed: bool = True
+) -> list[int]:
+    """Of each partition the offset ``at`` an OffsetSpec: the latest is behind the last record that may be read, or
+    without ``committed`` behind the last one there is. Raises the client's KafkaException.
+    """
     kafka = connection.kafka
+    levels = kafka.IsolationLevel
     asked = {kafka.TopicPartition(topic, p): at for p in partitions}
-    committed = kafka.IsolationLevel.READ_COMMITTED
-    answers = connection.ask(connection.admin.list_offsets, asked, isolation_level=committed)
+    level = levels.READ_COMMITTED if committed else levels.READ_UNCOMMITTED
+    answers = connection.ask(connection.admin.list_offsets, asked, isolation_level=level)
     return [answer.offset for answer in answers]
 
 
