@@ -6,13 +6,17 @@ played side by side, and one comparison names the causes of their differences.
 
 import argparse
 import random
+import struct
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from kstreams_replay.jobs.topology import Topology
+from kstreams_replay.jobs.compare.comparison import Comparison, compare
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Suppressed, TimeWindows, Topology
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.compare.live_application import (
     AGAIN,
@@ -27,10 +31,44 @@ from tests.compare.live_application import (
     live,
     random_inputs,
 )
-from tests.compare.test_lives import GRACE_MS, RECORDS, SIZE_MS, Played, counts, crashed, finals, forwarded, places
+from tests.planted import LandedRecord, plant
+
+SIZE_MS, GRACE_MS, RECORDS = 10_000, 2_000, 120
 
 Publish = Callable[[random.Random, list[Input]], list[Published]]
 RIGHT = {("restart", LET_IN), ("processed twice", AGAIN), ("published twice", TWICE), ("record cache", SWALLOWED)}
+
+
+def counts() -> Topology:
+    builder = StreamsBuilder()
+    records = builder.stream("in", Consumed(Serde.string(), Serde.long()))
+    windows = records.group_by_key().windowed_by(TimeWindows.of_size(SIZE_MS, grace=GRACE_MS))
+    windows.count().to_stream().to("out")
+    return builder.build()
+
+
+def finals() -> Topology:
+    builder = StreamsBuilder()
+    records = builder.stream("in", Consumed(Serde.string(), Serde.long()))
+    windows = records.group_by_key().windowed_by(TimeWindows.of_size(SIZE_MS, grace=GRACE_MS))
+    windows.count().suppress(Suppressed.until_window_closes()).to_stream().to("out")
+    return builder.build()
+
+
+def forwarded() -> Topology:
+    builder = StreamsBuilder()
+    builder.stream("in", Consumed(Serde.string(), Serde.long())).to("out")
+    return builder.build()
+
+
+def places(rng: random.Random, count: int) -> frozenset[int]:
+    return frozenset(rng.sample(range(5, RECORDS), count))
+
+
+def crashed(rng: random.Random, records: list[Input]) -> list[Published]:
+    """What a task publishes that crashes three times and counts at least once."""
+    life = Life(crashes=places(rng, 3), commits=places(rng, 15))
+    return live(records, WindowCounts(SIZE_MS, GRACE_MS), life).published
 
 
 def _counted(life: Life, records: list[Input], *, cached: bool = False, final: bool = False) -> list[Published]:
@@ -53,20 +91,69 @@ KINDS: dict[str, tuple[Callable[[], Topology], Publish]] = {
 }
 
 
-def played(kind: str, count: int, seed: int) -> list[tuple[list[Input], list[Published]]]:
-    """``count`` lives of a kind; a key is in one life alone."""
-    rng, found = random.Random(f"{kind} {seed}"), []
+def lives(
+    kind: str, count: int, seed: int, publish: Publish | None = None
+) -> list[tuple[list[Input], list[Published]]]:
+    """``count`` lives of a kind, or with what ``publish`` gives. A key is in one life alone, as a partitioner would
+    have it.
+    """
+    rng, found, publish = random.Random(f"{kind} {seed}"), [], publish or KINDS[kind][1]
     for number in range(count):
         keys = [f"{key}{number}" for key in "abc"]
         records = random_inputs(rng, RECORDS, keys, span_ms=rng.choice([100_000, 400_000]), late_share=0.3)
-        found.append((records, KINDS[kind][1](rng, records)))
+        found.append((records, publish(rng, records)))
     return found
+
+
+class Played:
+    """Lives side by side, one a partition, and what `compare` says of them."""
+
+    def __init__(
+        self, warehouse: Warehouse, topology: Topology, played: Sequence[tuple[list[Input], list[Published]]], *,
+        no_cache: bool = False,
+    ) -> None:  # fmt: skip
+        partitions = len(played)
+        inputs = [
+            LandedRecord(partition, record.key.encode(), struct.pack(">q", number), record.time_ms)
+            for partition, (records, _) in enumerate(played)
+            for number, record in enumerate(records)
+        ]
+        written = [
+            LandedRecord(partition, _key(row), struct.pack(">q", row.value), row.time_ms)
+            for partition, (_, published) in enumerate(played)
+            for row in published
+        ]
+        plant(warehouse, "in", inputs, partitions=partitions)
+        plant(warehouse, "live", written, partitions=partitions)
+        list(replay(warehouse, topology, pipeline="p", runner=LocalRunner()))
+        self.published = [published for _, published in played]
+        self.found: Comparison = compare(
+            warehouse, topology, "out", with_topic="live", pipeline="p", form="events", shown=1_000_000,
+            no_cache=no_cache,
+        )  # fmt: skip
+
+    def causes(self) -> Counter[tuple[str, str]]:
+        """Of every difference the cause that was found, and the one that the life's script knows."""
+        pairs: Counter[tuple[str, str]] = Counter()
+        for difference in self.found.first:
+            truth = SWALLOWED
+            if difference.theirs is not None:
+                published = self.published[difference.theirs["partition"]]
+                row = published[difference.theirs["offset"]]
+                same = [each for each in published[: difference.theirs["offset"]] if each[:4] == row[:4]]
+                truth = TWICE if row.why == AGAIN and same else row.why  # the store had lost the window meanwhile
+            pairs[difference.cause, truth] += 1
+        return pairs
+
+
+def _key(row: Published) -> bytes:
+    return row.key.encode() + (b"" if row.window_ms is None else struct.pack(">q", row.window_ms))
 
 
 def causes(kind: str, count: int, seed: int) -> Counter[tuple[str, str]]:
     """Of all differences the cause that was found and the true one."""
     with TemporaryDirectory() as folder:
-        return Played(Warehouse(str(Path(folder))), KINDS[kind][0](), played(kind, count, seed)).causes()
+        return Played(Warehouse(str(Path(folder))), KINDS[kind][0](), lives(kind, count, seed)).causes()
 
 
 def main(arguments: list[str] | None = None) -> int:
