@@ -223,8 +223,8 @@ def replay_landed(
 def _log_report(context: dg.AssetExecutionContext, pipeline: Pipeline, report: IncrementReport) -> int:
     books = report.books
     context.log.info(
-        f"increment {report.increment}: {books.read} records read, {books.applied} applied, {books.dropped} dropped, "
-        f"{books.undecodable} undecodable, {report.refused} refused by operators, "
+        f"increment {report.increment}: {books.read} records read, {books.applied} applied, "
+        f"{report.refused} dropped by operators, {books.undecodable} undecodable, "
         f"{sum(report.outputs.values())} emitted"
     )
     hint = read_hint(pipeline.warehouse.pipeline(pipeline.name))

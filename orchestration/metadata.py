@@ -120,8 +120,7 @@ def refusals_metadata(pipeline: Pipeline, table: str, increment: int) -> Metadat
     books = report.books
     mine = {"records_undecodable": books.undecodable}
     if table == DROPPED:
-        reasons = {f"records_dropped/{reason}": count for reason, count in sorted(books.dropped_by_reason.items())}
-        mine = {"records_dropped": books.dropped, **reasons, **_refused(report)}
+        mine = _dropped(report)
     version = report.versions[table]
     said = {INCREMENT: increment, "epoch": done.epoch, "records_read": books.read, "records_applied": books.applied}
     return said | mine | _committed(pipeline, table, version)
@@ -176,22 +175,26 @@ def _books(report: IncrementReport, sub: SubTopology) -> Metadata:
         "records_read": books.read,
         "records_applied": books.applied,
         "records_left_out": books.left_out,
-        "records_dropped": books.dropped,
-        **{f"records_dropped/{reason}": count for reason, count in sorted(books.dropped_by_reason.items())},
         "records_undecodable": books.undecodable,
         "windows_refused": books.windows_refused,
-        **_refused(report, sub),
+        **_dropped(report, sub),
     }
 
 
-def _refused(report: IncrementReport, sub: SubTopology | None = None) -> Metadata:
-    """Records that operators refused, by operator: of all of them, or of those of a sub-topology. It is one number
-    wherever it is shown; `records_dropped` is of records as they came, of all topics or of a sub-topology.
+def _dropped(report: IncrementReport, sub: SubTopology | None = None) -> Metadata:
+    """Records that operators dropped, in all and by operator, of all of them or of those of a sub-topology: the same
+    number wherever it is shown, whatever other operators did with the records. By reason: those that an operator
+    refused in some of their windows count, too.
     """
     shares = refused_shares([] if report.done.books is None else [report.done.books])
     mine = [each for each in shares if each.operator is not None and (sub is None or each.sub_topology == str(sub.id))]
-    by_operator = {f"records_refused/{each.operator}": each.refused for each in mine if each.refused}
-    return {"records_refused": sum(each.refused for each in mine), **by_operator}
+    by_operator = {f"records_dropped/{each.operator}": each.refused for each in mine if each.refused}
+    books, by_reason = report.books if sub is None else report.books_by_sub_topology[str(sub.id)], dict[str, int]()
+    for reasons in books.refused.values():
+        for reason, (records, _) in sorted(reasons.items()):
+            name = f"records_dropped/{reason}"
+            by_reason[name] = by_reason.get(name, 0) + records
+    return {"records_dropped": sum(each.refused for each in mine), **by_operator, **by_reason}
 
 
 def _emitted(report: IncrementReport, table: Table) -> Metadata:

@@ -221,18 +221,17 @@ def test_refused_records_are_warned_of_with_their_share(small_shop):
     )
     (dropped,) = told(result)["shop/dropped"]
     want = {
-        "records_dropped": 0,
-        "records_refused": 3,
-        "records_refused/KSTREAM-AGGREGATE-0000000001": 2,
-        "records_refused/KSTREAM-AGGREGATE-0000000005": 1,
+        "records_dropped": 3,
+        "records_dropped/KSTREAM-AGGREGATE-0000000001": 2,
+        "records_dropped/KSTREAM-AGGREGATE-0000000005": 1,
     }
     assert numbers(dropped, *want) == want
     by_output = {"sessions": "KSTREAM-AGGREGATE-0000000001", "pages": "KSTREAM-AGGREGATE-0000000005"}
     for output, operator in by_output.items():  # the same number, of the operators of each
         (told_of,) = told(result)[f"shop/outputs/{output}"]
-        count = want[f"records_refused/{operator}"]
-        assert numbers(told_of, "records_refused") == {"records_refused": count}
-        assert numbers(told_of, f"records_refused/{operator}") == {f"records_refused/{operator}": count}
+        count = want[f"records_dropped/{operator}"]
+        assert numbers(told_of, "records_dropped") == {"records_dropped": count}
+        assert numbers(told_of, f"records_dropped/{operator}") == {f"records_dropped/{operator}": count}
 
 
 def test_lateness_and_seconds_are_those_of_the_tasks_that_wrote_the_table(warehouse, instance):
