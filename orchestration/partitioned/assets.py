@@ -88,7 +88,7 @@ def _tables(pipeline: Pipeline) -> dg.AssetsDefinition:
             return
         with beating(in_run.own, context.run.run_id, "replaying") as heart, failing_in_one_sentence():
             if config.restore:
-                go_back(context, in_run, windows[0])
+                go_back(context, in_run, windows)
             advance_topics(context, in_run, asked)
             yield from _replay_windows(context, in_run, heart, windows)
 

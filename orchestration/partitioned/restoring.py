@@ -2,7 +2,8 @@
 
 Owns what is withdrawn, and that a launch does it once. Rule: a run that has withdrawn them writes that into Dagster's
 event log. When it is tried or launched again, it continues from there, and withdraws nothing that was run since. So
-does the next run of the same backfill.
+does the next run of the same backfill, and a run of other assets that Dagster still shows as they were before: their
+rows were made again already.
 """
 
 from collections.abc import Iterator
@@ -12,9 +13,12 @@ import dagster as dg
 
 from ...jobs.branches.restatement import restore
 from ...state.errors import ConfigError
+from ..asked_runs import written_tables
 from ..assets import BACKFILL
 from ..partition_windows import Window, reached, windows_of
 from ..pipeline import REFUSALS, Pipeline
+from ..reported_increments import newest_by_partition
+from .stale import increment_of
 
 RESTORED_TO = "restored_to"
 LAUNCHED_AGAIN = "dagster/parent_run_id"
@@ -54,17 +58,25 @@ def _withdrawal_of(pipeline: Pipeline, window: Window) -> Withdrawal | None:
     return Withdrawal(len(withdrawn), so_far.before[withdrawn[0]]) if withdrawn else None
 
 
-def go_back(context: dg.AssetExecutionContext, pipeline: Pipeline, window: Window) -> None:
-    """Withdraw a partition that was run before, and all later ones, unless this run has done so before it died.
+def go_back(context: dg.AssetExecutionContext, pipeline: Pipeline, windows: list[Window]) -> None:
+    """Withdraw the first of ``windows``, which was run before, and all later partitions, unless this run has done so
+    before it died.
 
     ConfigError when the partition was not run before; or when a run that is launched again has withdrawn it already,
     and later ones were run since.
     """
+    window = windows[0]
     found, last = _withdrawal_of(pipeline, window), pipeline.ledger.last_done()
     if found is None and last is not None and last.content.restates is not None:
         return  # by a try of this run that died after it
     before = _withdrawn_by(context)
     if before is None and _withdrawn_by_backfill(context, pipeline, window):
+        return
+    if before is None and _only_to_report(context, pipeline, windows):
+        context.log.warning(
+            f"partition {window.key} was withdrawn and run again since the selected assets reported it: they report it "
+            "now, and nothing is withdrawn. If it is meant to be withdrawn once more, launch it again"
+        )
         return
     if before is None:
         found = withdrawal_of(pipeline, window)
@@ -102,6 +114,19 @@ def _withdrawn_by_backfill(context: dg.AssetExecutionContext, pipeline: Pipeline
         each.start_ms <= window.start_ms
         for each in windows_of(pipeline.partitions, [first for first in firsts if first is not None])
     )
+
+
+def _only_to_report(context: dg.AssetExecutionContext, pipeline: Pipeline, windows: list[Window]) -> bool:
+    """Whether all selected tables have reported the first of ``windows`` with an increment that is withdrawn, and the
+    pipeline has run all that came after it in ``windows`` again: by a run of other assets.
+    """
+    so_far, first = reached(pipeline), windows[0]
+    now = increment_of(so_far, first)
+    if now is None or so_far.until_ms is None or so_far.until_ms > windows[-1].end_ms:
+        return False
+    names = [name for name in written_tables(pipeline) if pipeline.key(name) in context.selected_asset_keys]
+    reported = [newest_by_partition(context.instance, pipeline.key(name), pipeline.path(name)) for name in names]
+    return all(first.key in each and each[first.key].increment != now for each in reported)
 
 
 def _first_withdrawn(instance: dg.DagsterInstance, run_id: str) -> str | None:

@@ -79,7 +79,7 @@ def stale_partitions(pipeline: Pipeline, instance: dg.DagsterInstance, table: Ta
     assert pipeline.partitions is not None
     newest = newest_by_partition(instance, pipeline.key(table), pipeline.path(table))
     windows, so_far = windows_of(pipeline.partitions, list(newest)), reached(pipeline)
-    withdrawn = [window.key for window in windows if newest[window.key].increment != _increment(so_far, window)]
+    withdrawn = [window.key for window in windows if newest[window.key].increment != increment_of(so_far, window)]
     replaced = [
         window.key for window in windows if replaced_in(rows, window, since_ms=newest[window.key].at_ms) is not None
     ]
@@ -98,7 +98,7 @@ def replaced_in(rows: list[LedgerRow[DoneRow]], window: Window, *, since_ms: int
     return None
 
 
-def _increment(so_far: Reached, window: Window) -> int | None:
+def increment_of(so_far: Reached, window: Window) -> int | None:
     """The one with which a partition is reported now: 0 before any record, None where it is to run (again)."""
     if so_far.until_ms is None or so_far.until_ms < window.end_ms:
         return None

@@ -14,6 +14,7 @@ DAY = 86_400_000
 JANUARY = 1_767_225_600_000  # 2026-01-01T00:00:00Z
 DAYS = dg.DailyPartitionsDefinition("2026-01-01", end_offset=0)
 ONE, TWO, THREE, FOUR = (f"2026-01-0{day}" for day in (1, 2, 3, 4))
+RESTORE = {"ops": {"shop_increments": {"config": {"restore": True}}}}
 CLICKS = [
     ("ann", "home", JANUARY + 10),
     ("bob", "home", JANUARY + 50),

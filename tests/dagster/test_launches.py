@@ -10,7 +10,7 @@ import pytest
 from kstreams_replay.state.tables.ledger import Ledger
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.dagster import shop
-from tests.dagster.days import DAY, JANUARY
+from tests.dagster.days import DAY, JANUARY, RESTORE
 from tests.dagster.launching import Workspace, asset, workspace
 
 DEFINITIONS = """
@@ -36,7 +36,6 @@ TABLES = [
 ]
 TOPIC = asset("shop", "landed", "clicks")
 ONE, TWO, THREE, FOUR, FIVE = ALL = [f"2026-01-0{day}" for day in range(1, 6)]
-RESTORE = {"ops": {"shop_increments": {"config": {"restore": True}}}}
 NINE = 9 * 3_600_000
 
 

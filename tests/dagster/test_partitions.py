@@ -18,7 +18,7 @@ from kstreams_replay.orchestration.partitioned import assets as partitioned_asse
 from kstreams_replay.state.errors import ConfigError
 from tests.dagster import shop
 from tests.dagster.conftest import observed
-from tests.dagster.days import CLICKS, DAY, DAYS, FOUR, JANUARY, ONE, THREE, TWO, Days, failure
+from tests.dagster.days import CLICKS, DAY, DAYS, FOUR, JANUARY, ONE, RESTORE, THREE, TWO, Days, failure
 from tests.planted import tables_of
 from tests.sampling import is_nightly
 
@@ -156,10 +156,10 @@ def test_an_old_day_runs_again_only_when_its_config_says_so(days):
     assert tables_of(days.warehouse, "shop", shop.topology()) == tables_of(days.warehouse, "w", shop.topology())
 
 
-def run_of_one_table(days: Days, day: str, **more: Any) -> dg.ExecuteInProcessResult:
+def run_of_one_table(days: Days, day: str, table: str = "dropped", **more: Any) -> dg.ExecuteInProcessResult:
     """A day, of which one table alone is selected, so that little is checked."""
     job = days.definitions.resolve_job_def("shop_replay")
-    alone = [dg.AssetKey(["shop", "dropped"])]
+    alone = [dg.AssetKey(["shop", *table.split("/")])]
     return job.execute_in_process(
         instance=days.instance, raise_on_error=False, partition_key=day, asset_selection=alone, **more
     )
@@ -170,7 +170,7 @@ def test_a_restoring_run_that_is_launched_again_withdraws_nothing_a_second_time(
     until = {"until_ms": JANUARY + DAY}, {"until_ms": JANUARY + 2 * DAY}
     for each in until:
         list(replay(days.warehouse, shop.topology(), pipeline="shop", runner=LocalRunner(), **each))
-    restoring = {"run_config": {"ops": {"shop_increments": {"config": {"restore": True}}}}}
+    restoring = {"run_config": RESTORE}
     first = run_of_one_table(days, ONE, **restoring)
     assert days.cuts() == [2, 4, 0, 2]  # nothing is read, and the day once more
     launched_again = restoring | {"tags": {"dagster/parent_run_id": first.run_id}}
@@ -182,6 +182,20 @@ def test_a_restoring_run_that_is_launched_again_withdraws_nothing_a_second_time(
     assert not refused.success
     assert "which has withdrawn the partition already; later ones were run since" in failure(refused)
     assert days.cuts() == [2, 4, 0, 2, 4]
+
+
+def test_a_restore_that_is_launched_for_each_table_withdraws_once(days):
+    """Dagster's own backfill of one level of the graph after the other, each by a run that says `restore`."""
+    days.land(CLICKS)
+    tables, restoring = ("dropped", "outputs/sessions"), {"run_config": RESTORE}
+    assert days.run(ONE).success
+
+    assert all(run_of_one_table(days, ONE, table, **restoring).success for table in tables)
+    assert days.cuts() == [2, 0, 2]
+    assert days.materialized()[ONE]["increment"] == 3
+
+    assert run_of_one_table(days, ONE, tables[1], **restoring).success
+    assert days.cuts() == [2, 0, 2, 0, 2], "what is asked for a second time is withdrawn once more"
 
 
 def test_a_dry_run_names_what_a_restore_withdraws_and_leaves_it(days):
