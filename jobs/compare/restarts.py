@@ -96,15 +96,36 @@ def _chosen(
     """Rows of production that refused records gave, and the number of the refusal of each."""
     used, numbers = np.unique(pairs["late"].to_numpy(), return_inverse=True)
     late = late.where(np.isin(np.arange(len(late)), used))
-    pairs = _in_place(case, pairs.with_columns(pl.Series("late", numbers)), late, twins, repeated)
-    pairs = pairs.with_columns(
-        pl.col("row").rank("dense", descending=True).over("group", "before", "behind").alias("number"),
-        pl.col("offset").rank("dense", descending=True).over("group", "before", "behind").alias("of"),
-    ).filter(pl.col("number") == pl.col("of")).unique("row", keep="first", maintain_order=True)  # fmt: skip
+    pairs = _in_order(_in_place(case, pairs.with_columns(pl.Series("late", numbers)), late, twins, repeated))
     rows = pairs["row"].to_numpy()
     case.found.part(rows)
     case.give(rows, Cause.RESTART)
     return rows, used[pairs["late"].to_numpy()]
+
+
+def _in_order(pairs: pl.DataFrame) -> pl.DataFrame:
+    """One of the ``pairs`` of each row, where there is one. Of rows that may be of the same refusals, the last is of
+    the last one that it may be of, the row before of an earlier one, and so on.
+    """
+    same = ["group", "before", "behind"]
+    pairs = pairs.with_columns(
+        pl.col("row").rank("dense", descending=True).over(same).alias("number"),
+        pl.col("offset").rank("dense", descending=True).over(same).alias("of"),
+    )
+    found = pairs.filter(pl.col("number") == pl.col("of")).unique("row", keep="first", maintain_order=True)
+    left = pairs.join(found, on="row", how="anti").select(same).unique()
+    if left.is_empty():
+        return found
+    # A final result is of several refusals, and none of them may be later than its time: the n-th row is not of the
+    # n-th refusal then.
+    chosen, last = list[int](), dict[tuple[int, ...], tuple[int, int]]()
+    few = pairs.with_row_index("at").join(left, on=same, how="semi").sort("row", "offset", descending=True)
+    for at, row, offset, *group in few.select("at", "row", "offset", *same).iter_rows():
+        before = last.get(tuple(group), (UNBOUNDED, UNBOUNDED))
+        if row < before[0] and offset < before[1]:
+            chosen.append(at)
+            last[tuple(group)] = (row, offset)
+    return pl.concat([found.join(left, on=same, how="anti"), pairs[chosen]])
 
 
 def _pairs(case: Case, late: LateRecords, rows: np.ndarray) -> pl.DataFrame:

@@ -42,6 +42,16 @@ def test_final_results_that_a_restart_lets_out_again_are_explained_by_it(warehou
     assert let_in > LIVES
 
 
+def test_a_result_that_two_late_records_change_leaves_the_one_before_to_an_earlier_record(warehouse):
+    """The first result that is let out again has time 8,000, so it cannot be of the record at 9,000."""
+    times = [("c", 8_000), ("x", 20_000), ("c", 2_000), ("x", 30_000), ("c", 9_000), ("c", 3_000), ("x", 40_000)]
+    records = [Input(key, time_ms) for key, time_ms in times]
+    published = live(records, WindowCounts(SIZE_MS, GRACE_MS, is_final=True), Life(frozenset({2, 4}))).published
+    assert [(row.value, row.time_ms) for row in published if row.why == LET_IN] == [(2, 8_000), (4, 9_000)]
+
+    assert Played(warehouse, finals(), [(records, published)]).causes() == {("restart", LET_IN): 2}
+
+
 def test_updates_that_a_cache_holds_back_are_explained_by_the_cache(warehouse):
     swallowed = 0
 
