@@ -1,11 +1,13 @@
 """Plots of numbers over increments, as SVG text that is in the page itself.
 
+Rule: all plots of a pipeline have one axis, of all its increments, which names the day that stream time has come to.
 Owns all contact with Altair and vl-convert. Altair is what Great Expectations draws with, so it is installed already;
 vl-convert renders its charts (Vega-Lite) without a browser, so the page needs no script, opens from a bucket and
 prints. Colours come from the page (`currentColor`) and from a palette that reads on light and dark paper.
 """
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -21,14 +23,19 @@ POINTS_MAX = 400
 """A longer history is drawn in so many steps, each with the sum, or the largest, of its increments."""
 
 
-def lines(points: Sequence[Point], unit: str) -> str:
-    """A line a series: the largest value of every step."""
-    return _svg(_chart(_thinned(points, max), unit).mark_line(point=len(points) < 60, interpolate="linear"))
+def lines(
+    points: Sequence[Point], unit: str, *, days: Mapping[int, str], marks: Mapping[float, str] | None = None
+) -> str:
+    """A line a series: the largest value of every step. ``days``: of all increments. ``marks``: names of values, where
+    these differ by powers of ten; the axis has 0 and those up to the largest.
+    """
+    chart = _chart(_thinned(points, days, max), unit, days, marks=marks)
+    return _svg(chart.mark_line(point=len(points) < 60, interpolate="linear"))
 
 
-def bars(points: Sequence[Point], unit: str) -> str:
+def bars(points: Sequence[Point], unit: str, *, days: Mapping[int, str]) -> str:
     """Bars, one series upon the other: sums."""
-    return _svg(_chart(_thinned(points, sum), unit, stack=True).mark_bar())
+    return _svg(_chart(_thinned(points, days, sum), unit, days, is_stacked=True).mark_bar())
 
 
 def distribution(counts: Sequence[tuple[str, str, int]], title: str, unit: str = "records") -> str:
@@ -42,20 +49,41 @@ def distribution(counts: Sequence[tuple[str, str, int]], title: str, unit: str =
     return _svg(chart.mark_bar())
 
 
-def _chart(points: Sequence[Point], unit: str, *, stack: bool = False) -> Any:
+def _chart(
+    points: Sequence[Point],
+    unit: str,
+    days: Mapping[int, str],
+    *,
+    is_stacked: bool = False,
+    marks: Mapping[float, str] | None = None,
+) -> Any:
     names = _largest(points)
     rows = [
         {"increment": increment, "series": name if name in names else "others", "value": value}
         for increment, name, value in points
     ]
-    numbers = sorted({increment for increment, _, _ in points})
-    ticks = numbers[:: -(-len(numbers) // TICKS_MAX)]
-    axis = alt.Axis(values=ticks, labelAngle=0, format="d", grid=False)
-    y = alt.Y("sum(value):Q" if stack else "max(value):Q", title=unit, stack="zero" if stack else None)
-    kind, scale = ("O", alt.Scale(paddingInner=0.15)) if stack else ("Q", alt.Scale(zero=False, nice=False))
-    x = alt.X(f"increment:{kind}", title="increment", scale=scale, axis=axis)
+    steps = list(dict.fromkeys(_steps(days).values()))
+    ticks = steps[:: -(-len(steps) // TICKS_MAX)]
+    labels = json.dumps({str(number): [str(number), days[number]] for number in ticks})
+    axis = alt.Axis(values=ticks, labelAngle=0, labelExpr=f"({labels})[datum.value]", labelOverlap=True, grid=False)
+    value, stack = ("sum(value):Q", True) if is_stacked else ("max(value):Q", None)
+    y = alt.Y(value, title=unit, stack=stack, **_wide(points, marks))
+    bars = alt.Scale(paddingInner=0.15, domain=steps)
+    along = alt.Scale(zero=False, nice=False, domain=[steps[0], steps[-1]])
+    kind, scale = ("O", bars) if is_stacked else ("Q", along)
+    x = alt.X(f"increment:{kind}", title="increment, and the day of its stream time", scale=scale, axis=axis)
     color = alt.Color("series:N", title=None, legend=alt.Legend(symbolLimit=SERIES_MAX + 1, labelLimit=260))
     return alt.Chart(alt.InlineData(values=rows)).encode(x=x, y=y, color=color)
+
+
+def _wide(points: Sequence[Point], marks: Mapping[float, str] | None) -> dict[str, Any]:
+    """Scale and axis of values with ``marks``."""
+    if marks is None:
+        return {}
+    most = max((value for _, _, value in points), default=0)
+    names = json.dumps({f"{value:g}": name for value, name in marks.items()})
+    axis = alt.Axis(values=[value for value in marks if value <= most], labelExpr=f"({names})[datum.value]")
+    return {"scale": alt.Scale(type="symlog"), "axis": axis}
 
 
 def _largest(points: Sequence[Point]) -> set[str]:
@@ -66,12 +94,15 @@ def _largest(points: Sequence[Point]) -> set[str]:
     return set(sorted(sums, key=lambda name: (-sums[name], name))[:SERIES_MAX])
 
 
-def _thinned(points: Sequence[Point], total: Any) -> list[Point]:
-    numbers = sorted({increment for increment, _, _ in points})
-    if len(numbers) <= POINTS_MAX:
-        return list(points)
+def _steps(increments: Iterable[int]) -> dict[int, int]:
+    """Of each increment the first one of the step in which it is drawn."""
+    numbers = sorted(increments)
     width = -(-len(numbers) // POINTS_MAX)
-    step = {number: numbers[place - place % width] for place, number in enumerate(numbers)}
+    return {number: numbers[place - place % width] for place, number in enumerate(numbers)}
+
+
+def _thinned(points: Sequence[Point], increments: Iterable[int], total: Any) -> list[Point]:
+    step = _steps(increments)
     found: dict[tuple[int, str], list[float]] = {}
     for increment, name, value in points:
         found.setdefault((step[increment], name), []).append(value)

@@ -8,6 +8,7 @@ checked", never green. Nothing is written to the warehouse.
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,31 +23,33 @@ from ...jobs.history.fsck import pipelines_of
 from ...jobs.replay.waiting_inputs import WaitingInput
 from ...jobs.topology import Topology
 from ...state.errors import ConfigError, ReplayError
-from ...state.tables.ledger_rows import PlanRow
+from ...state.tables.ledger import LedgerRow
+from ...state.tables.ledger_rows import DoneRow, PlanRow
 from ...state.tables.names import OUTPUTS, TableName
 from ...state.tables.warehouse import Warehouse
 from ...state.times import duration_text
 from ...state.wall_clock import now_ms
-from ..text_tables import flat_row, utc
+from ..text_tables import utc
 from ..what_waits import results_that_wait, sentences_of
 from . import charts, metrics
 from .metrics import Increment, increments_in_force, metric_rows, recorded_open_windows
+from .verdict_matrix import FAILED, MATRIX_INCREMENTS, NOT_CHECKED, PASSED, WARNING, as_shown, faults_of, matrix, worst
 
-MATRIX_INCREMENTS = 60
-"""So many newest increments have a column in the matrix of verdicts."""
-FAILURES_MAX = 20
 KEYS_MAX = 10
 KEY_INCREMENTS = 16
 """The largest keys are those of so many newest increments."""
 KEY_ROWS_MAX = 1_000_000
-_NOT_CHECKED, _FAILED, _WARNING = "not checked", "failed", "warning"
-"""Verdicts. What fails with the severity of a warning is called one here: it stops nobody."""
+_NOBODY = "nobody checked it"
+_STATES = (FAILED, NOT_CHECKED, WARNING, _NOBODY, PASSED)
+"""Of a pipeline, the worst first. What is broken stays so until its increment is repaired."""
 _PERCENTILES = {metric: f"{percent} of 100" for percent, metric in metrics.PERCENTILES.items()}
 _LATENESS = {
     0: "none", 1_000: "1 s", 10_000: "10 s", 60_000: "1 min", 600_000: "10 min", 3_600_000: "1 h", 21_600_000: "6 h",
     86_400_000: "1 d", 604_800_000: "7 d",
 }  # fmt: skip
 """Bounds of the classes of the distribution, in ms; what is later is more."""
+_LATENESS_MARKS = {ms / 1000: "0" if ms == 0 else name for ms, name in _LATENESS.items()}
+"""In seconds."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,11 @@ def write_report(
         raise ConfigError(warehouse.root, "a pipeline", "none", "run the replay first")
     increments = {name: increments_in_force(warehouse, name) for name in chosen}
     shown = [name for name in chosen if increments[name] or pipelines is not None]  # one only begun has nothing to show
-    sections = [_section(warehouse, name, increments[name], topology) for name in shown or chosen]
+    sections = [
+        _section(warehouse, name, increments[name], topology, f"pipeline-{number}")
+        for number, name in enumerate(shown or chosen, 1)
+    ]
+    sections.sort(key=lambda section: (_STATES.index(section["state"]), section["name"]))
     for section in sections:
         if advice is not None and advice["pipeline"] == section["name"]:
             section["charts"] += grace_charts(advice)
@@ -97,7 +104,7 @@ def write_report(
 
 
 def _section(
-    warehouse: Warehouse, pipeline: str, increments: Sequence[Increment], topology: Topology | None
+    warehouse: Warehouse, pipeline: str, increments: Sequence[Increment], topology: Topology | None, section: str
 ) -> dict[str, Any]:
     if not increments:
         raise ConfigError(f"pipeline {pipeline!r}", "an increment", "none", "run the replay first")
@@ -106,18 +113,60 @@ def _section(
     planned, last = increments[-1]
     epochs = {done.increment: done.epoch for _, done in increments}
     results = [
-        row | {"verdict": _WARNING} if (row["verdict"], row["severity"]) == (_FAILED, "warning") else row
-        for row in newest_results(warehouse, pipeline)
-        if epochs.get(row["increment"]) == row["epoch"]
+        as_shown(row) for row in newest_results(warehouse, pipeline) if epochs.get(row["increment"]) == row["epoch"]
     ]
+    where = {"warehouse": warehouse.root, "pipeline": pipeline, "section": section}
+    faults = faults_of(results, len(epochs), **where)
+    waits, days = _waits(warehouse, pipeline, planned, topology), _days(rows, increments)
     return {
         "name": pipeline,
+        "id": section,
+        "state": worst(results) or _NOBODY,
+        "line": _pipeline_line(rows, results, list(epochs), last, days, waits),
         "tiles": _tiles(rows, results, list(epochs), last.increment, last.written_at_ms),
-        "matrix": _matrix(results, list(epochs)),
-        "failures": _failures(results),
-        "charts": [*_charts(rows), *_distribution(increments)],
+        "matrix": matrix(results, list(epochs), faults),
+        "faults": faults,
+        "days": days,
+        "charts": [*_charts(rows, days), *_distribution(increments)],
         "keys": _largest_keys(warehouse, pipeline, last.content.versions, last.increment),
-        "waits": _waits(warehouse, pipeline, planned, topology),
+        "waits": waits,
+    }
+
+
+def _days(rows: Iterable[Row], increments: Sequence[Increment]) -> dict[int, str]:
+    """Of every increment the day that its stream time has come to; "" where it has none."""
+    times = {done.increment: -1 for _, done in increments}
+    for row in rows:
+        if row["metric"] == metrics.STREAM_TIME:
+            times[row["increment"]] = max(times[row["increment"]], int(row["value"]))
+    return {increment: utc(time_ms)[:10] if time_ms >= 0 else "" for increment, time_ms in times.items()}
+
+
+def _pipeline_line(
+    rows: list[Row],
+    results: list[Row],
+    increments: list[int],
+    last: LedgerRow[DoneRow],
+    days: dict[int, str],
+    waits: list[str],
+) -> dict[str, str]:
+    """What the table of pipelines says of one."""
+
+    def increments_with(verdict: str) -> str:
+        return f"{len({row['increment'] for row in results if row['verdict'] == verdict}):,}"
+
+    came = sum(row["value"] for row in rows if row["metric"] == "process-total")
+    dropped = sum(row["value"] for row in rows if row["metric"] == "records-dropped-total")
+    return {
+        "last increment": f"{last.increment:,}",
+        "stream time": days[last.increment],
+        "committed": utc(last.written_at_ms)[:19],
+        "increments": f"{len(increments):,}",
+        FAILED: increments_with(FAILED),
+        NOT_CHECKED: increments_with(NOT_CHECKED),
+        WARNING: increments_with(WARNING),
+        "dropped": f"{dropped / came:.1%}" if came else "",
+        "waits": f"{len(waits):,}",
     }
 
 
@@ -128,8 +177,7 @@ def _tiles(
     refused = sum(row["value"] for row in rows if row["metric"] == metrics.DROPPED)
     lost = sum(row["value"] for row in rows if row["metric"] == "records-undecodable-total")
     failed, unchecked, warned = (
-        {row["increment"] for row in results if row["verdict"] == verdict}
-        for verdict in (_FAILED, _NOT_CHECKED, _WARNING)
+        {row["increment"] for row in results if row["verdict"] == verdict} for verdict in (FAILED, NOT_CHECKED, WARNING)
     )
     unknown, warned = unchecked - failed, warned - failed - unchecked
     passed = {row["increment"] for row in results} - failed - unknown - warned
@@ -147,77 +195,35 @@ def _tiles(
     ]
 
 
-def _matrix(results: list[Row], increments: list[int]) -> dict[str, Any]:
-    """Guarantee and table by increment, the newest MATRIX_INCREMENTS."""
-    shown = increments[-MATRIX_INCREMENTS:]
-    verdicts: dict[tuple[str, str], dict[int, Row]] = {}
-    for row in results:
-        verdicts.setdefault((row["guarantee"], row["table"]), {})[row["increment"]] = row
-    lines = [
-        {
-            "guarantee": guarantee,
-            "table": table,
-            "cells": [(number, _cell(found.get(number))) for number in shown],
-            "passed": sum(row["verdict"] == "passed" for row in found.values()),
-            "failed": sum(row["verdict"] == _FAILED for row in found.values()),
-        }
-        for (guarantee, table), found in sorted(verdicts.items())
-    ]
-    return {"increments": shown, "lines": lines, "all": len(increments)}
-
-
-def _cell(row: Row | None) -> dict[str, str]:
-    if row is None:
-        return {"verdict": _NOT_CHECKED, "says": "nobody checked it"}
-    observed = ", ".join(f"{name} {count:,}" for name, count in row["observed"].items())
-    return {"verdict": row["verdict"], "says": "; ".join(part for part in (observed, row["reason"]) if part)}
-
-
-def _failures(results: list[Row]) -> list[dict[str, Any]]:
-    """The newest verdicts that are not "passed", with their witnesses."""
-    bad = [row for row in results if row["verdict"] != "passed"]
-    found = []
-    for row in sorted(bad, key=lambda row: (-row["increment"], row["guarantee"], row["table"]))[:FAILURES_MAX]:
-        witnesses = [{name: str(value) for name, value in flat_row(each).items()} for each in row["witnesses"]]
-        columns = list(dict.fromkeys(name for each in witnesses for name in each))
-        found.append(row | {"witnesses": witnesses, "columns": columns, "explain": _explains(row)})
-    return found
-
-
-def _explains(row: Row) -> list[str]:
-    """Commands that explain the landed records which the witnesses name."""
-    places = [
-        f"{each['topic']}:{each['partition']}:{each['offset']}"
-        for each in row["witnesses"]
-        if {"topic", "partition", "offset"} <= each.keys()
-    ]
-    return [f"replay explain --record {place} --topology …" for place in dict.fromkeys(places)][:3]
-
-
-def _charts(rows: list[Row]) -> list[Chart]:
-    """Those for which there are numbers."""
+def _charts(rows: list[Row], days: dict[int, str]) -> list[Chart]:
+    """Those for which there are numbers, over all increments of ``days``."""
     of = _Numbers(rows)
+    bars, lines = partial(charts.bars, days=days), partial(charts.lines, days=days)
     outcome = {
         "records-applied-total": "applied", "records-left-out-total": "left out", "records-dropped-total": "dropped",
         "records-undecodable-total": "undecodable",
     }  # fmt: skip
     buffered = of.by("suppression-buffer-count-max", "operator")
     wanted = [
-        ("Records", "What became of the records that sub-topologies took.", charts.bars, of.named(outcome), "records"),
-        ("Refusals by reason", "What operators refused (dropped-records-total).", charts.bars,
+        ("Records", "What became of the records that sub-topologies took.", bars, of.named(outcome), "records"),
+        ("Refusals by reason", "What operators refused (dropped-records-total).", bars,
          of.by(metrics.DROPPED, "label"), "refusals"),
         ("Lateness", "How far records were behind stream time: the largest, and what so many did not exceed.",
-         charts.lines, of.seconds({metrics.LATENESS_MAX: "largest", **_PERCENTILES}), "seconds"),
-        ("Stream time behind the wall clock", "At the commit of the increment, of each sub-topology.", charts.lines,
+         partial(lines, marks=_LATENESS_MARKS), of.seconds({metrics.LATENESS_MAX: "largest", **_PERCENTILES}),
+         "seconds"),
+        ("Stream time behind the wall clock", "At the commit of the increment, of each sub-topology.", lines,
          of.days(metrics.LAG), "days"),
-        ("Results in suppress buffers", "The most at one time (suppression-buffer-count-max).", charts.lines, buffered,
+        ("Results in suppress buffers", "The most at one time (suppression-buffer-count-max).", lines, buffered,
          "results"),
-        ("Open windows", "When the increment ended, as checks have counted them (open-windows).", charts.lines,
+        ("Open windows", "When the increment ended, as checks have counted them (open-windows).", lines,
          of.by(metrics.OPEN_WINDOWS, "operator"), "windows"),
-        ("Records that wait", "Landed, and held back for a slower partition.", charts.lines,
+        ("Join misses", "What a join looked up without a match.", bars, of.misses(), "records"),
+        ("Duplicates", "Records that a deduplication left out.", bars,
+         of.by(metrics.COUNTS["duplicates"], "operator"), "records"),
+        ("Records that wait", "Landed, and held back for a slower partition.", lines,
          of.named({metrics.WAITING: "waiting"}), "records"),
-        ("Records written", "By output.", charts.bars, of.by(metrics.EMITTED, "label"), "records"),
-        ("Seconds", "Plan, compute and commit.", charts.bars,
+        ("Records written", "By output.", bars, of.by(metrics.EMITTED, "label"), "records"),
+        ("Seconds", "Plan, compute and commit.", bars,
          [point for point in of.by(metrics.SECONDS, "label") if point[1] in ("plan", "compute", "commit")], "seconds"),
     ]  # fmt: skip
     return [
@@ -297,6 +303,11 @@ class _Numbers:
                 key = row["increment"], word
                 points[key] = max(points.get(key, 0.0), row["value"] / 1000)
         return [(*key, value) for key, value in points.items()]
+
+    def misses(self) -> list[charts.Point]:
+        """A series for every join: what it looked up without a match."""
+        looked_up, matched = (self.by(metrics.COUNTS[name], "operator") for name in ("looked_up", "matched"))
+        return _summed([*looked_up, *((increment, name, -value) for increment, name, value in matched)])
 
     def days(self, metric: str) -> list[charts.Point]:
         """A series for every sub-topology, milliseconds as days."""

@@ -20,6 +20,7 @@ from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.landing.landing import land_files
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.orchestration.cli.main import main
+from kstreams_replay.orchestration.quality import charts
 from kstreams_replay.orchestration.quality.openmetrics import openmetrics
 from kstreams_replay.orchestration.quality.report import write_report
 from kstreams_replay.state.errors import ConfigError
@@ -40,6 +41,9 @@ class Page(HTMLParser):
         super().__init__()
         self.tags: set[str] = set()
         self.loads: list[str] = []
+        self.links: list[str] = []
+        """Places of the page that it leads to."""
+        self.ids: list[str] = []
         self.marks: list[str] = []
         self.texts: list[str] = []
         self._in_style = False
@@ -48,7 +52,10 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
         given = dict(attrs)
-        self.loads += [str(given[name]) for name in ("src", "href", "xlink:href") if name in given]
+        addresses = [str(given[name]) for name in ("src", "href", "xlink:href") if name in given]
+        self.links += [address[1:] for address in addresses if address.startswith("#")]
+        self.loads += [address for address in addresses if not address.startswith("#")]
+        self.ids += [str(given["id"])] if "id" in given else []
         if "mark" in (given.get("class") or "").split() and "aria-label" in given:
             self.marks.append(str(given["aria-label"]))
 
@@ -72,7 +79,7 @@ def test_an_increment_that_nobody_checked_is_not_green(warehouse, tmp_path):
 
     write_report(warehouse, ["shop"], tmp_path / "page.html")
 
-    assert Page(tmp_path / "page.html").marks == ["nobody checked it", "passed"]
+    assert Page(tmp_path / "page.html").marks == ["passed", "nobody checked it"]
 
 
 def test_what_failed_and_what_could_not_be_checked_are_told_apart_with_their_witnesses(warehouse, tmp_path):
@@ -86,10 +93,91 @@ def test_what_failed_and_what_could_not_be_checked_are_told_apart_with_their_wit
 
     page = Page(tmp_path / "page.html")
     text = " ".join(page.texts)
-    assert page.marks == ["not checked", "failed"]
+    assert page.marks == ["failed", "not checked"]
     assert "the table is gone" in text
     assert "replay explain --record clicks:0:4" in text
     assert "bob" in text
+
+
+def plant_increments(warehouse: Warehouse, last: int) -> None:
+    """The second increment once more, up to the increment ``last``."""
+    ledger = Ledger(warehouse.pipeline("shop").ledger)
+    planned, done = ledger.rows_of(2)
+    rows = []
+    for number in range(3, last + 1):
+        for row in (planned, done):
+            content = json.dumps(row.content.to_json())
+            rows.append([number, 0, row.phase, content, row.written_at_ms + number])
+    columns = zip(*rows, strict=True)
+    table = create_table(ledger.path, LEDGER_SCHEMA)
+    planted = pa.table(
+        [pa.array(column, kind) for column, kind in zip(columns, LEDGER_SCHEMA.types, strict=True)], LEDGER_SCHEMA
+    )
+    append_row(table, ledger.path, planted, app_id="ledger/done", increment=last, against=["ledger/planned"])
+
+
+def test_what_is_broken_comes_before_many_warnings_which_are_one_fault(warehouse, tmp_path):
+    plant_increments(warehouse, 90)
+    few = replace(verdict(1, "false", broken=("few",)), guarantee="G12", severity="warning", table="ledger")
+    warned = [replace(few, increment=number, observed={"refused": number}) for number in range(41, 91)]
+    record_verdicts(warehouse, "shop", [*warned, verdict(89, "true"), verdict(7, "false", broken=("rule",))])
+
+    write_report(warehouse, ["shop"], tmp_path / "page.html")
+
+    page = Page(tmp_path / "page.html")
+    faults = [" ".join(text.split()) for text in page.texts if " failed: " in text or " warning: " in text]
+    assert faults == [
+        "G1 failed: outputs/pages, increment 7",
+        "G12 warning: ledger, 50 of 90 increments, from 41 to 90",
+    ]
+    text = " ".join(" ".join(page.texts).split())
+    assert "90: refused 90 · 89: refused 89" in text
+    assert "and 38 before" in text
+    assert "Few records are dropped, refused by an operator, or cannot be decoded." in text
+    assert (
+        f"replay check topology.py:topology --warehouse {warehouse.root} --pipeline shop --increment 7 --json" in text
+    )
+    assert page.marks[:2] == ["nobody checked it", "passed"], "of G1, whose 7 is older than the 60 that are shown"
+    assert page.marks[60:110] == ["warning"] * 50
+    assert set(page.links) == {"pipeline-1-fault-2"}
+    assert set(page.links) <= set(page.ids)
+
+
+def test_of_many_pipelines_a_table_comes_first_with_the_worst_at_its_top(warehouse, tmp_path):
+    for name in ("anew", "good"):
+        list(replay(warehouse, shop.topology(), pipeline=name, runner=LocalRunner()))
+    record_verdicts(warehouse, "good", [verdict(1, "true")])
+    record_verdicts(warehouse, "shop", [verdict(1, "true"), verdict(2, "false", broken=("rule",))])
+
+    write_report(warehouse, None, tmp_path / "page.html")
+
+    page = Page(tmp_path / "page.html")
+    table = [text.strip() for text in page.texts if text.strip()]
+    table = table[table.index("pipeline") : table.index("records processed")]
+    assert [text for text in table if text in ("anew", "good", "shop")][:3] == ["shop", "anew", "good"]
+    assert page.links[:3] == ["pipeline-3", "pipeline-1", "pipeline-2"]
+    assert set(page.links) <= set(page.ids)
+    assert [text for text in table if text in ("failed", "passed", "nobody checked it")] == [
+        "failed", "failed", "nobody checked it", "passed",
+    ]  # fmt: skip
+
+
+def test_all_plots_have_one_axis_that_names_days(warehouse, tmp_path):
+    days = {number: f"2026-01-{number:02}" for number in range(1, 31)}
+
+    drawn = [
+        charts.lines(
+            [(3, "a", 0), (7, "a", 1_000_000)],
+            "seconds",
+            days=days,
+            marks={0: "0", 1: "1 s", 86_400: "1 d", 9e9: "never"},
+        ),
+        charts.bars([(29, "b", 2)], "records", days=days),
+    ]
+
+    for svg in drawn:
+        assert [day for day in days.values() if f">{day}<" in svg] == [f"2026-01-{day:02}" for day in range(1, 31, 2)]
+    assert [mark for mark in ("0", "1 s", "1 d", "never") if f">{mark}<" in drawn[0]] == ["0", "1 s", "1 d"]
 
 
 def tiles(page: Page) -> dict[str, str]:
@@ -106,7 +194,7 @@ def test_a_warning_is_no_failure(warehouse, tmp_path):
 
     page = Page(tmp_path / "page.html")
     got = tiles(page)
-    assert page.marks == ["passed", "passed", "nobody checked it", "warning"]
+    assert page.marks == ["warning", "nobody checked it", "passed", "passed"]
     assert [got[f"increments {name}"] for name in ("that passed", "that failed", "with a warning")] == ["1", "0", "1"]
     assert "G12 warning" in " ".join(page.texts)
 
@@ -188,7 +276,7 @@ def test_a_promoted_branch_is_an_increment_and_one_that_was_only_begun_is_not_sh
     write_report(warehouse, ["shop"], tmp_path / "page.html")
     write_report(warehouse, None, tmp_path / "all.html")
 
-    assert Page(tmp_path / "page.html").marks == ["passed", "failed"]
+    assert Page(tmp_path / "page.html").marks == ["failed", "passed"]
     assert "begun" not in " ".join(Page(tmp_path / "all.html").texts)
     assert 'pipeline="shop",sub_topology="0"} 8.0' in openmetrics(warehouse, "shop")
 
@@ -230,19 +318,7 @@ def test_a_pipeline_that_is_not_there_is_an_error(replayed, tmp_path):
 
 
 def test_of_a_thousand_increments_the_page_is_small_and_made_at_once(warehouse, tmp_path):
-    ledger = Ledger(warehouse.pipeline("shop").ledger)
-    planned, done = ledger.rows_of(2)
-    rows = []
-    for number in range(3, 1001):
-        for row in (planned, done):
-            content = json.dumps(row.content.to_json())
-            rows.append([number, 0, row.phase, content, row.written_at_ms + number])
-    columns = zip(*rows, strict=True)
-    table = create_table(ledger.path, LEDGER_SCHEMA)
-    planted = pa.table(
-        [pa.array(column, kind) for column, kind in zip(columns, LEDGER_SCHEMA.types, strict=True)], LEDGER_SCHEMA
-    )
-    append_row(table, ledger.path, planted, app_id="ledger/done", increment=1000, against=["ledger/planned"])
+    plant_increments(warehouse, 1000)
     record_verdicts(warehouse, "shop", [verdict(number, "true") for number in range(1, 1001)])
 
     begun = time.process_time()
