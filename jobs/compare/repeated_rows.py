@@ -20,14 +20,12 @@ def find_twins(case: Case) -> np.ndarray:
     if not len(rows):
         return found
     exact = combined(theirs.partition, theirs.identity, theirs.value, theirs.time)
-    partners = np.flatnonzero(np.isin(case.found.theirs, (RowVerdict.EQUAL, RowVerdict.OTHER_ORDER)))
-    partners = partners[np.isin(exact[partners], exact[rows])]
-    if not len(partners):
-        return found
-    known, first = np.unique(exact[partners], return_index=True)
-    at = np.minimum(np.searchsorted(known, exact[rows]), len(known) - 1)
-    is_there = (known[at] == exact[rows]) & (partners[first[at]] < rows)
-    found[rows[is_there]] = partners[first[at[is_there]]]
+    earlier = np.flatnonzero(np.isin(case.found.theirs, (RowVerdict.EQUAL, RowVerdict.OTHER_ORDER, RowVerdict.EXTRA)))
+    earlier = earlier[np.isin(exact[earlier], exact[rows])]
+    known, first = np.unique(exact[earlier], return_index=True)
+    at = np.searchsorted(known, exact[rows])
+    is_there = earlier[first[at]] < rows
+    found[rows[is_there]] = earlier[first[at[is_there]]]
     return found
 
 

@@ -90,6 +90,18 @@ def test_what_a_crash_counts_twice_is_told_from_what_it_lets_in(warehouse):
     assert found["restart", LET_IN] > 0
 
 
+def test_a_row_that_two_crashes_write_was_published_twice(warehouse, monkeypatch):
+    """Both lost the window, and had the second record again."""
+    monkeypatch.setattr(processing_order, "STEPS_MAX", 0)
+    records = [Input("a", 1_000), Input("a", 5_000), Input("b", 6_000)]
+    again = Published("a", 0, 1, 5_000, AGAIN)
+    published = [Published("a", 0, 1, 1_000, TRUE), Published("a", 0, 2, 5_000, TRUE), again, again]
+
+    found = Played(warehouse, counts(), [(records, [*published, Published("b", 0, 1, 6_000, TRUE)])]).causes()
+
+    assert found == {("processed twice", AGAIN): 1, ("published twice", TWICE): 1}
+
+
 def test_where_no_order_of_processing_is_found_a_row_in_doubt_has_a_cause_that_says_so(warehouse, monkeypatch):
     monkeypatch.setattr(processing_order, "STEPS_MAX", 0)
 
