@@ -31,8 +31,8 @@ from tests.sampling import SEED_VARIABLE, in_the_sample, is_nightly, seed, takes
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-GROUPS = {"broker": "spark", "spark": "spark", "oracle": "oracle"}
-"""Fixtures that start a program of their own, and which run in one process; what the broker has goes to Spark, too."""
+GROUPS = ("spark", "broker", "oracle")
+"""Fixtures that start a program of their own: the tests of one run in one process, those of two in the first's."""
 
 PIPELINES = (
     "laws",
@@ -113,7 +113,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if nameless:
         raise pytest.UsageError(f"give these tests ids, since theirs have addresses of memory: {', '.join(nameless)}")
     for item in items:
-        group = next((name for needed, name in GROUPS.items() if needed in getattr(item, "fixturenames", ())), None)
+        group = next((name for name in GROUPS if name in getattr(item, "fixturenames", ())), None)
         if group is not None:
             item.add_marker(pytest.mark.xdist_group(group))
         if item.path.parent.name in PIPELINES:
