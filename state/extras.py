@@ -25,6 +25,7 @@ EXTRAS = {
     "jinja2": "report",
     "prometheus_client": "report",
     "openlineage": "lineage",
+    "opentelemetry": "traces",
 }
 """Module → extra."""
 _OURS = __name__.partition(".")[0]

@@ -25,6 +25,7 @@ from ...state.tables.data_files import live_files, open_table, read_files, table
 from ...state.tables.ledger import LandingLedger, LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from ...state.tables.warehouse import Warehouse
+from ...state.tracing import span
 from ...state.wall_clock import now_ms
 from .complete_topics import refuse_complete
 from .file_source import KAFKA_OFFSETS, PATH_OFFSETS, FileSource
@@ -397,13 +398,15 @@ class _LandingRun:
 
     def _try(self, planned: LedgerRow[LandingPlanRow]) -> LedgerRow[LandingDoneRow] | None:
         """Land a planned increment; None where its source is another one now, so that it was given up."""
-        try:
-            row = self._run(planned)
-        except PlanOutdated as outdated:
-            if not self._give_up(planned, str(outdated)):
+        with span("landing", topic=self.topic, warehouse=self.warehouse.root, increment=planned.increment) as said:
+            try:
                 row = self._run(planned)
-            else:
-                return None
+            except PlanOutdated as outdated:
+                if not self._give_up(planned, str(outdated)):
+                    row = self._run(planned)
+                else:
+                    return None
+            said.update(records=row.content.records or 0, dead_letters=row.content.dead_letters or 0)
         self.given_up = None
         self.done.append(row)
         return row

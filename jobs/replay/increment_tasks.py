@@ -11,6 +11,7 @@ from ...state.runs.local_copies import StateFile
 from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.names import TableName, TaskId
 from ...state.tables.warehouse import Warehouse
+from ...state.tracing import span
 from ..execution.kept_range import KeptRange
 from ..execution.task_description import Runner, TaskDescription, TaskReport
 from ..execution.task_stores import ImportedStore, of_partition
@@ -67,7 +68,11 @@ class IncrementTasks:
             descriptions = [description for description in described if description is not None]
             stage: list[TaskReport] = []
             if descriptions:
-                with self.meter.stage(sub, descriptions, self.exchange) as tasks, self.topology.graph.naming_calls():
+                with (
+                    span("stage", sub_topology=sub.id, tasks=len(descriptions), is_trial=is_trial),
+                    self.meter.stage(sub, descriptions, self.exchange) as tasks,
+                    self.topology.graph.naming_calls(),
+                ):
                     stage = self.runner.run(self.topology, tasks)
             exchange.add(sub, stage)
             reports += stage

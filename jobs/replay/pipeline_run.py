@@ -20,6 +20,7 @@ from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import PlanRow
 from ...state.tables.requests import REQUESTS
 from ...state.tables.warehouse import Warehouse
+from ...state.tracing import span
 from ...state.wall_clock import now_ms
 from ..code_changes.state_migration import CodeChange, MigrationOptions, migrated_files, take_over
 from ..execution.task_description import Runner, TaskReport, exchange_folder
@@ -188,6 +189,15 @@ class PipelineRun:
         return planner
 
     def run(self, plan: Plan) -> IncrementReport:
+        with span(
+            "increment", pipeline=self.name, warehouse=self.warehouse.root, increment=plan.increment, epoch=self.epoch
+        ) as said:
+            report = self._run(plan)
+            books = report.books
+            said.update(read=books.read, applied=books.applied, dropped=report.refused, undecodable=books.undecodable)
+        return report
+
+    def _run(self, plan: Plan) -> IncrementReport:
         started, plan = time.perf_counter(), self._write(plan)
         if plan.row.instead_of is not None:
             shut_out(
@@ -205,7 +215,8 @@ class PipelineRun:
             reports = self._tasks(plan, landed).run() if plan.row.migrate is None else []
             self.on_step(f"computed {plan.increment}")
             computed = time.perf_counter()
-            versions = self._commit(plan, reports, rewritten)
+            with span("commit", tables=len(self._tables())):
+                versions = self._commit(plan, reports, rewritten)
         committed = time.perf_counter()
         seconds = {"plan": planned - started, "compute": computed - ready, "commit": committed - computed}
         times = tape_times(plan, landed)

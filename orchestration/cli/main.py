@@ -68,6 +68,7 @@ from ...state.version import VERSION
 from .command import Invocation
 from .defaults import FILE, WAREHOUSE_VARIABLE
 from .exit_codes import ExitCode, exit_code_of
+from .span_export import spans_exported
 
 BENCHMARKS = "kstreams_replay.benchmarks"
 COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
@@ -206,7 +207,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     invocation = Invocation()
     _log_to_stderr()
     try:
-        with _sigterm_raises():
+        with _sigterm_raises(), spans_exported():
             code = _run(list(sys.argv[1:] if argv is None else argv), invocation)
             sys.stdout.flush()
         return code
