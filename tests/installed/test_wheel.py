@@ -134,6 +134,27 @@ def test_a_checkout_without_links_gives_a_wheel_of_one_package_with_every_module
     }
 
 
+CHECKERS = ("build==1.6.1", "twine==7.0.0", "check-wheel-contents==0.6.3")
+
+
+@pytest.mark.nightly
+def test_what_would_be_published_passes_the_checks_of_the_index(tmp_path):
+    """Both files have their metadata, the README renders, and the wheel holds nothing that does not belong there."""
+    copy_checkout(tmp_path / "source", has_links=False)
+    venv.create(tmp_path / "venv", with_pip=True)
+    commands = tmp_path / "venv" / "bin"
+
+    def checked(command: str, *arguments: str | Path) -> None:
+        subprocess.run([commands / command, *arguments], check=True, cwd=tmp_path)
+
+    checked("pip", "install", "-q", "--disable-pip-version-check", *CHECKERS)
+    checked("python", "-m", "build", "-o", "dist", "source")
+    (wheel,), (sdist,) = ((tmp_path / "dist").glob(ending) for ending in ("*.whl", "*.tar.gz"))
+
+    checked("twine", "check", "--strict", wheel, sdist)
+    checked("check-wheel-contents", wheel)
+
+
 def test_a_tree_that_lacks_a_package_is_not_built(tmp_path):
     copy_checkout(tmp_path, has_links=False)
     (tmp_path / "jobs" / "__init__.py").unlink()
