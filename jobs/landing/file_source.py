@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from zoneinfo import ZoneInfo
 
 from ...state.errors import ConfigError, LandingError
-from ...state.serdes.json_text.json_schema import parse_schema, type_text
+from ...state.serdes.json_text.json_schema import parse_fields, type_text
 from ...state.tables.kept_below import why_outside
 from .file_formats import EXTENSIONS, FORMATS, FileFormat
 from .files.compression import COMPRESSED, plain_name
@@ -316,8 +316,10 @@ class FileSource:
 
 
 def csv_types(text: str) -> dict[str, str]:
-    """Column to type, of text like that of ``Serde.json``; lists and structs are JSON in their cells."""
-    types = {field.name: type_text(field.type) for field in parse_schema(text)}
+    """Column to type, of text like that of ``Serde.json``; lists and structs are JSON in their cells. ConfigError for
+    other text, and for a type without a column.
+    """
+    types = {field.name: type_text(field.type) for field in parse_fields(text, "FileSource types")}
     return {name: kind if kind in CSV_TYPES else "json" for name, kind in types.items()}
 
 

@@ -6,7 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kstreams_replay.state.errors import LandingError
+from kstreams_replay.jobs.landing.file_source import FileSource
+from kstreams_replay.state.errors import ConfigError, LandingError
 from kstreams_replay.state.tables.ledger import LandingLedger
 from tests.landing.file_folders import land, write
 from tests.landing.landed_rows import landed
@@ -144,6 +145,18 @@ def test_csv_columns_have_the_types_that_are_declared_in_the_words_of_a_serde(wa
     )
 
     assert landed(warehouse, "t", "value") == [(b'{"ms":5,"price":2.5,"ok":true,"tags":["a"],"note":"5"}',)]
+
+
+@pytest.mark.parametrize(
+    ("text", "got"), [("double", "the end"), ("price=double", "'=double'"), ("price doubl", "'doubl'")]
+)
+def test_types_without_columns_and_those_that_nobody_knows_are_refused(text, got):
+    with pytest.raises(ConfigError) as raised:
+        FileSource("in", timestamp="t", format="csv", types=text)
+
+    assert raised.value.place == "FileSource types"
+    assert raised.value.got == got
+    assert "write it like" in raised.value.next_step
 
 
 def test_a_whole_number_beyond_64_bits_is_no_long(warehouse, tmp_path):

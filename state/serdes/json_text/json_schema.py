@@ -55,8 +55,13 @@ def parse_schema(text: str) -> pa.DataType:
     """Arrow type of the object, or of a plain value. Raises ConfigError that quotes the place where the text cannot be
     read.
     """
+    return _Parser(text).plain() or parse_fields(text, _PLACE)
+
+
+def parse_fields(text: str, place: str) -> pa.StructType:
+    """Arrow type of the object. ConfigError, of ``place``, as ``parse_schema``; a plain type is one."""
     fields = _STRUCT.fullmatch(text)  # as Spark and Arrow write the type of an object
-    return _Parser(text).plain() or _Parser(text if fields is None else fields[1]).whole()
+    return _Parser(text if fields is None else fields[1], place).whole()
 
 
 def schema_text(arrow_type: pa.DataType) -> str:
@@ -90,8 +95,8 @@ def _quoted(name: str) -> str:
 class _Parser:
     """Recursive descent over ``text``; ``at`` is where the next token begins."""
 
-    def __init__(self, text: str) -> None:
-        self.text, self.at = text, 0
+    def __init__(self, text: str, place: str = _PLACE) -> None:
+        self.text, self.place, self.at = text, place, 0
 
     def plain(self) -> pa.DataType | None:
         """The type that the whole text is; None when it is none, and has fields perhaps."""
@@ -192,4 +197,4 @@ class _Parser:
         next_step = _NEXT_STEP
         if (odd := _ODD_NAME.match(rest)) is not None:
             next_step = f"write a name with other marks in backticks: `{odd[0]}`"
-        raise ConfigError(_PLACE, f"{expected} at {self.at}", repr(rest) if rest else "the end", next_step)
+        raise ConfigError(self.place, f"{expected} at {self.at}", repr(rest) if rest else "the end", next_step)
