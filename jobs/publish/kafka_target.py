@@ -20,16 +20,29 @@ class KafkaTarget:
     ``bootstrap_servers``: "host:port", several with commas. ``options``: settings of the client, as librdkafka or
     Java's clients name them (``security.protocol``, ``sasl.username``, ``compression.type``, …); they are never written
     down, and what is a credential among them is not shown. ``position_topic``: where the published position is; None:
-    the topic's name and ``-replay-position``. Raises ConfigError for settings that publishing chooses itself.
+    the topic's name and ``-replay-position``.
+
+    ``registry``: address of a Schema Registry whose ids are written, those of the subjects TOPIC-key and TOPIC-value;
+    None: the ids that the topology's serdes write. ``registry_options``: settings of its client, as confluent-kafka
+    names them (``basic.auth.user.info``, ``ssl.ca.location``, …). ``register_schemas``: register a schema that its
+    subject does not have; else that is refused.
+
+    Raises ConfigError for settings that publishing chooses itself, and for those of a registry without its address.
     """
 
     bootstrap_servers: str
     topic: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     position_topic: str | None = None
+    registry: str | None = None
+    registry_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    register_schemas: bool = False
 
     def __post_init__(self) -> None:
-        hide(self.options)
+        hide({**self.options, **self.registry_options, "registry": self.registry or ""})
+        if self.registry is None and (self.registry_options or self.register_schemas):
+            expected, got = "the address of the registry", "settings for it alone"
+            raise ConfigError("KafkaTarget registry", expected, got, "name it, or leave them out")
         taken = sorted({*self.options} & {*_OWN})
         if taken:
             expected = "settings of the client that publishing does not choose itself"

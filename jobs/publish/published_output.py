@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from ...state.buffers import is_valid
 from ...state.errors import ConfigError, PublishError
 from ...state.records.murmur2 import murmur2_partitions
+from ...state.serdes import Serde
 from ...state.serdes.windowed_codec import WindowedCodec
 from ...state.tables.data_files import open_table
 from ...state.tables.schema_evolution import other_types
@@ -68,8 +69,11 @@ def _pairs(headers: list[dict[str, Any]] | None) -> Headers | None:
 
 @dataclass(frozen=True)
 class PublishedOutput(NamedOutput):
-    """The output ``name`` of ``topology``, which is published. Raises as NamedOutput."""
+    """The output ``name`` of ``topology``, which is published. ``serdes``: of key and value, without windows; None:
+    those of the topology. Raises as NamedOutput.
+    """
 
+    serdes: tuple[Serde, Serde] | None = None
     verb: ClassVar[str] = "publish"
 
     @property
@@ -108,19 +112,20 @@ class PublishedOutput(NamedOutput):
         """Rows with the columns of ``schema`` as a topic of so many partitions gets them. Raises PublishError for a
         record time that the client cannot send.
         """
-        shape, keys = self.sink.shape, _whole(rows, "key")
+        key, value = self.serdes or (self.sink.shape.key, self.sink.shape.value)
+        keys = _whole(rows, "key")
         own, times = _integers(rows, "partition").astype(np.int32), _integers(rows, "record_time_ms")
         self._refuse_times(rows, times)
-        plain = shape.key.encode(keys)
+        plain = key.encode(keys)
         encoded = plain
-        if shape.window is not None:
-            columns = [keys, *(_whole(rows, name) for name in WINDOW)]
-            encoded = self.key_serde.encode(pa.StructArray.from_arrays(columns, fields=list(self.key_serde.arrow_type)))
-        elif isinstance(shape.key.codec, WindowedCodec):
-            plain = shape.key.codec.inner.encode(keys.flatten()[0])
+        if self.windows is not None:
+            columns, windowed = [keys, *(_whole(rows, name) for name in WINDOW)], self.windowed(key)
+            encoded = windowed.encode(pa.StructArray.from_arrays(columns, fields=list(windowed.arrow_type)))
+        elif isinstance(key.codec, WindowedCodec):
+            plain = key.codec.inner.encode(keys.flatten()[0])
         return OutgoingRows(
             self._partitions(own, plain, partitions), _binary(encoded),
-            _binary(shape.value.encode(_whole(rows, "value"))), times, _whole(rows, "headers"),
+            _binary(value.encode(_whole(rows, "value"))), times, _whole(rows, "headers"),
         )  # fmt: skip
 
     def _partitions(self, own: np.ndarray, keys: pa.Array, partitions: int) -> np.ndarray:

@@ -21,6 +21,7 @@ from .kafka_client import COMPACT, BrokerTopic, KafkaClient, OnCall
 from .kafka_target import KafkaTarget
 from .position import Corrections, Position
 from .published_output import OutgoingRows, PublishedOutput
+from .registered_schemas import RegisteredSchemas
 
 REFUSE, CORRECTIONS = "refuse", "corrections"
 WRITE, LEAVE = "write", "leave"
@@ -104,6 +105,8 @@ def publish(
     """
     asked, started = settings or PublishSettings(), clock()
     published = PublishedOutput(topology, output)
+    if to.registry is not None:
+        published = replace(published, serdes=RegisteredSchemas(to).serdes(published))
     row = done_row(warehouse, pipeline, asked.increment, of=[published.table])
     committed = CommittedOutput(warehouse, pipeline, published, row)
     client = KafkaClient(to, on_call)

@@ -64,6 +64,8 @@ class NamedOutput:
         nothing.
         """
         inner = self.sink.shape.key
-        if self.windows is None:
-            return inner
+        return inner if self.windows is None else self.windowed(inner)
+
+    def windowed(self, inner: Serde) -> Serde:
+        """Of keys of ``inner`` with this output's windows behind them."""
         return Serde(WindowedCodec(inner, None if self.has_ends else 1))

@@ -41,6 +41,9 @@ class PublishAttributes(dg.Model, dg.Resolvable):
     topic: str = Field(description="The topic, which must be there.")
     options: dict[str, str] = said({}, "Client settings as librdkafka names them: security.protocol …")
     position_topic: str | None = said(None, "A compacted topic for the position; default: TOPIC-replay-position.")
+    registry: str | None = said(None, "Address of a Schema Registry whose ids are written.")
+    registry_options: dict[str, str] = said({}, "Settings of its client, as confluent-kafka names them.")
+    register_schemas: bool = said(False, "Register a schema that its subject does not have; else that is refused.")
 
     def target(self) -> KafkaTarget:
         """As ``replay_definitions`` takes it."""

@@ -134,6 +134,9 @@ class KafkaTargetResource(dg.ConfigurableResource["KafkaTargetResource"]):
     topic: str
     options: dict[str, str] = {}  # noqa: RUF012  (pydantic copies it)
     position_topic: str | None = None
+    registry: str | None = None
+    registry_options: dict[str, str] = {}  # noqa: RUF012  (pydantic copies it)
+    register_schemas: bool = False
 
     def target(self) -> KafkaTarget:
         """Raises ConfigError for an environment variable that is not set."""

@@ -23,10 +23,10 @@ from ....state.tables.warehouse import Warehouse
 from ...progress_lines import progress_on
 from ...settings.topology_loading import load_topology
 from .. import options
-from ..command import argument, command, keep, option
+from ..command import argument, command, keep, key_and_value, option
 from ..exit_codes import ExitCode
 
-KAFKA, RESTATED = "Kafka", "Restated outputs (after promote and restore)"
+KAFKA, REGISTRY, RESTATED = "Kafka", "Schema Registry", "Restated outputs (after promote and restore)"
 
 
 @command()
@@ -44,6 +44,15 @@ KAFKA, RESTATED = "Kafka", "Restated outputs (after promote and restore)"
     "--position-topic", metavar="T", section=KAFKA,
     help="a compacted topic for the published position (default: the topic's name and -replay-position)",
 )  # fmt: skip
+@option(
+    "--registry", metavar="URL", section=REGISTRY,
+    help="write the ids that this registry has in TOPIC-key and TOPIC-value (default: those of the topology's serdes)",
+)  # fmt: skip
+@option(
+    "--registry-option", "registry_options", multiple=True, metavar="KEY=VALUE", section=REGISTRY,
+    help="a setting of its client, such as basic.auth.user.info; a secret as ${env:VARIABLE}",
+)  # fmt: skip
+@option("--register-schemas", is_flag=True, section=REGISTRY, help="register a schema that its subject does not have")
 @option(
     "--after", type=click.IntRange(min=0), metavar="N", section=KAFKA,
     help="begin with a topic that has records of others: its readers have all up to increment N; 0: nothing",
@@ -63,12 +72,16 @@ KAFKA, RESTATED = "Kafka", "Restated outputs (after promote and restore)"
 def publish(
     output: str, topology: str, warehouse: str, pipeline: str, increment: int | None, dry_run: bool, as_json: bool,
     kafka: str, topic: str, settings: tuple[str, ...], kafka_config: str | None, position_topic: str | None,
-    after: int | None, rows_per_transaction: int, on_restated: str, tombstones: str,
+    registry: str | None, registry_options: tuple[str, ...], register_schemas: bool, after: int | None,
+    rows_per_transaction: int, on_restated: str, tombstones: str,
 ) -> int:  # fmt: skip
     """Publish an output to a topic of Kafka: the rows of each increment in their order, as the sink would have written
     them, in transactions. Readers with read_committed see each row once, wherever this command was stopped.
     """
-    to = KafkaTarget(kafka, topic, options.client_settings_of(kafka_config, settings), position_topic)
+    to = KafkaTarget(
+        kafka, topic, options.client_settings_of(kafka_config, settings), position_topic, registry,
+        dict(key_and_value(pair, "--registry-option") for pair in registry_options), register_schemas,
+    )  # fmt: skip
     asked = PublishSettings(
         increment=increment, after=after, on_restated=on_restated, tombstones=tombstones,
         rows_per_transaction=rows_per_transaction, dry_run=dry_run,

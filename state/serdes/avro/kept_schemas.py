@@ -38,16 +38,16 @@ def keep_schemas(
     for one, schema in sorted(schemas.items()):
         if (schema.schema_type or "AVRO") != "AVRO":
             raise ConfigError(f"schema {one}", "a schema of Avro", schema.schema_type, "leave its subject out")
-        _keep(kept, one, {"schema": schema.schema_str, "references": _references(client, schema)})
+        _keep(kept, one, {"schema": schema.schema_str, "references": referenced_texts(client, schema)})
     return kept_schemas(kept)
 
 
-def _references(client: Any, schema: Any) -> list[str]:
+def referenced_texts(client: Any, schema: Any) -> list[str]:
     """Texts of the schemas that it names, each once and after those that it names itself."""
     found: list[str] = []
     for one in schema.references or []:
         named = client.get_version(one.subject, one.version).schema
-        found += [text for text in (*_references(client, named), named.schema_str) if text not in found]
+        found += [text for text in (*referenced_texts(client, named), named.schema_str) if text not in found]
     return found
 
 
