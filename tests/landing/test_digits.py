@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kstreams_replay.jobs.landing.bad_rows import landed_dead_letters
+from kstreams_replay.state.errors import LandingError
 from tests.landing.file_folders import land, write
 from tests.landing.landed_rows import landed, values
 
@@ -31,6 +32,48 @@ def test_a_number_in_a_csv_cell_of_json_keeps_its_text(warehouse, tmp_path):
     land(warehouse, directory, types="n decimal(38,18), list array<double>")
 
     assert values(warehouse) == [f'{{"t":"1","n":{DIGITS},"list":[1.10,2]}}'.encode()]
+
+
+@pytest.mark.parametrize(
+    ("cell", "want"),
+    [
+        (DIGITS, DIGITS), ("1.10", "1.10"), ("1e400", "1e400"), ("7", "7"), ("-0.0", "-0.0"), (".50", "0.50"),
+        ("+1.5", "1.5"), ("007.10", "7.10"), ("5.", "5"), ("NaN", "null"), ("-Infinity", "null"),
+    ],
+)  # fmt: skip
+def test_a_double_in_a_csv_cell_keeps_its_digits(warehouse, tmp_path, cell, want):
+    directory = write(tmp_path / "in", {"a.csv": f"t,n\n1,{cell}\n"})
+
+    land(warehouse, directory, types="n double")
+
+    assert values(warehouse) == [f'{{"t":"1","n":{want}}}'.encode()]
+
+
+@pytest.mark.parametrize("cell", ["1_000.5", "1,5", "12x", "0x1p3"])
+def test_a_cell_that_is_no_double_is_a_bad_row(warehouse, tmp_path, cell):
+    directory = write(tmp_path / "in", {"a.csv": f't,n\n1,"{cell}"\n'})
+
+    with pytest.raises(LandingError, match=f"line 2: expected a double, got '{cell}'"):
+        land(warehouse, directory, types="n double")
+
+
+def test_a_number_that_no_double_holds_is_a_bad_row_where_eight_bytes_are_written(warehouse, tmp_path):
+    directory = write(tmp_path / "in", {"a.csv": "t,n\n1,1e400\n"})
+
+    with pytest.raises(LandingError, match="line 2: expected a double, got '1e400'"):
+        land(warehouse, directory, value="n", value_type="double")
+
+
+@pytest.mark.parametrize(
+    "numbers", [pa.array([float("nan"), float("-inf"), 1.5]), pa.array([float("nan"), float("inf"), 1.5], pa.float32())]
+)
+def test_a_number_that_json_has_not_is_no_key_and_no_value(warehouse, tmp_path, numbers):
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.table({"t": [1, 2, 3], "n": numbers}), tmp_path / "in" / "a.parquet")
+
+    land(warehouse, tmp_path / "in", key="n", value="n")
+
+    assert landed(warehouse, "t", "key", "value") == [(None, None), (None, None), (b"1.5", b"1.5")]
 
 
 def test_a_fraction_of_a_json_number_is_a_time_and_a_double(warehouse, tmp_path):

@@ -49,6 +49,7 @@ class JsonNumber:
 
 
 _DECODER = json.JSONDecoder(parse_float=JsonNumber)
+_JSON_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 _MARKS = (b"\xef", b"\xfe", b"\xff")
 """First bytes of byte order marks."""
 
@@ -337,12 +338,14 @@ def _json_column(values: Sequence[Any]) -> pa.Array:
 
 
 def typed(texts: Sequence[str | None], kind: str) -> Sequence[Any]:
-    """Text of CSV fields as ``string``, ``int``, ``long``, ``double``, ``boolean`` or ``json``; null stays null."""
+    """Text of CSV fields as ``string``, ``int``, ``long``, ``double``, ``boolean`` or ``json``; null stays null. A
+    double is a JsonNumber: its digits are those of the field.
+    """
     if kind == "string":
         return texts
     if kind == "long" and (numbers := _whole_numbers(texts)) is not None:
         return list(numbers.to_pylist())
-    read = _READERS[kind]
+    read = _double_number if kind == "double" else _READERS[kind]
     article = "an" if kind == "int" else "a"
     expected = "JSON" if kind == "json" else f"{article} {kind}"
     return each(texts, expected, lambda text: None if text is None else read(text))
@@ -464,7 +467,18 @@ def _in_range(number: Any, bits: int) -> int:
 def _double(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal | JsonNumber):
         raise TypeError(value)
-    return float(_plain(value) if isinstance(value, str) else value)
+    found = float(_plain(value) if isinstance(value, str) else value)
+    if math.isinf(found) and not isinstance(value, float) and any(map(str.isdigit, str(value))):
+        raise OverflowError(value)
+    return found
+
+
+def _double_number(text: str) -> JsonNumber | None:
+    """A number with the digits of ``text``, as JSON may have it; None for NaN and infinities, which JSON has not."""
+    if _JSON_NUMBER.fullmatch(text):
+        return JsonNumber(text)
+    number = Decimal(_plain(text).strip())
+    return JsonNumber(str(number)) if number.is_finite() else None
 
 
 def _boolean(value: Any) -> bool:
@@ -489,8 +503,10 @@ def _bytes(value: Any) -> bytes | None:
         return None
     if isinstance(value, bytes):
         return value
-    if isinstance(value, Decimal):  # an id of 38 digits is 42, not "42"; NaN is null
-        return f"{value:f}".encode() if value.is_finite() else None
+    if isinstance(value, float | Decimal) and not math.isfinite(value):  # JSON has none
+        return None
+    if isinstance(value, Decimal):  # an id of 38 digits is 42, not "42"
+        return f"{value:f}".encode()
     return value.encode() if isinstance(value, str) else json_text(value).encode()
 
 
