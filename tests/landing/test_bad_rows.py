@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from typing import Any
 
 import pyarrow as pa
@@ -289,3 +290,20 @@ def test_what_is_plausible_is_a_setting(warehouse, tmp_path):
 
     assert len(land(warehouse, directory).warnings) == 1
     assert land(warehouse, directory, topic="u", rules={"plausible_since": "1969-01-01"}).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ('[{"t":1},{"t":2}]', "an array; jq -c '.[]' makes a line of each of its objects"),
+        ('[\n{"t":1},\n{"t":2}\n]\n', "an array; jq -c '.[]' makes a line of each of its objects"),
+        ('{\n  "t": 1\n}\n', "an object of several lines; jq -c . makes one line of each"),
+    ],
+)
+def test_a_file_of_json_that_has_no_lines_is_refused_with_what_makes_them(warehouse, tmp_path, text, remedy):
+    directory = write(tmp_path / "in", {"a.json": text})
+
+    with pytest.raises(LandingError, match=re.escape(remedy)) as raised:
+        land(warehouse, directory)
+
+    assert raised.value.place.endswith("a.json, line 1")

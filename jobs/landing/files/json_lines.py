@@ -107,7 +107,8 @@ class _Rows:
                 self._last = self._row(line)
             except _NoRowError as no_row:
                 self._last = None
-                bad.append(BadRow(place, no_row.expected, no_row.got, line))
+                remedy = _remedy(line) if place == 0 else None
+                bad.append(BadRow(place, no_row.expected, f"{line[:80]!r} ({remedy})" if remedy else no_row.got, line))
             else:
                 kept.append((place, line, self._last))
         self._reading.refuse(bad)
@@ -144,6 +145,15 @@ class _Rows:
 _NEXT_OBJECT = re.compile(rb"\}[ \t\r]*\{")
 _BLANK = re.compile(r"[ \t\r]*")
 _DECODER = json.JSONDecoder()
+
+
+def _remedy(line: bytes) -> str | None:
+    """What makes lines of a file that begins so, where it is one of an array, or of objects of several lines."""
+    if line.lstrip().startswith(b"["):
+        return "an array; jq -c '.[]' makes a line of each of its objects"
+    if line.strip() == b"{":
+        return "an object of several lines; jq -c . makes one line of each"
+    return None
 
 
 def _apart(places: Sequence[int], lines: Sequence[bytes]) -> Iterator[tuple[list[int], list[bytes]]]:
