@@ -336,7 +336,14 @@ class _Copy:
         found: list[DataFile] = []
         held: list[pa.RecordBatch] = []
         columns = [name for name in LANDED_SCHEMA.names if name != "partition"]
+        last = -1
         for batch in in_offset_order(self.path, self.files, columns, (0, UNBOUNDED), 1 << 16):
+            offsets = batch.column("offset").to_numpy()
+            if np.any(np.diff(offsets, prepend=last) <= 0):
+                place, got = f"{self.path}, in place, partition {self.partition}", "one of them again"
+                next_step = "land the table into a topic of another name, by copy (without --in-place)"
+                raise LandingError(place, "each offset once", got, next_step)
+            last = int(offsets[-1])
             held.append(batch)
             if sum(each.nbytes for each in held) >= FILE_BYTES:
                 found.append(self._write(held))

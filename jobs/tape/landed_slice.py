@@ -26,6 +26,14 @@ _FIRST_ROWS = 1 << 16
 """Rows of two columns, read at once to find one."""
 
 
+_AGAIN = "land the topic again into an empty table; each offset of a partition is there once"
+_IN_PLACE = (
+    "land the table into a topic of another name, by copy (without --in-place), which takes an offset once where the "
+    "table has it again with the same bytes"
+)
+"""What to do about files of somebody else's table."""
+
+
 @dataclass(frozen=True, slots=True)
 class Slice:
     """Offsets ``[begin, end)`` of one partition of the table at ``path``, and the files that hold them in offset
@@ -67,7 +75,7 @@ class Slice:
             if offsets[0] <= last or (np.diff(offsets) <= 0).any():
                 raise LandingError(
                     self.path, f"offsets that rise after {last}", f"{int(offsets.min())} to {int(offsets.max())}",
-                    "land the topic again into an empty table; each offset of a partition is there once",
+                    _IN_PLACE if any(file.in_place for file in self.files) else _AGAIN,
                 )  # fmt: skip
             last = int(offsets[-1])
             if waiting and not _has_same_dictionary(waiting[-1], piece):

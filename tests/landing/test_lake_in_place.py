@@ -334,6 +334,25 @@ def test_an_offset_that_comes_twice_is_refused(warehouse, lake):
         land(warehouse, lake, in_place=True)
 
 
+@pytest.mark.parametrize(("offsets", "is_seen_at_once"), [([0, 1, 1, 2], True), ([0, 1, 1, 5], False)])
+def test_an_offset_that_one_file_has_twice_is_refused_before_a_record_is_taken(
+    warehouse, lake, offsets, is_seen_at_once
+):
+    """Where gaps hide it from the footer, those who read the rows refuse it, and so does a copy."""
+    table = spark_rows(rows(0, 4)).set_column(4, "offset", pa.array(offsets, pa.int64()))
+    write_deltalake(str(lake), table.set_column(3, "partition", pa.array([0] * 4, pa.int32())))
+    if is_seen_at_once:
+        with pytest.raises(LandingError, match="each offset once, got offset 1 again"):
+            land(warehouse, lake, in_place=True)
+        return
+    land(warehouse, lake, in_place=True)
+
+    with pytest.raises(LandingError, match=r"offsets that rise .* another name, by copy"):
+        read(warehouse)
+    with pytest.raises(LandingError, match="each offset once, got one of them again"):
+        land(warehouse, lake, rules={"copy": True})
+
+
 def test_what_comes_below_the_landed_offsets_is_refused(warehouse, lake):
     bronze(lake, rows(10, 20))
     land(warehouse, lake, in_place=True)

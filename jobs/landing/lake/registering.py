@@ -63,6 +63,11 @@ def _refuse(table: LakeTable, topic: str, expected: str, got: str) -> None:
     raise LandingError(f"{table_place(topic, table)}, in place", expected, got, next_step)
 
 
+def _has_more_rows_than_offsets(file: DataFile) -> bool:
+    """Then some of its offsets come twice. Where others are missing only those who read the rows see it."""
+    return file.records > (file.max_offset or 0) - (file.min_offset or 0) + 1
+
+
 def _is_type(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind)) or is_text(kind)
 
@@ -98,7 +103,7 @@ class Registering:
         found.sort(key=lambda file: (file.partition, file.min_offset or 0, file.path))
         for _, own in itertools.groupby(found, key=lambda file: file.partition):
             for together in overlapping(own, lambda file: (file.min_offset or 0, file.max_offset or 0)):
-                if len(together) > 1:
+                if len(together) > 1 or _has_more_rows_than_offsets(together[0]):
                     self._refuse_twice(together)
         return found
 
