@@ -237,7 +237,9 @@ class LakeLander:
             return None if is_first else LakeChanges(unknown="the topic has not landed from a table before")
         before = plans[-1].source["lake"]
         if before["id"] != table.id:
-            return LakeChanges(unknown=f"it is another one than {before['place']}, which landed before")
+            return LakeChanges(
+                unknown=f"it is another one than {before['place']}, which landed before", is_other_table=True
+            )
         if before["version"] == table.version:
             return LakeChanges()
         if table.has_numbers and table.version < before["version"]:

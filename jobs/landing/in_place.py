@@ -114,12 +114,25 @@ class PlannedInPlace:
         try:
             refuse_missing("", known)
         except DamagedFile:
+            self._refuse_unknown()
             self.warn(
                 f"{self.topic}: rows of {self.table.format} table {self.table.place} were changed and the files that "
                 "had them are gone; what landed before was counted, not compared"
             )
             return None
         return self.look().changed
+
+    def _refuse_unknown(self) -> None:
+        """Raises LandingError where rows of files that are gone may have other bytes now: statements changed them, or
+        the table is another one. Deleted rows alone are known by the counts.
+        """
+        assert self.changes is not None
+        did = [each for each in self.changes.did if not each.lower().startswith("delete ")]
+        if self.refuses and (did or self.changes.is_other_table):
+            why = ", ".join(did) or self.changes.unknown
+            got = f"some that may be others ({why}), and the files that had them are gone, so nobody can compare them"
+            next_step = "restore the table, or take its records as they are now (--on-change ignore)"
+            raise LandingError(self._place, "the records that have landed, as they landed", got, next_step)
 
     def _anew(
         self, plan: LandingPlanRow, known: Sequence[DataFile], began: Cut, changed: Changed | None

@@ -37,6 +37,7 @@ class LakeChanges:
     """What was done between two versions. ``added``: names of files of the newer one with rows that came; ``moved``:
     those whose rows were in other files before. ``touched``: bounds of files of which rows were deleted or changed.
     ``did``: the statements that did, in words. ``unknown``: why nothing of all this is known; None: it is.
+    ``is_other_table``: it was deleted and created again since.
     """
 
     added: frozenset[str] = frozenset()
@@ -44,6 +45,7 @@ class LakeChanges:
     touched: tuple[Bounds, ...] = ()
     did: tuple[str, ...] = ()
     unknown: str | None = None
+    is_other_table: bool = False
 
     @property
     def is_nothing(self) -> bool:
