@@ -24,7 +24,7 @@ from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from ...state.tables.warehouse import LANDED_SCHEMA, Warehouse
 from .file_source import PATH_PATTERNS, FileSource
 from .files.counting import CountedFiles
-from .files.file_order import find_disorder
+from .files.file_order import find_disorder, landed_times, times_of_file
 from .files.kept_records import KeptRecords
 from .files.known_files import (
     KnownFiles,
@@ -106,7 +106,8 @@ class FileLander:
             if counted is not None:
                 disorder = None
                 if not source.is_ordered:
-                    disorder = find_disorder([(file.found.name, file.spans) for file in counted.files])
+                    before = landed_times(plan.content.times or {} for plan in plans)
+                    disorder = find_disorder([(file.found.name, file.spans) for file in counted.files], before)
                 if disorder is not None and self.rules.on_disorder == STOP:
                     disorder.refuse(self.topic, source.path)
                 plan = self._plan(source, rows, last, plans, known, counted, changes)
@@ -165,7 +166,8 @@ class FileLander:
             mapping_changes=changes or None,
         )
         if not source.is_ordered:
-            return plan
+            times = landed_times(times_of_file(file.found.name, file.spans) for file in counted.files)
+            return replace(plan, times=dict(times) or None)
         return with_order(plan, self.spark, self.warehouse, self.topic, source, rows, counted.slices, last, self._kept)
 
     def _own(self, source: FileSource) -> FileSource:

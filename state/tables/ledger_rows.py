@@ -274,6 +274,10 @@ class LandingPlanRow(LandingRow):
     """What decides about single rows (`RowRules`)."""
     seen: list[str] | None = None
     """Columns of the files that some row had."""
+    times: dict[str, Any] | None = None
+    """Of a source of files without offsets, by partition: the largest time of its records, by how much times go back
+    within a file, and the file with that time.
+    """
     mapping_changes: dict[str, list[Any]] | None = None
     """Field of the mapping to its value in the previous landing and its value now."""
     repeated: dict[str, int] | None = None

@@ -59,6 +59,32 @@ def test_nothing_is_told_where_times_go_back_no_further_than_within_a_file(wareh
     assert land(warehouse, write(tmp_path / "in", files)).warnings == ()
 
 
+def test_times_that_go_back_behind_what_has_landed_are_told_with_both_names(warehouse, tmp_path):
+    """A file that comes late is read behind those that have landed, whatever its name."""
+    directory = write(tmp_path / "in", {"dump-10.jsonl": lines(T0 + HOUR, T0 + HOUR - 5, T0 + 2 * HOUR)})
+    land(warehouse, directory)
+    write(directory, {"dump-11.jsonl": lines(T0 + HOUR + 1)})
+    land(warehouse, directory)
+    write(directory, {"dump-2.jsonl": lines(T0)})
+
+    with pytest.raises(LandingError, match=r"go back by 2 h from dump-10.jsonl \(landed before\) to dump-2.jsonl"):
+        land(warehouse, directory, rules={"on_disorder": "stop"})
+    report = land(warehouse, directory)
+
+    assert report.warnings[0].startswith(
+        "t: times go back by 2 h from dump-10.jsonl (landed before) to dump-2.jsonl (partition 0), and within a file "
+        "by 5 ms at most"
+    )
+
+
+def test_nothing_is_told_where_what_comes_later_goes_back_no_further_than_a_file_that_has_landed(warehouse, tmp_path):
+    directory = write(tmp_path / "in", {"a.jsonl": lines(T0 + HOUR, T0, T0 + HOUR)})
+    land(warehouse, directory)
+    write(directory, {"b.jsonl": lines(T0 + 1)})
+
+    assert land(warehouse, directory).warnings == ()
+
+
 def test_times_are_compared_within_a_partition(warehouse, tmp_path):
     files = {"p0.jsonl": lines(T0, T0 + HOUR, p=0), "p1.jsonl": lines(T0, T0 + HOUR, p=1)}
 

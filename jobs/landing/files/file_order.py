@@ -7,8 +7,9 @@ order of the files is probably not that of the log.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -97,14 +98,38 @@ class Disorder:
         )
 
 
-def find_disorder(files: Sequence[tuple[str, Spans]]) -> Disorder | None:
-    """The worst border of files that are (name, spans), in their order; None where no border is worse than a file."""
-    within: dict[int, int] = {}
+LandedTimes = Mapping[str, Sequence[Any]]
+"""By partition, as JSON has it: the largest time that has landed, in ms, by how much times go back within a file, and
+the name of the file with that time.
+"""
+
+
+def landed_times(parts: Iterable[LandedTimes]) -> LandedTimes:
+    """Of all ``parts`` together, in which later ones come after earlier ones."""
+    found: dict[str, Sequence[Any]] = {}
+    for part in parts:
+        for number, (largest_ms, back_ms, name) in part.items():
+            before = found.get(number, (largest_ms, back_ms, name))
+            last = (before[0], before[2]) if before[0] > largest_ms else (largest_ms, name)
+            found[number] = [last[0], max(before[1], back_ms), last[1]]
+    return found
+
+
+def times_of_file(name: str, spans: Spans) -> LandedTimes:
+    """Of one file."""
+    return {str(number): [span.largest_ms, span.back_ms, name] for number, span in spans.items()}
+
+
+def find_disorder(files: Sequence[tuple[str, Spans]], landed: LandedTimes) -> Disorder | None:
+    """The worst border of files that are (name, spans), in their order, behind what has ``landed`` of other files; None
+    where no border is worse than a file.
+    """
+    within = {int(number): int(back_ms) for number, (_, back_ms, _) in landed.items()}
     for _, spans in files:
         for number, span in spans.items():
             within[number] = max(within.get(number, 0), span.back_ms)
     worst: Disorder | None = None
-    before: dict[int, tuple[str, int]] = {}
+    before = {int(p): (f"{name} (landed before)", int(largest)) for p, (largest, _, name) in landed.items()}
     for name, spans in files:
         for number, span in spans.items():
             earlier, largest_ms = before.get(number, (name, span.least_ms))
