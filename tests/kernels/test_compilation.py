@@ -45,6 +45,7 @@ MAKE_ARRAYS = {
     "kstreams_replay.jobs.operators.aggregate_parts.earlier_updates_kernel.earlier_by_slot",
     "kstreams_replay.jobs.operators.suppress.suppress_kernel.by_row",
     "kstreams_replay.jobs.operators.suppress.suppress_kernel.hashes",
+    "kstreams_replay.jobs.operators.suppress.suppress_kernel.milestones",
     "kstreams_replay.jobs.operators.suppress.suppress_order_kernel.in_order",
     "kstreams_replay.jobs.operators.suppress.suppress_kernel.staying",
     "kstreams_replay.jobs.operators.suppress.suppress_kernel.suppress_strictly",

@@ -77,7 +77,7 @@ def _stored(value: Any, schema: Schema, path: str) -> Any:
     if isinstance(schema, MapSchema):
         if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
             _refuse(path, "a dict with str keys", value)
-        return [(key, _stored(one, schema.values, f"{path}[{key!r}]")) for key, one in value.items()]
+        return [(_text(key, path), _stored(one, schema.values, f"{path}[{key!r}]")) for key, one in value.items()]
     if isinstance(schema, EnumSchema):
         if not isinstance(value, str) or value not in schema.symbols:
             _refuse(path, f"one of {', '.join(schema.symbols)}", value)
@@ -144,17 +144,21 @@ def _leaf(value: Any, schema: PrimitiveSchema | FixedSchema, path: str) -> Any:
     if schema.kind == "boolean" and isinstance(value, bool):
         return value
     if schema.kind == "string" and isinstance(value, str):
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            _refuse(path, "a str that UTF-8 can write", value)
-        return value
+        return _text(value, path)
     if schema.kind == "bytes" and isinstance(value, bytes):
         return value
     if isinstance(schema, FixedSchema) and isinstance(value, bytes) and len(value) == schema.size:
         return value
     words = {"boolean": "a bool", "string": "a str", "bytes": "bytes", "null": "None"}
     raise _Refused(path, f"{schema.size} bytes" if isinstance(schema, FixedSchema) else words[schema.kind], value)
+
+
+def _text(value: str, path: str) -> str:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        _refuse(path, "a str that UTF-8 can write", value)
+    return value
 
 
 def _number(value: Any, kind: str, path: str) -> Any:
@@ -169,7 +173,7 @@ def _number(value: Any, kind: str, path: str) -> Any:
 def _logical(value: Any, schema: PrimitiveSchema | FixedSchema, path: str) -> Any:
     logical = schema.logical
     if logical == "uuid" and isinstance(value, str):
-        return value
+        return _text(value, path)
     if logical == "decimal" and isinstance(value, Decimal) and value.is_finite():
         scaled = value.scaleb(schema.scale, _EXACT)
         if scaled == scaled.to_integral_value() and abs(scaled) < 10**schema.precision:

@@ -97,6 +97,17 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
     ),
     "a field of another name": ("int", {"w": 1}, "expected only the fields v, got the field 'w'"),
     "no field": ("int", {}, "field v: expected a value, since it has no default, got None"),
+    "half a surrogate pair": ("string", {"v": "\ud800"}, "field v: expected a str that UTF-8 can write"),
+    "half a surrogate pair as a key": (
+        {"type": "map", "values": "int"},
+        {"v": {"\ud800": 1}},
+        "field v: expected a str that UTF-8 can write",
+    ),
+    "half a surrogate pair as a uuid": (
+        {"type": "string", "logicalType": "uuid"},
+        {"v": "\ud800"},
+        "field v: expected a str that UTF-8 can write",
+    ),
     "no branch": (["string", "long"], {"v": 0.5}, "field v: expected one of string, long, got 0.5"),
 }
 
