@@ -16,17 +16,16 @@ Attributes = dict[str, str | int | bool]
 @contextmanager
 def span(name: str, **attributes: str | int | bool) -> Iterator[Attributes]:
     """A span "replay.NAME" around what is done meanwhile, below the one that is open. An error that passes through is
-    its status, without secrets. What is put into the dict that it gives becomes attributes at its end.
+    its status. What is put into the dict that it gives becomes attributes at its end. Texts are without secrets.
     """
     found: Attributes = {}
     trace = sys.modules.get("opentelemetry.trace")
     if trace is None:
         yield found
         return
-    named = {f"replay.{key}": value for key, value in attributes.items()}
     tracer = trace.get_tracer("kstreams_replay")
     with tracer.start_as_current_span(
-        f"replay.{name}", attributes=named, record_exception=False, set_status_on_exception=False
+        f"replay.{name}", attributes=_shown(attributes), record_exception=False, set_status_on_exception=False
     ) as opened:
         try:
             yield found
@@ -35,4 +34,8 @@ def span(name: str, **attributes: str | int | bool) -> Iterator[Attributes]:
             opened.set_status(trace.Status(trace.StatusCode.ERROR, said))
             raise
         finally:
-            opened.set_attributes({f"replay.{key}": value for key, value in found.items()})
+            opened.set_attributes(_shown(found))
+
+
+def _shown(attributes: Attributes) -> Attributes:
+    return {f"replay.{key}": without_hidden(of) if isinstance(of, str) else of for key, of in attributes.items()}

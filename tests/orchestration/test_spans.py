@@ -20,6 +20,7 @@ from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.state.errors import TaskFailed
 from kstreams_replay.state.hidden_values import hide
+from kstreams_replay.state.tracing import span
 from tests.dagster import shop
 from tests.expectations.pipelines import tape
 from tests.planted import plant
@@ -126,9 +127,20 @@ def test_an_error_is_the_status_of_the_spans_that_it_ends_without_what_is_secret
 
     increment, stage = ended(spans)
     assert increment.status.status_code is stage.status.status_code is trace.StatusCode.ERROR
-    for span in (increment, stage):
-        assert (span.status.description or "").startswith("TaskFailed: task 0_0")
-        assert "s3cr3t" not in str(span.to_json())
+    for each in (increment, stage):
+        assert (each.status.description or "").startswith("TaskFailed: task 0_0")
+        assert "s3cr3t" not in str(each.to_json())
+
+
+def test_attributes_are_without_what_is_secret(spans):
+    hide({"password": "s3cr3t-of-mine"})
+
+    with span("landing", warehouse="s3://shop:s3cr3t-of-mine@bucket") as said:
+        said["source"] = "of s3cr3t-of-mine"
+
+    (landing,) = ended(spans)
+    assert {*(landing.attributes or {})} == {"replay.warehouse", "replay.source"}
+    assert "s3cr3t" not in str(landing.to_json())
 
 
 def test_without_a_collector_the_command_loads_nothing_of_opentelemetry(tmp_path: Path):
