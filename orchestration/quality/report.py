@@ -6,6 +6,7 @@ checked", never green. Nothing is written to the warehouse.
 """
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -33,15 +34,24 @@ from ..text_tables import utc
 from ..what_waits import results_that_wait, sentences_of
 from . import charts, metrics
 from .metrics import Increment, increments_in_force, metric_rows, recorded_open_windows
-from .verdict_matrix import FAILED, MATRIX_INCREMENTS, NOT_CHECKED, PASSED, WARNING, as_shown, faults_of, matrix, worst
+from .verdict_matrix import (
+    FAILED,
+    MATRIX_INCREMENTS,
+    NOBODY,
+    NOT_CHECKED,
+    PASSED,
+    STATES,
+    WARNING,
+    as_shown,
+    faults_of,
+    matrix,
+    worst_by_increment,
+)
 
 KEYS_MAX = 10
 KEY_INCREMENTS = 16
 """The largest keys are those of so many newest increments."""
 KEY_ROWS_MAX = 1_000_000
-_NOBODY = "nobody checked it"
-_STATES = (FAILED, NOT_CHECKED, WARNING, _NOBODY, PASSED)
-"""Of a pipeline, the worst first. What is broken stays so until its increment is repaired."""
 _PERCENTILES = {metric: f"{percent} of 100" for percent, metric in metrics.PERCENTILES.items()}
 _LATENESS = {
     0: "none", 1_000: "1 s", 10_000: "10 s", 60_000: "1 min", 600_000: "10 min", 3_600_000: "1 h", 21_600_000: "6 h",
@@ -88,7 +98,7 @@ def write_report(
         _section(warehouse, name, increments[name], topology, f"pipeline-{number}")
         for number, name in enumerate(shown or chosen, 1)
     ]
-    sections.sort(key=lambda section: (_STATES.index(section["state"]), section["name"]))
+    sections.sort(key=lambda section: (STATES.index(section["state"]), section["name"]))
     for section in sections:
         if advice is not None and advice["pipeline"] == section["name"]:
             section["charts"] += grace_charts(advice)
@@ -115,15 +125,16 @@ def _section(
     results = [
         as_shown(row) for row in newest_results(warehouse, pipeline) if epochs.get(row["increment"]) == row["epoch"]
     ]
+    counted = Counter(worst_by_increment(results, list(epochs)).values())
     where = {"warehouse": warehouse.root, "pipeline": pipeline, "section": section}
     faults = faults_of(results, len(epochs), **where)
     waits, days = _waits(warehouse, pipeline, planned, topology), _days(rows, increments)
     return {
         "name": pipeline,
         "id": section,
-        "state": worst(results) or _NOBODY,
-        "line": _pipeline_line(rows, results, list(epochs), last, days, waits),
-        "tiles": _tiles(rows, results, list(epochs), last.increment, last.written_at_ms),
+        "state": min(counted, key=STATES.index),  # what is broken stays so until its increment is repaired
+        "line": _pipeline_line(rows, counted, last, days, waits),
+        "tiles": _tiles(rows, counted, last.increment, last.written_at_ms),
         "matrix": matrix(results, list(epochs), faults),
         "faults": faults,
         "days": days,
@@ -143,55 +154,37 @@ def _days(rows: Iterable[Row], increments: Sequence[Increment]) -> dict[int, str
 
 
 def _pipeline_line(
-    rows: list[Row],
-    results: list[Row],
-    increments: list[int],
-    last: LedgerRow[DoneRow],
-    days: dict[int, str],
-    waits: list[str],
+    rows: list[Row], counted: Counter[str], last: LedgerRow[DoneRow], days: dict[int, str], waits: list[str]
 ) -> dict[str, str]:
-    """What the table of pipelines says of one."""
-
-    def increments_with(verdict: str) -> str:
-        return f"{len({row['increment'] for row in results if row['verdict'] == verdict}):,}"
-
+    """What the table of pipelines says of one; ``counted``: increments by their worst verdict."""
     came = sum(row["value"] for row in rows if row["metric"] == "process-total")
     dropped = sum(row["value"] for row in rows if row["metric"] == "records-dropped-total")
     return {
         "last increment": f"{last.increment:,}",
         "stream time": days[last.increment],
         "committed": utc(last.written_at_ms)[:19],
-        "increments": f"{len(increments):,}",
-        FAILED: increments_with(FAILED),
-        NOT_CHECKED: increments_with(NOT_CHECKED),
-        WARNING: increments_with(WARNING),
+        "increments": f"{counted.total():,}",
+        **{verdict: f"{counted[verdict]:,}" for verdict in (FAILED, NOT_CHECKED, WARNING)},
         "dropped": f"{dropped / came:.1%}" if came else "",
         "waits": f"{len(waits):,}",
     }
 
 
-def _tiles(
-    rows: list[Row], results: list[Row], increments: list[int], last: int, committed_at_ms: int
-) -> list[tuple[str, str]]:
+def _tiles(rows: list[Row], counted: Counter[str], last: int, committed_at_ms: int) -> list[tuple[str, str]]:
     read = sum(row["value"] for row in rows if row["metric"] == "process-total")
     refused = sum(row["value"] for row in rows if row["metric"] == metrics.DROPPED)
     lost = sum(row["value"] for row in rows if row["metric"] == "records-undecodable-total")
-    failed, unchecked, warned = (
-        {row["increment"] for row in results if row["verdict"] == verdict} for verdict in (FAILED, NOT_CHECKED, WARNING)
-    )
-    unknown, warned = unchecked - failed, warned - failed - unchecked
-    passed = {row["increment"] for row in results} - failed - unknown - warned
     return [
         ("last increment", f"{last:,}, committed {utc(committed_at_ms)}"),
-        ("increments", f"{len(increments):,}"),
+        ("increments", f"{counted.total():,}"),
         ("records processed", f"{read:,.0f}"),
         ("refusals", f"{refused:,.0f}"),
         ("undecodable", f"{lost:,.0f}"),
-        ("increments that passed", f"{len(passed):,}"),
-        ("increments that failed", f"{len(failed):,}"),
-        ("increments with a warning", f"{len(warned):,}"),
-        ("increments not checked whole", f"{len(unknown):,}"),
-        ("increments nobody checked", f"{len(set(increments) - passed - failed - unknown - warned):,}"),
+        ("increments that passed", f"{counted[PASSED]:,}"),
+        ("increments that failed", f"{counted[FAILED]:,}"),
+        ("increments with a warning", f"{counted[WARNING]:,}"),
+        ("increments not checked whole", f"{counted[NOT_CHECKED]:,}"),
+        ("increments nobody checked", f"{counted[NOBODY]:,}"),
     ]
 
 

@@ -21,8 +21,11 @@ TREND_INCREMENTS = 12
 
 PASSED, FAILED, NOT_CHECKED, WARNING = "passed", "failed", "not checked", "warning"
 """Verdicts. What fails with the severity of a warning is called one here: it stops nobody."""
+NOBODY = "nobody checked it"
+STATES = (FAILED, NOT_CHECKED, WARNING, NOBODY, PASSED)
+"""Of an increment, or of a pipeline: the worst first."""
 
-_RANKS = {verdict: rank for rank, verdict in enumerate((FAILED, NOT_CHECKED, WARNING, PASSED))}
+_RANKS = {state: rank for rank, state in enumerate(STATES)}
 _SENTENCES = {guarantee.id: guarantee.sentence for guarantee in GUARANTEES}
 
 
@@ -31,9 +34,12 @@ def as_shown(row: Row) -> Row:
     return row | {"verdict": WARNING} if (row["verdict"], row["severity"]) == (FAILED, "warning") else row
 
 
-def worst(results: Sequence[Row]) -> str | None:
-    """The worst verdict among ``results``; None: there are none."""
-    return min((row["verdict"] for row in results), key=_RANKS.__getitem__, default=None)
+def worst_by_increment(results: Sequence[Row], increments: Sequence[int]) -> dict[int, str]:
+    """Of each of ``increments`` the worst verdict among ``results``, or NOBODY."""
+    found = dict.fromkeys(increments, NOBODY)
+    for row in sorted(results, key=lambda row: -_RANKS[row["verdict"]]):
+        found[row["increment"]] = row["verdict"]
+    return found
 
 
 def matrix(results: Sequence[Row], increments: Sequence[int], faults: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -108,7 +114,7 @@ def _where(rows: Sequence[Row], all_increments: int) -> str:
 
 def _cell(row: Row | None, anchors: dict[tuple[str, str, str], str]) -> dict[str, str]:
     if row is None:
-        return {"verdict": NOT_CHECKED, "says": "nobody checked it", "anchor": ""}
+        return {"verdict": NOT_CHECKED, "says": NOBODY, "anchor": ""}
     says = "; ".join(part for part in (_observed(row), row["reason"]) if part)
     anchor = anchors.get((row["verdict"], row["guarantee"], row["table"]), "")
     return {"verdict": row["verdict"], "says": says, "anchor": anchor}

@@ -147,7 +147,8 @@ def test_of_many_pipelines_a_table_comes_first_with_the_worst_at_its_top(warehou
     for name in ("anew", "good"):
         list(replay(warehouse, shop.topology(), pipeline=name, runner=LocalRunner()))
     record_verdicts(warehouse, "good", [verdict(1, "true")])
-    record_verdicts(warehouse, "shop", [verdict(1, "true"), verdict(2, "false", broken=("rule",))])
+    few = replace(verdict(2, "false", broken=("few",)), guarantee="G12", severity="warning")
+    record_verdicts(warehouse, "shop", [verdict(1, "true"), verdict(2, "false", broken=("rule",)), few])
 
     write_report(warehouse, None, tmp_path / "page.html")
 
@@ -160,6 +161,8 @@ def test_of_many_pipelines_a_table_comes_first_with_the_worst_at_its_top(warehou
     assert [text for text in table if text in ("failed", "passed", "nobody checked it")] == [
         "failed", "failed", "nobody checked it", "passed",
     ]  # fmt: skip
+    counted = table[table.index("shop") + 6 :][:4]
+    assert counted == ["2", "1", "0", "0"], "increments, by their worst verdict, as the tiles count them"
 
 
 def test_all_plots_have_one_axis_that_names_days(warehouse, tmp_path):
