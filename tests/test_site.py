@@ -31,6 +31,8 @@ def test_the_reference_has_each_call_with_its_arguments_and_its_example():
 def test_a_program_finds_the_markdown_of_every_page(tmp_path):
     (tmp_path / "reference").mkdir()
     (tmp_path / "reference" / "dsl.md").write_text("# The DSL\n")
+    (tmp_path / "docs" / "tutorials").mkdir(parents=True)
+    (tmp_path / "docs" / "tutorials" / "notebook.md").write_text("# A notebook\n")
     for path in files():
         if path.endswith(".md"):
             (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)

@@ -1,11 +1,13 @@
 """Builds the site: ``python -m docs.site.build OUT`` leaves it in ``OUT/site``.
 
-Owns which files are pages, the reference that is made from docstrings, ``llms.txt`` and the Markdown twin of each page.
+Owns which files are pages, the reference that is made from docstrings, pages of notebooks, ``llms.txt`` and the
+Markdown twin of each page.
 Rule: a page is where its file is, so a link between two files is the link between their pages; zensical.toml alone
 says in which part of the site a page is. Zensical refuses a link to a page or heading that is not there.
 """
 
 import inspect
+import json
 import re
 import shutil
 import subprocess
@@ -32,6 +34,8 @@ def build(out: Path) -> Path:
         _copy(path, source)
         for linked in CODE.findall((ROOT / path).read_text(encoding="utf-8")) if path.endswith(".md") else ():
             _copy(str((ROOT / path).parent.joinpath(linked).resolve().relative_to(ROOT)), source)
+    for path in source.rglob("*.ipynb"):
+        path.with_suffix(".md").write_text(notebook_page(path.read_text(encoding="utf-8")), encoding="utf-8")
     (source / "reference").mkdir()
     (source / "reference" / "dsl.md").write_text(reference(), encoding="utf-8")
     shutil.copy(CONFIG, out)
@@ -59,6 +63,18 @@ def _pages() -> Iterator[str]:
 def _copy(path: str, source: Path) -> None:
     (source / path).parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(ROOT / path, source / path)
+
+
+def notebook_page(text: str) -> str:
+    """Markdown of a notebook: its text, its code, and what the code prints."""
+    parts = []
+    for cell in json.loads(text)["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        for output in cell.get("outputs", ()):
+            printed = "".join(output["text"] if "text" in output else output["data"]["text/plain"])
+            parts.append(f"```text\n{printed.rstrip()}\n```")
+    return "\n\n".join(parts) + "\n"
 
 
 # --- the reference -----------------------------------------------------------------------------------------------
