@@ -26,7 +26,7 @@ from tests.cluster.standalone import Cluster, ClusterDaemon, standalone
 from tests.cluster.two_attempts import end_race, start_race
 from tests.planted import tables_of
 
-INCREMENTS, RECORDS = 14, 48
+INCREMENTS, RECORDS = 24, 48
 SPECULATIVE = {"spark.speculation": "true", "spark.locality.wait": "600s"}
 """So long is nobody waited for whose standby is there: spark.locality.wait.process is ours."""
 
@@ -60,9 +60,11 @@ def test_of_two_attempts_one_counts_and_the_files_of_the_other_are_waste_that_va
 
 
 def settle(driver: DriverProcess, cluster: Cluster) -> None:
-    """Each of both workers has all state warm."""
+    """Each of both workers has all state warm, after however many increments: a worker that does not answer within
+    half a second is taken for what it was before.
+    """
     found = driver.increment()
-    for _ in range(5):
+    for _ in range(INCREMENTS - 6):
         until(lambda found=found: is_learned(cluster, found), "learning")
         if is_settled(found, workers=2):
             return
