@@ -6,7 +6,7 @@ FILE_BYTES. With an order, the rows of a task are sorted together in memory, unl
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,12 +24,16 @@ from .files.known_files import PlanOutdated
 from .files.ordered_tasks import Range
 from .files.reading import SliceReading, as_they_stand
 from .files.records import FileRecords, read_slice
+from .files.side_by_side import THREADS, SideBySide
 from .files.streams import FileSlice, is_as_planned
 from .landing_rules import RowRules
 from .settling import LandedBefore, Settled, Settling
 
 FILE_BYTES = 128 << 20
 """About the size in memory of what goes into the files of one flush, and of rows that are sorted together."""
+
+_WRITERS = min(2, THREADS)
+"""So many files are written at once, and one more flush waits."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,14 @@ class Order:
             yield mask
 
 
+class _NumberedRows(NamedTuple):
+    """Rows of one file and their offsets."""
+
+    partition: int
+    rows: pa.Table
+    offset: np.ndarray
+
+
 @dataclass(frozen=True)
 class WriteTask:
     """A task that writes the records of its slices, and their dead letters; ``first``: the next offset of each
@@ -83,26 +95,32 @@ class WriteTask:
 
     def run(self) -> dict[str, Any]:
         """Written files, of both tables; `changed` names a file that is not as planned."""
-        files: list[DataFile] = []
         letters: list[pa.Table] = []
-        following = dict(self.first)
         try:
-            for p, settled in self._settled(letters):
-                if not len(settled.rows):
-                    continue
-                table = _landed_rows(settled.rows, p, self._numbers(settled.rows, p, following), self.increment)
-                files.append(write_task_file(self.directories[0], table, partition=p, name=self.name))
+            written = SideBySide(self._numbered(letters), self._write, _WRITERS, first_alone=False)
+            files = [file for _, file in written]
         except PlanOutdated as changed:
             return {"changed": str(changed)}
-        written = []
+        kept = []
         if letters:
             table = pa.concat_tables(letters)
-            written.append(write_task_file(self.directories[1], table, partition=0, name=self.name))
+            kept.append(write_task_file(self.directories[1], table, partition=0, name=self.name))
         return {
             "changed": None,
             "files": [file.to_dict() for file in files],
-            "dead_letters": [file.to_dict() for file in written],
+            "dead_letters": [file.to_dict() for file in kept],
         }
+
+    def _numbered(self, letters: list[pa.Table]) -> Iterator[_NumberedRows]:
+        """What is written, file by file."""
+        following = dict(self.first)
+        for p, settled in self._settled(letters):
+            if len(settled.rows):
+                yield _NumberedRows(p, settled.rows, self._numbers(settled.rows, p, following))
+
+    def _write(self, rows: _NumberedRows) -> DataFile:
+        table = _landed_rows(rows.rows, rows.partition, rows.offset, self.increment)
+        return write_task_file(self.directories[0], table, partition=rows.partition, name=self.name)
 
     def check(self) -> dict[str, Any]:
         """What would be written: `landing`, by partition number, least and largest key; how many rows come `twice` or

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kstreams_replay.jobs.landing import file_writing
-from kstreams_replay.jobs.landing.files import blocks, kept_records, streams
+from kstreams_replay.jobs.landing.files import blocks, kept_records, streams, text_lines
 from kstreams_replay.jobs.landing.landing import LandingReport
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.landing import written_tables
@@ -325,6 +325,7 @@ def check(
         patch.setattr(file_writing, "FILE_BYTES", room)
         patch.setattr(kept_records, "KEPT_BYTES", draw(st.sampled_from([0, 500, 1 << 28])))
         patch.setattr(blocks, "BLOCK_ROWS", 4)
+        patch.setattr(text_lines, "CHUNK_BYTES", draw(st.sampled_from([100, 1 << 20])))
         warehouse = Warehouse(folder)
         given = {"columns": list(made.columns)} if form.format == "lines" else {}
         if form.format in ("csv", "lines"):

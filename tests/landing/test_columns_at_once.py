@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kstreams_replay.jobs.landing.file_source import FileSource
-from kstreams_replay.jobs.landing.files import csv_files, json_columns, text_lines
+from kstreams_replay.jobs.landing.files import csv_files, json_columns, side_by_side, text_lines
 from kstreams_replay.jobs.landing.files.columns import json_objects, simple_json
 from kstreams_replay.jobs.landing.files.json_columns import JsonColumns
 from kstreams_replay.jobs.landing.files.reading import SliceReading
@@ -54,7 +54,7 @@ class Reader:
 
     def one_by_one(self, data: bytes) -> Any:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(JsonColumns, "block", lambda *_: None)
+            patch.setattr(JsonColumns, "of_chunk", lambda *_: None)
             patch.setattr(csv_files, "csv_columns", lambda *_: None)
             return self.at_once(data)
 
@@ -63,7 +63,7 @@ class Reader:
 def chunks(monkeypatch) -> list[bool]:
     """Of each chunk that was read, whether it became columns at once."""
     said: list[bool] = []
-    of_json, of_csv = JsonColumns.block, csv_files.csv_columns
+    of_json, of_csv = JsonColumns.of_chunk, csv_files.csv_columns
 
     def json_block(self, place, chunk):
         found = of_json(self, place, chunk)
@@ -75,7 +75,8 @@ def chunks(monkeypatch) -> list[bool]:
         said.append(found is not None)
         return found
 
-    monkeypatch.setattr(JsonColumns, "block", json_block)
+    monkeypatch.setattr(JsonColumns, "of_chunk", json_block)
+    monkeypatch.setattr(side_by_side, "THREADS", 1)
     monkeypatch.setattr(csv_files, "csv_columns", csv_block)
     return said
 

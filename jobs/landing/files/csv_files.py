@@ -19,6 +19,7 @@ from .blocks import BLOCK_BYTES, BLOCK_ROWS, Block, check_columns
 from .csv_columns import can_have_columns, csv_columns
 from .csv_rows import a_csv_row, csv_reader, csv_rows, csv_text
 from .format_reader import FormatReader
+from .side_by_side import SideBySide
 from .streams import FileSlice, opened
 from .text_cells import TextCells
 from .text_lines import line_chunks
@@ -47,10 +48,10 @@ def _csv_blocks(reading: "SliceReading") -> Iterator[Block]:
     number = 0
     try:
         with opened(reading.source, reading.piece.name, reading.digests, reading.content) as stream:
-            for place, chunk in line_chunks(stream, reading.piece):
-                rows = columns_of.rows(place, chunk)
+            chunks = SideBySide(line_chunks(stream, reading.piece), lambda chunk: columns_of.rows(*chunk))
+            for (place, chunk), rows in chunks:
                 if rows is None:
-                    rest: Any = io.BufferedReader(_Behind(chunk, stream))
+                    rest: Any = io.BufferedReader(_Behind(chunk, chunks.rest()))
                     for places, some in _row_blocks(reading.source, rest, number, is_first=place == 0):
                         yield from columns_of.of_rows(places, some)
                         number = places.stop
@@ -124,16 +125,21 @@ class _Columns:
 
 
 class _Behind(io.RawIOBase):
-    """``first``, and ``stream`` behind it."""
+    """``first``, and ``chunks`` of (place, bytes) behind it."""
 
-    def __init__(self, first: bytes, stream: io.BufferedReader) -> None:
-        self._first, self._stream = io.BytesIO(first), stream
+    def __init__(self, first: bytes, chunks: Iterator[tuple[int, bytes]]) -> None:
+        self._bytes, self._chunks = io.BytesIO(first), chunks
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        return self._first.readinto(buffer) or self._stream.readinto(buffer)
+        while not (count := self._bytes.readinto(buffer)):
+            following = next(self._chunks, None)
+            if following is None:
+                return 0
+            self._bytes = io.BytesIO(following[1])
+        return count
 
 
 def _row_blocks(

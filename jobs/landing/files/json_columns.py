@@ -6,7 +6,7 @@ line is one object: all begin with a brace and end with one, and Arrow finds as 
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -28,12 +28,19 @@ _NESTED_MOST = 400
 _TYPES: dict[type, pa.DataType] = {str: pa.string(), int: pa.int64()}
 
 
+class ColumnsOfChunk(NamedTuple):
+    """What the lines of a chunk are; ``names``: of the fields of the first."""
+
+    block: Block
+    names: Sequence[str]
+
+
 class JsonColumns:
-    """Makes blocks of chunks of lines; ``wanted``: columns that the mapping names."""
+    """Makes blocks of chunks of lines, of several at once; ``wanted``: columns that the mapping names."""
 
     def __init__(self, reading: "SliceReading", wanted: Sequence[str]) -> None:
         source = reading.source
-        self._reading, self._wanted = reading, wanted
+        self._wanted = wanted
         self._can_be = (
             source.envelope is None
             and source.null_lines != TOMBSTONE
@@ -42,7 +49,7 @@ class JsonColumns:
         )
         self._of_folders = [name for name in wanted if name in source.folders_of(reading.piece.name)]
 
-    def block(self, place: int, chunk: bytes) -> Block | None:
+    def of_chunk(self, place: int, chunk: bytes) -> ColumnsOfChunk | None:
         """The lines of ``chunk``, which begins at byte ``place`` of the file; None where they have to be read one by
         one.
         """
@@ -55,18 +62,19 @@ class JsonColumns:
         lines = _texts_between(chunk, starts, ends)
         if lines is None or ((ends - starts).max() > 2 * _NESTED_MOST and _is_nested_deeply(lines)):
             return None
-        columns = self._columns(chunk, lines)
-        if columns is None:
-            return None
-        self._reading.rows += len(lines)
-        self._reading.seen.update(columns)
-        return Block(columns, (starts + place).tolist(), lines.cast(pa.binary()), is_typed=False)
-
-    def _columns(self, chunk: bytes, lines: pa.StringArray) -> dict[str, pa.Array] | None:
         try:
             looked_at = [json_value(text) for text in lines[:_LOOKED_AT].to_pylist()]
         except (ValueError, RecursionError):
             return None
+        columns = self._columns(chunk, lines, looked_at)
+        if columns is None:
+            return None
+        block = Block(columns, (starts + place).tolist(), lines.cast(pa.binary()), is_typed=False)
+        return ColumnsOfChunk(block, list(looked_at[0]))
+
+    def _columns(
+        self, chunk: bytes, lines: pa.StringArray, looked_at: Sequence[dict[str, Any]]
+    ) -> dict[str, pa.Array] | None:
         schema = _schema(looked_at, self._wanted)
         if schema is None:
             return None
@@ -81,7 +89,6 @@ class JsonColumns:
             return None
         if len(found) != len(lines) or any(columns[name].null_count for name in self._of_folders):
             return None  # Arrow does not say whether a row has the name, with null, or lacks it
-        self._reading.columns = self._reading.columns or list(looked_at[0])
         return columns
 
 

@@ -17,6 +17,7 @@ from .envelopes import ENVELOPES, NoEnvelopeError, Opened
 from .format_reader import FormatReader
 from .json_columns import JsonColumns
 from .paths import MISSING, value_at
+from .side_by_side import SideBySide
 from .streams import FileSlice, opened
 from .text_lines import line_chunks, line_slices, lines_as_they_stand, lines_of
 
@@ -42,10 +43,13 @@ def _json_blocks(reading: "SliceReading") -> Iterator[Block]:
     wanted, rows_of, folders = source.named_columns(piece.name), _Rows(reading), source.folders_of(piece.name)
     columns_of = JsonColumns(reading, wanted)
     with opened(source, piece.name, reading.digests, reading.content) as stream:
-        for place, chunk in line_chunks(stream, piece):
-            at_once = columns_of.block(place, chunk)
+        chunks = line_chunks(stream, piece)
+        for (place, chunk), at_once in SideBySide(chunks, lambda chunk: columns_of.of_chunk(*chunk)):
             if at_once is not None:
-                yield at_once
+                reading.rows += len(at_once.block.places)
+                reading.seen.update(at_once.block.columns)
+                reading.columns = reading.columns or at_once.names
+                yield at_once.block
                 continue
             for places, lines in lines_of(place, chunk):
                 for block in rows_of.read(places, lines):
