@@ -1,4 +1,4 @@
-"""Scenario files: JSON lines, each a topology, its input records and what Kafka Streams 4.3.0 made of them.
+"""Scenario files: JSON lines, each a topology, its input records and what Kafka Streams made of them.
 
 Owns the reading of the files. The language is described in goldens/README.md.
 """
@@ -21,7 +21,8 @@ REGRESSIONS = Path(__file__).with_name("regressions")
 class Scenario:
     """``want``: what Kafka Streams made of it, or None when the file does not say. ``sensitive``: tags of the line.
 
-    ``family``: what it is about, as the line says, or else the name without its number.
+    ``family``: what it is about, as the line says, or else the name without its number. ``kafka``: the version of
+    Kafka Streams that made it.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Scenario:
     want: dict[str, Any] | None
     sensitive: tuple[str, ...]
     family: str = ""
+    kafka: str | None = None
 
 
 def read_scenarios(path: Path) -> list[Scenario]:
@@ -42,4 +44,5 @@ def scenario_of(line: dict[str, Any]) -> Scenario:
     """One line of a golden file."""
     family = line.get("family") or line["name"].rpartition("/")[0] or "examples"
     sensitive = tuple(line.get("sensitive", ()))
-    return Scenario(line["name"], line["topology"], line["records"], line.get("result"), sensitive, family)
+    want, kafka = line.get("result"), line.get("kafka")
+    return Scenario(line["name"], line["topology"], line["records"], want, sensitive, family, kafka)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from kstreams_replay.state.kafka_version import JUDGE
 from tests.conformance.__main__ import report, reports
 from tests.conformance.scenarios import GOLDENS, REGRESSIONS, Scenario, read_scenarios
 from tests.sampling import is_nightly, sample_of, sampled
@@ -41,6 +42,10 @@ SAMPLE = sampled(SCENARIOS, name=name_of, stratum=rarest_operator)
 SUPPRESSED = [
     scenario for scenario in SCENARIOS if any(node["op"] == "suppress" for node in scenario.topology["nodes"])
 ]
+
+
+def test_every_golden_says_that_the_judge_made_it():
+    assert {scenario.kafka for scenario in SCENARIOS + FOUND} == {JUDGE}
 
 
 def test_the_golden_files_hold_as_many_scenarios_of_every_family_as_were_copied():

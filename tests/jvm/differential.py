@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from kstreams_replay.state.kafka_version import JUDGE
 from tests.conformance.__main__ import report
 from tests.conformance.scenarios import REGRESSIONS, scenario_of
 from tests.jvm.oracle import Oracle, open_oracle
@@ -54,7 +55,7 @@ def _ending(line: Line) -> tuple[str | None, str | None]:
 def written(line: Line, directory: Path) -> Path:
     path = directory / f"{re.sub(r'[^a-z0-9]+', '-', line['name'])}.jsonl"
     directory.mkdir(exist_ok=True)
-    path.write_text(json.dumps(line, ensure_ascii=False) + "\n")
+    path.write_text(json.dumps({"kafka": JUDGE, **line}, ensure_ascii=False) + "\n")
     return path
 
 
