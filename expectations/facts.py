@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
 from ..state.promises import Promise
+from ..state.tables.refused_shares import DEFAULT_LIMIT, RefusedLimit
 
 P = TypeVar("P")
 
@@ -66,6 +67,8 @@ class ReplayFacts:
     """Its fingerprint, as plans have it; None: not known."""
     steps: Mapping[str, Sequence[str]] = field(default_factory=dict, compare=False)
     """By table ("outputs/x", "state/y"), the texts of all steps and functions above it, as the ledger keeps them."""
+    refused: RefusedLimit = DEFAULT_LIMIT
+    """How many records may be refused without an alarm."""
 
     def promised(self, kind: type[P]) -> list[tuple[Promised, P]]:
         """Promises of one kind, each with who gives it."""

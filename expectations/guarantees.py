@@ -12,7 +12,7 @@ from .guarantee import Guarantee, Question, Rule
 from .operators.as_of_join import G15
 from .operators.buffer_bounds import G7
 from .operators.deduplicated_interval import G14
-from .operators.few_are_refused import G12
+from .operators.few_are_refused import G12, with_limit
 from .operators.foreign_key_join import G16
 from .operators.nothing_vanishes import G5
 from .operators.repartition_by_key import G10
@@ -51,7 +51,8 @@ GUARANTEES = (G1, G2, G3, G4, G5, G6, G7, G8, G9, G10, G11, G12, G13, G14, G15, 
 
 
 def questions_of(facts: ReplayFacts) -> list[Question]:
-    """What must hold for a topology with these facts, by guarantee and table."""
-    return [
-        Question(guarantee, table, audit) for guarantee in GUARANTEES for table, audit in guarantee.questions(facts)
-    ]
+    """What must hold for a topology with these facts, by guarantee and table. The facts say how many records may be
+    refused.
+    """
+    judged = [with_limit(each, facts.refused) for each in GUARANTEES]
+    return [Question(guarantee, table, audit) for guarantee in judged for table, audit in guarantee.questions(facts)]

@@ -108,6 +108,7 @@ from .orchestration.settings.connections import LandedBy as LandedBy
 from .orchestration.settings.connections import WarehouseResource as WarehouseResource
 from .orchestration.settings.translator import ReplayTranslator as ReplayTranslator
 from .state.errors import ReplayError as ReplayError
+from .state.tables.refused_shares import RefusedLimit as RefusedLimit
 from .state.tables.sought import Sought as Sought
 from .state.tables.warehouse import Warehouse as Warehouse
 

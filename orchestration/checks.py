@@ -22,7 +22,7 @@ from ..jobs.replay.heartbeats import beating
 from ..state.errors import ReplayError
 from ..state.node_rows import RunAgain
 from ..state.tables.names import DEAD_LETTER, DROPPED, LANDED, OUTPUTS, TableName
-from ..state.tables.refused_shares import SHARE_MAX, refused_shares
+from ..state.tables.refused_shares import refused_shares
 from ..state.wall_clock import now_ms
 from .facts import facts_of_output, replay_facts, second_run
 from .partition_windows import partition_of
@@ -43,7 +43,7 @@ from .what_waits import inputs_that_wait, sentences_of
 
 SEQUENCES = (list, tuple, dict)
 SHARES = {DROPPED: "few_records_are_dropped", DEAD_LETTER: "few_records_are_undecodable"}
-SHARE_RULE = f"At most {SHARE_MAX:.0%} of the records that came to any operator, and never all that were read."
+SHARE_RULE = "At most {percent} % of the records that came to any operator, and never all that were read."
 ROWS = "every_row_becomes_a_record"
 ROWS_RULE = "Every row of what was landed became a record, and none a dead letter of the landing."
 REPLAYED = "landed_records_are_replayed"
@@ -164,7 +164,8 @@ def _specs(pipeline: Pipeline, table: TableName) -> list[dg.AssetCheckSpec]:
         return [rows, *([held_up] if has_days else [])]
     judged = [_spec(pipeline, table, each) for each in _judged(pipeline, table)]
     if table in REFUSALS:
-        share = dg.AssetCheckSpec(SHARES[table], asset=pipeline.key(table), description=SHARE_RULE, blocking=True)
+        rule = SHARE_RULE.format(percent=pipeline.refused.percent)
+        share = dg.AssetCheckSpec(SHARES[table], asset=pipeline.key(table), description=rule, blocking=True)
         return [share, *judged]
     fresh = [dg.AssetCheckSpec(FRESH, asset=pipeline.key(table), description=FRESH_RULE)]
     return [
@@ -246,11 +247,12 @@ def _share(
     share = refused / read if read else 0.0
     landed = {name: sum(each.get(name, 0) for each in books) for name in ("read", "applied", "left_out")}
     applied_nothing = refused > 0 and is_nothing_applied(**landed)
+    is_error = applied_nothing or pipeline.refused.severity == "error"
     return dg.AssetCheckResult(
         asset_key=key.asset_key,
         check_name=key.name,
-        passed=share <= SHARE_MAX and not applied_nothing,
-        severity=dg.AssetCheckSeverity.ERROR if applied_nothing else dg.AssetCheckSeverity.WARN,
+        passed=pipeline.refused.allows(refused, read) and not applied_nothing,
+        severity=dg.AssetCheckSeverity.ERROR if is_error else dg.AssetCheckSeverity.WARN,
         description=f"{said}{', and none could be applied' if applied_nothing else ''}; see `replay show {table}`.",
         metadata={"records_read": read, f"records_{word}": refused, "share": share, WAREHOUSE: pipeline.warehouse.root},
     )

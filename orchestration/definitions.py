@@ -17,6 +17,7 @@ from ..jobs.publish.publishing import PublishSettings
 from ..jobs.topology import Topology
 from ..state.errors import ConfigError
 from ..state.kafka_version import replayed_version
+from ..state.tables.refused_shares import RefusedLimit
 from ..state.tables.warehouse import Warehouse
 from ..state.times import Duration, duration_ms
 from .assets import replay_assets
@@ -60,6 +61,7 @@ def replay_definitions(
     idle: str = "wait",
     kafka_version: str | None = None,
     check_engine: str = "gx",
+    refused: RefusedLimit | None = None,
     expectations: str | Path | None = None,
     data_docs: DataDocs | str | Path | None = None,
     cron: str | None = None,
@@ -85,10 +87,11 @@ def replay_definitions(
     ``LandedBy`` another pipeline is the other's asset. ``landing``: how a landing handles bad input, None for its
     defaults. ``engine``: None for ``SparkEngine()``. ``max_records``, ``increments``, ``idle``,
     ``kafka_version``: as ``kstreams_replay.replay`` takes them; by default a run is one increment of all that has
-    landed. ``check_engine``: "gx" (Great Expectations) or "plain". ``expectations``, ``data_docs``: folders of suites
-    of your own and for Great Expectations' pages (docs/quality.md); None: none. ``cron``: None for no schedule, else
-    when, in the zone ``cron_timezone``, such as "Europe/Berlin"; None: in that of ``partitions``, else in UTC.
-    ``retry_policy``: of the step that lands and replays; only for errors that may be gone at a second try.
+    landed. ``check_engine``: "gx" (Great Expectations) or "plain". ``refused``: up to which share records may be
+    refused without an alarm, and whether that is an error; None: a warning above 1 %. ``expectations``, ``data_docs``:
+    folders of suites of your own and for Great Expectations' pages (docs/quality.md); None: none. ``cron``: None for no
+    schedule, else when, in the zone ``cron_timezone``, such as "Europe/Berlin"; None: in that of ``partitions``, else
+    in UTC. ``retry_policy``: of the step that lands and replays; only for errors that may be gone at a second try.
     ``max_runtime``: of a run, after which the schedule waits for it no more, and Dagster's run monitoring ends it where
     it is on (examples/dagster.yaml); None: no limit. ``partitions``: daily, hourly, weekly … ones: the tables run
     partition by partition, each up to its end in record time, and topics are landed by a job of their own
@@ -109,6 +112,7 @@ def replay_definitions(
         name=pipeline, topology=topology, **places,
         engine=engine or SparkEngine(), landing=landing or LandingRules(),
         max_records=max_records, increments=increments, idle=idle, kafka_version=kafka_version,
+        refused=refused or RefusedLimit(),
         **_judged_by(check_engine, expectations, data_docs, topology),
         retry_policy=retry_policy,
         max_runtime_ms=None if max_runtime is None else duration_ms(max_runtime, "max_runtime"),

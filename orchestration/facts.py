@@ -18,12 +18,14 @@ from ..jobs.topology import Topology
 from ..state.node_rows import ROWS_MAX
 from ..state.promises import lacks_evidence
 from ..state.tables.names import TableName
+from ..state.tables.refused_shares import DEFAULT_LIMIT, RefusedLimit
 from ..state.tables.warehouse import Warehouse
 
 
-def replay_facts(topology: Topology) -> ReplayFacts:
-    """Facts of the whole topology."""
+def replay_facts(topology: Topology, refused: RefusedLimit = DEFAULT_LIMIT) -> ReplayFacts:
+    """Facts of the whole topology; ``refused``: from how many refused records on G12 is broken."""
     return ReplayFacts(
+        refused=refused,
         topology=topology.fingerprint,
         steps=steps_by_table(topology),
         sub_topologies=tuple(_sub_topology(part) for part in topology.sub_topologies),

@@ -23,6 +23,7 @@ from ..jobs.topology import SubTopology, Topology
 from ..state.errors import ConfigError
 from ..state.tables.ledger import LandingLedger, Ledger
 from ..state.tables.names import DEAD_LETTER, DROPPED, LANDED, OUTPUTS, REPARTITION, STATE, TableName
+from ..state.tables.refused_shares import DEFAULT_LIMIT, RefusedLimit
 from ..state.tables.warehouse import PipelineTables, Warehouse
 from .lineage import Table, tables_of
 from .resources import Engine
@@ -55,7 +56,8 @@ class Pipeline:
     ``production``: output → the landed topic that a live application wrote. ``publish``: output → the topic to which it
     is published, as ``publish_settings`` say.
 
-    ``suites``: of the user's project, which checks judge too; ``data_docs``: where pages are built, None: nowhere.
+    ``refused``: up to which share records are refused without an alarm. ``suites``: of the user's project, which checks
+    judge too; ``data_docs``: where pages are built, None: nowhere.
     ``landing``: how a landing handles bad input. ``max_records``, ``increments``, ``idle``,
     ``kafka_version``: as ``kstreams_replay.replay`` takes them. ``idle_after_ms``: topics of which a partition waits
     for no Kafka partition that another one is ahead of by so long. Of one run alone: ``flush``, whether history is
@@ -74,6 +76,7 @@ class Pipeline:
     idle: str = "wait"
     kafka_version: str | None = None
     check_engine: str = "gx"
+    refused: RefusedLimit = DEFAULT_LIMIT
     suites: tuple[ProjectSuite, ...] = ()
     data_docs: DataDocs | None = None
     retry_policy: dg.RetryPolicy | None = None

@@ -1,17 +1,19 @@
 """G12: few records are dropped, few cannot be decoded, and no operator refuses many of those that come to it: at most
-one in a hundred, of an increment.
+one in a hundred, of an increment, unless a project says another share.
 
-Owns three counts, of records beyond the share. It is a warning: late records are refused on purpose. The numbers are
+Owns three counts, of records beyond the share. It is a warning, unless a project says
+otherwise: late records are refused on purpose. The numbers are
 those of the ledger's books. G3 recounts from the tables what was dropped and undecodable, and how often each operator
 refused; how many records came to an operator is known only there.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import polars as pl
 
 from ...state.tables.names import LEDGER
-from ...state.tables.refused_shares import SHARE_MAX, refused_shares
+from ...state.tables.refused_shares import RefusedLimit, refused_shares
 from ..audits import Audit, Scope, Unchecked
 from ..facts import ReplayFacts
 from ..guarantee import About, Guarantee, Rule
@@ -31,8 +33,9 @@ def audit_few_are_refused(scope: Scope) -> Audit | Unchecked:
     if scope.done.kind is not None:
         return Unchecked("the increment restates what others wrote, and read nothing of its own")
     counts = pl.DataFrame(parts, {"sub_topology": pl.Int64, **dict.fromkeys(_COUNTS, pl.Int64)})
+    limit = scope.facts.refused
     too_many = {
-        f"too_many_{name}": counts.filter(pl.col(name) > pl.col("read") * SHARE_MAX)
+        f"too_many_{name}": counts.filter(pl.col(name) > pl.col("read") * limit.share)
         for name in ("dropped", "undecodable")
     }
     too_many["too_many_refused"] = pl.DataFrame(
@@ -44,11 +47,19 @@ def audit_few_are_refused(scope: Scope) -> Audit | Unchecked:
                 "refused": each.refused,
             }
             for each in refused_shares([scope.done.books or {}])
-            if each.operator is not None and not each.is_few
+            if each.operator is not None and not limit.allows(each.refused, each.came)
         ],
         {"sub_topology": pl.Int64, "operator": pl.String, "came": pl.Int64, "refused": pl.Int64},
     )
     return Audit.of(int(counts["read"].sum()), too_many)
+
+
+def with_limit(guarantee: Guarantee, limit: RefusedLimit) -> Guarantee:
+    """G12 as a project wants it; others as they are."""
+    if guarantee.id != G12.id:
+        return guarantee
+    rules = (replace(rule, sentence=rule.sentence.replace("1 %", f"{limit.percent} %")) for rule in guarantee.rules)
+    return replace(guarantee, severity=limit.severity, rules=tuple(rules))
 
 
 def _questions(_: ReplayFacts) -> Iterator[About]:
@@ -65,8 +76,16 @@ G12 = Guarantee(
     status="done",
     rules=(
         Rule("expect_few_drops", "too_many_dropped", "No sub-topology drops more than 1 % of what it reads."),
-        Rule("expect_few_refusals", "too_many_refused", "No operator refuses more than 1 % of what comes to it."),
-        Rule("expect_few_dead_letters", "too_many_undecodable", "No more than 1 % of what it reads is undecodable."),
+        Rule(
+            "expect_few_refusals",
+            "too_many_refused",
+            "No operator refuses more than 1 % of what comes to it.",
+        ),
+        Rule(
+            "expect_few_dead_letters",
+            "too_many_undecodable",
+            "No more than 1 % of what it reads is undecodable.",
+        ),
     ),
     kafka="StreamsMetrics dropped-records-total",
     evidence="the books in the ledger, which G3 recounts",

@@ -7,6 +7,7 @@ import click
 
 from ...state.kafka.settings import read_client_settings
 from ...state.kafka_version import DEFAULT, REPLAYED
+from ...state.tables.refused_shares import DEFAULT_LIMIT
 from .command import STORAGE_OPTION, STORAGE_TIMEOUT, Decorator, argument, key_and_value, option
 from .defaults import FILE, WAREHOUSE_VARIABLE
 
@@ -110,6 +111,21 @@ detailed_exit_code = option(
     help="exit with 3 when nothing is new, with 5 when there are warnings",
 )
 """``detailed_exit_code: bool``: see orchestration/cli/exit_codes.py."""
+
+
+def refused_limit(function: Any) -> Any:
+    """``refused_max: float`` and ``refused_severity: str``, as ``RefusedLimit`` takes them."""
+    where = "alarms"
+    share = option(
+        "--refused-max", type=click.FloatRange(0, 1), default=DEFAULT_LIMIT.share, metavar="SHARE", section=where,
+        help="of the records that came so many may be refused, or undecodable, without an alarm (default 0.01)",
+    )  # fmt: skip
+    severity = option(
+        "--refused-severity", type=click.Choice(["warning", "error"]), default=DEFAULT_LIMIT.severity, section=where,
+        help="of this alarm; an error ends with exit code 4 (default warning)",
+    )  # fmt: skip
+    return share(severity(function))
+
 
 kafka_version = option(
     "--kafka-version", metavar="VERSION",

@@ -11,13 +11,16 @@ from typing import Any
 from ...jobs.replay.books import is_nothing_applied
 from ...jobs.replay.increment_report import IncrementReport
 from ...jobs.replay.waiting_inputs import WaitingInput
-from ...state.tables.refused_shares import SHARE_MAX, too_many_refused
+from ...state.tables.refused_shares import DEFAULT_LIMIT, RefusedLimit, too_many_refused
 from .exit_codes import ExitCode
 
 
-def warnings_of(reports: Sequence[IncrementReport], waits: Sequence[WaitingInput] = ()) -> list[str]:
+def warnings_of(
+    reports: Sequence[IncrementReport], waits: Sequence[WaitingInput] = (), refused: RefusedLimit = DEFAULT_LIMIT
+) -> list[str]:
     """A sentence for every fact of the increments that a person should look at. ``waits``: landed records that were
     held back; only a run without an increment is warned of them, since in any other they are read when others come.
+    ``refused``: up to which share records are refused without a word.
     """
     impure = {node: said for report in reports for node, said in (report.done.impure or {}).items()}
     held_back = 0 if reports else sum(each.records for each in waits)
@@ -25,9 +28,13 @@ def warnings_of(reports: Sequence[IncrementReport], waits: Sequence[WaitingInput
         *([f"nothing was replayed: all {held_back:,} unread records wait for other partitions"] if held_back else []),
         *(f"{sentence}; a run that is still at work on it is refused" for sentence in takeovers(reports)),
         *(f"step {node} does not answer alike twice: {said}; functions must be pure" for node, said in impure.items()),
-        *_undecodable(reports),
-        *(f"{each.sentence()}; see `replay show dropped`" for each in too_many_refused(_books_of(reports))),
+        *_refused(reports, refused),
     ]
+
+
+def _refused(reports: Sequence[IncrementReport], limit: RefusedLimit) -> list[str]:
+    too_many = too_many_refused(_books_of(reports), limit)
+    return [*_undecodable(reports, limit), *(f"{each.sentence()}; see `replay show dropped`" for each in too_many)]
 
 
 def takeovers(reports: Sequence[IncrementReport]) -> list[str]:
@@ -44,21 +51,25 @@ def _books_of(reports: Sequence[IncrementReport]) -> list[dict[str, Any]]:
     return [report.done.books for report in reports if report.done.books is not None]
 
 
-def _undecodable(reports: Sequence[IncrementReport]) -> list[str]:
+def _undecodable(reports: Sequence[IncrementReport], limit: RefusedLimit) -> list[str]:
     read = sum(report.books.read for report in reports)
     count = sum(report.books.undecodable for report in reports)
     said = f"{count:,} of {read:,} records ({count / read:.0%})" if read else ""
-    return [f"{said} were undecodable; see `replay show dead_letter`"] if count > SHARE_MAX * read else []
+    return [f"{said} were undecodable; see `replay show dead_letter`"] if not limit.allows(count, read) else []
 
 
-def run_exit_code(reports: Sequence[IncrementReport], waits: Sequence[WaitingInput] = ()) -> ExitCode:
-    """FAILED when records were read and none of them could be applied; WARNINGS when there are any; else DONE, or
-    NOTHING_NEW without an increment.
+def run_exit_code(
+    reports: Sequence[IncrementReport], waits: Sequence[WaitingInput] = (), refused: RefusedLimit = DEFAULT_LIMIT
+) -> ExitCode:
+    """FAILED when records were read and none of them could be applied, and when more were refused than ``refused``
+    allows, where that is an error. WARNINGS when there are any; else DONE, or NOTHING_NEW without an increment.
     """
     books = [report.books for report in reports]
     read, applied, left_out = (sum(getattr(each, name) for each in books) for name in ("read", "applied", "left_out"))
     if is_nothing_applied(read, applied, left_out):
         return ExitCode.FAILED
-    if warnings_of(reports, waits):
+    if refused.severity == "error" and _refused(reports, refused):
+        return ExitCode.FAILED
+    if warnings_of(reports, waits, refused):
         return ExitCode.WARNINGS
     return ExitCode.DONE if reports else ExitCode.NOTHING_NEW

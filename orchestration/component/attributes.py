@@ -190,6 +190,8 @@ class CheckAttributes(dg.Model, dg.Resolvable):
     engine: Literal["gx", "plain"] = said("gx", "Great Expectations, or plain SQL, which begins at once.")
     expectations: str | None = said(None, "Folder of suites of your own, below the project's root (docs/quality.md).")
     data_docs: str | None = said(None, "Folder for Great Expectations' pages, below the project's root, or a URI.")
+    refused_max: float = said(0.01, "Above it refused and undecodable records are an alarm, from 0 to 1.")
+    refused_severity: Literal["warning", "error"] = said("warning", "Of this alarm; an error fails the run.")
     fresh_within: str | None = said(None, 'Warn when stream time is further behind the clock: "2h".')
     verify_increments: int | None = said(None, "Every run runs so many increments again, cut otherwise.")
     production: dict[str, str] = said({}, "Of outputs the landed topics that a live application wrote, to compare.")

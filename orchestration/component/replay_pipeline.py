@@ -18,6 +18,7 @@ from dagster.components.resolved.core_models import (
 from pydantic import Field
 
 from ...state.kafka_version import REPLAYED
+from ...state.tables.refused_shares import RefusedLimit
 from ...state.tables.warehouse import Warehouse
 from ..definitions import replay_definitions
 from ..settings.topology_loading import load_topology
@@ -98,6 +99,7 @@ class ReplayPipelineComponent(dg.Component, dg.Model, dg.Resolvable):
             idle=self.idle,
             kafka_version=None if self.kafka_version is None else str(self.kafka_version),
             check_engine=self.checks.engine,
+            refused=RefusedLimit(self.checks.refused_max, self.checks.refused_severity),
             expectations=None if self.checks.expectations is None else below(root, self.checks.expectations),
             data_docs=None if self.checks.data_docs is None else below(root, self.checks.data_docs),
             fresh_within=self.checks.fresh_within,

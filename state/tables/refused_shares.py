@@ -7,10 +7,39 @@ landing says nothing. A record that only some of its windows refused is not refu
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-SHARE_MAX = 0.01
-"""Of the records that came, so many may be refused, or undecodable, without a word."""
+from ..errors import ConfigError
+
+
+@dataclass(frozen=True)
+class RefusedLimit:
+    """How many of the records that came may be refused, or undecodable, without an alarm: a ``share`` from 0 to 1.
+    ``severity`` of the alarm: a "warning" stops nobody, an "error" fails the run of what comes behind it.
+    Raises ConfigError.
+    """
+
+    share: float = 0.01
+    severity: Literal["error", "warning"] = "warning"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share <= 1:
+            raise ConfigError("refused_max", "a share from 0 to 1", repr(self.share), "write 5 % as 0.05")
+        if self.severity not in ("error", "warning"):
+            expected = "'warning' or 'error'"
+            raise ConfigError("refused_severity", expected, repr(self.severity), "choose one")
+
+    @property
+    def percent(self) -> str:
+        """The share, as 1 or 2.5."""
+        return f"{100 * self.share:.4g}"
+
+    def allows(self, refused: int, came: int) -> bool:
+        """Whether no alarm is due."""
+        return refused <= self.share * came
+
+
+DEFAULT_LIMIT = RefusedLimit()
 
 
 @dataclass(frozen=True)
@@ -30,11 +59,6 @@ class RefusedShare:
     def share(self) -> float:
         """From 0 to 1."""
         return self.refused / self.came if self.came else 0.0
-
-    @property
-    def is_few(self) -> bool:
-        """Whether it is within SHARE_MAX."""
-        return self.refused <= SHARE_MAX * self.came
 
     def sentence(self) -> str:
         """As "480 of 720 records that came to counted (66.7%) were refused"."""
@@ -59,8 +83,8 @@ def refused_shares(books: Iterable[Mapping[str, Any]]) -> list[RefusedShare]:
     return sorted(shares, key=lambda each: (-each.share, each.operator is None))
 
 
-def too_many_refused(books: Iterable[Mapping[str, Any]]) -> list[RefusedShare]:
-    """Those above SHARE_MAX, in that order. A sub-topology is left out where one of its operators is named."""
-    found = [each for each in refused_shares(books) if not each.is_few]
+def too_many_refused(books: Iterable[Mapping[str, Any]], limit: RefusedLimit = DEFAULT_LIMIT) -> list[RefusedShare]:
+    """Those above ``limit``, in that order. A sub-topology is left out where one of its operators is named."""
+    found = [each for each in refused_shares(books) if not limit.allows(each.refused, each.came)]
     named = {each.sub_topology for each in found if each.operator is not None}
     return [each for each in found if each.operator is not None or each.sub_topology not in named]

@@ -98,7 +98,13 @@ def test_yaml_says_suites_of_ones_own_the_sensor_freshness_and_the_jobs_of_opera
     (tmp_path / "suites").mkdir()
     (tmp_path / "suites" / "pages.yaml").write_text(SUITE)
     attributes = {
-        "checks": {"expectations": str(tmp_path / "suites"), "data_docs": "docs", "fresh_within": "2h"},
+        "checks": {
+            "expectations": str(tmp_path / "suites"),
+            "data_docs": "docs",
+            "fresh_within": "2h",
+            "refused_max": 0.5,
+            "refused_severity": "error",
+        },
         "sensor": {"min_files": 2, "max_wait": "5m"},
         "operator_jobs": True,
         "max_runtime": "3h",
@@ -116,6 +122,15 @@ def test_yaml_says_suites_of_ones_own_the_sensor_freshness_and_the_jobs_of_opera
         told = {check.check_name: check.passed for check in result.get_asset_check_evaluations()}
         assert (told["pages_seen"], told["stream_time_is_fresh"]) == (True, False)
         assert list((root / "docs").rglob("*.html"))
+        (share,) = (
+            spec
+            for checks in definitions.asset_checks or ()
+            for spec in checks.check_specs
+            if spec.name == "few_records_are_dropped"
+        )
+        assert (
+            share.description == "At most 50 % of the records that came to any operator, and never all that were read."
+        )
         pages = {spec.key.path[-1]: spec.metadata.get("data_docs") for spec in definitions.resolve_all_asset_specs()}
         assert pages["pages-by-hour"] == dg.MetadataValue.url(f"{(root / 'docs').resolve().as_uri()}/index.html")
         assert pages["clicks"] is None
@@ -129,8 +144,9 @@ def test_every_argument_of_the_factory_is_an_attribute():
     """
     of_checks = {"check_engine": "engine", "expectations": "expectations", "data_docs": "data_docs"}
     of_checks |= {name: name for name in ("fresh_within", "verify_increments", "production")}
+    of_checks |= {"refused": "refused_max"}  # and the severity beside it
     named = set(ReplayPipelineComponent.model_fields) | {"cron", *of_checks}
-    assert set(of_checks.values()) == set(CheckAttributes.model_fields)
+    assert {*of_checks.values(), "refused_severity"} == set(CheckAttributes.model_fields)
     assert set(signature(replay_definitions).parameters) - named == {"retry_policy", "increments"}
     assert set(SensorAttributes.model_fields) == {field.name for field in fields(LagSensor)}
 

@@ -16,6 +16,7 @@ from kstreams_replay.orchestration.definitions import replay_definitions
 from kstreams_replay.orchestration.resources import LocalEngine
 from kstreams_replay.orchestration.what_waits import inputs_that_wait, results_that_wait, sentences_of
 from kstreams_replay.state.errors import ConfigError, LedgerConflict, MachineError, StorageError
+from kstreams_replay.state.tables.refused_shares import RefusedLimit
 from tests.dagster import shop
 from tests.dagster.conftest import broken, numbers, observed, passed, told
 from tests.planted import LandedRecord, plant
@@ -261,3 +262,15 @@ def test_a_restore_has_no_lateness_and_no_seconds_of_what_it_went_back_to(wareho
     first, *_ = result["p/outputs/all"]
     assert numbers(first, "increment")["increment"] == 3
     assert not [name for name in first.metadata if name.startswith(("lateness", "seconds"))]
+
+
+@pytest.mark.parametrize(("share", "succeeds"), [(0.34, True), (0.33, False)])
+def test_a_project_says_how_many_may_be_refused_and_that_more_fail_the_run(small_shop, share, succeeds):
+    result = small_shop.run(
+        shop.definitions(small_shop.root, check_engine="plain", refused=RefusedLimit(share, "error"))
+    )
+
+    assert result.success is succeeds
+    assert [(each.check_name, each.severity) for each in broken(result)] == (
+        [] if succeeds else [("few_records_are_dropped", dg.AssetCheckSeverity.ERROR)]
+    )

@@ -1,7 +1,10 @@
 """Alarms count refusals by operator: a second branch that takes every record, or a repartition, hides none of them."""
 
+import re
+
 import pytest
 
+from kstreams_replay.expectations.guarantees import questions_of
 from kstreams_replay.expectations.verdicts import check_increment
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.replay.increment_report import IncrementReport
@@ -19,7 +22,8 @@ from kstreams_replay.jobs.topology import (
 from kstreams_replay.orchestration.cli.exit_codes import ExitCode
 from kstreams_replay.orchestration.cli.run_outcome import run_exit_code, warnings_of
 from kstreams_replay.orchestration.facts import replay_facts
-from kstreams_replay.state.tables.refused_shares import RefusedShare, refused_shares, too_many_refused
+from kstreams_replay.state.errors import ConfigError
+from kstreams_replay.state.tables.refused_shares import RefusedLimit, RefusedShare, refused_shares, too_many_refused
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.planted import LandedRecord, plant
 
@@ -149,6 +153,38 @@ def test_a_source_refuses_negative_times(tmp_path):
     (report,) = replayed(Warehouse(tmp_path), builder.build(), records)
 
     assert report.books_by_sub_topology["0"].by_operator["clicks-source"] == [3, 1]
+
+
+def test_a_project_says_how_many_may_be_refused_and_whether_more_is_an_error(tmp_path):
+    warehouse, topology = Warehouse(tmp_path), per_minute()
+    reports = replayed(warehouse, topology, of_hours())  # two of three are refused
+
+    def judged(limit: RefusedLimit) -> tuple[ExitCode, str, str, list[str]]:
+        verdicts = check_increment(warehouse, "p", replay_facts(topology, limit), engine="plain")
+        (verdict,) = (each for each in verdicts if each.guarantee == "G12")
+        rules = [rule.sentence for each in questions_of(replay_facts(topology, limit))
+                 if each.guarantee.id == "G12" for rule in each.guarantee.rules]  # fmt: skip
+        return run_exit_code(reports, refused=limit), verdict.answer, verdict.severity, rules[:1]
+
+    most, fewer = RefusedLimit(0.67, "error"), RefusedLimit(0.5, "error")
+    assert judged(most) == (ExitCode.DONE, "true", "error", ["No sub-topology drops more than 67 % of what it reads."])
+    assert judged(fewer) == (
+        ExitCode.FAILED, "false", "error", ["No sub-topology drops more than 50 % of what it reads."],
+    )  # fmt: skip
+    assert judged(RefusedLimit(0.5))[:3] == (ExitCode.WARNINGS, "false", "warning")
+    assert warnings_of(reports, refused=most) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"share": 5}, "refused_max: expected a share from 0 to 1, got 5; write 5 % as 0.05"),
+        ({"severity": "fatal"}, "refused_severity: expected 'warning' or 'error', got 'fatal'"),
+    ],
+)
+def test_a_limit_that_is_none_is_refused(given, said):
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        RefusedLimit(**given)
 
 
 def test_shares_are_summed_over_increments_and_the_worst_comes_first():

@@ -15,6 +15,7 @@ from ....jobs.history.output_diff import outputs_left_out
 from ....state.errors import ConfigError
 from ....state.node_rows import ROWS_MAX
 from ....state.tables.ledger import Ledger
+from ....state.tables.refused_shares import RefusedLimit
 from ....state.tables.warehouse import Warehouse
 from ...facts import replay_facts, second_run
 from ...progress_lines import progress_on
@@ -46,6 +47,7 @@ from ..exit_codes import ExitCode
     help="run increments of up to N records again where no table shows what an operator did (0: none)",
 )
 @option("--engine", type=click.Choice(["gx", "plain"]), default="gx", help="Great Expectations, or plain code")
+@options.refused_limit
 def check(
     topology: str,
     warehouse: str,
@@ -57,6 +59,8 @@ def check(
     data_docs: str | None,
     run_again: int,
     engine: Literal["gx", "plain"],
+    refused_max: float,
+    refused_severity: Literal["error", "warning"],
 ) -> int:
     """Judge the guarantees of an increment. The exit code is 4 when one does not hold, or a table cannot be read."""
     if data_docs is not None and engine == "plain":
@@ -64,7 +68,8 @@ def check(
     loaded, place = load_topology(topology, warehouse), Warehouse(warehouse)
     if outputs_left_out(place, pipeline, increment):
         loaded = range_part(loaded).topology
-    facts, suites = replay_facts(loaded), suites_of(expectations, loaded, engine)
+    facts = replay_facts(loaded, RefusedLimit(refused_max, refused_severity))
+    suites = suites_of(expectations, loaded, engine)
     docs = None if data_docs is None else DataDocs(data_docs)
     again = second_run(place, pipeline, loaded, run_again)
     last = done_row(place, pipeline, increment).increment

@@ -10,11 +10,12 @@ import time
 import uuid
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
 
 from ....state.errors import ConfigError
+from ....state.tables.refused_shares import RefusedLimit
 from ...engines import runner_of, start_spark, wait_for
 from ...placement.choice import placement_of
 from ...progress_lines import ProgressBar, ProgressLines, progress_on
@@ -45,6 +46,8 @@ class RunOptions:
     flush_at_end: bool
     until: str | None
     kafka_version: str | None
+    refused_max: float
+    refused_severity: Literal["error", "warning"]
     detailed_exit_code: bool
     migrate: tuple[str, ...]
     renamed: tuple[str, ...]
@@ -59,6 +62,11 @@ class RunOptions:
     namespace: str | None
     option: tuple[str, ...]
     as_json: bool
+
+    @property
+    def refused(self) -> RefusedLimit:
+        """Up to which share records are refused without an alarm."""
+        return RefusedLimit(self.refused_max, self.refused_severity)
 
 
 @command()
@@ -86,6 +94,7 @@ class RunOptions:
 @options.migrate
 @options.renamed
 @options.placement
+@options.refused_limit
 @option(
     "--current",
     multiple=True,
@@ -119,7 +128,7 @@ def run(**given: Any) -> int:
         _print_run_as_json(asked, replayed)
     else:
         _print_run(asked, replayed)
-    return run_exit_code(replayed.reports, replayed.waits).unless_detailed(asked.detailed_exit_code)
+    return run_exit_code(replayed.reports, replayed.waits, asked.refused).unless_detailed(asked.detailed_exit_code)
 
 
 class Replayed(NamedTuple):
@@ -145,6 +154,7 @@ def _refuse_placement_on_one_machine(asked: RunOptions) -> None:
 
 def _replay(asked: RunOptions, progress: ProgressBar | ProgressLines) -> Replayed:
     _refuse_placement_on_one_machine(asked)
+    _ = asked.refused  # refused before anything runs
     placement = placement_of(**{name: getattr(asked, name) for name in options.PLACEMENT})
     spark = None if asked.local else start_spark(asked.master)
     progress.doing("loading the topology")
@@ -236,7 +246,7 @@ def _print_run_as_json(asked: RunOptions, replayed: Replayed) -> None:
         "pipeline": asked.pipeline, "increments": [books_line(report) for report in replayed.reports],
         "seconds": replayed.seconds, "waits": [each.to_json() for each in replayed.waits],
         "results_that_wait": [asdict(each) for each in replayed.results],
-        "warnings": warnings_of(replayed.reports, replayed.waits),
+        "warnings": warnings_of(replayed.reports, replayed.waits, asked.refused),
     })  # fmt: skip
 
 
@@ -264,5 +274,5 @@ def _print_run(asked: RunOptions, replayed: Replayed) -> None:
     if reports:
         print(f"tables: {Warehouse(asked.warehouse).pipeline(asked.pipeline).root}")
         print(verdict_line(reports))
-    for warning in warnings_of(reports, replayed.waits):
+    for warning in warnings_of(reports, replayed.waits, asked.refused):
         print(f"replay: warning: {warning}", file=sys.stderr)
