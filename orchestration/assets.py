@@ -195,7 +195,7 @@ def replay_landed(
             pipeline.warehouse,
             pipeline.topology,
             pipeline=pipeline.name,
-            runner=engine.runner(),
+            runner=engine.runner(pipeline.kafka_version),
             max_records=pipeline.max_records,
             increments=pipeline.increments,
             idle=pipeline.idle,

@@ -42,8 +42,10 @@ class Engine(dg.ConfigurableResource["Engine"], ABC):
         """Spark, started on the first call; None when there is none to be had."""
 
     @abstractmethod
-    def runner(self) -> Runner:
-        """What ``kstreams_replay.jobs.replay.pipeline_run`` runs tasks with."""
+    def runner(self, kafka_version: str | None = None) -> Runner:
+        """What ``kstreams_replay.jobs.replay.pipeline_run`` runs tasks with; ``kafka_version``: whose assignor places
+        them.
+        """
 
     def land(
         self,
@@ -70,7 +72,7 @@ class LocalEngine(Engine):
     def session(self) -> None:
         return None
 
-    def runner(self) -> Runner:
+    def runner(self, kafka_version: str | None = None) -> Runner:
         return LocalRunner(default_cache())
 
 
@@ -104,11 +106,11 @@ class SparkEngine(Engine):
         master = self.master or settings.pop("spark.master", None)
         return open_spark(master, app_name=self.app_name, extra=settings)
 
-    def runner(self) -> Runner:
+    def runner(self, kafka_version: str | None = None) -> Runner:
         from ..jobs.execution.spark_runner import SparkRunner
 
         placement = placement_of(
             self.placement, self.num_standby_replicas, self.max_warmup_replicas, self.acceptable_recovery_lag_bytes,
-            self.rack_aware_assignment_tags, self.rack_aware_assignment_strategy,
+            self.rack_aware_assignment_tags, self.rack_aware_assignment_strategy, kafka_version,
         )  # fmt: skip
         return SparkRunner(self.session(), default_cache(), placement)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...state.errors import ConfigError
+from ...state.kafka_version import DEFAULT, REPLAYED
 
 SPARK, STICKY, HIGH_AVAILABILITY = "spark", "sticky", "high_availability"
 PLACEMENTS = (SPARK, STICKY, HIGH_AVAILABILITY)
@@ -22,7 +23,8 @@ class PlacementSettings:
     the standbys. ``rack_aware_assignment_tags``: tags in which a task's standbys differ from it and from one another.
     ``rack_aware_assignment_strategy``: "balance_subtopology" gives every member its share of each sub-topology, which
     run one after the other, at the price of some moves; "none" (Kafka's default) counts tasks of all of them together.
-    Kafka's "min_traffic" weighs racks of partitions, and partitions of a warehouse have none. Raises ConfigError.
+    Kafka's "min_traffic" weighs racks of partitions, and partitions of a warehouse have none. ``kafka_version``: whose
+    assignor it is, "4.3" or "4.4". Raises ConfigError.
     """
 
     placement: str = SPARK
@@ -31,10 +33,12 @@ class PlacementSettings:
     acceptable_recovery_lag_bytes: int = 16 << 20
     rack_aware_assignment_tags: tuple[str, ...] = ()
     rack_aware_assignment_strategy: str = NONE
+    kafka_version: str = DEFAULT
 
     def __post_init__(self) -> None:
         for name, known in (
             ("placement", PLACEMENTS), ("rack_aware_assignment_strategy", RACK_AWARE_STRATEGIES),
+            ("kafka_version", REPLAYED),
         ):  # fmt: skip
             if getattr(self, name) not in known:
                 chosen = repr(getattr(self, name))
@@ -59,6 +63,8 @@ def settings_of(given: Mapping[str, Any], environment: Mapping[str, str]) -> Pla
     tags with commas between them). Raises ConfigError.
     """
     settings: dict[str, Any] = {}
+    if "kafka_version" in given:
+        settings["kafka_version"] = given["kafka_version"]
     for name in ("placement", *_NUMBERS, "rack_aware_assignment_tags", "rack_aware_assignment_strategy"):
         variable = f"REPLAY_{name.upper()}"
         if name in given:

@@ -16,12 +16,12 @@ def assign_sticky(
     members: Collection[Member], all_tasks: Iterable[TaskId], stateful: Collection[TaskId], settings: PlacementSettings
 ) -> Assignment:
     """``members``: at least one; what each ran before decides."""
-    return _Sticky(members, sorted(set(all_tasks))).assign(sorted(stateful), settings)
+    return _Sticky(members, sorted(set(all_tasks)), settings.kafka_version).assign(sorted(stateful), settings)
 
 
 class _Sticky:
-    def __init__(self, members: Collection[Member], all_tasks: list[TaskId]) -> None:
-        self._tasks, self._all = no_tasks(members), all_tasks
+    def __init__(self, members: Collection[Member], all_tasks: list[TaskId], kafka_version: str) -> None:
+        self._tasks, self._all, self._version = no_tasks(members), all_tasks, kafka_version
         self._had: dict[TaskId, str] = {}
         self._had_standby: dict[TaskId, list[str]] = {}
         for name, found in self._tasks.items():
@@ -49,17 +49,23 @@ class _Sticky:
 
     def _assign_to(self, tasks: Iterable[TaskId], had: Mapping[TaskId, list[str]]) -> list[TaskId]:
         """Give ``tasks`` to the first that had them and has room; those that are left."""
-        share = len(self._all) // sum(found.member.capacity for found in self._tasks.values())
         left = []
         for task in tasks:
             for name in had.get(task, ()):
                 found = self._tasks[name]
-                if len(found.active) < found.member.capacity * share:
+                if len(found.active) < self._share(found.member.capacity):
                     self._give(task, name, is_active=True)
                     break
             else:
                 left.append(task)
         return left
+
+    def _share(self, capacity: int) -> int:
+        """So many tasks may a member keep: before 4.4 a thread's share was rounded down, since then a member's up."""
+        threads = sum(found.member.capacity for found in self._tasks.values())
+        if self._version == "4.3":
+            return capacity * (len(self._all) // threads)
+        return -(-capacity * len(self._all) // threads)
 
     def _give(self, task: TaskId, name: str, *, is_active: bool) -> None:
         found = self._tasks[name]

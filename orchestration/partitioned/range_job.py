@@ -57,7 +57,7 @@ def backfill_job(pipeline: Pipeline) -> dg.JobDefinition:
                 name=config.name,
                 from_ms=instant_ms(config.from_time, "from_time"),
                 to_ms=instant_ms(config.to_time, "to_time"),
-                runner=engine.runner(),
+                runner=engine.runner(in_run.kafka_version),
                 max_records=in_run.max_records,
                 on_step=context.log.debug,
                 doing=log_line,

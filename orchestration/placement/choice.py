@@ -23,8 +23,11 @@ def placement_of(
     acceptable_recovery_lag_bytes: int | None = None,
     rack_aware_assignment_tags: Sequence[str] | None = None,
     rack_aware_assignment_strategy: str | None = None,
+    kafka_version: str | None = None,
 ) -> "PlacementSettings | None":
-    """Where tasks of a cluster run: as given, else as the environment says, else None. Raises ConfigError."""
+    """Where tasks of a cluster run: as given, else as the environment says, else None. ``kafka_version``: by whose
+    assignor. Raises ConfigError.
+    """
     given = {
         "placement": placement,
         "num_standby_replicas": num_standby_replicas,
@@ -43,4 +46,4 @@ def placement_of(
         return None
     from ...jobs.placement.settings import settings_of
 
-    return settings_of(chosen, os.environ)
+    return settings_of(chosen if kafka_version is None else chosen | {"kafka_version": kafka_version}, os.environ)

@@ -17,6 +17,7 @@ from kstreams_replay.jobs.placement.settings import (
     STICKY,
     PlacementSettings,
 )
+from kstreams_replay.state.kafka_version import JUDGE, JUDGES
 from tests.jvm.streams import compiled
 from tests.sampling import is_nightly, seed
 
@@ -107,8 +108,9 @@ def answer(assignment: Assignment) -> str:
     return ";".join([str(assignment.is_probing).lower(), *lines])
 
 
-def by_kafka(cases: list[AssignorCase]) -> list[str]:
-    with compiled(Path(__file__).with_name("Assignors.java")) as command:
+def by_kafka(cases: list[AssignorCase], version: str = JUDGE) -> list[str]:
+    streams = f"org.apache.kafka:kafka-streams:{version}"
+    with compiled(Path(__file__).with_name("Assignors.java"), packages=(streams,)) as command:
         asked = "\n".join(found.asked() for found in cases)
         said = subprocess.run(command, input=asked, capture_output=True, text=True, encoding="utf-8", check=False)
     assert said.returncode == 0, said.stderr
@@ -116,12 +118,14 @@ def by_kafka(cases: list[AssignorCase]) -> list[str]:
 
 
 @pytest.mark.every_run
-def test_tasks_are_assigned_as_by_kafkas_own_assignors():
+@pytest.mark.parametrize("version", [JUDGE, *(pytest.param(newer, marks=pytest.mark.nightly) for newer in JUDGES[1:])])
+def test_tasks_are_assigned_as_by_kafkas_own_assignors(version):
     generator = random.Random(seed())
     cases = [case(generator) for _ in range(CASES)]
 
-    for found, want in zip(cases, by_kafka(cases), strict=True):
-        got = answer(assign(found.members, found.tasks, found.stateful, found.settings))
+    for found, want in zip(cases, by_kafka(cases, version), strict=True):
+        settings = replace(found.settings, kafka_version=version.rpartition(".")[0])
+        got = answer(assign(found.members, found.tasks, found.stateful, settings))
 
         assert got == want, found.asked()
     assert sum(found.settings.placement == STICKY for found in cases) > CASES // 4

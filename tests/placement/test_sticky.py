@@ -49,6 +49,22 @@ def test_a_member_with_two_cores_keeps_twice_as_many():
     """)
 
 
+def test_since_4_4_a_members_share_is_rounded_up_and_before_that_each_threads_down():
+    members = [member("c1", FOUR, active="0_0 0_1"), member("c2", FOUR, active="0_2 0_3"), member("c3", FOUR)]
+
+    # 4 tasks and 3 threads: a member keeps 4 // 3 = 1 of them, or 4 / 3 rounded up, 2
+    assert table(sticky(members, FOUR)) == text("""
+        c1 A=0_0 S=
+        c2 A=0_2,0_3 S=
+        c3 A=0_1 S=
+    """)
+    assert table(sticky(members, FOUR, kafka_version="4.4")) == text("""
+        c1 A=0_0,0_1 S=
+        c2 A=0_2,0_3 S=
+        c3 A= S=
+    """)
+
+
 def test_who_had_the_standby_of_a_task_takes_over_when_its_owner_is_gone():
     got = sticky([member("c2", FOUR, active="0_2 0_3"), member("c3", FOUR, standby="0_0 0_1")], FOUR)
 
@@ -66,6 +82,7 @@ def test_who_had_the_standby_of_a_task_takes_over_when_its_owner_is_gone():
             {"rack_aware_assignment_strategy": "min_traffic"},
             "rack_aware_assignment_strategy: expected one of none, balance_subtopology, got 'min_traffic'",
         ),
+        ({"kafka_version": "3.9"}, "kafka_version: expected one of 4.3, 4.4, got '3.9'"),
         ({"num_standby_replicas": -1}, "num_standby_replicas: expected a whole number of at least 0, got -1"),
         ({"max_warmup_replicas": 0}, "max_warmup_replicas: expected a whole number of at least 1, got 0"),
         ({"acceptable_recovery_lag_bytes": 1.5}, "expected a whole number of at least 0, got 1.5"),
