@@ -87,9 +87,19 @@ class Connection:
         return future.result()
 
     def ask(self, question: Callable[..., Any], *asked: Any, **more: Any) -> list[Any]:
-        """Answers of the admin client, in the order of what was ``asked``."""
-        futures = question(*asked, request_timeout=self.patience_s, **more)
-        return [self.answer(future) for future in (futures.values() if isinstance(futures, dict) else [futures])]
+        """Answers of the admin client, in the order of what was ``asked``. It is asked again while the broker looks for
+        a group, or loads it.
+        """
+        codes, deadline = self.kafka.KafkaError, time.monotonic() + self.patience_s
+        passing = codes.COORDINATOR_LOAD_IN_PROGRESS, codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR
+        while True:
+            futures = question(*asked, request_timeout=self.patience_s, **more)
+            try:
+                return [self.answer(each) for each in (futures.values() if isinstance(futures, dict) else [futures])]
+            except self.kafka.KafkaException as error:
+                if error.args[0].code() not in passing or time.monotonic() > deadline:
+                    raise
+            time.sleep(_POLL_S)
 
 
 def unknown_setting(said: str) -> ConfigError:
