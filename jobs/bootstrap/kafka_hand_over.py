@@ -55,10 +55,13 @@ def hand_over(
         for log in partitions:
             _refuse_times(log)
     work = _HandOver(state, ApplicationClient(application, say), say)
+    if dry_run:
+        work.refuse_used()
+        return report_of(state)
+    producer = work.producer()  # before the look at offsets, which waits for the end of what a dead hand-over began
     work.refuse_used()
-    if not dry_run:
-        work.make_topics(settings)
-        work.write()
+    work.make_topics(settings)
+    work.write(producer)
     return report_of(state)
 
 
@@ -66,6 +69,17 @@ class _HandOver:
     def __init__(self, state: ApplicationState, client: ApplicationClient, say: Callable[[str], None]) -> None:
         self.state, self.client, self.say = state, client, say
         self.topics = {store: f"{state.application_id}-{store}-changelog" for store in state.changelogs}
+
+    def producer(self) -> Any:
+        """The one of the transaction. It aborts what a hand-over that died has begun, and shuts out one that lives."""
+        own = {
+            "transactional.id": f"replay-hand-over-{self.state.application_id}", "acks": "all",
+            "transaction.timeout.ms": _TRANSACTION_MS,
+        }  # fmt: skip
+        with self.client.failing("begin a transaction"):
+            producer = self.client.kafka.Producer({**self.client.settings, **own})
+            producer.init_transactions(PATIENCE_S)
+        return producer
 
     def refuse_used(self) -> None:
         """What somebody else has written of the application's id is never written over."""
@@ -109,16 +123,10 @@ class _HandOver:
                 settings[name] = str(int(settings[name]) + age_ms)
         return settings
 
-    def write(self) -> None:
+    def write(self, producer: Any) -> None:
         """All records and offsets, in one transaction."""
         client, state = self.client, self.state
-        own = {
-            "transactional.id": f"replay-hand-over-{state.application_id}", "acks": "all",
-            "transaction.timeout.ms": _TRANSACTION_MS,
-        }  # fmt: skip
         with client.failing("write changelogs"), client.consumer() as consumer:
-            producer = client.kafka.Producer({**client.settings, **own})
-            producer.init_transactions(PATIENCE_S)
             producer.begin_transaction()
             for store, partitions in state.changelogs.items():
                 self.say(f"writing {self.topics[store]}")
