@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from ...state.errors import ReplayError
 from ...state.runs.local_copies import own_cache
 from ...state.tables.requests import REQUESTS
+from ...state.tables.shared_groups import sharing_groups
 from ..topology.topology import Topology
 from .task_description import TaskDescription, TaskReport
 from .task_run import run_task
@@ -158,8 +159,10 @@ def _worker(work: bytes) -> Callable[[Iterable[int]], Iterator[tuple[int, dict[s
 
     def run(shares_here: Iterable[int]) -> Iterator[tuple[int, dict[str, Any] | ReplayError]]:
         topology, descriptions, shares, cache = pickle.loads(work)
-        for number in [number for share in shares_here for number in shares[share]]:
-            yield number, _outcome(topology, descriptions[number], cache)
+        mine = [number for share in shares_here for number in shares[share]]
+        with sharing_groups(len(mine)):
+            for number in mine:
+                yield number, _outcome(topology, descriptions[number], cache)
 
     return run
 

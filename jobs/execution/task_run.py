@@ -21,6 +21,7 @@ from ...state.private_folders import private_folder
 from ...state.runs.local_copies import CACHE_VARIABLE
 from ...state.tables.data_files import DataFile
 from ...state.tables.names import DEAD_LETTER, DROPPED, TableName
+from ...state.tables.shared_groups import sharing_groups
 from ...state.tables.task_entry import TaskEntry
 from ..graph.nodes import GlobalTableNode
 from ..tape.causal_order import ADVANCE_SEQUENCES, LANDED
@@ -62,7 +63,8 @@ class LocalRunner:
         """
         if self.cache is not None:
             private_folder(self.cache, CACHE_VARIABLE)
-        return [run_task(topology, description, self.cache) for description in descriptions]
+        with sharing_groups(len(descriptions)):
+            return [run_task(topology, description, self.cache) for description in descriptions]
 
 
 def run_task(topology: Topology, description: TaskDescription, cache: str | None = None) -> TaskReport:

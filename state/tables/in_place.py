@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from ..errors import LandingError
 from ..times import LATEST_MS
+from .shared_groups import batches_of
 from .warehouse import HEADERS, LANDED_SCHEMA
 
 ROWS_SCHEMA = pa.schema([column for column in LANDED_SCHEMA if column.name != "partition"])
@@ -97,11 +98,24 @@ class InPlaceRows:
         first = np.concatenate([[0], np.cumsum(sizes)])
         for number in range(len(sizes)) if row_groups is None else row_groups:
             row = int(first[number])
-            for batch in self.parquet.iter_batches(batch_size, row_groups=[number], columns=paths):
+            for batch in self._decoded(number, batch_size, paths):
                 found = self._rows(batch, row, names)
                 row += batch.num_rows
                 if found.num_rows:
                     yield found
+
+    def _decoded(self, number: int, batch_size: int, paths: list[str]) -> Iterator[pa.RecordBatch]:
+        """Rows of a row group as they lie there, decoded once for all tasks of this process."""
+
+        def decode() -> Iterator[pa.RecordBatch]:
+            return self.parquet.iter_batches(batch_size, row_groups=[number], columns=paths)  # type: ignore[no-any-return]
+
+        path = self.how.columns.get("partition")
+        bounds = None if path is None else bounds_of(self.parquet.metadata.row_group(number), path)
+        if bounds is None or bounds[0] == bounds[1]:  # no other task reads it
+            return decode()
+        named = (self.place, self.how.footer, number, batch_size, tuple(paths), self.parquet.schema_arrow)
+        return batches_of(named, decode)
 
     def has(self, name: str) -> bool:
         """Whether rows have a column of landed rows. Headers are none where no row has any, since a column of nothing

@@ -70,6 +70,7 @@ def test_spark_and_commit_files_take_turns_on_one_table(spark, warehouse):
     assert positions(spark, path) == [(0, 0, 1), (0, 5, 2), (0, 6, 3)]
 
 
+@pytest.mark.nightly
 def test_a_restore_by_spark_is_noticed(spark, warehouse):
     path = warehouse.landed("clicks")
     version = commit_files(path, LANDED_SCHEMA, [write(path, [0], increment=1)], app_id=APP, increment=1)
