@@ -19,7 +19,7 @@ Item = TypeVar("Item")
 
 SHARE = 10
 """One in so many."""
-SHARE_OF_LONG = 20
+SHARE_OF_LONG = 40
 """Of those that take long and say nothing of their share."""
 TIER_VARIABLE, SEED_VARIABLE = "REPLAY_TIER", "REPLAY_SEED"
 TIERS = ("default", "nightly")
@@ -69,7 +69,8 @@ def sampled(
 
 def in_the_sample(items: list[pytest.Item]) -> set[pytest.Item]:
     """Without ``nightly`` ones, and of those marked ``sampled`` a share. On a module the mark means one in ``share`` of
-    its tests, parameters counted; on a function one in ``share`` of its parameters, with every value of those named.
+    what is so marked in its folder, parameters counted; on a function one in ``share`` of its parameters, with every
+    value of those named.
     """
     shares: dict[int, list[pytest.Item]] = defaultdict(list)
     played = {item for item in items if not item.get_closest_marker("nightly")}
@@ -100,7 +101,7 @@ def _stratum(item: pytest.Item) -> tuple[str, ...]:
     if not marks:
         return (str(item.path.parent),)
     if marks[-1][0] is not item:
-        return (str(item.path),)
+        return (str(item.path.parent),)
     mark = marks[-1][1]
     values = item.callspec.params if mark.args else {}  # type: ignore[attr-defined]  # those without parameters have none
     return str(item.path), getattr(item, "originalname", ""), *(repr(values[name]) for name in mark.args)

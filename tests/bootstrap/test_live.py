@@ -142,6 +142,7 @@ OF_SEVERAL_TASKS = {("versions", "named"), ("tables", "out")}
 KINDS = (kept.totals, kept.windows, kept.sessions, kept.versions, kept.streams, kept.tables, kept.processor)
 
 
+@pytest.mark.sampled(share=28)
 @pytest.mark.parametrize("guarantee", [AT_LEAST_ONCE, EXACTLY_ONCE])
 @pytest.mark.parametrize("end", ["closed", "killed"])
 @pytest.mark.parametrize("twin", KINDS, ids=lambda twin: twin.__name__)
@@ -183,6 +184,7 @@ def test_a_pipeline_writes_what_the_application_writes_when_it_starts_again(
         assert any(theirs)
 
 
+@pytest.mark.sampled(share=10)
 @pytest.mark.parametrize("guarantee", [AT_LEAST_ONCE, EXACTLY_ONCE])
 @pytest.mark.parametrize(
     "twin", [kept.totals, kept.windows, kept.sessions, kept.streams, kept.processor], ids=lambda twin: twin.__name__

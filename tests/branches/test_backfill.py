@@ -31,7 +31,7 @@ from tests.once_a_run import once_a_run
 from tests.planted import LandedRecord, plant
 from tests.test_docs import code_blocks, document, section
 
-pytestmark = pytest.mark.sampled(share=3)
+pytestmark = pytest.mark.sampled
 
 HOUR = 3_600_000
 MONDAY, TUESDAY = 1_767_571_200_000, 1_767_657_600_000

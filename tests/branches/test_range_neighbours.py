@@ -30,7 +30,7 @@ from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.landing.landed_records import records
 from tests.planted import LandedRecord, plant
 
-pytestmark = pytest.mark.sampled(share=3)
+pytestmark = pytest.mark.sampled
 TEXT = Consumed(Serde.string(), Serde.string())
 FROM, TO = 1_000, 2_000
 """Of the range; windows of 100 ms begin and end with it."""

@@ -133,6 +133,7 @@ def of_sessions(taken: list[Input], life: Life, *, is_final: bool) -> list[Lande
     ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("is_final", [False, True], ids=["updates", "finals"])
 @pytest.mark.parametrize(("windows", "play"), [(WINDOWS, of_windows), (SESSIONS, of_sessions)], ids=["time", "session"])
 def test_lives_of_restarts_are_replayed_row_by_row_at_every_cut(warehouse, windows, play, is_final):
@@ -175,6 +176,7 @@ OVERLAPS = {
 that it hid while another one was made within its gap; so a record merges sessions that overlap."""
 
 
+@pytest.mark.sampled("name")
 @pytest.mark.parametrize("max_records", [None, 1, 2])
 @pytest.mark.parametrize("name", OVERLAPS)
 def test_sessions_that_overlap_after_a_restart_are_merged_as_in_production(warehouse, name, max_records):

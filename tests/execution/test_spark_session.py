@@ -210,6 +210,7 @@ print(len({session for session, _ in found}), [count for _, count in found])
 
 
 @pytest.mark.jvm
+@pytest.mark.nightly
 def test_a_process_whose_jvm_died_while_spark_started_starts_it_again():
     said = in_a_new_process("""
 from kstreams_replay.state.errors import MachineError

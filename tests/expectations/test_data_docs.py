@@ -13,7 +13,7 @@ from kstreams_replay.expectations.suites.data_docs import DataDocs
 from kstreams_replay.expectations.verdicts import check_increment
 from tests.expectations.conftest import FACTS, FINALS_1, Planted
 
-pytestmark = [pytest.mark.usefixtures("great_expectations"), pytest.mark.sampled(share=3)]
+pytestmark = [pytest.mark.usefixtures("great_expectations"), pytest.mark.sampled]
 
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 

@@ -34,7 +34,7 @@ from kstreams_replay.state.serdes import Serde as AnySerde
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.planted import LandedRecord, plant
 
-pytestmark = pytest.mark.sampled(share=3)
+pytestmark = pytest.mark.sampled
 
 STRING = Serde.string()
 TAPE = [("a", 3), ("a", 9), ("b", 14), ("c", 15), ("a", 8), ("a", 26)]

@@ -15,7 +15,7 @@ import pytest
 
 from tests.source_tree import copy_checkout, files
 
-pytestmark = [pytest.mark.jvm, pytest.mark.sampled(share=3)]
+pytestmark = [pytest.mark.jvm, pytest.mark.sampled]
 
 PROJECT = {
     "jobs/__init__.py": "",

@@ -68,7 +68,7 @@ def test_a_publisher_that_lives_makes_so_many_requests(broker, three_increments)
     assert (len(alive.calls), seen(broker, "lives")) == (CALLS, ROWS)
 
 
-@pytest.mark.sampled(share=20)
+@pytest.mark.sampled(share=40)
 @pytest.mark.parametrize("place", range(CALLS))
 def test_every_row_is_seen_once_wherever_a_publisher_was_killed(broker, three_increments, place):
     topic = f"killed-{place}"
@@ -86,7 +86,7 @@ def test_every_row_is_seen_once_wherever_a_publisher_was_killed(broker, three_in
 PLACES = [(first, second) for first in range(5, CALLS, 2) for second in range(3, 28, 2)]
 
 
-@pytest.mark.sampled(share=40)
+@pytest.mark.sampled(share=80)
 @pytest.mark.parametrize(("first", "second"), PLACES)
 def test_nor_does_a_second_death_at_another_place_change_it(broker, three_increments, first, second):
     topic = f"killed-{first}-{second}"

@@ -11,7 +11,7 @@ from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.topologies import PARTITIONS, everything, tape
 from tests.planted import plant, tables_of
 
-pytestmark = pytest.mark.sampled(share=3)
+pytestmark = pytest.mark.sampled
 
 RECORDS = 90
 

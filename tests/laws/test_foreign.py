@@ -13,7 +13,7 @@ SEEDS = range(1, 57)
 SEEDS_OF_SPARK = range(57, 61)
 """A statement of Spark takes some fifteen CPU seconds of its JVM."""
 STATEMENTS = 2
-SHARE = 5
+SHARE = 10
 """A statement takes one to eight CPU seconds, so two of each played seed are played."""
 
 

@@ -19,7 +19,7 @@ from tests.laws.crash import DiedInACrash
 from tests.laws.pipelines import NAME, PIPELINES, RECORDS, begun, drive, undisturbed
 from tests.laws.whole import first_difference
 
-pytestmark = pytest.mark.sampled(share=3)
+pytestmark = pytest.mark.sampled
 
 PIPELINE, TAPE, BEGUN, TARGET = "brief", 1, 3, 4
 

@@ -18,7 +18,7 @@ from tests.dagster import shop
 from tests.laws.topologies import PARTITIONS, everything, tape
 from tests.planted import LandedRecord, plant, tables_of
 
-pytestmark = pytest.mark.sampled(share=3)
+pytestmark = pytest.mark.sampled
 
 
 def counts() -> Topology:

@@ -29,7 +29,7 @@ from kstreams_replay.state.tables.ledger import Ledger
 from kstreams_replay.state.tables.warehouse import LEDGER_SCHEMA, Warehouse
 from tests.dagster import shop
 
-pytestmark = pytest.mark.sampled(share=3)
+pytestmark = pytest.mark.sampled
 
 HOSTILE = "<script>alert(1)</script>'\"&{{7*7}}"
 

@@ -13,7 +13,7 @@ from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.source_tree import ROOT
 
-pytestmark = pytest.mark.sampled(share=3)
+pytestmark = pytest.mark.sampled
 
 TOPOLOGY = "tests/dagster/shop.py:topology"
 
