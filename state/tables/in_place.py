@@ -91,15 +91,15 @@ class InPlaceRows:
     ) -> Iterator[pa.RecordBatch]:
         """Rows of ``row_groups`` (None: all) in batches of at most ``batch_size``, with ``columns`` (None: all)."""
         names = ROWS_SCHEMA.names if columns is None else list(columns)
-        asked = [*names, *self._deciding()]
-        paths = list(dict.fromkeys(self.how.columns[name] for name in asked if name in self.how.columns))
         metadata = self.parquet.metadata
         sizes = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
         first = np.concatenate([[0], np.cumsum(sizes)])
         for number in range(len(sizes)) if row_groups is None else row_groups:
-            row = int(first[number])
+            row, deciding = int(first[number]), self._deciding(number)
+            asked = [*names, *deciding]
+            paths = list(dict.fromkeys(self.how.columns[name] for name in asked if name in self.how.columns))
             for batch in self._decoded(number, batch_size, paths):
-                found = self._rows(batch, row, names)
+                found = self._rows(batch, row, names, deciding)
                 row += batch.num_rows
                 if found.num_rows:
                     yield found
@@ -127,30 +127,36 @@ class InPlaceRows:
         """The least and the largest offset in a row group, of all partitions; None: its statistics do not say."""
         return bounds_of(self.parquet.metadata.row_group(row_group), self.how.columns["offset"])
 
-    def _deciding(self) -> list[str]:
-        """Columns by which rows are the topic's."""
-        names = [name for name in ("topic", "partition") if name in self.how.columns]
+    def _deciding(self, number: int) -> list[str]:
+        """Columns by which rows of a row group are the topic's, where its statistics do not say that all are."""
+        wanted = {"topic": self.how.topic, "partition": self.partition}
+        group = self.parquet.metadata.row_group(number)
+        names = [
+            name
+            for name, value in wanted.items()
+            if name in self.how.columns and not _is_always(group, self.how.columns[name], value)
+        ]
         return [*names, "offset"] if self.how.first_offset else names
 
-    def _rows(self, batch: pa.RecordBatch, row: int, names: Sequence[str]) -> pa.RecordBatch:
+    def _rows(self, batch: pa.RecordBatch, row: int, names: Sequence[str], deciding: Sequence[str]) -> pa.RecordBatch:
         """``row``: the number of the first in the file."""
         columns = {
             name: _plain(self._column(batch, name))
-            for name in dict.fromkeys([*names, *self._deciding()])
+            for name in dict.fromkeys([*names, *deciding])
             if name in self.how.columns
         }
         mask = np.ones(batch.num_rows, np.bool_)
         for begin, end in self.how.deleted:
             mask[max(0, begin - row) : max(0, end - row)] = False
-        if "topic" in self.how.columns:
+        if "topic" in deciding:
             topics = columns["topic"]
             mask &= _true(pc.equal(topics, pa.scalar(self.how.topic, pa.string()).cast(topics.type)))
-        if "partition" in self.how.columns:
+        if "partition" in deciding:
             partitions = columns["partition"]
             if partitions.null_count and (_true(pc.is_null(partitions)) & mask).any():
                 self._refuse("a partition in every row", "null")
             mask &= _true(pc.equal(partitions, self.partition))
-        if self.how.first_offset:
+        if "offset" in deciding:
             mask &= _true(pc.greater_equal(columns["offset"], self.how.first_offset))
         rows = batch.num_rows
         if not mask.all():
@@ -241,6 +247,19 @@ def bounds_of(group: pq.RowGroupMetaData, path: str) -> tuple[Any, Any] | None:
     leaf = leaf_of(group, path)
     known = None if leaf is None else leaf.statistics
     return None if known is None or not known.has_min_max else (known.min, known.max)
+
+
+def _is_always(group: pq.RowGroupMetaData, path: str, value: Any) -> bool:
+    """Whether statistics of a row group say that a column has ``value`` in every row: nothing is below it or above it,
+    also where long texts were cut, and none is null.
+    """
+    leaf = leaf_of(group, path)
+    known = None if leaf is None else leaf.statistics
+    if known is None or not known.has_min_max or not known.has_null_count or known.null_count:
+        return False
+    wanted = value.encode() if isinstance(value, str) else value
+    bounds = [bound.encode() if isinstance(bound, str) else bound for bound in (known.min, known.max)]
+    return bounds == [wanted, wanted]
 
 
 def leaf_of(group: pq.RowGroupMetaData, path: str) -> pq.ColumnChunkMetaData | None:
