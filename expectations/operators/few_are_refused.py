@@ -1,10 +1,9 @@
 """G12: few records are dropped, few cannot be decoded, and no operator refuses many of those that come to it: at most
 one in a hundred, of an increment, unless a project says another share.
 
-Owns three counts, of records beyond the share. It is a warning, unless a project says
-otherwise: late records are refused on purpose. The numbers are
-those of the ledger's books. G3 recounts from the tables what was dropped and undecodable, and how often each operator
-refused; how many records came to an operator is known only there.
+Owns three counts, of records beyond the share. It is a warning, unless a project says otherwise: late records are
+refused on purpose. The numbers are those of the ledger's books. G3 recounts from the tables what was dropped and
+undecodable, and how often each operator refused; how many records came to an operator is known only there.
 """
 
 from collections.abc import Iterator
