@@ -162,6 +162,7 @@ def test_a_worker_makes_the_cache_that_its_environment_names(tmp_path, monkeypat
 
 
 def test_compiled_code_is_not_read_from_a_folder_that_others_may_write(tmp_path, monkeypatch):
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     folder = tmp_path / "numba" / "kernels_123"
     folder.mkdir(parents=True)
     folder.chmod(0o777)
