@@ -3,7 +3,8 @@
     0    done, or nothing new
     1    error: it could not be done; one sentence on stderr says why
     2    usage: an argument or a setting is wrong
-    4    a check failed, two things differ that were compared, or nothing could be applied
+    4    a check failed, two things differ that were compared, nothing could be applied, or too many records were
+         refused where that is an error
     130  stopped by Ctrl-C
     143  stopped by SIGTERM
 

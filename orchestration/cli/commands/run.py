@@ -154,7 +154,6 @@ def _refuse_placement_on_one_machine(asked: RunOptions) -> None:
 
 def _replay(asked: RunOptions, progress: ProgressBar | ProgressLines) -> Replayed:
     _refuse_placement_on_one_machine(asked)
-    _ = asked.refused  # refused before anything runs
     chosen = {name: getattr(asked, name) for name in options.PLACEMENT}
     placement = placement_of(**chosen, kafka_version=asked.kafka_version)
     spark = None if asked.local else start_spark(asked.master)
