@@ -98,9 +98,7 @@ def takes_long(item: pytest.Item) -> bool:
 
 def _stratum(item: pytest.Item) -> tuple[str, ...]:
     marks = list(item.iter_markers_with_node("sampled"))
-    if not marks:
-        return (str(item.path.parent),)
-    if marks[-1][0] is not item:
+    if not marks or marks[-1][0] is not item:
         return (str(item.path.parent),)
     mark = marks[-1][1]
     values = item.callspec.params if mark.args else {}  # type: ignore[attr-defined]  # those without parameters have none

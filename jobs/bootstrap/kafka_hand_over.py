@@ -55,13 +55,12 @@ def hand_over(
         for log in partitions:
             _refuse_times(log)
     work = _HandOver(state, ApplicationClient(application, say), say)
-    if dry_run:
-        work.refuse_used()
-        return report_of(state)
-    producer = work.producer()  # before the look at offsets, which waits for the end of what a dead hand-over began
+    # before the look at offsets, which waits for the end of what a dead hand-over began
+    producer = None if dry_run else work.producer()
     work.refuse_used()
-    work.make_topics(settings)
-    work.write(producer)
+    if producer is not None:
+        work.make_topics(settings)
+        work.write(producer)
     return report_of(state)
 
 

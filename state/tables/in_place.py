@@ -8,6 +8,7 @@ does not fit: a landing by copy keeps those as dead letters, so the error names 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -106,10 +107,7 @@ class InPlaceRows:
 
     def _decoded(self, number: int, batch_size: int, paths: list[str]) -> Iterator[pa.RecordBatch]:
         """Rows of a row group as they lie there, decoded once for all tasks of this process."""
-
-        def decode() -> Iterator[pa.RecordBatch]:
-            return self.parquet.iter_batches(batch_size, row_groups=[number], columns=paths)  # type: ignore[no-any-return]
-
+        decode = partial(self.parquet.iter_batches, batch_size, row_groups=[number], columns=paths)
         path = self.how.columns.get("partition")
         bounds = None if path is None else bounds_of(self.parquet.metadata.row_group(number), path)
         if bounds is None or bounds[0] == bounds[1]:  # no other task reads it
@@ -253,13 +251,11 @@ def _is_always(group: pq.RowGroupMetaData, path: str, value: Any) -> bool:
     """Whether statistics of a row group say that a column has ``value`` in every row: nothing is below it or above it,
     also where long texts were cut, and none is null.
     """
-    leaf = leaf_of(group, path)
-    known = None if leaf is None else leaf.statistics
-    if known is None or not known.has_min_max or not known.has_null_count or known.null_count:
+    leaf, bounds = leaf_of(group, path), bounds_of(group, path)
+    if leaf is None or bounds is None or not leaf.statistics.has_null_count or leaf.statistics.null_count:
         return False
-    wanted = value.encode() if isinstance(value, str) else value
-    bounds = [bound.encode() if isinstance(bound, str) else bound for bound in (known.min, known.max)]
-    return bounds == [wanted, wanted]
+    least, most, wanted = (each.encode() if isinstance(each, str) else each for each in (*bounds, value))
+    return bool(least == most == wanted)
 
 
 def leaf_of(group: pq.RowGroupMetaData, path: str) -> pq.ColumnChunkMetaData | None:

@@ -38,16 +38,19 @@ def sharing_groups(tasks: int) -> Iterator[None]:
 def batches_of(group: Hashable, decode: Callable[[], Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
     """Batches of a row group, which ``group`` names with all that decides how it is read."""
     held = _held
-    if held is not None and group in held.groups:
+    if held is None:
+        yield from decode()
+    elif group in held.groups:
         yield from held.groups[group]
-        return
-    taken: list[pa.RecordBatch] | None = None if held is None else []
-    size = 0
-    for batch in decode():
-        yield batch
-        size += batch.nbytes
-        if taken is not None and held is not None:
-            taken = [*taken, batch] if held.bytes + size <= HELD_BYTES else None
-    if taken is not None and held is not None:
-        held.groups[group] = taken
-        held.bytes += size
+    else:
+        taken, size = list[pa.RecordBatch](), 0
+        for batch in decode():
+            yield batch
+            size += batch.nbytes
+            if held.bytes + size <= HELD_BYTES:
+                taken.append(batch)
+            else:
+                taken.clear()  # as it will be for all that follow, since sizes only grow
+        if held.bytes + size <= HELD_BYTES:
+            held.groups[group] = taken
+            held.bytes += size

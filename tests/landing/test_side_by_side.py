@@ -7,17 +7,20 @@ import pytest
 from kstreams_replay.jobs.landing.files.side_by_side import SideBySide
 
 
-def test_results_come_in_the_order_of_the_pieces_whichever_is_ready_first():
-    is_third_done = threading.Event()
+@pytest.mark.parametrize(("waits", "awaited", "first_alone"), [(1, 2, True), (0, 1, False)])
+def test_results_come_in_the_order_of_the_pieces_whichever_is_ready_first(waits, awaited, first_alone):
+    is_done = threading.Event()
 
     def work(piece):
-        if piece == 1:
-            assert is_third_done.wait(30)
-        if piece == 2:
-            is_third_done.set()
+        if piece == waits:
+            assert is_done.wait(30)
+        if piece == awaited:
+            is_done.set()
         return piece * 10
 
-    assert list(SideBySide([0, 1, 2, 3], work, threads=2)) == [(0, 0), (1, 10), (2, 20), (3, 30)]
+    found = list(SideBySide([0, 1, 2, 3], work, threads=2, first_alone=first_alone))
+
+    assert found == [(0, 0), (1, 10), (2, 20), (3, 30)]
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -64,16 +67,3 @@ def test_one_piece_is_worked_on_in_the_thread_that_asks():
     ]
     assert list(SideBySide([], str)) == []
     assert list(SideBySide([], str, first_alone=False)) == []
-
-
-def test_a_first_piece_that_is_not_worked_on_alone_is_beside_the_second():
-    is_second_done = threading.Event()
-
-    def work(piece):
-        if piece == 0:
-            assert is_second_done.wait(30)
-        if piece == 1:
-            is_second_done.set()
-        return piece
-
-    assert list(SideBySide([0, 1], work, threads=2, first_alone=False)) == [(0, 0), (1, 1)]
