@@ -11,7 +11,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from docs.site.build import notebook_page
+from docs.site.build import notebook_page, printed_by
 from tests.source_tree import ROOT
 
 NOTEBOOK = ROOT / "docs" / "tutorials" / "notebook.ipynb"
@@ -32,8 +32,7 @@ def executed(path: Path) -> dict[str, Any]:
 
 def outputs(notebook: dict[str, Any]) -> list[str]:
     """What its cells of code print, in order."""
-    printed = [output for cell in notebook["cells"] for output in cell.get("outputs", ())]
-    return ["".join(output["text"] if "text" in output else output["data"]["text/plain"]) for output in printed]
+    return [text for cell in notebook["cells"] for text in printed_by(cell)]
 
 
 @pytest.mark.every_run

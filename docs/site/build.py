@@ -13,8 +13,9 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import kstreams_replay
 from kstreams_replay.jobs import topology
@@ -71,10 +72,14 @@ def notebook_page(text: str) -> str:
     for cell in json.loads(text)["cells"]:
         source = "".join(cell["source"])
         parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
-        for output in cell.get("outputs", ()):
-            printed = "".join(output["text"] if "text" in output else output["data"]["text/plain"])
-            parts.append(f"```text\n{printed.rstrip()}\n```")
+        parts += [f"```text\n{text.rstrip()}\n```" for text in printed_by(cell)]
     return "\n\n".join(parts) + "\n"
+
+
+def printed_by(cell: Mapping[str, Any]) -> list[str]:
+    """The plain text of each output of a notebook's cell."""
+    outputs = cell.get("outputs", ())
+    return ["".join(each["text"] if "text" in each else each["data"]["text/plain"]) for each in outputs]
 
 
 # --- the reference -----------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from threading import Thread
 from typing import IO, Any
 
 from kstreams_replay.jobs.judge.kafka_tasks import SOURCES
-from tests.jvm.streams import VERSION, compiled
+from tests.jvm.streams import VERSION, compiled, streams_of
 
 NAMES = ("Oracle", "Topologies", "Functions", "Folds", "Extractors", "Deduplicate", "Processors")
 PROGRAMS = [*(Path(__file__).with_name(f"{name}.java") for name in NAMES), *SOURCES]
@@ -58,7 +58,7 @@ class Oracle:
 @contextmanager
 def open_oracle(version: str = VERSION) -> Iterator[Oracle]:
     """Starts Kafka Streams of a version, and stops it."""
-    packages = (f"org.apache.kafka:kafka-streams:{version}",)
+    packages = (streams_of(version),)
     others = Path(__file__).with_name(f"kafka{version[0]}{version[2]}")
     programs = [other if (other := others / each.name).exists() else each for each in PROGRAMS]
     with compiled(*programs, packages=packages) as command, TemporaryFile("w+") as log:

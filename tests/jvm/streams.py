@@ -13,7 +13,13 @@ from kstreams_replay.state.kafka_version import JUDGE as VERSION
 from tests.once_a_run import once_a_run
 from tests.quick_java import QUICK_JAVA
 
-STREAMS = f"org.apache.kafka:kafka-streams:{VERSION}"
+
+def streams_of(version: str) -> str:
+    """The package of Kafka Streams."""
+    return f"org.apache.kafka:kafka-streams:{version}"
+
+
+STREAMS = streams_of(VERSION)
 TEST_UTILS = f"org.apache.kafka:kafka-streams-test-utils:{VERSION}"
 
 

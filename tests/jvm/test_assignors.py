@@ -18,7 +18,7 @@ from kstreams_replay.jobs.placement.settings import (
     PlacementSettings,
 )
 from kstreams_replay.state.kafka_version import JUDGE, JUDGES
-from tests.jvm.streams import compiled
+from tests.jvm.streams import compiled, streams_of
 from tests.sampling import is_nightly, seed
 
 pytestmark = pytest.mark.jvm
@@ -109,8 +109,7 @@ def answer(assignment: Assignment) -> str:
 
 
 def by_kafka(cases: list[AssignorCase], version: str = JUDGE) -> list[str]:
-    streams = f"org.apache.kafka:kafka-streams:{version}"
-    with compiled(Path(__file__).with_name("Assignors.java"), packages=(streams,)) as command:
+    with compiled(Path(__file__).with_name("Assignors.java"), packages=(streams_of(version),)) as command:
         asked = "\n".join(found.asked() for found in cases)
         said = subprocess.run(command, input=asked, capture_output=True, text=True, encoding="utf-8", check=False)
     assert said.returncode == 0, said.stderr
