@@ -93,7 +93,9 @@ def own_docstring(each: type) -> str:
 
 
 def inherited(each: type, method: str) -> str:
-    return next((d for base in each.__mro__[1:] if (d := getattr(base.__dict__.get(method), "__doc__", None))), "")
+    """Of the nearest base that has the method with a docstring; from Python 3.13 on, None has one of its own."""
+    overridden = (base.__dict__[method] for base in each.__mro__[1:] if method in base.__dict__)
+    return next((each.__doc__ for each in overridden if each.__doc__), "")
 
 
 def attributes(each: type) -> str:
