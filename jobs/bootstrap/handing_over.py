@@ -8,6 +8,8 @@ processors remember are beside its offset.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from ...state.errors import ConfigError
 from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.names import TaskId
@@ -66,6 +68,7 @@ class _Handed:
                     kept = KeptStore(store, topics, node.shape, node.windows_of_rows, partition=partition)
                     stored = StoreFiles(operator, of_partition(files[store], partition), None)
                     rows = stored.load(counters, restarts=True)
+                    rows = rows.filter(pa.array(~operator.loses(rows, counters)))
                     for name, log in zip(names, operator.logged(rows, kept), strict=True):
                         changelogs.setdefault(name, []).append(log)
         return ApplicationState(application_id, self._positions(), changelogs, {})

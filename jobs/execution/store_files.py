@@ -56,15 +56,15 @@ class StoreFiles:
         return np.concatenate([np.zeros(0, np.uint64), *found])
 
     def load(self, counters: "Counters", hashes: Hashes | None = None, *, restarts: bool = False) -> pa.Table:
-        """Live rows of the keys with ``hashes`` (None: all), in the operator's ``rows_schema``. ``restarts``: also rows
-        that a restart can show again.
+        """Live rows of the keys with ``hashes`` (None: all), in the operator's ``rows_schema``. ``restarts``: also all
+        that the operator does not show, of which its first restart deletes what the store has lost by then.
         """
         if hashes is None or not self.files:
             rows = every_row(self.runs, self.form)
         else:
             rows = rows_of(self.runs, self.form, hashes)
-        is_gone = self.operator.loses if restarts else self.operator.forgets
-        rows = rows.filter(pa.array(~is_gone(rows, counters)))
+        if not restarts:
+            rows = rows.filter(pa.array(~self.operator.forgets(rows, counters)))
         return rows.select(self.operator.rows_schema().names)
 
     def stored(self) -> StoredRows:

@@ -160,6 +160,24 @@ def test_lives_of_restarts_are_replayed_row_by_row_at_every_cut(warehouse, windo
     assert tables_of(warehouse, "whole", topology) == tables_of(warehouse, "cut", topology)
 
 
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_what_a_store_has_lost_is_not_there_again_behind_a_restart(warehouse, is_cut):
+    """The record at 200 s ends the segment of the first window. After the restart two records are in that window again:
+    the first one has the store's time at 0, and the second one finds no count of its key.
+    """
+    keys = [b"%02d" % number for number in range(20)]
+    records = [(key, 1_000 + place) for place, key in enumerate(keys)]
+    records += [(b"x", 200_000), (b"b", 2_000), (keys[0], 3_000)]
+    plant(warehouse, "in", [LandedRecord(0, key, b"x", time_ms) for key, time_ms in records], partitions=1)
+    counted = [(key + long(time_ms // 10_000 * 10_000), long(1), time_ms) for key, time_ms in records]
+    plant(warehouse, "live", [LandedRecord(0, *row) for row in counted], partitions=1)
+    record_restarts(warehouse, "in", [(0, len(keys) + 1)])
+    if is_cut:  # at the record that ends the segment, and at each one behind it
+        list(replay(warehouse, windowed(), pipeline="p", runner=LocalRunner(), max_records=len(keys), increments=1))
+
+    assert compared(warehouse, windowed(), "p", max_records=1 if is_cut else None).is_equal
+
+
 OVERLAPS = {
     "hidden": (
         [("c", 1), ("c", 8_990), ("d", 20_000), ("d", 24_000), ("d", 12_000), ("c", 11), ("c", 12)], (4, 6), False,

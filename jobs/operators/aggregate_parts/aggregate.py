@@ -517,7 +517,7 @@ class Aggregate(StatefulOperator, WindowedStore):
         slots = self.slots.add(key, start, end, rows["record_time_ms"].to_numpy())
         self.folds.grow(self.slots.capacity)
         self.folds.load(slots, rows["aggregate"].combine_chunks())
-        self.slots.release(self._expired())
+        self.slots.bury(self._expired())
         self._released()
 
     def counters(self) -> Counters:
