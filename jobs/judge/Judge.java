@@ -23,7 +23,8 @@ import org.apache.kafka.streams.KafkaTasks.Taken;
  *
  * <p>Arguments: a folder, the class and method that give the topology ({@code com.acme.Orders#topology}), a file of
  * settings. The folder has {@code topics.tsv}, a line a topic (name, partitions), and a file
- * {@code in/<line>-<partition>} of records for each partition. Answers: {@code topology.txt}, what describe() says;
+ * {@code in/<line>-<partition>} of records for each partition. {@code restarts.tsv} has a line a restart: topic, partition
+ * and offset of the record before which the task that reads it ends and begins again. Answers: {@code topology.txt}, what describe() says;
  * {@code out/<number>}, what was written to the topic that {@code out/<number>.name} names, changelogs too;
  * {@code done.tsv}, how many records tasks took and in how many seconds.
  *
@@ -98,8 +99,10 @@ public final class Judge {
             return Math.max(tapeTimeMs, landed.peek().headTimeMs());
         }
 
-        void takeLanded() throws IOException {
+        void takeLanded() throws Exception {
             Queue queue = landed.poll();
+            Set<Long> restarts = restartsBefore.getOrDefault(queue.partition, Set.of());
+            if (!queue.isGlobal && restarts.contains(queue.head.offset())) task.restart();
             tapeTimeMs = Math.max(tapeTimeMs, queue.headTimeMs());
             Taken record = queue.take();
             if (queue.head != null) landed.add(queue);
@@ -112,6 +115,7 @@ public final class Judge {
     final Map<String, Integer> lines = new LinkedHashMap<>();
     final Map<String, Integer> counts = new HashMap<>();
     final Map<String, DataOutputStream> written = new TreeMap<>();
+    final Map<TopicPartition, Set<Long>> restartsBefore = new HashMap<>();
 
     public static void main(String[] arguments) throws Exception {
         Path folder = Path.of(arguments[0]);
@@ -162,6 +166,11 @@ public final class Judge {
             lines.put(cells[0], lines.size());
             counts.put(cells[0], Integer.parseInt(cells[1]));
         }
+        for (String line : Files.readAllLines(folder.resolve("restarts.tsv"))) {
+            String[] cells = line.split("\t");
+            TopicPartition before = new TopicPartition(cells[0], Integer.parseInt(cells[1]));
+            restartsBefore.computeIfAbsent(before, none -> new HashSet<>()).add(Long.parseLong(cells[2]));
+        }
     }
 
     void run(String application, Properties settings) throws Exception {
@@ -169,6 +178,7 @@ public final class Judge {
         long started = System.nanoTime();
         KafkaTasks tasks = new KafkaTasks(
             () -> topologyOf(application, settings), settings, counts, false, this::write);
+        tasks.keepsLogs = !restartsBefore.isEmpty();
         PriorityQueue<Reading> next = new PriorityQueue<>(
             Comparator.comparingLong(Reading::placeMs).thenComparingInt(each -> each.task.subTopology)
                 .thenComparingInt(each -> each.task.partition));

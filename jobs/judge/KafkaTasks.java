@@ -38,7 +38,6 @@ import org.apache.kafka.streams.processor.internals.GlobalStateUpdateTask;
 import org.apache.kafka.streams.processor.internals.InternalTopologyBuilder;
 import org.apache.kafka.streams.processor.internals.InternalTopologyBuilder.TopicsInfo;
 import org.apache.kafka.streams.processor.internals.ProcessorContextImpl;
-import org.apache.kafka.streams.processor.internals.ProcessorStateManager;
 import org.apache.kafka.streams.processor.internals.ProcessorTopology;
 import org.apache.kafka.streams.processor.internals.RecordCollectorImpl;
 import org.apache.kafka.streams.processor.internals.StateDirectory;
@@ -73,13 +72,17 @@ public final class KafkaTasks {
 
     /** One task of Kafka Streams, and the global tables that it looks into. */
     public final class Running {
+        final InternalTopologyBuilder own;
         final int subTopology, partition;
         final Set<String> looksInto = new TreeSet<>();
         final Set<TopicPartition> inputs;
+        final Map<TopicPartition, OffsetAndMetadata> committed = new HashMap<>();
+        final Map<TopicPartition, List<ConsumerRecord<byte[], byte[]>>> logged = new HashMap<>();
         StreamTask task;
         GlobalStateUpdateTask globals;
 
-        Running(int subTopology, int partition, Set<TopicPartition> inputs) {
+        Running(InternalTopologyBuilder own, int subTopology, int partition, Set<TopicPartition> inputs) {
+            this.own = own;
             this.subTopology = subTopology;
             this.partition = partition;
             this.inputs = inputs;
@@ -100,6 +103,23 @@ public final class KafkaTasks {
             globals.update(consumed(from, record));
         }
 
+        /**
+         * Ends the task as a clean shutdown does and begins it again: stores on the disk have what they had, those in
+         * memory what their changelogs have.
+         */
+        public void restart() throws Exception {
+            running = this;
+            commit();
+            task.suspend();
+            task.closeClean();
+            begin(this);
+        }
+
+        private void commit() {
+            committed.putAll(task.prepareCommit(true));
+            task.postCommit(true);
+        }
+
         private void process(TopicPartition from, Taken record) {
             running = this;
             add(from, record);
@@ -113,6 +133,10 @@ public final class KafkaTasks {
         private void add(TopicPartition from, Taken record) {
             task.addRecords(from, List.of(consumed(from, record)));
             processed++;
+        }
+
+        void log(TopicPartition changelog, Taken record) {
+            logged.computeIfAbsent(changelog, none -> new ArrayList<>()).add(consumed(changelog, record));
         }
 
         void addSent() {
@@ -146,6 +170,8 @@ public final class KafkaTasks {
     final Clock clock = new Clock();
     final List<Running> tasks = new ArrayList<>();
     final StreamsMetricsImpl metrics;
+    /** Whether what goes into changelogs is kept, for tasks that restart. */
+    boolean keepsLogs;
     Running running;
     long processed;
 
@@ -173,7 +199,6 @@ public final class KafkaTasks {
         for (TopicsInfo topics : new TreeMap<>(builder.subtopologyToTopicsInfo()).values()) parts.put(numbers.next(), topics);
         refuseMissing(parts);
         countPartitions(parts);
-        parts.values().forEach(topics -> changelogs.addAll(topics.stateChangelogTopics.keySet()));
         if (isOneTask) {
             Set<String> topics = new HashSet<>();
             parts.values().forEach(part -> topics.addAll(part.sourceTopics));
@@ -248,8 +273,7 @@ public final class KafkaTasks {
     public void commit() {
         for (Running each : tasks) {
             running = each;
-            each.task.prepareCommit(true);
-            each.task.postCommit(true);
+            each.commit();
         }
     }
 
@@ -338,19 +362,21 @@ public final class KafkaTasks {
             for (String topic : new TreeSet<>(topics)) {
                 if (partition < partitions.get(topic)) inputs.add(new TopicPartition(topic, partition));
             }
-            Running each = new Running(subTopology, partition, inputs);
             InternalTopologyBuilder own = tasks.isEmpty() || !builder.hasGlobalStores() ? builder : built();
-            begin(each, own);
+            Running each = new Running(own, subTopology, partition, inputs);
+            begin(each);
             tasks.add(each);
             inputs.forEach(input -> readers.put(input, each));
         }
     }
 
-    void begin(Running each, InternalTopologyBuilder own) {
+    void begin(Running each) throws ReflectiveOperationException {
+        InternalTopologyBuilder own = each.own;
         TaskId id = new TaskId(each.subTopology, each.partition);
         ProcessorTopology whole = isOneTask ? own.buildTopology() : own.buildSubtopology(id.subtopology());
         ProcessorTopology global = own.buildGlobalStateTopology();
-        if (global != null) each.globals = globals(id, global);
+        whole.storeToChangelogTopic().values().stream().filter(topic -> !partitions.containsKey(topic)).forEach(changelogs::add);
+        if (global != null && each.globals == null) each.globals = globals(id, global);
         LogContext log = new LogContext("judge " + id + " ");
         TaskMetrics.droppedRecordsSensor(Thread.currentThread().getName(), id.toString(), metrics);
         ThreadCache cache = new ThreadCache(log, 0, metrics);
@@ -360,7 +386,8 @@ public final class KafkaTasks {
         Map<TopicPartition, Long> beginnings = new HashMap<>();
         each.inputs.forEach(input -> beginnings.put(input, 0L));
         consumer.updateBeginningOffsets(beginnings);
-        ProcessorStateManager state = new WatchedState(id, log, directory, clock, whole, each.inputs,
+        consumer.commitSync(each.committed);
+        WatchedState state = new WatchedState(id, log, directory, clock, whole, each.inputs,
             name -> each.looksInto.add(global.storeToChangelogTopic().get(name)));
         StreamsProducer producer = new StreamsProducer(
             new Producing(), StreamsConfigUtils.processingMode(config), clock, log);
@@ -371,9 +398,15 @@ public final class KafkaTasks {
             state, collector, new ProcessorContextImpl(id, config, state, metrics, cache), log, false);
         running = each;
         each.task.initializeIfNeeded();
+        for (Map.Entry<String, String> store : whole.storeToChangelogTopic().entrySet()) {
+            TopicPartition changelog = new TopicPartition(store.getValue(), each.partition);
+            if (each.logged.containsKey(changelog) && !each.task.store(store.getKey()).persistent()) {
+                state.restore(changelog, each.logged.get(changelog));
+            }
+        }
         each.task.completeRestoration(ignored -> { });
-        each.inputs.forEach(
-            input -> each.task.updateNextOffsets(input, new OffsetAndMetadata(0, Optional.empty(), "")));
+        OffsetAndMetadata none = new OffsetAndMetadata(0, Optional.empty(), "");
+        each.inputs.forEach(input -> each.task.updateNextOffsets(input, each.committed.getOrDefault(input, none)));
     }
 
     /** The global tables of one task, in a folder of their own. */
@@ -452,6 +485,7 @@ public final class KafkaTasks {
         boolean isChangelog = changelogs.contains(topic);
         long timeMs = record.timestamp() == null ? -1 : record.timestamp(); // a buffer's changelog has none
         Taken taken = new Taken(-1, timeMs, record.key(), record.value(), record.headers());
+        if (isChangelog && keepsLogs) running.log(new TopicPartition(topic, running.partition), taken);
         if (!isChangelog && partitions.containsKey(topic)) {
             int count = partitions.get(topic);
             int target = record.partition() != null ? record.partition()

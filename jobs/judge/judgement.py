@@ -111,20 +111,25 @@ def judge(
     in full; ``say``: called with the step.
 
     Without record caches, so every update is forwarded. Wall-clock time does not pass, and the state begins empty.
-    Raises ConfigError for a pipeline whose order is not Kafka's (order="arrival", recorded times, a flush, restarts).
-    So it does for what the application does not give, and where Kafka Streams fails. Raises MachineError without a JDK,
-    LedgerError where nothing is replayed.
+    Where restarts are recorded, Kafka's tasks restart, too, each as a clean shutdown does. Raises ConfigError for a
+    pipeline whose order is not Kafka's (order="arrival", recorded times, a flush), and for a part of one with recorded
+    restarts. So it does for what the application does not give, and where Kafka Streams fails. Raises MachineError
+    without a JDK, LedgerError where nothing is replayed.
     """
     row = done_row(warehouse, pipeline, increment, of=[])
     _refuse_other_orders(pipeline, row.content)
     with tempfile.TemporaryDirectory(prefix="replay-judge-") as folder:
         if chosen is not None and not chosen.is_all:
+            if any(row.content.restarts or {}):
+                expected, got = "all records of a pipeline with recorded restarts", "some of them"
+                raise ConfigError(f"judge, pipeline {pipeline!r}", expected, got, "leave the choice out")
             say("replaying what is chosen")
             read_from, warehouse = warehouse, Warehouse(str(Path(folder) / "chosen"))
             replay_chosen(warehouse, read_from, topology, row.content, chosen, pipeline)
             row, increment = done_row(warehouse, pipeline, None, of=[]), row.increment
         say("running Kafka Streams")
-        run = run_kafka(application, Path(folder), _read_records(warehouse, topology, row.content))
+        records = _read_records(warehouse, topology, row.content)
+        run = run_kafka(application, Path(folder), records, row.content.restarts)
         sinks = {sink.topic: sink for sink in topology.sinks()}
         judged = []
         for name in [name for name, sink in sinks.items() if not sink.has_topics]:
@@ -146,7 +151,6 @@ def _refuse_other_orders(pipeline: str, done: DoneRow) -> None:
         "records in the order of their arrival": done.by_arrival,
         "recorded times": any(any(parts.values()) for parts in (done.recorded_to or {}).values()),
         "a flush at the end": done.flushed,
-        "recorded restarts": any(done.restarts or {}),
     }
     for what, is_there in found.items():
         if is_there:

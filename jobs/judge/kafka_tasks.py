@@ -72,9 +72,13 @@ class KafkaRun:
     seconds: float
 
 
-def run_kafka(application: JavaApplication, folder: Path, topics: Mapping[str, Sequence[Iterator[Record]]]) -> KafkaRun:
+def run_kafka(
+    application: JavaApplication, folder: Path, topics: Mapping[str, Sequence[Iterator[Record]]],
+    restarts: Mapping[str, Mapping[str, Sequence[int]]] | None = None,
+) -> KafkaRun:  # fmt: skip
     """Run the application over ``topics``: of each its partitions, each with its records in order. Topics that a task
     reads together are taken in their order here where times are equal. ``folder``: empty, for files of the run.
+    ``restarts``: by topic and partition, offsets of the records before which the task that reads them restarts.
 
     Raises MachineError without a JDK, ConfigError for a class that gives no topology, for a topic that it reads and
     that is not given, and for what Kafka Streams says when it fails.
@@ -87,6 +91,13 @@ def run_kafka(application: JavaApplication, folder: Path, topics: Mapping[str, S
             with (folder / "in" / f"{number}-{partition}").open("wb") as file:
                 _write(file, records)
     (folder / "topics.tsv").write_text("".join(lines), encoding="utf-8")
+    before = [
+        f"{topic}\t{partition}\t{offset}\n"
+        for topic, partitions in (restarts or {}).items()
+        for partition, offsets in partitions.items()
+        for offset in offsets
+    ]
+    (folder / "restarts.tsv").write_text("".join(before), encoding="utf-8")
     class_path = _compiled(folder / "classes", application.jars)
     _run(class_path, application, folder)
     done = dict(line.split("\t") for line in (folder / "done.tsv").read_text().splitlines())
