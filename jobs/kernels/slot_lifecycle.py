@@ -20,6 +20,12 @@ def is_expired(position, limit, segment):  # type: ignore[no-untyped-def]
     return limit > 0 and position // segment < limit // segment
 
 
+@inner_kernel
+def first_kept(limit, segment):  # type: ignore[no-untyped-def]
+    """The earliest position that a store still has when it shows what is behind ``limit``."""
+    return limit + 1 if segment == 0 else max(limit, 0) // segment * segment
+
+
 @kernel
 def find_slot(slots, key, start, end):  # type: ignore[no-untyped-def]
     """The slot of ``key`` and its window, or -1. ``slots``: indexed ones."""

@@ -27,7 +27,7 @@ from ...kernels.slot_lifecycle import enter_slot, find_slot, remove
 from ..base.changelogs import Changelog, KeptStore, LeftState, refuse_hidden_state, session_key, window_key
 from ..base.operator import Counters, Due, OperatorContext, ShownWindows, StatefulOperator, WindowedStore, with_deleted
 from ..base.single_records import Single
-from ..base.store_segments import is_put_expired
+from ..base.store_segments import first_kept_ms, is_put_expired
 from .emit_on_close import FinalResults
 from .kernel_decisions import Decisions, Updates, joined
 from .speculative_batches import DecidingAhead, keeper
@@ -122,18 +122,16 @@ class Aggregate(StatefulOperator, WindowedStore):
         return np.zeros(len(start_ms), np.bool_)
 
     def _is_gone(self, start_ms: np.ndarray, end_ms: np.ndarray, store_time_ms: int, emitted_ms: int) -> np.ndarray:
-        """Which of them the store has lost, so that no restart shows them again. A persistent store loses whole
-        segments: those before the one that its time less the retention is in (AbstractSegments.cleanupExpiredSegments).
-        """
+        """Which of them the store has lost, so that no restart shows them again."""
         retention_ms, segment_ms = self._put_limits
         if segment_ms == 0 or not self._can_restart:
             return self._is_over(start_ms, end_ms, store_time_ms, emitted_ms)
         position = end_ms if self._position_column == "window_end_ms" else start_ms
-        return position // segment_ms < max(store_time_ms - retention_ms, 0) // segment_ms
+        return position < first_kept_ms(np.array(store_time_ms), retention_ms, segment_ms)
 
     @property
     def _can_restart(self) -> bool:
-        return self._shows_again and self.final is None and len(self.stream_times_ms) == 1
+        return self._shows_again and (self.final is None or self.store_segment_ms > 0)
 
     def _expired(self) -> np.ndarray:
         """Live slots whose window is gone."""
@@ -177,7 +175,7 @@ class Aggregate(StatefulOperator, WindowedStore):
         self.slots.bury(gone)
         self._forget(gone)
         self._released()
-        self.stream_times_ms = [NO_TIMESTAMP_MS]
+        self.stream_times_ms = [NO_TIMESTAMP_MS] * len(self.stream_times_ms)
         if self.store_segment_ms > 0:
             self.slots.counts[OBSERVED_MS] = NO_TIMESTAMP_MS
 

@@ -31,6 +31,7 @@ class SlidingWindowAggregate(WindowsByStart, ListedAggregate):
     """``difference_ms`` >= 0, ``grace_ms`` >= 0, retention >= 2 * difference + grace."""
 
     _window = "sliding"
+    _shows_again = True
 
     def __init__(
         self,

@@ -137,7 +137,7 @@ def no_restart(node: str, got: str) -> ConfigError:
     """The error of an operator for which it is not known here what a restart of Kafka Streams leaves. ``node``: its
     name; ``got``: what it is.
     """
-    expected = "an operator that can restart (aggregates of time windows, sessions and keys, suppress, tables, steps)"
+    expected = "an operator that can restart (aggregates, joins of streams, suppress, plain tables, steps)"
     next_step = "land the topic under another name, without --restart, and replay that"
     return ConfigError(f"{node}, at a recorded restart", expected, got, next_step)
 

@@ -1,10 +1,10 @@
 """Stream-stream joins: inner, left and outer (KStreamKStreamJoin, KStreamJoinWindow, JoinWindows).
 
-Owns the records of both sides, each for ``before + after + grace`` of its own side's time, and for left and outer joins
-those that wait for a match. The rule is in jobs/operators/joins/stream_join_kernel.py. The emit interval of unmatched
-records, one second of wall-clock time in Kafka, is 0. A pair's time is the larger of the two, its headers those of the
-record that came later. A record that is emitted without a match keeps its time and has the headers of the one that
-released it.
+Owns the records of both sides, each until its store loses it, and for left and outer joins those that wait for a match.
+A store shows ``before + after + grace`` of its own side's time. The rule is in
+jobs/operators/joins/stream_join_kernel.py. The emit interval of unmatched records, one second of wall-clock time in
+Kafka, is 0. A pair's time is the larger of the two, its headers those of the record that came later. A record that is
+emitted without a match keeps its time and has the headers of the one that released it.
 """
 
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ from ...functions.value_joiners import Joiner
 from ..base.changelogs import Changelog, KeptStore, LeftState
 from ..base.forward_order import MergedRows, joined_batch, merge_in_forward_order
 from ..base.operator import Counters, Due, MultiOperator, OperatorContext, StatefulOperator, with_deleted
-from ..base.store_segments import segment_ms
+from ..base.store_segments import first_kept_ms, segment_ms
 from . import stream_join_kernel as kernel
 from .stream_join_changelogs import logged_records, restored_records
 from .stream_join_node import JOINED_KEY, StreamJoinNode, joined_schema
@@ -209,7 +209,7 @@ class StreamJoin(MultiOperator, StatefulOperator):
         written, refused, answer = [], [], None
         while answer != kernel.DONE:
             if answer == kernel.STORE_IS_FULL:
-                self.store.sweep(self._oldest_ms, len(rows) - int(self.totals[kernel.ROW]))
+                self.store.sweep(self._kept_from_ms, len(rows) - int(self.totals[kernel.ROW]))
             pairs, refusals = kernel.allocate(max(2 * len(rows), _PAIRS_MIN), len(rows))
             answer = kernel.join_streams(
                 rows, self.windows, self.store.columns(), unmatched, pairs, refusals, self.totals
@@ -234,18 +234,36 @@ class StreamJoin(MultiOperator, StatefulOperator):
         """Of this increment: records that looked for partners, and those of them for which some had come before."""
         return {"looked_up": self._looked_up, "matched": self._matched}
 
+    def restart(self) -> None:
+        """Persistent stores show all that they have, until their times rise again; those in memory come back with their
+        times. What waits is there, but is looked for only when another record has begun to wait (TimeTracker.minTime).
+        """
+        self.store.sweep(self._kept_from_ms, 0)
+        self.totals = kernel.fresh_totals()
+        if self.windows[kernel.SEGMENT] > 0:
+            self.store.observed_ms[:] = NO_TIMESTAMP_MS
+
     # --- room ------------------------------------------------------------------------------------------------
 
     @property
-    def _oldest_ms(self) -> np.ndarray:
+    def _shown_from_ms(self) -> np.ndarray:
         """Earliest time that the store of each side shows."""
         return self.store.observed_ms - self.windows[kernel.RETENTION] + 1
+
+    @property
+    def _kept_from_ms(self) -> np.ndarray:
+        """Earliest time that the store of each side has."""
+        return self._first_kept_ms(self.store.observed_ms)
+
+    def _first_kept_ms(self, store_times_ms: np.ndarray) -> np.ndarray:
+        retention_ms, segment = self.windows[[kernel.RETENTION, kernel.SEGMENT]].tolist()
+        return first_kept_ms(store_times_ms, retention_ms, segment)
 
     def _forget_values(self) -> None:
         """Drop the values that nobody refers to any more, once they outweigh the rest."""
         if not any(heap.is_wasteful for heap in self.heaps):
             return
-        block, records = self.store.alive(self._oldest_ms)
+        block, records = self.store.alive(self._kept_from_ms)
         for side, heap in enumerate(self.heaps):
             of_side = records[block % 2 == side]
             slots = self.waiting.order[self.waiting.rows[self.waiting.order, waiting.SIDE] == side]
@@ -299,18 +317,16 @@ class StreamJoin(MultiOperator, StatefulOperator):
         self.store.load(2 * joinable.key + joinable.kind, joinable.time_ms, joinable.reference, joinable.sequence)
         slots = self.waiting.add(waits.key, waits.sequence, waits.kind - 2, waits.time_ms, waits.reference)
         self.waiting.order = slots[self._ranked(waits.time_ms, waits.kind - 2, waits.key)]
-        _, records = self.store.alive(self._oldest_ms)
+        _, records = self.store.alive(self._kept_from_ms)
         numbers = self.store.pool[records, SEQUENCE], waits.sequence
         _, these, those = np.intersect1d(*numbers, assume_unique=True, return_indices=True)
         self.store.pool[records[these], PENDING] = slots[those]
 
     def forgets(self, rows: pa.Table, counters: Counters) -> np.ndarray:
-        """Waiting records never, since it is by leaving that they end."""
-        kind = pc.index_in(only_chunk(rows, "kind"), pa.array(_KINDS)).to_numpy(zero_copy_only=False)
-        stored = [counters.get(name, NO_TIMESTAMP_MS) for name in ("left_store_time_ms", "right_store_time_ms")]
-        # By kind: left and right records of the window stores, then left and right ones that wait.
-        oldest = np.array([*(time - self.windows[kernel.RETENTION] + 1 for time in stored), *[NO_TIMESTAMP_MS] * 2])
-        return rows["record_time_ms"].to_numpy() < oldest[kind]
+        return _is_before(rows, _store_times_ms(counters) - self.windows[kernel.RETENTION] + 1)
+
+    def loses(self, rows: pa.Table, counters: Counters) -> np.ndarray:
+        return _is_before(rows, self._first_kept_ms(_store_times_ms(counters)))
 
     def counters(self) -> Counters:
         return {
@@ -329,20 +345,20 @@ class StreamJoin(MultiOperator, StatefulOperator):
         return int(times.min()) if len(times) else stream_time - int(self.windows[kernel.RETENTION])
 
     def changes(self) -> pa.Table:
-        alive = self._alive()
+        alive = self._alive(self._kept_from_ms)
         gone = np.flatnonzero(~np.isin(self._stored.identity, alive.identity))
         fresh = alive.of(np.flatnonzero(alive.sequence >= self._first_new))
         return with_deleted(self._table(fresh), self._table(self._stored.of(gone), with_values=False))
 
     def rows(self) -> pa.Table:
-        return self._table(self._alive())
+        return self._table(self._alive(self._shown_from_ms))
 
     def rows_schema(self) -> pa.Schema:
         return joined_schema(*self.context.shapes)
 
-    def _alive(self) -> _StoredRows:
-        """Every record that a later one may join, and every one that waits."""
-        block, records = self.store.alive(self._oldest_ms)
+    def _alive(self, from_ms: np.ndarray) -> _StoredRows:
+        """Every stored record that is not earlier, by side, and every one that waits."""
+        block, records = self.store.alive(from_ms)
         pool = self.store.pool[records]
         joinable = block % 2, block // 2, pool[:, TIME], pool[:, SEQUENCE], pool[:, REFERENCE]
         rows = self.waiting.rows[self.waiting.order]
@@ -362,3 +378,15 @@ class StreamJoin(MultiOperator, StatefulOperator):
             ),
         ]
         return pa.table(columns, schema=self.rows_schema())
+
+
+def _store_times_ms(counters: Counters) -> np.ndarray:
+    """Of the left and the right store."""
+    return np.array([counters.get(f"{side}_store_time_ms", NO_TIMESTAMP_MS) for side in ("left", "right")], np.int64)
+
+
+def _is_before(rows: pa.Table, from_ms: np.ndarray) -> np.ndarray:
+    """Which of the durable ``rows`` are earlier, by side. Those that wait never are: it is by leaving that they end."""
+    kind = pc.index_in(only_chunk(rows, "kind"), pa.array(_KINDS)).to_numpy(zero_copy_only=False)
+    is_before: np.ndarray = rows["record_time_ms"].to_numpy() < np.append(from_ms, [NO_TIMESTAMP_MS] * 2)[kind]
+    return is_before

@@ -5,9 +5,10 @@ after, t + before]``, bounds no lower than 0, as far as the other side's store s
 results, in this order. First all waiting records whose windows are closed, if its time is the stream time. Then its
 pairs, by time and arrival. Then itself alone, if it has no pair, its side is an outer one and its window, without
 grace, is over. Else it waits (of JoinWindows.of: it never waits). Then it is stored. A store shows ``time >= its own
-newest time - retention + 1``; a put at or before that limit is refused. Stream time is that of both sides and moves on
-before any check. A null key or a null value is refused, except that a null key of an outer side continues alone; a null
-value moves the time of an in-memory store.
+newest time - retention + 1``. What it does not show, a persistent one has until it loses the segment, since a restart
+shows it again; a put into a lost segment is refused, in memory one that is not shown. Stream time is that of both sides
+and moves on before any check. A null key or a null value is refused, except that a null key of an outer side continues
+alone; a null value moves the time of an in-memory store.
 
 Arrays: ``rows`` int64 (rows, 7), ``row`` int64 (7,), ``windows`` int64 (10,), ``totals`` int64 (10,). ``pairs`` int64
 (room, 5), ``refusals`` int64 (room, 5). ``store`` has the fields of RecordColumns, ``unmatched`` of Unmatched.
@@ -34,7 +35,7 @@ from ....state.stores.timed_records import (
     named,
 )
 from ....state.times import UNBOUNDED
-from ...kernels.slot_lifecycle import is_expired
+from ...kernels.slot_lifecycle import first_kept, is_expired
 from .stream_join_unmatched_kernel import (
     NONE,
     Unmatched,
@@ -261,9 +262,9 @@ def keep(row, windows, store, refusals, totals):  # type: ignore[no-untyped-def]
     # Only a record without any result is dropped whole: one that has been joined or waits has had its effect.
     if is_expired(time, limit, windows[SEGMENT]):
         refuse(refusals, totals, EXPIRED, limit + windows[RETENTION], limit, 1 - totals[HAS_EFFECT])
-    elif time > limit:  # else it stands in a segment that is alive, never to be seen
+    else:  # also where the store does not show it: its segment is alive, so a restart does
         record = time, row[ROW_REFERENCE], row[ROW_SEQUENCE], totals[AT]
-        insert(store, 2 * row[ROW_KEY] + side, record, limit + 1)
+        insert(store, 2 * row[ROW_KEY] + side, record, first_kept(limit, windows[SEGMENT]))
 
 
 def fresh_totals() -> np.ndarray:
