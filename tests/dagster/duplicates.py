@@ -14,7 +14,7 @@ from kstreams_replay.state.tables.parquet_writer import write_task_file
 class DuplicatingEngine(LocalEngine):
     """A replay that emits its first final session a second time."""
 
-    def runner(self) -> LocalRunner:
+    def runner(self, kafka_version: str | None = None) -> LocalRunner:
         return DuplicatingRunner()
 
 

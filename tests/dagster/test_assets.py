@@ -273,7 +273,7 @@ class FailingEngine(LocalEngine):
     counter: str
     failures: int
 
-    def runner(self):
+    def runner(self, kafka_version=None):
         return FailingRunner(self.counter, self.failures)
 
 

@@ -16,7 +16,7 @@ def test_an_increment_says_who_was_there_and_what_a_worker_that_joined_learns(sm
     settings = PlacementSettings(HIGH_AVAILABILITY, acceptable_recovery_lag_bytes=0)
 
     class PlayedEngine(LocalEngine):
-        def runner(self) -> PlayedRunner:
+        def runner(self, kafka_version: str | None = None) -> PlayedRunner:
             return PlayedRunner(workers, settings)
 
     placed = shop.definitions(small_shop.root, engine=PlayedEngine(), check_engine="plain")
