@@ -135,7 +135,7 @@ kafka_version = option(
 
 migrate = option(
     "--migrate", metavar="STORE=MODULE:FUNCTION", multiple=True, section="changed code",
-    help="make the store's new rows of its old ones (two Arrow tables)",
+    help="make the store's new rows of its old ones (each an Arrow table)",
 )  # fmt: skip
 """``migrate: tuple[str, ...]``."""
 

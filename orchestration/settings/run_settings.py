@@ -44,7 +44,7 @@ class RunSettings(dg.Config):
     migrate: dict[str, str] = Field(
         {},
         description="Changed code: store to `module:function` or `file.py:function`, which makes the store's new rows "
-        "of its old ones (two Arrow tables).",
+        "of its old ones (each an Arrow table).",
     )
     renamed: dict[str, str] = Field(
         {},
