@@ -1,9 +1,9 @@
 """Rows that a restart let in: a record was late by the task's stream time, and early by one that began again at -1.
 
 Owns the evidence, and the places of restarts. Rules: a row of production that we do not have is of a refused record
-when both have the key and the window (where there is none, the time). A session has the record's time within it. Where
-keys change on the way to the output, the time alone is compared. The row's time is not before the record's; where it is
-later, the row is no copy of another.
+when both have the key and the window (where there is none, the time). A session has the record's time within it, and so
+has a sliding window, or it begins right behind the record. Where keys change on the way to the output, the time alone
+is compared. The row's time is not before the record's; where it is later, the row is no copy of another.
 
 The row has to be where the record was processed: behind rows that earlier records caused and before those of later
 ones. A result that leaves when its window closes may come later. A restart is behind the last record that closes the
@@ -150,7 +150,11 @@ def _pairs(case: Case, late: LateRecords, rows: np.ndarray) -> pl.DataFrame:
     own = refused.filter("keeps")
     if len(own):
         own = own.with_columns(pl.Series("key", late.keys[own["late"].to_numpy()]))
-        if output.windows is not None and not output.has_ends:
+        if output.windows == "sliding":  # windows that have the record, and the one right behind it
+            length = pl.col("late_end") - pl.col("late_start")
+            within = pl.col("late_time").is_between(pl.col("start") - 1, pl.col("start") + length)
+            found.append(wanted.join(own, on="key", coalesce=False).filter(within))
+        elif output.windows is not None and not output.has_ends:
             found.append(wanted.join(own, left_on=["key", "start"], right_on=["key", "late_start"], coalesce=False))
         elif output.has_ends:
             within = pl.col("late_time").is_between(pl.col("start"), pl.col("end"))
