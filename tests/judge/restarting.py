@@ -155,12 +155,16 @@ class Lives:
             self._live(rng, partition, span_ms=rng.choice([100_000, 400_000, 1_500_000]))
 
     def _live(self, rng: random.Random, partition: int, span_ms: int) -> None:
-        places, now_ms = dict.fromkeys(self.records, 0), 1_000
+        places, now_ms, used = dict.fromkeys(self.records, 0), 1_000, set[int]()
         restarts = set(rng.sample(range(5, RECORDS), RESTARTS))
         for number in range(RECORDS):
             now_ms += rng.randrange(1, 2 * span_ms // RECORDS)
             is_late = rng.random() < 0.3
             time_ms = max(1, now_ms - rng.randrange(1, span_ms // 3)) if is_late else now_ms
+            while time_ms in used:  # Kafka may overwrite one of its key and time from before the restart
+                time_ms += 1
+            used.add(time_ms)
+            now_ms = max(now_ms, time_ms)
             topic = rng.choice([*self.records])
             key = rng.choice(keys_by_partition()[partition])
             self.records[topic].append(LandedRecord(partition, key, b"%d" % number, time_ms))

@@ -94,7 +94,7 @@ def stores_of(running: Any) -> dict[str, Any]:
 
 def merged(operator: Any, rows: pa.Table | None) -> pa.Table:
     """Durable rows after an increment: those from before with its changes. They must be what the operator shows, except
-    that rows of forgotten windows may still be there.
+    that forgotten rows may still be there.
     """
     schema = operator.rows_schema()
     names = [name for name in operator.row_key if name in schema.names]
@@ -109,9 +109,11 @@ def merged(operator: Any, rows: pa.Table | None) -> pa.Table:
             del merged[identity(row)]
         else:
             merged[identity(row)] = row
+    durable = pa.Table.from_pylist(list(merged.values()), schema=schema)
+    is_forgotten = dict(zip(merged, operator.forgets(durable, operator.counters()).tolist(), strict=True))
     shown = {identity(row): row for row in operator.rows().to_pylist()}
-    assert shown == {name: row for name, row in merged.items() if name in shown or "window_start_ms" not in names}
-    return pa.Table.from_pylist(list(merged.values()), schema=schema)
+    assert shown == {name: row for name, row in merged.items() if not is_forgotten[name]}
+    return durable
 
 
 def chunk_of(records: int) -> Chunk:
