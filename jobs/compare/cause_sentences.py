@@ -7,6 +7,7 @@ from typing import Any
 from .alignment import RowVerdict
 from .case import Case, Cause
 from .restarts import LetIn, Restart
+from .tried_restarts import TriedRestarts
 
 Row = Mapping[str, Any]
 """Of the differences: the numbers of both sides, `row` and `topic_row`, -1 where there is none."""
@@ -14,12 +15,23 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class CauseSentences:
-    """``partitioner``: of production, None where none is known. ``say_time``: how sentences say a time."""
+    """``partitioner``: of production, None where none is known. ``say_time``: how sentences say a time. ``tried``:
+    restarts that were found by trial.
+    """
 
     case: Case
     let_in: LetIn
     partitioner: str | None
     say_time: Callable[[int], str] = str
+    tried: tuple[TriedRestarts, ...] = ()
+
+    @property
+    def restarts(self) -> tuple[Restart, ...]:
+        """The fewest that are known, by topic and place; of a partition with trials those that trials found."""
+        partitions = {each.partition for each in self.tried}
+        known = [each for each in self.let_in.restarts if each.partition not in partitions]
+        known += [restart for each in self.tried for restart in each.restarts]
+        return tuple(sorted(known, key=lambda each: (each.topic, each.partition, each.before)))
 
     def sentence(self, row: Row) -> str:
         """Why it differs, without a full stop."""
@@ -49,7 +61,7 @@ class CauseSentences:
         """TOPIC:PARTITION:OFFSET of the record behind it, as `replay explain` takes it; None: not known."""
         ours, theirs = row["row"], row["topic_row"]
         cause = self._cause(theirs) if theirs >= 0 else None
-        if cause is Cause.RESTART:
+        if cause is Cause.RESTART and self.case.theirs_evidence[theirs] >= 0:
             late = self.let_in.late.rows.slice(int(self.case.theirs_evidence[theirs]), 1).to_pylist()[0]
             return f"{late['topic']}:{late['partition']}:{late['offset']}"
         if ours < 0 and theirs >= 0:
@@ -72,7 +84,9 @@ class CauseSentences:
         return row["row"] >= 0 and bool(self.case.ours_cause[row["row"]] == cause)
 
     def _restart(self, row: Row) -> str:
-        evidence = int(self.case.theirs_evidence[row["topic_row"]])
+        evidence = int(self.case.theirs_evidence[row["topic_row"]]) if row["topic_row"] >= 0 else -1
+        if evidence < 0:
+            return f"of a restart: with one {say_restart(self._tried(row))}, its task writes the rows of production"
         late = self.let_in.late.rows.slice(evidence, 1).to_pylist()[0]
         restart = self.let_in.restarts[int(self.let_in.restart[evidence])]
         return (
@@ -80,6 +94,11 @@ class CauseSentences:
             f"{self.say_time(late['record_time_ms'])} was late by the task's stream time "
             f"{self.say_time(late['stream_time_ms'])}, and early by one that began again at -1 {say_restart(restart)}"
         )
+
+    def _tried(self, row: Row) -> Restart:
+        side, number = (self.case.theirs, row["topic_row"]) if row["topic_row"] >= 0 else (self.case.ours, row["row"])
+        tried = next(each for each in self.tried if each.partition == side.partition[number])
+        return tried.of_row(number) if row["topic_row"] >= 0 else tried.of_our_row(number)
 
     def _crash(self, row: Row) -> str:
         if self.case.found.theirs[row["topic_row"]] == RowVerdict.OTHER_ORDER:

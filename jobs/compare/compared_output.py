@@ -16,6 +16,7 @@ from ...state.records.murmur2 import murmur2_partitions
 from ...state.serdes import Serde
 from ..graph.graph import Node
 from ..graph.nodes import RepartitionNode, SourceNode
+from ..operators.joins.stream_join_node import StreamJoinNode
 from ..topology.named_output import NamedOutput
 
 CHANGELOG, EVENTS = "changelog", "events"
@@ -99,8 +100,10 @@ class ComparedOutput(NamedOutput):
 
     @cached_property
     def is_stateful(self) -> bool:
-        """A record that is taken twice counts twice: some node above keeps something."""
-        return any(node.store is not None for node in self.above)
+        """A record that is taken twice may give another value: some node above keeps something. A join of streams gives
+        its pairs again, which are the same.
+        """
+        return any(node.store is not None and not isinstance(node, StreamJoinNode) for node in self.above)
 
     @cached_property
     def default_form(self) -> str:

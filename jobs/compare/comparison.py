@@ -27,7 +27,8 @@ from .other_places import explain_append_time, explain_order, explain_places
 from .repeated_rows import explain_repeats, find_repeated, find_twins
 from .restarts import Restart, explain_restarts
 from .shown_rows import read_shown
-from .sides import ProductionTopic, read_landed, read_output
+from .sides import ALL_TIMES, ProductionTopic, read_landed, read_output
+from .tried_restarts import TriedRestarts, try_restarts
 
 BUCKETS_MAX = 24
 
@@ -106,6 +107,7 @@ def compare(
     ignore_fields: Collection[str] = (),
     ignore_order: bool = False,
     no_cache: bool = False,
+    no_trials: bool = False,
     shown: int = 10,
     say_time: Callable[[int], str] = str,
 ) -> Comparison:
@@ -115,7 +117,8 @@ def compare(
     ``since_ms``, ``until_ms``: record times ``[since, until)`` alone. ``form``: "changelog" (the last row of each key
     and window counts) or "events" (every row, in order); None: what the topology says of the output.
     ``ignore_fields``: of the value, which may differ; ``ignore_order``: so may the order. ``no_cache``: production has
-    statestore.cache.max.bytes=0, so no cache explains a missing row. ``shown``: so many differences in words;
+    statestore.cache.max.bytes=0, so no cache explains a missing row. ``no_trials``: tasks do not run again to find
+    restarts (jobs/compare/tried_restarts.py). ``shown``: so many differences in words;
     ``say_time``: how sentences say a time. Raises ConfigError for an output, topic, form or field that is not there,
     LedgerError where nothing is replayed.
     """
@@ -130,20 +133,24 @@ def compare(
     theirs = read_landed(compared, landed, **how)
     found = align(ours, theirs, ignores_order=ignore_order)
     case = Case(compared, warehouse, pipeline, row.content, landed, ours, theirs, found, not no_cache)
-    sentences = _explain(case, say_time)
+    is_whole = span == ALL_TIMES and not (ignore_order or no_trials)
+    sentences = _explain(case, say_time, try_restarts if is_whole else lambda *_: [], ignore_fields)
     differences, same = _newest(case) if form == CHANGELOG else differing_rows(case)
     return Comparison(
         output, with_topic, pipeline, row.increment, form, (len(ours), len(theirs)),
         _counts("equal", same, differences["verdict"]), _counts(None, 0, differences["cause"]),
         differences.drop("row", "topic_row"),
         tuple(shown_differences(case, differences.head(shown), sentences.sentence, sentences.record)),
-        sentences.let_in.restarts,
+        sentences.restarts,
         dict(differences.group_by("cause", maintain_order=True).agg(pl.col("time_ms").min()).iter_rows()),
         tuple(_over_time(differences)),
     )  # fmt: skip
 
 
-def _explain(case: Case, say_time: Callable[[int], str]) -> CauseSentences:
+def _explain(
+    case: Case, say_time: Callable[[int], str], tries: Callable[[Case, Collection[str]], list[TriedRestarts]],
+    ignored: Collection[str],
+) -> CauseSentences:  # fmt: skip
     """Give every difference its cause, in the order in which evidence is stronger."""
     case.give(np.flatnonzero(case.theirs.is_unreadable), Cause.UNREADABLE)
     twins = find_twins(case)
@@ -156,7 +163,7 @@ def _explain(case: Case, say_time: Callable[[int], str]) -> CauseSentences:
     explain_missing(case)
     explain_append_time(case)
     explain_order(case)
-    return CauseSentences(case, let_in, partitioner, say_time)
+    return CauseSentences(case, let_in, partitioner, say_time, tuple(tries(case, ignored)))
 
 
 def differing_rows(case: Case) -> tuple[pl.DataFrame, int]:

@@ -9,7 +9,7 @@ whatever the order of their entries. Digests that are equal by chance would show
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import reduce
+from functools import cached_property, reduce
 
 import numpy as np
 import polars as pl
@@ -63,6 +63,11 @@ class Side:
 
     def __len__(self) -> int:
         return len(self.partition)
+
+    @cached_property
+    def whole(self) -> np.ndarray:
+        """By row a digest of its key, window, value and time."""
+        return combined(self.identity, self.value, self.time)
 
 
 _KINDS: Mapping[str, type[np.generic]] = dict.fromkeys((field.name for field in fields(Side)), np.int64) | {
@@ -171,6 +176,16 @@ def read_landed(output: ComparedOutput, landed: ProductionTopic, *, span: Span, 
 def _without(output: ComparedOutput) -> dict[str, int | str]:
     """Of an output without windows, their bounds."""
     return {} if output.windows else {"start": 0, "end": 0}
+
+
+def digests_of(output: ComparedOutput, rows: pa.Table, ignored: Collection[str]) -> np.ndarray:
+    """``Side.whole`` of rows as the output's table has them."""
+    bounds = [_integers(rows, name) for name in WINDOW] if output.windows else None
+    nothing, time = np.zeros(len(rows), np.int64), _integers(rows, "record_time_ms")
+    return _side(
+        output, nothing, nothing, nothing, _whole(rows, "key"), bounds, _whole(rows, "value"), time,
+        ignored=ignored, cause=nothing,
+    ).whole  # fmt: skip
 
 
 def _side(

@@ -59,8 +59,8 @@ def test_of_a_pipeline_with_restarts_all_records_are_judged(classes, tmp_path):
         judge(warehouse, windows(), application, pipeline="p", chosen=ChosenRecords(partitions=[1]))
 
 
-@pytest.mark.sampled(share=2)
-@pytest.mark.parametrize("name", ["windows", "finals", "sliding"])
+@pytest.mark.sampled(share=4)
+@pytest.mark.parametrize("name", [name for name in TWINS if not name.startswith("emitted")])
 def test_what_kafkas_tasks_write_that_restart_is_explained_by_the_restarts(name, classes, tmp_path):
     topology, lives = TWINS[name](), Lives(TWINS[name](), name)
     warehouse, folder = Warehouse(str(tmp_path / "tables")), tmp_path / "run"

@@ -41,6 +41,7 @@ BAR, WIDTH = 40, 118
 @option("--ignore-fields", takes_many=True, metavar="FIELD", help="fields of the value that may differ")
 @option("--ignore-order", is_flag=True, help="rows of a partition may be in another order")
 @option("--no-cache", is_flag=True, help="production has statestore.cache.max.bytes=0: no cache explains a missing row")
+@option("--no-trials", is_flag=True, help="do not run tasks again to find the restarts that explain what has no cause")
 @option("--infer-restarts", is_flag=True, help="propose the fewest restarts to record, and say what they leave")
 @option("--limit", type=click.IntRange(min=0), default=10, metavar="N", help="so many differences (default 10)")
 @option("--json", "as_json", is_flag=True, help="print JSON")
@@ -48,7 +49,7 @@ BAR, WIDTH = 40, 118
 def compare(
     output: str, with_topic: str, topology: str, warehouse: str, pipeline: str, increment: int | None,
     since: str | None, until: str | None, form: str | None, ignore_fields: tuple[str, ...], ignore_order: bool,
-    no_cache: bool, infer_restarts: bool, limit: int, as_json: bool, raw: bool,
+    no_cache: bool, no_trials: bool, infer_restarts: bool, limit: int, as_json: bool, raw: bool,
 ) -> int:  # fmt: skip
     """Compare an output with what production wrote, and say the cause of every difference. The exit code is 4 when
     anything differs.
@@ -59,7 +60,8 @@ def compare(
             Warehouse(warehouse), load_topology(topology, warehouse), output, with_topic=with_topic, pipeline=pipeline,
             increment=increment, since_ms=None if since is None else instant_ms(since, "--from"),
             until_ms=None if until is None else instant_ms(until, "--to"), form=form, ignore_fields=ignore_fields,
-            ignore_order=ignore_order, no_cache=no_cache, shown=limit, say_time=str if raw else utc,
+            ignore_order=ignore_order, no_cache=no_cache, no_trials=no_trials, shown=limit,
+            say_time=str if raw else utc,
         )  # fmt: skip
     if as_json:
         print(json.dumps(found.to_json(), indent=2, default=str))

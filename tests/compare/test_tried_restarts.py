@@ -1,0 +1,143 @@
+"""Restarts that no refused record speaks of are found by running a task again with them.
+
+Expected rows are those of Kafka's stores. A join's store hides what is older than its retention, 20 s here. It keeps
+that for a segment of a minute, and shows it again after a restart. tests/judge/test_restarts.py has Kafka's own tasks.
+"""
+
+from typing import Any
+
+import pytest
+
+from kstreams_replay.jobs.compare import tried_restarts
+from kstreams_replay.jobs.compare.comparison import Comparison, compare
+from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.landing.recorded_restarts import record_restarts
+from kstreams_replay.jobs.replay.pipeline_run import replay
+from kstreams_replay.jobs.topology import Consumed, JoinWindows, Serde, StreamsBuilder, Topology
+from kstreams_replay.orchestration.cli.main import main
+from tests.planted import LandedRecord, plant
+
+pytestmark = pytest.mark.every_run
+
+S = Serde.string()
+CLICKS = [("a", "x", 1_000), ("a", "y", 40_000)]
+VIEWS = [("a", "in time", 41_000), ("a", "late", 2_000)]
+"""The late view comes when its click is 39 s old by the clock of the clicks: a restart alone gives it a partner."""
+RULES = [("a", "y/in time", 41_000)]
+RESTARTED = [*RULES, ("a", "x/late", 2_000)]
+CODE = (
+    "from kstreams_replay import Consumed, JoinWindows, Serde, StreamsBuilder\n"
+    "S = Serde.string()\n"
+    "builder = StreamsBuilder()\n"
+    "clicks, views = (builder.stream(topic, Consumed(S, S)) for topic in ('clicks', 'views'))\n"
+    "within = JoinWindows.of_time_difference_with_no_grace('10s')\n"
+    "clicks.join(views, lambda click, view: f'{click}/{view}', windows=within, returns=S).to('out')\n"
+    "topology = builder.build()\n"
+)
+
+
+def joined() -> Topology:
+    builder = StreamsBuilder()
+    clicks, views = (builder.stream(topic, Consumed(S, S)) for topic in ("clicks", "views"))
+    within = JoinWindows.of_time_difference_with_no_grace("10s")
+    clicks.join(views, lambda click, view: f"{click}/{view}", windows=within, returns=S).to("out")
+    return builder.build()
+
+
+@pytest.fixture
+def replayed(warehouse):
+    """The clicks and views, replayed by their rules."""
+    for topic, records in (("clicks", CLICKS), ("views", VIEWS)):
+        plant(warehouse, topic, _landed(records), partitions=1)
+    list(replay(warehouse, joined(), pipeline="rules", runner=LocalRunner(), idle="proceed"))
+    return warehouse
+
+
+def _landed(records: list[tuple[str, str, int]]) -> list[LandedRecord]:
+    return [LandedRecord(0, key.encode(), value.encode(), time_ms) for key, value, time_ms in records]
+
+
+def compared(warehouse: Any, pipeline: str = "rules", **how: Any) -> Comparison:
+    return compare(warehouse, joined(), "out", with_topic="live", pipeline=pipeline, form="events", **how)
+
+
+def production(warehouse: Any, rows: list[tuple[str, str, int]]) -> None:
+    plant(warehouse, "live", _landed(rows), partitions=1)
+
+
+def test_a_pair_that_a_restart_shows_again_is_explained_by_the_restart(replayed):
+    production(replayed, RESTARTED)
+
+    found = compared(replayed)
+
+    assert found.verdicts == {"equal": 1, "extra": 1}
+    assert found.causes == {"restart": 1}
+    (restart,) = found.restarts
+    assert (restart.topic, restart.partition, restart.after, restart.before) == ("views", 0, 0, 1)
+    assert found.first[0].sentence == (
+        "of a restart: with one between views:0:0 and views:0:1, its task writes the rows of production"
+    )
+
+
+def test_a_replay_with_the_restart_that_was_found_equals_production(replayed):
+    production(replayed, RESTARTED)
+    (restart,) = compared(replayed).restarts
+
+    record_restarts(replayed, restart.topic, [(restart.partition, restart.before)])
+    list(replay(replayed, joined(), pipeline="live", runner=LocalRunner(), idle="proceed"))
+
+    assert compared(replayed, "live").is_equal
+
+
+def test_behind_a_row_that_no_restart_explains_none_is(replayed):
+    """Production has lost the pair in time."""
+    production(replayed, [("a", "x/late", 2_000)])
+
+    found = compared(replayed)
+
+    assert found.verdicts == {"equal": 0, "missing": 1, "extra": 1}
+    assert found.causes["not explained"] > 0
+    assert "restart" not in found.causes
+    assert found.restarts == ()
+
+
+@pytest.mark.parametrize("value", ["x/other", "y/late"])
+def test_a_row_that_no_restart_gives_has_no_cause(replayed, value):
+    production(replayed, [*RULES, ("a", value, 2_000)])
+
+    assert compared(replayed).not_explained == 1
+
+
+def test_nothing_is_tried_where_nobody_wants_it_or_it_takes_too_long(replayed, monkeypatch):
+    production(replayed, RESTARTED)
+
+    assert compared(replayed, no_trials=True).not_explained == 1
+    assert compared(replayed, until_ms=50_000).not_explained == 1
+    assert compared(replayed, ignore_order=True).not_explained == 1
+    monkeypatch.setattr(tried_restarts, "RECORDS_MAX", tried_restarts.RECORDS_A_TRIAL)
+    assert compared(replayed).not_explained == 1
+
+
+def test_nothing_is_tried_where_other_code_made_the_rows(replayed):
+    production(replayed, RESTARTED)
+    builder = StreamsBuilder()
+    clicks, views = (builder.stream(topic, Consumed(S, S)) for topic in ("clicks", "views"))
+    within = JoinWindows.of_time_difference_with_no_grace("10s")
+    clicks.join(views, lambda click, view: f"{click} and {view}", windows=within, returns=S).to("out")
+
+    found = compare(replayed, builder.build(), "out", with_topic="live", pipeline="rules", form="events")
+
+    assert found.causes == {"not explained": 1}
+
+
+def test_the_command_names_the_restart_and_how_to_record_it(replayed, tmp_path, capsys):
+    production(replayed, RESTARTED)
+    code = tmp_path / "pairs.py"
+    code.write_text(CODE)
+    words = ["compare", "out", "--with-topic", "live", "--topology", f"{code}:topology"]
+    words += ["--warehouse", replayed.root, "--pipeline", "rules"]
+
+    assert main([*words, "--infer-restarts"]) == 4
+    assert f"replay land views --warehouse {replayed.root} --restart 0:1\nthey leave nothing" in capsys.readouterr().out
+    assert main([*words, "--no-trials"]) == 4
+    assert "not explained" in capsys.readouterr().out
