@@ -218,34 +218,36 @@ class _TriedTask:
 
     def _search(self, base: _Run) -> TriedRestarts | None:
         places, begins, run = list[int](), list[int](), base
-        agreed = self._agreed(run)
-        while agreed < len(self.wanted):
+        score = self._score(run)
+        while score != (len(self.wanted), 0):
             chosen = None
-            for some in self._places(places[-1] if places else -1, run, agreed):
-                chosen = self._best(places, some, agreed)
+            for some in self._places(places[-1] if places else -1, run, score[0]):
+                chosen = self._best(places, some, score)
                 if chosen is not None:
                     break
             if chosen is None:
                 break
-            begins.append(int(self.theirs[agreed]))
-            agreed, place, run = chosen
+            begins.append(int(self.theirs[min(score[0], len(self.wanted) - 1)]) if len(self.theirs) else 0)
+            score, place, run = chosen
             places.append(place)
         if not places:
             return None
-        self._give(run, agreed)
+        self._give(run, score[0])
         begins_ours = self.ours[np.minimum(np.searchsorted(base.position, places), len(self.ours) - 1)].tolist()
         restarts = tuple(self._restarts(places, run))
         return TriedRestarts(self.description.partition, restarts, tuple(begins), tuple(begins_ours))
 
-    def _best(self, places: Sequence[int], some: Sequence[int], agreed: int) -> tuple[int, int, _Run] | None:
-        """Of ``some`` places for one more restart the one with which most rows agree, more than ``agreed``."""
+    def _best(
+        self, places: Sequence[int], some: Sequence[int], score: tuple[int, int]
+    ) -> tuple[tuple[int, int], int, _Run] | None:
+        """Of ``some`` places for one more restart the one with the highest score, if it is above ``score``."""
         found = None
         for place in some:
             if self.left < self._cost:
                 break
             run = self._run((*places, place))
-            got = self._agreed(run)
-            if got > (agreed if found is None else found[0]):
+            got = self._score(run)
+            if got > (score if found is None else found[0]):
                 found = got, place, run
         return found
 
@@ -263,11 +265,12 @@ class _TriedTask:
         TaskRun(self.case.output.topology, description, None, NoSink(), self._written).run()
         return self._written.run
 
-    def _agreed(self, run: _Run) -> int:
-        """So many rows from the first on are those of production."""
+    def _score(self, run: _Run) -> tuple[int, int]:
+        """So many rows from the first on are those of production; where all are, minus the rows beyond them."""
         n = min(len(run.rows), len(self.wanted))
         differing = np.flatnonzero(run.rows[:n] != self.wanted[:n])
-        return int(differing[0]) if len(differing) else n
+        agreed = int(differing[0]) if len(differing) else n
+        return agreed, len(self.wanted) - len(run.rows) if agreed == len(self.wanted) else 0
 
     # --- places ----------------------------------------------------------------------------------------------
 
