@@ -30,7 +30,8 @@ LIKE_NONE = (RowVerdict.EXTRA, RowVerdict.OTHER_VALUE, RowVerdict.OTHER_TIME)
 @dataclass(frozen=True)
 class Restart:
     """A restart of production, as a ``partition`` of ``topic`` has it: behind the record at ``after`` (-1: not known)
-    and no later than before the one at ``before``. ``records``: late ones that it let in.
+    and no later than before the one at ``before``. ``records``: late ones that it let in, 0 where a trial found it by
+    other rows (jobs/compare/tried_restarts.py).
     """
 
     topic: str

@@ -38,6 +38,8 @@ RECORDS_MAX = 1 << 25
 """So many records are taken again for a comparison, in all trials together."""
 RECORDS_A_TRIAL = 1 << 13
 """What it takes to begin a task, in records."""
+LATE_MAX, BEFORE_MAX = 512, 1 << 14
+"""So many late records before a row that differs may have caused it, and so many records before each are looked at."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,12 +293,13 @@ class _TriedTask:
 
     def _near(self, last: int, first: int, until: int) -> list[int]:
         """Those that matter to late records from position ``first`` to ``until``, the last first."""
-        found: set[int] = set()
         begin = max(last, 0)
-        for at in range(max(first, begin + 1), until + 1):
-            if self.time_ms[at] < self.time_ms[begin:at].max():
-                found.add(at)
-                found.update(self._ends(begin, at))
+        life = self.time_ms[begin : until + 1]
+        late = begin + 1 + np.flatnonzero(life[1:] < np.maximum.accumulate(life)[:-1])
+        late = late[late >= first][-LATE_MAX:]
+        found = {*late.tolist()}
+        for at in late.tolist():
+            found.update(self._ends(max(begin, at - BEFORE_MAX), at))
         return sorted((place for place in found if place > last and self._is_own[place]), reverse=True)
 
     def _ends(self, begin: int, at: int) -> Iterator[int]:

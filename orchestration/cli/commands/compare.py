@@ -13,6 +13,7 @@ from ....jobs.compare.cause_sentences import say_restart
 from ....jobs.compare.compared_output import CHANGELOG, EVENTS
 from ....jobs.compare.comparison import Comparison, Difference
 from ....jobs.compare.comparison import compare as compare_output
+from ....jobs.compare.restarts import Restart
 from ....state.tables.warehouse import Warehouse
 from ....state.times import instant_ms
 from ...progress_lines import progress_on
@@ -92,8 +93,7 @@ def _print(found: Comparison, place: str, *, raw: bool) -> None:
     if found.restarts:
         print("\nthe fewest restarts that explain what was let in:")
         for restart in found.restarts:
-            late = "1 late record" if restart.records == 1 else f"{restart.records:,} late records"
-            print(f"  {say_restart(restart)}: {late}")
+            print(f"  {say_restart(restart)}: {_let_in(restart)}")
     print("\ndifferences over time:")
     most = max(each["differences"] for each in found.over_time)
     for each in found.over_time:
@@ -105,6 +105,12 @@ def _print(found: Comparison, place: str, *, raw: bool) -> None:
         print_difference(number, difference, place, say_time)
     if len(found.differences) > len(found.first):
         print(f"\n… {len(found.first):,} of {len(found.differences):,} differences; --limit shows more")
+
+
+def _let_in(restart: Restart) -> str:
+    if restart.records == 0:
+        return "no late record, found by trial"
+    return "1 late record" if restart.records == 1 else f"{restart.records:,} late records"
 
 
 def _print_proposal(found: Comparison, warehouse: str) -> None:
