@@ -1,6 +1,7 @@
 """Pipelines whose outputs are published, and what a reader of the topic sees."""
 
 import struct
+import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -26,25 +27,40 @@ class Seen(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-def seen(broker: Broker, topic: str, isolation: str = "read_committed") -> list[Seen]:
-    """All that a reader of the topic sees now, by partition and offset."""
-    consumer = Consumer({
-        "bootstrap.servers": broker.bootstrap_servers, "group.id": "seen", "isolation.level": isolation,
-        "enable.auto.commit": False, "enable.partition.eof": True, "auto.offset.reset": "earliest",
-    })  # fmt: skip
-    found: list[Seen] = []
+def seen(
+    broker: Broker, topic: str, isolation: str = "read_committed", *, is_over: bool = True, wait_s: float = 30.0
+) -> list[Seen]:
+    """All that a reader of the topic sees, by partition and offset. ``is_over``: once every transaction is over, since
+    a broker answers a commit before readers see it. Otherwise now, though one may be open.
+    """
+    consumer, deadline, found = _reader(broker, isolation), time.monotonic() + wait_s, list[Seen]()
+    everything = _reader(broker, "read_uncommitted")
     for partition in sorted(consumer.list_topics(topic, timeout=30).topics[topic].partitions):
         consumer.assign([TopicPartition(topic, partition, 0)])
         while True:
             message = consumer.poll(30)
             assert message is not None, "no answer"
-            if message.error() is not None:
-                assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+            if message.error() is None:
+                headers = tuple(message.headers() or ())
+                found.append(Seen(partition, message.key(), message.value(), message.timestamp()[1], headers))
+                continue
+            assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+            at = message.offset()
+            _, end = everything.get_watermark_offsets(TopicPartition(topic, partition), timeout=30, cached=False)
+            if at >= end or not is_over:
                 break
-            headers = tuple(message.headers() or ())
-            found.append(Seen(partition, message.key(), message.value(), message.timestamp()[1], headers))
+            assert time.monotonic() < deadline, f"a transaction of {topic}:{partition} is open at {at} of {end}"
+            consumer.assign([TopicPartition(topic, partition, at)])
     consumer.close()
+    everything.close()
     return found
+
+
+def _reader(broker: Broker, isolation: str) -> Consumer:
+    return Consumer({
+        "bootstrap.servers": broker.bootstrap_servers, "group.id": "seen", "isolation.level": isolation,
+        "enable.auto.commit": False, "enable.partition.eof": True, "auto.offset.reset": "earliest",
+    })  # fmt: skip
 
 
 def table_of(records: Sequence[Seen]) -> dict[tuple[int, bytes | None], bytes]:
