@@ -15,6 +15,7 @@ from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.landing.exclusions import book_exclusion
 from kstreams_replay.jobs.landing.landing import land_records
 from kstreams_replay.jobs.landing.recorded_restarts import record_restarts
+from kstreams_replay.jobs.operators.aggregate_parts import aggregate
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import (
     Consumed,
@@ -159,11 +160,14 @@ def test_lives_of_restarts_are_replayed_row_by_row_at_every_cut(warehouse, windo
     assert tables_of(warehouse, "whole", topology) == tables_of(warehouse, "cut", topology)
 
 
-@pytest.mark.parametrize("is_cut", [False, True])
-def test_what_a_store_has_lost_is_not_there_again_behind_a_restart(warehouse, is_cut):
+@pytest.mark.parametrize("kept_slots", [-100, 65_536], ids=["swept", "kept"])
+@pytest.mark.parametrize("increment", [None, 1, 2])
+def test_what_a_store_has_lost_is_not_there_again_behind_a_restart(warehouse, monkeypatch, increment, kept_slots):
     """The record at 200 s ends the segment of the first window. After the restart two records are in that window again:
-    the first one has the store's time at 0, and the second one finds no count of its key.
+    the first one has the store's time at 0, and the second one finds no count of its key. A store of many rows is swept
+    before the restart, in the same increment or in the one before.
     """
+    monkeypatch.setattr(aggregate, "_KEPT_SLOTS", kept_slots)
     keys = [b"%02d" % number for number in range(20)]
     records = [(key, 1_000 + place) for place, key in enumerate(keys)]
     records += [(b"x", 200_000), (b"b", 2_000), (keys[0], 3_000)]
@@ -171,10 +175,10 @@ def test_what_a_store_has_lost_is_not_there_again_behind_a_restart(warehouse, is
     counted = [(key + long(time_ms // 10_000 * 10_000), long(1), time_ms) for key, time_ms in records]
     plant(warehouse, "live", [LandedRecord(0, *row) for row in counted], partitions=1)
     record_restarts(warehouse, "in", [(0, len(keys) + 1)])
-    if is_cut:  # at the record that ends the segment, and at each one behind it
+    if increment is not None:  # at the record that ends the segment, and behind every one or two from there on
         list(replay(warehouse, windowed(), pipeline="p", runner=LocalRunner(), max_records=len(keys), increments=1))
 
-    assert compared(warehouse, windowed(), "p", max_records=1 if is_cut else None).is_equal
+    assert compared(warehouse, windowed(), "p", max_records=increment).is_equal
 
 
 OVERLAPS = {

@@ -452,7 +452,7 @@ class Aggregate(StatefulOperator, WindowedStore):
             self._updates = None
         if int(self.slots.counts[LIVE_COUNT]) > 2 * self._kept + _KEPT_SLOTS:
             expired = self._expired()
-            self.slots.release(expired)
+            self.slots.bury(expired)
             self._forget(expired)
             self._kept = int(self.slots.counts[LIVE_COUNT])
             self._released()
