@@ -25,7 +25,7 @@ from ..aggregate_parts.window_columns import WindowUpdates
 from ..aggregate_parts.window_settings import WindowSettings
 from ..base.changelogs import LeftState
 from ..base.operator import Counters, OperatorContext
-from ..base.store_segments import segment_ms
+from ..base.store_segments import first_kept_ms, segment_ms
 from . import session_windows_kernel
 
 _NOTHING_CLOSES = np.zeros(0, np.int64), 0
@@ -154,10 +154,7 @@ class SessionAggregate(ListedAggregate):
 
     def _visible_at(self, store_time_ms: np.ndarray) -> np.ndarray:
         """The first session end that the store has at each of the times."""
-        limit = store_time_ms - self.retention_ms
-        if self.segment_ms == 0:
-            return limit + 1
-        return np.where(limit > 0, limit // self.segment_ms * self.segment_ms, 0)
+        return first_kept_ms(store_time_ms, self.retention_ms, self.segment_ms)
 
     def _order(self, decided: Decisions) -> np.ndarray:
         start, end = decided.window_start_ms, decided.window_end_ms
