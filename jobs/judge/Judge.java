@@ -178,7 +178,7 @@ public final class Judge {
         long started = System.nanoTime();
         KafkaTasks tasks = new KafkaTasks(
             () -> topologyOf(application, settings), settings, counts, false, this::write);
-        tasks.keepsLogs = !restartsBefore.isEmpty();
+        restartsBefore.keySet().stream().map(tasks.readers::get).filter(Objects::nonNull).forEach(task -> task.restarts = true);
         PriorityQueue<Reading> next = new PriorityQueue<>(
             Comparator.comparingLong(Reading::placeMs).thenComparingInt(each -> each.task.subTopology)
                 .thenComparingInt(each -> each.task.partition));

@@ -1,5 +1,6 @@
 package org.apache.kafka.streams;
 
+import java.lang.reflect.Method;
 import java.nio.file.Path;
 import java.util.*;
 import java.util.concurrent.Callable;
@@ -38,6 +39,7 @@ import org.apache.kafka.streams.processor.internals.GlobalStateUpdateTask;
 import org.apache.kafka.streams.processor.internals.InternalTopologyBuilder;
 import org.apache.kafka.streams.processor.internals.InternalTopologyBuilder.TopicsInfo;
 import org.apache.kafka.streams.processor.internals.ProcessorContextImpl;
+import org.apache.kafka.streams.processor.internals.ProcessorStateManager;
 import org.apache.kafka.streams.processor.internals.ProcessorTopology;
 import org.apache.kafka.streams.processor.internals.RecordCollectorImpl;
 import org.apache.kafka.streams.processor.internals.StateDirectory;
@@ -77,7 +79,10 @@ public final class KafkaTasks {
         final Set<String> looksInto = new TreeSet<>();
         final Set<TopicPartition> inputs;
         final Map<TopicPartition, OffsetAndMetadata> committed = new HashMap<>();
+        /** Of stores in memory alone, by the topic from which they are restored. */
         final Map<TopicPartition, List<ConsumerRecord<byte[], byte[]>>> logged = new HashMap<>();
+        /** Whether it may restart, so that what stores in memory need is kept. */
+        boolean restarts;
         StreamTask task;
         GlobalStateUpdateTask globals;
 
@@ -131,12 +136,14 @@ public final class KafkaTasks {
         }
 
         private void add(TopicPartition from, Taken record) {
-            task.addRecords(from, List.of(consumed(from, record)));
+            ConsumerRecord<byte[], byte[]> one = consumed(from, record);
+            task.addRecords(from, List.of(one));
             processed++;
+            if (restarts && logged.containsKey(from)) logged.get(from).add(one); // a source table's own topic
         }
 
         void log(TopicPartition changelog, Taken record) {
-            logged.computeIfAbsent(changelog, none -> new ArrayList<>()).add(consumed(changelog, record));
+            if (restarts && logged.containsKey(changelog)) logged.get(changelog).add(consumed(changelog, record));
         }
 
         void addSent() {
@@ -166,12 +173,9 @@ public final class KafkaTasks {
     final Map<TopicPartition, Running> readers = new HashMap<>();
     final Map<TopicPartition, Long> nextOffsets = new HashMap<>();
     final Deque<Sent> pending = new ArrayDeque<>();
-    final Set<String> changelogs = new HashSet<>();
     final Clock clock = new Clock();
     final List<Running> tasks = new ArrayList<>();
     final StreamsMetricsImpl metrics;
-    /** Whether what goes into changelogs is kept, for tasks that restart. */
-    boolean keepsLogs;
     Running running;
     long processed;
 
@@ -375,7 +379,6 @@ public final class KafkaTasks {
         TaskId id = new TaskId(each.subTopology, each.partition);
         ProcessorTopology whole = isOneTask ? own.buildTopology() : own.buildSubtopology(id.subtopology());
         ProcessorTopology global = own.buildGlobalStateTopology();
-        whole.storeToChangelogTopic().values().stream().filter(topic -> !partitions.containsKey(topic)).forEach(changelogs::add);
         if (global != null && each.globals == null) each.globals = globals(id, global);
         LogContext log = new LogContext("judge " + id + " ");
         TaskMetrics.droppedRecordsSensor(Thread.currentThread().getName(), id.toString(), metrics);
@@ -387,7 +390,7 @@ public final class KafkaTasks {
         each.inputs.forEach(input -> beginnings.put(input, 0L));
         consumer.updateBeginningOffsets(beginnings);
         consumer.commitSync(each.committed);
-        WatchedState state = new WatchedState(id, log, directory, clock, whole, each.inputs,
+        ProcessorStateManager state = new WatchedState(id, log, directory, clock, whole, each.inputs,
             name -> each.looksInto.add(global.storeToChangelogTopic().get(name)));
         StreamsProducer producer = new StreamsProducer(
             new Producing(), StreamsConfigUtils.processingMode(config), clock, log);
@@ -400,13 +403,25 @@ public final class KafkaTasks {
         each.task.initializeIfNeeded();
         for (Map.Entry<String, String> store : whole.storeToChangelogTopic().entrySet()) {
             TopicPartition changelog = new TopicPartition(store.getValue(), each.partition);
-            if (each.logged.containsKey(changelog) && !each.task.store(store.getKey()).persistent()) {
-                state.restore(changelog, each.logged.get(changelog));
-            }
+            StateStore kept = each.task.store(store.getKey()); // null: of another sub-topology, or global
+            if (kept == null || kept.persistent()) continue;
+            restore(state, changelog, each.logged.computeIfAbsent(changelog, none -> new ArrayList<>()));
         }
         each.task.completeRestoration(ignored -> { });
         OffsetAndMetadata none = new OffsetAndMetadata(0, Optional.empty(), "");
         each.inputs.forEach(input -> each.task.updateNextOffsets(input, each.committed.getOrDefault(input, none)));
+    }
+
+    /** Gives a store the records of its changelog, as the changelog reader does; neither method is public. */
+    static void restore(
+        ProcessorStateManager state, TopicPartition changelog, List<ConsumerRecord<byte[], byte[]>> records)
+        throws ReflectiveOperationException {
+        Method metadata = ProcessorStateManager.class.getDeclaredMethod("storeMetadata", TopicPartition.class);
+        Method restore = ProcessorStateManager.class.getDeclaredMethod(
+            "restore", ProcessorStateManager.StateStoreMetadata.class, List.class, OptionalLong.class);
+        metadata.setAccessible(true);
+        restore.setAccessible(true);
+        restore.invoke(state, metadata.invoke(state, changelog), records, OptionalLong.empty());
     }
 
     /** The global tables of one task, in a folder of their own. */
@@ -482,11 +497,10 @@ public final class KafkaTasks {
 
     void sent(ProducerRecord<byte[], byte[]> record) {
         String topic = record.topic();
-        boolean isChangelog = changelogs.contains(topic);
         long timeMs = record.timestamp() == null ? -1 : record.timestamp(); // a buffer's changelog has none
         Taken taken = new Taken(-1, timeMs, record.key(), record.value(), record.headers());
-        if (isChangelog && keepsLogs) running.log(new TopicPartition(topic, running.partition), taken);
-        if (!isChangelog && partitions.containsKey(topic)) {
+        running.log(new TopicPartition(topic, running.partition), taken);
+        if (partitions.containsKey(topic)) {
             int count = partitions.get(topic);
             int target = record.partition() != null ? record.partition()
                 : record.key() == null ? running.partition % count

@@ -1,11 +1,7 @@
 package org.apache.kafka.streams;
 
-import java.lang.reflect.Method;
-import java.util.List;
-import java.util.OptionalLong;
 import java.util.Set;
 import java.util.function.Consumer;
-import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.utils.*;
 import org.apache.kafka.common.utils.internals.*; // LogContext, from 4.4 on
@@ -25,16 +21,6 @@ final class WatchedState extends ProcessorStateManager {
         Set<TopicPartition> inputs, Consumer<String> asked) {
         super(id, Task.TaskType.ACTIVE, false, log, directory, topology.storeToChangelogTopic(), inputs);
         this.asked = asked;
-    }
-
-    /** Gives a store the records of its changelog, as the changelog reader does; neither method is public. */
-    void restore(TopicPartition changelog, List<ConsumerRecord<byte[], byte[]>> records) throws ReflectiveOperationException {
-        Method metadata = ProcessorStateManager.class.getDeclaredMethod("storeMetadata", TopicPartition.class);
-        Method restore = ProcessorStateManager.class.getDeclaredMethod(
-            "restore", StateStoreMetadata.class, List.class, OptionalLong.class);
-        metadata.setAccessible(true);
-        restore.setAccessible(true);
-        restore.invoke(this, metadata.invoke(this, changelog), records, OptionalLong.empty());
     }
 
     @Override

@@ -5,6 +5,7 @@ import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.kstream.*;
 import org.apache.kafka.streams.state.BuiltInDslStoreSuppliers;
+import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.WindowStore;
 
 /** Applications that keep stream times, whose twins are in test_restarts.py. */
@@ -125,6 +126,13 @@ public class Restarting {
             .outerJoin(views(builder), Restarting::both, wide(),
                 stores().withDslStoreSuppliers(BuiltInDslStoreSuppliers.IN_MEMORY))
             .to("out", Produced.with(S, S));
+    }
+
+    /** Clicks with the views as a table in memory, which has its own topic as changelog where the topology is optimized. */
+    public static void table(StreamsBuilder builder) {
+        KTable<String, String> views = builder.table("views", Consumed.with(S, S),
+            Materialized.<String, String, KeyValueStore<Bytes, byte[]>>as(BuiltInDslStoreSuppliers.IN_MEMORY));
+        builder.stream("clicks", Consumed.with(S, S)).join(views, Restarting::both).to("out", Produced.with(S, S));
     }
 
     /** Windows of pairs. */

@@ -120,6 +120,14 @@ def outer(stores: Materialized | None = None) -> Topology:
     return builder.build()
 
 
+def table() -> Topology:
+    """It has no stream time, so a restart changes nothing: the table comes back."""
+    builder = StreamsBuilder()
+    views = builder.table("views", Consumed(S, S), materialized=IN_MEMORY)
+    builder.stream("clicks", Consumed(S, S)).join(views, both, returns=S).to("out")
+    return builder.build()
+
+
 def counted() -> Topology:
     builder, records, views = streams()
     within = JoinWindows.of_time_difference_and_grace("10s", "10s")

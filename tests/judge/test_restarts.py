@@ -13,7 +13,7 @@ from kstreams_replay.jobs.landing.landing import land_records
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.state.errors import ConfigError
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.judge.restarting import APPLICATIONS, LIVES, TWINS, Lives, windows
+from tests.judge.restarting import APPLICATIONS, LIVES, TWINS, Lives, table, windows
 from tests.jvm.streams import compiled
 from tests.planted import tables_of
 
@@ -47,6 +47,21 @@ def test_a_replay_with_recorded_restarts_does_what_kafkas_tasks_do_that_restart(
     assert found.is_equal, found
     assert replayed(restarted, name, "cut", max_records=17 * LIVES) == whole
     assert replayed(never, name, "p") != whole  # else the restarts have changed nothing
+
+
+@pytest.mark.parametrize("optimization", ["none", "all"])
+def test_a_table_in_memory_is_there_behind_a_restart(optimization, classes, tmp_path):
+    settings, lives = tmp_path / "application.properties", Lives(table(), "table")
+    settings.write_text(f"topology.optimization={optimization}\n")
+    warehouse = Warehouse(str(tmp_path / "tables"))
+    lives.land(warehouse)
+    list(replay(warehouse, table(), pipeline="p", runner=LocalRunner(), idle="proceed"))
+    application = JavaApplication([classes], "Restarting#table", settings)
+
+    found = judge(warehouse, table(), application, pipeline="p")
+
+    assert found.is_equal, found
+    assert found.outputs[0].rows[1] > LIVES
 
 
 def test_of_a_pipeline_with_restarts_all_records_are_judged(classes, tmp_path):
