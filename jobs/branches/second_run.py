@@ -24,7 +24,7 @@ from ...state.tables.names import OUTPUTS, REPARTITION, TableName, TaskId
 from ...state.tables.warehouse import Warehouse
 from ...state.times import NO_TIMESTAMP_MS
 from ..code_changes.code_of_increment import other_code
-from ..execution.run_observer import RunObserver
+from ..execution.run_observer import RunObserver, leave_out_lookers
 from ..execution.sinks import MemorySink
 from ..execution.task_description import TaskDescription, TaskReport
 from ..execution.task_run import TaskRun
@@ -111,8 +111,7 @@ class _Tasks:
         self.seed = 0 if self.runs_all else zlib.crc32(seed.encode())
         self._of_sub: dict[int, list[int]] = {}
         for sub in topology.sub_topologies if not self.runs_all else ():
-            reads_landed = all(source.landed_topic is not None for source in sub.sources) and sub.level == 0
-            if reads_landed and any(node.name in nodes for node in sub.nodes):
+            if sub.reads_landed_alone and any(node.name in nodes for node in sub.nodes):
                 self._of_sub[sub.id] = self._some(sub)
 
     def _some(self, sub: SubTopology) -> list[int]:
@@ -223,9 +222,7 @@ class _WatchedTask(RunObserver):
         }
         self._begin = 0
         self._sink.written.clear()
-        for node in self._sub.nodes:
-            if node.keeps_records:
-                task.operators.pop(node.name, None)
+        leave_out_lookers(task)
         task.observer = self
 
     def resumed(self, task: Task) -> None:

@@ -59,6 +59,11 @@ class SubTopology:
         return tuple(node for node in self.nodes if isinstance(node, SourceNode | RepartitionNode))
 
     @property
+    def reads_landed_alone(self) -> bool:
+        """Its tasks read landed topics, and nothing that tasks send."""
+        return self.level == 0 and not self.repartition_sources
+
+    @property
     def repartition_sources(self) -> tuple[RepartitionNode, ...]:
         """Repartition tables that it reads."""
         return tuple(node for node in self.nodes if isinstance(node, RepartitionNode))
