@@ -27,11 +27,13 @@ class CauseSentences:
 
     @property
     def restarts(self) -> tuple[Restart, ...]:
-        """The fewest that are known, by topic and place; of a partition with trials those that trials found."""
-        partitions = {each.partition for each in self.tried}
-        known = [each for each in self.let_in.restarts if each.partition not in partitions]
-        known += [restart for each in self.tried for restart in each.restarts]
-        return tuple(sorted(known, key=lambda each: (each.topic, each.partition, each.before)))
+        """The fewest that are known, by topic and place. Those that trials found are exact, so one of late records with
+        such a place in its span is the same; and where they explain a whole partition, there are no others.
+        """
+        found = [restart for each in self.tried for restart in each.restarts]
+        whole = {each.partition for each in self.tried if each.is_whole}
+        known = [each for each in self.let_in.restarts if each.partition not in whole and not any(map(each.has, found))]
+        return tuple(sorted([*known, *found], key=lambda each: (each.topic, each.partition, each.before)))
 
     def sentence(self, row: Row) -> str:
         """Why it differs, without a full stop."""
@@ -84,7 +86,7 @@ class CauseSentences:
         return row["row"] >= 0 and bool(self.case.ours_cause[row["row"]] == cause)
 
     def _restart(self, row: Row) -> str:
-        evidence = int(self.case.theirs_evidence[row["topic_row"]]) if row["topic_row"] >= 0 else -1
+        evidence = int(self.case.theirs_evidence[row["topic_row"]]) if self._is_theirs(row) else -1
         if evidence < 0:
             return f"of a restart: with one {say_restart(self._tried(row))}, its task writes the rows of production"
         late = self.let_in.late.rows.slice(evidence, 1).to_pylist()[0]
@@ -96,9 +98,14 @@ class CauseSentences:
         )
 
     def _tried(self, row: Row) -> Restart:
-        side, number = (self.case.theirs, row["topic_row"]) if row["topic_row"] >= 0 else (self.case.ours, row["row"])
+        is_theirs = self._is_theirs(row)
+        side, number = (self.case.theirs, row["topic_row"]) if is_theirs else (self.case.ours, row["row"])
         tried = next(each for each in self.tried if each.partition == side.partition[number])
-        return tried.of_row(number) if row["topic_row"] >= 0 else tried.of_our_row(number)
+        return tried.of_row(number) if is_theirs else tried.of_our_row(number)
+
+    def _is_theirs(self, row: Row) -> bool:
+        """The row of production has the cause RESTART, and not ours alone."""
+        return row["topic_row"] >= 0 and self._cause(row["topic_row"]) is Cause.RESTART
 
     def _crash(self, row: Row) -> str:
         if self.case.found.theirs[row["topic_row"]] == RowVerdict.OTHER_ORDER:

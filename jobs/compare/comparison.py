@@ -25,10 +25,10 @@ from .late_records import LateRecords
 from .missing_rows import explain_missing
 from .other_places import explain_append_time, explain_order, explain_places
 from .repeated_rows import explain_repeats, find_repeated, find_twins
-from .restarts import Restart, explain_restarts
+from .restarts import LetIn, Restart, explain_restarts
 from .shown_rows import read_shown
 from .sides import ALL_TIMES, ProductionTopic, read_landed, read_output
-from .tried_restarts import TriedRestarts, try_restarts
+from .tried_restarts import try_restarts
 
 BUCKETS_MAX = 24
 
@@ -118,8 +118,8 @@ def compare(
     and window counts) or "events" (every row, in order); None: what the topology says of the output.
     ``ignore_fields``: of the value, which may differ; ``ignore_order``: so may the order. ``no_cache``: production has
     statestore.cache.max.bytes=0, so no cache explains a missing row. ``no_trials``: tasks do not run again to find
-    restarts (jobs/compare/tried_restarts.py). ``shown``: so many differences in words;
-    ``say_time``: how sentences say a time. Raises ConfigError for an output, topic, form or field that is not there,
+    restarts (jobs/compare/tried_restarts.py). ``shown``: so many differences in words; ``say_time``: how sentences say
+    a time. Raises ConfigError for an output, topic, form or field that is not there,
     LedgerError where nothing is replayed.
     """
     if form not in (None, CHANGELOG, EVENTS):
@@ -133,8 +133,10 @@ def compare(
     theirs = read_landed(compared, landed, **how)
     found = align(ours, theirs, ignores_order=ignore_order)
     case = Case(compared, warehouse, pipeline, row.content, landed, ours, theirs, found, not no_cache)
-    is_whole = span == ALL_TIMES and not (ignore_order or no_trials)
-    sentences = _explain(case, say_time, try_restarts if is_whole else lambda *_: [], ignore_fields)
+    let_in, partitioner = _explain(case)
+    may_try = span == ALL_TIMES and not (ignore_order or no_trials)
+    tried = try_restarts(case, ignore_fields) if may_try else ()
+    sentences = CauseSentences(case, let_in, partitioner, say_time, tuple(tried))
     differences, same = _newest(case) if form == CHANGELOG else differing_rows(case)
     return Comparison(
         output, with_topic, pipeline, row.increment, form, (len(ours), len(theirs)),
@@ -147,11 +149,10 @@ def compare(
     )  # fmt: skip
 
 
-def _explain(
-    case: Case, say_time: Callable[[int], str], tries: Callable[[Case, Collection[str]], list[TriedRestarts]],
-    ignored: Collection[str],
-) -> CauseSentences:  # fmt: skip
-    """Give every difference its cause, in the order in which evidence is stronger."""
+def _explain(case: Case) -> tuple[LetIn, str | None]:
+    """Give every difference its cause, in the order in which evidence is stronger. Returns what restarts let in, and
+    the partitioner of production.
+    """
     case.give(np.flatnonzero(case.theirs.is_unreadable), Cause.UNREADABLE)
     twins = find_twins(case)
     repeated = find_repeated(case, twins)
@@ -163,7 +164,7 @@ def _explain(
     explain_missing(case)
     explain_append_time(case)
     explain_order(case)
-    return CauseSentences(case, let_in, partitioner, say_time, tuple(tries(case, ignored)))
+    return let_in, partitioner
 
 
 def differing_rows(case: Case) -> tuple[pl.DataFrame, int]:

@@ -45,6 +45,11 @@ class Restart:
         """PARTITION:OFFSET of the first record that was taken after it, as far as is known."""
         return f"{self.partition}:{self.before}"
 
+    def has(self, other: "Restart") -> bool:
+        """Whether ``other`` may be the same one."""
+        is_here = (self.topic, self.partition) == (other.topic, other.partition)
+        return is_here and self.after < other.before <= self.before
+
 
 @dataclass(frozen=True, eq=False)
 class LetIn:
@@ -151,10 +156,8 @@ def _pairs(case: Case, late: LateRecords, rows: np.ndarray) -> pl.DataFrame:
     own = refused.filter("keeps")
     if len(own):
         own = own.with_columns(pl.Series("key", late.keys[own["late"].to_numpy()]))
-        if output.windows == "sliding":  # windows that have the record, and the one right behind it
-            length = pl.col("late_end") - pl.col("late_start")
-            within = pl.col("late_time").is_between(pl.col("start") - 1, pl.col("start") + length)
-            found.append(wanted.join(own, on="key", coalesce=False).filter(within))
+        if output.windows == "sliding":
+            found.append(_around(wanted, own))
         elif output.windows is not None and not output.has_ends:
             found.append(wanted.join(own, left_on=["key", "start"], right_on=["key", "late_start"], coalesce=False))
         elif output.has_ends:
@@ -171,6 +174,20 @@ def _pairs(case: Case, late: LateRecords, rows: np.ndarray) -> pl.DataFrame:
         same = pl.when("keeps").then(pl.struct("key", "start", "end").hash()).otherwise(same)
     pairs = pl.concat([each.select(*names, same.alias("group")) for each in found])
     return pairs.filter(pl.col("time") >= pl.col("late_time"))  # an aggregate has the latest time of its records
+
+
+def _around(wanted: pl.DataFrame, refused: pl.DataFrame) -> pl.DataFrame:
+    """Rows of sliding windows that have a refused record, and of the one right behind it. Starts are in buckets of a
+    window's length, so that of a key with many rows a record comes to those near it.
+    """
+    length = pl.col("late_end") - pl.col("late_start")
+    first, last = pl.col("late_time") - length, pl.col("late_time") + 1
+    size = max(1, int(refused.select(length.max()).item()))
+    buckets = pl.int_ranges(first // size, last // size + 1).alias("bucket")
+    pairs = wanted.with_columns((pl.col("start") // size).alias("bucket")).join(
+        refused.with_columns(buckets).explode("bucket"), on=["key", "bucket"], coalesce=False
+    )
+    return pairs.filter(pl.col("start").is_between(first, last))
 
 
 def _in_place(

@@ -116,12 +116,8 @@ def read_output(
     """Rows of the output as of the done row. ``partitions``: of what production wrote; ``span``: which times;
     ``ignored``: fields of the value that are not compared.
     """
-    shape = output.sink.shape
-    windows = [(name, pa.int64()) for name in (WINDOW if output.windows else ())]
-    schema = pa.schema([
-        ("partition", pa.int32()), ("offset", pa.int64()), ("key", shape.key.arrow_type), *windows,
-        ("value", shape.value.arrow_type), ("record_time_ms", pa.int64()), ("cause_offset", pa.int64()),
-    ])  # fmt: skip
+    places = [("partition", pa.int32()), ("offset", pa.int64()), ("cause_offset", pa.int64())]
+    schema = pa.schema([*places, *row_schema(output)])
 
     path = warehouse.pipeline(pipeline).table(output.table)
     files = table_files(warehouse, pipeline, done, output.table)
@@ -178,8 +174,16 @@ def _without(output: ComparedOutput) -> dict[str, int | str]:
     return {} if output.windows else {"start": 0, "end": 0}
 
 
+def row_schema(output: ComparedOutput) -> pa.Schema:
+    """Of what is compared of a row of ours."""
+    shape = output.sink.shape
+    windows = [(name, pa.int64()) for name in (WINDOW if output.windows else ())]
+    ends = ("value", shape.value.arrow_type), ("record_time_ms", pa.int64())
+    return pa.schema([("key", shape.key.arrow_type), *windows, *ends])
+
+
 def digests_of(output: ComparedOutput, rows: pa.Table, ignored: Collection[str]) -> np.ndarray:
-    """``Side.whole`` of rows as the output's table has them."""
+    """``Side.whole`` of ``rows``, which have the columns of ``row_schema``."""
     bounds = [_integers(rows, name) for name in WINDOW] if output.windows else None
     nothing, time = np.zeros(len(rows), np.int64), _integers(rows, "record_time_ms")
     return _side(

@@ -2,24 +2,24 @@
 
 Owns the search. Rule: a difference is explained when the task, with the restarts so far, writes all rows of
 production's partition up to it: the same keys, windows, values and times in the same order. A restart matters to a
-record that is late by the stream time of the task's life so far, and by nothing but the times that it takes away. So
-for each such record one place is tried of those that take away the same, and the place is kept with which most rows
-agree. Nothing is tried where records have another order than by time, or where other code made the rows that are
-compared.
+record that is late by the stream time of the task's life so far, by the times that it takes away, and to what waits in
+an outer join. So for each such record one place is tried of those that take away the same, and the place is kept with
+which most rows agree. Nothing is tried where records have another order than by time, or where other code made the rows
+that are compared.
 """
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
-from ...state.errors import CodeChanged, ReplayError
+from ...state.errors import ReplayError, TaskFailed
+from ...state.tables.names import TaskId
 from ...state.tables.parquet_writer import stored_as
-from ...state.tables.warehouse import WINDOW
-from ..execution.run_observer import RunObserver
+from ..execution.run_observer import RunObserver, leave_out_lookers
 from ..execution.sinks import NoSink
 from ..execution.task_description import TaskDescription, TaskReport
 from ..execution.task_run import TaskRun
@@ -32,12 +32,14 @@ from .alignment import RowVerdict
 from .case import Case, Cause
 from .compared_output import ComparedOutput
 from .restarts import Restart
-from .sides import digests_of
+from .sides import digests_of, row_schema
 
 RECORDS_MAX = 1 << 25
 """So many records are taken again for a comparison, in all trials together."""
 RECORDS_A_TRIAL = 1 << 13
 """What it takes to begin a task, in records."""
+PARTS = 4
+"""One partition takes at most one in so many of those that are left: one that is hopeless leaves some to others."""
 LATE_MAX, BEFORE_MAX = 512, 1 << 14
 """So many late records before a row that differs may have caused it, and so many records before each are looked at."""
 
@@ -52,6 +54,8 @@ class TriedRestarts:
     restarts: tuple[Restart, ...]
     begins: tuple[int, ...]
     begins_ours: tuple[int, ...]
+    is_whole: bool
+    """All rows of production are explained."""
 
     def of_row(self, number: int) -> Restart:
         """The one that explains row ``number`` of production."""
@@ -77,21 +81,14 @@ class _Written(RunObserver):
     """What a task takes and writes; functions that only look on are not called."""
 
     def __init__(self, output: ComparedOutput, ignored: Collection[str]) -> None:
-        shape = output.sink.shape
-        windows = [(name, pa.int64()) for name in (WINDOW if output.windows else ())]
-        self._schema = pa.schema([
-            ("key", shape.key.arrow_type), *windows, ("value", shape.value.arrow_type), ("record_time_ms", pa.int64()),
-        ])  # fmt: skip
-        self._output, self._ignored = output, ignored
+        self._output, self._ignored, self._schema = output, ignored, row_schema(output)
 
     def begins(self, task: Task, next_offsets: object) -> None:
         """As RunObserver."""
         self.source, self.offset, self.time_ms = list[np.ndarray](), list[np.ndarray](), list[np.ndarray]()
         self._rows, self._position, self._dropped = list[np.ndarray](), list[np.ndarray](), list[np.ndarray]()
         self._begin = 0
-        for node in task.sub_topology.nodes:
-            if node.keeps_records:
-                task.operators.pop(node.name, None)
+        leave_out_lookers(task)
 
     def took(self, task: Task, part: TapeChunk, result: Result) -> None:
         """As RunObserver."""
@@ -123,37 +120,50 @@ class _Found(Exception):
 
 
 class _Describing:
-    """A Runner that runs nothing: the descriptions of the first stage, by partition of a sub-topology."""
+    """A Runner that runs nothing: the descriptions of a sub-topology's tasks, by partition."""
 
     def __init__(self, sub_topology: int) -> None:
         self._sub_topology = sub_topology
         self.found: dict[int, TaskDescription] = {}
 
     def run(self, topology: Topology, descriptions: list[TaskDescription]) -> list[TaskReport]:
-        """As a Runner; raises _Found."""
+        """As a Runner, one stage; raises _Found at that of the sub-topology."""
         self.found = {each.partition: each for each in descriptions if each.sub_topology == self._sub_topology}
-        raise _Found
+        if self.found:
+            raise _Found
+        return []
 
 
 def try_restarts(case: Case, ignored: Collection[str] = ()) -> list[TriedRestarts]:
     """Give RESTART to what restarts explain that are found by trial, in partitions in which a cause is in doubt.
     ``ignored``: fields of the value that are not compared.
     """
-    in_doubt = np.isin(case.theirs_cause, _IN_DOUBT) & np.isin(case.found.theirs, _DIFFERENT)
+    in_doubt = np.isin(case.theirs_cause, _IN_DOUBT) | _is_read_already(case)
+    in_doubt &= np.isin(case.found.theirs, _DIFFERENT)
     ours = case.unexplained(RowVerdict.MISSING)
     partitions = np.union1d(case.theirs.partition[in_doubt], case.ours.partition[ours]).tolist()
     if not partitions or not _can_be_tried(case):
         return []
-    found, left = [], RECORDS_MAX
+    topology = case.output.topology.reading(case.done.cut_to)
     with TemporaryDirectory() as folder:
-        described = _descriptions(case, folder)
-        for partition in partitions:
-            if partition in described and left > 0:
-                task = _TriedTask(case, described[partition], ignored, left)
-                tried = task.search()
-                left = task.left
-                if tried is not None:
-                    found.append(tried)
+        described = _descriptions(case, topology, folder)
+        left, found = RECORDS_MAX, []
+        for number, partition in enumerate(partitions):
+            if partition in described:
+                most = left // min(len(partitions) - number, PARTS)
+                task = _TriedTask(case, topology, described[partition], ignored, most)
+                found.append(task.search())
+                left -= task.taken
+    return [tried for tried in found if tried is not None]
+
+
+def _is_read_already(case: Case) -> np.ndarray:
+    """Rows of production that are later than all of ours, and no later than what the pipeline has read."""
+    sub, found = case.output.sub_topology.id, np.zeros(len(case.theirs), np.bool_)
+    for partition in np.unique(case.theirs.partition[case.theirs_cause == Cause.NOT_YET]).tolist():
+        read_ms = case.done.task(TaskId(sub, partition)).tape_time_ms
+        found |= (case.theirs.partition == partition) & (case.theirs.time <= read_ms)
+    found &= case.theirs_cause == Cause.NOT_YET
     return found
 
 
@@ -164,21 +174,20 @@ _DIFFERENT = (RowVerdict.EXTRA, RowVerdict.OTHER_VALUE, RowVerdict.OTHER_TIME, R
 
 def _can_be_tried(case: Case) -> bool:
     output, done = case.output, case.done
-    reads_landed = all(source.landed_topic is not None for source in output.sources)
     has_recorded = any(any(each.values()) for each in (done.recorded_to or {}).values())
     is_by_time = not (done.by_arrival or done.flushed or has_recorded)
     graph = output.topology.graph
     acts = any(node.reach(graph).gives_times for node in graph.nodes.values())  # processors may act on the world
-    is_alone = output.sub_topology.level == 0 and reads_landed and not output.moves_keys
+    is_alone = output.sub_topology.reads_landed_alone and not output.moves_keys
     return is_by_time and is_alone and not acts and case.landed.partitions == case.partitions
 
 
-def _descriptions(case: Case, folder: str) -> dict[int, TaskDescription]:
+def _descriptions(case: Case, topology: Topology, folder: str) -> dict[int, TaskDescription]:
     """Of the tasks that write the output, by partition: over all records that the pipeline has read. None where the
-    topology cannot continue with the pipeline's state.
+    topology cannot continue with the pipeline's state, or what it has cannot be read: a trial is no reason to fail.
     """
-    describing, topology = _Describing(case.output.sub_topology.id), case.output.topology.reading(case.done.cut_to)
-    with suppress(_Found, CodeChanged):
+    describing = _Describing(case.output.sub_topology.id)
+    with suppress(_Found, ReplayError):
         again = Rerun(
             case.warehouse, topology, case.pipeline, describing, before=None, order="time", last=case.done,
             exchange=folder,
@@ -189,73 +198,107 @@ def _descriptions(case: Case, folder: str) -> dict[int, TaskDescription]:
     return describing.found
 
 
-class _TriedTask:
-    """``left``: so many records may still be taken."""
+class _Path(NamedTuple):
+    """Restarts at ``places`` of the tape, and of each the number of the row of production from which it ``begins`` to
+    explain; ``score``: as of _TriedTask.
+    """
 
-    def __init__(self, case: Case, description: TaskDescription, ignored: Collection[str], left: int) -> None:
-        self.case, self.description, self.left = case, description, left
+    score: tuple[int, int]
+    places: tuple[int, ...]
+    begins: tuple[int, ...]
+
+
+class _TriedTask:
+    """``most``: so many records may be taken; ``taken``: so many were."""
+
+    def __init__(
+        self, case: Case, topology: Topology, description: TaskDescription, ignored: Collection[str], most: int
+    ) -> None:
+        self.case, self.topology, self.description, self.most, self.taken = case, topology, description, most, 0
+        self.sources = topology.sub_topology(description.sub_topology).sources
         self._written = _Written(case.output, ignored)
         partition = description.partition
         self.theirs = np.flatnonzero(case.theirs.partition == partition)
         self.ours = np.flatnonzero(case.ours.partition == partition)
         self.wanted = case.theirs.whole[self.theirs]
         self._cost = RECORDS_A_TRIAL + sum(queue.length for queue in description.queues)
+        mine = self.ours[case.found.ours[self.ours] == RowVerdict.MISSING]
+        self._is_open = bool(np.any(case.ours_cause[mine] == Cause.NOT_YET))
+        """Production has not come to the end of what we have."""
 
     def search(self) -> TriedRestarts | None:
         """None where nothing is explained, or nothing can be tried."""
-        if self.left < self._cost:
+        if not self._has_room:
             return None
         try:
             base = self._run(())
-            if not np.array_equal(base.rows, self.case.ours.whole[self.ours]):
-                return None  # other code made what the pipeline has
+            if not self._written.source or not np.array_equal(base.rows, self.case.ours.whole[self.ours]):
+                return None  # nothing is read, or other code made what the pipeline has
             self._base = base
             self.source, self.offset, self.time_ms = (
                 np.concatenate(parts) for parts in (self._written.source, self._written.offset, self._written.time_ms)
             )
-            self._is_own = self.source < len(self.case.output.sub_topology.sources)  # not of a global table
+            self._is_own = self.source < len(self.sources)  # not of a global table
             return self._search(base)
         except ReplayError:  # an operator that cannot restart, or a callable that fails
             return None
 
     def _search(self, base: _Run) -> TriedRestarts | None:
-        places, begins, run = list[int](), list[int](), base
-        score = self._score(run)
-        while score != (len(self.wanted), 0):
-            chosen = None
-            for some in self._places(places[-1] if places else -1, run, score[0]):
-                chosen = self._best(places, some, score)
-                if chosen is not None:
-                    break
-            if chosen is None:
-                break
-            begins.append(int(self.theirs[min(score[0], len(self.wanted) - 1)]) if len(self.theirs) else 0)
-            score, place, run = chosen
-            places.append(place)
+        self._best = _Path(self._score(base), (), ())
+        self._continue(self._best, base)
+        score, places, begins = self._best
         if not places:
             return None
+        run = self._run(places)
         self._give(run, score[0])
-        begins_ours = self.ours[np.minimum(np.searchsorted(base.position, places), len(self.ours) - 1)].tolist()
-        restarts = tuple(self._restarts(places, run))
-        return TriedRestarts(self.description.partition, restarts, tuple(begins), tuple(begins_ours))
+        begins_ours = np.searchsorted(base.position, places)
+        return TriedRestarts(
+            self.description.partition, tuple(self._restarts(places, run)),
+            tuple(_row_numbers(self.theirs, begins)), tuple(_row_numbers(self.ours, begins_ours)),
+            is_whole=score[0] == len(self.wanted),
+        )  # fmt: skip
 
-    def _best(
-        self, places: Sequence[int], some: Sequence[int], score: tuple[int, int]
-    ) -> tuple[tuple[int, int], int, _Run] | None:
-        """Of ``some`` places for one more restart the one with the highest score, if it is above ``score``."""
-        found = None
-        for place in some:
-            if self.left < self._cost:
-                break
-            run = self._run((*places, place))
-            got = self._score(run)
-            if got > (score if found is None else found[0]):
-                found = got, place, run
-        return found
+    def _continue(self, path: "_Path", run: _Run) -> bool:
+        """Look for restarts behind those of ``path``, which give ``run``; whether all rows agree then. Of two places
+        with the same rows so far one may be wrong, which shows behind it: so each is tried until that one is found.
+        """
+        if path.score == self._best_score:
+            return True
+        for step in self._steps(path, run):
+            if not self._has_room:
+                return False
+            self._best = max(self._best, step, key=lambda each: each.score)
+            if self._continue(step, self._run(step.places)):
+                return True
+        return False
+
+    def _steps(self, path: "_Path", run: _Run) -> Iterator["_Path"]:
+        """With one more restart, by falling score, which is above that of ``path``; those with equal rows once."""
+        for some in self._places(path.places[-1] if path.places else -1, run, path.score[0]):
+            found = dict[bytes, _Path]()
+            for place in some:
+                if not self._has_room:
+                    return
+                places = *path.places, place
+                try:
+                    tried = self._run(places)
+                except TaskFailed:  # as production did not, so it did not restart here
+                    continue
+                score = self._score(tried)
+                if score > path.score:
+                    found.setdefault(tried.rows.tobytes(), _Path(score, places, (*path.begins, path.score[0])))
+                if score == self._best_score:
+                    break
+            yield from sorted(found.values(), key=lambda each: each.score, reverse=True)
+
+    @property
+    def _has_room(self) -> bool:
+        """It may run once more."""
+        return self.taken + self._cost <= self.most
 
     def _run(self, places: Sequence[int]) -> _Run:
         """The whole task, with restarts before these positions of its tape."""
-        self.left -= self._cost
+        self.taken += self._cost
         more: dict[int, set[int]] = {}
         for place in places:
             more.setdefault(int(self.source[place]), set()).add(int(self.offset[place]))
@@ -264,32 +307,41 @@ class _TriedTask:
             for queue in self.description.queues
         )
         description = replace(self.description, queues=queues)
-        TaskRun(self.case.output.topology, description, None, NoSink(), self._written).run()
+        TaskRun(self.topology, description, None, NoSink(), self._written).run()
         return self._written.run
 
     def _score(self, run: _Run) -> tuple[int, int]:
-        """So many rows from the first on are those of production; where all are, minus the rows beyond them."""
+        """So many rows from the first on are those of production. Where all are, minus the rows beyond them, unless
+        production is to have these.
+        """
         n = min(len(run.rows), len(self.wanted))
         differing = np.flatnonzero(run.rows[:n] != self.wanted[:n])
         agreed = int(differing[0]) if len(differing) else n
-        return agreed, len(self.wanted) - len(run.rows) if agreed == len(self.wanted) else 0
+        beyond = 0 if self._is_open or agreed < len(self.wanted) else len(run.rows) - agreed
+        return agreed, -beyond
+
+    @property
+    def _best_score(self) -> tuple[int, int]:
+        return len(self.wanted), 0
 
     # --- places ----------------------------------------------------------------------------------------------
 
     def _places(self, last: int, run: _Run, agreed: int) -> Iterator[Sequence[int]]:
         """Positions behind ``last`` before which a restart may be, the most likely first. Those that matter to a late
         record which may have caused the first row that differs. Then to any late one before it, whose result may leave
-        later. Below a left or outer join of streams all others, too: it also forgets that records wait.
+        later. Below a left or outer join of streams the others, too: it also forgets that records wait.
         """
         until = int(run.position[agreed]) if agreed < len(run.position) else len(self.time_ms) - 1
         first = int(run.position[agreed - 1]) if agreed else 0
         near = self._near(last, max(first, last + 1), until)
         yield near
-        before = [place for place in self._near(last, last + 1, first) if place not in near]
+        known = {*near}
+        before = [place for place in self._near(last, last + 1, first) if place not in known]
         yield before
         if any(isinstance(node, StreamJoinNode) and node.kind != "inner" for node in self.case.output.above):
-            known = {*near, *before}
-            yield [place for place in range(until, last, -1) if place not in known and self._is_own[place]]
+            known |= {*before}
+            others = range(until, max(last, until - LATE_MAX), -1)
+            yield [place for place in others if place not in known and self._is_own[place]]
 
     def _near(self, last: int, first: int, until: int) -> list[int]:
         """Those that matter to late records from position ``first`` to ``until``, the last first."""
@@ -314,11 +366,10 @@ class _TriedTask:
     def _restarts(self, places: Sequence[int], run: _Run) -> Iterator[Restart]:
         """``records``: those that are refused without restarts, and not with them, up to the next one."""
         let_in = np.setdiff1d(self._base.dropped, run.dropped)
-        sources = self.case.output.sub_topology.sources
         for place, end in zip(places, [*places[1:], len(self.time_ms)], strict=True):
             earlier = self.offset[:place][self.source[:place] == self.source[place]]
             yield Restart(
-                str(sources[int(self.source[place])].landed_topic), self.description.partition,
+                str(self.sources[int(self.source[place])].landed_topic), self.description.partition,
                 int(earlier[-1]) if len(earlier) else -1, int(self.offset[place]),
                 int(np.count_nonzero((let_in >= place) & (let_in < end))),
             )  # fmt: skip
@@ -329,7 +380,7 @@ class _TriedTask:
         """
         case, theirs = self.case, self.theirs[:agreed]
         is_whole = agreed == len(self.wanted)
-        end = int(run.position[agreed]) if not is_whole and agreed < len(run.rows) else len(self.time_ms)
+        end = int(run.position[agreed]) if agreed < len(run.rows) else len(self.time_ms)
         ours = self.ours[self._base.position < end]
         theirs = theirs[np.isin(case.found.theirs[theirs], _DIFFERENT)]
         theirs = theirs[_is_open(case.theirs_cause[theirs], is_whole)]
@@ -342,3 +393,8 @@ class _TriedTask:
 def _is_open(causes: np.ndarray, is_whole: bool) -> np.ndarray:
     found: np.ndarray = causes != Cause.RESTART if is_whole else causes == Cause.NOT_EXPLAINED
     return found
+
+
+def _row_numbers(rows: np.ndarray, at: Sequence[int] | np.ndarray) -> Iterator[int]:
+    """Of ``rows`` those at these places, the last for a place behind them; 0 where there are none."""
+    yield from (int(rows[min(int(place), len(rows) - 1)]) if len(rows) else 0 for place in at)

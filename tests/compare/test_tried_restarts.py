@@ -13,13 +13,15 @@ from kstreams_replay.jobs.compare.comparison import Comparison, compare
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.landing.recorded_restarts import record_restarts
 from kstreams_replay.jobs.replay.pipeline_run import replay
-from kstreams_replay.jobs.topology import Consumed, JoinWindows, Serde, StreamsBuilder, Topology
+from kstreams_replay.jobs.topology import Consumed, JoinWindows, KStream, Serde, StreamsBuilder, Topology
 from kstreams_replay.orchestration.cli.main import main
+from kstreams_replay.state.errors import DamagedTable
 from tests.planted import LandedRecord, plant
 
 pytestmark = pytest.mark.every_run
 
 S = Serde.string()
+Records = list[tuple[str, str, int]]
 CLICKS = [("a", "x", 1_000), ("a", "y", 40_000)]
 VIEWS = [("a", "in time", 41_000), ("a", "late", 2_000)]
 """The late view comes when its click is 39 s old by the clock of the clicks: a restart alone gives it a partner."""
@@ -36,24 +38,46 @@ CODE = (
 )
 
 
-def joined() -> Topology:
-    builder = StreamsBuilder()
+def pairs_of(builder: StreamsBuilder) -> KStream:
     clicks, views = (builder.stream(topic, Consumed(S, S)) for topic in ("clicks", "views"))
     within = JoinWindows.of_time_difference_with_no_grace("10s")
-    clicks.join(views, lambda click, view: f"{click}/{view}", windows=within, returns=S).to("out")
+    return clicks.join(views, lambda click, view: f"{click}/{view}", windows=within, returns=S)
+
+
+def joined() -> Topology:
+    builder = StreamsBuilder()
+    pairs_of(builder).to("out")
     return builder.build()
+
+
+def counted() -> Topology:
+    builder = StreamsBuilder()
+    pairs_of(builder).group_by_key().count().to_stream().to("out")
+    return builder.build()
+
+
+def beside_another() -> Topology:
+    builder = StreamsBuilder()
+    builder.stream("before", Consumed(S, S)).to("copy")
+    pairs_of(builder).to("out")
+    return builder.build()
+
+
+def replay_of(warehouse: Any, topology: Topology, clicks: Records, views: Records) -> None:
+    """Land these, and replay them by their rules."""
+    for topic, records in (("clicks", clicks), ("views", views)):
+        plant(warehouse, topic, _landed(records), partitions=1)
+    list(replay(warehouse, topology, pipeline="rules", runner=LocalRunner(), idle="proceed"))
 
 
 @pytest.fixture
 def replayed(warehouse):
     """The clicks and views, replayed by their rules."""
-    for topic, records in (("clicks", CLICKS), ("views", VIEWS)):
-        plant(warehouse, topic, _landed(records), partitions=1)
-    list(replay(warehouse, joined(), pipeline="rules", runner=LocalRunner(), idle="proceed"))
+    replay_of(warehouse, joined(), CLICKS, VIEWS)
     return warehouse
 
 
-def _landed(records: list[tuple[str, str, int]]) -> list[LandedRecord]:
+def _landed(records: Records) -> list[LandedRecord]:
     return [LandedRecord(0, key.encode(), value.encode(), time_ms) for key, value, time_ms in records]
 
 
@@ -61,7 +85,7 @@ def compared(warehouse: Any, pipeline: str = "rules", **how: Any) -> Comparison:
     return compare(warehouse, joined(), "out", with_topic="live", pipeline=pipeline, form="events", **how)
 
 
-def production(warehouse: Any, rows: list[tuple[str, str, int]]) -> None:
+def production(warehouse: Any, rows: Records) -> None:
     plant(warehouse, "live", _landed(rows), partitions=1)
 
 
@@ -128,6 +152,48 @@ def test_nothing_is_tried_where_other_code_made_the_rows(replayed):
     found = compare(replayed, builder.build(), "out", with_topic="live", pipeline="rules", form="events")
 
     assert found.causes == {"not explained": 1}
+
+
+def test_what_production_has_not_reached_yet_is_no_work_of_a_restart(warehouse):
+    later = [*CLICKS, ("a", "z", 90_000)], [*VIEWS, ("a", "w", 91_000)]
+    replay_of(warehouse, joined(), *later)
+    production(warehouse, RESTARTED)
+
+    assert compared(warehouse).causes == {"restart": 1, "not yet": 1}
+
+
+def test_rows_of_a_partition_in_which_our_rules_give_none_are_explained(warehouse):
+    """The two clicks of the key are hidden by one of another key; production counts both pairs at the late view."""
+    clicks = [("a", "x", 1_000), ("a", "x2", 1_500), ("c", "y", 40_000)]
+    replay_of(warehouse, counted(), clicks, [("b", "v", 41_000), ("a", "late", 2_000)])
+    counts = [LandedRecord(0, b"a", count.to_bytes(8, "big"), 2_000) for count in (1, 2)]
+    plant(warehouse, "live", counts, partitions=1)
+
+    found = compare(warehouse, counted(), "out", with_topic="live", pipeline="rules", form="events")
+
+    assert found.rows == (0, 2)
+    assert found.causes == {"restart": 2}
+
+
+def test_the_task_is_found_among_those_of_other_sub_topologies(warehouse):
+    plant(warehouse, "before", _landed(CLICKS), partitions=1)
+    replay_of(warehouse, beside_another(), CLICKS, VIEWS)
+    production(warehouse, RESTARTED)
+
+    found = compare(warehouse, beside_another(), "out", with_topic="live", pipeline="rules", form="events")
+
+    assert found.causes == {"restart": 1}
+
+
+def test_tables_that_cannot_be_read_again_are_no_reason_to_fail(replayed, monkeypatch):
+    production(replayed, RESTARTED)
+
+    def damaged(*_: Any, **__: Any) -> None:
+        raise DamagedTable("state/x", "a file", "none", "restore it")
+
+    monkeypatch.setattr(tried_restarts, "Rerun", damaged)
+
+    assert compared(replayed).not_explained == 1
 
 
 def test_the_command_names_the_restart_and_how_to_record_it(replayed, tmp_path, capsys):

@@ -153,10 +153,12 @@ def keys_by_partition() -> list[list[bytes]]:
 
 
 class Lives:
-    """Random records of clicks and views, a life a partition, and restarts before some of them."""
+    """Random records of clicks and views, a life a partition, and restarts before some of them. ``number``: the seed,
+    None for that of the run.
+    """
 
-    def __init__(self, topology: Topology, name: str) -> None:
-        rng = random.Random(f"{name} {seed()}")
+    def __init__(self, topology: Topology, name: str, number: int | None = None) -> None:
+        rng = random.Random(f"{name} {seed() if number is None else number}")
         self.records: dict[str, list[LandedRecord]] = {topic: [] for topic in topology.source_topics()}
         self.restarts: dict[str, list[tuple[int, int]]] = {topic: [] for topic in self.records}
         for partition in range(LIVES):

@@ -74,10 +74,16 @@ def test_of_a_pipeline_with_restarts_all_records_are_judged(classes, tmp_path):
         judge(warehouse, windows(), application, pipeline="p", chosen=ChosenRecords(partitions=[1]))
 
 
+OUTER = ("left", "outer", "outerInMemory")
+"""Their lives are the same in every run: where one of several restarts changes no row by itself, none is found."""
+EXPLAINED = [(name, 0 if name in OUTER else None) for name in TWINS if not name.startswith("emitted")]
+TWO_PLACES_GIVE_THE_SAME_ROWS_AND_ONE_IS_WRONG = pytest.param("left", 745214661, marks=pytest.mark.nightly)
+
+
 @pytest.mark.sampled(share=4)
-@pytest.mark.parametrize("name", [name for name in TWINS if not name.startswith("emitted")])
-def test_what_kafkas_tasks_write_that_restart_is_explained_by_the_restarts(name, classes, tmp_path):
-    topology, lives = TWINS[name](), Lives(TWINS[name](), name)
+@pytest.mark.parametrize(("name", "number"), [*EXPLAINED, TWO_PLACES_GIVE_THE_SAME_ROWS_AND_ONE_IS_WRONG])
+def test_what_kafkas_tasks_write_that_restart_is_explained_by_the_restarts(name, number, classes, tmp_path):
+    topology, lives = TWINS[name](), Lives(TWINS[name](), name, number)
     warehouse, folder = Warehouse(str(tmp_path / "tables")), tmp_path / "run"
     folder.mkdir()
     lives.land(warehouse, restarts=False)
