@@ -40,6 +40,8 @@ RECORDS_A_TRIAL = 1 << 13
 """What it takes to begin a task, in records."""
 PARTS = 4
 """One partition takes at most one in so many of those that are left: one that is hopeless leaves some to others."""
+RESTARTS_MAX = 256
+"""Of a partition."""
 LATE_MAX, BEFORE_MAX = 512, 1 << 14
 """So many late records before a row that differs may have caused it, and so many records before each are looked at."""
 
@@ -265,9 +267,9 @@ class _TriedTask:
         if path.score == self._best_score:
             return True
         for step in self._steps(path, run):
-            if not self._has_room:
-                return False
             self._best = max(self._best, step, key=lambda each: each.score)
+            if not self._has_room or len(step.places) > RESTARTS_MAX:
+                return False
             if self._continue(step, self._run(step.places)):
                 return True
         return False
@@ -275,7 +277,7 @@ class _TriedTask:
     def _steps(self, path: "_Path", run: _Run) -> Iterator["_Path"]:
         """With one more restart, by falling score, which is above that of ``path``; those with equal rows once."""
         for some in self._places(path.places[-1] if path.places else -1, run, path.score[0]):
-            found = dict[bytes, _Path]()
+            found = dict[int, _Path]()
             for place in some:
                 if not self._has_room:
                     return
@@ -286,7 +288,8 @@ class _TriedTask:
                     continue
                 score = self._score(tried)
                 if score > path.score:
-                    found.setdefault(tried.rows.tobytes(), _Path(score, places, (*path.begins, path.score[0])))
+                    same = hash(tried.rows.tobytes())
+                    found.setdefault(same, _Path(score, places, (*path.begins, path.score[0])))
                 if score == self._best_score:
                     break
             yield from sorted(found.values(), key=lambda each: each.score, reverse=True)
