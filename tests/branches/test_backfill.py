@@ -214,8 +214,12 @@ def capped(key: object, value: str, aggregate: int) -> int:
     return aggregate + min(int(value), 1)
 
 
-def paid(aggregator: Callable[[object, str, int], int], *, is_global: bool = False) -> Topology:
-    """Payments by the hour of users, whose table has had its last record before the first payment."""
+def paid(
+    aggregator: Callable[[object, str, int], int], *, is_global: bool = False, has_rates: bool = False
+) -> Topology:
+    """Payments by the hour of users, whose table has had its last record before the first payment. ``has_rates``: of
+    those that are in a global table, too.
+    """
     builder, text = StreamsBuilder(), Consumed(Serde.string(), Serde.string())
     payments = builder.stream("payments", text)
     if is_global:
@@ -226,6 +230,9 @@ def paid(aggregator: Callable[[object, str, int], int], *, is_global: bool = Fal
     else:
         table = builder.table("users", text, materialized=Materialized.as_("users-store"))
         joined = payments.join(table, lambda left, right: left, returns=Serde.string(), name="join")
+    if has_rates:
+        rates = builder.global_table("rates", text, materialized=Materialized.as_("rates-store"))
+        joined = joined.join(rates, lambda left, right: left, selector="record_key", returns=Serde.string())
     windows = joined.group_by_key().windowed_by(TimeWindows.of_size("1h", grace="5m"))
     sums = windows.aggregate(lambda: 0, aggregator, returns=Serde.long(), materialized=Materialized.as_("hours"))
     sums.suppress(Suppressed.until_window_closes(name="final")).to("totals")
@@ -235,7 +242,8 @@ def paid(aggregator: Callable[[object, str, int], int], *, is_global: bool = Fal
 def payments_run(tmp_path: Path, topology: Topology) -> Warehouse:
     """A payment of 2 every hour of five days, each day an increment."""
     found, days = Warehouse(str(tmp_path / "payments")), range(5)
-    plant(found, "users", [LandedRecord(0, b"ann", b"u", MONDAY - 1)], partitions=1)
+    for topic in ("users", "rates"):
+        plant(found, topic, [LandedRecord(0, b"ann", b"u", MONDAY - 1)], partitions=1)
     times = [MONDAY + (24 * day + hour) * HOUR + 1_000 for day in days for hour in range(24)]
     plant(found, "payments", [LandedRecord(0, b"ann", b"2", time_ms) for time_ms in times], partitions=1)
     list(replay(found, topology, pipeline="p", runner=LocalRunner(), max_records=24, idle="proceed"))
@@ -315,6 +323,29 @@ def test_code_that_no_state_is_for_begins_with_the_first_record_and_is_named(tmp
     assert found.begins.startswith(
         "the first record, since the state of increment 1 cannot be continued: store 'hours': fold"
     )
+
+
+def test_changed_windows_below_a_global_table_begin_with_the_same_state(tmp_path):
+    found = thursday(payments_run(tmp_path, paid(added, is_global=True)), paid(capped, is_global=True))
+
+    assert found.begins.startswith("increment 2 of p, since these keep what is old: KTABLE-SOURCE-0000000002; ")
+    assert "(store 'hours': functions) needs records from " in found.begins
+    assert (found.warmed_up, found.compared) == (25, [])
+    rows = read_changelog(Warehouse(str(tmp_path / "payments")), "b", "totals").to_pylist()
+    assert [row["value"] for row in rows] == 24 * [1]
+
+
+def test_changed_windows_below_a_table_and_a_global_table_begin_no_earlier_than_they_need(tmp_path):
+    """
+    Increment 1 has read both tables and 22 payments, so that increment 3 ends with the payment of 21 o'clock on
+    Wednesday. The windows need what is less than an hour and ten minutes older than that of 23 o'clock.
+    """
+    found = thursday(payments_run(tmp_path, paid(added, has_rates=True)), paid(capped, has_rates=True))
+
+    assert found.begins.startswith("increment 3 of p, since these keep what is old: KTABLE-SOURCE-0000000002, join, ")
+    assert (found.warmed_up, found.compared) == (2, [])
+    rows = read_changelog(Warehouse(str(tmp_path / "payments")), "b", "totals").to_pylist()
+    assert [row["value"] for row in rows] == 24 * [1]
 
 
 def test_a_backfill_beside_a_global_table_is_compared(tmp_path):

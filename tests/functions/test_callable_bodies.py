@@ -1,11 +1,15 @@
 """What cannot mean anything: results that nobody takes, bodies that nobody runs, results that are forgotten."""
 
 import functools
+import math
+import re
 
+import numpy as np
 import polars as pl
 import pytest
 
 from kstreams_replay import (
+    Branched,
     Consumed,
     FixedKeyProcessor,
     JoinWindows,
@@ -216,6 +220,107 @@ def test_one_pair_is_no_list_of_pairs():
     error = said(lambda s: s.flat_map(lambda key, value: (key, value), returns_key=S, returns=S))
 
     assert error.next_step.startswith("return the tuple (key, value), and of flat_map a list of them")
+
+
+@pytest.mark.parametrize(
+    ("result", "got"),
+    [("v", "'v'"), (None, "None"), ("xy", "'xy'"), (("k", "v", "w"), "('k', 'v', 'w')")],
+    ids=["value", "None", "two letters", "three"],
+)
+def test_a_map_takes_nothing_but_a_pair(result, got):
+    error = said(lambda s: s.map(lambda key, value: result, returns_key=S, returns=S).to("out"))
+
+    assert isinstance(error, TaskFailed)
+    assert (error.expected, error.got) == ("pairs of key and value", f"{got}, of the record in-0, offset 0")
+    assert error.next_step.startswith("return the tuple (key, value), and of flat_map a list of them")
+
+
+def filled_again(key, value):
+    """One list, with other parts each time."""
+    pair = [value, ""]
+    for letter in "ab":
+        pair[1] = letter
+        yield pair
+
+
+@pytest.mark.parametrize(
+    ("call", "pairs"),
+    [
+        (lambda s: s.map(lambda key, value: [value, key], returns_key=S, returns=S), [("v", "k")]),
+        (lambda s: s.flat_map(lambda key, value: [[value, key]] * 2, returns_key=S, returns=S), [("v", "k")] * 2),
+        (lambda s: s.flat_map(filled_again, returns_key=S, returns=S), [("v", "a"), ("v", "b")]),
+    ],
+    ids=["map", "flat_map", "one list again"],
+)
+def test_a_list_of_two_is_a_pair(call, pairs):
+    assert play(lambda s: call(s).to("out")) == pairs
+
+
+# --- yes and no ------------------------------------------------------------------------------------------------------
+
+
+def branch(stream, predicate):
+    stream.split(name="by-").branch(predicate, Branched.with_consumer(lambda taken: taken.to("out")))
+
+
+CONDITIONED = {
+    "filter": lambda s, predicate: s.filter(predicate).to("out"),
+    "filter_not": lambda s, predicate: s.filter_not(predicate).to("out"),
+    "filter of a table": lambda s, predicate: s.to_table().filter(predicate).to("out"),
+    "filter_not of a table": lambda s, predicate: s.to_table().filter_not(predicate).to("out"),
+    "branch": branch,
+}
+
+
+@pytest.mark.parametrize("call", CONDITIONED)
+@pytest.mark.parametrize(
+    ("predicate", "got"),
+    [
+        (lambda key, value: re.match("v", value), "<re.Match object; span=(0, 1), match='v'> (Match)"),
+        (lambda key, value: len(value) - 1, "0 (int)"),
+        (lambda key, value: len(value), "1 (int)"),
+        (lambda key, value: value, "'v' (str)"),
+        (lambda key, value: value[1:], "'' (str)"),
+        (lambda key, value: math.nan, "nan (float)"),
+    ],
+    ids=["match", "0", "1", "text", "no text", "nan"],
+)
+def test_a_condition_is_a_bool_and_nothing_that_python_takes_for_one(call, predicate, got):
+    """In Java it is a boolean. What is true of a number, a text or NaN is another thing in SQL, so nothing is
+    guessed.
+    """
+    record = "" if "table" in call else ", of the record in-0, offset 0"
+
+    error = said(lambda s: CONDITIONED[call](s, predicate))
+
+    assert isinstance(error, TaskFailed)
+    assert (error.expected, error.got) == ("a result of Serde.boolean()", f"{got} on key 'k'{record}")
+    assert error.next_step.startswith("return True or False, as bool(…) gives")
+
+
+@pytest.mark.parametrize(
+    ("call", "passed"),
+    [
+        (lambda s, no: s.filter(no).to("out"), False),
+        (lambda s, no: s.filter_not(no).to("out"), True),
+        (lambda s, no: s.to_table().filter_not(no).to("out"), True),
+        (branch, False),
+        (lambda s, no: s.split(name="by-").branch(no).default_branch(name="rest")["by-rest"].to("out"), True),
+    ],
+    ids=["filter", "filter_not", "filter_not of a table", "branch", "default branch"],
+)
+@pytest.mark.parametrize(
+    "no",
+    [
+        lambda key, value: None,
+        lambda key, value: False,
+        lambda key, value: bool(re.match("w", value)),
+        lambda key, value: np.bool_(False),
+    ],
+    ids=["None", "False", "bool", "numpy"],
+)
+def test_none_is_no_as_false_is(call, no, passed):
+    assert play(lambda s: call(s, no)) == ([("k", "v")] if passed else [])
 
 
 # --- results that are forgotten --------------------------------------------------------------------------------------

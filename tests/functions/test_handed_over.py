@@ -152,6 +152,39 @@ def test_adders_and_subtractors_in_place_give_the_aggregate_of_each_change(kind)
     assert empty == {"items": []}
 
 
+def size(value):
+    return len(value["items"])
+
+
+def all_of(b, read):
+    """The aggregate of all rows, which is changed in place."""
+    grouped = b.table("in", read).group_by("'all'")
+    return grouped.aggregate(lambda: {"items": []}, add, take, returns=L, materialized=Materialized.as_("all"))
+
+
+def test_a_step_below_an_aggregate_that_is_changed_in_place_sees_each_change():
+    driver = driver_of(lambda b, read: all_of(b, read).map_values(size, returns=Serde.int()).to("out"), CHANGES, L)
+
+    assert [record.value for record in driver.read_outputs("out")] == [1, 2, 2, 1]
+
+
+def test_a_grouping_below_an_aggregate_that_is_changed_in_place_takes_back_what_was_there_before():
+    """
+    [a], [a b], [b c], [c]. Of one size before and after, Kafka takes back and adds in one step (KTableRepartitionMap).
+    """
+
+    def build(b, read):
+        by_size = all_of(b, read).group_by(
+            lambda key, value: str(size(value)), lambda key, value: size(value), returns_key=S, returns=Serde.int()
+        )
+        by_size.count(Materialized.as_("by-size")).to("out")
+
+    driver = driver_of(build, CHANGES, L)
+
+    rows = [(record.key, record.value) for record in driver.read_outputs("out")]
+    assert rows == [("1", 1), ("1", 0), ("2", 1), ("2", 1), ("2", 0), ("1", 1)]
+
+
 def test_one_record_of_two_windows_is_given_to_each_of_them_as_it_came():
     def aggregate(key, value, total):
         value["items"].append("seen")

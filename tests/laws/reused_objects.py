@@ -373,6 +373,9 @@ def tables(wear: Fresh) -> Topology:
     grouped.aggregate(**of_table, materialized=Materialized.versioned("versioned", 1000)).to("versioned")
     grouped.reduce(f(both), f(lambda total, value: removed(None, value, total))).to("reduce")
     unstored.group_by(f(less), f(more), returns_key=KEY, returns=VALUE).aggregate(**of_table).to("aggregate_made")
+    above = grouped.aggregate(**of_table)
+    above.map_values(f(more), returns=VALUE).to("aggregate_mapped")
+    above.group_by(f(less), f(more), returns_key=KEY, returns=VALUE).aggregate(**of_table).to("aggregate_again")
     for kind in ("join", "left_join", "outer_join"):
         getattr(t, kind)(other, f(both), returns=VALUE).to(f"table_{kind}")
         windows = JoinWindows.of_time_difference_and_grace(20, 100)

@@ -24,6 +24,8 @@ from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.reused_objects import CODES, SPOILT, TOPOLOGIES, Fresh, Reused, landed
 from tests.planted import plant, tables_of
 
+pytestmark = pytest.mark.every_run
+
 NO_VALUES = {
     "Branched.with_consumer(consumer)": "of streams, when the topology is built",
     "Branched.with_function(function)": "of streams, when the topology is built",

@@ -5,6 +5,7 @@ write.
 import importlib
 from datetime import datetime
 
+import pyarrow as pa
 import pytest
 
 from kstreams_replay import (
@@ -83,6 +84,22 @@ class Used:
             "to_stream().process_values(supplier, ['first', 'second'])",
         ),
         (lambda u: Topology().add_source("r", Consumed(S, S), "i").add_sink("w", "o", S, S, "r"), "leave serdes out"),
+        (lambda u: u.stream.transform(object), "KStream has no 'transform'; write process(supplier, stores)"),
+        (lambda u: u.stream.through("x"), "KStream has no 'through'; write repartition(), or to() and another stream"),
+        (lambda u: u.stream.branch(lambda k, v: True), "KStream has no 'branch'; write split().branch(step)"),
+        (lambda u: u.stream.to_topic("x"), "KStream has no 'to_topic'; write to(topic)"),
+        (
+            lambda u: TimeWindows.of_size("1m").until("1d"),
+            "TimeWindows has no 'until'; write Materialized.as_(name, retention=…) in the aggregate",
+        ),
+        (
+            lambda u: SessionWindows.with_inactivity_gap("1m").until("1d"),
+            "SessionWindows has no 'until'; write Materialized.as_(name, retention=…) in the aggregate",
+        ),
+        (
+            lambda u: NEAR.until("1d"),
+            "JoinWindows has no 'until'; write nothing: a join keeps what its windows and grace need",
+        ),
         (lambda u: u.driver().store("row"), "got 'row'; did you mean 'rows'?"),
         (lambda u: u.driver().get_window_store("rows"), "read it by get_key_value_store('rows')"),
         (lambda u: u.driver().get_key_value_store("rowz"), "did you mean 'rows'?"),
@@ -105,6 +122,7 @@ def test_a_call_of_an_older_application_is_answered_with_what_to_write(call, phr
         ("KafkaStreams", "TopologyTestDriver(topology) in a test"),
         ("KeyValue", "a tuple (key, value)"),
         ("StoreBuilder", "KeyValues(name, key serde, value serde)"),
+        ("Serialized", "Grouped, or nothing: serdes are those of the stream"),
         ("WindowedSerdes", "Serde.time_windowed(inner, size_ms)"),
     ],
 )
@@ -349,6 +367,13 @@ def test_a_type_may_be_written_as_spark_and_arrow_write_it():
     written = Serde.json("struct<name: string, at struct<lat: double>>")
 
     assert written.arrow_type == Serde.json("name string, at struct<lat double>").arrow_type
+
+
+def test_the_type_of_a_serde_of_ones_own_may_be_written_so_too():
+    own = Serde.of(lambda value: b"", lambda data: {}, type="struct<name: string, at struct<lat: double>>")
+
+    assert own.arrow_type == pa.struct([("name", pa.string()), ("at", pa.struct([("lat", pa.float64())]))])
+    assert own.is_struct
 
 
 def test_the_command_names_its_own_options():

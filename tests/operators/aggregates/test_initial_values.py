@@ -66,6 +66,35 @@ def test_an_initial_value_that_the_serde_cannot_write_is_what_the_first_record_i
     assert values == [{"order": {"id": "o1"}, "value": 1.0}, {"order": {"id": "o2"}, "value": 2.0}]
 
 
+COUNTED = Serde.avro(
+    {"type": "record", "name": "Counted", "fields": [{"name": "key", "type": "string"}, {"name": "n", "type": "int"}]}
+)
+
+
+def count(key, value, counted):
+    return {"key": key, "n": 1 + (counted["n"] if counted else 0)}
+
+
+@pytest.mark.parametrize(
+    "windowed",
+    [
+        lambda grouped: grouped.aggregate(lambda: None, count, returns=COUNTED),
+        lambda grouped: grouped.windowed_by(TimeWindows.of_size(10)).aggregate(lambda: None, count, returns=COUNTED),
+        lambda grouped: grouped.cogroup(count).aggregate(lambda: None, returns=COUNTED),
+    ],
+    ids=["no windows", "time windows", "cogroup"],
+)
+def test_an_aggregate_may_begin_with_nothing(windowed):
+    builder = StreamsBuilder()
+    windowed(builder.stream("in", Consumed(STRING, STRING)).group_by_key()).to_stream().to("out")
+    driver = TopologyTestDriver(builder.build())
+
+    for value in "xyz":
+        driver.pipe_input("in", "ann", value, timestamp_ms=3)
+
+    assert [record.value for record in driver.read_outputs("out")] == [{"key": "ann", "n": n} for n in (1, 2, 3)]
+
+
 def test_a_grouped_table_begins_with_it_too():
     builder = StreamsBuilder()
     grouped = builder.table("orders", Consumed(STRING, Serde.avro(ORDER))).group_by("'all'")

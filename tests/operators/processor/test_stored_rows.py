@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kstreams_replay.jobs.functions.expressions import Windowed
-from kstreams_replay.jobs.functions.processor_api import KeyValues
+from kstreams_replay.jobs.functions.processor_api import KeyValues, ValueAndTimestamp
 from kstreams_replay.jobs.functions.state_stores import Stores
 from kstreams_replay.jobs.operators.processor.opened_stores import stores_of
 from kstreams_replay.jobs.topology import Serde
@@ -173,17 +173,62 @@ def test_a_key_value_store_is_a_dict_in_the_order_of_its_bytes(seed):
             assert len(parts.store) == len(there)
 
 
-def test_what_a_caller_changes_in_place_changes_nothing_in_the_store():
-    parts = Increments(KINDS["keys"][0])
-    given_value = {"n": 1, "tags": ["a"]}
-    parts.store.put("a", given_value)
-    given_value["tags"].append("b")
-    parts.store.get("a")["tags"].clear()
-    next(parts.store.all())[1]["n"] = 7
-    parts.cut(pa.array([], pa.binary()))
-    parts.store.get("a")["tags"].clear()
+TIMED = Stores.timestamped_key_value_store_builder(Stores.in_memory_key_value_store("s"), STRING, VALUE)
+SESSION = Windowed("a", 1, 5)
 
-    assert parts.store.get("a") == {"n": 1, "tags": ["a"]}
+Put = Callable[[Any, dict[str, Any]], None]
+Look = Callable[[Any], dict[str, Any]]
+HELD: dict[str, tuple[Any, Put, tuple[Look, ...]]] = {
+    "keys": (
+        KINDS["keys"][0],
+        lambda store, value: store.put("a", value),
+        (lambda store: store.get("a"), lambda store: next(store.all())[1]),
+    ),
+    "times": (
+        TIMED,
+        lambda store, value: store.put("a", ValueAndTimestamp(value, 5)),
+        (lambda store: store.get("a").value, lambda store: next(store.all())[1].value),
+    ),
+    **{
+        kind: (
+            KINDS[kind][0],
+            lambda store, value: store.put("a", value, 5),
+            (lambda store: store.fetch("a", 5), lambda store: next(store.all())[1]),
+        )
+        for kind in ("windows in memory", "windows on disk")
+    },
+    **{
+        kind: (
+            KINDS[kind][0],
+            lambda store, value: store.put(SESSION, value),
+            (lambda store: store.fetch_session("a", 1, 5), lambda store: next(store.fetch("a"))[1]),
+        )
+        for kind in ("sessions in memory", "sessions on disk")
+    },
+    "versions": (
+        KINDS["versions"][0],
+        lambda store, value: store.put("a", value, 5),
+        (lambda store: store.get("a").value, lambda store: store.get("a", 7).value),
+    ),
+}
+"""A store of each kind, how a value is put into it, and ways to look at it."""
+
+
+@pytest.mark.parametrize("kind", HELD)
+def test_what_a_caller_changes_in_place_changes_nothing_in_the_store(kind):
+    spec, put, looks = HELD[kind]
+    parts = Increments(spec)
+    given_value = {"n": 1, "tags": ["a"]}
+    put(parts.store, given_value)
+    given_value["tags"].append("b")
+    for look in looks:
+        look(parts.store)["tags"].clear()
+        look(parts.store)["n"] = 7
+    parts.cut(pa.array([], pa.binary()))
+    for look in looks:
+        look(parts.store)["tags"].clear()
+
+    assert [look(parts.store) for look in looks] == [{"n": 1, "tags": ["a"]}] * 2
     assert parts.store.alive(only_changed=True) == []
 
 

@@ -159,6 +159,30 @@ def test_what_is_no_schema_of_columns_is_refused_when_the_serde_is_made(case):
     assert said in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("below", "written"),
+    [
+        (["null", "N"], b"\x02a\x02\x02b\x00"),
+        ({"type": "array", "items": "N"}, b"\x02a\x02\x02b\x00\x00"),
+        ({"type": "map", "values": "N"}, b"\x02a\x02\x02k\x02b\x00\x00"),
+    ],
+    ids=["union", "array", "map"],
+)
+def test_a_record_inside_itself_is_read_without_the_field_that_has_it_as_its_refusal_says(below, written):
+    """
+    N of the name a, in which is an N of the name b, in which is none.
+    """
+    name = {"name": "name", "type": "string"}
+    tree = {"type": "record", "name": "N", "fields": [name, {"name": "below", "type": below}]}
+    with pytest.raises(ConfigError) as refused:
+        Serde.avro(tree)
+
+    reader = Serde.avro({"type": "record", "name": "N", "fields": [name]}, writer=tree)
+
+    assert refused.value.next_step == "leave that field out of the reader's schema"
+    assert reader.decode(pa.array([written], pa.binary())).values.to_pylist() == [{"name": "a"}]
+
+
 def test_a_writers_schema_of_which_nothing_can_be_read_is_refused():
     with pytest.raises(ConfigError, match="expected int, got string"):
         Serde.avro("int", writer="string")
