@@ -18,6 +18,7 @@ NONE_HERE, NEW = -1, -2
 def earlier_by_key(key, start, end):  # type: ignore[no-untyped-def]
     """``earlier`` of changes about which nothing but their key and window is known; int32."""
     size = 1
+    # At least half of the places stay empty, so that a probe ends soon.
     while size < 2 * key.shape[0]:
         size *= 2
     earlier = np.empty(key.shape[0], np.int32)

@@ -66,6 +66,7 @@ def _hash(data, begin, end, seed):  # type: ignore[no-untyped-def]
         h2 ^= _rotated(_word(data, begin + 8, begin + 16) * _C2, _33) * _C1
         h2 = (_rotated(h2, _31) + h1) * _5 + _N2
         begin += 16
+    # Only nine or more bytes that are left reach into the second word.
     if begin + 8 < end:
         h2 ^= _rotated(_word(data, begin + 8, end) * _C2, _33) * _C1
     # Zero bytes change nothing: the word of no bytes is 0, and its product is 0, too.

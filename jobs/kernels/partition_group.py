@@ -93,13 +93,14 @@ def take_in_order(times, ends, beyond, heads, heap, progress, which):  # type: i
                 taken += 1
             head[q] = last
             if last < ends[q] or beyond[q] != UNREAD:
-                # Neither more rows here nor all of it read: only its next piece shows its time, so the call ends.
                 head_time[q] = times[last] if last < ends[q] else beyond[q]
                 # poll and offer of a heap of two: the queue goes behind the other unless it is earlier, strictly.
                 if head_time[q] >= head_time[heap[1]]:  # of equal ones the other, which has waited
                     heap[0], heap[1] = heap[1], q
+                # NO_MORE is behind every time, so such a queue is the second now, and leaves the heap.
                 size -= head_time[q] == NO_MORE
                 continue
+            # Neither more rows here nor all of it read: only its next piece shows its time, so the call ends.
             heap[0], size, waiting = heap[1], 1, q
             break
         poll(heap, size, head_time)

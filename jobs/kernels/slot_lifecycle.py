@@ -23,6 +23,7 @@ def is_expired(position, limit, segment):  # type: ignore[no-untyped-def]
 @inner_kernel
 def first_kept(limit, segment):  # type: ignore[no-untyped-def]
     """The earliest position that a store still has when it shows what is behind ``limit``."""
+    # A persistent store loses whole segments, so it still has all of the one that ``limit`` is in.
     return limit + 1 if segment == 0 else max(limit, 0) // segment * segment
 
 
@@ -60,6 +61,7 @@ def remove(slots, slot):  # type: ignore[no-untyped-def]
 def vacate(s_flags, free, counts, slot):  # type: ignore[no-untyped-def]
     """Free a live slot that nothing finds any more; a stored one stays behind as a grave."""
     counts[LIVE_COUNT] -= 1
+    # A grave is not given out again: the deletion of its durable row is still to be written.
     if s_flags[slot] & STORED:
         s_flags[slot] = STORED
     else:

@@ -35,6 +35,7 @@ def advance_counters(time_ms, takes, is_record, counters, late_classes, stream_t
         # Late against the time before it: a record that moves stream time is not late.
         if takes[row]:
             late = max(stream - time_ms[row], 0)
+            # The sum saturates, so that no number of late records overflows an int64.
             late_sum, late_max, taken = min(late_sum, LATE_SUM_MAX_MS) + late, max(late_max, late), taken + 1
             stream = max(stream, time_ms[row])
             # A class keeps the four highest bits of a lateness, m = late >> shift, which is below 16. From 16 on m is 8

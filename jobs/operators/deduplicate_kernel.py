@@ -51,6 +51,7 @@ def deduplicate(rows, interval, knows_siblings, slots, entries, passes, totals):
         # It passes, but an entry that is expired from the beginning would never be found.
         if time[row] < oldest:
             continue
+        # An entry that has expired, or is further away than the interval, keeps its slot and is replaced.
         if slot < 0:
             counts[FREE_TOP] -= 1
             counts[LIVE_COUNT] += 1

@@ -35,9 +35,10 @@ def change_numbers(kind, program, rows, valid, state, state_valid, wanted, wante
             old[wanted_old[update]] = state[s]
             old_valid[wanted_old[update]] = state_valid[s]
         if f & TAKE:
-            # Nothing else is checked: a subtractor may go below zero, as Kafka's does.
+            # A subtractor may go below zero, as Kafka's does.
             if kind == COUNT:
                 state[s] -= 1
+            # THERE sums numbers 0 and 1: where the sum is 0, there is no 1 to take back.
             elif valid[a] and (kind != THERE or state[s] >= rows[a]):
                 state[s] -= rows[a]
         if f & ADD:
@@ -46,6 +47,7 @@ def change_numbers(kind, program, rows, valid, state, state_valid, wanted, wante
             elif valid[a]:
                 state[s] += rows[a]
         if f & EMIT:
+            # Only what somebody below reads is written out.
             if wanted[update] >= 0:
                 new[wanted[update]] = state[s]
                 new_valid[wanted[update]] = state_valid[s]

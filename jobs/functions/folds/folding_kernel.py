@@ -81,6 +81,7 @@ def fold_references(kind, program, base, by, by_valid, state, state_by, wanted, 
             old[wanted_old[update]] = state[s]
         if f & MERGE and state[a] != NO_REFERENCE:
             prefer(kind, state, state_by, s, state[a], state_by[a])
+        # FIRST and LAST, the lowest kinds, have no ``by`` that could be null.
         if f & ADD and (kind <= LAST or by_valid[a]):
             prefer(kind, state, state_by, s, base + a, by[a])
         if f & EMIT:

@@ -32,6 +32,7 @@ def link(slots, lists, slot):  # type: ignore[no-untyped-def]
     s_flags[slot] = LIVE | CHANGED
     counts[LIVE_COUNT] += 1
     before = last_above(head, following, skip_lists, s_key[slot], s_end, s_end[slot])
+    # No window of the key ends later. Of those of one end the newest is in front.
     if before == NO_SLOT:
         following[slot] = head[s_key[slot]]
         head[s_key[slot]] = slot

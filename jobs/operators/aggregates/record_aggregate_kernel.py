@@ -58,12 +58,14 @@ def aggregate_records(rows, history, with_old, slots, updates, program, refused,
             refused.row[n_refused], refused.limit[n_refused], refused.store_time[n_refused] = row, -1, -1
             n_refused += 1
             continue
+        # An aggregate without windows is in the index as (key, 0, 0).
         slot = find(table, s_key, s_start, s_end, k, 0, 0)
         # The put of a versioned store has the result's time, which is never before the time of the aggregate that is
         # there.
         if history != UNVERSIONED:
             time_now = time[row] if slot < 0 else max(s_time[slot], time[row])
             limit = counts[OBSERVED_MS] - history
+            # What is not put into the store is not forwarded either (PUT_RETURN_CODE_NOT_PUT).
             if time_now < limit:
                 refused.row[n_refused], refused.limit[n_refused] = row, limit
                 refused.store_time[n_refused] = counts[OBSERVED_MS]

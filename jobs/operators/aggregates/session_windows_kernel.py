@@ -260,6 +260,7 @@ def show(updates, n, row, k, start, end, kind, stream_time):  # type: ignore[no-
 @inlined_kernel
 def has_closed(closing, end, row):  # type: ignore[no-untyped-def]
     """Did the session that ends at ``end`` close at a row before ``row`` of this batch?"""
+    # What ends by ``done`` was forwarded before the batch.
     return row > 0 and closing.done < end and end <= closing.closed[row - 1]
 
 
@@ -267,6 +268,7 @@ def has_closed(closing, end, row):  # type: ignore[no-untyped-def]
 def overwrite(slots, lists, slot):  # type: ignore[no-untyped-def]
     """Forget a session of the same bounds as ``slot`` which the store has, but shows to no lookup any more."""
     s_start, s_end, following = slots.start, slots.end, lists[1]
+    # ``link`` puts a session in front of those of its end, so one of the same bounds follows it.
     other = following[slot]
     while other != NO_SLOT and s_end[other] == s_end[slot]:
         if s_start[other] == s_start[slot]:

@@ -180,6 +180,7 @@ def take(record, difference, asked, found, has_right, slots, lists, into):  # ty
         made = make(record, previous + 1, difference, NO_SLOT, asked, slots, lists, into)
     if made != NO_SLOT and previous + 1 == t - difference:  # Kafka makes this window once more, from nothing
         put(record, made, START | ADD | (OLD if asked[1] else 0), record[0], asked, slots, into)
+        # ``make`` has forwarded the window and not kept it: this second put is booked as the first was.
         if not s_flags[made] & LIVE:
             book_unstored(record, (t - difference, t), slots, into)
     # The left window. leftWindowNotEmpty: where the previous record is in it, it continues the newest window before t,
@@ -215,6 +216,7 @@ def take_early(record, difference, asked, found, has_right, slots, lists, into):
             update(record, found[place], asked, slots, into)
     if copied != NO_SLOT:
         enter_right(record, copied, asked, slots, lists, into)
+    # The previous record's right window always reaches t, since both are before ``difference``.
     if previous >= 0 and not starts_at(found, previous + 1, s_start):
         make(record, previous + 1, difference, NO_SLOT, asked, slots, lists, into)
     if combined == NO_SLOT:
@@ -326,6 +328,7 @@ def put(record, slot, flags, argument, asked, slots, into):  # type: ignore[no-u
     if asked[0]:
         n = totals[UPDATES]
         updates.row[n], updates.key[n], updates.stream_time[n] = record[0], record[1], record[3]
+        # An entry without ADD is the record's own right window, which has no old value.
         updates.start[n], updates.time[n], updates.kind[n] = slots.start[slot], slots.time[slot], flags & ADD > 0
         totals[UPDATES] += 1
         flags |= EMIT

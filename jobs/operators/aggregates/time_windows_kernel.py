@@ -118,6 +118,7 @@ def aggregate_time_windows(rows, windows, listed, kept, asked, slots, updates, p
 
 def updates_per_record(size: int, advance: int) -> int:
     """The most windows that one time can fall into."""
+    # ``//`` rounds down, so the negative of a negative is rounded up.
     return -(-size // advance)
 
 

@@ -172,6 +172,7 @@ def _subscribe(row, at, subscriptions, store, lists, answers, n):  # type: ignor
     ):
         answers.at[n], answers.primary[n], answers.partition[n] = at, primary, s_partition[row]
         answers.time[n] = max(time, r_time[row]) if r_found[row] else time
+        # DELETE_KEY_AND_PROPAGATE is answered with null, also where there is a right value.
         answers.valid[n] = r_found[row] and instruction != _ANSWERS_NULL
         answers.has_hash[n], answers.hash_a[n], answers.hash_b[n] = s_hashed[row], s_a[row], s_b[row]
         n += 1
@@ -192,6 +193,7 @@ def _answer_all(at, key, time, valid, store, lists, keys, answers, n):  # type: 
     a_at, a_primary, a_time, a_valid, a_hashed, a_a, a_b, a_partition = answers
     slot = firsts[key]
     while slot != NO_SLOT:
+        # The answer has the right record's time, also where the left record is later.
         a_at[n], a_primary[n], a_time[n], a_valid[n] = at, store.start[slot], time, valid
         # The hash of the left value that subscribed: ResponseJoin drops the answer if the left value has changed since.
         a_hashed[n], a_partition[n] = True, store.partition[slot]

@@ -174,6 +174,7 @@ def let_leave(row, windows, unmatched, pairs, totals):  # type: ignore[no-untype
     # emitNonJoinedOuterRecords runs for records at the stream time only, and returns at once while the tracked time
     # (sharedTimeTracker.minTime) shows that nothing can be closed.
     if totals[PHASE] == FRESH:
+        # In left and in outer joins the left side is an outer one, so its flag is that of the join.
         looks = windows[IS_OUTER] and row[ROW_TIME] == observed
         if row[IS_WHOLE] == ONLY_TIME or (
             looks and not is_open(totals[TRACKED_TIME], windows[WAIT + row[SIDE]], observed)
@@ -223,6 +224,7 @@ def join_others(row, windows, store, unmatched, pairs, totals):  # type: ignore[
         other = late if is_late else at
         if (at == end and not is_late) or pool[other, TIME] > until:
             break
+        # A pair has the later of both times.
         if not write(pairs, totals, key, max(time, pool[other, TIME]), side, reference, pool[other, REFERENCE]):
             totals[AT], totals[LATE_AT] = at, late
             return False
@@ -270,6 +272,7 @@ def keep(row, windows, store, refusals, totals):  # type: ignore[no-untyped-def]
 def fresh_totals() -> np.ndarray:
     """``totals`` before the first record."""
     totals = np.zeros(10, np.int64)
+    # As Kafka's TimeTracker begins: NO_TIMESTAMP, and a minTime of Long.MAX_VALUE.
     totals[STREAM_TIME], totals[TRACKED_TIME] = -1, UNBOUNDED
     return totals
 

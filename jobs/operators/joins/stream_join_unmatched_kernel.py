@@ -50,6 +50,7 @@ class Unmatched(NamedTuple):
 @inner_kernel
 def is_open(time, wait, observed):  # type: ignore[no-untyped-def]
     """``time + wait >= observed`` of Java's long, which wraps: Kafka counts on it when nothing is tracked."""
+    # Java's sum would be negative, and so below every stream time.
     if wait > 0 and time > UNBOUNDED - wait:
         return False
     return time + wait >= observed
@@ -87,6 +88,7 @@ def sort_ties(order, spare, rows, keys):  # type: ignore[no-untyped-def]
 def _merge(order, spare, left, middle, right, rows, keys):  # type: ignore[no-untyped-def]
     a, b = left, middle
     for place in range(left, right):
+        # Of equal ones the left run's go first, which have arrived earlier.
         if b >= right or (a < middle and not _is_before(order[b], order[a], rows, keys)):
             spare[place] = order[a]
             a += 1
@@ -100,6 +102,7 @@ def _merge(order, spare, left, middle, right, rows, keys):  # type: ignore[no-un
 @inner_kernel
 def _is_before(a, b, rows, keys):  # type: ignore[no-untyped-def]
     _, side, key = rows
+    # TimestampedKeyAndJoinSideSerializer writes 1 for left and 0 for right, before the key.
     if side[a] != side[b]:
         return side[a] == RIGHT
     return compare_serialized(keys[0], keys[1], key[a], 0, key[b], 0) < 0
@@ -204,6 +207,7 @@ def end_waiting(unmatched, slot):  # type: ignore[no-untyped-def]
     """The record of ``slot`` has found a match, or leaves without one."""
     trees, _, _, rows, free, free_top = unmatched
     unmark(trees, rows[slot, SIDE], rows[slot, RANK])
+    # A record of the pool may still name this slot: no record has the sequence number NONE.
     rows[slot, SEQUENCE] = NONE
     free[free_top[0]] = slot
     free_top[0] += 1

@@ -50,6 +50,7 @@ def suppress_eagerly(  # type: ignore[no-untyped-def]
     s_key, s_start, s_end, s_time, s_flags, table, _, counts = slots
     e_due, e_reference, e_prior, _, e_bytes, e_prior_bytes, e_prior_hash = entries
     with_bytes, size, n = sizes.fixed.shape[0] > 0, totals[BYTES], 0
+    # Only a buffer that shuts down is ever full at a row; this one emits instead.
     totals[FULL_ROW] = -1
     for row in range(key.shape[0]):
         totals[STREAM_TIME] = max(totals[STREAM_TIME], time[row])
@@ -96,6 +97,7 @@ def suppress_eagerly(  # type: ignore[no-untyped-def]
                 size -= e_bytes[first]
                 pop(queue, counts[LIVE_COUNT], keys, is_session, s_key, s_start, s_end, e_due)
                 remove(slots, first)
+                # The heap keeps values that some entry refers to, so the references go with the entry.
                 e_reference[first] = e_prior[first] = NO_VALUE
             if n > before:
                 note(counts[LIVE_COUNT], size, totals)

@@ -196,6 +196,7 @@ def entry_bytes(sizes, row, prior, prior_hash):  # type: ignore[no-untyped-def]
     # BufferValue keeps one array for both if they are equal, and counts it once. Equal by length and hash of 64 bits
     # here: the bytes themselves are not kept, and a collision would only miscount a size.
     same = old_bytes == prior and old_hash == prior_hash
+    # A size of -1 is no value, which has no bytes.
     return fixed + max(prior, 0) + (0 if same or old_bytes < 0 else old_bytes) + new_bytes
 
 
@@ -209,6 +210,7 @@ def milestones(observed):  # type: ignore[no-untyped-def]
     span = observed[n - 1] - observed[0] if n else 0
     while span >> shift > n:
         shift += 1
+    # One mark more than steps, which stays ``n``: so the last step has a mark after it, too.
     rows, filled = np.full((span >> shift) + 2, n, np.int32), 0
     for row in range(n):
         steps = (observed[row] - observed[0]) >> shift
@@ -222,6 +224,7 @@ def milestones(observed):  # type: ignore[no-untyped-def]
 def first_reaching(observed, marks, time):  # type: ignore[no-untyped-def]
     """First row at which stream time is at least ``time``, which it reaches: between two ``marks``, by bisection."""
     rows, shift = marks
+    # The first row reaches it, and the marks count from that row's time on.
     if time <= observed[0]:
         return np.int64(0)
     step = (time - observed[0]) >> shift
@@ -418,6 +421,7 @@ def stay(stays, rows, keeps, slots, entries):  # type: ignore[no-untyped-def]
         s_flags[slot] |= CHANGED
         s_time[slot], e_due[slot] = time[now], due[began]
         e_reference[slot] = reference_to(now, valid, keeps[0])
+        # The prior value is the old value of the first change, a row of this call: ``-(row + 2)``.
         e_prior[slot] = -(np.int64(began) + 2) if keeps[1] else np.int64(NO_VALUE)
         if weighed.shape[0]:
             e_bytes[slot] = weighed[place, 0]

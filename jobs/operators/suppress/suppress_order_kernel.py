@@ -27,6 +27,7 @@ _DIGITS = 1 << _DIGIT_BITS
 @inner_array_kernel
 def in_order(left, most, keys, is_session):  # type: ignore[no-untyped-def]
     """``left`` with what leaves at the same row, at most so many, in order: by buffer time, then serialized key."""
+    # Where at most one entry leaves at a row, the order by row is all there is.
     if most < 2:
         return left
     row, slot, key, start, end, due, time, reference, stream_time = left
@@ -166,6 +167,7 @@ def next_bytes(keys, code, suffix, begin):  # type: ignore[no-untyped-def]
     first, word = offsets[code] + begin, np.uint64(0)
     length = offsets[code + 1] - first
     for i in range(8):
+        # Behind the key comes the suffix, its highest byte first: byte ``i - length`` of eight.
         byte = np.int64(data[first + i]) if i < length else (suffix >> (8 * (7 - i + length))) & 0xFF
         word = (word << np.uint64(8)) | np.uint64(byte)
     return word
@@ -188,6 +190,7 @@ def merge_sort(begin, end, at, slots, dues, words, keys, is_session, s_key, s_st
                 elif words[at][a] != words[at][b]:
                     takes_a = words[at][a] < words[at][b]
                 else:
+                    # The right one must be before the left one, strictly: equal ones stay in order.
                     one, other = slots[at][b], slots[at][a]
                     takes_a = not is_before(one, other, keys, is_session, s_key, s_start, s_end, e_due)
                 taken = a if takes_a else b

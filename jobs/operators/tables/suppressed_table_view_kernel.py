@@ -59,6 +59,7 @@ def watch_buffer(merged, changes, leaving, asked, clock, ends, s_flags, referenc
 @inner_kernel
 def is_waiting(slot, last, limit, ends, s_flags, newest):  # type: ignore[no-untyped-def]
     """Is the slot's entry there, after change ``last``, when those that ended by ``limit`` had left before it?"""
+    # At 0 no change of this chunk began the entry: HELD says whether one waits from before it.
     if newest[slot] == LEFT or (newest[slot] == 0 and not s_flags[slot] & HELD):
         return False
     # The entry of change ``last`` itself is there, however old: it was put after the previous evictions.
@@ -68,6 +69,7 @@ def is_waiting(slot, last, limit, ends, s_flags, newest):  # type: ignore[no-unt
 @inner_kernel
 def prior_of(begun, old_valid):  # type: ignore[no-untyped-def]
     """Reference of what change ``begun`` replaced."""
+    # ``FIRST_ROW - row``, -2 and below, is a row of the chunk's old values, as in table_store_kernel.
     return FIRST_ROW - begun if old_valid[begun] else NO_REFERENCE
 
 
@@ -90,6 +92,7 @@ def commit(c_at, leaving, old_valid, limit, ends, s_flags, reference, newest):  
             reference[slot] = NO_REFERENCE
     for row in range(c_at.shape[0]):
         slot = c_at[row]
+        # The entry began in this chunk and stays: HELD and its prior value outlast ``newest``.
         if newest[slot] > 0 and ends[slot] > limit:
             s_flags[slot] |= HELD
             reference[slot] = prior_of(newest[slot] - 1, old_valid)

@@ -58,6 +58,7 @@ def look(merged, puts, asked, bound, clock, s_time, reference, newest, found, fo
         if put < 0:
             if reference[slot] != NO_REFERENCE:
                 found[row], found_time[row] = reference[slot], s_time[slot]
+        # A deletion is a put, too: the row then sees nothing, whatever was there before it.
         elif p_valid[put]:
             found[row], found_time[row] = FIRST_ROW - put, p_time[put]
     # Only what was put is cleared: the array has an element for every slot of the table.

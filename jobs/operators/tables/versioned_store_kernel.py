@@ -97,6 +97,7 @@ def lookup(key, as_of, retention, versions):  # type: ignore[no-untyped-def]
 def find(key, as_of, retention, versions):  # type: ignore[no-untyped-def]
     """Slot of the version of ``key`` as of a time (LATEST: of its latest), or -1 when there is none or a tombstone."""
     _, start, end, reference, _, _, _, counts, heads, _ = versions
+    # A key that is null, or was never seen, has the code -1 and no version.
     slot = heads[key] if key >= 0 else NO_SLOT
     # The latest version lies in a store of its own (latestValueStore), which no retention clears: it is found as of any
     # time from its beginning on.
@@ -208,6 +209,7 @@ def put_into_history(key, time, reference, latest, past, versions, journal):  # 
         fresh = add(key, time, until, reference, slot, versions)
         if slot >= 0:
             change(end, slot, time, END, versions, journal)
+    # No version is newer, not even a latest one: the new version heads its key's list.
     if newer < 0:
         write(heads, key, fresh, HEAD, journal)
     else:
@@ -227,6 +229,7 @@ def join(past, time, versions, journal):  # type: ignore[no-untyped-def]
     if start[past] == first:
         before = NO_SLOT
         remove(past, versions, journal)
+    # A mark at ``time`` itself leaves no gap, so no deleted version takes its place.
     return add(key[past], first, time, TOMBSTONE, before, versions) if first < time else before
 
 
@@ -253,6 +256,7 @@ def remove(slot, versions, journal):  # type: ignore[no-untyped-def]
     if journal.entries.shape[0]:
         write(end, slot, start[slot], END, journal)
         return
+    # The heap keeps what some version refers to, so the reference goes with the version.
     reference[slot] = TOMBSTONE
     vacate(flags, free, counts, slot)
 
@@ -294,6 +298,7 @@ def take_back(versions, journal):  # type: ignore[no-untyped-def]
     length[0] = 0
 
 
+# A put after the latest version writes most: the end of a mark, an older, an end and a head.
 WRITES_PER_PUT = 4
 NO_JOURNAL = np.zeros((0, 3), np.int64), np.zeros(1, np.int64)
 """Fields of Journal, for puts that are never taken back."""

@@ -142,6 +142,7 @@ def _time(at, value, conversion, registers):  # type: ignore[no-untyped-def]
     # The range is checked in the unit of the value, so that multiplying cannot overflow before it.
     scale = 1000 if conversion == TIME_MILLIS or conversion == TIMESTAMP_MILLIS else 1
     day = _DAY_MILLIS if scale == 1000 else _DAY_MICROS
+    # By the numbers of the conversions: both times of the day come before the timestamps.
     least, most = (0, day) if conversion <= TIME_MICROS else (_FIRST_DAY * day, (_LAST_DAY + 1) * day)
     if value < least or value >= most:
         return -NO_TIME
@@ -176,6 +177,7 @@ def _number(data, at, end, operation, conversion, registers):  # type: ignore[no
         return at
     if operation == DOUBLE:
         return _little_endian(data, at, end, 8, registers)
+    # What is left is BOOLEAN, of one byte, and UINT, of four.
     at = _little_endian(data, at, end, 1 if operation == BOOLEAN else 4, registers)
     if at >= 0 and operation == BOOLEAN and registers.numbers[0] > 1:
         return -NO_BOOLEAN

@@ -41,6 +41,7 @@ def _decimal(out, at, upper, lower, size):  # type: ignore[no-untyped-def]
         # BigInteger.toByteArray: the fewest bytes that still show the sign.
         size = 16
         while size > 1:  # the first byte only repeats the sign of the next
+            # Byte ``size - 1`` of the number, from the lowest, 0: the upper half has bytes 8 to 15.
             half, place = (upper, size - 9) if size > 8 else (lower, size - 1)
             first = (half >> np.int64(8 * place)) & np.int64(0xFF)
             half, place = (upper, size - 10) if size > 9 else (lower, size - 2)
@@ -51,6 +52,7 @@ def _decimal(out, at, upper, lower, size):  # type: ignore[no-untyped-def]
         at = _varint(out, at, size)
     for i in range(size):
         place = size - 1 - i
+        # A fixed of more than 16 bytes repeats the sign in front of the number.
         if place >= 16:
             out[at + i] = np.int64(255) if upper < 0 else np.int64(0)
         elif place >= 8:
@@ -64,6 +66,7 @@ def _decimal(out, at, upper, lower, size):  # type: ignore[no-untyped-def]
 def _value(out, at, operation, a, text, value, second, registers):  # type: ignore[no-untyped-def]
     """Place behind one value; the registers have it as a double, too, where it has the bits of one."""
     if operation == FLOAT:
+        # ``word`` has the same bits as ``single``, which rounds to the nearest float.
         registers.single[0] = registers.doubles[0]
         return _little_endian(out, at, np.int64(registers.word[0]), 4)
     if operation == DOUBLE:
@@ -75,11 +78,13 @@ def _value(out, at, operation, a, text, value, second, registers):  # type: igno
     if operation == DECIMAL:
         return _decimal(out, at, value, second, a)
     if operation == BYTES or operation == FIXED:
+        # A fixed has no length before it.
         if operation == BYTES:
             at = _varint(out, at, second)
         for i in range(second):
             out[at + i] = text[value + i]
         return at + second
+    # What is left is INT, LONG and the number of an ENUM's symbol.
     return _varint(out, at, value)
 
 
@@ -109,6 +114,7 @@ def _row(at, place, instructions, text, cells, bases, cursors, stack, registers,
         cursors[slot] += 1
         if operation == PUSH:  # a cell of what was not taken
             continue
+        # These have two cells a value: begin and length of bytes, or the halves of a decimal.
         if BYTES <= operation <= DECIMAL:
             second = cells[bases[slot + 1] + cursors[slot + 1]]
             cursors[slot + 1] += 1
@@ -119,6 +125,7 @@ def _row(at, place, instructions, text, cells, bases, cursors, stack, registers,
         elif operation == ITEMS:
             at = _varint(out, at, value)
             stack[depth] = value
+            # The number 0 is the whole of an empty array: the next instruction is behind those of an item.
             if value > 0:
                 depth += 1
             else:

@@ -97,9 +97,9 @@ def carry_out(code, begin, end, words, doubles, known):  # type: ignore[no-untyp
     """Instructions from ``begin`` up to ``end``."""
     for at in range(begin, end):
         operation, into, a, b, c = code[at, 0], code[at, 1], code[at, 2], code[at, 3], code[at, 4]
-        # SAME and NOT_SAME know null: it is the same as null and nothing else, and the answer is never null.
         if operation >= _OF_LONGS:
             both = known[a] and known[b]
+            # SAME and NOT_SAME know null: it is the same as null and nothing else, and the answer is never null.
             if (
                 operation == SAME
                 or operation == NOT_SAME
@@ -112,15 +112,15 @@ def carry_out(code, begin, end, words, doubles, known):  # type: ignore[no-untyp
                     is_same = equal(doubles[a], doubles[b]) if is_double else words[a] == words[b]
                 words[into] = is_same == (operation == SAME or operation == SAME + DOUBLES)
                 known[into] = True
-            # An operation of doubles has the number of that of longs and DOUBLES more, so one list of cases serves
-            # both.
             elif both:
                 known[into] = True
+                # An operation of doubles has the number of that of longs and DOUBLES more, so one list of cases
+                # serves both.
                 if operation >= _OF_DOUBLES:
                     of_doubles(operation - DOUBLES, into, float(doubles[a]), float(doubles[b]), words, doubles)
-                # SQL's rule: with a null operand the result is null. Greatest and least pass a null over.
                 else:
                     of_longs(operation, into, words[a], words[b], words, known)
+            # SQL's rule: with a null operand the result is null. Greatest and least pass a null over.
             else:
                 known[into] = False
                 if GREATEST <= operation <= LEAST or GREATEST + DOUBLES <= operation <= LEAST + DOUBLES:
@@ -145,6 +145,7 @@ def carry_out(code, begin, end, words, doubles, known):  # type: ignore[no-untyp
             if operation == TO_DOUBLE:
                 doubles[into] = float(words[a])
             else:
+                # TO_BOOLEAN keeps whether it is not 0; NOT, the only other operation here, turns it round.
                 words[into] = (words[a] != 0) == (operation == TO_BOOLEAN)
 
 
@@ -214,6 +215,7 @@ def of_doubles(operation, into, x, y, words, doubles):  # type: ignore[no-untype
         words[into] = x < y or (x == x and y != y)
     elif operation == AT_MOST:
         words[into] = x <= y or y != y
+    # Greatest and least pass NaN over where the other operand is a number.
     elif y != y or (x == x and (x >= y if operation == GREATEST else x <= y)):
         doubles[into] = x
     else:
