@@ -13,9 +13,9 @@ import pyarrow as pa
 from deltalake.exceptions import CommitFailedError
 
 from ..state.errors import CommitLost
-from ..state.tables.commit import append_row, create_table, live_files, open_table, read_rows
+from ..state.tables.commit import append_row, create_table
 from ..state.tables.compaction import EVERY, compact
-from ..state.tables.data_files import mark_of
+from ..state.tables.data_files import live_files, mark_of, open_table, read_rows
 from ..state.tables.ledger import Ledger, LedgerRow
 from ..state.tables.ledger_rows import DoneRow
 from ..state.tables.schema_evolution import grow

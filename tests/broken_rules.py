@@ -19,8 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.sampling import ROOT
-from tests.source_tree import copy_checkout, files
+from tests.source_tree import copy_checkout, files, text_of
 
 ASKED = ("tests/conformance/test_goldens.py", "tests/operators", "tests/topology")
 """What is run against a broken rule, in this order."""
@@ -141,9 +140,7 @@ def place_of(rule: BrokenRule) -> str:
     """The file that holds the rule. LookupError: none does, or several."""
     packages = ("jobs/", "state/", "expectations/", "orchestration/")
     found = [
-        path
-        for path in files()
-        if path.startswith(packages) and path.endswith(".py") and rule.old in (ROOT / path).read_text(encoding="utf-8")
+        path for path in files() if path.startswith(packages) and path.endswith(".py") and rule.old in text_of(path)
     ]
     if len(found) != 1:
         raise LookupError(f"{rule.family}: expected {rule.old!r} in one file, got {found}")

@@ -1,4 +1,4 @@
-"""``python -m tests.silences``: what once was wrong without a word, the test that hears it, and how to silence it.
+"""``python -m tests.silences``: what once was wrong without a word, the test that notices it, and how to silence it.
 
 Owns the list: what is damaged, doubled, left out, waiting or lost, and the words in which trouble is reported. Each
 change of one line is made in a copy of the checkout, where the test must fail (tests/broken_rules.py).
@@ -11,9 +11,9 @@ from tests.broken_rules import BrokenRule, main
 _CLI = "orchestration/cli"
 
 
-def _silence(wrong: str, heard_by: str, old: str, new: str) -> BrokenRule:
-    """``wrong``: what happened; ``heard_by``: a test below `tests/`. With ``new`` for ``old`` nothing is said."""
-    return BrokenRule(wrong, "is heard", old, new, f"tests/{heard_by}")
+def _silence(wrong: str, noticed_by: str, old: str, new: str) -> BrokenRule:
+    """``wrong``: what happened; ``noticed_by``: a test below `tests/`. With ``new`` for ``old`` nothing is said."""
+    return BrokenRule(wrong, "is noticed", old, new, f"tests/{noticed_by}")
 
 
 SILENCES = [

@@ -8,17 +8,17 @@ from tests.broken_rules import RULES, BrokenRule, place_of
 from tests.silences import SILENCES
 from tests.source_tree import Function, modules
 
+pytestmark = pytest.mark.xdist_group("source tree")  # read and parsed once
 
-@pytest.mark.slow
+
 @pytest.mark.parametrize("rule", [*RULES, *SILENCES], ids=lambda rule: rule.family)
 def test_a_rule_that_can_be_broken_stands_in_one_file(rule):
     assert place_of(rule).endswith(".py")
     assert rule.new != rule.old
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("rule", SILENCES, ids=lambda rule: rule.family)
-def test_the_test_that_hears_what_is_wrong_is_there(rule):
+def test_the_test_that_notices_what_is_wrong_is_there(rule):
     path, _, name = rule.noticed_by.partition("::")
 
     assert name in [each.name for each in modules()[path].body if isinstance(each, Function)]

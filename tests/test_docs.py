@@ -137,7 +137,6 @@ def test_the_error_tree_in_the_docstring_is_that_of_the_classes():
     assert drawn == ["ReplayError", *branches(ReplayError)]
 
 
-@pytest.mark.slow
 def test_every_error_of_the_packages_stands_in_the_tree():
     """
     Wherever it is defined, also within a function, and however its base is named.
@@ -349,7 +348,6 @@ MADE = {"dsl.md", "notebook.md"}
 """What docs/site/build.py writes out of docstrings and a notebook."""
 
 
-@pytest.mark.slow
 def test_every_document_that_is_named_somewhere_is_there():
     names = {path.rpartition("/")[2] for path in files()} | MADE
     named = matches(r"[\w/.-]*\b\w+\.md\b(?!\()")  # a call of that name is no document

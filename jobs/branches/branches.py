@@ -15,7 +15,8 @@ from deltalake.exceptions import CommitFailedError
 
 from ...state.errors import ConfigError, LedgerConflict
 from ...state.tables.branch_files import bases_of
-from ...state.tables.commit import append_row, create_table, live_files, open_table, read_rows
+from ...state.tables.commit import append_row, create_table
+from ...state.tables.data_files import live_files, open_table, read_rows
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import Bases, DoneRow
 from ...state.tables.object_stores import delete_folder, has_folder

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...state.tables.branch_files import digests_of, table_files, table_names, table_parts
-from ...state.tables.commit import open_table, swap_files, transaction_version
-from ...state.tables.data_files import DataFile, live_files, oldest_first
+from ...state.tables.commit import swap_files, transaction_version
+from ...state.tables.data_files import DataFile, live_files, oldest_first, open_table
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import DoneRow, Excluded, PlanRow
 from ...state.tables.names import DEAD_LETTER, DROPPED, OUTPUTS, REPARTITION, STATE, TableName

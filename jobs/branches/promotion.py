@@ -12,8 +12,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from ...state.errors import ConfigError, LedgerError
-from ...state.tables.commit import open_table
-from ...state.tables.data_files import read_files
+from ...state.tables.data_files import open_table, read_files
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow, behind
 from ...state.tables.names import STATE, TableName, TaskId

@@ -19,8 +19,7 @@ import pyarrow.compute as pc
 
 from ...state.errors import ConfigError, LedgerError
 from ...state.tables.branch_files import digests_of
-from ...state.tables.commit import open_table
-from ...state.tables.data_files import DataFile, read_files, read_rows
+from ...state.tables.data_files import DataFile, open_table, read_files, read_rows
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow, behind
 from ...state.tables.names import OUTPUTS, TableName, TaskId

@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 
 from ...state.errors import LedgerConflict, LedgerError
 from ...state.tables.branch_files import digests_of, existing_tables, table_parts
-from ...state.tables.commit import commit_files, open_table, replace_files, transaction_version
-from ...state.tables.data_files import DataFile, read_files, table_version
+from ...state.tables.commit import commit_files, replace_files, transaction_version
+from ...state.tables.data_files import DataFile, open_table, read_files, table_version
 from ...state.tables.foreign_commits import touched_since
 from ...state.tables.kept_below import below
 from ...state.tables.ledger import Ledger, LedgerRow

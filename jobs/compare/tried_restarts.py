@@ -117,7 +117,7 @@ class _Written(RunObserver):
         )  # fmt: skip
 
 
-class _Found(Exception):
+class _StageFound(Exception):
     """The tasks are described, and none is to run."""
 
 
@@ -129,10 +129,10 @@ class _Describing:
         self.found: dict[int, TaskDescription] = {}
 
     def run(self, topology: Topology, descriptions: list[TaskDescription]) -> list[TaskReport]:
-        """As a Runner, one stage; raises _Found at that of the sub-topology."""
+        """As a Runner, one stage; raises _StageFound at that of the sub-topology."""
         self.found = {each.partition: each for each in descriptions if each.sub_topology == self._sub_topology}
         if self.found:
-            raise _Found
+            raise _StageFound
         return []
 
 
@@ -189,7 +189,7 @@ def _descriptions(case: Case, topology: Topology, folder: str) -> dict[int, Task
     topology cannot continue with the pipeline's state, or what it has cannot be read: a trial is no reason to fail.
     """
     describing = _Describing(case.output.sub_topology.id)
-    with suppress(_Found, ReplayError):
+    with suppress(_StageFound, ReplayError):
         again = Rerun(
             case.warehouse, topology, case.pipeline, describing, before=None, order="time", last=case.done,
             exchange=folder,
@@ -200,7 +200,7 @@ def _descriptions(case: Case, topology: Topology, folder: str) -> dict[int, Task
     return describing.found
 
 
-class _Path(NamedTuple):
+class _SearchPath(NamedTuple):
     """Restarts at ``places`` of the tape, and of each the number of the row of production from which it ``begins`` to
     explain; ``score``: as of _TriedTask.
     """
@@ -246,7 +246,7 @@ class _TriedTask:
             return None
 
     def _search(self, base: _Run) -> TriedRestarts | None:
-        self._best = _Path(self._score(base), (), ())
+        self._best = _SearchPath(self._score(base), (), ())
         self._continue(self._best, base)
         score, places, begins = self._best
         if not places:
@@ -260,7 +260,7 @@ class _TriedTask:
             is_whole=score[0] == len(self.wanted),
         )  # fmt: skip
 
-    def _continue(self, path: "_Path", run: _Run) -> bool:
+    def _continue(self, path: "_SearchPath", run: _Run) -> bool:
         """Look for restarts behind those of ``path``, which give ``run``; whether all rows agree then. Of two places
         with the same rows so far one may be wrong, which shows behind it: so each is tried until that one is found.
         """
@@ -274,10 +274,10 @@ class _TriedTask:
                 return True
         return False
 
-    def _steps(self, path: "_Path", run: _Run) -> Iterator["_Path"]:
+    def _steps(self, path: "_SearchPath", run: _Run) -> Iterator["_SearchPath"]:
         """With one more restart, by falling score, which is above that of ``path``; those with equal rows once."""
         for some in self._places(path.places[-1] if path.places else -1, run, path.score[0]):
-            found = dict[int, _Path]()
+            found = dict[int, _SearchPath]()
             for place in some:
                 if not self._has_room:
                     return
@@ -289,7 +289,7 @@ class _TriedTask:
                 score = self._score(tried)
                 if score > path.score:
                     same = hash(tried.rows.tobytes())
-                    found.setdefault(same, _Path(score, places, (*path.begins, path.score[0])))
+                    found.setdefault(same, _SearchPath(score, places, (*path.begins, path.score[0])))
                 if score == self._best_score:
                     break
             yield from sorted(found.values(), key=lambda each: each.score, reverse=True)

@@ -3,7 +3,7 @@
 Owns reading it. Rule: a row of `dead_letter`, or of `dropped` with `is_record`, says all that became of a record in a
 sub-topology. Where a sub-topology keeps nothing and writes to repartition topics alone, its rows there, which name
 their cause, say the rest. Everything else, and all where there is a topic of dead letters, is left to a run
-(jobs/explain/rerun.py).
+(jobs/explain/chosen_tasks.py).
 """
 
 from dataclasses import dataclass

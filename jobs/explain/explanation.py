@@ -35,12 +35,12 @@ from ..replay.plan import Plan
 from ..tape.landed_topic import Landed
 from ..task.decoding import Decoder
 from ..topology.topology import Topology
+from .chosen_tasks import rerun
 from .committed_answer import cause_of, committed_steps
 from .committed_rows import difference
 from .observations import NodeObservation, Position, ReleasedRow, Taken
 from .observed_task import ObservedTask
 from .readable_values import readable
-from .rerun import rerun
 from .sentences import SentenceWriter
 
 Later = Callable[[Wait, int, Mapping[str, int]], str]

@@ -20,8 +20,8 @@ from deltalake.exceptions import CommitFailedError
 
 from ...state.errors import CommitLost, ConfigError
 from ...state.tables.branch_files import table_names, table_parts
-from ...state.tables.commit import create_table, live_files, open_table, swap_files
-from ...state.tables.data_files import DataFile, conformed, mark_of
+from ...state.tables.commit import create_table, swap_files
+from ...state.tables.data_files import DataFile, conformed, live_files, mark_of, open_table
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.names import OUTPUTS, TableName

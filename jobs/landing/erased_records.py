@@ -15,8 +15,17 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from ...state.errors import CommitLost
-from ...state.tables.commit import live_files, open_table, settle, swap_files
-from ...state.tables.data_files import DataFile, conformed, mark_of, read_rows, table_digest, without_partition
+from ...state.tables.commit import settle, swap_files
+from ...state.tables.data_files import (
+    DataFile,
+    conformed,
+    live_files,
+    mark_of,
+    open_table,
+    read_rows,
+    table_digest,
+    without_partition,
+)
 from ...state.tables.footer_seal import ENDING, token_of
 from ...state.tables.ledger import LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow

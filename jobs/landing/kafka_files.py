@@ -95,7 +95,7 @@ def _dead_letters(partition: int, late: pa.Table, increment: int, latest_ms: int
 
 
 @dataclass
-class _Partition:
+class _LandingPartition:
     """What waits for a thread, the file that is being written, and what is done."""
 
     file: TaskFile | None = None
@@ -109,12 +109,12 @@ class _Partition:
 class _Writing:
     def __init__(self, directory: str, increment: int) -> None:
         self._directory, self._increment = directory, increment
-        self._partitions: dict[int, _Partition] = {}
+        self._partitions: dict[int, _LandingPartition] = {}
         self._running: set[Future[None]] = set()
 
     def add(self, threads: ThreadPoolExecutor, partition: int, rows: pa.Table) -> None:
         """Behind the rows of the partition that came before. Raises what failed in a thread."""
-        own = self._partitions.setdefault(partition, _Partition())
+        own = self._partitions.setdefault(partition, _LandingPartition())
         own.pieces.append(rows)
         own.bytes += rows.nbytes
         if sum(map(len, own.pieces)) >= _PIECE_ROWS or own.bytes >= _PIECE_BYTES:
@@ -128,7 +128,7 @@ class _Writing:
             future.result()
         return [file for _, own in sorted(self._partitions.items()) for file in own.done]
 
-    def _hand_over(self, threads: ThreadPoolExecutor, partition: int, own: _Partition, *, is_last: bool) -> None:
+    def _hand_over(self, threads: ThreadPoolExecutor, partition: int, own: _LandingPartition, *, is_last: bool) -> None:
         if own.busy is not None:
             own.busy.result()  # pieces of a partition stay in their order
         while len(self._running) >= _WAITING:
@@ -139,7 +139,7 @@ class _Writing:
         own.busy = threads.submit(self._write, partition, own, pieces, is_last)
         self._running.add(own.busy)
 
-    def _write(self, partition: int, own: _Partition, pieces: list[pa.Table], is_last: bool) -> None:
+    def _write(self, partition: int, own: _LandingPartition, pieces: list[pa.Table], is_last: bool) -> None:
         for rows in pieces:
             if own.file is None:
                 name = f"{self._increment:08d}-{partition:05d}"
@@ -151,7 +151,7 @@ class _Writing:
         if is_last:
             self._close(own)
 
-    def _close(self, own: _Partition) -> None:
+    def _close(self, own: _LandingPartition) -> None:
         written = None if own.file is None else own.file.close()
         own.file = None
         if written is not None:

@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from ...state.errors import CodeChanged, CommitLost, Fenced, LedgerConflict
 from ...state.tables.branch_files import existing_tables
-from ...state.tables.commit import create_table, open_table, read_files, replace_files, transaction_version
-from ...state.tables.data_files import OpenTables
+from ...state.tables.commit import create_table, replace_files, transaction_version
+from ...state.tables.data_files import OpenTables, open_table, read_files
 from ...state.tables.ledger import LedgerRow
 from ...state.tables.ledger_rows import PlanRow
 from ...state.tables.names import LEDGER, RETRACTIONS, TableName

@@ -1,4 +1,4 @@
-"""The one place that commits files to Delta, besides Spark's landing writer.
+"""The one place that commits files to Delta.
 
 Owns the Delta transaction of an increment. Rule: one table, one increment, one transaction, marked with
 (app id, increment) and read back. Delta's marks alone are not enough: this library writes a lower mark without a word,
@@ -20,18 +20,7 @@ from pyarrow import fs
 
 from ..errors import CommitLost, DamagedFile, Fenced, TouchedTable
 from ..wall_clock import now_ms
-from .data_files import (
-    DataFile,
-    OpenedTable,
-    OpenTables,
-    live_files,
-    mark_of,
-    open_table,
-    read_files,
-    read_rows,
-    readable,
-    table_version,
-)
+from .data_files import DataFile, OpenedTable, OpenTables, live_files, mark_of, open_table, read_files, readable
 from .delta_log import how_to_take_back, refuse_unknown_features
 from .foreign_commits import APPEND_ONLY, Touched, refuse_touched, touched_since
 from .formats import description, raise_format, refuse_newer
@@ -41,27 +30,6 @@ from .parquet_reader import refuse_missing
 from .parquet_writer import write_task_file
 from .patience import patiently
 from .schema_evolution import grow, other_types, refuse_other_columns
-
-__all__ = [
-    "DataFile",
-    "append_row",
-    "commit_files",
-    "create_table",
-    "live_files",
-    "open_table",
-    "properties_of",
-    "read_files",
-    "read_rows",
-    "replace_files",
-    "settle",
-    "swap_files",
-    "table_version",
-    "take_back",
-    "transaction_version",
-    "was_restored",
-    "write_mark",
-    "write_task_file",
-]
 
 # Kept as long as history may be asked for (law 6): the log must outlive the files that it names. Version 2 checkpoints,
 # auto compaction and the change feed stay off: the first is not written by this library, the second adds commits of

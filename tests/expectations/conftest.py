@@ -24,9 +24,10 @@ from kstreams_replay.expectations.verdicts import (
     Verdict,
     check_increment,
 )
-from kstreams_replay.state.tables.commit import commit_files, write_task_file
+from kstreams_replay.state.tables.commit import commit_files
 from kstreams_replay.state.tables.ledger import Ledger
 from kstreams_replay.state.tables.ledger_rows import DoneRow, PlanRow
+from kstreams_replay.state.tables.parquet_writer import write_task_file
 from kstreams_replay.state.tables.warehouse import (
     DEAD_LETTER_SCHEMA,
     DROPPED_SCHEMA,

@@ -13,10 +13,11 @@ import pyarrow as pa
 
 from kstreams_replay.jobs.execution.table_schemas import table_schema
 from kstreams_replay.jobs.topology import Topology
-from kstreams_replay.state.tables.commit import commit_files, write_task_file
+from kstreams_replay.state.tables.commit import commit_files
 from kstreams_replay.state.tables.data_files import read_files, read_rows, table_version
 from kstreams_replay.state.tables.ledger import LandingLedger, Ledger
 from kstreams_replay.state.tables.ledger_rows import DoneRow, LandingDoneRow, LandingPlanRow, PlanRow
+from kstreams_replay.state.tables.parquet_writer import write_task_file
 from kstreams_replay.state.tables.warehouse import LANDED_SCHEMA, RECORDED_TIME_SCHEMA, Warehouse
 
 Rows = list[dict[str, Any]]

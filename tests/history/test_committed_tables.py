@@ -5,9 +5,10 @@ import pytest
 
 from kstreams_replay.jobs.history.committed_tables import read_changelog, read_newest, read_state, read_table
 from kstreams_replay.state.errors import ConfigError, LedgerError
-from kstreams_replay.state.tables.commit import commit_files, write_task_file
+from kstreams_replay.state.tables.commit import commit_files
 from kstreams_replay.state.tables.ledger import Ledger
 from kstreams_replay.state.tables.ledger_rows import DoneRow, PlanRow
+from kstreams_replay.state.tables.parquet_writer import write_task_file
 from kstreams_replay.state.tables.warehouse import DROPPED_SCHEMA, Warehouse, output_schema
 
 SCHEMA = output_schema(pa.string(), pa.int64(), windowed=False)

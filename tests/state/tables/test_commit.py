@@ -9,18 +9,9 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction
 
 from kstreams_replay.state.errors import CommitLost, ConfigError, DamagedTable
-from kstreams_replay.state.tables.commit import (
-    DataFile,
-    commit_files,
-    create_table,
-    open_table,
-    read_files,
-    read_rows,
-    replace_files,
-    table_version,
-    transaction_version,
-    write_task_file,
-)
+from kstreams_replay.state.tables.commit import commit_files, create_table, replace_files, transaction_version
+from kstreams_replay.state.tables.data_files import DataFile, open_table, read_files, read_rows, table_version
+from kstreams_replay.state.tables.parquet_writer import write_task_file
 
 SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("increment", pa.int64()), ("key", pa.string())])
 APP = "flights/outputs/counts/0"

@@ -4,13 +4,9 @@ import pyarrow as pa
 import pytest
 
 from kstreams_replay.state.errors import CommitLost
-from kstreams_replay.state.tables.commit import (
-    commit_files,
-    read_files,
-    read_rows,
-    transaction_version,
-    write_task_file,
-)
+from kstreams_replay.state.tables.commit import commit_files, transaction_version
+from kstreams_replay.state.tables.data_files import read_files, read_rows
+from kstreams_replay.state.tables.parquet_writer import write_task_file
 from kstreams_replay.state.tables.warehouse import LANDED_SCHEMA
 
 pytestmark = pytest.mark.jvm

@@ -11,9 +11,9 @@ import pytest
 from kstreams_replay.state.errors import LedgerConflict
 from kstreams_replay.state.tables import compaction, log_cleanup
 from kstreams_replay.state.tables import ledger as ledgers
-from kstreams_replay.state.tables.commit import commit_files, read_files, read_rows, table_version
+from kstreams_replay.state.tables.commit import commit_files
 from kstreams_replay.state.tables.compaction import compact
-from kstreams_replay.state.tables.data_files import DataFile
+from kstreams_replay.state.tables.data_files import DataFile, read_files, read_rows, table_version
 from kstreams_replay.state.tables.ledger import Ledger
 from kstreams_replay.state.tables.ledger_rows import DoneRow, PlanRow
 from kstreams_replay.state.tables.parquet_writer import TaskFile

@@ -9,8 +9,9 @@ import pytest
 from deltalake import DeltaTable
 
 from kstreams_replay.state.errors import DamagedTable
-from kstreams_replay.state.tables.commit import commit_files, write_task_file
+from kstreams_replay.state.tables.commit import commit_files
 from kstreams_replay.state.tables.data_files import read_files, table_digest
+from kstreams_replay.state.tables.parquet_writer import write_task_file
 
 SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("key", pa.string())])
 

@@ -11,9 +11,11 @@ from deltalake import DeltaTable, Schema
 
 from kstreams_replay.state.errors import NewerFormat
 from kstreams_replay.state.tables import formats
-from kstreams_replay.state.tables.commit import commit_files, create_table, open_table, read_files, write_task_file
+from kstreams_replay.state.tables.commit import commit_files, create_table
+from kstreams_replay.state.tables.data_files import open_table, read_files
 from kstreams_replay.state.tables.ledger import Ledger
 from kstreams_replay.state.tables.ledger_rows import DoneRow, PlanRow
+from kstreams_replay.state.tables.parquet_writer import write_task_file
 from kstreams_replay.state.tables.warehouse import LEDGER_SCHEMA
 
 SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("increment", pa.int64())])
