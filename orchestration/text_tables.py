@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 WIDTH_MAX = 40
+_WHOLE = ("reason",)
+"""Columns whose values stay whole: sentences that name the place last."""
 
 
 def print_table(
@@ -82,7 +84,8 @@ def text_table(
 ) -> str:
     """Lines of ``rows`` beneath their column names; a column that a row has not is empty there.
 
-    ``thousands``: numbers are counts, so they get separators. ``wide``: values longer than WIDTH_MAX stay whole.
+    ``thousands``: numbers are counts, so they get separators. ``wide``: values longer than WIDTH_MAX stay whole, as a
+    reason always does.
     """
     names, cells, right = _cells(rows, columns, thousands, wide)
     widths = [max([len(name), *(len(line[i]) for line in cells)]) for i, name in enumerate(names)]
@@ -128,8 +131,8 @@ def _cells(
 ) -> tuple[list[str], list[list[str]], list[bool]]:
     """Column names, the text of every cell, and for each column whether it has numbers."""
     names = list(columns or dict.fromkeys(name for row in rows for name in row))
-    width = sys.maxsize if wide else WIDTH_MAX
-    cells = [[_text(row.get(name), thousands, width) for name in names] for row in rows]
+    widths = [sys.maxsize if wide or name in _WHOLE else WIDTH_MAX for name in names]
+    cells = [[_text(row.get(n), thousands, width) for n, width in zip(names, widths, strict=True)] for row in rows]
     return names, cells, [any(_is_number(row.get(name)) for row in rows) for name in names]
 
 

@@ -96,6 +96,8 @@ class FileLander:
             new = known.new(found)
             if last is not None and not new and not must:
                 _warn_of(known, warn)
+                if not found and (hidden := listing.sentence(self.topic)) is not None:
+                    warn(hidden)
                 if known.verified() != verified:
                     write_verified(verified_files, known.verified())
                 return None
@@ -119,6 +121,7 @@ class FileLander:
                 if (hidden := listing.sentence(self.topic)) is not None:
                     warn(hidden)
                 if disorder is not None:
+                    plan = replace(plan, files=disorder.booked(plan.files))
                     warn(disorder.sentence(self.topic))
                 if self.preview is not None:
                     self.preview(preview_of(self.topic, source, counted, plan))

@@ -30,7 +30,7 @@ from .lake.lake_table import LakeChanges, LakeFile, LakeTable
 from .lake.new_files import files_to_read, largest_partition, may_have_topic, refuse_missing, refuse_other_topics
 from .lake.opening import open_lake
 from .lake_changes import changed_sentence, gone_offsets, missing_sentences, refuse_changed, without_known
-from .landing_preview import LandingPreview, preview_of, twice_sentences
+from .landing_preview import LandingPreview, not_finite_sentences, preview_of, twice_sentences
 from .landing_rules import DEAD_LETTER, REFUSE, LandingRules, RowRules
 from .ordered_plan import with_order
 from .planned_writing import write_planned
@@ -160,6 +160,8 @@ class LakeLander:
         if ordered is None:
             raise FileNotFoundError
         plan = self._with_changes(ordered, found, gone, warn)
+        for sentence in not_finite_sentences(self.topic, counted):
+            warn(sentence)
         if self.preview is not None and (plan.cut_to != plan.cut_from or landed is None):
             self.preview(replace(preview_of(self.topic, mapping, counted, plan), layout=found.why))
         return plan

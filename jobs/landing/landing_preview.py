@@ -3,6 +3,7 @@
 Owns these words, for the command and for Python. Rule: it says what the plan says, before the plan is written.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -110,7 +111,7 @@ def order_words(source: FileSource) -> str:
 
 
 def plan_sentences(topic: str, source: FileSource, counted: CountedFiles, plan: LandingPlanRow) -> list[str]:
-    """What a landing says of rows that it left out."""
+    """What a landing says of rows that it left out, and of what it could not keep as it is."""
     found = []
     if left_out := sum(file.left_out for file in counted.files):
         rows = sum(file.rows for file in counted.files)
@@ -119,6 +120,21 @@ def plan_sentences(topic: str, source: FileSource, counted: CountedFiles, plan: 
     if landed := (plan.repeated or {}).get("landed", 0):
         say = "1 row has" if landed == 1 else f"{landed:,} rows have"
         found.append(f"{topic}: {say} the offset and the bytes of a record that has landed before")
+    return found + not_finite_sentences(topic, counted)
+
+
+def not_finite_sentences(topic: str, counted: CountedFiles) -> list[str]:
+    """What a landing says of keys and values that are NaN or infinite and became null."""
+    cells = Counter[str]()
+    for file in counted.files:
+        cells.update(file.not_finite)
+    found = []
+    for name, count in cells.items():
+        say = f"1 cell of column {name} is" if count == 1 else f"{count:,} cells of column {name} are"
+        found.append(
+            f"{topic}: {say} NaN or infinite; JSON has no such number, so the key or value is null (--key-type double "
+            "and --value-type double keep it)"
+        )
     return found
 
 

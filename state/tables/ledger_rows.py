@@ -217,7 +217,8 @@ class LandingRow(RowContent):
     """Of what its log says at that version (``table_digest``)."""
     files: Any = None
     """Of a source of files. A plan has a list: name, bytes, mtime_ns, digest, digest of the `content` where a file is
-    compressed, records, dead_letters. A done row has their number.
+    compressed, records, dead_letters; `disorder` of the file behind the border where times go back furthest. A done
+    row has their number.
     """
     recorded_time: dict[str, int] | None = None
     """Of an increment that lands no records but recorded times: time in ms by partition. Its plan says all that its

@@ -27,6 +27,7 @@ from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.state.errors import ConfigError, LedgerError
 from kstreams_replay.state.tables.names import DROPPED
 from kstreams_replay.state.tables.warehouse import Warehouse
+from tests.landing.file_folders import land, write
 from tests.planted import LandedRecord, plant
 
 STRING = Serde.string()
@@ -252,6 +253,56 @@ def test_what_it_cannot_advise_on_is_an_error(counted, tmp_path):
         advise_grace(counted, one_window(), pipeline="p", nodes=["final"])
     with pytest.raises(LedgerError, match="run the replay first"):
         advise_grace(counted, one_window(), pipeline="nobody")
+
+
+def landed_and_replayed(folder: Path, files: dict[str, list[tuple[int, int]]]) -> Warehouse:
+    """Files of records (time, partition)."""
+    texts = {
+        name: "".join(f'{{"t":{time_ms},"p":{partition},"k":"ann","v":"x"}}\n' for time_ms, partition in records)
+        for name, records in files.items()
+    }
+    warehouse = Warehouse(str(folder / "w"))
+    directory = write(folder / "in", texts)
+    land(warehouse, directory, topic="in", key="k", value="v", partition="p", partitions=2)
+    list(replay(warehouse, one_window(), pipeline="p", runner=LocalRunner(), idle="proceed"))
+    return warehouse
+
+
+@pytest.mark.parametrize("graces", [None, [5_000], [500]])
+def test_no_grace_is_praised_where_files_have_landed_in_a_wrong_order(tmp_path, graces):
+    files = {"dump-1.jsonl": [(1_000, 0), (1_010, 0)], "dump-2.jsonl": [(0, 0), (10, 0)]}
+    warehouse = landed_and_replayed(tmp_path, files)
+
+    (advice,) = advise_grace(warehouse, one_window(), pipeline="p", graces=graces).nodes
+
+    assert [each.refused for each in advice.what_if if each.grace_ms == 0] == [2]
+    assert advice.suggested_ms is None
+    assert advice.reason == (
+        "No grace, since the order of the log is wrong: in topic in, times go back by 1 s 10 ms from dump-1.jsonl to "
+        "dump-2.jsonl (partition 0), and within a file by 0 ms at most. Land the files in the right order, into a "
+        "topic of another name: --order-by names columns of theirs, --offset the one of Kafka's offsets. Without both, "
+        "files are read in natural order of their names."
+    )
+
+
+def test_a_grace_is_suggested_for_records_that_are_later_than_the_order_of_files_makes_them(tmp_path):
+    files = {"dump-1.jsonl": [(1_000, 0), (9_000, 1), (1_000, 1)], "dump-2.jsonl": [(900, 0)]}
+    warehouse = landed_and_replayed(tmp_path, files)
+
+    (advice,) = advise_grace(warehouse, one_window(), pipeline="p", graces=[100, 10_000]).nodes
+
+    assert [(each.grace_ms, each.refused) for each in advice.what_if] == [(0, 2), (100, 1), (10_000, 0)]
+    assert advice.suggested_ms == 10_000
+
+
+def test_records_that_are_late_within_a_file_are_no_disorder(tmp_path):
+    files = {"dump-1.jsonl": [(1_000, 0), (900, 0)], "dump-2.jsonl": [(700, 0)]}
+    warehouse = landed_and_replayed(tmp_path, files)
+
+    (advice,) = advise_grace(warehouse, one_window(), pipeline="p", graces=[100], refused_max=0.5).nodes
+
+    assert [(each.grace_ms, each.refused) for each in advice.what_if] == [(0, 2), (100, 1)]
+    assert advice.suggested_ms == 100
 
 
 def test_the_command_prints_tables_and_json(counted, tmp_path, capsys):

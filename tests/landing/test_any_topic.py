@@ -3,6 +3,7 @@
 The writers are in written_tables.py, and nothing of the project's code is in them.
 """
 
+import itertools
 import json
 import random
 import tempfile
@@ -29,7 +30,7 @@ from tests.sampling import examples
 
 TYPES = {"NoTimestampType": (-1, "unknown"), "CreateTime": (0, "create"), "LogAppendTime": (1, "logappend")}
 """Words of Kafka, its numbers, kcat's words."""
-LAST_TIME = 2**53 - 1
+FIRST_TIME, LAST_TIME = -(2**63), 2**53 - 1
 LAST_OFFSET = 2**63 - 2
 NULL = "\\N"
 """In cells of text."""
@@ -103,6 +104,8 @@ TIMES = (
     | st.integers(-(2**53), LAST_TIME)
     | st.sampled_from([-1, 0, 1, LAST_TIME - 1, LAST_TIME, -(2**53)])
 )
+"""That fit into 64 bits as microseconds."""
+LONG_TIMES = st.integers(FIRST_TIME, LAST_TIME) | st.sampled_from([FIRST_TIME, FIRST_TIME + 1, -(2**53) - 1, LAST_TIME])
 CALENDAR = st.integers(-62_135_596_800_000, 253_402_300_799_999)
 """Of the years 1 to 9999."""
 
@@ -160,12 +163,18 @@ def topics(draw: Any, form: Form, *, times: st.SearchStrategy[int], dense: bool 
 
 @dataclass
 class Written:
-    """A topic in files: columns of all records, in their order, and the mapping. ``envelope``: of a row of JSON."""
+    """A topic in files: columns of all records, in their order, and the mapping. ``envelope``: of a row of JSON, and
+    ``ends``: in turn, what is behind rows of it. ``beside``: "keys" and "headers" of all records that are in files of
+    their own. ``record``: the name of Avro's.
+    """
 
     form: Form
     columns: dict[str, Column]
     mapping: dict[str, Any] = field(default_factory=dict)
     envelope: Callable[[str], str] = str
+    ends: tuple[str, ...] = ("\n",)
+    beside: dict[str, Column] = field(default_factory=dict)
+    record: str = "R"
 
 
 def written(draw: Any, form: Form, records: Sequence[Record], coordinates: Sequence[str]) -> Written:
@@ -192,7 +201,9 @@ def draw_none(draw: Any) -> tuple[()] | None:
 
 def draw_times(draw: Any, form: Form, records: Sequence[Record]) -> Column:
     times = [record.time_ms for record in records]
-    kinds = ["long", "text", *(["ms", "us"] if form.is_binary else ["us"])]
+    kinds = ["long", "text", *(["ms"] if form.is_binary else [])]
+    if all(each >= FIRST_TIME // 1_000 + 1 for each in times):
+        kinds.append("us")
     if all(-62_135_596_800_000 <= each <= 253_402_300_799_999 for each in times):
         kinds.append("iso")
     kind = draw(st.sampled_from(kinds))
@@ -261,10 +272,11 @@ def file_of(draw: Any, made: Written, columns: Columns, name: str) -> dict[str, 
         return {f"{name}.parquet": written_tables.parquet(columns, **options)}
     if form.format == "avro":
         codec, rows = draw(st.sampled_from(list(AVRO_CODECS))), draw(st.sampled_from([1, 2, 1_000]))
-        return {f"{name}.avro": written_tables.avro(columns, codec, rows)}
+        return {f"{name}.avro": written_tables.avro(columns, codec, rows, made.record)}
     if form.format == "jsonl":
         lines = [made.envelope(written_tables.json_row(columns, row)) for row in range(rows_in(columns))]
-        content = "".join(f"{line}\n" for line in lines).encode()
+        joined = "".join(f"{line}{end}" for line, end in zip(lines, itertools.cycle(made.ends), strict=False))
+        content = joined.rstrip(" \t").encode()
     elif form.format == "csv":
         content = written_tables.csv_lines(columns, NULL)
     else:
@@ -274,6 +286,25 @@ def file_of(draw: Any, made: Written, columns: Columns, name: str) -> dict[str, 
     extension = {"jsonl": "jsonl", "csv": "csv", "lines": "txt"}[form.format]
     shown = f".{packing}" if packing and draw(st.booleans()) else ""
     return {f"{name}.{extension}{shown}": PACKED[packing](bom + content)}
+
+
+def files_beside(draw: Any, made: Written, rows: Sequence[int], name: str) -> dict[str, bytes]:
+    """Those of the file ``name`` of these rows, each in a format that can hold what is in it."""
+    found: dict[str, bytes] = {}
+    for kind, column in made.beside.items():
+        of, record = ("key", "RecordKey") if kind == "keys" else ("headers", "RecordHeaders")
+        part = column.take(rows)
+        format = draw(st.sampled_from(["parquet", "avro"] if made.form.is_binary else ["jsonl", "parquet", "avro"]))
+        if format == "jsonl":
+            cells = [written_tables.json_cell(part, row) for row in range(len(rows))]
+            if kind == "headers" and draw(st.booleans()):
+                cells = [f'{{"headers":{cell}}}' for cell in cells]
+            packed = PACKED[draw(st.sampled_from(list(PACKED)))]
+            found[f"{name}.{kind}.jsonl"] = packed("".join(f"{cell}\n" for cell in cells).encode())
+        else:
+            own = Written(replace(made.form, format=format), {}, record=record)
+            found |= file_of(draw, own, {of: part}, f"{name}.{kind}")
+    return found
 
 
 def heaps(draw: Any, made: Written, batches: Sequence[Sequence[int]], folder: Callable[[int], str]) -> list[dict]:
@@ -287,6 +318,7 @@ def heaps(draw: Any, made: Written, batches: Sequence[Sequence[int]], folder: Ca
         files: dict[str, bytes] = {}
         for name, chosen in of.items():
             files |= file_of(draw, made, written_tables.take(made.columns, chosen), name)
+            files |= files_beside(draw, made, chosen, name)
         found.append(files)
     return found
 
@@ -359,7 +391,7 @@ def check(
 FORMATS = ["parquet", "jsonl", "csv", "avro", "lines"]
 
 
-ANY_TIMES = st.sampled_from([TIMES, CALENDAR])
+ANY_TIMES = st.sampled_from([TIMES, CALENDAR, LONG_TIMES])
 
 
 def columns_of_files(draw: Any) -> None:
@@ -483,7 +515,7 @@ def ordered(draw: Any) -> None:
 def kcat(draw: Any) -> None:
     """Lines of kcat -J."""
     form = replace(forms(draw, ["jsonl"], ["bytes", "money", "row"]), key="bytes")
-    records = topics(draw, form, times=TIMES)
+    records = topics(draw, form, times=draw(ANY_TIMES))
     columns = {
         "topic": Column("text", ["t"] * len(records)),
         "partition": Column("long", [record.partition for record in records]),
@@ -516,7 +548,7 @@ def debezium(draw: Any) -> None:
     form = replace(form, fields=("id", *form.fields))
     records = [
         replace(record, key=record.key or 0)
-        for record in topics(draw, replace(form, fields=form.fields[1:]), times=TIMES)
+        for record in topics(draw, replace(form, fields=form.fields[1:]), times=draw(ANY_TIMES))
     ]
     kinds = ("id", "text", "long", "money", "bool")
     rows = {
@@ -551,11 +583,37 @@ def debezium(draw: Any) -> None:
     check(draw, made, want, heaps(draw, made, batches_of(draw, records), lambda row: ""))
 
 
+def beside(draw: Any) -> None:
+    """Keys, headers or both are in files of their own beside those of the values."""
+    form = forms(draw, FORMATS)
+    records = topics(draw, form, times=draw(ANY_TIMES))
+    made = written(draw, form, records, ("partition", "offset"))
+    kinds = draw(st.sampled_from([["keys"], ["headers"], ["keys", "headers"]]))
+    if "keys" in kinds:
+        del made.mapping["key"]
+        made.beside["keys"] = made.columns.pop("key")
+    if "headers" in kinds:
+        del made.mapping["headers"]
+        made.beside["headers"] = Column("list", [record.headers or draw_none(draw) for record in records])
+    check(draw, made, records, heaps(draw, made, batches_of(draw, records), lambda row: ""), beside=kinds)
+
+
+def concatenated(draw: Any) -> None:
+    """JSON objects one behind the other, some of them with a line end between them."""
+    as_lines(draw, ends=tuple(draw(st.lists(st.sampled_from(["", "", " ", "\t", "\n"]), min_size=1, max_size=4))))
+
+
 def whole_lines(draw: Any) -> None:
     """The value is the line, byte for byte."""
+    as_lines(draw, ends=("\n",))
+
+
+def as_lines(draw: Any, *, ends: tuple[str, ...]) -> None:
+    """The value is the object itself, byte for byte."""
     form = forms(draw, ["jsonl"], ["fields"])
     records = topics(draw, form, times=draw(ANY_TIMES))
     made = written(draw, form, records, ("partition", "offset"))
+    made.ends = ends
     lines = [written_tables.json_row(made.columns, row).encode() for row in range(len(records))]
     made.form = replace(form, body="line")
     want = [replace(record, body=line) for record, line in zip(records, lines, strict=True)]
@@ -565,13 +623,14 @@ def whole_lines(draw: Any) -> None:
 LAYOUTS = {
     layout.__name__: layout
     for layout in (
-        columns_of_files, several_topics, too_late, hive_folders, paths, dumps, ordered, kcat, connect, debezium,
-        whole_lines,
+        columns_of_files, several_topics, too_late, hive_folders, paths, dumps, ordered, beside, kcat, connect,
+        debezium, whole_lines, concatenated,
     )
 }  # fmt: skip
 
 
 @pytest.mark.slow
+@pytest.mark.every_run
 @pytest.mark.parametrize("layout", LAYOUTS)
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())

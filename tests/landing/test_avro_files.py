@@ -158,7 +158,7 @@ def test_a_record_that_does_not_fit_the_mapping_is_a_bad_row_in_json(warehouse, 
 
     [letter] = landed_dead_letters(warehouse, "t").to_pylist()
     assert (letter["line"], letter["bytes"]) == (2, b'{"t":null,"v":"b"}')
-    assert letter["reason"] == "expected a timestamp (ms), got None"
+    assert letter["reason"] == "expected a timestamp (ms), got None in column t"
 
 
 WHOLE = container(LONGS, [long_row(1, "a"), long_row(2, "b")])

@@ -40,7 +40,7 @@ def lines(bad: int, of: int, bad_line: str = '{"t":"soon"}') -> str:
             "a.jsonl",
             b'{"t":1,"k":"x"}\n\n{"t":"soon"}\r\n{"t":3}\n{"t":4\n[5]\n{"t":6,"k":"y"}',
             [
-                (3, b'{"t":"soon"}', "expected a timestamp (ms), got 'soon'"),
+                (3, b'{"t":"soon"}', "expected a timestamp (ms), got 'soon' in column t"),
                 (
                     5,
                     b'{"t":4',
@@ -57,13 +57,13 @@ def lines(bad: int, of: int, bad_line: str = '{"t":"soon"}') -> str:
                 (7, b"3,\xff", "expected a CSV row in UTF-8, got bytes that are not UTF-8"),
                 (8, b'4,"x"y', "expected a CSV row in UTF-8, got ',' expected after '\"'"),
                 (9, b"5", "expected 2 fields, got 1 fields"),
-                (10, b'soon,"a\nb"', "expected a timestamp (ms), got 'soon'"),
+                (10, b'soon,"a\nb"', "expected a timestamp (ms), got 'soon' in column t"),
             ],
         ),
         (
             "a.csv.gz",
             gzip.compress(b"t,k\n1,x\nsoon,y\n", mtime=0),
-            [(3, b"soon,y", "expected a timestamp (ms), got 'soon'")],
+            [(3, b"soon,y", "expected a timestamp (ms), got 'soon' in column t")],
         ),
     ],
 )
@@ -83,11 +83,52 @@ def test_a_parquet_row_is_kept_as_json_of_all_its_columns(warehouse, tmp_path):
 
     land(warehouse, tmp_path / "in", value="v", rules=HALF)
 
-    reason = "expected a timestamp (ms), got None"
+    reason = "expected a timestamp (ms), got None in column t"
     assert letters(warehouse) == [
         (1, "a.parquet", 2, b'{"t":null,"v":"Yg==","w":2.0}', reason),
         (1, "a.parquet", 4, b'{"t":null,"v":null,"w":null}', reason),
     ]
+
+
+GOOD: dict[str, Any] = {"t": 2, "k": "1", "p": 0, "o": 1, "h": None, "kind": 0, "a": {"b": "1"}}
+
+
+@pytest.mark.parametrize(
+    ("bad", "mapping", "reason"),
+    [
+        ({"t": None}, {}, "expected a timestamp (ms), got None in column t"),
+        ({"k": "x"}, {"key": "k", "key_type": "long"}, "expected a long, got 'x' in column k"),
+        ({"p": 2}, {"partition": "p", "partitions": 2}, "expected a partition in [0, 2), got 2 in column p"),
+        ({"o": -1}, {"partition": "p", "offset": "o"}, "expected an offset of 0 or more, got -1 in column o"),
+        ({"o": None}, {"order_by": ["t", "o"]}, "expected a value to order by, and no null, got None in column o"),
+        (
+            {"h": "x"},
+            {"headers": "h"},
+            "expected headers: a list of {key, value}, a map, or names and values in turn, got 'x' in column h",
+        ),
+        (
+            {"kind": 7},
+            {"timestamp_type": "kind"},
+            "expected a timestamp type (NoTimestampType, CreateTime, LogAppendTime), got 7 in column kind",
+        ),
+        ({"a": {"b": "x"}}, {"value": "a.b", "value_type": "double"}, "expected a double, got 'x' in column a.b"),
+    ],
+)
+def test_a_reason_names_the_column(warehouse, tmp_path, bad, mapping, reason):
+    rows = json.dumps({**GOOD, "t": 1, **bad}) + "\n" + json.dumps(GOOD) + "\n"
+
+    report = land(warehouse, write(tmp_path / "in", {"a.jsonl": rows}), rules={"max_bad_share": 1}, **mapping)
+
+    assert [(line, found) for _, _, line, _, found in letters(warehouse)] == [(1, reason)]
+    assert report.records == 1
+
+
+def test_a_reason_of_a_csv_cell_names_the_column_of_the_object(warehouse, tmp_path):
+    directory = write(tmp_path / "in", {"a.csv": "t,n,m\n1,2,x\n2,3,4\n"})
+
+    land(warehouse, directory, types="n long, m long", rules={"max_bad_share": 1})
+
+    assert [row[4] for row in letters(warehouse)] == ["expected a long, got 'x' in column m"]
 
 
 def test_bad_rows_of_slices_have_the_lines_of_their_file(warehouse, tmp_path, monkeypatch):
@@ -143,9 +184,9 @@ def test_more_than_one_per_cent_of_a_files_rows_stop_the_landing(warehouse, tmp_
         land(warehouse, directory)
 
     assert str(raised.value) == (
-        f"{directory}/a.jsonl, line 1: expected a timestamp (ms), got 'soon'; {bad} of {of} rows of the file do not "
-        f"fit ({bad / of:.1%}), more than 1.0%: correct the file, or the mapping, and land again, or allow more "
-        "(--max-bad-share)"
+        f"{directory}/a.jsonl, line 1: expected a timestamp (ms), got 'soon' in column t; {bad} of {of} rows of the "
+        f"file do not fit ({bad / of:.1%}), more than 1.0%: correct the file, or the mapping, and land again, or allow "
+        "more (--max-bad-share)"
     )
     assert (warehouse.topics(), letters(warehouse)) == ([], [])
     assert LandingLedger(warehouse.landing_ledger("t")).rows() == []
@@ -162,7 +203,7 @@ def test_one_bad_row_stops_a_landing_that_is_to_stop(warehouse, tmp_path):
     directory = write(tmp_path / "in", {"a.jsonl": lines(1, 1_000)})
 
     with pytest.raises(
-        LandingError, match=r"line 1: expected a timestamp \(ms\), got 'soon'; correct the file, or the"
+        LandingError, match=r"line 1: expected a timestamp \(ms\), got 'soon' in column t; correct the file"
     ):
         land(warehouse, directory, rules={"on_bad_row": "stop"})
 
@@ -244,7 +285,7 @@ def test_records_later_than_the_clock_and_more_become_dead_letters_when_that_is_
     report = land(warehouse, directory, rules={**HALF, "max_future": "1d"})
 
     assert [time for (time,) in landed(warehouse, "t", "timestamp")] == [NOON, NOON + day, NOON - hour]
-    reason = "expected a time up to 2026-01-02T12:00:00.000Z, got 2026-01-02T12:00:00.001Z"
+    reason = "expected a time up to 2026-01-02T12:00:00.000Z, got 2026-01-02T12:00:00.001Z in column t"
     assert letters(warehouse) == [(1, "a.jsonl", 3, f'{{"t":{NOON + day + 1}}}'.encode(), reason)]
     assert report.dead_letters == 1
 

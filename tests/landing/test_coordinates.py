@@ -156,7 +156,7 @@ def test_a_header_of_spark_without_a_name_and_an_unknown_timestamp_type_are_bad_
     land(warehouse, tmp_path / "in", rules={"max_bad_share": 1}, **SPARKS_COLUMNS)
 
     assert landed(warehouse, "t", "offset", "timestamp_type") == [(3, "CreateTime")]
-    words = "expected a timestamp type (NoTimestampType, CreateTime, LogAppendTime), got 7"
+    words = "expected a timestamp type (NoTimestampType, CreateTime, LogAppendTime), got 7 in column timestampType"
     reasons = landed_dead_letters(warehouse, "t")["reason"].to_pylist()
     assert (reasons[0].startswith("expected headers: "), reasons[1]) == (True, words)
 

@@ -1,18 +1,26 @@
 """Between a file and a record no digit is lost, no year wraps, and one cell decides about its own row alone."""
 
 import struct
-from decimal import Decimal
+from decimal import Decimal, localcontext
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from kstreams_replay.jobs.landing.bad_rows import landed_dead_letters
+from kstreams_replay.jobs.landing.files.columns import time_text
+from kstreams_replay.jobs.landing.landing import FileSource, land_files
+from kstreams_replay.jobs.landing.serde_mapping import Serdes, with_serdes
 from kstreams_replay.state.errors import LandingError
+from kstreams_replay.state.serdes import Serde
 from tests.landing.file_folders import land, write
 from tests.landing.landed_rows import landed, values
 
 DIGITS = "1234567.123456789012345678"
+NO_NUMBER = (
+    "NaN or infinite; JSON has no such number, so the key or value is null (--key-type double and --value-type double "
+    "keep it)"
+)
 
 
 @pytest.mark.parametrize("number", [DIGITS, "1.10", "1e400", "-0.0", "1E5", "0.1000000000000000055511151231257827"])
@@ -34,6 +42,23 @@ def test_a_number_in_a_csv_cell_of_json_keeps_its_text(warehouse, tmp_path):
     assert values(warehouse) == [f'{{"t":"1","n":{DIGITS},"list":[1.10,2]}}'.encode()]
 
 
+def test_a_sum_of_decimals_is_the_same_by_declared_types_and_by_the_serde_of_the_topology(warehouse, tmp_path):
+    directory = write(tmp_path / "in", {"a.csv": f"t,amount\n1,{DIGITS}\n2,12345678901234567890.5\n"})
+    serde = Serde.json("t long, amount decimal(38,18)")
+    source = FileSource(str(directory), "csv", timestamp="t")
+
+    land(warehouse, directory, topic="types", types="t long, amount decimal(38,18)")
+    land_files(None, warehouse, "for", with_serdes(source, "for", Serdes(Serde.string(), serde)))
+
+    for topic in ("types", "for"):
+        read = serde.decode(pa.array(values(warehouse, topic), pa.binary()))
+        assert read.reasons == {}
+        with localcontext() as context:
+            context.prec = 50
+            total = sum((row["amount"] for row in read.values.to_pylist()), Decimal(0))
+        assert total == Decimal("12345678901235802457.623456789012345678")
+
+
 @pytest.mark.parametrize(
     ("cell", "want"),
     [
@@ -53,14 +78,14 @@ def test_a_double_in_a_csv_cell_keeps_its_digits(warehouse, tmp_path, cell, want
 def test_a_cell_that_is_no_double_is_a_bad_row(warehouse, tmp_path, cell):
     directory = write(tmp_path / "in", {"a.csv": f't,n\n1,"{cell}"\n'})
 
-    with pytest.raises(LandingError, match=f"line 2: expected a double, got '{cell}'"):
+    with pytest.raises(LandingError, match=f"line 2: expected a double, got '{cell}' in column n"):
         land(warehouse, directory, types="n double")
 
 
 def test_a_number_that_no_double_holds_is_a_bad_row_where_eight_bytes_are_written(warehouse, tmp_path):
     directory = write(tmp_path / "in", {"a.csv": "t,n\n1,1e400\n"})
 
-    with pytest.raises(LandingError, match="line 2: expected a double, got '1e400'"):
+    with pytest.raises(LandingError, match="line 2: expected a double, got '1e400' in column n"):
         land(warehouse, directory, value="n", value_type="double")
 
 
@@ -71,9 +96,31 @@ def test_a_number_that_json_has_not_is_no_key_and_no_value(warehouse, tmp_path, 
     (tmp_path / "in").mkdir()
     pq.write_table(pa.table({"t": [1, 2, 3], "n": numbers}), tmp_path / "in" / "a.parquet")
 
-    land(warehouse, tmp_path / "in", key="n", value="n")
+    report = land(warehouse, tmp_path / "in", key="n", value="n")
 
     assert landed(warehouse, "t", "key", "value") == [(None, None), (None, None), (b"1.5", b"1.5")]
+    assert report.warnings[0] == f"t: 2 cells of column n are {NO_NUMBER}"
+
+
+def test_nan_of_json_lines_is_said_and_null_is_not(warehouse, tmp_path):
+    rows = '{"t":1,"k":"a","v":NaN}\n{"t":2,"k":"b","v":null}\n{"t":3,"k":-Infinity,"v":"x"}\n'
+
+    report = land(warehouse, write(tmp_path / "in", {"a.jsonl": rows}), key="k", value="v")
+
+    assert landed(warehouse, "t", "key", "value") == [(b"a", None), (b"b", None), (None, b"x")]
+    assert sorted(report.warnings[:2]) == [f"t: 1 cell of column {name} is {NO_NUMBER}" for name in ("k", "v")]
+
+
+def test_nan_that_is_kept_is_not_said(warehouse, tmp_path):
+    (tmp_path / "in").mkdir()
+    numbers = pa.array([float("nan"), None])
+    pq.write_table(pa.table({"t": [1, 2], "n": numbers}), tmp_path / "in" / "a.parquet")
+
+    report = land(warehouse, tmp_path / "in", value="n", value_type="double")
+
+    nan, nothing = values(warehouse)
+    assert (struct.unpack(">d", nan)[0] != struct.unpack(">d", nan)[0], nothing) == (True, None)
+    assert not any("NaN" in sentence for sentence in report.warnings)
 
 
 def test_a_fraction_of_a_json_number_is_a_time_and_a_double(warehouse, tmp_path):
@@ -138,18 +185,47 @@ def test_a_value_beyond_pythons_years_is_its_number(warehouse, tmp_path, column,
     assert values(warehouse) == [f'{{"v":{number}}}'.encode() for number in want]
 
 
-def test_a_cell_that_python_cannot_hold_is_a_bad_row_and_its_neighbours_land(warehouse, tmp_path):
+@pytest.mark.parametrize(
+    ("cells", "want"),
+    [
+        (pa.array([20_454, 10_000_000, None], pa.int32()).cast(pa.date32()), 20_454),
+        (pa.array([1, 9 * 10**15, None], pa.timestamp("s")), 1_000),
+        (pa.array([1_000, 2**62, None], pa.timestamp("us")), 1),
+        (pa.array([1, 9 * 10**15, None], pa.duration("s")), 1_000),
+    ],
+    ids=["date", "seconds", "microseconds", "duration"],
+)
+def test_a_cell_that_python_cannot_hold_is_a_bad_row_and_its_neighbours_land(warehouse, tmp_path, cells, want):
     (tmp_path / "in").mkdir()
-    days = pa.array([20_454, 10_000_000, None], pa.int32()).cast(pa.date32())
-    nested = pa.StructArray.from_arrays([days], names=["day"])
+    nested = pa.StructArray.from_arrays([cells], names=["x"])
     pq.write_table(pa.table({"t": [1, 2, 3], "v": nested}), tmp_path / "in" / "a.parquet")
 
     land(warehouse, tmp_path / "in", value=["v"], rules={"max_bad_share": 1.0})
 
-    assert values(warehouse) == [b'{"v":{"day":20454}}', b'{"v":{"day":null}}']
+    assert values(warehouse) == [f'{{"v":{{"x":{want}}}}}'.encode(), b'{"v":{"x":null}}']
     [letter] = landed_dead_letters(warehouse, "t").to_pylist()
     assert (letter["file"], letter["line"]) == ("a.parquet", 2)
     assert letter["reason"].startswith("expected dates and times of the years 1 to 9999 in lists and structs, got")
+    assert letter["reason"].endswith(" in column v")
+
+
+@pytest.mark.parametrize(
+    ("cells", "want"),
+    [
+        (pa.array([2**64 - 1, 0], pa.uint64()), (18_446_744_073_709_551_615, 0)),
+        (pa.array([2**62, -1], pa.duration("us")), (4_611_686_018_427_387, -1)),
+        (pa.array([1_767_258_000_123_456_000, -1_000], pa.timestamp("ns")), (1_767_258_000_123, -1)),
+    ],
+    ids=["uint64", "duration", "nanoseconds"],
+)
+def test_a_number_within_a_struct_is_as_large_as_it_is(warehouse, tmp_path, cells, want):
+    (tmp_path / "in").mkdir()
+    nested = pa.StructArray.from_arrays([cells], names=["x"])
+    pq.write_table(pa.table({"t": [1, 2], "v": nested}), tmp_path / "in" / "a.parquet")
+
+    land(warehouse, tmp_path / "in", value=["v"])
+
+    assert values(warehouse) == [f'{{"v":{{"x":{number}}}}}'.encode() for number in want]
 
 
 def test_a_record_time_of_no_64_bits_is_a_bad_row(warehouse, tmp_path):
@@ -170,6 +246,15 @@ def test_a_byte_order_mark_before_json_lines_is_cut(warehouse, tmp_path):
     assert values(warehouse) == [b'{"t":1}', b'{"t":2}', b'{"t":3}']
 
 
+def test_the_text_of_a_time_is_of_any_year():
+    times = [-(2**63), -1, 0, 2**63 - 1]
+
+    assert [time_text(time_ms) for time_ms in times] == [
+        "-292275055-05-16T16:47:04.192Z", "1969-12-31T23:59:59.999Z", "1970-01-01T00:00:00.000Z",
+        "292278994-08-17T07:12:55.807Z",
+    ]  # fmt: skip
+
+
 def test_a_record_time_that_no_window_can_hold_is_a_bad_row(warehouse, tmp_path):
     """
     A window's end is its start and its size: at Long.MAX the sum is below zero, and compiled kernels wrote elsewhere.
@@ -181,4 +266,5 @@ def test_a_record_time_that_no_window_can_hold_is_a_bad_row(warehouse, tmp_path)
     assert landed(warehouse, "t", "timestamp") == [(9_007_199_254_740_991,)]
     letters = landed_dead_letters(warehouse, "t").to_pylist()
     assert [letter["line"] for letter in letters] == [2, 3]
-    assert letters[1]["reason"] == "expected a time up to 287396-10-12T08:59:00.991Z, got 292278994-08-17T07:12:55.807Z"
+    times = "a time up to 287396-10-12T08:59:00.991Z, got 292278994-08-17T07:12:55.807Z"
+    assert letters[1]["reason"] == f"expected {times} in column t"

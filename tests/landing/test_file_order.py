@@ -2,9 +2,13 @@
 
 import json
 
+import numpy as np
 import pytest
 
+from kstreams_replay.jobs.landing.files.file_order import Disorder, TimeSpan, spans_of
+from kstreams_replay.jobs.landing.landed_disorder import landed_disorder
 from kstreams_replay.state.errors import LandingError
+from kstreams_replay.state.tables.ledger import LandingLedger
 from tests.landing.file_folders import land, write
 from tests.landing.landed_rows import landed, values
 
@@ -115,3 +119,45 @@ def test_files_that_are_left_out_for_their_names_are_counted(warehouse, tmp_path
     )
     assert (report.records, topic.records) == (1, 2)
     assert landed(warehouse, "_audit", "timestamp") == [(1,), (2,)]
+
+
+def test_a_folder_of_nothing_but_such_names_is_not_empty(warehouse, tmp_path):
+    directory = write(tmp_path / "in", {"_audit/0.jsonl": lines(1), "_audit/1.jsonl": lines(2)})
+
+    first, again = land(warehouse, directory), land(warehouse, directory)
+
+    said = (
+        "t: 2 files are left out, as names that begin with . or _ are (_audit/0.jsonl); if _audit is a folder of "
+        "records, name it as the directory (--files)"
+    )
+    none = "t: no file has landed yet, so no record; its number of partitions may still change"
+    assert (first.records, first.warnings) == (0, (said, none))
+    assert (again.increments, again.warnings) == ((), (said,))
+
+
+def test_the_ledger_has_the_worst_border_at_the_file_behind_it(warehouse, tmp_path):
+    files = {"a.jsonl": lines(T0 + HOUR), "b.jsonl": lines(T0 + 5, T0), "c.jsonl": lines(T0 + HOUR - 1)}
+    directory = write(tmp_path / "in", files)
+    assert landed_disorder(warehouse, "t") is None  # nothing has landed
+
+    land(warehouse, directory)
+
+    assert landed_disorder(warehouse, "t") == Disorder("a.jsonl", "b.jsonl", 0, HOUR, 5)
+    [plan] = LandingLedger(warehouse.landing_ledger("t")).plans()
+    assert [file["name"] for file in plan.content.files if "disorder" in file] == ["b.jsonl"]
+    write(directory, {"d.jsonl": lines(T0 - 1)})
+    land(warehouse, directory)
+    assert landed_disorder(warehouse, "t") == Disorder("a.jsonl (landed before)", "d.jsonl", 0, HOUR + 1, 5)
+
+
+def test_the_ledger_has_no_border_where_files_continue_or_columns_order_the_rows(warehouse, tmp_path):
+    land(warehouse, write(tmp_path / "in", {"a.jsonl": lines(T0), "b.jsonl": lines(T0 + 1)}))
+    land(warehouse, write(tmp_path / "u", {"a.jsonl": lines(T0 + 1), "b.jsonl": lines(T0)}), topic="u", order_by=["t"])
+
+    assert (landed_disorder(warehouse, "t"), landed_disorder(warehouse, "u")) == (None, None)
+
+
+def test_times_at_both_ends_of_a_long_go_back_by_their_whole_distance():
+    ends = np.array([2**53 - 1, -(2**63)])
+
+    assert spans_of(ends, np.zeros(2, np.int32)) == {0: TimeSpan(-(2**63), 2**53 - 1, 9_232_379_236_109_516_799)}

@@ -150,7 +150,9 @@ def test_a_row_without_an_offset_is_kept_as_a_dead_letter(warehouse, tmp_path):
     offsets = pa.array([None, *table["offset"].to_pylist()[1:]], pa.int64())
     write_deltalake(str(tmp_path / "t"), table.set_column(4, "offset", offsets))
 
-    with pytest.raises(LandingError, match="an offset of 0 or more, got None; 1 of 10 rows of the file do not"):
+    with pytest.raises(
+        LandingError, match="an offset of 0 or more, got None in column offset; 1 of 10 rows of the file do not"
+    ):
         land(warehouse, tmp_path / "t")
     report = land(warehouse, tmp_path / "t", rules={"max_bad_share": 0.5})
 

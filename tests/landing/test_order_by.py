@@ -61,7 +61,7 @@ def test_a_row_without_a_value_to_order_by_is_a_bad_row(warehouse, tmp_path):
 
     assert values(warehouse) == [b"c", b"a"]
     [reason] = landed_dead_letters(warehouse, "t")["reason"].to_pylist()
-    assert reason == "expected a value to order by, and no null, got None"
+    assert reason == "expected a value to order by, and no null, got None in column n"
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -72,8 +72,8 @@ def test_a_point_where_a_comma_is_declared_is_a_bad_row(warehouse, tmp_path):
     assert values(warehouse) == [struct.pack(">d", 1234.5), struct.pack(">d", 12.0)]
     letters = landed_dead_letters(warehouse, "t").to_pylist()
     assert [(each["line"], each["bytes"], each["reason"]) for each in letters] == [
-        (2, b"1;1.234,5", "expected a number with a decimal comma (column v), got '1.234,5'"),
-        (3, b"2;1.234", "expected a number with a decimal comma (column v), got '1.234'"),
+        (2, b"1;1.234,5", "expected a number with a decimal comma, got '1.234,5' in column v"),
+        (3, b"2;1.234", "expected a number with a decimal comma, got '1.234' in column v"),
     ]
 
 
@@ -127,7 +127,8 @@ def test_a_time_that_never_was_there_is_a_bad_row(warehouse, tmp_path):
 
     assert landed(warehouse, "t", "timestamp") == [(1_774_746_000_000,)]
     [letter] = landed_dead_letters(warehouse, "t").to_pylist()
-    assert (letter["line"], letter["reason"]) == (2, "expected a timestamp (iso), got '2026-03-29T02:30:00'")
+    assert letter["line"] == 2
+    assert letter["reason"] == "expected a timestamp (iso), got '2026-03-29T02:30:00' in column t"
 
 
 @pytest.mark.parametrize(

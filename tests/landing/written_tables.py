@@ -232,18 +232,19 @@ def container(
     *blocks: list[bytes],
     codec: str = "null",
     pack: Callable[[bytes], bytes] = bytes,
+    name: str = "R",
 ) -> bytes:
-    """A file of records with ``fields``; each block has its records' bytes."""
-    schema = json.dumps({"type": "record", "name": "R", "fields": fields})
+    """A file of records of that ``name`` with ``fields``; each block has its records' bytes."""
+    schema = json.dumps({"type": "record", "name": name, "fields": fields})
     metadata = avro_text("avro.schema") + avro_text(schema) + avro_text("avro.codec") + avro_text(codec)
     header = b"Obj\x01" + zigzag(2) + metadata + b"\0" + SYNC
     return header + b"".join(zigzag(len(rows)) + avro_text(pack(b"".join(rows))) + SYNC for rows in blocks)
 
 
-def avro(columns: Columns, codec: str, block_rows: int) -> bytes:
+def avro(columns: Columns, codec: str, block_rows: int, name: str = "R") -> bytes:
     rows = [_avro_row(columns, row) for row in range(rows_in(columns))]
     blocks = [rows[at : at + block_rows] for at in range(0, len(rows), block_rows)]
-    return container(_avro_fields(columns, "R"), *blocks, codec=codec, pack=AVRO_CODECS[codec])
+    return container(_avro_fields(columns, name), *blocks, codec=codec, pack=AVRO_CODECS[codec], name=name)
 
 
 _LOGICAL = {

@@ -3,11 +3,13 @@
 Owns the choice of the graces that are tried, and the suggestion. Rule: nothing is estimated. Each grace is run over the
 landed history through a copy of the topology (trial.py), so its counts are those of a fork that is replayed with that
 grace. Nodes of which none is above another are tried in one run: the refusals of an operator depend only on the nodes
-above it.
+above it. Where the files of a topic have landed in a wrong order, no grace is suggested for the records that are late
+by that.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ....state.errors import ConfigError, LedgerError, ReplayError
 from ....state.records.drop_reasons import DropReason
@@ -17,6 +19,8 @@ from ....state.tables.warehouse import Warehouse
 from ....state.times import duration_text
 from ...code_changes.upstream_lineage import nodes_upstream
 from ...graph.graph import Graph, Node
+from ...landing.files.file_order import Disorder
+from ...landing.landed_disorder import landed_disorder
 from ...topology.topology import Topology
 from ..restatement import in_force
 from .lateness import Lateness, lateness_of
@@ -134,9 +138,12 @@ def advise_grace(
         total += trial.seconds
         trials |= dict.fromkeys(group.items(), trial)
     said = [
-        _advice(topology, node, lateness[node.name], trials, fails, refused_max, is_whole=over.before is None)
+        _advice(
+            topology, node, lateness[node.name], trials, fails, refused_max,
+            _disorder_above(warehouse, topology.graph, node), is_whole=over.before is None,
+        )
         for node in watched
-    ]
+    ]  # fmt: skip
     return Advice(pipeline, topology.fingerprint, since, until, base.records, runs, total, said)
 
 
@@ -218,6 +225,38 @@ def _unrelated(graph: Graph, nodes: Sequence[Node], *, alone: bool) -> list[list
 # --- what is said --------------------------------------------------------------------------------------------------
 
 
+class _TopicDisorder(NamedTuple):
+    """Of the files of ``topic``."""
+
+    topic: str
+    disorder: Disorder
+
+    def explains(self, needed_ms: int, too_short_ms: int) -> bool:
+        """Whether records need the first grace because of it, where the second is too short: without it they would be
+        late by less, and with it by more.
+        """
+        return round_up(self.disorder.within_ms) < needed_ms and too_short_ms < self.disorder.back_ms
+
+    def reason(self) -> str:
+        """Why no grace is suggested, and what to do."""
+        return (
+            f"No grace, since the order of the log is wrong: in topic {self.topic}, {self.disorder.words()}. Land the "
+            "files in the right order, into a topic of another name: --order-by names columns of theirs, --offset the "
+            "one of Kafka's offsets. Without both, files are read in natural order of their names."
+        )
+
+
+def _disorder_above(warehouse: Warehouse, graph: Graph, node: Node) -> _TopicDisorder | None:
+    """The worst of the topics whose records come to ``node``."""
+    topics = {above.landed_topic for above in nodes_upstream(graph, node) if above.is_source}
+    found = [
+        _TopicDisorder(topic, disorder)
+        for topic in sorted(topic for topic in topics if topic is not None)
+        if (disorder := landed_disorder(warehouse, topic)) is not None
+    ]
+    return max(found, key=lambda each: each.disorder.back_ms, default=None)
+
+
 def _advice(
     topology: Topology,
     node: Node,
@@ -225,6 +264,7 @@ def _advice(
     trials: Mapping[tuple[str, int], Trial],
     fails: Mapping[tuple[str, int], str],
     refused_max: float,
+    disorder: _TopicDisorder | None,
     *,
     is_whole: bool,
 ) -> GraceAdvice:
@@ -260,7 +300,7 @@ def _advice(
             )
         )
     sub = next(sub.id for sub in topology.sub_topologies if node.name in {each.name for each in sub.nodes})
-    suggested_ms, reason = _suggestion(given_ms, lateness[0], what_if, refused_max)
+    suggested_ms, reason = _suggestion(given_ms, lateness[0], what_if, refused_max, disorder)
     return GraceAdvice(node.name, sub, given_ms, lateness, what_if, suggested_ms, reason)
 
 
@@ -272,7 +312,11 @@ def late_refusals(trial: Trial, node: str) -> tuple[int, int]:
 
 
 def _suggestion(
-    given_ms: int, lateness: Lateness, what_if: Sequence[WhatIf], refused_max: float
+    given_ms: int,
+    lateness: Lateness,
+    what_if: Sequence[WhatIf],
+    refused_max: float,
+    disorder: _TopicDisorder | None,
 ) -> tuple[int | None, str]:
     if not lateness.records:
         return None, "No record with a key came to it, so nothing speaks for another grace."
@@ -280,6 +324,10 @@ def _suggestion(
     now = next(each for each in ran if each.grace_ms == given_ms)
     asked = f"at most {refused_max:.3%} of its records"
     fits = [each for each in ran if each.refused <= refused_max * lateness.records]
+    needed_ms = fits[0].grace_ms if fits else lateness.max_ms
+    too_short_ms = max((each.grace_ms for each in ran if not fits or each.grace_ms < needed_ms), default=0)
+    if disorder is not None and disorder.explains(needed_ms, too_short_ms):
+        return None, disorder.reason()
     if not fits:
         largest = ran[-1]
         return largest.grace_ms, (

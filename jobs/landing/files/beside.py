@@ -141,7 +141,7 @@ def _rows(source: FileSource, file: FileBeside) -> Iterator[list[Any]]:
         yield from read(source, file)
     except BadValuesError as bad:
         place, value = f"{source.path}/{file.name}", bad.values[0]
-        raise LandingError(place, value.expected, value.got, "correct the file") from bad
+        raise LandingError(place, value.expected, value.found, "correct the file") from bad
 
 
 def _json_rows(source: FileSource, file: FileBeside) -> Iterator[list[Any]]:

@@ -8,8 +8,9 @@ import json
 import math
 import re
 from base64 import b64encode
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from json.encoder import encode_basestring
@@ -64,11 +65,17 @@ def json_value(text: str | bytes) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class BadValue:
-    """Row ``row`` of a block does not fit: what was expected, what was got."""
+    """Row ``row`` of a block does not fit: what was expected, what was got, and of which column, where it has one."""
 
     row: int
     expected: str
     got: str
+    column: str | None = None
+
+    @property
+    def found(self) -> str:
+        """What was got, with the column."""
+        return self.got if self.column is None else f"{self.got} in column {self.column}"
 
 
 class BadValuesError(Exception):
@@ -77,6 +84,15 @@ class BadValuesError(Exception):
     def __init__(self, values: Sequence[BadValue]) -> None:
         super().__init__(values)
         self.values = values
+
+
+@contextmanager
+def of_column(name: str) -> Iterator[None]:
+    """Rows that do not fit in this block have the column ``name``, unless they have one already."""
+    try:
+        yield
+    except BadValuesError as bad:
+        raise BadValuesError([replace(value, column=value.column or name) for value in bad.values]) from bad
 
 
 def listed(values: Sequence[Any] | pa.Array) -> Sequence[Any]:
@@ -213,7 +229,8 @@ def times_ms(values: Sequence[Any] | pa.Array, unit: str, zone: str | None = Non
 
 def time_text(time_ms: int) -> str:
     """A record time as ISO 8601, in UTC, of any year."""
-    return f"{np.datetime64(time_ms, 'ms')}Z"
+    seconds, ms = divmod(time_ms, 1000)  # the least number of milliseconds is no time to NumPy
+    return f"{np.datetime64(seconds, 's')}.{ms:03d}Z"
 
 
 def partition_numbers(values: Sequence[Any] | pa.Array, partitions: int) -> np.ndarray:
@@ -278,7 +295,8 @@ def json_objects(names: Sequence[str], columns: Sequence[Sequence[Any] | pa.Stri
         if isinstance(column, PlainTexts):
             pieces.append(column.values)
         else:
-            pieces.append(column if isinstance(column, pa.Array) else _json_column(column))
+            with of_column(name):
+                pieces.append(column if isinstance(column, pa.Array) else _json_column(column))
         before = f"{quote},"
     end, between = pa.scalar(f"{before[:-1]}}}", pa.string()), pa.scalar("", pa.string())
     return pc.binary_join_element_wise(*pieces, end, between).cast(pa.binary())

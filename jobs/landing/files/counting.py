@@ -4,6 +4,7 @@ Owns the first of the two passes over files, after which a plan can be made. Rul
 landed, and a file that changes meanwhile is counted again.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -36,7 +37,9 @@ _FIRST_BAD = 1
 
 @dataclass(frozen=True)
 class CountedFile:
-    """What was found in a new file. ``first_bad``: line or row, what was expected, what was got."""
+    """What was found in a new file. ``first_bad``: line or row, what was expected, what was got. ``not_finite``: by
+    column, keys and values that are NaN or infinite and became null.
+    """
 
     found: FoundFile
     digest: str
@@ -48,6 +51,7 @@ class CountedFile:
     seen: frozenset[str]
     columns: tuple[str, ...]
     spans: Spans
+    not_finite: Mapping[str, int]
 
     def entry(self) -> dict[str, Any]:
         """As a plan keeps it."""
@@ -158,6 +162,9 @@ class CountedFiles:
 def _counted_file(file: FoundFile, slices: Sequence[Mapping[str, Any]]) -> CountedFile:
     digest = whole_digest([part for piece in slices for part in piece["digests"]])
     inside = [part for piece in slices for part in piece["content"] or ()]
+    not_finite = Counter[str]()
+    for piece in slices:
+        not_finite.update(piece["not_finite"])
     return CountedFile(
         found=file,
         digest=digest,
@@ -169,6 +176,7 @@ def _counted_file(file: FoundFile, slices: Sequence[Mapping[str, Any]]) -> Count
         seen=frozenset(name for piece in slices for name in piece["seen"]),
         columns=next((tuple(piece["columns"]) for piece in slices if piece["columns"]), ()),
         spans=joined_spans({p: TimeSpan(*span) for p, *span in piece["spans"]} for piece in slices),
+        not_finite=not_finite,
     )
 
 

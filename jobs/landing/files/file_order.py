@@ -8,7 +8,7 @@ order of the files is probably not that of the log.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,8 @@ def spans_of(time_ms: np.ndarray, partition: np.ndarray) -> Spans:
 
 
 def _span(time_ms: np.ndarray) -> TimeSpan:
-    back_ms = int((np.maximum.accumulate(time_ms) - time_ms).max())
+    reached = np.maximum.accumulate(time_ms)
+    back_ms = int((reached.view(np.uint64) - time_ms.view(np.uint64)).max())  # may be longer than 63 bits
     return TimeSpan(int(time_ms.min()), int(time_ms.max()), back_ms)
 
 
@@ -79,13 +80,29 @@ class Disorder:
     back_ms: int
     within_ms: int
 
+    def words(self) -> str:
+        """Between which files times go back, and by how much."""
+        return (
+            f"times go back by {_length(self.back_ms)} from {self.earlier} to {self.later} (partition "
+            f"{self.partition}), and within a file by {_length(self.within_ms)} at most"
+        )
+
     def sentence(self, topic: str) -> str:
         """The warning to a user."""
         return (
-            f"{topic}: times go back by {_length(self.back_ms)} from {self.earlier} to {self.later} (partition "
-            f"{self.partition}), and within a file by {_length(self.within_ms)} at most; is the natural order of the "
-            "names, in which files are read, that of the log? Windows drop what comes late"
+            f"{topic}: {self.words()}; is the natural order of the names, in which files are read, that of the log? "
+            "Windows drop what comes late"
         )
+
+    def booked(self, files: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """``files`` of a plan, of which ``later`` has it."""
+        own = {name: of for name, of in asdict(self).items() if name != "later"}
+        return [{**file, "disorder": own} if file["name"] == self.later else {**file} for file in files]
+
+    @classmethod
+    def of_file(cls, file: Mapping[str, Any]) -> "Disorder | None":
+        """As a file of a plan has it."""
+        return cls(later=file["name"], **file["disorder"]) if "disorder" in file else None
 
     def refuse(self, topic: str, folder: str) -> None:
         """Raises LandingError."""

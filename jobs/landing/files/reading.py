@@ -3,6 +3,7 @@
 Rule: a bad row has the line or row by which a person finds it, and its bytes; the file is read again for them.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,7 +22,8 @@ class SliceReading:
     ``keeps`` of these (None: all), rows of other topics that were ``left_out``, names of columns that were
     ``seen`` (of JSON lines those of the mapping), ``columns`` of the first row, ``digests`` of its bytes. ``is_naive``:
     a time has no zone, and none is declared. ``kinds``: Arrow's types of columns, where they have some. ``row_bytes``:
-    of a record in memory, about, where columns are not read.
+    of a record in memory, about, where columns are not read. ``not_finite``: by column, keys and values that are NaN or
+    infinite and became null, since JSON has no such numbers.
     """
 
     def __init__(
@@ -35,6 +37,7 @@ class SliceReading:
         self.is_naive = False
         self.kinds: dict[str, pa.DataType] = {}
         self.row_bytes: int | None = None
+        self.not_finite = Counter[str]()
         self.takes_digests = takes_digests
         self.begin_digests()
 
@@ -69,6 +72,7 @@ class SliceReading:
             "first_bad": first_bad,
             "seen": sorted(self.seen),
             "columns": list(self.columns[:20]),
+            "not_finite": dict(self.not_finite),
             "digests": [] if self.digests is None else self.digests.close(),
             "content": self.content.close() if self.content is not None and self.content.is_used else None,
         }

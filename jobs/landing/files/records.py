@@ -31,6 +31,7 @@ from .columns import (
     is_text_or_bytes,
     json_objects,
     listed,
+    of_column,
     partition_numbers,
     simple_json,
     time_text,
@@ -113,7 +114,8 @@ def _read(reading: SliceReading, path: _Path) -> Iterator[FileRecords]:
             try:
                 records = _records(reading, block, path)
             except BadValuesError as bad:
-                reading.refuse([BadRow(block.places[v.row], v.expected, v.got, block.line(v.row)) for v in bad.values])
+                refused = [BadRow(block.places[v.row], v.expected, v.found, block.line(v.row)) for v in bad.values]
+                reading.refuse(refused)
                 block = block.without({value.row for value in bad.values})
             else:
                 yield records
@@ -163,39 +165,80 @@ def _records(reading: SliceReading, block: Block, path: _Path) -> FileRecords:
         pa.nulls(rows, pa.binary()) if source.key is None else _chosen(source, block, path, source.key, source.key_type)
     )
     times = _column(block, source.timestamp, path)
-    time_ms = times_ms(times, source.timestamp_unit, source.zone)
+    with of_column(source.timestamp):
+        time_ms = times_ms(times, source.timestamp_unit, source.zone)
     if block.is_typed:
         reading.kinds = reading.kinds or {n: c.type for n, c in block.columns.items() if isinstance(c, pa.Array)}
     reading.is_naive = reading.is_naive or (source.zone is None and is_naive(times, source.timestamp_unit))
     latest_ms = reading.rules.latest_ms
-    _refuse_later(time_ms, LATEST_MS if latest_ms is None else min(latest_ms, LATEST_MS))
+    with of_column(source.timestamp):
+        _refuse_later(time_ms, LATEST_MS if latest_ms is None else min(latest_ms, LATEST_MS))
     if source.partition is not None:
-        partition = partition_numbers(_column(block, source.partition, path), source.partitions)
+        with of_column(source.partition):
+            partition = partition_numbers(_column(block, source.partition, path), source.partitions)
     elif source.partitions == 1:
         partition = np.zeros(rows, np.int32)  # without Numba, which takes longer to load than a first landing
     else:
         partition = murmur2_partitions(key, source.partitions)
-    return FileRecords(
+    records = FileRecords(
         key=key,
         value=_value(source, block, path),
         time_ms=time_ms,
         partition=partition,
-        headers=None if source.headers is None else headers_of(_column(block, source.headers, path)),
+        headers=_headers(source, block, path),
         timestamp_type=_timestamp_types(source, block, path),
         order=_order(source, block, path),
     )
+    _count_not_finite(reading, block, path, records)
+    return records
+
+
+def _count_not_finite(reading: SliceReading, block: Block, path: _Path, records: FileRecords) -> None:
+    """Of keys and values of one column: nothing else becomes null. A column that is both counts once."""
+    source, lost = reading.source, dict[str, int]()
+    for name, written, deleted in (
+        (source.key, records.key, None),
+        (source.value, records.value, block.deleted),
+    ):
+        if isinstance(name, str) and written.null_count:
+            is_lost = np.asarray(pc.is_null(written)) & _is_there(_column(block, name, path))
+            if deleted is not None:
+                is_lost &= ~np.array(deleted, np.bool_)
+            lost[name] = max(lost.get(name, 0), int(np.count_nonzero(is_lost)))
+    reading.not_finite.update({name: count for name, count in lost.items() if count})
+
+
+def _is_there(column: Sequence[Any] | pa.Array) -> np.ndarray:
+    if isinstance(column, pa.Array):
+        return np.asarray(pc.is_valid(column))
+    return np.array([value is not None for value in column], np.bool_)
 
 
 def _order(source: FileSource, block: Block, path: _Path) -> pa.Array | None:
     if source.order_by is not None:
-        return order_keys([_column(block, name, path) for name in source.order_by])
+        keys = []
+        for name in source.order_by:
+            with of_column(name):
+                keys.append(order_keys([_column(block, name, path)]))
+        return keys[0] if len(keys) == 1 else pc.binary_join_element_wise(*keys, pa.scalar(b"", pa.binary()))
     if source.offset is None or source.offset in path.pattern:
         return None
-    return pa.array(whole_numbers(_column(block, source.offset, path), "an offset of 0 or more"))
+    with of_column(source.offset):
+        return pa.array(whole_numbers(_column(block, source.offset, path), "an offset of 0 or more"))
+
+
+def _headers(source: FileSource, block: Block, path: _Path) -> pa.Array | None:
+    if source.headers is None:
+        return None
+    with of_column(source.headers):
+        return headers_of(_column(block, source.headers, path))
 
 
 def _timestamp_types(source: FileSource, block: Block, path: _Path) -> pa.Array | None:
-    return None if source.timestamp_type is None else timestamp_types(_column(block, source.timestamp_type, path))
+    if source.timestamp_type is None:
+        return None
+    with of_column(source.timestamp_type):
+        return timestamp_types(_column(block, source.timestamp_type, path))
 
 
 def _column(block: Block, name: str, path: _Path) -> Sequence[Any] | pa.Array:
@@ -233,9 +276,10 @@ def _chosen(source: FileSource, block: Block, path: _Path, names: str | Sequence
     """One column as its bytes, or some as a JSON object."""
     if isinstance(names, str):
         column = _column(block, names, path)
-        if kind is None and (texts := _texts(source, names, column)) is not None:
-            return pc.if_else(pc.is_valid(column), texts.cast(pa.binary()), pa.scalar(None, pa.binary()))
-        return _as_bytes(column, kind)
+        with of_column(names):
+            if kind is None and (texts := _texts(source, names, column)) is not None:
+                return pc.if_else(pc.is_valid(column), texts.cast(pa.binary()), pa.scalar(None, pa.binary()))
+            return _as_bytes(column, kind)
     return json_objects(names, [json_column(source, name, _column(block, name, path)) for name in names])
 
 
@@ -244,10 +288,11 @@ def json_column(
 ) -> Sequence[Any] | pa.StringArray | PlainTexts:
     """A column as ``json_objects`` takes it."""
     kind = source.types.get(name, "string")
-    texts: pa.StringArray | PlainTexts | None = _texts(source, name, column)
-    if texts is None and isinstance(column, pa.Array):
-        texts = simple_json(column, kind)
-    return typed(listed(column), kind) if texts is None else texts
+    with of_column(name):
+        texts: pa.StringArray | PlainTexts | None = _texts(source, name, column)
+        if texts is None and isinstance(column, pa.Array):
+            texts = simple_json(column, kind)
+        return typed(listed(column), kind) if texts is None else texts
 
 
 def _texts(source: FileSource, name: str, column: Sequence[Any] | pa.Array) -> pa.StringArray | None:

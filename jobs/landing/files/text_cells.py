@@ -46,8 +46,8 @@ class TextCells:
             if name in self._numbers:
                 for row in (row for row, cell in enumerate(cells) if cell is not None and _POINT.fullmatch(cell)):
                     raw = None if lines is None else lines[row]
-                    expected = f"a number with a decimal comma (column {name})"
-                    bad.setdefault(row, BadRow(places[row], expected, repr(cells[row]), raw))
+                    got = f"{cells[row]!r} in column {name}"
+                    bad.setdefault(row, BadRow(places[row], "a number with a decimal comma", got, raw))
                 columns[name] = [
                     cell.replace(",", ".") if cell is not None and _COMMA.fullmatch(cell) else cell for cell in cells
                 ]

@@ -189,7 +189,7 @@ def test_rows_that_became_no_record_are_shown(land, tmp_path, capsys):
         "a.jsonl",
         "200",
         '{"t":"soon"}',
-        "expected a timestamp (ms), got 'soon'",
+        "expected a timestamp (ms), got 'soon' in column t",
     ]
     assert main(["show", "dropped", "--warehouse", str(tmp_path / "w")]) == 2
 
