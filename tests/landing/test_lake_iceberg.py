@@ -42,6 +42,11 @@ def add_deletes(
             update.append_data_file(deletes)
 
 
+def folder_of(table: Table) -> Path:
+    """Where it is on this machine."""
+    return Path(table.location().removeprefix("file://"))
+
+
 class Lake:
     """A catalog, and landings of its table ``shop.clicks``."""
 
@@ -156,21 +161,21 @@ def test_expired_snapshots_between_change_nothing(lake, warehouse):
         lake.land(snapshot=old[0])
 
 
-def test_rows_of_position_deletes_do_not_land(lake, warehouse, tmp_path, monkeypatch):
+def test_rows_of_position_deletes_do_not_land(lake, warehouse, monkeypatch):
     table = lake.create(redpanda_rows(rows(0, 10)))
     [task] = table.scan().plan_files()
-    add_position_deletes(monkeypatch, table, task.file, [0, 7], tmp_path / "lake" / "deletes.parquet")
+    add_position_deletes(monkeypatch, table, task.file, [0, 7], folder_of(table) / "deletes.parquet")
 
     lake.land()
 
     assert records_of(warehouse) == in_order(row for n, row in enumerate(rows(0, 10)) if n not in (0, 7))
 
 
-def test_position_deletes_of_landed_rows_are_noticed(lake, tmp_path, monkeypatch):
+def test_position_deletes_of_landed_rows_are_noticed(lake, monkeypatch):
     table = lake.create(redpanda_rows(rows(0, 10)))
     lake.land()
     [task] = table.scan().plan_files()
-    add_position_deletes(monkeypatch, table, task.file, [3], tmp_path / "lake" / "deletes.parquet")
+    add_position_deletes(monkeypatch, table, task.file, [3], folder_of(table) / "deletes.parquet")
 
     with pytest.raises(LandingError, match=r"1 landed record is gone from the table \(partition 1: offset 1\)"):
         lake.land()

@@ -20,6 +20,7 @@ from pyarrow import fs
 from ....state.errors import LandingError
 from ....state.tables.data_files import OpenedTable
 from ....state.tables.object_stores import open_filesystem
+from .kept_paths import name_and_root
 from .lake_table import Bounds, LakeChanges, LakeFile, LakeTable
 from .table_columns import TableColumn, TableColumns
 
@@ -117,7 +118,7 @@ def _files(table: DeltaTable, columns: TableColumns, place: str, *, has_vectors:
     root = unquote(table.table_uri).rstrip("/")
     paths = dict(_leaves(columns.columns))
     for row in actions.to_pylist():
-        name = unquote(row["path"])
+        path = unquote(row["path"])
         bounds: dict[str, tuple[Any, Any]] = {}
         for column, physical in paths.items():
             least, most = row.get(f"min.{physical}"), row.get(f"max.{physical}")
@@ -126,8 +127,13 @@ def _files(table: DeltaTable, columns: TableColumns, place: str, *, has_vectors:
         prefix = "partition."
         constants = {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}
         bounds |= {key: (value, value) for key, value in constants.items() if isinstance(value, int | str)}
-        vector = deleted.get(name if "://" in name else f"{root}/{name}")
-        yield LakeFile(name, row["size_bytes"], row["num_records"], constants, vector, bounds)
+        vector = deleted.get(path if "://" in path else f"{root}/{path}")
+        yield LakeFile(_name(place, row["path"]), row["size_bytes"], row["num_records"], constants, vector, bounds)
+
+
+def _name(place: str, path: str) -> str:
+    """Of a file, of its ``path`` in the log: percent-encoded, and of shallow clones a whole one."""
+    return name_and_root(unquote(path), (place,))[0]
 
 
 def _leaves(columns: tuple[TableColumn, ...], name: str = "", physical: str = "") -> Iterator[tuple[str, str]]:
@@ -178,11 +184,11 @@ def _changes(place: str, columns: TableColumns, version: int, before: int) -> La
         took = False
         for action in actions:
             if (remove := action.get("remove")) is not None and remove.get("dataChange", True):
-                touched.append(bounds.get(unquote(remove["path"]), {}))
+                touched.append(bounds.get(_name(place, remove["path"]), {}))
                 took = True
         for action in actions:
             if (add := action.get("add")) is not None:
-                name = unquote(add["path"])
+                name = _name(place, add["path"])
                 bounds.setdefault(name, _bounds_of(add, paths))
                 is_new = bool(add.get("dataChange", True))
                 if is_new or name not in old_files:

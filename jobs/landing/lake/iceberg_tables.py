@@ -23,7 +23,8 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import IntegerType, LongType, PrimitiveType, StringType
 
 from ....state.errors import LandingError
-from ....state.tables.object_stores import remember_options
+from ....state.tables.object_stores import is_remote, remember_options
+from .kept_paths import name_and_root, plain, refuse_elsewhere
 from .lake_table import Bounds, LakeChanges, LakeFile, LakeTable
 from .table_columns import TableColumn, TableColumns
 
@@ -40,6 +41,8 @@ _STORE_WORDS = {
     "s3.endpoint": "aws_endpoint",
 }
 """PyIceberg's word to Delta's."""
+_DATA_PATHS = "write.data.path", "write.object-storage.path", "write.folder-storage.path"
+"""Properties that name a folder for data, the first of them that a table has."""
 
 
 def open_iceberg(name: str, properties: Mapping[str, str], snapshot: int | None) -> LakeTable:
@@ -59,17 +62,19 @@ def open_iceberg(name: str, properties: Mapping[str, str], snapshot: int | None)
     schema = table.schema()
     if snapshot is not None and current is not None and current.schema_id is not None:
         schema = table.schemas()[current.schema_id]
-    files = () if current is None else tuple(_files(table, name, schema, current))
+    roots = _roots(table, name)
+    files = () if current is None else tuple(_files(table, name, schema, current, roots))
     return LakeTable(
         format="Iceberg",
         place=name,
-        root=_plain(table.location()),
+        root=roots[0],
         id=str(table.metadata.table_uuid),
         version=0 if current is None else current.snapshot_id,
         columns=_columns(table, schema),
         files=files,
-        since=lambda before: _changes(table, schema, current, before),
+        since=lambda before: _changes(table, schema, current, before, roots),
         upserts=lambda: _upserts(table, schema),
+        other_roots=roots[1:],
     )
 
 
@@ -84,6 +89,20 @@ def _loaded(name: str, properties: Mapping[str, str]) -> Table:
         text = (str(error).strip().splitlines() or [type(error).__name__])[0]
         next_step = f"configure the catalog {catalog} as PyIceberg does (.pyiceberg.yaml, PYICEBERG_CATALOG__…)"
         raise LandingError(f"Iceberg table {name}", "a catalog that answers", text, next_step) from error
+
+
+def _roots(table: Table, name: str) -> tuple[str, ...]:
+    """Folders that its files may be below: its location, and the one for data that its properties name. Raises
+    LandingError for one of this machine where the metadata are in a store: whoever writes there names no files here.
+    """
+    named = [table.properties[each] for each in _DATA_PATHS if table.properties.get(each)]
+    roots = (plain(table.location()), *map(plain, named[:1]))
+    if is_remote(plain(table.metadata_location or "")):
+        for root in roots:
+            if not is_remote(root):
+                next_step = "correct the table's location, or its property write.data.path"
+                raise LandingError(f"Iceberg table {name}", "folders in a store, as of its metadata", root, next_step)
+    return roots
 
 
 def _columns(table: Table, schema: Schema) -> TableColumns:
@@ -110,7 +129,7 @@ def _column(field: pa.Field, mapped: Mapping[int | None, MappedField]) -> TableC
     return TableColumn(field.name, names, number, kind, within)
 
 
-def _files(table: Table, name: str, schema: Schema, snapshot: Snapshot) -> Iterator[LakeFile]:
+def _files(table: Table, name: str, schema: Schema, snapshot: Snapshot, roots: tuple[str, ...]) -> Iterator[LakeFile]:
     place = f"Iceberg table {name}"
     if int(_summary(snapshot).get("total-equality-deletes", 0)):
         raise _equality(place, "equality deletes")
@@ -124,13 +143,17 @@ def _files(table: Table, name: str, schema: Schema, snapshot: Snapshot) -> Itera
         if file.file_format != FileFormat.PARQUET:
             got, next_step = f"{file.file_format} ({file.file_path})", "write the table again as Parquet"
             raise LandingError(place, "data files that are Parquet", str(got), next_step)
+        for deleting in task.delete_files:
+            refuse_elsewhere(place, roots, *name_and_root(deleting.file_path, roots))
+        own, root = name_and_root(file.file_path, roots)
         yield LakeFile(
-            _below(table, file.file_path),
+            own,
             file.file_size_in_bytes,
             file.record_count,
             _constants(table, schema, file),
             _deleted(table, task, deletes),
             _bounds(schema, file),
+            root,
         )
 
 
@@ -195,7 +218,9 @@ def _upserts(table: Table, schema: Schema) -> str | None:
     return None
 
 
-def _changes(table: Table, schema: Schema, current: Snapshot | None, before: int) -> LakeChanges:
+def _changes(
+    table: Table, schema: Schema, current: Snapshot | None, before: int, roots: tuple[str, ...]
+) -> LakeChanges:
     """What the snapshots after ``before`` did, up to ``current``."""
     snapshots = []
     for snapshot in ancestors_of(current, table.metadata):
@@ -223,7 +248,7 @@ def _changes(table: Table, schema: Schema, current: Snapshot | None, before: int
                 if manifest.content == ManifestContent.DELETES:
                     took = took or entry.status == ManifestEntryStatus.ADDED
                 elif entry.status == ManifestEntryStatus.ADDED:
-                    (moved if is_move else added).add(_below(table, entry.data_file.file_path))
+                    (moved if is_move else added).add(name_and_root(entry.data_file.file_path, roots)[0])
                 elif entry.status == ManifestEntryStatus.DELETED:
                     took = took or not is_move
                     removed.append(_bounds(schema, entry.data_file))
@@ -236,14 +261,3 @@ def _changes(table: Table, schema: Schema, current: Snapshot | None, before: int
     tasks = table.scan(snapshot_id=current.snapshot_id).plan_files()
     hidden = [_bounds(schema, task.file) for task in tasks if task.delete_files]
     return LakeChanges(frozenset(added), frozenset(moved), (*removed, *hidden), tuple(did))
-
-
-def _below(table: Table, path: str) -> str:
-    """A file's name below the table's location, or its URI."""
-    root = table.location().rstrip("/")
-    return path[len(root) + 1 :] if path.startswith(f"{root}/") else _plain(path)
-
-
-def _plain(uri: str) -> str:
-    """A path, where it is of this machine."""
-    return uri.removeprefix("file://").rstrip("/") if uri.startswith("file:///") else uri.rstrip("/")

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ....state.errors import LandingError
+from ....state.tables.kept_below import below
 from ..bad_rows import BadRow
 from ..file_source import FileSource
 from ..files.blocks import Block
@@ -44,8 +45,11 @@ class LakeMapping(FileSource):
         return True
 
     def uri_of(self, name: str) -> str:
-        """As of FileSource; a file of another root is named by its URI."""
-        return name if "://" in name or name.startswith("/") else f"{self.path}/{name}"
+        """As of FileSource; of a name that the table's log has. Raises StorageError for one that leads elsewhere, and
+        for one behind a symbolic link.
+        """
+        file = self.files[name]
+        return below(file.root or self.path, file.own_name)
 
     def for_files(self, names: Iterable[str]) -> "LakeMapping":
         """As of FileSource: what the log says of other files stays here."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .kept_paths import own_name, refuse_elsewhere
 from .table_columns import TableColumns
 
 Bounds = Mapping[str, tuple[Any, Any]]
@@ -20,8 +21,9 @@ columns of integers and text. Some may be missing.
 
 @dataclass(frozen=True, slots=True)
 class LakeFile:
-    """``name``: below the table's root, or a URI. ``records``: with those deleted; None: the log does not say.
-    ``constants``: columns that the log has of all its rows. ``deleted``: numbers of rows from 0, rising; None: none.
+    """``name``: below the table's root; of a file below another folder of the table, ``root``, its whole path.
+    ``records``: with those deleted; None: the log does not say. ``constants``: columns that the log has of all its
+    rows. ``deleted``: numbers of rows from 0, rising; None: none.
     """
 
     name: str
@@ -30,6 +32,12 @@ class LakeFile:
     constants: Mapping[str, Any] = field(default_factory=dict)
     deleted: np.ndarray | None = None
     bounds: Bounds = field(default_factory=dict)
+    root: str | None = None
+
+    @property
+    def own_name(self) -> str:
+        """Below its folder."""
+        return own_name(self.name, self.root)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +65,8 @@ class LakeChanges:
 class LakeTable:
     """``place``: as a user calls it; ``root``: below which names of files are. ``id``: by which it is known though it
     moves. ``version``: number of Delta's, or Iceberg's snapshot. ``upserts``: asks by what it is known that it
-    keeps the last value of a key alone; None: by nothing. ``since``: what changed since a version.
+    keeps the last value of a key alone; None: by nothing. ``since``: what changed since a version. ``other_roots``:
+    further folders that its files may be below. Raises LandingError for a file that is below none of them.
     """
 
     format: str
@@ -69,6 +78,12 @@ class LakeTable:
     files: tuple[LakeFile, ...]
     since: Callable[[int], LakeChanges]
     upserts: Callable[[], str | None]
+    other_roots: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        place, roots = f"{self.format} table {self.place}", (self.root, *self.other_roots)
+        for file in self.files:
+            refuse_elsewhere(place, roots, file.name, file.root)
 
     @property
     def has_numbers(self) -> bool:
