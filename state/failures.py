@@ -50,6 +50,10 @@ _STATUS = re.compile(
 _XML = re.compile(r"<Code>(.*?)</Code>(?:\s*<Message>(.*?)</Message>)?", re.DOTALL)
 _JSON = re.compile(r'"message":\s*"(.*?)"')
 _DEEPEST = re.compile(r'message: "(.*?)"')
+_MISSING = re.compile(r"No module named '?([\w.]+)")
+_RAN_ON = re.compile(r"\(TID \d+\) \((\S+) executor")
+"""In Spark's words of a task that failed: the host of its worker."""
+WORKER_PYTHON = "install it there, or set PYSPARK_PYTHON to a Python of the workers that has it"
 _COLOURS = re.compile(r"\x1b\[\d*m")
 _MAY_PASS = ("408", "429")
 """A server's own errors do, too."""
@@ -165,6 +169,8 @@ def _of_system(number: int | None, place: str, text: str) -> StorageError:
 def _of_spark(error: BaseException) -> ReplayError | None:
     """Of an error in the JVM: the system's reason where Java names one, else Java's own message."""
     said = str(error)
+    if (lacking := of_worker(said)) is not None:
+        return lacking
     number = errno.ENOSPC if "No space left on device" in said else _number(said)
     if number in _BY_NUMBER:
         return _of_system(number, "Spark, at work for this warehouse or in its own folders (spark.local.dir)", "")
@@ -182,6 +188,16 @@ def _of_spark(error: BaseException) -> ReplayError | None:
             "Spark", "to do its work", reason, f"--traceback shows all of it; when it is repaired, {_AGAIN}"
         )
     return None
+
+
+def of_worker(text: str) -> MachineError | None:
+    """What Spark's error of a stage says of a worker whose Python lacks a module; None: nothing."""
+    missing = _MISSING.search(text)
+    if missing is None:
+        return None
+    ran_on = _RAN_ON.search(text)
+    place = "a worker of Spark" if ran_on is None else f"the worker at {ran_on[1]}"
+    return MachineError(place, f"the Python module {missing[1]}, as the driver has it", "none", WORKER_PYTHON)
 
 
 def _number(text: str) -> int | None:

@@ -14,14 +14,17 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from ...state.errors import ReplayError
+from ...state.failures import of_worker
 from ...state.runs.local_copies import own_cache
 from ...state.tables.requests import REQUESTS
 from ...state.tables.shared_groups import sharing_groups
 from ..topology.topology import Topology
+from .spark_connect import driver_of
 from .task_description import TaskDescription, TaskReport
 from .task_run import run_task
 
@@ -52,6 +55,7 @@ class SparkRunner:
     ) -> None:
         self._spark, self.cache, self.placement = spark, cache, placement
         self._stages: PlacedStages | None = None
+        self._is_asked = False
 
     @property
     def spark(self) -> SparkSession:
@@ -60,18 +64,42 @@ class SparkRunner:
             self._spark = self._spark()
         return self._spark
 
+    @property
+    def _driver(self) -> SparkContext:
+        return driver_of(self.spark)
+
     def run(self, topology: Topology, descriptions: list[TaskDescription]) -> list[TaskReport]:
         """Run tasks of ``topology``; reports in order of ``descriptions``. Raises what a task raised, as if it had run
-        here.
+        here. MachineError where a worker lacks this project, ConfigError for a session of Spark Connect.
         """
-        with _warns_without_executors(self.spark.sparkContext):
+        with _warns_without_executors(self._driver):
+            self._ask_worker()
             return self._run_placed(topology, descriptions) if self._is_placed() else self._run(topology, descriptions)
+
+    def _ask_worker(self) -> None:
+        """Once, of a cluster: a task asks one worker for this project. Raises MachineError where it lacks it, or has
+        another version.
+        """
+        if self._is_asked or self._is_local():
+            return
+        from .worker_python import refuse_other, version_there
+
+        try:
+            answers = self._driver.parallelize([0], 1).mapPartitions(version_there()).collect()
+        except Py4JError as error:  # then not even the process that starts workers is there
+            lacking = of_worker(str(error))
+            if lacking is None:
+                raise
+            raise lacking from error
+        for host, version in answers:
+            refuse_other(host, version)
+        self._is_asked = True
 
     def _run(self, topology: Topology, descriptions: list[TaskDescription]) -> list[TaskReport]:
         shares = share_out([description.size for description in descriptions], self._slots(len(descriptions)))
         work = cloudpickle.dumps((topology, descriptions, shares, self.cache))
         # As many partitions as numbers: every share has a slot of its own.
-        numbers = self.spark.sparkContext.parallelize(range(len(shares)), len(shares))
+        numbers = self._driver.parallelize(range(len(shares)), len(shares))
         return _reports(numbers.mapPartitions(_worker(work)).collect())
 
     def _is_placed(self) -> bool:
@@ -88,16 +116,16 @@ class SparkRunner:
         self._stages = self._stages or PlacedStages(self.placement, self.cache)
         alone = [[number] for number in range(len(descriptions))]
         work = cloudpickle.dumps((topology, descriptions, alone, self.cache))
-        return _reports(self._stages.run(SparkWorkers(self.spark.sparkContext), topology, descriptions, _worker(work)))
+        return _reports(self._stages.run(SparkWorkers(self._driver), topology, descriptions, _worker(work)))
 
     def _is_local(self) -> bool:
-        return _is_local(self.spark.sparkContext)
+        return _is_local(self._driver)
 
     def _slots(self, tasks: int) -> int:
         """Cores here. Of a cluster nobody knows how many there will be (executors come while tasks run), so there every
         task is one for Spark to place.
         """
-        return self.spark.sparkContext.defaultParallelism if self._is_local() else tasks
+        return self._driver.defaultParallelism if self._is_local() else tasks
 
 
 def _is_local(context: SparkContext) -> bool:

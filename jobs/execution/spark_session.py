@@ -33,6 +33,7 @@ from ...state.errors import MachineError
 from ...state.private_folders import private_folder
 from .java import check_java, java_command
 from .spark_class_archive import archive_of, make_archive, options_to_use
+from .spark_connect import driver_of, refuse_connect
 from .spark_jvm import start_context
 
 SCALA = "2.13"
@@ -81,8 +82,10 @@ def open_spark(
     ``master``: Spark's, such as "local[2]"; None: $REPLAY_SPARK_MASTER, or all cores of this machine. ``app_name``: as
     Spark's pages show it. ``extra``: settings, which win over ours. ``say``: gets a line when something slow begins.
 
-    Raises MachineError: no Java or one below 17, a package that cannot be resolved, a session of somebody else.
+    Raises MachineError: no Java or one below 17, a package that cannot be resolved, a session of somebody else;
+    ConfigError where it would be one of Spark Connect.
     """
+    refuse_connect()
     with _STARTING:
         return _checked_session(_running() or _started(master, app_name, extra, say))
 
@@ -215,6 +218,7 @@ def _small_machine() -> dict[str, str]:
 
 
 def _checked_session(session: SparkSession) -> SparkSession:
+    driver_of(session)
     extensions = session.conf.get("spark.sql.extensions", "") or ""
     if _DELTA_EXTENSION not in extensions:
         raise MachineError(

@@ -31,10 +31,13 @@ TIMEOUT = "retry_timeout"
 TIMEOUT_SECONDS = 120.0
 
 S3 = ("s3", "s3a")
-_SCHEMES = (*S3, "gs", "az", "azure", "abfs", "abfss")
-_UNTRIED = ("adl", "http", "https", "memory", "r2", "hdfs", "viewfs", "dbfs", "lakefs")
+_SCHEMES = (*S3, "az", "azure", "abfs", "abfss")
+_UNTRIED = ("gs", "adl", "http", "https", "memory", "r2", "hdfs", "viewfs", "dbfs", "lakefs")
 """Schemes that delta-rs, obstore or pyarrow know, and on which nobody has tried whether of two commits one is
 refused."""
+_IF_MEANT = ("gs",)
+"""Those of them that are taken where the option ``UNTRIED``, or the variable, has their name."""
+UNTRIED, UNTRIED_VARIABLE = "untried", "REPLAY_UNTRIED"
 _PATIENCE = {"max_retries": "1000", "backoff_config.init_backoff": "100ms", "backoff_config.max_backoff": "5s"}
 """Of Delta; the timeout decides."""
 _CLIENT = frozenset(
@@ -84,7 +87,9 @@ def delta_options(directory: str) -> dict[str, str] | None:
     if not is_remote(directory):
         return None
     refuse_untried(directory)
-    return {**_PATIENCE, TIMEOUT: f"{round(timeout_seconds(directory) * 1000)}ms", **(options_of(directory) or {})}
+    said = options_of(directory) or {}
+    said.pop(UNTRIED, None)
+    return {**_PATIENCE, TIMEOUT: f"{round(timeout_seconds(directory) * 1000)}ms", **said}
 
 
 def timeout_seconds(directory: str) -> float:
@@ -142,12 +147,18 @@ def refuse_overwriting(directory: str) -> None:
 
 
 def refuse_untried(directory: str) -> None:
-    """Raises ConfigError for a scheme on which the commits of two runners were never tried."""
+    """Raises ConfigError for a scheme on which the commits of two runners were never tried, unless it is meant."""
     scheme = urlsplit(directory).scheme
-    if scheme not in _SCHEMES:
-        known = ", ".join(f"{each}://" for each in _SCHEMES)
-        what = f"{scheme}://" + (", which nobody has tried" if scheme in _UNTRIED else "")
-        raise ConfigError(repr(directory), f"a folder, or a URI of {known}", what, "name one of these")
+    if scheme in _SCHEMES:
+        return
+    next_step = "name one of these"
+    if scheme in _IF_MEANT:
+        if (options_of(directory) or {}).get(UNTRIED, os.environ.get(UNTRIED_VARIABLE)) == scheme:
+            return
+        next_step += f"; or take it untried: --storage-option {UNTRIED}={scheme}, or {UNTRIED_VARIABLE}={scheme}"
+    known = ", ".join(f"{each}://" for each in _SCHEMES)
+    what = f"{scheme}://" + (", which nobody has tried" if scheme in _UNTRIED else "")
+    raise ConfigError(repr(directory), f"a folder, or a URI of {known}", what, next_step)
 
 
 def _store_of(directory: str) -> str:
@@ -177,7 +188,7 @@ def _store(scheme: str, url: str, given: dict[str, str]) -> Any:
     words = {
         name: value
         for name, value in given.items()
-        if name.removeprefix("aws_") not in _CLIENT and not name.startswith(_DELTA_ALONE)
+        if name.removeprefix("aws_") not in _CLIENT and not name.startswith((*_DELTA_ALONE, UNTRIED))
     }
     retry = {
         "max_retries": 1000,

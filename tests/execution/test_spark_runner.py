@@ -1,5 +1,6 @@
 """How tasks are shared out over Spark's slots, and that they report their progress."""
 
+import socket
 import subprocess
 import sys
 import threading
@@ -7,15 +8,20 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import cloudpickle
 import pytest
+from py4j.protocol import Py4JError
 
 from kstreams_replay.jobs.execution.spark_runner import SparkRunner, _warns_without_executors, share_out
+from kstreams_replay.jobs.execution.worker_python import refuse_other, version_there
 from kstreams_replay.jobs.placement.settings import HIGH_AVAILABILITY, SPARK, PlacementSettings
 from kstreams_replay.jobs.replay import progress
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder
 from kstreams_replay.orchestration.engines import start_spark, wait_for
-from kstreams_replay.state.errors import MachineError
+from kstreams_replay.state.errors import ConfigError, MachineError
+from kstreams_replay.state.failures import failure_of
+from kstreams_replay.state.version import VERSION
 from tests.planted import LandedRecord, plant
 
 
@@ -153,3 +159,91 @@ def test_tasks_are_placed_on_a_cluster_that_keeps_warm_copies(master, cache, pla
     session = SimpleNamespace(sparkContext=SimpleNamespace(master=master))
 
     assert SparkRunner(session, cache, PlacementSettings(placement))._is_placed() == is_placed
+
+
+# --- what is asked before the first stage ------------------------------------------------------------------------
+
+
+LACKING = """An error occurred while calling z:PythonRDD.collectAndServe.
+: SparkException: Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times, most recent failure: Lost task \
+0.3 in stage 0.0 (TID 3) (10.0.0.5 executor 1): SparkException:
+Error from python worker:
+  python3: Error while finding module specification for 'kstreams_replay.jobs.execution.spark_worker_daemon' \
+(ModuleNotFoundError: No module named 'kstreams_replay')
+PYTHONPATH was:
+  spark/python"""
+"""Of a worker on which not even the process that starts Python workers is found."""
+
+NOT_THERE = (
+    "the worker at 10.0.0.5: expected the Python module kstreams_replay, as the driver has it, got none; install it "
+    "there, or set PYSPARK_PYTHON to a Python of the workers that has it"
+)
+
+
+def on_a_cluster(answer, asked):
+    """A runner whose one worker answers so, or raises it."""
+
+    def collect():
+        asked.append(1)
+        if isinstance(answer, Exception):
+            raise answer
+        return [answer]
+
+    rdd = SimpleNamespace(mapPartitions=lambda work: SimpleNamespace(collect=collect))
+    context = SimpleNamespace(master="spark://127.0.0.1:7077", parallelize=lambda numbers, slots: rdd)
+    return SparkRunner(SimpleNamespace(sparkContext=context))
+
+
+@pytest.mark.parametrize(("version", "got"), [(None, "none"), ("0.0.9", "version 0.0.9")])
+def test_a_worker_without_this_project_or_with_another_version_is_named(version, got):
+    with pytest.raises(MachineError) as raised:
+        on_a_cluster(("node-7", version), []).run(None, [])
+
+    assert str(raised.value) == (
+        f"the worker at node-7: expected the Python module kstreams_replay, version {VERSION} as the driver has it, "
+        f"got {got}; install it there, or set PYSPARK_PYTHON to a Python of the workers that has it"
+    )
+
+
+def test_a_worker_that_cannot_even_start_python_workers_is_named():
+    with pytest.raises(MachineError) as raised:
+        on_a_cluster(Py4JError(LACKING), []).run(None, [])
+
+    assert str(raised.value) == NOT_THERE
+    assert str(failure_of(Py4JError(LACKING), "a stage")) == NOT_THERE
+    with pytest.raises(Py4JError, match="the executor was lost"):
+        on_a_cluster(Py4JError("the executor was lost"), []).run(None, [])
+
+
+def test_a_worker_is_asked_once_and_one_machine_never():
+    asked = []
+    runner = on_a_cluster(("node-7", VERSION), asked)
+
+    for _ in range(3):
+        runner._ask_worker()
+    SparkRunner(SimpleNamespace(sparkContext=SimpleNamespace(master="local[2]")))._ask_worker()
+
+    assert asked == [1]
+
+
+def test_the_question_is_read_where_this_project_is_not():
+    code = "import pickle, sys; sys.modules['kstreams_replay'] = None; print(list(pickle.load(sys.stdin.buffer)([0])))"
+
+    said = subprocess.run(
+        [sys.executable, "-c", code], input=cloudpickle.dumps(version_there()), capture_output=True, check=False
+    )
+
+    assert said.returncode == 0, said.stderr
+    assert said.stdout.decode().strip() == repr([(socket.gethostname(), None)])
+    assert list(version_there()([0])) == [(socket.gethostname(), VERSION)]
+    refuse_other("here", VERSION)
+
+
+def test_a_session_of_spark_connect_is_refused_in_a_sentence():
+    with pytest.raises(ConfigError) as raised:
+        SparkRunner(SimpleNamespace()).run(None, [])
+
+    assert str(raised.value) == (
+        "Spark session: expected a session with a driver (local, spark://, yarn, k8s), got Spark Connect; open the "
+        "session with the cluster as its master, and not as a remote"
+    )

@@ -18,7 +18,7 @@ from pyspark import SparkContext
 from kstreams_replay.jobs.execution.java import JAVA_LOWEST, check_java
 from kstreams_replay.jobs.execution.spark_session import PACKAGES, PROVIDED_BY_SPARK, open_spark, resolve
 from kstreams_replay.jobs.execution.spark_worker_daemon import PromptReader, prompt
-from kstreams_replay.state.errors import MachineError
+from kstreams_replay.state.errors import ConfigError, MachineError
 from kstreams_replay.state.tables.commit import transaction_version
 from tests.source_tree import ROOT
 
@@ -272,7 +272,7 @@ def test_a_cluster_that_does_not_take_us_is_told_in_javas_own_words(monkeypatch,
 
 
 def test_a_session_without_delta_is_refused_with_the_next_step(monkeypatch):
-    somebody_elses = SimpleNamespace(conf={})
+    somebody_elses = SimpleNamespace(conf={}, sparkContext=object())
     monkeypatch.setattr(
         "kstreams_replay.jobs.execution.spark_session.SparkSession.getActiveSession", lambda: somebody_elses
     )
@@ -284,3 +284,24 @@ def test_a_session_without_delta_is_refused_with_the_next_step(monkeypatch):
         "Spark session: expected extension io.delta.sql.DeltaSparkSessionExtension, got none; "
         "stop that session; open ours first"
     )
+
+
+def test_spark_connect_is_refused_before_anything_is_started(monkeypatch, no_session):
+    monkeypatch.setenv("SPARK_REMOTE", "sc://127.0.0.1:15002/;token=a-secret")
+
+    with pytest.raises(ConfigError) as raised:
+        open_spark()
+
+    assert str(raised.value) == (
+        "Spark session: expected a session with a driver (local, spark://, yarn, k8s), got Spark Connect (SPARK_REMOTE "
+        "is set); unset SPARK_REMOTE, and name the cluster in REPLAY_SPARK_MASTER or --master"
+    )
+
+
+def test_a_session_of_spark_connect_is_refused(monkeypatch):
+    """Its attribute ``sparkContext`` raises an AttributeError, as one that is not there."""
+    remote = SimpleNamespace(conf={})
+    monkeypatch.setattr("kstreams_replay.jobs.execution.spark_session.SparkSession.getActiveSession", lambda: remote)
+
+    with pytest.raises(ConfigError, match=r"a session with a driver \(local.*\), got Spark Connect; open the session"):
+        open_spark()

@@ -10,12 +10,13 @@ from pyarrow import fs
 
 from kstreams_replay.state.errors import ConfigError
 from kstreams_replay.state.tables import object_files, object_stores
-from kstreams_replay.state.tables.commit import commit_files, write_task_file
+from kstreams_replay.state.tables.commit import commit_files
 from kstreams_replay.state.tables.data_files import open_table, read_files
 from kstreams_replay.state.tables.ledger import LandingLedger
 from kstreams_replay.state.tables.ledger_rows import LandingPlanRow
 from kstreams_replay.state.tables.object_files import ObjectFiles
-from kstreams_replay.state.tables.object_stores import open_filesystem, refuse_overwriting
+from kstreams_replay.state.tables.object_stores import delta_options, open_filesystem, refuse_overwriting
+from kstreams_replay.state.tables.parquet_writer import write_task_file
 from kstreams_replay.state.tables.requests import REQUESTS
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.laws.failing import stuttering
@@ -162,10 +163,25 @@ def test_a_store_that_overwrites_is_refused(monkeypatch):
         refuse_overwriting("s3://overwriting/w")
 
 
-@pytest.mark.parametrize("uri", ["hdfs://host/w", "https://localhost/w", "nope://b/w"])
+@pytest.mark.parametrize("uri", ["hdfs://host/w", "https://localhost/w", "nope://b/w", "gs://b/w"])
 def test_a_scheme_that_nobody_has_tried_is_refused_by_its_name(uri):
     with pytest.raises(ConfigError, match=f"expected a folder, or a URI of s3://.*, got {uri.partition(':')[0]}://"):
         open_filesystem(uri)
+
+
+def test_googles_store_is_taken_where_it_is_meant(monkeypatch):
+    with pytest.raises(ConfigError, match="take it untried: --storage-option untried=gs, or REPLAY_UNTRIED=gs"):
+        delta_options("gs://not-meant/w")
+
+    meant = Warehouse("gs://meant/w", {"untried": "gs", "GOOGLE_SERVICE_ACCOUNT": "here.json"})
+    assert delta_options(meant.root) == {
+        "max_retries": "1000", "backoff_config.init_backoff": "100ms", "backoff_config.max_backoff": "5s",
+        "retry_timeout": "120000ms", "google_service_account": "here.json",
+    }  # fmt: skip
+    with pytest.raises(ConfigError, match="got gs://, which nobody has tried"):
+        delta_options(Warehouse("gs://of-another-name/w", {"untried": "s3"}).root)
+    monkeypatch.setenv("REPLAY_UNTRIED", "gs")
+    assert delta_options("gs://not-meant/w") is not None
 
 
 def test_an_option_that_no_store_of_the_kind_has_is_refused():
