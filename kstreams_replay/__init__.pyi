@@ -1,5 +1,6 @@
 """The names of ``kstreams_replay``: type checkers read them here, and so does ``__init__.py``, which loads them."""
 
+from .expectations.suites.data_docs import DataDocs as DataDocs
 from .jobs.bootstrap.bootstrapping import BootstrapReport as BootstrapReport
 from .jobs.bootstrap.bootstrapping import bootstrap as bootstrap
 from .jobs.bootstrap.handing_over import changelog_settings as changelog_settings

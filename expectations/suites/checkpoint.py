@@ -23,7 +23,9 @@ from .data_docs import DataDocs, publish, site_folder
 from .evidence import ROW, Evidence, batch_of, build_suite, rows_of, suite_name
 from .library import load_great_expectations, open_context
 from .project_suites import ProjectSuite, build_project_suite
+from .results import raised, severity_of
 from .run import JudgedRun
+from .table_rows import keys_by_row
 
 Name = str | tuple[str, int]
 """Of a validation: the table whose guarantees it judges, or a suite of a user and the increment."""
@@ -32,7 +34,7 @@ Name = str | tuple[str, int]
 @dataclass(frozen=True)
 class Failed:
     """An expectation of a user that does not hold. ``count``: so many rows are not as expected, 1 where it is about
-    all rows at once; ``rows``: the first of them.
+    all rows at once; ``rows``: the first of them, with key and window where the table has them.
     """
 
     label: str
@@ -102,7 +104,9 @@ def run_checkpoint(
     rules = {id(each): answer for table, mine in tables.items() for each, answer in _answers(mine, found_of[table])}
     return Judged(
         rules=[rules[id(each)] for each in evidence],
-        suites=[_answer(found_of.get(_name(each)), so_far) for each, so_far in zip(suites, added, strict=True)],
+        suites=[
+            _answer(found_of.get(_name(each)), so_far, each.rows) for each, so_far in zip(suites, added, strict=True)
+        ],
         pages={name: pages[identifier] for name, identifier in zip(bench.names, results, strict=True) if pages},
         seconds=time.perf_counter() - begun,
     )
@@ -185,28 +189,30 @@ def _added(bench: _Bench, each: SuiteRows, whose: str) -> SuiteAnswer:
     return SuiteAnswer(without_rows=without_rows)
 
 
-def _answer(result: Any, so_far: SuiteAnswer) -> SuiteAnswer:
+def _answer(result: Any, so_far: SuiteAnswer, judged: pl.DataFrame) -> SuiteAnswer:
     if result is None:
         return so_far
-    raised = [f"{_label(each)}: {message}" for each in result.results if (message := _raised(each))]
-    if raised:
-        return SuiteAnswer(error="; ".join(raised))
-    return replace(so_far, failed=tuple(_failed(each) for each in result.results if not each.success))
+    errors = [f"{_label(each)}: {message}" for each in result.results if (message := raised(each))]
+    if errors:
+        return SuiteAnswer(error="; ".join(errors))
+    return replace(so_far, failed=tuple(_failed(each, judged) for each in result.results if not each.success))
 
 
-def _failed(result: Any) -> Failed:
+def _failed(result: Any, judged: pl.DataFrame) -> Failed:
+    """``judged``: the rows that the suite was about."""
     found = result.result or {}
+    broken = (found.get("partial_unexpected_index_list") or [])[:WITNESSES_MAX]
+    keys = keys_by_row(judged, [str(row.get(ROW)) for row in broken])
     rows = [
-        {"expectation": _label(result), **{name: _plain(value) for name, value in row.items()}}
-        for row in found.get("partial_unexpected_index_list") or []
+        {
+            "expectation": _label(result),
+            **{name: _plain(value) for name, value in (keys.get(str(row.get(ROW)), {}) | row).items()},
+        }
+        for row in broken
     ]
     if not rows and "observed_value" in found:
         rows = [{"expectation": _label(result), "observed_value": _plain(found["observed_value"])}]
-    severity = getattr(result.expectation_config, "severity", None)
-    return Failed(
-        _label(result), str(getattr(severity, "value", severity) or "critical"),
-        int(found.get("unexpected_count") or 1), rows[:WITNESSES_MAX],
-    )  # fmt: skip
+    return Failed(_label(result), severity_of(result), int(found.get("unexpected_count") or 1), rows)
 
 
 def _label(result: Any) -> str:
@@ -235,17 +241,11 @@ def _type(result: Any) -> str:
     return str(result.expectation_config.type)
 
 
-def _raised(result: Any) -> str:
-    info = result.exception_info or {}
-    details = [info] if "raised_exception" in info else list(info.values())
-    return "; ".join(str(each.get("exception_message")) for each in details if each.get("raised_exception"))
-
-
 def _unexpected(result: Any) -> set[str]:
     """Rows that break a rule. Raises RuntimeError where that cannot be said; an expectation that saw no row has judged
     nothing.
     """
-    if message := _raised(result):
+    if message := raised(result):
         raise RuntimeError(f"{_type(result)}: {message}")
     if not result.result.get("element_count"):
         raise RuntimeError(f"{_type(result)}: no row of the batch is of this rule")

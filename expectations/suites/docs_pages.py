@@ -15,6 +15,8 @@ from urllib.parse import quote, urlsplit
 import jinja2
 from great_expectations.render.view.view import DefaultJinjaPageView
 
+from .results import is_warning
+
 _HERE = Path(__file__).parent
 _LOADED = re.compile(
     r"""<script\b.*?</script>|<link\b[^>]*?>|<img\b[^>]*?\bsrc="https?:[^>]*?>|<footer\b.*?</footer>""",
@@ -25,6 +27,7 @@ _RUN = re.compile(
     r"(?P<pipeline>[A-Za-z0-9._-]+)-increment-(?P<increment>\d+)(?:-to-(?P<last>\d+))?(?:-run-(?P<run>[A-Za-z0-9-]+))?"
 )
 """As `checkpoint.JudgedRun.name` writes it."""
+_WORDS = {"passed": "✓ passed", "warning": "! warning", "failed": "✗ failed"}
 
 
 def linked_run(name: str, dagster_url: str | None) -> dict[str, Any] | None:
@@ -68,18 +71,30 @@ class OfflinePageView(DefaultJinjaPageView):
 
 
 class VerdictIndex:
-    """What the index shows, from the links that Great Expectations has collected."""
+    """What the index shows, from the links that Great Expectations has collected.
 
-    def __init__(self, **_: Any) -> None:
-        pass
+    ``data_context``: Great Expectations' own, which has the results that the links are of.
+    """
+
+    def __init__(self, data_context: Any = None, **_: Any) -> None:
+        self._context = data_context
 
     def render(self, links: Mapping[str, Any]) -> Mapping[str, Any]:
-        """As it came: the view below asks for what it needs."""
-        return links
+        """The links of results with their verdicts: what is broken first, and else in the order in which they came."""
+        found = [{**link, "verdict": self._verdict(link)} for link in links.get("validations_links", [])]
+        return {**links, "validations_links": sorted(found, key=lambda link: link["verdict"] != "failed")}
+
+    def _verdict(self, link: Mapping[str, Any]) -> str:
+        """Of a result that is no success, what failed says whether that is only a warning."""
+        if link["validation_success"]:
+            return "passed"
+        names = ("expectation_suite_name", "run_id", "batch_identifier")
+        result = self._context.get_validation_result(**{name: link[name] for name in names})
+        return "warning" if is_warning(result.results) else "failed"
 
 
 class VerdictIndexView:
-    """The index: one row a suite and run, the newest first, with its verdict in words."""
+    """The index: one row a suite and run, the broken ones first, then the newest, with its verdict in words."""
 
     def __init__(self, dagster_url: str | None = None, **_: Any) -> None:
         self.dagster_url = dagster_url
@@ -91,7 +106,8 @@ class VerdictIndexView:
                 "suite": link["expectation_suite_name"],
                 "page": link["filepath"],
                 "suite_page": quote(link["expectation_suite_filepath"]),
-                "is_passed": bool(link["validation_success"]),
+                "verdict": link["verdict"],
+                "words": _WORDS[link["verdict"]],
                 "at": f"{link['run_time']:%Y-%m-%d %H:%M:%S}",
                 "name": link["run_name"],
                 "run": linked_run(str(link["run_name"]), self.dagster_url),

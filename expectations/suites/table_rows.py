@@ -5,12 +5,15 @@ Owns the shape. Rule: a struct's fields are columns of their own ("value.seats")
 """
 
 import json
+from collections.abc import Sequence
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
 
 from ...state.tables.data_files import open_table, read_rows
 from ...state.tables.names import OUTPUTS, TableName
+from ...state.tables.warehouse import WINDOW_KEY
 from ..audits import Scope, shown
 from .evidence import ROW
 
@@ -29,6 +32,15 @@ def rows_of_increment(scope: Scope, table: str) -> pl.DataFrame:
     rows = pl.from_arrow(read_rows(path, files, schema))
     assert isinstance(rows, pl.DataFrame)
     return _flat(rows.filter(pl.col("increment") == number))
+
+
+def keys_by_row(rows: pl.DataFrame, places: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Key and window, as far as the table has them, of those ``rows`` whose words (`row`) are ``places``."""
+    if not places:
+        return {}
+    names = [name for name in rows.columns if name in WINDOW_KEY or name.startswith("key.")]
+    found = rows.filter(pl.col(ROW).is_in(list(places))).select(ROW, *names)
+    return {str(row.pop(ROW)): row for row in found.to_dicts()}
 
 
 def _flat(rows: pl.DataFrame) -> pl.DataFrame:

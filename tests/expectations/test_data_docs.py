@@ -3,6 +3,7 @@
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -12,9 +13,11 @@ from kstreams_replay.expectations.suites import data_docs
 from kstreams_replay.expectations.suites.data_docs import DataDocs
 from kstreams_replay.expectations.verdicts import check_increment
 from tests.expectations.conftest import FACTS, FINALS_1, Planted
+from tests.source_tree import text_of
 
 pytestmark = [pytest.mark.usefixtures("great_expectations"), pytest.mark.sampled]
 
+_BLOCK = re.MULTILINE | re.DOTALL
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 
 
@@ -69,10 +72,49 @@ def test_the_index_has_a_line_a_suite_and_increment_and_its_links_lead_somewhere
     folder, _ = documented
     index = (folder / "index.html").read_text("utf-8")
 
-    lines = re.findall(r'<a href="([^"]+)">(✓ passed|✗ failed)</a></td>\s*<td>flights</td>\s*<td>(\d)</td>', index)
-    assert [(verdict, increment) for _, verdict, increment in lines].count(("✗ failed", "2")) == 2  # and of the drops
-    assert [increment for _, _, increment in lines] == ["2", "2", "1", "1"]
+    line = r'<a href="[^"]+">([✓!✗] \w+)</a></td>\s*<td>flights</td>\s*<td>(\d)</td>\s*<td><a [^>]+>([^<]+)</a></td>'
+    found = re.findall(line, index)
+    assert found[:2] == [("✗ failed", "2", "outputs.counts"), ("! warning", "2", "ledger")]  # a third was dropped: G12
+    assert sorted(found[2:]) == [("✓ passed", "1", "ledger"), ("✓ passed", "1", "outputs.counts")]
     assert all((folder / unquote(page)).is_file() for page in re.findall(r'href="([^"h][^"]*)"', index))
+
+
+def judged(severity: str, *, success: bool = False, raises: bool = False) -> SimpleNamespace:
+    """A result of an expectation, as Great Expectations has it."""
+    info = {"raised_exception": raises, "exception_message": "no such column"}
+    return SimpleNamespace(
+        success=success, expectation_config=SimpleNamespace(severity=severity), exception_info=info, result={}
+    )
+
+
+def test_what_is_broken_comes_first_in_the_index_and_a_warning_is_no_failure():
+    from kstreams_replay.expectations.suites.docs_pages import VerdictIndex  # it imports Great Expectations
+
+    results = {
+        5: [judged("critical", success=True)],
+        4: [judged("warning"), judged("critical", success=True)],
+        3: [judged("warning"), judged("critical")],
+        2: [judged("critical", success=True)],
+        1: [judged("warning", raises=True)],
+    }
+    links = [
+        {
+            "run_id": run, "expectation_suite_name": "counts", "batch_identifier": "b",
+            "validation_success": all(each.success for each in found),
+        }
+        for run, found in results.items()
+    ]  # fmt: skip
+    context = SimpleNamespace(
+        get_validation_result=lambda expectation_suite_name, run_id, batch_identifier: SimpleNamespace(
+            results=results[run_id]
+        )
+    )
+
+    shown = VerdictIndex(data_context=context).render({"validations_links": links})["validations_links"]
+
+    assert [(link["run_id"], link["verdict"]) for link in shown] == [
+        (3, "failed"), (1, "failed"), (5, "passed"), (4, "warning"), (2, "passed"),
+    ]  # fmt: skip
 
 
 def test_pages_load_nothing_and_show_hostile_values_as_text(documented):
@@ -107,6 +149,15 @@ def test_old_runs_go_so_that_building_stays_quick(planted, tmp_path, monkeypatch
         check_increment(planted.warehouse, "flights", FACTS, docs=docs)
 
     assert len(list(Path(docs.folder).glob("validations/ledger/*/*/*.html"))) == 1
+
+
+def test_the_page_shows_how_data_docs_are_named():
+    page = text_of("docs/quality.md")
+    code = re.search(r"^```python\n(from kstreams_replay import DataDocs\n.*?)^```", page, _BLOCK)[1]
+    names: dict[str, DataDocs] = {}
+    exec(code, names)
+
+    assert names["docs"].address() == "http://localhost:8000/docs/index.html"
 
 
 def test_an_address_is_that_of_who_serves_the_folder():

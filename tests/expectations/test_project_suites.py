@@ -10,7 +10,7 @@ from kstreams_replay.expectations.facts import ReplayFacts
 from kstreams_replay.expectations.suites.checkpoint import run_checkpoint
 from kstreams_replay.expectations.suites.project_suites import read_suites
 from kstreams_replay.expectations.suites.run import JudgedRun
-from kstreams_replay.expectations.suites.table_rows import rows_of_increment
+from kstreams_replay.expectations.suites.table_rows import keys_by_row, rows_of_increment
 from kstreams_replay.expectations.verdicts import check_increment
 from kstreams_replay.state.errors import ConfigError
 from tests.expectations.conftest import DROPS_2
@@ -81,7 +81,22 @@ def test_rows_that_are_not_as_expected_are_witnesses(planted, folder):
 
     assert (verdict.answer, verdict.severity) == ("false", "error")
     label = "expect_column_values_to_be_between(value)"
-    assert verdict.witnesses == [{"expectation": label, "value": 1, "row": "partition 0, offset 0"}]
+    assert verdict.witnesses == [
+        {
+            "expectation": label, "key": "a", "window_start_ms": 0, "window_end_ms": 10, "value": 1,
+            "row": "partition 0, offset 0",
+        }
+    ]  # fmt: skip
+
+
+def test_rows_are_known_by_key_and_window_as_far_as_a_table_has_them():
+    words = ["partition 0, offset 0", "partition 0, offset 1"]
+    keys = {"key.name": ["a", "b"], "key.n": [1, None], "window_start_ms": [0, 10]}
+    rows = pl.DataFrame({**keys, "n": [7, 8], "row": words})
+
+    assert keys_by_row(rows, words[1:]) == {words[1]: {"key.name": "b", "key.n": None, "window_start_ms": 10}}
+    assert keys_by_row(rows.select("n", "row"), words[:1]) == {words[0]: {}}
+    assert keys_by_row(rows, []) == {}
 
 
 EMPTY = """
