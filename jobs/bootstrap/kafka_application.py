@@ -6,28 +6,28 @@ changelogs are ahead of its commits then. Of transactions only what is committed
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from ...state.buffers import only_chunk
 from ...state.errors import BootstrapError
 from ...state.hidden_values import hide
-from ...state.kafka.connection import Connection
+from ...state.kafka.committed_records import CommittedRecords, ReadFailedError, Records
+from ...state.kafka.connection import Connection, offsets, wait_for_leaders
 from ...state.tables.warehouse import HEADERS
 from ..operators.base.changelogs import Changelog
 from .application_state import ApplicationState, CommittedPosition
 
 PATIENCE_S = 60.0
 """How long an answer may take."""
-_AT_ONCE, _POLL_S = 10_000, 0.1
+_POLL_S = 0.1
 _CHANGELOG = "-changelog"
 _BETWEEN = re.compile(r"-repartition$|subscription-(registration|response)(-[0-9]{10})?-topic$", re.IGNORECASE)
 """Topics between an application's tasks: of repartitions, and of joins by foreign key."""
-_RECORD = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("time_ms", pa.int64()), ("headers", HEADERS)])
 
 
 @dataclass(frozen=True)
@@ -85,10 +85,10 @@ class ApplicationClient:
             self.application.application_id,
             {shown.get(topic, topic): of_topic for topic, of_topic in positions.items()},
             {
-                name.removesuffix(_CHANGELOG): [read[topic, n].changelog(topic) for n in range(counts[topic])]
+                name.removesuffix(_CHANGELOG): [read[topic, n] for n in range(counts[topic])]
                 for name, topic in logs.items()
             },
-            {name: [read[topic, n].changelog(topic) for n in range(counts[topic])] for name, topic in between.items()},
+            {name: [read[topic, n] for n in range(counts[topic])] for name, topic in between.items()},
         )
 
     def refuse_running(self) -> None:
@@ -131,36 +131,37 @@ class ApplicationClient:
                 name: len(topic.partitions) for name, topic in self.admin.list_topics(timeout=PATIENCE_S).topics.items()
             }
 
-    def read(self, begins: Mapping[tuple[str, int], int]) -> "dict[tuple[str, int], _RecordColumns]":
-        """Committed records by topic and partition, from the offsets ``begins`` up to their ends."""
-        found = {place: _RecordColumns() for place in begins}
-        waiting, deadline, codes = {*begins}, time.monotonic() + PATIENCE_S, self.kafka.KafkaError
-        with self.failing("read changelogs"), self.consumer() as consumer:
-            consumer.assign([self.kafka.TopicPartition(*place, begin) for place, begin in begins.items()])
-            while waiting:
-                messages = consumer.consume(_AT_ONCE, timeout=_POLL_S)
-                deadline = time.monotonic() + PATIENCE_S if messages else deadline
-                if time.monotonic() > deadline:
-                    raise self.kafka.KafkaException(codes(codes._TIMED_OUT))
-                for message in messages:
-                    error, place = message.error(), (message.topic(), message.partition())
-                    if error is None:
-                        found[place].take(message)
-                    elif error.code() == codes._PARTITION_EOF:
-                        waiting.discard(place)
-                    else:
-                        raise self.kafka.KafkaException(error)
-                self.say(f"read {sum(each.records for each in found.values()):,} records of changelogs")
+    def read(self, begins: Mapping[tuple[str, int], int]) -> dict[tuple[str, int], Changelog]:
+        """Committed records by topic and partition, from the offsets ``begins`` (-2: the first) up to their ends."""
+        found: dict[tuple[str, int], Changelog] = {}
+        for topic in dict.fromkeys(topic for topic, _ in begins):
+            pieces: dict[int, list[Records]] = {n: [] for name, n in begins if name == topic}
+            ranges = self._ranges(topic, {n: begins[topic, n] for n in pieces})
+            try:
+                with CommittedRecords(self.connection.plain, topic, ranges, PATIENCE_S) as records:
+                    for each in records:
+                        pieces[each.partition].append(each)
+            except ReadFailedError as error:
+                raise self._no_answer(f"read {topic}", str(error)) from error
+            found |= {(topic, n): _changelog(topic, read) for n, read in pieces.items()}
+            self.say(f"read {sum(map(len, found.values())):,} records of changelogs")
         return found
+
+    def _ranges(self, topic: str, begins: Mapping[int, int]) -> dict[int, tuple[int, int]]:
+        """Of each partition its first offset that is there, ``begins`` at least, and that behind its last one."""
+        at, connection = self.connection.admin_kafka.OffsetSpec, self.connection
+        with self.failing(f"ask for offsets of {topic}"):
+            wait_for_leaders(connection, topic, len(begins))
+            first, end = (offsets(connection, topic, begins, each) for each in (at.earliest(), at.latest()))
+        return {
+            n: (max(begin, least), most) for (n, begin), least, most in zip(begins.items(), first, end, strict=True)
+        }
 
     @contextmanager
     def consumer(self) -> Iterator[Any]:
         """One that is in the application's group by name, and joins it never."""
-        settings = {
-            **self.settings, "group.id": self.application.application_id, "enable.auto.commit": False,
-            "isolation.level": "read_committed", "enable.partition.eof": True, "auto.offset.reset": "earliest",
-        }  # fmt: skip
-        consumer = self.kafka.Consumer(settings)
+        own = {"group.id": self.application.application_id, "enable.auto.commit": False}
+        consumer = self.kafka.Consumer({**self.settings, **own})
         try:
             yield consumer
         finally:
@@ -172,9 +173,11 @@ class ApplicationClient:
         try:
             yield
         except self.kafka.KafkaException as error:
-            said = self.connection.said(error.args[0])
-            next_step = "check that the broker runs, its address, rights, and the client settings"
-            raise BootstrapError(f"{self.place}, {call}", "an answer", said, next_step) from error
+            raise self._no_answer(call, self.connection.said(error.args[0])) from error
+
+    def _no_answer(self, call: str, said: str) -> BootstrapError:
+        next_step = "check that the broker runs, its address, rights, and the client settings"
+        return BootstrapError(f"{self.place}, {call}", "an answer", said, next_step)
 
 
 def _metadata(position: Any) -> str | None:
@@ -186,34 +189,12 @@ def _metadata(position: Any) -> str | None:
     return metadata
 
 
-class _RecordColumns:
-    """Records of one partition as columns, which take a quarter of the memory of the client's messages."""
-
-    _PIECE = 65_536
-
-    def __init__(self) -> None:
-        self.records, self._rows, self._pieces = 0, list[tuple[Any, ...]](), list[pa.Table]()
-
-    def take(self, message: Any) -> None:
-        """Behind those before it."""
-        self.records += 1
-        headers = message.headers()
-        named = None if headers is None else [{"key": name, "value": value} for name, value in headers]
-        self._rows.append((message.key(), message.value(), message.timestamp()[1], named))
-        if len(self._rows) == self._PIECE:
-            self._pack()
-
-    def _pack(self) -> None:
-        columns = zip(*self._rows, strict=True) if self._rows else ((),) * len(_RECORD)
-        self._pieces.append(
-            pa.table([pa.array(cells, field.type) for cells, field in zip(columns, _RECORD, strict=True)], _RECORD)
-        )
-        self._rows = []
-
-    def changelog(self, topic: str) -> Changelog:
-        """All of them."""
-        self._pack()
-        rows = pa.concat_tables(self._pieces).combine_chunks()
-        key, value, headers = (only_chunk(rows, name) for name in ("key", "value", "headers"))
-        has_headers = headers.null_count < len(headers)
-        return Changelog(topic, key, value, rows["time_ms"].to_numpy(), headers if has_headers else None)
+def _changelog(topic: str, read: Sequence[Records]) -> Changelog:
+    """All of a partition."""
+    if not read:
+        return Changelog.empty(topic)
+    names = ("key", "value", "headers")
+    key, value, headers = (pa.concat_arrays([getattr(each, name) for each in read]) for name in names)
+    has_headers = len(headers.flatten()) > 0
+    time_ms = np.concatenate([each.time_ms for each in read])
+    return Changelog(topic, key, value, time_ms, headers.cast(HEADERS) if has_headers else None)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ...state.errors import BootstrapError
 from ...state.times import NO_TIMESTAMP_MS
 from ...state.wall_clock import now_ms
@@ -19,6 +21,8 @@ from .kafka_application import PATIENCE_S, ApplicationClient, KafkaApplication
 _TRANSACTION_MS = 900_000
 """As long as a broker lets a transaction be by default (transaction.max.timeout.ms)."""
 _POLL_S = 0.1
+_ROWS_AT_ONCE = 1 << 16
+"""That are objects of Python at a time."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,7 @@ class _HandOver:
         own = [topic for topic in self.there if topic.startswith(f"{state.application_id}-")]
         places = {(topic, n): client.kafka.OFFSET_BEGINNING for topic in own for n in range(self.there[topic])}
         read = client.read(places) if places else {}
-        used = [topic for (topic, _), found in read.items() if found.records]
+        used = [topic for (topic, _), found in read.items() if len(found)]
         if client.positions_of(self.there):
             used.append("committed offsets")
         if used:
@@ -141,18 +145,25 @@ class _HandOver:
 
 
 def _produce(producer: Any, topic: str, partition: int, log: Changelog) -> None:
-    headers: list[Any] = [None] * len(log) if log.headers is None else log.headers.to_pylist()
-    columns = log.key.to_pylist(), log.value.to_pylist(), log.time_ms.tolist(), headers
-    for key, value, time_ms, found in zip(*columns, strict=True):
-        named = [(one["key"], one["value"]) for one in found or ()]
-        stamp_ms = max(time_ms, 0)  # 0: that of the client's clock
-        while True:
-            try:
-                producer.produce(topic, value, key, partition, timestamp=stamp_ms, headers=named)
-                break
-            except BufferError:  # until the broker has taken some
-                producer.poll(_POLL_S)
-    producer.poll(0)
+    for begin in range(0, len(log), _ROWS_AT_ONCE):
+        columns = [column.slice(begin, _ROWS_AT_ONCE).to_pylist() for column in (log.key, log.value)]
+        times = np.maximum(log.time_ms[begin : begin + _ROWS_AT_ONCE], 0).tolist()  # 0: that of the client's clock
+        for key, value, time_ms, headers in zip(*columns, times, _headers(log, begin, len(times)), strict=True):
+            while True:
+                try:
+                    producer.produce(topic, value, key, partition, timestamp=time_ms, headers=headers)
+                    break
+                except BufferError:  # until the broker has taken some
+                    producer.poll(_POLL_S)
+        producer.poll(0)
+
+
+def _headers(log: Changelog, begin: int, rows: int) -> list[list[tuple[str, bytes | None]]]:
+    """Name and value, of ``rows`` from ``begin`` on."""
+    if log.headers is None:
+        return [[]] * rows
+    found = log.headers.slice(begin, rows).to_pylist()
+    return [[(one["key"], one["value"]) for one in headers or ()] for headers in found]
 
 
 def _refuse_times(log: Changelog) -> None:

@@ -83,10 +83,10 @@ def dying(monkeypatch) -> Callable[[int, bool], list[str]]:
 
         ask = Connection.ask
 
-        def asking(self: Connection, method: Any, *given: Any) -> Any:
+        def asking(self: Connection, method: Any, *given: Any, **more: Any) -> Any:
             if method.__name__ != "create_topics":
-                return ask(self, method, *given)
-            return request("create topics", lambda: ask(self, method, *given))
+                return ask(self, method, *given, **more)
+            return request("create topics", lambda: ask(self, method, *given, **more))
 
         monkeypatch.setattr(confluent_kafka, "Producer", Producer)
         monkeypatch.setattr(Connection, "ask", asking)
