@@ -99,9 +99,11 @@ class _Reading:
 
     def __init__(self, path: str, columns: Sequence[str], records: int, *, dictionary_keys: bool) -> None:
         self._path, self._columns, self._records, self._dictionary_keys = path, columns, records, dictionary_keys
-        self._file: tuple[DataFile, bool] | None = None
+        self._file: DataFile | None = None
         self._context: AbstractContextManager[OpenedFile] | None = None
-        self._rows: pq.ParquetFile | InPlaceRows | None = None
+        self._opened: OpenedFile | None = None
+        self._rows: dict[bool, pq.ParquetFile | InPlaceRows] = {}
+        """By whether keys are read as dictionaries."""
 
     def __enter__(self) -> Self:
         return self
@@ -140,21 +142,25 @@ class _Reading:
         )
 
     def _open(self, file: DataFile, *, dictionary_keys: bool = False) -> pq.ParquetFile | InPlaceRows:
-        asked = file, dictionary_keys
-        if self._rows is None or self._file is None or self._file[0] is not file or self._file[1] != dictionary_keys:
+        """Its rows. A file that is read a second time, by dictionaries or without, is opened and checked once."""
+        if self._file is not file or self._context is None:
             self._close(None, None, None)
             self._context = open_file(self._path, file)
-            opened = self._context.__enter__()
-            rows = opened.rows()
-            if dictionary_keys and has_dictionaries(_parquet(rows), _key(rows)):
-                rows = opened.rows(dictionary_keys=True)
-            self._rows, self._file = rows, asked
-        return self._rows
+            self._opened, self._file, self._rows = self._context.__enter__(), file, {}
+        assert self._opened is not None
+        if False not in self._rows:
+            self._rows[False] = self._opened.rows()
+        plain = self._rows[False]
+        if not dictionary_keys or not has_dictionaries(_parquet(plain), _key(plain)):
+            return plain
+        if True not in self._rows:
+            self._rows[True] = self._opened.rows(dictionary_keys=True)
+        return self._rows[True]
 
     def _close(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        context, self._context, self._rows = self._context, None, None
+        context, self._context, self._opened, self._rows = self._context, None, None, {}
         if context is not None:
             context.__exit__(kind, error, trace)
 
