@@ -1,5 +1,7 @@
 """A few cars on one expressway, by the benchmark's rules, with tolls where there is more than one car."""
 
+import pytest
+
 from kstreams_replay import StreamsBuilder
 from tests.applications import linear_road as road
 from tests.playing import InputRecord, assert_plays
@@ -65,6 +67,7 @@ def test_the_toll_of_a_segment_is_that_of_the_minute_before(tmp_path):
     assert_plays(builder.build(), tape, wanted, tmp_path)
 
 
+@pytest.mark.nightly
 def test_who_enters_behind_an_accident_is_notified(tmp_path):
     """Two cars do not move for four reports, until 90 s: an accident of the second minute. In the third minute all are
     notified who enter its segment or one of the four before, except those that exit.
@@ -86,6 +89,7 @@ def test_who_enters_behind_an_accident_is_notified(tmp_path):
     assert_plays(builder.build(), tape, wanted, tmp_path)
 
 
+@pytest.mark.nightly
 def test_a_car_is_notified_of_the_toll_where_it_enters_and_pays_it_where_it_leaves(tmp_path):
     tape = [
         *SLOW,

@@ -180,7 +180,7 @@ def test_a_saga_is_set_up_once(tmp_path):
     assert got["transitions"] == ["initial", ["create InProgress"]]
 
 
-@pytest.mark.parametrize("max_records", [None, 1])
+@pytest.mark.parametrize("max_records", [pytest.param(None, marks=pytest.mark.nightly), 1])
 def test_sagas_at_the_same_time_do_not_disturb_each_other(tmp_path, max_records):
     """Before the first transition of a saga has gone round, its others come to an aggregate that is not there."""
     tape = [

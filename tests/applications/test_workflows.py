@@ -38,7 +38,9 @@ TAPE = [
 ]
 
 
-@pytest.mark.parametrize("timers_first", [False, True], ids=["commands first", "timers first"])
+@pytest.mark.parametrize(
+    "timers_first", [False, pytest.param(True, marks=pytest.mark.nightly)], ids=["commands first", "timers first"]
+)
 def test_runs_go_from_node_to_node_and_wait_for_timers_that_come_back_as_commands(timers_first, tmp_path):
     wanted = {
         "runs": [

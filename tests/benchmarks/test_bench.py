@@ -36,7 +36,7 @@ def compared(*lines: dict, exact: bool = True) -> list[Line]:
 
 
 @pytest.mark.jvm
-@pytest.mark.sampled
+@pytest.mark.nightly
 @pytest.mark.parametrize("workload", ["W1", "W2", "W4"])
 def test_ours_polars_and_duckdb_make_the_same_rows_and_sums(tmp_path, capsys, workload):
     arguments = ["--workloads", workload, "--records", str(RECORDS), "--peers", "polars,duckdb", "--runs", "1"]

@@ -17,6 +17,7 @@ RECORDS = 200
 
 
 @pytest.mark.jvm
+@pytest.mark.nightly
 def test_two_workers_share_the_tasks_of_every_stage_and_leave_the_tables_of_one_process(tmp_path):
     alone, shared = Warehouse(tmp_path / "alone"), Warehouse(tmp_path / "shared")
     for warehouse in (alone, shared):

@@ -20,7 +20,7 @@ def test_on_spark_a_scenario_does_what_kafka_streams_did(spark, part):
     All examples and every fifth of all scenarios; of these the sample, which has every operator.
     """
     examples = [scenario for scenario in SCENARIOS if scenario.family == "examples"]
-    mine = sampled([*examples, *SCENARIOS[::5]], name_of, rarest_operator)[part::PARTS]
+    mine = sampled([*examples, *SCENARIOS[::5]], name_of, rarest_operator, share=20)[part::PARTS]
 
     got = {
         scenario.name: why

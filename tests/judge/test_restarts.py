@@ -33,7 +33,7 @@ def replayed(warehouse: Warehouse, name: str, pipeline: str, max_records: int | 
     return tables_of(warehouse, pipeline, topology)
 
 
-@pytest.mark.sampled(share=3)
+@pytest.mark.sampled(share=8)
 @pytest.mark.parametrize("name", TWINS)
 def test_a_replay_with_recorded_restarts_does_what_kafkas_tasks_do_that_restart(name, classes, tmp_path):
     lives, application = Lives(TWINS[name](), name), JavaApplication([classes], f"Restarting#{name}")
@@ -80,7 +80,7 @@ EXPLAINED = [(name, 0 if name in OUTER else None) for name in TWINS if not name.
 TWO_PLACES_GIVE_THE_SAME_ROWS_AND_ONE_IS_WRONG = pytest.param("left", 745214661, marks=pytest.mark.nightly)
 
 
-@pytest.mark.sampled(share=4)
+@pytest.mark.sampled(share=12)
 @pytest.mark.parametrize(("name", "number"), [*EXPLAINED, TWO_PLACES_GIVE_THE_SAME_ROWS_AND_ONE_IS_WRONG])
 def test_what_kafkas_tasks_write_that_restart_is_explained_by_the_restarts(name, number, classes, tmp_path):
     topology, lives = TWINS[name](), Lives(TWINS[name](), name, number)

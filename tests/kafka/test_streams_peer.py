@@ -32,6 +32,7 @@ def write_sessions(folder: Path) -> None:
         )
 
 
+@pytest.mark.nightly
 def test_kafka_streams_counts_the_sessions_that_there_are(tmp_path):
     write_sessions(tmp_path)
 

@@ -8,10 +8,12 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from kstreams_replay.expectations.verdicts import check_increment
+from kstreams_replay.jobs.branches.branches import fork
+from kstreams_replay.jobs.branches.verification import verify
 from kstreams_replay.jobs.execution.spark_runner import SparkRunner
 from kstreams_replay.jobs.execution.task_description import Runner
 from kstreams_replay.jobs.execution.task_run import LocalRunner
-from kstreams_replay.jobs.history.committed_tables import done_row, read_table
+from kstreams_replay.jobs.history.committed_tables import done_row, read_changelog, read_table
 from kstreams_replay.jobs.history.fsck import fsck
 from kstreams_replay.jobs.landing.landing import LakeSource, land_lake
 from kstreams_replay.jobs.replay.pipeline_run import replay
@@ -19,7 +21,8 @@ from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Suppr
 from kstreams_replay.orchestration.facts import replay_facts
 from kstreams_replay.state.tables import offset_order
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.landing.lake_tables import Row, redpanda_rows, spark_rows
+from tests.explain.explained import explained, stream
+from tests.landing.lake_tables import Row, bronze, land, redpanda_rows, spark_rows
 from tests.sampling import sampled
 
 STRING = Serde.string()
@@ -79,7 +82,7 @@ def tables(warehouse: Warehouse) -> list[list[tuple[object, ...]]]:
 
 
 @pytest.mark.every_run
-@pytest.mark.parametrize("seed", sampled(SEEDS))
+@pytest.mark.parametrize("seed", sampled(SEEDS, share=20))
 @pytest.mark.parametrize("layout", ["spark", "redpanda"])
 def test_results_are_those_of_a_copy(tmp_path, monkeypatch, seed, layout):
     monkeypatch.setattr(offset_order, "_SORTED_ROWS", 50)
@@ -120,3 +123,61 @@ def test_workers_of_spark_read_what_lies_in_place(spark, tmp_path):
     _lives(tmp_path, 1, "spark", SparkRunner(spark), ours, theirs)
 
     assert tables(theirs) == tables(ours)
+
+
+def short_windows() -> Topology:
+    """Final counts of windows of 10 ms, which close 5 ms later."""
+    builder = StreamsBuilder()
+    windowed = stream(builder, "clicks").group_by_key().windowed_by(TimeWindows.of_size(10, grace=5))
+    windowed.count().suppress(Suppressed.until_window_closes(name="final")).to("finals")
+    return builder.build()
+
+
+FIRST = [(b"a", 3), (b"a", 9), (b"b", 14), (b"c", 15)]
+"""Keys and times. The last one closes [0, 10)."""
+SECOND = [(b"a", 8), (b"z", 40)]
+"""One that comes too late, and one that closes [10, 20)."""
+
+
+def records(first: int, given: list[tuple[bytes, int]]) -> list[Row]:
+    """Of one partition, from the offset ``first`` on."""
+    return [Row(0, first + n, ms, key, b"x") for n, (key, ms) in enumerate(given)]
+
+
+def finals(warehouse: Warehouse, pipeline: str) -> list[tuple[int, str, int, int]]:
+    """Increment, key, start of the window and count of each row."""
+    rows = read_changelog(warehouse, pipeline, "finals").to_pylist()
+    return sorted((row["increment"], row["key"], row["window_start_ms"], row["value"]) for row in rows)
+
+
+@pytest.mark.every_run
+def test_past_increments_are_run_again_forked_and_explained_also_when_their_files_were_vacuumed(warehouse, tmp_path):
+    path = tmp_path / "bronze"
+    counted = [(1, "a", 0, 2), (2, "b", 10, 1), (2, "c", 10, 1)]
+    for number, (first, given) in enumerate(((0, FIRST), (4, SECOND)), start=1):
+        table = bronze(path, records(first, given))
+        if number == 2:
+            table.optimize.z_order(["key"])
+            DeltaTable(str(path)).vacuum(0, dry_run=False, enforce_retention_duration=False)
+        land(warehouse, path, in_place=True, partitions=1)
+        list(replay(warehouse, short_windows(), pipeline="p", runner=LocalRunner()))
+        fork(warehouse, "p", number - 1, f"b{number}")
+        list(replay(warehouse, short_windows(), pipeline=f"b{number}", runner=LocalRunner()))
+
+        verified = verify(warehouse, short_windows(), pipeline="p", runner=LocalRunner(), increments=(1, 3))
+        assert (verified.records, verified.holds) == (first + len(given), True)
+        want = counted[: 2 * number - 1]
+        assert (finals(warehouse, "p"), finals(warehouse, f"b{number}")) == (want, want)
+        assert explained(warehouse, short_windows(), "clicks:0:1") == [
+            ("SourceNode", "read: 'a' = 'x', time 9"),
+            ("AggregateNode", "'a' [0, 10): 1 -> 2"),
+            (
+                "SuppressNode",
+                "'a' [0, 10) = 2 waits until stream time 15 (now 9), in place of 1; "
+                "left because of clicks:0:3 at stream time 15: 'a' [0, 10) = 2, as outputs/finals 0:0",
+            ),
+        ]
+    assert explained(warehouse, short_windows(), "clicks:0:4")[0] == (
+        "SourceNode",
+        "read: 'a' = 'x', time 8, 7 ms behind stream time 15",
+    )
