@@ -2,7 +2,8 @@
 ``benchmarks.landing --lake``, on one thread.
 
 Owns the tables: a bronze Delta table as Spark's Kafka source appends it (a file for each partition and tenth), and the
-same one clustered by key. The third is an Iceberg table in Redpanda's layout, in a catalog that is a file of SQLite.
+same one clustered by key. The third is an Iceberg table in Redpanda's layout, in a catalog that is a file of SQLite. A
+fourth has 10^8 rows in 1,000 files, to be registered.
 """
 
 import json
@@ -13,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -32,8 +34,8 @@ from .workloads import WORKLOADS
 PIPELINE = "bench"
 TOPIC = "clicks"
 _APPENDS = 10
-_SMALL_FILES, _SMALL_ROWS = 1_000, 100
-_YEAR_2026_S = 1_767_225_600
+_FILES, _FILE_ROWS = 1_000, 100_000
+_YEAR_2026_US = 1_767_225_600_000_000
 
 
 def from_lake(rows: Sequence[pl.DataFrame], runs: int, scratch: Path) -> dict[str, dict[str, list[float]]]:
@@ -70,14 +72,14 @@ def _in_place(
         warehouse = Warehouse(str(scratch / f"in place {number}"))
         land_lake(None, warehouse, TOPIC, replace(source, in_place=True))
         found[f"W1 in place: {name}"] = _timed(partial(_replay, warehouse), records, runs)
-    small = scratch / "small"
-    _small_files(small)
-    source = LakeSource(delta=str(small), in_place=True)
-    found[REGISTERING] = _timed(partial(_land, source, scratch / "landed"), _SMALL_FILES * _SMALL_ROWS, runs)
+    many = scratch / "many"
+    _many_files(many)
+    source = LakeSource(delta=str(many), in_place=True)
+    found[REGISTERING] = _timed(partial(_land, source, scratch / "landed"), _FILES * _FILE_ROWS, runs)
     return found
 
 
-REGISTERING = f"registering {_SMALL_FILES:,} files in place"
+REGISTERING = f"registering {_FILES:,} files of {_FILE_ROWS:,} rows in place"
 
 
 def _replay(warehouse: Warehouse) -> int:
@@ -87,31 +89,25 @@ def _replay(warehouse: Warehouse) -> int:
     return sum(report.books.read for report in reports)
 
 
-def _small_files(folder: Path) -> None:
-    """A table of many files, as a stream with a short trigger leaves it; its rows are of no account."""
-    key, value = pa.repeat(b"k", _SMALL_ROWS), pa.repeat(b"v", _SMALL_ROWS)
-    schema = None
+def _many_files(folder: Path) -> None:
+    """A table of many files, as a stream leaves it. Rows differ in their offsets alone, so that files are of a few kB:
+    what is registered is in their footers.
+    """
+    alike = {
+        "key": b"k", "value": b"v", "partition": pa.scalar(0, pa.int32()),
+        "timestamp": pa.scalar(_YEAR_2026_US, pa.timestamp("us", "UTC")),
+    }  # fmt: skip
+    columns = {name: pa.repeat(value, _FILE_ROWS) for name, value in alike.items()}
+    offsets = np.arange(_FILE_ROWS)
     actions = []
     folder.mkdir()
-    for number in range(_SMALL_FILES):
-        first = number * _SMALL_ROWS
-        times = pa.array(range(_YEAR_2026_S + first, _YEAR_2026_S + first + _SMALL_ROWS)).cast(pa.timestamp("s", "UTC"))
-        rows = pa.table(
-            {
-                "key": key,
-                "value": value,
-                "partition": pa.repeat(pa.scalar(0, pa.int32()), _SMALL_ROWS),
-                "offset": pa.array(range(first, first + _SMALL_ROWS)),
-                "timestamp": times.cast(pa.timestamp("us", "UTC")),
-            }
-        )
-        schema = schema or rows.schema
-        pq.write_table(rows, folder / f"{number:05d}.parquet")
-        size = (folder / f"{number:05d}.parquet").stat().st_size
-        stats = json.dumps({"numRecords": _SMALL_ROWS})
-        actions.append(AddAction(f"{number:05d}.parquet", size, {}, 0, True, stats))
-    assert schema is not None
-    table = DeltaTable.create(str(folder), Schema.from_arrow(schema))
+    for number in range(_FILES):
+        rows = pa.table(columns | {"offset": pa.array(offsets + number * _FILE_ROWS)})
+        path = folder / f"{number:05d}.parquet"
+        pq.write_table(rows, path, use_dictionary=[*alike], column_encoding={"offset": "DELTA_BINARY_PACKED"})
+        stats = json.dumps({"numRecords": _FILE_ROWS})
+        actions.append(AddAction(path.name, path.stat().st_size, {}, 0, True, stats))
+    table = DeltaTable.create(str(folder), Schema.from_arrow(rows.schema))
     table.create_write_transaction(actions, mode="append", schema=table.schema())
 
 

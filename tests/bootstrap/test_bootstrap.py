@@ -24,6 +24,7 @@ from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.bootstrap import kept
 from tests.jvm.streams import compiled
 from tests.planted import LandedRecord, plant
+from tests.sampling import seed as seed_of_run
 
 pytestmark = [pytest.mark.jvm, pytest.mark.xdist_group("oracle")]
 
@@ -147,7 +148,7 @@ def continued(
     folder: Path, classes: Path, twin, seed: int, *, max_records: int | None = None
 ) -> tuple[Life, Warehouse, Topology, BootstrapReport, KafkaRun]:
     topology = twin()
-    life, warehouse = Life.of(topology, seed), Warehouse(str(folder / "tables"))
+    life, warehouse = Life.of(topology, seed + seed_of_run()), Warehouse(str(folder / "tables"))
     for topic, records in life.topics.items():
         plant(warehouse, topic, records, partitions=PARTITIONS)
     before = life.run(folder / "before", classes, twin.__name__, whole=False)
@@ -156,6 +157,7 @@ def continued(
     return life, warehouse, topology, report, before
 
 
+@pytest.mark.sampled(share=10)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("twin", kept.TWINS, ids=lambda twin: twin.__name__)
 def test_a_pipeline_continues_where_kafkas_tasks_stopped(twin, seed, classes, tmp_path):
@@ -182,7 +184,7 @@ def test_what_is_handed_over_is_what_kafkas_tasks_have_logged(twin, seed, classe
     its own count, and keeps old values in a buffer below which no operator reads them.
     """
     topology = twin()
-    life, warehouse = Life.of(topology, seed), Warehouse(str(tmp_path / "tables"))
+    life, warehouse = Life.of(topology, seed + seed_of_run()), Warehouse(str(tmp_path / "tables"))
     for topic, records in life.topics.items():
         plant(warehouse, topic, records, partitions=PARTITIONS)
     list(replay(warehouse, topology, pipeline="p", runner=LocalRunner(), max_records=[None, 40][seed], idle="proceed"))

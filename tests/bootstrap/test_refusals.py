@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from kstreams_replay.jobs.bootstrap import bootstrapping
 from kstreams_replay.jobs.bootstrap.application_state import ApplicationState, CommittedPosition
 from kstreams_replay.jobs.bootstrap.bootstrapping import bootstrap
 from kstreams_replay.jobs.execution.task_run import LocalRunner
@@ -21,6 +22,7 @@ from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, Topology
 from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.state.errors import BootstrapError, ConfigError
+from kstreams_replay.state.tables.ledger import Ledger
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.planted import LandedRecord, plant
 
@@ -69,6 +71,17 @@ def test_the_last_value_of_a_key_counts_and_the_next_record_is_the_committed_one
     (row,) = read_changelog(warehouse, "p", "out").to_pylist()
     assert (row["key"], row["value"], row["record_time_ms"], row["increment"]) == ("a", 42, 7, 2)
     assert [each["aggregate"] for each in read_state(warehouse, "p", "counts", increment=1).to_pylist()] == [41]
+
+
+@pytest.mark.parametrize("times", ["restarted", "uninterrupted"])
+def test_the_ledger_names_the_application_its_times_and_when_it_was_read(times, warehouse, monkeypatch):
+    monkeypatch.setattr(bootstrapping, "now_ms", lambda: 1_767_258_000_000)
+
+    bootstrap(warehouse, counts(), STATE, pipeline="p", times=times)
+
+    row = Ledger(warehouse.pipeline("p").ledger).last_done()
+    assert row is not None
+    assert row.content.bootstrap == {"application": "app", "times": times, "read_at_ms": 1_767_258_000_000}
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,15 @@
 """Landing in Dagster: by the same settings as the command, and what is unusual is in the metadata."""
 
+import json
+
 import dagster as dg
+import pytest
 
 from kstreams_replay.jobs.landing.bad_rows import landed_dead_letters
-from kstreams_replay.jobs.landing.landing import LandingRules
+from kstreams_replay.jobs.landing.landing import LakeSource, LandingRules
 from tests.dagster import shop
-from tests.dagster.conftest import broken, passed, told
+from tests.dagster.conftest import broken, numbers, passed, told
+from tests.landing.lake_tables import Row, bronze
 
 LANDED = [dg.AssetKey(["shop", "landed", "clicks"])]
 
@@ -53,3 +57,33 @@ def test_rows_that_became_no_record_are_warned_of_until_a_landing_has_none(small
 
     small_shop.drop("2-evening", shop.EVENING)
     assert passed(small_shop.run(definitions))["clicks: every_row_becomes_a_record"]
+
+
+def in_a_table(first: int, clicks: list[tuple[str | None, str, int]]) -> list[Row]:
+    """Clicks from the offset ``first`` on, as Spark's Kafka source writes them."""
+    return [
+        Row(0, first + n, ms, user and user.encode(), json.dumps({"page": page, "ms": ms}).encode())
+        for n, (user, page, ms) in enumerate(clicks)
+    ]
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_what_is_appended_to_a_table_of_a_lake_lands_and_is_replayed(small_shop, in_place):
+    """The morning closes the sessions of ann and bob, the evening those of cid and ann."""
+    table = small_shop.root / "bronze"
+    source = LakeSource(delta=str(table), in_place=in_place)
+    definitions = shop.definitions(small_shop.root, check_engine="plain", sources={"clicks": source})
+
+    found = []
+    for first, clicks in ((0, shop.MORNING), (6, shop.EVENING)):
+        bronze(table, in_a_table(first, clicks))
+        result = small_shop.run(definitions)
+        assert result.success
+        (landed,), (sessions,) = (told(result)[f"shop/{name}"] for name in ("landed/clicks", "outputs/sessions"))
+        found.append(numbers(landed, "records_read", "dagster/row_count") | numbers(sessions, "records_emitted"))
+
+    assert found == [
+        {"records_read": 6, "dagster/row_count": 6, "records_emitted": 2},
+        {"records_read": 2, "dagster/row_count": 8, "records_emitted": 2},
+    ]
+    assert numbers(landed, "in_place") == ({"in_place": str(table)} if in_place else {})

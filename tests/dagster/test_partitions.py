@@ -17,8 +17,9 @@ from kstreams_replay.jobs.tape.landed_slice import Slice
 from kstreams_replay.orchestration.partitioned import assets as partitioned_assets
 from kstreams_replay.state.errors import ConfigError
 from tests.dagster import shop
-from tests.dagster.conftest import observed
+from tests.dagster.conftest import errors, observed
 from tests.dagster.days import CLICKS, DAY, DAYS, FOUR, JANUARY, ONE, RESTORE, THREE, TWO, Days, failure
+from tests.dagster.duplicates import DuplicatingEngine
 from tests.planted import tables_of
 from tests.sampling import is_nightly
 
@@ -261,6 +262,19 @@ def test_a_day_says_how_many_rows_it_wrote(days):
     ]
     assert totals[-1] > 0
     assert rows[THREE][0] == 0, "nobody clicks"
+
+
+def test_a_broken_guarantee_names_the_day_beside_its_increment(days):
+    days.land(CLICKS)
+    assert days.run(ONE).success
+    days.definitions = shop.definitions(days.root, engine=DuplicatingEngine(), check_engine="plain", partitions=DAYS)
+
+    (broken,) = errors(days.run(TWO))
+
+    assert broken.description == (
+        "One final result per key and window. Broken in increment 2, partition 2026-01-02: "
+        "expect_one_final_row_per_key_window"
+    )
 
 
 def test_restore_of_what_was_never_run_is_refused(days):

@@ -1,5 +1,6 @@
 """What waits is said, and what went wrong is not green: held-back records, waiting results, records without effect."""
 
+import re
 from pathlib import Path
 
 import dagster as dg
@@ -9,7 +10,15 @@ from kstreams_replay.jobs.branches.restatement import restore
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.replay.waiting_inputs import WaitingInput
-from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology
+from kstreams_replay.jobs.topology import (
+    Consumed,
+    Materialized,
+    Serde,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    Topology,
+)
 from kstreams_replay.orchestration import what_waits
 from kstreams_replay.orchestration.assets import failing_in_one_sentence
 from kstreams_replay.orchestration.definitions import replay_definitions
@@ -19,6 +28,7 @@ from kstreams_replay.state.errors import ConfigError, LedgerConflict, MachineErr
 from kstreams_replay.state.tables.refused_shares import RefusedLimit
 from tests.dagster import shop
 from tests.dagster.conftest import broken, numbers, observed, passed, told
+from tests.dagster.days import DAY, DAYS, FOUR, JANUARY, ONE
 from tests.planted import LandedRecord, plant
 
 pytestmark = pytest.mark.sampled
@@ -63,11 +73,23 @@ def counted() -> Topology:
     return builder.build()
 
 
-def run(topology: Topology, warehouse, instance, **settings) -> dg.ExecuteInProcessResult:
+def named_and_counted() -> Topology:
+    """Clicks with the names of their users, and final counts of each hour."""
+    builder = StreamsBuilder()
+    pages = Consumed(Serde.string(), Serde.json("page string"))
+    users, clicks = builder.table("users", pages), builder.stream("clicks", pages)
+    clicks.left_join(users, page="left.page", user="right.page").to("named")
+    hours = clicks.group_by_key().windowed_by(TimeWindows.of_size("1h", grace="10m")).count(Materialized.as_("hours"))
+    hours.suppress(Suppressed.until_window_closes(name="held")).to("counts")
+    return builder.build()
+
+
+def run(topology: Topology, warehouse, instance, tags=None, **settings) -> dg.ExecuteInProcessResult:
     definitions = replay_definitions(
         topology, pipeline="p", warehouse=warehouse, engine=LocalEngine(), check_engine="plain", **settings
     )
-    return definitions.resolve_job_def("p_replay").execute_in_process(instance=instance, raise_on_error=False)
+    job = definitions.resolve_job_def("p_replay")
+    return job.execute_in_process(instance=instance, raise_on_error=False, tags=tags)
 
 
 @pytest.fixture
@@ -109,6 +131,22 @@ def test_a_static_table_holds_everything_back_and_after_two_runs_a_check_warns(s
         "records_read": 2,  # the second order waits, since another may come at its time
         "records_emitted": 1,
     }
+
+
+def test_a_backfill_says_once_what_waits_at_the_end_of_a_day_and_nothing_of_clicks_of_later_days(warehouse, instance):
+    """Six days have a click each, and users have only come to the end of the day that runs, by ``idle_after``."""
+    clicks = [LandedRecord(0, b"ann", b'{"page": "home"}', JANUARY + day * DAY + 2_000) for day in range(6)]
+    plant(warehouse, "users", [LandedRecord(0, b"ann", b'{"page": "Ann"}', JANUARY + 1_000)], partitions=1)
+    plant(warehouse, "clicks", clicks, partitions=1)
+    days = {"dagster/asset_partition_range_start": ONE, "dagster/asset_partition_range_end": FOUR}
+
+    result = run(named_and_counted(), warehouse, instance, days, partitions=DAYS, idle_after={"users": "12h"})
+
+    assert result.success
+    said = [event.user_message for event in instance.all_logs(result.run_id) if event.level >= 20]
+    assert [sentence for sentence in said if re.search(r"\bwaits? (?:for|in)\b", sentence)] == [
+        f"1 result waits in held-store until stream time 2026-01-0{day} 01:10:00" for day in (1, 2, 3, 4)
+    ]
 
 
 def test_each_way_on_that_is_named_is_one(static):

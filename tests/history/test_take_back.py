@@ -1,5 +1,7 @@
 """`take_back`: a table that others committed to becomes what its ledger names; fsck finds it."""
 
+from functools import partial
+
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, TableFeatures, write_deltalake
@@ -28,8 +30,8 @@ def warehouse(tmp_path) -> Warehouse:
     return warehouse
 
 
-def land(warehouse: Warehouse) -> None:
-    land_records(warehouse, "in", pa.table(ROWS), partitions=1)
+def land(warehouse: Warehouse, *, abandon: bool = False) -> None:
+    land_records(warehouse, "in", pa.table(ROWS), partitions=1, abandon=abandon)
 
 
 def run(warehouse: Warehouse, pipeline: str = "p") -> None:
@@ -72,6 +74,24 @@ def test_a_topic_that_somebody_appended_to_is_refused_though_nothing_new_has_lan
     assert found(warehouse) == ["landed/in"]
     take_back(warehouse, "landed/in")
     land(warehouse)
+    assert found(warehouse) == []
+
+
+def test_a_topic_that_somebody_restored_is_refused_by_all_until_it_is_taken_back_and_has_no_gap(warehouse):
+    DeltaTable(warehouse.landed("in")).restore(1)
+
+    said = r"landed/in: .*RESTORE of version 3 by .*2 rows fewer.*`replay take-back landed/in --warehouse "
+    abandoned = partial(land, abandon=True)
+    for use in (land, abandoned, land, run, partial(run, pipeline="another")):
+        with pytest.raises(TouchedTable, match=said):
+            use(warehouse)
+    assert "landed/in" in found(warehouse)
+    assert "2 rows fewer" in take_back(warehouse, "landed/in").said()
+
+    land(warehouse)
+    for pipeline in ("p", "another"):
+        run(warehouse, pipeline)
+        assert read_changelog(warehouse, pipeline, "out")["offset"].to_pylist() == [0, 1, 2, 3, 4, 5]
     assert found(warehouse) == []
 
 

@@ -5,8 +5,8 @@ table refuses it, with an error that names the table and the commit, and `fsck` 
 give the same. Never a third thing. What nobody refused, `fsck` does not call damaged. A seed says all: the
 pipeline, how far it was, and the statements, one after the other on one warehouse.
 
-The engines are delta-rs here and Spark in tests/laws/test_foreign.py. Where a statement takes out what no copy is left
-of (a vacuum behind it), the scenario ends with the refusal.
+The engines are delta-rs and, with ``--spark``, Spark for SEEDS_OF_SPARK. Where a statement takes out what no copy is
+left of (a vacuum behind it), the scenario ends with the refusal.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from deltalake import DeltaTable, TableFeatures, write_deltalake
 from deltalake.exceptions import DeltaError
@@ -31,7 +31,12 @@ from tests.laws.damage import DamageScenario, checks, runs, shows
 from tests.laws.outcome import failure
 from tests.laws.pipelines import NAME, begun, done_of
 
+if TYPE_CHECKING:  # so that delta-rs plays without Spark
+    from pyspark.sql import SparkSession
+
 STATEMENTS_A_SEED = 5
+SEEDS_OF_SPARK = range(57, 61)
+"""A statement of Spark takes some fifteen CPU seconds of its JVM."""
 STARTS = (3, 4)
 KINDS = (
     "delete", "delete", "update", "update", "same update", "merge", "append", "overwrite", "restore", "there and back",
@@ -128,6 +133,56 @@ class DeltaRs:
 
     def vectors(self, table: DeltaTable, where: str, version: int) -> None:
         table.alter.add_feature(TableFeatures.DeletionVectors, allow_protocol_versions_increase=True)
+
+
+class Spark:
+    """Spark SQL with Delta, as an analyst has it."""
+
+    def __init__(self, spark: "SparkSession") -> None:
+        self.spark = spark
+
+    def do(self, kind: str, path: str, increment: int, version: int) -> bool:
+        from pyspark.errors import PySparkException
+
+        try:
+            for text in self._statements(kind, f"delta.`{path}`", path, increment, version):
+                self.spark.sql(text)
+        except PySparkException:  # append-only tables, features that need others
+            return False
+        return True
+
+    def _statements(self, kind: str, table: str, path: str, increment: int, version: int) -> list[str]:
+        where, newest = f"WHERE increment = {increment}", DeltaTable(path).version()
+        delete, optimize = f"DELETE FROM {table} {where}", f"OPTIMIZE {table}"
+        append = f"INSERT INTO {table} SELECT * FROM {table} LIMIT 2"
+        vacuum = [
+            "SET spark.databricks.delta.retentionDurationCheck.enabled = false",
+            f"VACUUM {table} RETAIN 0 HOURS",
+        ]
+        return {
+            "delete": [delete],
+            "update": [f"UPDATE {table} SET increment = increment + 1 {where}"],
+            "same update": [f"UPDATE {table} SET increment = increment {where}"],
+            "merge": [
+                f"MERGE INTO {table} t USING (SELECT {increment}L AS i) s ON t.increment = s.i WHEN MATCHED THEN DELETE"
+            ],
+            "append": [append],
+            "overwrite": [f"INSERT OVERWRITE {table} SELECT * FROM {table} {where}"],
+            "restore": [f"RESTORE TABLE {table} TO VERSION AS OF {version}"],
+            "there and back": [append, f"RESTORE TABLE {table} TO VERSION AS OF {newest}"],
+            "optimize": [optimize],
+            "cluster": [f"{optimize} ZORDER BY (increment)"],
+            "vacuum": vacuum,
+            "optimize and vacuum": [optimize, *vacuum],
+            "delete and optimize": [delete, optimize],
+            "checkpoint": [f"ANALYZE TABLE {table} COMPUTE DELTA STATISTICS"],
+            "column": [f"ALTER TABLE {table} ADD COLUMNS (note STRING)"],
+            "property": [f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"],
+            "append only": [f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.appendOnly' = 'true')"],
+            "constraint": [f"ALTER TABLE {table} ADD CONSTRAINT c{newest} CHECK (increment >= 0)"],
+            "feature": [f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"],
+            "vectors": [f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')", delete],
+        }[kind]
 
 
 @dataclass(frozen=True)
@@ -280,14 +335,23 @@ def _of(choices: list[str], at: float) -> str:
     return choices[int(at * len(choices))]
 
 
+def _spark() -> Spark:
+    """On the session of this process, which the first call opens."""
+    from kstreams_replay.jobs.execution.spark_session import open_spark
+
+    return Spark(open_spark("local[2]", app_name="foreign"))
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.laws.foreign", description=__doc__)
     parser.add_argument("--seeds", type=int, default=60, metavar="N", help="so many (default 60)")
     parser.add_argument("--from", type=int, default=1, metavar="SEED", dest="first", help="the first (default 1)")
+    first, last = SEEDS_OF_SPARK[0], SEEDS_OF_SPARK[-1]
+    parser.add_argument("--spark", action="store_true", help=f"Spark plays the seeds {first} to {last}, not delta-rs")
     chosen = parser.parse_args(arguments)
     failed, counts = 0, Counter[str]()
     for seed in range(chosen.first, chosen.first + chosen.seeds):
-        outcome = outcome_of(seed)
+        outcome = outcome_of(seed, _spark() if chosen.spark and seed in SEEDS_OF_SPARK else None)
         counts.update(f"{told.partition(' on ')[0]}: {came.partition(' by ')[0]}" for told, came in outcome.said)
         if outcome.silent is not None:
             failed += 1

@@ -2,12 +2,14 @@
 
 import json
 import re
+from collections.abc import Iterator
 
 import pytest
 
 from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.state.tables.warehouse import Warehouse
-from tests.landing.lake_tables import bronze, in_order, records_of, rows
+from tests.landing.lake_tables import bronze, in_order, records_of, redpanda_rows, rows
+from tests.landing.test_lake_iceberg import Lake
 
 TOPOLOGY = """
 from kstreams_replay import Consumed, Serde, StreamsBuilder
@@ -108,6 +110,32 @@ def test_options_that_do_not_fit_are_refused(land, tmp_path, options, want):
 
     assert code != 0
     assert want in err
+
+
+@pytest.fixture
+def lake(tmp_path, warehouse) -> Iterator[Lake]:
+    """An Iceberg catalog that is one file."""
+    lake = Lake(tmp_path / "lake", warehouse)
+    yield lake
+    lake.catalog.engine.dispose()
+
+
+def test_an_iceberg_table_lands_by_options_of_its_catalog_as_of_a_snapshot_and_then_the_rest(lake, capsys):
+    table = lake.create(redpanda_rows(rows(0, 10)))
+    first = table.current_snapshot().snapshot_id
+    table.append(redpanda_rows(rows(10, 14)))
+    catalog = [word for name, value in lake.properties.items() for word in ("--option", f"{name}={value}")]
+    where = ["--warehouse", lake.warehouse.root, "--iceberg", "lake.shop.clicks", *catalog, "--local", "--json"]
+
+    landed = []
+    for asked in (["--snapshot", str(first)], []):
+        assert main(["land", "clicks", *where, *asked]) == 0
+        landed.append(json.loads(capsys.readouterr().out)["records"])
+    assert main(["land", "clicks", *where, "--snapshot", "1"]) == 1
+
+    assert landed == [10, 4]
+    assert records_of(lake.warehouse) == in_order(rows(0, 14))
+    assert "Iceberg table lake.shop.clicks: expected snapshot 1, got 2 snapshots, the newest" in capsys.readouterr().err
 
 
 def test_in_place_nothing_is_copied_until_it_is_asked_for(land, tmp_path):

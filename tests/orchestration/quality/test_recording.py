@@ -17,6 +17,7 @@ from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.history.history import History
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import SessionWindows, StreamsBuilder, TimeWindows
+from kstreams_replay.orchestration.cli.commands import check
 from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.orchestration.facts import replay_facts
 from kstreams_replay.orchestration.quality.metrics import increments_in_force
@@ -168,6 +169,45 @@ def test_the_command_records_what_it_judged(warehouse, capsys):
     capsys.readouterr()
     main(["sql", "SELECT verdict, count(*) AS n FROM quality_results GROUP BY verdict", *arguments])
     assert "passed" in capsys.readouterr().out
+
+
+class Said(list[str]):
+    """Progress of a command: what it says that it does."""
+
+    doing = list.append
+
+    def close(self) -> None:
+        """Nothing is drawn."""
+
+
+def test_a_check_of_all_that_is_stopped_says_how_far_it_came_and_has_that_recorded(warehouse, monkeypatch, capsys):
+    """Ctrl-C comes with the second of two parts of one increment each."""
+    said, judge = Said(), check.check_increments
+
+    def stopped(place, pipeline, facts, part, **more):
+        if part == [2]:
+            raise KeyboardInterrupt
+        return judge(place, pipeline, facts, part, **more)
+
+    monkeypatch.setattr(check, "TOGETHER", 1)
+    monkeypatch.setattr(check, "check_increments", stopped)
+    monkeypatch.setattr(check, "progress_on", lambda stream: said)
+    monkeypatch.setattr("kstreams_replay.orchestration.cli.main._ignore_interrupts", lambda: None)
+    place = ["--warehouse", warehouse.root, "--pipeline", "shop"]
+    command = ["check", "tests/dagster/shop.py:topology", *place, "--all", "--engine", "plain"]
+    recorded = 'SELECT increment, guarantee, "table", verdict, rows_checked FROM quality_results'
+
+    def of_three() -> list[tuple]:
+        return sorted(row for row in asked(warehouse, recorded) if row[1] in ("G1", "G2", "G3"))
+
+    assert main(command) == 130
+    assert said == ["judging increments 1 to 1, 0 of 2 are judged", "judging increments 2 to 2, 1 of 2 are judged"]
+    assert "replay: verdicts on increments up to 1 are recorded; the same command" in capsys.readouterr().err
+    assert of_three() == [row for row in WANTED if row[0] == 1]
+
+    monkeypatch.setattr(check, "check_increments", judge)
+    assert main(command) == 0
+    assert of_three() == WANTED
 
 
 def test_a_check_that_cannot_be_recorded_says_so_and_stands(warehouse, monkeypatch: pytest.MonkeyPatch, capsys):

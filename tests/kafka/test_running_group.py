@@ -1,0 +1,84 @@
+"""While an application runs, nothing begins with its state, and nothing is handed over to it."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from confluent_kafka import Consumer
+
+from examples.broker import Broker
+from kstreams_replay.jobs.bootstrap.application_state import ApplicationState, CommittedPosition
+from kstreams_replay.jobs.bootstrap.kafka_application import KafkaApplication, read_application
+from kstreams_replay.jobs.bootstrap.kafka_hand_over import hand_over
+from kstreams_replay.jobs.operators.base.changelogs import Changelog
+from kstreams_replay.orchestration.cli.main import main
+from kstreams_replay.state.errors import BootstrapError
+from tests.bootstrap import kept
+from tests.kafka.producing import Producing
+
+pytestmark = [pytest.mark.jvm, pytest.mark.every_run]
+
+WAIT_S = 60.0
+RUNS = "expected a group that does not run, got 1 members that are in it; stop the application"
+
+
+@contextmanager
+def running(broker: Broker, group: str, topic: str, *, commits: bool) -> Iterator[None]:
+    """In the block the group has a member, which has read the record of ``topic``; behind it the group is empty."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap_servers, "group.id": group, "auto.offset.reset": "earliest",
+            "enable.auto.commit": False, "log_level": 0,
+        }
+    )  # fmt: skip
+    deadline = time.monotonic() + WAIT_S
+    try:
+        consumer.subscribe([topic])
+        while (message := consumer.poll(1)) is None or message.error() is not None:
+            assert time.monotonic() < deadline, f"group {group} did not begin"
+        if commits:
+            consumer.commit(message=message, asynchronous=False)
+        yield
+    finally:
+        consumer.close()
+    admin = broker.admin()
+    while admin.describe_consumer_groups([group])[group].result(30).members:
+        assert time.monotonic() < deadline + WAIT_S, f"group {group} did not end"
+
+
+@pytest.fixture
+def sent(broker, topic) -> str:
+    """A topic of one partition and one record."""
+    broker.create_topic(topic)
+    Producing(broker, topic).send([b"x"], key=b"a")
+    return topic
+
+
+def test_a_bootstrap_refuses_a_group_that_runs(broker, sent, warehouse, capsys):
+    application = KafkaApplication(broker.bootstrap_servers, "runs-and-was-read")
+    place = ["--warehouse", warehouse.root, "--pipeline", "p", "--dry-run"]
+    servers = ["--kafka", broker.bootstrap_servers, "--application-id", application.application_id]
+
+    with running(broker, application.application_id, sent, commits=True):
+        assert main(["bootstrap", f"{kept.__file__}:totals", *servers, *place]) == 1
+        assert RUNS in capsys.readouterr().err
+
+    positions = read_application(application).positions
+    assert {topic: {p: at.offset for p, at in found.items()} for topic, found in positions.items()} == {sent: {0: 1}}
+
+
+def test_a_hand_over_refuses_a_group_that_runs(broker, sent):
+    application = KafkaApplication(broker.bootstrap_servers, "runs-and-was-given")
+    counts = Changelog("counts", pa.array([b"a"], pa.binary()), pa.array([b"1"], pa.binary()), np.array([5], np.int64))
+    state = ApplicationState(application.application_id, {sent: {0: CommittedPosition(1, 5)}}, {"counts": [counts]}, {})
+
+    with running(broker, application.application_id, sent, commits=False):
+        for dry_run in (True, False):
+            with pytest.raises(BootstrapError) as refused:
+                hand_over(state, application, {"counts": {}}, dry_run=dry_run)
+            assert RUNS in str(refused.value)
+
+    assert hand_over(state, application, {"counts": {}}).records == {"counts": 1}
