@@ -1,6 +1,8 @@
 """Joins of a stream: with a stream, a table, or a global table (KStreamImpl.join, KStreamImplJoin).
 
 Rule: both sides have keys of one serde, and where a side's key changed before, it goes through a repartition table.
+The inner, the left and the outer join are written out, so that editors and type checkers show their own parameters and
+words; what they share (``_Join``) stands once.
 """
 
 from collections.abc import Mapping
