@@ -2,7 +2,7 @@
 
 Rule: both sides have keys of one serde, and where a side's key changed before, it goes through a repartition table.
 The inner, the left and the outer join are written out, so that editors and type checkers show their own parameters and
-words; what they share (``_Join``) stands once.
+words; what they share is in ``_Join``.
 """
 
 from collections.abc import Mapping
