@@ -74,7 +74,8 @@ def installed(tmp_path_factory):
     (wheel,) = folder.glob("*.whl")
     venv.create(folder / "venv", symlinks=True)
     python = folder / "venv" / "bin" / "python"
-    subprocess.run([*pip, "--python", str(python), "install", "--no-deps", "--no-index", str(wheel)], check=True)
+    install = [*pip, "--python", str(python), "install", "--no-deps", "--no-index", str(wheel)]
+    subprocess.run(install, check=True, env=_plain_environment())  # or $PYTHONPATH may have it installed already
     (site,) = (folder / "venv" / "lib").glob("python*/site-packages")
     (site / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
     return folder
@@ -88,6 +89,11 @@ def project(tmp_path):
     return tmp_path
 
 
+def _plain_environment() -> dict[str, str]:
+    """As of a user, whose Python finds nothing but what is installed."""
+    return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYSPARK_PYTHON")}
+
+
 def few_records(project: Path) -> dict[str, str]:
     """Nothing is compiled for them in an environment that goes with the tests."""
     return {"REPLAY_CACHE": str(project / "cache"), "REPLAY_KERNELS": "interpreted"}
@@ -95,12 +101,11 @@ def few_records(project: Path) -> dict[str, str]:
 
 def run(installed: Path, project: Path, *command: str, exit_code: int = 0) -> str:
     """What a command of the environment prints, run in the project."""
-    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYSPARK_PYTHON")}
     program, *arguments = command
     done = subprocess.run(
         [str(installed / "venv" / "bin" / program), *arguments],
         cwd=project,
-        env=environment | {"DAGSTER_DISABLE_TELEMETRY": "yes"} | few_records(project),
+        env=_plain_environment() | {"DAGSTER_DISABLE_TELEMETRY": "yes"} | few_records(project),
         capture_output=True,
         text=True,
         check=False,
