@@ -17,7 +17,7 @@ import pyarrow as pa
 from ...state.errors import BootstrapError
 from ...state.hidden_values import hide
 from ...state.kafka.committed_records import CommittedRecords, ReadFailedError, Records
-from ...state.kafka.connection import Connection, offsets, wait_for_leaders
+from ...state.kafka.connection import Connection, topic_state
 from ...state.tables.warehouse import HEADERS
 from ..operators.base.changelogs import Changelog
 from .application_state import ApplicationState, CommittedPosition
@@ -149,13 +149,9 @@ class ApplicationClient:
 
     def _ranges(self, topic: str, begins: Mapping[int, int]) -> dict[int, tuple[int, int]]:
         """Of each partition its first offset that is there, ``begins`` at least, and that behind its last one."""
-        at, connection = self.connection.admin_kafka.OffsetSpec, self.connection
         with self.failing(f"ask for offsets of {topic}"):
-            wait_for_leaders(connection, topic, len(begins))
-            first, end = (offsets(connection, topic, begins, each) for each in (at.earliest(), at.latest()))
-        return {
-            n: (max(begin, least), most) for (n, begin), least, most in zip(begins.items(), first, end, strict=True)
-        }
+            state = topic_state(self.connection, topic)
+        return {n: (max(begin, state.earliest[n]), state.stable[n]) for n, begin in begins.items()}
 
     @contextmanager
     def consumer(self) -> Iterator[Any]:

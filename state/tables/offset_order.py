@@ -102,8 +102,9 @@ class _Reading:
         self._file: DataFile | None = None
         self._context: AbstractContextManager[OpenedFile] | None = None
         self._opened: OpenedFile | None = None
-        self._rows: dict[bool, pq.ParquetFile | InPlaceRows] = {}
-        """By whether keys are read as dictionaries."""
+        self._rows: pq.ParquetFile | InPlaceRows | None = None
+        self._rows_by_word: pq.ParquetFile | InPlaceRows | None = None
+        """With keys as dictionaries."""
 
     def __enter__(self) -> Self:
         return self
@@ -143,24 +144,22 @@ class _Reading:
 
     def _open(self, file: DataFile, *, dictionary_keys: bool = False) -> pq.ParquetFile | InPlaceRows:
         """Its rows. A file that is read a second time, by dictionaries or without, is opened and checked once."""
-        if self._file is not file or self._context is None:
+        if self._opened is None or self._rows is None or self._file is not file:
             self._close(None, None, None)
             self._context = open_file(self._path, file)
-            self._opened, self._file, self._rows = self._context.__enter__(), file, {}
-        assert self._opened is not None
-        if False not in self._rows:
-            self._rows[False] = self._opened.rows()
-        plain = self._rows[False]
-        if not dictionary_keys or not has_dictionaries(_parquet(plain), _key(plain)):
-            return plain
-        if True not in self._rows:
-            self._rows[True] = self._opened.rows(dictionary_keys=True)
-        return self._rows[True]
+            self._opened, self._file = self._context.__enter__(), file
+            self._rows = self._opened.rows()
+        if not dictionary_keys or not has_dictionaries(_parquet(self._rows), _key(self._rows)):
+            return self._rows
+        if self._rows_by_word is None:
+            self._rows_by_word = self._opened.rows(dictionary_keys=True)
+        return self._rows_by_word
 
     def _close(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        context, self._context, self._opened, self._rows = self._context, None, None, {}
+        context, self._context, self._opened = self._context, None, None
+        self._rows = self._rows_by_word = None
         if context is not None:
             context.__exit__(kind, error, trace)
 

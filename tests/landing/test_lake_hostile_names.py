@@ -137,9 +137,8 @@ def test_a_file_that_is_a_link_is_not_read(warehouse, table, tmp_path, in_place)
 
 @pytest.fixture
 def lake(tmp_path, warehouse) -> Iterator[Lake]:
-    lake = Lake(tmp_path / "lake", warehouse)
-    yield lake
-    lake.catalog.engine.dispose()
+    with Lake(tmp_path / "lake", warehouse) as lake:
+        yield lake
 
 
 def add_file(table: Table, path: str, like: DataFile) -> None:

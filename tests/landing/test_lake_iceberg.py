@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -57,6 +57,12 @@ class Lake:
         self.catalog.create_namespace("shop")
         self.warehouse = warehouse
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.catalog.engine.dispose()
+
     def create(self, table: pa.Table, **settings: Any) -> Any:
         created = self.catalog.create_table("shop.clicks", schema=table.schema, **settings)
         created.append(table)
@@ -69,9 +75,8 @@ class Lake:
 
 @pytest.fixture
 def lake(tmp_path, warehouse) -> Iterator[Lake]:
-    lake = Lake(tmp_path / "lake", warehouse)
-    yield lake
-    lake.catalog.engine.dispose()
+    with Lake(tmp_path / "lake", warehouse) as lake:
+        yield lake
 
 
 def test_redpandas_table_lands_as_its_records(lake, warehouse):

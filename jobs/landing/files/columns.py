@@ -87,8 +87,8 @@ class BadValuesError(Exception):
 
 
 @contextmanager
-def of_column(name: str) -> Iterator[None]:
-    """Rows that do not fit in this block have the column ``name``, unless they have one already."""
+def of_column(name: str | None) -> Iterator[None]:
+    """Rows that do not fit in this block have the column ``name``, unless they have one already. None: no name."""
     try:
         yield
     except BadValuesError as bad:

@@ -7,11 +7,12 @@ size and with any fraction. Times and dates are numbers. Text compares by its co
 import re
 from collections.abc import Sequence
 from decimal import Decimal
+from itertools import zip_longest
 from typing import Any
 
 import pyarrow as pa
 
-from .columns import JsonNumber, each, listed
+from .columns import JsonNumber, each, listed, of_column
 
 _WHOLE = re.compile(r"-?[0-9]{1,37}")
 _NUMBER, _TEXT, _BYTES = b"\x01", b"\x02", b"\x03"
@@ -22,9 +23,12 @@ _PLACES = 1_100
 """Behind the point; the smallest double has 1,074."""
 
 
-def order_keys(columns: Sequence[Sequence[Any] | pa.Array]) -> pa.Array:
-    """One key a row, of the values of ``columns``, the first of which counts most."""
-    parts = [each(_comparable(values), "a value to order by, and no null", _key) for values in columns]
+def order_keys(columns: Sequence[Sequence[Any] | pa.Array], names: Sequence[str] = ()) -> pa.Array:
+    """One key a row, of the values of ``columns``, the first of which counts most. ``names``: theirs, for errors."""
+    parts = []
+    for values, name in zip_longest(columns, names):
+        with of_column(name):
+            parts.append(each(_comparable(values), "a value to order by, and no null", _key))
     return pa.array([b"".join(row) for row in zip(*parts, strict=True)], pa.binary())
 
 

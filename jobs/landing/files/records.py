@@ -167,11 +167,10 @@ def _records(reading: SliceReading, block: Block, path: _Path) -> FileRecords:
     times = _column(block, source.timestamp, path)
     with of_column(source.timestamp):
         time_ms = times_ms(times, source.timestamp_unit, source.zone)
-    if block.is_typed:
-        reading.kinds = reading.kinds or {n: c.type for n, c in block.columns.items() if isinstance(c, pa.Array)}
-    reading.is_naive = reading.is_naive or (source.zone is None and is_naive(times, source.timestamp_unit))
-    latest_ms = reading.rules.latest_ms
-    with of_column(source.timestamp):
+        if block.is_typed:
+            reading.kinds = reading.kinds or {n: c.type for n, c in block.columns.items() if isinstance(c, pa.Array)}
+        reading.is_naive = reading.is_naive or (source.zone is None and is_naive(times, source.timestamp_unit))
+        latest_ms = reading.rules.latest_ms
         _refuse_later(time_ms, LATEST_MS if latest_ms is None else min(latest_ms, LATEST_MS))
     if source.partition is not None:
         with of_column(source.partition):
@@ -196,10 +195,7 @@ def _records(reading: SliceReading, block: Block, path: _Path) -> FileRecords:
 def _count_not_finite(reading: SliceReading, block: Block, path: _Path, records: FileRecords) -> None:
     """Of keys and values of one column: nothing else becomes null. A column that is both counts once."""
     source, lost = reading.source, dict[str, int]()
-    for name, written, deleted in (
-        (source.key, records.key, None),
-        (source.value, records.value, block.deleted),
-    ):
+    for name, written, deleted in ((source.key, records.key, None), (source.value, records.value, block.deleted)):
         if isinstance(name, str) and written.null_count:
             is_lost = np.asarray(pc.is_null(written)) & _is_there(_column(block, name, path))
             if deleted is not None:
@@ -216,11 +212,7 @@ def _is_there(column: Sequence[Any] | pa.Array) -> np.ndarray:
 
 def _order(source: FileSource, block: Block, path: _Path) -> pa.Array | None:
     if source.order_by is not None:
-        keys = []
-        for name in source.order_by:
-            with of_column(name):
-                keys.append(order_keys([_column(block, name, path)]))
-        return keys[0] if len(keys) == 1 else pc.binary_join_element_wise(*keys, pa.scalar(b"", pa.binary()))
+        return order_keys([_column(block, name, path) for name in source.order_by], source.order_by)
     if source.offset is None or source.offset in path.pattern:
         return None
     with of_column(source.offset):

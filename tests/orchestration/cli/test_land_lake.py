@@ -115,9 +115,8 @@ def test_options_that_do_not_fit_are_refused(land, tmp_path, options, want):
 @pytest.fixture
 def lake(tmp_path, warehouse) -> Iterator[Lake]:
     """An Iceberg catalog that is one file."""
-    lake = Lake(tmp_path / "lake", warehouse)
-    yield lake
-    lake.catalog.engine.dispose()
+    with Lake(tmp_path / "lake", warehouse) as lake:
+        yield lake
 
 
 def test_an_iceberg_table_lands_by_options_of_its_catalog_as_of_a_snapshot_and_then_the_rest(lake, capsys):
