@@ -75,7 +75,7 @@ def installed(tmp_path_factory):
     venv.create(folder / "venv", symlinks=True)
     python = folder / "venv" / "bin" / "python"
     install = [*pip, "--python", str(python), "install", "--no-deps", "--no-index", str(wheel)]
-    subprocess.run(install, check=True, env=_plain_environment())  # or $PYTHONPATH may have it installed already
+    subprocess.run(install, check=True)
     (site,) = (folder / "venv" / "lib").glob("python*/site-packages")
     (site / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
     return folder
@@ -89,11 +89,6 @@ def project(tmp_path):
     return tmp_path
 
 
-def _plain_environment() -> dict[str, str]:
-    """As of a user, whose Python finds nothing but what is installed."""
-    return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYSPARK_PYTHON")}
-
-
 def few_records(project: Path) -> dict[str, str]:
     """Nothing is compiled for them in an environment that goes with the tests."""
     return {"REPLAY_CACHE": str(project / "cache"), "REPLAY_KERNELS": "interpreted"}
@@ -105,7 +100,7 @@ def run(installed: Path, project: Path, *command: str, exit_code: int = 0) -> st
     done = subprocess.run(
         [str(installed / "venv" / "bin" / program), *arguments],
         cwd=project,
-        env=_plain_environment() | {"DAGSTER_DISABLE_TELEMETRY": "yes"} | few_records(project),
+        env=os.environ | {"DAGSTER_DISABLE_TELEMETRY": "yes"} | few_records(project),
         capture_output=True,
         text=True,
         check=False,
