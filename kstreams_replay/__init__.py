@@ -56,11 +56,11 @@ _SAID_OTHERWISE = {
 }
 """Classes of Kafka's that are none here."""
 
-__all__ = sorted(_MODULES)
-
 
 def __getattr__(name: str) -> Any:
     """A name of the face, loaded now. ImportError, which Python shows as it is, for a class that Kafka has there."""
+    if name == "__all__":  # ``from kstreams_replay import *`` asks for it
+        return [each for each in sorted(_MODULES) if _loads(each)]
     if name in _SAID_OTHERWISE:
         raise ImportError(f"kstreams_replay has no {name!r}; write {_SAID_OTHERWISE[name]}")
     if name not in _MODULES:
@@ -68,6 +68,17 @@ def __getattr__(name: str) -> Any:
     found = getattr(import_module(_MODULES[name], __name__), name)
     globals()[name] = found
     return found
+
+
+def _loads(name: str) -> bool:
+    """Whether a name of the face can be loaded: False if it needs an extra that is not installed."""
+    try:
+        __getattr__(name)
+    except ModuleNotFoundError as error:
+        if error.name not in extras.EXTRAS:
+            raise
+        return False
+    return True
 
 
 def __dir__() -> list[str]:

@@ -52,6 +52,10 @@ for command, extra in (
 ):
     assert main(command) == 1, command
     print(extra, file=sys.stderr)
+everything = {}
+exec("from kstreams_replay import *", everything)
+assert {"StreamsBuilder", "Serde", "TopologyTestDriver", "fold"} <= set(everything)
+assert not {"replay_definitions", "open_spark"} & set(everything)
 for name, extra in (("replay_definitions", "dagster"), ("open_spark", "spark"), ("KafkaResource", "dagster")):
     try:
         getattr(__import__("kstreams_replay"), name)
