@@ -6,7 +6,7 @@ changelogs are ahead of its commits then. Of transactions only what is committed
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -67,12 +67,12 @@ class ApplicationClient:
     def state(self) -> ApplicationState:
         """As of ``read_application``."""
         self.refuse_running()
-        prefix, counts = f"{self.application.application_id}-", self.partitions()
+        counts = self.partitions()
         positions = self.positions_of(counts)
         if not positions:
             next_step = "check the id (application.id); what has committed nothing is replayed from the first record"
             raise BootstrapError(self.place, "a group that has committed offsets", "none", next_step)
-        own = {name.removeprefix(prefix): name for name in sorted(counts) if name.startswith(prefix)}
+        own = self.own_topics(counts)
         logs = {name: topic for name, topic in own.items() if name.endswith(_CHANGELOG)}
         between = {name: topic for name, topic in own.items() if _BETWEEN.search(name)}
         begins = {(topic, n): self.kafka.OFFSET_BEGINNING for topic in logs.values() for n in range(counts[topic])}
@@ -90,6 +90,19 @@ class ApplicationClient:
             },
             {name: [read[topic, n] for n in range(counts[topic])] for name, topic in between.items()},
         )
+
+    def own_topics(self, topics: Iterable[str]) -> dict[str, str]:
+        """Those of ``topics`` that are of the application, by their names without its id, in order of names.
+
+        Not those of another group of the broker whose name begins with this id and a hyphen: ``orders-2`` beside
+        ``orders``. Kafka names a topic by the id, a hyphen and the store, so the names alone do not tell them apart.
+        """
+        prefix = f"{self.application.application_id}-"
+        with self.failing("list groups"):
+            (listed,) = self.connection.ask(self.admin.list_consumer_groups)
+        others = tuple(f"{group.group_id}-" for group in listed.valid if group.group_id.startswith(prefix))
+        own = (name for name in sorted(topics) if name.startswith(prefix) and not name.startswith(others))
+        return {name.removeprefix(prefix): name for name in own}
 
     def refuse_running(self) -> None:
         """Raises BootstrapError while the application's group has members."""

@@ -94,7 +94,7 @@ class _HandOver:
                 got = f"{self.there.get(topic, 'no')} partitions"
                 next_step = "hand over to the broker from which it was landed"
                 raise BootstrapError(f"{client.place}, topic {topic!r}", f"{len(positions)} partitions", got, next_step)
-        own = [topic for topic in self.there if topic.startswith(f"{state.application_id}-")]
+        own = client.own_topics(self.there).values()
         places = {(topic, n): client.kafka.OFFSET_BEGINNING for topic in own for n in range(self.there[topic])}
         read = client.read(places) if places else {}
         used = [topic for (topic, _), found in read.items() if len(found)]

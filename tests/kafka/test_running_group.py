@@ -1,4 +1,6 @@
-"""While an application runs, nothing begins with its state, and nothing is handed over to it."""
+"""A group of the broker and an application: nothing begins with the state of one that runs, and nothing is handed over
+to it; topics of another one are not its own, though they begin with its name.
+"""
 
 import time
 from collections.abc import Iterator
@@ -82,3 +84,20 @@ def test_a_hand_over_refuses_a_group_that_runs(broker, sent):
             assert RUNS in str(refused.value)
 
     assert hand_over(state, application, {"counts": {}}).records == {"counts": 1}
+
+
+def test_topics_of_an_application_whose_id_begins_alike_are_its_own(broker, sent):
+    """Orders and orders-2, as after a hand-over from the first to the second."""
+    ids = "alike", "alike-2", "alike-2-b"
+    applications = {each: KafkaApplication(broker.bootstrap_servers, each) for each in ids}
+
+    def state(application_id: str, key: bytes) -> ApplicationState:
+        log = Changelog("counts", pa.array([key], pa.binary()), pa.array([b"1"], pa.binary()), np.array([5], np.int64))
+        return ApplicationState(application_id, {sent: {0: CommittedPosition(1, 5)}}, {"counts": [log]}, {})
+
+    for key, each in zip((b"c", b"b", b"a"), reversed(ids), strict=True):  # the last one is not taken for a used one
+        hand_over(state(each, key), applications[each], {"counts": {}})
+
+    for key, each in zip((b"a", b"b", b"c"), ids, strict=True):
+        found = read_application(applications[each]).changelogs
+        assert {store: [log.key.to_pylist() for log in logs] for store, logs in found.items()} == {"counts": [[key]]}
