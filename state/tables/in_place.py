@@ -25,6 +25,14 @@ ROWS_SCHEMA = pa.schema([column for column in LANDED_SCHEMA if column.name != "p
 """Columns of the rows, as files of a landed table have them."""
 TYPES_OF_TIMESTAMPS = {-1: "NoTimestampType", 0: "CreateTime", 1: "LogAppendTime"}
 """Kafka's number to its word."""
+WORDS_OF_TIMESTAMP_TYPES = {
+    **{word.lower(): word for word in TYPES_OF_TIMESTAMPS.values()},
+    **{str(code): word for code, word in TYPES_OF_TIMESTAMPS.items()},
+    "create": "CreateTime",  # kcat
+    "logappend": "LogAppendTime",
+    "unknown": "NoTimestampType",
+}
+"""Text in which tools write a timestamp type, in small letters, to Kafka's word."""
 BY_COPY = "land the topic by copy (without --in-place), where such rows become dead letters"
 
 _PER_MS = {"ns": 1_000_000, "us": 1_000, "ms": 1}
@@ -214,11 +222,12 @@ class InPlaceRows:
 
     def _types(self, values: pa.Array) -> pa.Array:
         if not pa.types.is_integer(values.type):
-            words = pc.fill_null(values.cast(pa.string()), "CreateTime")
-            for word in pc.unique(words).to_pylist():
-                if word not in TYPES_OF_TIMESTAMPS.values():
-                    self._refuse(f"a timestamp type ({', '.join(TYPES_OF_TIMESTAMPS.values())})", repr(word))
-            return words
+            written = pc.fill_null(values.cast(pa.string()), "CreateTime").dictionary_encode()
+            words = [WORDS_OF_TIMESTAMP_TYPES.get(text.lower(), "") for text in written.dictionary.to_pylist()]
+            if "" in words:
+                got = repr(written.dictionary[words.index("")].as_py())
+                self._refuse(f"a timestamp type ({', '.join(TYPES_OF_TIMESTAMPS.values())})", got)
+            return pa.array(words, pa.string()).take(written.indices)
         codes = np.asarray(values.fill_null(0))
         words = types_of(codes)
         if words is None:

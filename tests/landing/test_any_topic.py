@@ -55,7 +55,10 @@ class Record:
 
 @dataclass(frozen=True)
 class Form:
-    """How keys and values of a file are written and named. ``fields``: of the JSON object that is the value."""
+    """How keys and values of a file are written and named. ``fields``: of the JSON object that is the value.
+
+    ``format``: of the landing, or ``table`` for one of a lake, whose timestamps are all of microseconds.
+    """
 
     format: str
     key: str
@@ -64,7 +67,7 @@ class Form:
 
     @property
     def is_binary(self) -> bool:
-        return self.format in ("parquet", "avro")
+        return self.format in ("parquet", "avro", "table")
 
     def key_bytes(self, key: Any) -> bytes | None:
         if key is None or isinstance(key, bytes):
@@ -121,7 +124,7 @@ def texts(form: str) -> st.SearchStrategy[str]:
 def forms(draw: Any, formats: Sequence[str], bodies: Sequence[str] = ("bytes", "money", "fields", "row")) -> Form:
     format = draw(st.sampled_from(formats))
     may_be = [body for body in bodies if body != "row" or format not in ("csv", "lines")]
-    names = ("name", "n", "money", "ok") if format == "avro" else ("name", "n", "mo.ney", 'ö "k')
+    names = ("name", "n", "money", "ok") if format in ("avro", "table") else ("name", "n", "mo.ney", 'ö "k')
     return Form(format, draw(st.sampled_from(["bytes", "long", "id"])), draw(st.sampled_from(may_be)), names)
 
 
@@ -189,7 +192,7 @@ def written(draw: Any, form: Form, records: Sequence[Record], coordinates: Seque
     columns["kind"] = draw_kinds(draw, records)
     columns["h"] = Column(draw_headers(draw, form), [record.headers or draw_none(draw) for record in records])
     mapping |= {"timestamp_type": "kind", "headers": "h"} | {name: name for name in coordinates}
-    if form.format in ("jsonl", "parquet", "avro") and draw(st.booleans()):
+    if form.format in ("jsonl", "parquet", "avro", "table") and draw(st.booleans()):
         columns = {"meta": Column("row", [True] * len(records), columns)}
         mapping |= {of: f"meta.{mapping[of]}" for of in ("timestamp", "timestamp_type", "headers", *coordinates)}
     return with_keys_and_values(Written(form, columns, mapping), records)
@@ -201,7 +204,7 @@ def draw_none(draw: Any) -> tuple[()] | None:
 
 def draw_times(draw: Any, form: Form, records: Sequence[Record]) -> Column:
     times = [record.time_ms for record in records]
-    kinds = ["long", "text", *(["ms"] if form.is_binary else [])]
+    kinds = ["long", "text", *(["ms"] if form.is_binary and form.format != "table" else [])]
     if all(each >= FIRST_TIME // 1_000 + 1 for each in times):
         kinds.append("us")
     if all(-62_135_596_800_000 <= each <= 253_402_300_799_999 for each in times):
@@ -369,10 +372,18 @@ def check(
                 reports.append(
                     land(warehouse, Path(folder) / "in", rules={"max_bad_share": 1, **(rules or {})}, **mapping)
                 )
-        columns = ("partition", "offset", "timestamp", "timestamp_type", "headers", "key", "value")
-        rows = landed(warehouse, "t", *columns) if warehouse.topics() else []
+        rows = landed(warehouse, "t", *LANDED) if warehouse.topics() else []
 
-    want = [
+    assert [(*row[:-1], form.read(row[-1])) for row in rows] == as_landed(form, records)
+    assert sum(report.dead_letters for report in reports) == late
+
+
+LANDED = ("partition", "offset", "timestamp", "timestamp_type", "headers", "key", "value")
+
+
+def as_landed(form: Form, records: Sequence[Record]) -> list[tuple[Any, ...]]:
+    """Columns ``LANDED`` of ``records``, their values as of ``Form.value``."""
+    return [
         (
             record.partition,
             record.offset,
@@ -384,8 +395,6 @@ def check(
         )
         for record in records
     ]
-    assert [(*row[:-1], form.read(row[-1])) for row in rows] == want
-    assert sum(report.dead_letters for report in reports) == late
 
 
 FORMATS = ["parquet", "jsonl", "csv", "avro", "lines"]

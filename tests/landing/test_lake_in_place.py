@@ -17,10 +17,11 @@ from kstreams_replay.jobs.landing.recorded_time import record_idle
 from kstreams_replay.jobs.tape.landed_topic import Landed
 from kstreams_replay.state.errors import ConfigError, DamagedFile, LandingError
 from kstreams_replay.state.tables import offset_order
-from kstreams_replay.state.tables.data_files import read_files
+from kstreams_replay.state.tables.branch_files import landed_files
+from kstreams_replay.state.tables.data_files import read_files, read_rows
 from kstreams_replay.state.tables.ledger import LandingLedger
 from kstreams_replay.state.tables.sought import Sought
-from kstreams_replay.state.tables.warehouse import Warehouse
+from kstreams_replay.state.tables.warehouse import LANDED_SCHEMA, Warehouse
 from tests.landing.file_folders import NOON, dies
 from tests.landing.lake_tables import (
     START_MS,
@@ -298,6 +299,26 @@ def test_times_of_every_unit_are_those_that_a_copy_has(tmp_path, lake, unit):
         found.append(read(warehouse))
 
     assert found[0] == found[1] == in_order(seconds)
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+def test_a_timestamp_type_is_read_in_every_word_that_tools_write(warehouse, lake, in_place):
+    written = {
+        "CreateTime": "CreateTime", "LogAppendTime": "LogAppendTime", "NoTimestampType": "NoTimestampType",
+        "logappendtime": "LogAppendTime", "create": "CreateTime", "logappend": "LogAppendTime",
+        "unknown": "NoTimestampType", "1": "LogAppendTime", "0": "CreateTime", "-1": "NoTimestampType",
+    }  # fmt: skip
+    one = [row for row in rows(0, 2 * len(written)) if row.partition == 0]
+    table = spark_rows(one)
+    kinds = pa.array(list(written)[: len(one)])
+    write_deltalake(str(lake), table.set_column(6, "timestampType", kinds))
+
+    land(warehouse, lake, in_place=in_place)
+
+    last = LandingLedger(warehouse.landing_ledger("clicks")).last_done()
+    [file] = landed_files(warehouse, "clicks", last)
+    found = read_rows(warehouse.landed("clicks"), [file], LANDED_SCHEMA)["timestamp_type"].to_pylist()
+    assert found == list(written.values())
 
 
 def _say_the_size(folder: Path, file: Path) -> None:

@@ -161,7 +161,7 @@ def parquet(columns: Columns, *, is_large: bool, **options: Any) -> bytes:
     """``is_large``: text, bytes and lists have offsets of 64 bits, as Polars writes them. ``options`` are those of
     ``pq.write_table``.
     """
-    table = pa.table({name: _arrow(column) for name, column in columns.items()})
+    table = arrow_table(columns)
     if is_large:
         table = table.cast(
             pa.schema([pa.field(field.name, _LARGE.get(field.type, field.type)) for field in table.schema])
@@ -169,6 +169,11 @@ def parquet(columns: Columns, *, is_large: bool, **options: Any) -> bytes:
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, **options)
     return sink.getvalue().to_pybytes()
+
+
+def arrow_table(columns: Columns) -> pa.Table:
+    """As a writer of a lake's tables takes it."""
+    return pa.table({name: _arrow(column) for name, column in columns.items()})
 
 
 def _arrow(column: Column) -> pa.Array:

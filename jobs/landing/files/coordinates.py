@@ -11,17 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ....state.tables.in_place import TYPES_OF_TIMESTAMPS, types_of
+from ....state.tables.in_place import TYPES_OF_TIMESTAMPS, WORDS_OF_TIMESTAMP_TYPES, types_of
 from ....state.tables.warehouse import HEADERS
 from .columns import each, is_text, is_text_or_bytes, json_text, listed
-
-_WORDS = {
-    **{word.lower(): word for word in TYPES_OF_TIMESTAMPS.values()},
-    **{str(code): word for code, word in TYPES_OF_TIMESTAMPS.items()},
-    "create": "CreateTime",  # kcat
-    "logappend": "LogAppendTime",
-    "unknown": "NoTimestampType",
-}
 
 
 def headers_of(values: Sequence[Any] | pa.Array) -> pa.Array:
@@ -93,7 +85,7 @@ def _header(key: Any, value: Any) -> dict[str, Any]:
 
 
 def _timestamp_type(value: Any) -> str:
-    word = _WORDS.get(str(value).lower())
+    word = WORDS_OF_TIMESTAMP_TYPES.get(str(value).lower())
     if word is None or isinstance(value, bool):
         raise ValueError(value)
     return word
