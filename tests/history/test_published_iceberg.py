@@ -1,5 +1,9 @@
-"""Outputs as Iceberg tables over the same files: pyiceberg, DuckDB and polars read what our own reader reads."""
+"""Outputs as Iceberg tables over the same files: pyiceberg, DuckDB, polars and Spark read what our own reader reads."""
 
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -11,6 +15,7 @@ from pyiceberg.table import Table
 
 from kstreams_replay.jobs.branches.branches import fork
 from kstreams_replay.jobs.branches.restatement import restore
+from kstreams_replay.jobs.execution.spark_session import SCALA, SPARK_LINE, resolve
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.history.committed_tables import read_changelog, read_newest
 from kstreams_replay.jobs.history.current_values import keep_current
@@ -20,10 +25,25 @@ from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, TimeW
 from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.state.errors import ConfigError
 from kstreams_replay.state.tables.warehouse import Warehouse
+from tests.landing.rest_catalog import RestCatalog, rest_catalog
 from tests.planted import LandedRecord, plant
 
 APP = "tests.history.test_published_iceberg:topology"
 COLUMNS = ["partition", "offset", "increment", "key", "window_start_ms", "window_end_ms", "value", "record_time_ms"]
+
+SPARK_PACKAGE = f"org.apache.iceberg:iceberg-spark-runtime-{SPARK_LINE}_{SCALA}:1.12.0"
+SPARK_READER = """
+import json, sys
+from pyspark.sql import SparkSession
+
+builder = SparkSession.builder.master("local[1]")
+for name, value in json.loads(sys.argv[1]).items():
+    builder = builder.config(name, value)
+spark = builder.getOrCreate()
+for query in sys.stdin:
+    print(json.dumps([row.asDict(recursive=True) for row in spark.sql(query).collect()]), flush=True)
+"""
+"""Spark with Iceberg's own package and none of our code: a query a line, answered by a line of rows."""
 
 
 def topology() -> Topology:
@@ -63,6 +83,38 @@ def settings(tmp_path) -> dict[str, str]:
 @pytest.fixture
 def catalog(settings) -> Catalog:
     return load_catalog("here", **settings)
+
+
+@pytest.fixture
+def rest(tmp_path) -> Iterator[RestCatalog]:
+    with rest_catalog(tmp_path / "rest") as rest:
+        yield rest
+
+
+@pytest.fixture
+def ask_spark(rest, tmp_path) -> Iterator[Callable[[str], list[dict[str, Any]]]]:
+    """Rows of a query of Spark, in a process of its own, whose catalog ``lake`` is ``rest``."""
+    catalog = {"type": "rest", "uri": rest.uri, "token": rest.token, "cache-enabled": "false"}
+    settings = {
+        "spark.jars": ",".join(map(str, resolve([SPARK_PACKAGE]))),
+        "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.warehouse.dir": str(tmp_path / "spark"),
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        **{f"spark.sql.catalog.lake.{name}": value for name, value in catalog.items()},
+    }
+    command = [sys.executable, "-c", SPARK_READER, json.dumps(settings)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+
+        def ask(query: str) -> list[dict[str, Any]]:
+            process.stdin.write(f"{query}\n")
+            process.stdin.flush()
+            return json.loads(process.stdout.readline())
+
+        yield ask
 
 
 def rows_of(table: Table) -> list[dict[str, Any]]:
@@ -162,3 +214,48 @@ def test_the_command_publishes_after_each_increment(warehouse, settings, catalog
 def test_a_catalog_that_does_not_answer_is_named(warehouse):
     with pytest.raises(ConfigError, match="catalog nowhere: expected a catalog that answers"):
         publish_iceberg(warehouse, "p", "nowhere")
+
+
+def test_a_rest_catalog_is_published_to_and_asked_for_its_token(warehouse, rest, tmp_path):
+    (found,) = publish_iceberg(warehouse, "p", "here", properties=rest.properties)
+    land(warehouse, 10, 8)
+    run(warehouse)
+    (later,) = publish_iceberg(warehouse, "p", "here", properties=rest.properties)
+
+    assert [(each.table, each.increment, each.added, each.removed) for each in (found, later)] == [
+        ("p.out", 1, 2, 0), ("p.out", 2, 2, 0),
+    ]  # fmt: skip
+    assert rows_of(load_catalog("here", **rest.properties).load_table(("p", "out"))) == want(warehouse)
+    assert not list((tmp_path / "rest").rglob("*.parquet"))
+    with pytest.raises(ConfigError, match=r"catalog here: expected a catalog that answers, got .*no such token"):
+        publish_iceberg(warehouse, "p", "here", properties={**rest.properties, "token": "another"})
+
+
+@pytest.mark.jvm
+@pytest.mark.nightly
+def test_spark_reads_what_was_published_after_each_increment_and_a_restore(warehouse, rest, ask_spark):
+    def asked(table: str) -> list[dict[str, Any]]:
+        return in_order(ask_spark(f"SELECT {', '.join(f'`{name}`' for name in COLUMNS)} FROM lake.{table}"))
+
+    def publish() -> None:
+        keep_current(warehouse, "p", "out")
+        publish_iceberg(warehouse, "p", "here", properties=rest.properties)
+
+    publish()
+    first = want(warehouse)
+    assert asked("p.out") == first
+    (snapshot,) = ask_spark("SELECT snapshot_id, summary['replay.increment'] AS increment FROM lake.p.out.snapshots")
+    assert snapshot["increment"] == "1"
+
+    land(warehouse, 10, 8)
+    run(warehouse)
+    publish()
+    assert asked("p.out") == want(warehouse) != first
+    assert asked("p.out_current") == in_order(read_newest(warehouse, "p", "out").select(COLUMNS).to_pylist())
+    assert asked(f"p.out VERSION AS OF {snapshot['snapshot_id']}") == first
+    (counted,) = ask_spark("SELECT count(*) AS n FROM lake.p.out WHERE partition = 1 AND increment = 2")
+    assert counted == {"n": sum(row["partition"] == 1 and row["increment"] == 2 for row in want(warehouse))}
+
+    restore(warehouse, "p", 1)
+    publish()
+    assert asked("p.out") == want(warehouse) == first

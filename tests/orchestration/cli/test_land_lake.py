@@ -5,10 +5,12 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from pyiceberg.catalog import load_catalog
 
 from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.landing.lake_tables import bronze, in_order, records_of, redpanda_rows, rows
+from tests.landing.rest_catalog import rest_catalog
 from tests.landing.test_lake_iceberg import Lake
 
 TOPOLOGY = """
@@ -135,6 +137,35 @@ def test_an_iceberg_table_lands_by_options_of_its_catalog_as_of_a_snapshot_and_t
     assert landed == [10, 4]
     assert records_of(lake.warehouse) == in_order(rows(0, 14))
     assert "Iceberg table lake.shop.clicks: expected snapshot 1, got 2 snapshots, the newest" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("how", [["--in-place"], []])
+def test_an_iceberg_table_of_a_rest_catalog_lands_with_its_token_from_the_environment(
+    warehouse, capsys, monkeypatch, tmp_path, how
+):
+    with rest_catalog(tmp_path / "rest") as rest:
+        monkeypatch.setenv("LAKE_TOKEN", rest.token)
+        catalog = load_catalog("lake", **rest.properties)
+        catalog.create_namespace("shop")
+        options = ["type=rest", f"uri={rest.uri}", "token=${env:LAKE_TOKEN}"]
+        words = [word for option in options for word in ("--option", option)]
+        where = ["--warehouse", warehouse.root, "--iceberg", "lake.shop.clicks", *words, "--local", "--json"]
+        assert main(["land", "clicks", *where, *how]) == 1
+        assert "Iceberg table lake.shop.clicks: expected a table, got none" in capsys.readouterr().err
+
+        table = catalog.create_table("shop.clicks", redpanda_rows(rows(0, 10)).schema)
+        landed = []
+        for first, end in ((0, 10), (10, 14)):
+            table.append(redpanda_rows(rows(first, end)))
+            assert main(["land", "clicks", *where, *how]) == 0
+            landed.append(json.loads(capsys.readouterr().out)["records"])
+        monkeypatch.setenv("LAKE_TOKEN", "another")
+        assert main(["land", "clicks", *where, *how]) == 1
+
+    assert landed == [10, 4]
+    assert records_of(warehouse) == in_order(rows(0, 14))
+    said = capsys.readouterr().err
+    assert "expected a catalog that answers, got NotAuthorizedException: no such token" in said
 
 
 def test_in_place_nothing_is_copied_until_it_is_asked_for(land, tmp_path):
