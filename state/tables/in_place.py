@@ -223,11 +223,11 @@ class InPlaceRows:
     def _types(self, values: pa.Array) -> pa.Array:
         if not pa.types.is_integer(values.type):
             written = pc.fill_null(values.cast(pa.string()), "CreateTime").dictionary_encode()
-            words = [WORDS_OF_TIMESTAMP_TYPES.get(text.lower(), "") for text in written.dictionary.to_pylist()]
-            if "" in words:
-                got = repr(written.dictionary[words.index("")].as_py())
+            known = [WORDS_OF_TIMESTAMP_TYPES.get(text.lower(), "") for text in written.dictionary.to_pylist()]
+            if "" in known:
+                got = repr(written.dictionary[known.index("")].as_py())
                 self._refuse(f"a timestamp type ({', '.join(TYPES_OF_TIMESTAMPS.values())})", got)
-            return pa.array(words, pa.string()).take(written.indices)
+            return pa.array(known, pa.string()).take(written.indices)
         codes = np.asarray(values.fill_null(0))
         words = types_of(codes)
         if words is None:
