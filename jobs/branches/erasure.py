@@ -20,6 +20,7 @@ from ...state.tables.branch_files import existing_tables
 from ...state.tables.data_files import DataFile
 from ...state.tables.ledger import LandingLedger, Ledger
 from ...state.tables.names import STATE, TableName
+from ...state.tables.replaced_files import delete_files, replaced_files
 from ...state.tables.sought import Sought
 from ...state.tables.warehouse import Warehouse
 from ...state.wall_clock import now_ms
@@ -30,7 +31,7 @@ from .branches import branches, unpin
 from .bytes_proof import Remains, remains
 from .erased_tables import ErasedRows, erase_rows
 from .restatement import OnStep
-from .vacuum import delete_files, replaced_files, vacuum
+from .vacuum import vacuum
 from .what_goes import PipelinePart, WhatGoes
 
 _APP_ID = "erase"

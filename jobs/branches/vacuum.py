@@ -8,9 +8,8 @@ increment on it can be asked. What a topic's landing has committed always stays:
 times. The heartbeat of a run that was lost stays as long as a schedule may go by it.
 """
 
-import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,13 +18,21 @@ from pyarrow import fs
 
 from ...state.errors import ConfigError, Damaged
 from ...state.tables.branch_files import current_tables
-from ...state.tables.data_files import OpenTables, read_files, table_version
-from ...state.tables.kept_below import below, files_below
+from ...state.tables.data_files import OpenTables, table_version
+from ...state.tables.kept_below import files_below
 from ...state.tables.ledger import LandingLedger, Ledger, LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow
-from ...state.tables.log_cleanup import LOG_ENTRY, entries_before
+from ...state.tables.log_cleanup import entries_before
 from ...state.tables.names import LEDGER, TableName
-from ...state.tables.object_stores import open_filesystem
+from ...state.tables.replaced_files import (
+    BY_INCREMENT,
+    LOG,
+    NOT_RETAINED,
+    Waste,
+    added_files,
+    delete_files,
+    live_paths,
+)
 from ...state.tables.warehouse import Warehouse, is_name
 from ...state.wall_clock import now_ms
 from .branches import pinned_versions
@@ -35,28 +42,7 @@ _LEDGER_VERSIONS = 20
 """So many versions of the ledger's log stay; nobody reads any but the newest."""
 HEARTBEAT_DAYS = 30
 """So long after its last beat nobody waits for a run, whatever says that it is at work."""
-UNCOMMITTED, NOT_RETAINED, LOG = "never committed", "of increments not retained", "log of versions not retained"
-LOST_RUN = "of a run that was lost"
-
-_BY_INCREMENT = re.compile(r"(\d{8,})-")
-
-
-@dataclass(frozen=True)
-class Waste:
-    """A file that may go: ``name`` below ``root``. ``table``: as the ledger spells it, or "landed/x",
-    "landed_dead_letter/x", "landing/x/ledger", "landing/x/recorded_time", "_exchange", "_heartbeats".
-    """
-
-    table: str
-    root: str
-    name: str
-    bytes: int
-    reason: str
-
-    @property
-    def path(self) -> str:
-        """All of it."""
-        return f"{self.root}/{self.name}"
+UNCOMMITTED, LOST_RUN = "never committed", "of a run that was lost"
 
 
 @dataclass(frozen=True)
@@ -106,32 +92,6 @@ def vacuum(
     if delete:
         delete_files(waste)
     return Vacuumed(waste, oldest, delete)
-
-
-def replaced_files(path: str, last: int) -> Iterator[Waste]:
-    """Files of a table that its newest version does not have: those that were committed, and those of increments up to
-    ``last``. For a table of which nobody may ask for an earlier version.
-    """
-    found = files_below(path)
-    if not found:
-        return
-    log = {name.removeprefix("_delta_log/") for name in found if name.startswith("_delta_log/")}
-    committed, live = {file for files in _added(path, log).values() for file in files}, _live(path, None, {})
-    for name, info in found.items():
-        numbered = _BY_INCREMENT.match(name.rpartition("/")[2])
-        is_old = name in committed or (numbered is not None and int(numbered[1]) <= last)
-        if name.endswith(".parquet") and not name.startswith("_") and name not in live and is_old:
-            yield Waste("", path, name, info.size, NOT_RETAINED)
-
-
-def delete_files(waste: list[Waste]) -> None:
-    """Delete what is still there. Logs last and from their beginning, so that what is left of them is whole. Raises
-    StorageError where a folder has become a symbolic link since.
-    """
-    for each in sorted(waste, key=lambda each: (each.reason == LOG, each.path)):
-        filesystem, path = open_filesystem(below(each.root, each.name))
-        if filesystem.get_file_info(path).type == fs.FileType.File:
-            filesystem.delete_file(path)
 
 
 class _Vacuum:
@@ -257,21 +217,21 @@ class _Vacuum:
         log = files_below(f"{path}/_delta_log")
         if not log:
             return set(), set()
-        added = _added(path, log)
+        added = added_files(path, log)
         first = min(added, default=0) if begin is None else begin
         opened: OpenTables = {}
-        stays = _live(path, None, opened)
-        stays |= added[0] if first == 0 and 0 in added else _live(path, first, opened)
+        stays = live_paths(path, None, opened)
+        stays |= added[0] if first == 0 and 0 in added else live_paths(path, first, opened)
         stays |= {file for version, files in added.items() if version > first for file in files}
         for version in pinned:
-            stays |= _live(path, version, opened)
+            stays |= live_paths(path, version, opened)
         return {file for files in added.values() for file in files}, stays
 
     def _may_be_at_work(
         self, name: str, info: "fs.FileInfo", last: int, landing: LedgerRow[LandingDoneRow] | None
     ) -> bool:
         """Whether a file that nobody names may be of an increment after the last. Spark's names do not say of which."""
-        numbered = _BY_INCREMENT.match(name.rpartition("/")[2])
+        numbered = BY_INCREMENT.match(name.rpartition("/")[2])
         if numbered is not None:
             return int(numbered[1]) > last
         return landing is None or _mtime_ms(info) >= landing.written_at_ms - DAY_MS
@@ -286,23 +246,6 @@ class _Vacuum:
 
     def _is_old(self, info: "fs.FileInfo", days: int = 1) -> bool:
         return _mtime_ms(info) < self.at_ms - days * DAY_MS
-
-
-def _added(path: str, log: Iterable[str]) -> dict[int, set[str]]:
-    """Files that each version added, as far as the log's own entries (not its checkpoints) say."""
-    filesystem, root = open_filesystem(path)
-    found = {}
-    for name in log:
-        match = LOG_ENTRY.fullmatch(name)
-        if match is not None and match[2] == "json":
-            with filesystem.open_input_file(f"{root}/_delta_log/{name}") as opened:
-                lines = [json.loads(line) for line in opened.read().decode().splitlines() if line]
-            found[int(match[1])] = {line["add"]["path"] for line in lines if "add" in line}
-    return found
-
-
-def _live(path: str, version: int | None, opened: OpenTables) -> set[str]:
-    return {file.path for file in read_files(path, version=version, opened=opened)}
 
 
 def _mtime_ms(info: "fs.FileInfo") -> int:

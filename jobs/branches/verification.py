@@ -25,6 +25,7 @@ from ...state.tables.warehouse import Warehouse
 from ..code_changes.code_of_increment import other_code
 from ..code_changes.state_migration import take_over
 from ..history.committed_tables import done_row, rows_of
+from ..history.exclusions import erased_records, erased_since, refuse_erased
 from ..history.store_reader import store_in, store_of
 from ..replay.landed_times import LandedTimes
 from ..replay.rerun import Rerun
@@ -107,7 +108,8 @@ def verify(
     cut at random places that ``seed`` says; and compare.
 
     Raises ConfigError for a range that is not there, that other code ran, in which something was restored, or in which
-    topics landed that a pattern matches; and what a replay raises.
+    topics landed that a pattern matches; LedgerError for one of whose records some were erased; and what a replay
+    raises.
     """
     planned, done = _range(warehouse, topology, pipeline, since, until)
     topology = topology.reading(planned[-1].cut_to)
@@ -150,15 +152,17 @@ def _unique(seed: int) -> str:
 
 def verifiable(warehouse: Warehouse, topology: Topology, pipeline: str) -> list[range]:
     """Increments that ``verify`` replays as one range: done, in force, consecutive, with this topology and the same
-    topics; none whose beginning was vacuumed or erased.
+    topics; none whose beginning was vacuumed or erased, and none that has read records that were erased since.
     """
     ledger = Ledger(warehouse.pipeline(pipeline).ledger)
     ranges: list[range] = []
-    before, oldest = "", ledger.oldest_kept()
-    for row in in_force(ledger.done_rows()):
-        own = row.content
+    before, oldest, previous = "", ledger.oldest_kept(), DoneRow()
+    rows = in_force(ledger.done_rows())
+    erased = erased_records(warehouse, rows[-1].content.cut_to if rows else ())
+    for row in rows:
+        own, begin, previous = row.content, previous.cut_to, row.content
         is_other = own.topology != _fingerprint(topology, own.cut_to) or other_code(own, topology.reading(own.cut_to))
-        is_gone = oldest > 1 and row.increment <= oldest
+        is_gone = (oldest > 1 and row.increment <= oldest) or erased_since(erased, begin, own) is not None
         if is_other or is_gone or own.restates is not None or own.has_no_plan:
             before = ""
             continue
@@ -189,6 +193,7 @@ def _range(
     for row in wanted:
         planned, _ = ledger.rows_of(row.increment)
         assert planned is not None, f"increment {row.increment} was planned"
+        refuse_erased(warehouse, pipeline, row.increment, planned.content)
         own, cut = planned.content.topology, planned.content.cut_to
         other = other_code(row.content, topology.reading(cut)) if own == _fingerprint(topology, cut) else "the topology"
         if other or row.content.restates is not None:

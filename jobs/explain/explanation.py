@@ -106,7 +106,6 @@ def explain(
         increment, cause = cause_of(history, place)
     else:
         landed = _landed(history, topology, place)
-        _refuse_excluded(history, landed, place)
         increment = _increment(history, landed, place)
     row = history.plan(increment)
     if row is None:
@@ -205,18 +204,24 @@ def _landed(history: History, topology: Topology, place: Position) -> Landed:
     end = landed.ends[str(partition)]
     if offset >= end:
         raise ConfigError(name, f"an offset below {end}, the next one to land", str(offset), "land what is new first")
+    read = as_read(now, done_row(history.warehouse, history.pipeline).content)
+    _refuse_excluded(history, now, read, place)
     if landed.slice(str(partition), offset, offset + 1).count() == 0:
         next_step = "Kafka has no record there (compaction, transactions), or it was removed from the landed table"
         raise ConfigError(name, "a landed record", "none at this offset", next_step)
-    return as_read(now, done_row(history.warehouse, history.pipeline).content)
+    return read
 
 
-def _refuse_excluded(history: History, landed: Landed, place: Position) -> None:
-    """Raises LedgerError for a record that the pipeline has left out, or will, since it is out of play."""
+def _refuse_excluded(history: History, now: Landed, read: Landed, place: Position) -> None:
+    """Raises LedgerError for a record that the pipeline has left out, or will, since it is out of play (``read``: the
+    topic without those), and for one that was erased after it was read.
+    """
     topic, partition, offset = place
-    if offset in landed.excluded.get(str(partition), ()):
-        booked = exclusions(history.warehouse, topic)
-        (out,) = (each for each in booked if (each.partition, each.offset) == (partition, offset))
+    if offset not in now.excluded.get(str(partition), ()):
+        return
+    booked = exclusions(history.warehouse, topic)
+    (out,) = (each for each in booked if (each.partition, each.offset) == (partition, offset))
+    if out.is_erased or offset in read.excluded.get(str(partition), ()):
         there = "nothing of it is left" if out.is_erased else "its value is in the landed table"
         raise LedgerError(
             f"record {say_place(place)}",

@@ -1,15 +1,17 @@
 """Taking records out of play, and who has read them before.
 
 Owns the answer to what a pipeline has of such a record: it left it out, has read it, or has not come to it. Rule: what
-was read is not undone by itself; a pipeline goes back for that.
+was read is not undone by itself; a pipeline goes back for that. What was erased nobody can read again, so that who asks
+for the past hears it.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from shlex import quote
 
+from ...state.errors import LedgerError
 from ...state.tables.ledger import Ledger
-from ...state.tables.ledger_rows import DoneRow, LandingDoneRow
+from ...state.tables.ledger_rows import Cut, DoneRow, LandingDoneRow, PlanRow
 from ...state.tables.parquet_reader import restore_command
 from ...state.tables.warehouse import Warehouse
 from ...state.wall_clock import now_ms
@@ -94,6 +96,37 @@ def excluded_by(warehouse: Warehouse, done: DoneRow) -> list[tuple[Exclusion, st
     """
     found = [each for topic in sorted(done.cut_to) for each in exclusions(warehouse, topic)]
     return [(each, _state(done, each.topic, each.partition, each.offset)) for each in found]
+
+
+def erased_records(warehouse: Warehouse, topics: Iterable[str]) -> list[Exclusion]:
+    """Those of ``topics`` that were erased, as of ``exclusions``."""
+    return [each for topic in sorted(topics) for each in exclusions(warehouse, topic) if each.is_erased]
+
+
+def erased_since(erased: Iterable[Exclusion], begin: Cut, row: PlanRow | DoneRow) -> Exclusion | None:
+    """The first of ``erased`` that an increment has read, so that it was erased afterwards; None: it has read none.
+    ``begin``: where the increment of ``row`` begins.
+    """
+    for each in erased:
+        p = str(each.partition)
+        is_inside = (
+            cut_of(begin, each.topic, each.partition) <= each.offset < cut_of(row.cut_to, each.topic, each.partition)
+        )
+        if is_inside and each.offset not in (row.excluded or {}).get(each.topic, {}).get(p, ()):
+            return each
+    return None
+
+
+def refuse_erased(warehouse: Warehouse, pipeline: str, increment: int, row: PlanRow) -> None:
+    """Raises LedgerError for an increment that cannot run again, since it has read a record that was erased since."""
+    if (gone := erased_since(erased_records(warehouse, row.cut_to), row.cut_from, row)) is not None:
+        place = f"record {gone.topic}:{gone.partition}:{gone.offset}"
+        raise LedgerError(
+            f"increment {increment} of {pipeline!r}",
+            "the records that it read",
+            f"{place}, which landing increment {gone.increment} took out ({gone.why})",
+            "ask about increments that did not read it; for results without it, replay under another pipeline name",
+        )
 
 
 def _booked(row: LandingDoneRow) -> tuple[tuple[int, int], ...]:

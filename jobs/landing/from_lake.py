@@ -3,7 +3,8 @@
 Owns which rows are new. Rule: rows are known by partition and offset. A landing takes the rows of one version of the
 table; the next takes what came since, by the table's own log, and what only moved (compaction, Z-ORDER) changes
 nothing. Where the log says that rows were deleted or changed, or does not say at all, the table is compared with the
-landed records. Those that are gone or have other bytes are reported, and refused unless they are to be ignored.
+landed records. Those that are gone or have other bytes are reported, and refused unless they are to be ignored; those
+that are gone may be erased.
 
 Rows are read, sorted and written by the engine of files whose columns have offsets (ordered_plan.py, file_writing.py).
 """
@@ -29,9 +30,16 @@ from .lake.lake_source import LakeSource
 from .lake.lake_table import LakeChanges, LakeFile, LakeTable
 from .lake.new_files import files_to_read, largest_partition, may_have_topic, refuse_missing, refuse_other_topics
 from .lake.opening import open_lake
-from .lake_changes import changed_sentence, gone_offsets, missing_sentences, refuse_changed, without_known
+from .lake_changes import (
+    changed_sentence,
+    gone_offsets,
+    missing_sentences,
+    refuse_changed,
+    refuse_to_erase,
+    without_known,
+)
 from .landing_preview import LandingPreview, not_finite_sentences, preview_of, twice_sentences
-from .landing_rules import DEAD_LETTER, REFUSE, LandingRules, RowRules
+from .landing_rules import DEAD_LETTER, ERASE, IGNORE, REFUSE, LandingRules, RowRules
 from .ordered_plan import with_order
 from .planned_writing import write_planned
 
@@ -94,7 +102,7 @@ class LakeLander:
         plans = [row.content for row in planned() if row.content.source["kind"] == self.kind]
         landed = None if last is None or not any(last.content.cut_to.values()) else last.content
         changes = self._changes(table, plans, is_first=landed is None, warn=warn)
-        if changes is None and self.rules.on_change == REFUSE:
+        if changes is None and self.rules.on_change != IGNORE:
             refuse_no_history(table, self.topic)
         if changes is not None and changes.is_nothing and not must:
             return None
@@ -118,6 +126,10 @@ class LakeLander:
             return None
         if mapped:
             plan = replace(plan, mapping_changes=mapped)
+        if self.rules.on_change == ERASE and changes is not None and (gone := (plan.changed or {}).get("gone")):
+            place = table_place(self.topic, table)
+            refuse_to_erase(place, gone, changes, asked=self.source.asked, mapped=mapped)
+            plan = replace(plan, erases=True)
         for sentence in [*twice_sentences(self.topic, plan), *missing_sentences(table, self.topic, plan, landed)]:
             warn(sentence)
         return plan
@@ -182,7 +194,7 @@ class LakeLander:
         quiet = replace(self, show=None, preview=None)
         in_place = PlannedInPlace(
             self.warehouse, self.topic, table, mapping, found.changes, last, declared,
-            look=lambda: quiet._plan(found, last, clock_ms, warn), refuses=self.rules.on_change == REFUSE, warn=warn,
+            look=lambda: quiet._plan(found, last, clock_ms, warn), on_change=self.rules.on_change, warn=warn,
         )  # fmt: skip
         plan = in_place.plan(self._without_files(found, mapping, self._row_rules(clock_ms), last))
         if self.preview is not None and (plan.registers or landed is None):
@@ -306,9 +318,10 @@ class LakeLander:
             )
         if not changed:
             return replace(plan, changed=None)
-        if self.rules.on_change == REFUSE:
+        if self.rules.on_change == REFUSE or (self.rules.on_change == ERASE and "others" in changed):
             refuse_changed(table_place(self.topic, table), changed, changes)
         stays = "has them as they are in the table now" if self.source.in_place else "keeps the records as they landed"
+        stays = "has them erased" if self.rules.on_change == ERASE else stays
         warn(f"{self.topic}: {changed_sentence(changed, changes)}; the topic {stays}")
         return replace(plan, changed=changed)
 

@@ -36,6 +36,7 @@ from .lake.new_files import files_to_read, may_have_topic, refuse_other_topics
 from .lake.registering import Registering, deleted_ranges, read_offsets, refuse_other_types
 from .lake_changes import changed_sentence
 from .landing_preview import LandingPreview, PreviewedPartition, order_words, registered_from
+from .landing_rules import ERASE, IGNORE, REFUSE
 from .ordered_plan import joined_ranges
 
 if TYPE_CHECKING:
@@ -61,8 +62,7 @@ def refuse_other_way(topic: str, last: LedgerRow[LandingDoneRow] | None, *, in_p
 class PlannedInPlace:
     """Plans of a topic that lies in ``table``. ``changes``: since the last landing, None: all is new; ``last``: its
     done row. ``declared``: how many partitions the topic is to have; None: as many as are found. ``look``: what of the
-    landed records is gone or others now, by a comparison that reads them. ``refuses``: a landed record that is gone is
-    refused, and else noted.
+    landed records is gone or others now, by a comparison that reads them. ``on_change``: as of ``LandingRules``.
     """
 
     warehouse: Warehouse
@@ -73,7 +73,7 @@ class PlannedInPlace:
     last: LedgerRow[LandingDoneRow] | None
     declared: int | None
     look: Callable[[], LandingPlanRow]
-    refuses: bool
+    on_change: str
     warn: Callable[[str], None]
 
     def plan(self, without_files: LandingPlanRow) -> LandingPlanRow:
@@ -128,7 +128,7 @@ class PlannedInPlace:
         """
         assert self.changes is not None
         did = [each for each in self.changes.did if not each.lower().startswith("delete ")]
-        if self.refuses and (did or self.changes.is_other_table):
+        if self.on_change != IGNORE and (did or self.changes.is_other_table):
             why = ", ".join(did) or self.changes.unknown
             got = f"some that may be others ({why}), and the files that had them are gone, so nobody can compare them"
             next_step = "restore the table, or take its records as they are now (--on-change ignore)"
@@ -179,10 +179,11 @@ class PlannedInPlace:
                 f"{count:,} landed records of partition {p} are gone from the table" for p, count in unsaid.items()
             )
         )
-        if self.refuses:
+        if self.on_change == REFUSE or (self.on_change == ERASE and len(gone) < len(unsaid)):
             next_step = "restore them in the table; or continue without them (--on-change ignore)"
             raise LandingError(self._place, "the records that have landed, as they landed", said, next_step)
-        self.warn(f"{self.topic}: {said}; the topic has them as they are in the table now")
+        stays = "erased" if self.on_change == ERASE else "as they are in the table now"
+        self.warn(f"{self.topic}: {said}; the topic has them {stays}")
         return changed
 
     def _begin(self, began: Cut) -> Cut:

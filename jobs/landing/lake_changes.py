@@ -1,7 +1,9 @@
 """Records that have landed from a table and are not there any more as they were.
 
-Owns finding and wording them. Rule: what is missing in the table is found by comparing offsets, wherever its log says
-that rows were taken, or says nothing; only offsets that landed from a table are looked for.
+Owns finding and wording them, and which of them may be erased. Rule: what is missing in the table is found by comparing
+offsets, wherever its log says that rows were taken, or says nothing; only offsets that landed from a table are looked
+for. Only what certainly is the owner's will is erased: rows that are gone from the newest version of the table that
+they landed from.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,6 +18,7 @@ from ...state.tables.data_files import read_rows
 from ...state.tables.ledger import LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from ...state.tables.warehouse import LANDED_SCHEMA, Warehouse
+from .exclusions import erased_offsets
 from .lake.lake_rows import LakeMapping, read_columns
 from .lake.lake_table import Bounds, LakeChanges, LakeTable
 from .lake.new_files import overlaps
@@ -27,6 +30,8 @@ Ranges = Mapping[str, list[list[int]]]
 _OFFSETS = pa.schema([LANDED_SCHEMA.field("partition"), LANDED_SCHEMA.field("offset")])
 _SHOWN = 5
 """So many ranges are in a sentence."""
+ERASED_AT_MOST = 10_000
+"""So many records are erased by one landing, since ledgers name each of them in every row from then on."""
 
 
 def gone_offsets(
@@ -102,13 +107,48 @@ def refuse_changed(place: str, changed: Mapping[str, Ranges], changes: LakeChang
     )
 
 
+def refuse_to_erase(
+    place: str, gone: Ranges, changes: LakeChanges, *, asked: int | None, mapped: Mapping[str, Any]
+) -> None:
+    """Raises LandingError where records that are ``gone`` may be so by mistake, or are too many to be named one by one.
+    ``asked``: the version that was asked for; ``mapped``: what is mapped otherwise than before.
+    """
+    count, got = _count(gone), None
+    if count > ERASED_AT_MOST:
+        got = f"{count:,}"
+    elif changes.is_other_table:
+        got = f"{count:,} in a table of which {changes.unknown}"
+    elif mapped:
+        got = f"{count:,} by another mapping ({', '.join(mapped)})"
+    elif asked is not None:
+        got = f"{count:,} in version {asked}, which was asked for"
+    if got is not None:
+        expected = f"at most {ERASED_AT_MOST:,} records to erase, gone from the newest version of the table they are of"
+        next_step = "restore them in the table, or keep the records as they landed (--on-change ignore)"
+        raise LandingError(place, expected, got, next_step)
+
+
+def gone_to_erase(warehouse: Warehouse, topic: str, plans: Sequence[LandingPlanRow]) -> dict[str, list[int]]:
+    """By partition, offsets that ``plans`` found gone and want erased, and that are not erased yet."""
+    erased, found = erased_offsets(warehouse, topic), dict[str, list[int]]()
+    for plan in plans:
+        for p, ranges in (plan.changed or {}).get("gone", {}).items() if plan.erases else ():
+            found.setdefault(p, []).extend(_offsets(ranges).tolist())
+    left = {p: sorted({*found[p]} - {*erased.get(int(p), ())}) for p in sorted(found, key=int)}
+    return {p: offsets for p, offsets in left.items() if offsets}
+
+
+def _count(ranges: Ranges) -> int:
+    return sum(to - begin for of in ranges.values() for begin, to in of)
+
+
 def changed_sentence(changed: Mapping[str, Ranges], changes: LakeChanges) -> str:
     """How many records, at which offsets, by which statements."""
     words = {"gone": "gone from the table", "others": "changed in the table"}
     said = []
     for name, what in words.items():
         if ranges := changed.get(name):
-            count = sum(to - begin for of in ranges.values() for begin, to in of)
+            count = _count(ranges)
             records = "1 landed record is" if count == 1 else f"{count:,} landed records are"
             said.append(f"{records} {what} ({ranges_text(ranges)})")
     by = f", by {', '.join(changes.did)}" if changes.did else ""

@@ -24,10 +24,12 @@ from ...state.tables.compaction import compact
 from ...state.tables.data_files import live_files, open_table, read_files, table_digest
 from ...state.tables.ledger import LandingLedger, LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
+from ...state.tables.replaced_files import delete_files, replaced_files
 from ...state.tables.warehouse import Warehouse
 from ...state.tracing import span
 from ...state.wall_clock import now_ms
 from .complete_topics import refuse_complete
+from .exclusions import book_erasure
 from .file_source import KAFKA_OFFSETS, PATH_OFFSETS, FileSource
 from .files.known_files import PlanOutdated
 from .first_record import FirstRecord
@@ -39,8 +41,9 @@ from .given_up_plans import give_up, is_given_up, kept_plans, landing_app_id
 from .in_place import BEGINS_HERE
 from .kafka_source import KafkaSource
 from .lake.lake_source import LakeSource
+from .lake_changes import gone_to_erase
 from .landing_preview import LandingPreview, registered_from
-from .landing_rules import DAY_MS, LandingRules
+from .landing_rules import DAY_MS, ERASE, LandingRules
 from .plausible_times import Implausible, find_implausible
 from .recorded_time import finish_without_records
 
@@ -352,6 +355,7 @@ class _LandingRun:
 
     def land_new(self, last: LedgerRow[LandingDoneRow] | None) -> LedgerRow[LandingDoneRow]:
         """Plan and land what is new; the last done row."""
+        last = self._erase_gone(last)
         for _ in range(_ATTEMPTS):
             must = self.given_up is not None
             plan = self.lander.next_plan(last, self._kept_plans, self.clock_ms(), must=must, warn=self._warn)
@@ -362,13 +366,33 @@ class _LandingRun:
                 refuse_complete(self.topic, last)
             done = self._try(self._plan(plan, last))
             if done is not None:
-                return done
+                erased = self._erase_gone(done)
+                assert erased is not None, "it is done"
+                return erased
         raise LandingError(
             f"topic {self.topic}",
             "a source that stays as it is while it is landed",
             f"one that changed {_ATTEMPTS} times after it was planned",
             "land the topic again when nobody writes there",
         )
+
+    def _erase_gone(self, last: LedgerRow[LandingDoneRow] | None) -> LedgerRow[LandingDoneRow] | None:
+        """Erase what plans have found gone from the table, where that is asked for, also where a landing died before it
+        did; and the files that had it. The last done row.
+        """
+        if self.rules.on_change != ERASE or last is None or self.given_up is not None:
+            return last
+        own = [row.content for row in self._kept_plans() if row.content.erases]
+        gone = gone_to_erase(self.warehouse, self.topic, own)
+        if gone:
+            lake = own[-1].source["lake"]
+            place = f"{lake['format']} table {lake['place']}"
+            reason, by = f"gone from {place} as of version {lake['version']}", f"its owner ({place})"
+            last = book_erasure(self.warehouse, self.topic, gone, reason, by, clock_ms=self.clock_ms)
+            self.done.append(last)
+        if (last.content.exclusion or {}).get("erased_by") is not None:
+            delete_files(list(replaced_files(self.warehouse.landed(self.topic), last.increment)))
+        return last
 
     def _warn(self, sentence: str) -> None:
         """Once, also where a plan was made again."""

@@ -13,7 +13,7 @@ from ...state.times import duration_ms, instant_ms
 
 DAY_MS = 86_400_000
 STOP, DEAD_LETTER, WARN = "stop", "dead_letter", "warn"
-REFUSE, IGNORE = "refuse", "ignore"
+REFUSE, IGNORE, ERASE = "refuse", "ignore", "erase"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,8 @@ class LandingRules:
     names is probably not that of the log. The landing does ``"warn"``, or it ``"stop"``s and has committed nothing.
     ``on_change``: records that landed from a table are gone from it or have other bytes there: ``"refuse"`` the
     landing, or ``"ignore"`` it, which keeps the records as they landed; the ledger notes their offsets. A topic that
-    lies in place then has them as they are now.
+    lies in place then has them as they are now. ``"erase"``: those that are gone are erased from the topic, too, as by
+    ``erase``; others are refused.
     ``max_bad_share``: the landing stops, too, where more than this share of a file's rows do not fit (0.01: 1 %).
     ``max_future``: a record whose time is later than the machine's clock by more is a dead letter ("1d"); None: none
     is, as in Kafka. ``plausible_since``: a day (ISO 8601); the landing warns of records before it, and of those later
@@ -56,7 +57,8 @@ class LandingRules:
         known = self.on_bad_row in (STOP, DEAD_LETTER)
         _refuse("on_bad_row", self.on_bad_row, known, f'"{STOP}" or "{DEAD_LETTER}"')
         _refuse("on_disorder", self.on_disorder, self.on_disorder in (STOP, WARN), f'"{STOP}" or "{WARN}"')
-        _refuse("on_change", self.on_change, self.on_change in (REFUSE, IGNORE), f'"{REFUSE}" or "{IGNORE}"')
+        known = self.on_change in (REFUSE, IGNORE, ERASE)
+        _refuse("on_change", self.on_change, known, f'"{REFUSE}", "{IGNORE}" or "{ERASE}"')
         _refuse("max_bad_share", self.max_bad_share, 0 <= self.max_bad_share <= 1, "a share from 0 to 1")
         if self.max_future is not None:
             duration_ms(self.max_future, "max_future")

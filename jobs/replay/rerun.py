@@ -21,6 +21,7 @@ from ...state.tables.names import TableName
 from ...state.tables.warehouse import Warehouse
 from ..code_changes.state_migration import migrated_files, take_over
 from ..execution.task_description import Runner, TaskReport, exchange_folder
+from ..history.exclusions import refuse_erased
 from ..tape.landed_topic import Landed
 from ..task.kernel_calls import call_kernels
 from ..topology.topology import Topology
@@ -29,6 +30,7 @@ from .increment_tables import new_files, placed, removed_files, state_files, wri
 from .increment_tasks import IncrementTasks
 from .landed_records import LandedRecords
 from .landed_times import LandedTimes
+from .left_out import is_planned_otherwise
 from .plan import Plan
 from .planned_inputs import planned_inputs, tape_times
 from .planner import Planner
@@ -88,12 +90,15 @@ class Rerun:
         )  # fmt: skip
 
     @cached_property
-    def _landed(self) -> dict[str, Landed]:
+    def _now(self) -> dict[str, Landed]:
         """Looked at once: nobody lands anything that the range may read."""
-        landed = Planner(
+        return Planner(
             self.warehouse, self.topology, increment=self.increment + 1, previous=self.previous, idle="proceed"
         ).landed
-        return landed if self._last is None else {t: _bounded(each, self._last) for t, each in landed.items()}
+
+    @cached_property
+    def _landed(self) -> dict[str, Landed]:
+        return self._now if self._last is None else {t: _bounded(each, self._last) for t, each in self._now.items()}
 
     def _records(self, plan: Plan) -> LandedRecords:
         return LandedRecords(self.topology, self._landed, self.previous, self._times).of_plan(plan.row)
@@ -101,7 +106,11 @@ class Rerun:
     # --- tasks -----------------------------------------------------------------------------------------------
 
     def run(self, plan: Plan) -> list[TaskReport]:
-        """Run the tasks of a plan from where it continues. Commits nothing; the runner decides what is written."""
+        """Run the tasks of a plan from where it continues. Commits nothing; the runner decides what is written. Raises
+        LedgerError for a plan of records that were erased since.
+        """
+        if is_planned_otherwise(plan.row, self._now):
+            refuse_erased(self.warehouse, self.name, plan.increment, plan.row)
         tiers.expect(plan.row.records, lambda: call_kernels(self.topology))
         return IncrementTasks(
             warehouse=self.warehouse, pipeline=self.name, topology=self.topology, runner=self.runner,

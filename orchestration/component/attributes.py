@@ -158,7 +158,9 @@ class LandingAttributes(dg.Model, dg.Resolvable):
 
     on_bad_row: Literal["dead_letter", "stop"] = said("dead_letter", "What becomes of a row that does not fit.")
     on_disorder: Literal["warn", "stop"] = said("warn", "What the landing does where times go back between files.")
-    on_change: Literal["refuse", "ignore"] = said("refuse", "What it does where landed records are gone from a table.")
+    on_change: Literal["refuse", "ignore", "erase"] = said(
+        "refuse", "What it does where landed records are gone from a table."
+    )
     max_bad_share: float = said(0.01, "The landing stops where more than this share does not fit.")
     max_future: str | None = said(None, 'Records later than the clock by more are put aside: "1d".')
     plausible_since: str = said("1980-01-01", "The landing warns of records before this day.")

@@ -289,6 +289,8 @@ class LandingPlanRow(LandingRow):
     """Of a source that is a table: by partition ranges `[from, to)` of offsets that have landed and are `gone` from it,
     or are `others` there.
     """
+    erases: bool | None = None
+    """True: the records that are `gone` are to be erased as soon as this increment is done."""
     registers: list[dict[str, Any]] | None = None
     """Of a source that is a table whose rows stay where they are: its files, each with the topic's rows of a partition
     in it (`DataFile`).

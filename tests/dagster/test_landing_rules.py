@@ -6,7 +6,9 @@ import dagster as dg
 import pytest
 
 from kstreams_replay.jobs.landing.bad_rows import landed_dead_letters
+from kstreams_replay.jobs.landing.exclusions import exclusions
 from kstreams_replay.jobs.landing.landing import LakeSource, LandingRules
+from kstreams_replay.orchestration.component.attributes import LandingAttributes
 from tests.dagster import shop
 from tests.dagster.conftest import broken, numbers, passed, told
 from tests.landing.lake_tables import Row, bronze
@@ -87,3 +89,21 @@ def test_what_is_appended_to_a_table_of_a_lake_lands_and_is_replayed(small_shop,
         {"records_read": 2, "dagster/row_count": 8, "records_emitted": 2},
     ]
     assert numbers(landed, "in_place") == ({"in_place": str(table)} if in_place else {})
+
+
+def test_what_its_owner_deletes_is_erased_where_the_settings_of_yaml_say_so(small_shop):
+    table = small_shop.root / "bronze"
+    rules = LandingAttributes(on_change="erase").rules()
+    source = LakeSource(delta=str(table))
+    definitions = shop.definitions(small_shop.root, check_engine="plain", sources={"clicks": source}, landing=rules)
+    bronze(table, in_a_table(0, shop.MORNING))
+    assert small_shop.run(definitions).success
+    bronze(table, in_a_table(6, shop.EVENING)).delete("offset = 1")
+
+    result = small_shop.run(definitions)
+
+    assert result.success
+    landed = [numbers(each, "records_read", "dagster/row_count") for each in told(result)["shop/landed/clicks"]]
+    assert landed == [{"records_read": 2, "dagster/row_count": 8}, {"records_read": 0, "dagster/row_count": 8}]
+    [erased] = exclusions(small_shop.warehouse, "clicks")
+    assert (erased.offset, erased.is_erased) == (1, True)

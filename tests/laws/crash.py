@@ -17,8 +17,9 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from kstreams_replay.jobs.branches.vacuum import DAY_MS, Waste, vacuum
+from kstreams_replay.jobs.branches.vacuum import DAY_MS, vacuum
 from kstreams_replay.state.tables.ledger import Ledger
+from kstreams_replay.state.tables.replaced_files import Waste
 from kstreams_replay.state.tables.warehouse import Warehouse
 from kstreams_replay.state.wall_clock import now_ms
 from tests.laws.border import StorageStep, above, watched

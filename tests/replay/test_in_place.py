@@ -1,6 +1,7 @@
 """Replays of topics that lie in somebody else's table do what those of a copy do, whatever its owner does between."""
 
 import random
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,16 +10,18 @@ from deltalake import DeltaTable, write_deltalake
 
 from kstreams_replay.expectations.verdicts import check_increment
 from kstreams_replay.jobs.branches.branches import fork
-from kstreams_replay.jobs.branches.verification import verify
+from kstreams_replay.jobs.branches.verification import verifiable, verify
 from kstreams_replay.jobs.execution.spark_runner import SparkRunner
 from kstreams_replay.jobs.execution.task_description import Runner
 from kstreams_replay.jobs.execution.task_run import LocalRunner
+from kstreams_replay.jobs.explain.explanation import explain
 from kstreams_replay.jobs.history.committed_tables import done_row, read_changelog, read_table
 from kstreams_replay.jobs.history.fsck import fsck
 from kstreams_replay.jobs.landing.landing import LakeSource, land_lake
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Suppressed, TimeWindows, Topology
 from kstreams_replay.orchestration.facts import replay_facts
+from kstreams_replay.state.errors import LedgerError
 from kstreams_replay.state.tables import offset_order
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.explain.explained import explained, stream
@@ -181,3 +184,46 @@ def test_past_increments_are_run_again_forked_and_explained_also_when_their_file
         "SourceNode",
         "read: 'a' = 'x', time 8, 7 ms behind stream time 15",
     )
+
+
+@pytest.mark.every_run
+@pytest.mark.parametrize("in_place", [False, True])
+def test_what_its_owner_deletes_is_erased_for_later_replays_and_for_who_asks_for_the_past(
+    warehouse, tmp_path, in_place
+):
+    """The first increment has read `a` at 9; it is deleted with `b` at 14, which is read by the second one."""
+    path, runner = tmp_path / "bronze", LocalRunner()
+
+    def run(pipeline: str) -> None:
+        list(replay(warehouse, short_windows(), pipeline=pipeline, runner=runner))
+
+    bronze(path, records(0, FIRST[:2]))
+    land(warehouse, path, in_place=in_place, partitions=1)
+    run("p")
+    bronze(path, records(2, FIRST[2:]))
+    land(warehouse, path, in_place=in_place, partitions=1)
+    bronze(path, records(4, SECOND)).delete("offset IN (1, 2)")
+    land(warehouse, path, in_place=in_place, partitions=1, rules={"on_change": "erase"})
+    run("p")
+    run("later")
+
+    assert finals(warehouse, "p") == [(2, "a", 0, 2), (2, "c", 10, 1)]
+    assert finals(warehouse, "later") == [(1, "a", 0, 1), (1, "c", 10, 1)]
+    why = re.escape(f"(erased: gone from Delta table {path} as of version 3)")
+    for offset in (1, 2):
+        with pytest.raises(LedgerError, match=f"took out of play {why}; .* nothing of it is left"):
+            explain(warehouse, "p", short_windows(), ("clicks", 0, offset))
+    has_read = f"increment 1 of 'p': expected the records that it read, got record clicks:0:1, which .* took out {why}"
+    with pytest.raises(LedgerError, match=has_read):
+        explain(warehouse, "p", short_windows(), ("clicks", 0, 0))
+    with pytest.raises(LedgerError, match=has_read):
+        verify(warehouse, short_windows(), pipeline="p", runner=runner)
+    assert explained(warehouse, short_windows(), "clicks:0:3")[0] == ("SourceNode", "read: 'c' = 'x', time 15")
+    assert verify(warehouse, short_windows(), pipeline="p", runner=runner, since=2).holds
+    assert verifiable(warehouse, short_windows(), "p") == [range(2, 3)]
+    assert verify(warehouse, short_windows(), pipeline="later", runner=runner).holds
+    verdicts = check_increment(warehouse, "p", replay_facts(short_windows()), engine="plain")
+    assert [each.guarantee for each in verdicts if not each.holds] == ["G12"], "one of three records comes too late"
+    verdicts = check_increment(warehouse, "p", replay_facts(short_windows()), engine="plain", increment=1)
+    assert [each for each in verdicts if not each.holds] == []
+    assert fsck(warehouse).findings == []

@@ -34,7 +34,7 @@ from ....jobs.landing.landing import (
     preview_lake,
 )
 from ....jobs.landing.landing_preview import LandingPreview
-from ....jobs.landing.landing_rules import DEAD_LETTER, IGNORE, REFUSE, STOP, WARN
+from ....jobs.landing.landing_rules import DEAD_LETTER, ERASE, IGNORE, REFUSE, STOP, WARN
 from ....jobs.landing.recorded_restarts import record_restarts
 from ....jobs.landing.recorded_time import record_idle, record_tick
 from ....jobs.landing.serde_mapping import Serdes, refuse_undecodable, with_serdes
@@ -293,10 +293,10 @@ class LandOptions:
 )
 @option(
     "--on-change",
-    type=click.Choice([REFUSE, IGNORE]),
+    type=click.Choice([REFUSE, IGNORE, ERASE]),
     default=REFUSE,
     section=RULES,
-    help="when landed records are gone from a table or changed in it: refuse (default), or ignore it and keep them",
+    help="when landed records are gone from a table or changed in it: refuse (default), ignore, or erase those gone",
 )
 @option(
     "--max-bad-share",

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyiceberg.catalog import load_catalog
 
+from kstreams_replay.jobs.landing.exclusions import exclusions
 from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.landing.lake_tables import bronze, in_order, records_of, redpanda_rows, rows
@@ -75,6 +76,22 @@ def test_a_delete_is_refused_and_may_be_ignored(land, tmp_path):
     assert code == 0
     assert "replay: warning: clicks: 1 landed record is gone from the table (partition 0: offset 2)" in err
     assert "clicks: 2 records landed" in out
+
+
+def test_what_is_gone_may_be_erased(land, tmp_path):
+    bronze(tmp_path / "bronze", rows(0, 10))
+    land()
+    bronze(tmp_path / "bronze", rows(10, 12)).delete("offset = 2 AND partition = 0")
+
+    dry = land("--on-change", "erase", "--dry-run")
+    assert (dry[0], len(exclusions(Warehouse(str(tmp_path / "w")), "clicks"))) == (0, 0)
+    code, out, err = land("--on-change", "erase")
+
+    assert code == 0
+    assert "(partition 0: offset 2), by DELETE in version 2; the topic has them erased" in err
+    assert "clicks: 2 records landed in 0.0 s (increment 2, 3)" in out
+    [erased] = exclusions(Warehouse(str(tmp_path / "w")), "clicks")
+    assert (erased.partition, erased.offset, erased.is_erased) == (0, 2, True)
 
 
 def test_a_dry_run_says_what_would_land(land, tmp_path):
