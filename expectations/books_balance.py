@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from ..jobs.history.exclusions import erased_records, erased_since
 from ..state.errors import LedgerError
 from ..state.tables.branch_files import table_names
 from ..state.tables.data_files import DataFile
@@ -156,10 +157,19 @@ def _landed(scope: Scope, source: SourceTopic) -> pl.LazyFrame:
         cut = {partition: span for partition, span in scope.cut(source.topic).items() if span[0] < span[1]}
         files = [file for file in files if file.partition in cut and _may_be_inside(file, *cut[file.partition])]
         inside = pl.any_horizontal(pl.lit(False), *(_is_inside(p, *span) for p, span in cut.items()))
-    if not files:
-        return _no_positions().lazy()
-    tape = scope.scan(path, files, ["offset", "increment"]).filter(inside)
-    return tape.select(pl.lit(source.topic).alias("topic"), "partition", "offset")
+    tape = _no_positions().lazy()
+    if files:
+        tape = scope.scan(path, files, ["offset", "increment"]).filter(inside)
+        tape = tape.select(pl.lit(source.topic).alias("topic"), "partition", "offset")
+    if source.kind == LANDED and (gone := _erased(scope, source.topic)):  # of a copy their places are still there
+        tape = pl.concat([tape, pl.DataFrame(gone, _no_positions().schema, orient="row").lazy()]).unique()
+    return tape
+
+
+def _erased(scope: Scope, topic: str) -> list[tuple[str, int, int]]:
+    """Positions that the increment has read and that were erased since."""
+    erased = erased_since(erased_records(scope.warehouse, [topic]), scope.planned.cut_from, scope.planned)
+    return [(topic, each.partition, each.offset) for each in erased]
 
 
 def _may_be_inside(file: DataFile, start: int, end: int) -> bool:

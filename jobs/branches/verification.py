@@ -162,7 +162,7 @@ def verifiable(warehouse: Warehouse, topology: Topology, pipeline: str) -> list[
     for row in rows:
         own, begin, previous = row.content, previous.cut_to, row.content
         is_other = own.topology != _fingerprint(topology, own.cut_to) or other_code(own, topology.reading(own.cut_to))
-        is_gone = (oldest > 1 and row.increment <= oldest) or erased_since(erased, begin, own) is not None
+        is_gone = (oldest > 1 and row.increment <= oldest) or bool(erased_since(erased, begin, own))
         if is_other or is_gone or own.restates is not None or own.has_no_plan:
             before = ""
             continue

@@ -103,23 +103,22 @@ def erased_records(warehouse: Warehouse, topics: Iterable[str]) -> list[Exclusio
     return [each for topic in sorted(topics) for each in exclusions(warehouse, topic) if each.is_erased]
 
 
-def erased_since(erased: Iterable[Exclusion], begin: Cut, row: PlanRow | DoneRow) -> Exclusion | None:
-    """The first of ``erased`` that an increment has read, so that it was erased afterwards; None: it has read none.
-    ``begin``: where the increment of ``row`` begins.
+def erased_since(erased: Iterable[Exclusion], begin: Cut, row: PlanRow | DoneRow) -> list[Exclusion]:
+    """Those of ``erased`` that an increment has read, so that they were erased afterwards. ``begin``: where the
+    increment of ``row`` begins.
     """
+    found = []
     for each in erased:
-        p = str(each.partition)
-        is_inside = (
-            cut_of(begin, each.topic, each.partition) <= each.offset < cut_of(row.cut_to, each.topic, each.partition)
-        )
-        if is_inside and each.offset not in (row.excluded or {}).get(each.topic, {}).get(p, ()):
-            return each
-    return None
+        of = each.topic, each.partition
+        out = (row.excluded or {}).get(each.topic, {}).get(str(each.partition), ())
+        if cut_of(begin, *of) <= each.offset < cut_of(row.cut_to, *of) and each.offset not in out:
+            found.append(each)
+    return found
 
 
 def refuse_erased(warehouse: Warehouse, pipeline: str, increment: int, row: PlanRow) -> None:
     """Raises LedgerError for an increment that cannot run again, since it has read a record that was erased since."""
-    if (gone := erased_since(erased_records(warehouse, row.cut_to), row.cut_from, row)) is not None:
+    for gone in erased_since(erased_records(warehouse, row.cut_to), row.cut_from, row):
         place = f"record {gone.topic}:{gone.partition}:{gone.offset}"
         raise LedgerError(
             f"increment {increment} of {pipeline!r}",
