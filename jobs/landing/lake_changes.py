@@ -15,7 +15,7 @@ import pyarrow as pa
 from ...state.errors import LandingError
 from ...state.tables.branch_files import landed_files
 from ...state.tables.data_files import read_rows
-from ...state.tables.ledger import LedgerRow
+from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from ...state.tables.warehouse import LANDED_SCHEMA, Warehouse
 from .exclusions import erased_offsets
@@ -136,6 +136,23 @@ def gone_to_erase(warehouse: Warehouse, topic: str, plans: Sequence[LandingPlanR
             found.setdefault(p, []).extend(_offsets(ranges).tolist())
     left = {p: sorted({*found[p]} - {*erased.get(int(p), ())}) for p in sorted(found, key=int)}
     return {p: offsets for p, offsets in left.items() if offsets}
+
+
+def refuse_unfinished(warehouse: Warehouse, topic: str, gone: Mapping[str, Sequence[int]]) -> None:
+    """Raises LandingError where an increment of a pipeline that is planned and not done reads what is to be erased."""
+    for pipeline in warehouse.pipelines():
+        pending = Ledger(warehouse.pipeline(pipeline).ledger).pending()
+        if pending is None or pending.content.restates is not None:
+            continue
+        ends, out = (cut.get(topic, {}) for cut in (pending.content.cut_to, pending.content.excluded or {}))
+        begins = pending.content.cut_from.get(topic, {})
+        for p, offsets in gone.items():
+            for offset in offsets:
+                if begins.get(p, 0) <= offset < ends.get(p, 0) and offset not in out.get(p, ()):
+                    expected = f"records to erase that no unfinished increment reads (the landing of {topic} is done)"
+                    got = f"{topic}:{p}:{offset}, which increment {pending.increment} of {pipeline!r} reads"
+                    next_step = "run the pipeline to its end, or give it up (replay restore --abandon); then land again"
+                    raise LandingError(f"topic {topic}", expected, got, next_step)
 
 
 def _count(ranges: Ranges) -> int:

@@ -41,7 +41,7 @@ from .given_up_plans import give_up, is_given_up, kept_plans, landing_app_id
 from .in_place import BEGINS_HERE
 from .kafka_source import KafkaSource
 from .lake.lake_source import LakeSource
-from .lake_changes import gone_to_erase
+from .lake_changes import gone_to_erase, refuse_unfinished
 from .landing_preview import LandingPreview, registered_from
 from .landing_rules import DAY_MS, ERASE, LandingRules
 from .plausible_times import Implausible, find_implausible
@@ -385,6 +385,7 @@ class _LandingRun:
         own = [row.content for row in self._kept_plans() if row.content.erases]
         gone = gone_to_erase(self.warehouse, self.topic, own)
         if gone:
+            refuse_unfinished(self.warehouse, self.topic, gone)
             lake = own[-1].source["lake"]
             place = f"{lake['format']} table {lake['place']}"
             reason, by = f"gone from {place} as of version {lake['version']}", f"its owner ({place})"

@@ -17,15 +17,17 @@ from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.explain.explanation import explain
 from kstreams_replay.jobs.history.committed_tables import done_row, read_changelog, read_table
 from kstreams_replay.jobs.history.fsck import fsck
+from kstreams_replay.jobs.landing.exclusions import exclusions
 from kstreams_replay.jobs.landing.landing import LakeSource, land_lake
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Suppressed, TimeWindows, Topology
 from kstreams_replay.orchestration.facts import replay_facts
-from kstreams_replay.state.errors import LedgerError
+from kstreams_replay.state.errors import LandingError, LedgerError
 from kstreams_replay.state.tables import offset_order
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.explain.explained import explained, stream
 from tests.landing.lake_tables import Row, bronze, land, redpanda_rows, spark_rows
+from tests.landing.landed_rows import KilledError
 from tests.sampling import sampled
 
 STRING = Serde.string()
@@ -227,3 +229,28 @@ def test_what_its_owner_deletes_is_erased_for_later_replays_and_for_who_asks_for
     verdicts = check_increment(warehouse, "p", replay_facts(short_windows()), engine="plain", increment=1)
     assert [each for each in verdicts if not each.holds] == []
     assert fsck(warehouse).findings == []
+
+
+@pytest.mark.every_run
+def test_nothing_is_erased_while_an_increment_that_reads_it_is_unfinished(warehouse, tmp_path):
+    path, runner = tmp_path / "bronze", LocalRunner()
+
+    def dies(*_: object) -> None:
+        raise KilledError
+
+    bronze(path, records(0, FIRST))
+    land(warehouse, path, partitions=1)
+    with pytest.raises(KilledError):
+        list(replay(warehouse, short_windows(), pipeline="p", runner=runner, on_step=dies))
+    DeltaTable(str(path)).delete("offset = 1")
+
+    with pytest.raises(
+        LandingError, match=r"got clicks:0:1, which increment 1 of 'p' reads; run the pipeline"
+    ):
+        land(warehouse, path, partitions=1, rules={"on_change": "erase"})
+    assert exclusions(warehouse, "clicks") == []
+    list(replay(warehouse, short_windows(), pipeline="p", runner=runner))
+    land(warehouse, path, partitions=1, rules={"on_change": "erase"})
+
+    assert finals(warehouse, "p") == [(1, "a", 0, 2)]
+    assert [each.offset for each in exclusions(warehouse, "clicks")] == [1]
