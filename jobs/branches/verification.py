@@ -108,8 +108,8 @@ def verify(
     cut at random places that ``seed`` says; and compare.
 
     Raises ConfigError for a range that is not there, that other code ran, in which something was restored, or in which
-    topics landed that a pattern matches; LedgerError for one of whose records some were erased; and what a replay
-    raises.
+    topics landed that a pattern matches. Raises LedgerError for one of whose records some were erased, and what a
+    replay raises.
     """
     planned, done = _range(warehouse, topology, pipeline, since, until)
     topology = topology.reading(planned[-1].cut_to)

@@ -244,9 +244,7 @@ def test_nothing_is_erased_while_an_increment_that_reads_it_is_unfinished(wareho
         list(replay(warehouse, short_windows(), pipeline="p", runner=runner, on_step=dies))
     DeltaTable(str(path)).delete("offset = 1")
 
-    with pytest.raises(
-        LandingError, match=r"got clicks:0:1, which increment 1 of 'p' reads; run the pipeline"
-    ):
+    with pytest.raises(LandingError, match=r"got clicks:0:1, which increment 1 of 'p' reads; run the pipeline"):
         land(warehouse, path, partitions=1, rules={"on_change": "erase"})
     assert exclusions(warehouse, "clicks") == []
     list(replay(warehouse, short_windows(), pipeline="p", runner=runner))
