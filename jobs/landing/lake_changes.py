@@ -144,8 +144,8 @@ def refuse_unfinished(warehouse: Warehouse, topic: str, gone: Mapping[str, Seque
         pending = Ledger(warehouse.pipeline(pipeline).ledger).pending()
         if pending is None or pending.content.restates is not None:
             continue
-        ends, out = (cut.get(topic, {}) for cut in (pending.content.cut_to, pending.content.excluded or {}))
-        begins = pending.content.cut_from.get(topic, {})
+        begins, ends = (cut.get(topic, {}) for cut in (pending.content.cut_from, pending.content.cut_to))
+        out = (pending.content.excluded or {}).get(topic, {})
         for p, offsets in gone.items():
             for offset in offsets:
                 if begins.get(p, 0) <= offset < ends.get(p, 0) and offset not in out.get(p, ()):
