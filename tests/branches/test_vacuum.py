@@ -303,7 +303,7 @@ def test_the_log_of_versions_that_nobody_asks_for_goes_up_to_a_checkpoint(wareho
     assert run(warehouse, "p", CHANGED) == [last + 1]
 
 
-@pytest.mark.parametrize(("step", "below"), [("files_below", "/_delta_log"), ("_added", "")])
+@pytest.mark.parametrize(("step", "below"), [("files_below", "/_delta_log"), ("added_files", "")])
 def test_a_ledgers_log_may_be_trimmed_while_a_vacuum_reads_it(warehouse, monkeypatch, step, below):
     """
     As a merge does (Ledger.compact), between two steps of the vacuum; what it found in the log is gone then.
