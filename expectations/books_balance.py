@@ -13,12 +13,12 @@ from typing import Any
 
 import polars as pl
 
-from ..jobs.history.exclusions import erased_records, erased_since
 from ..state.errors import LedgerError
 from ..state.tables.branch_files import table_names
 from ..state.tables.data_files import DataFile
 from ..state.tables.ledger import LandingLedger
 from ..state.tables.names import DEAD_LETTER, DROPPED, LANDED, LEDGER, TableName
+from ..state.tables.out_of_play import erased_records, erased_since
 from .audits import Audit, Scope, Unchecked, witness_rows
 from .facts import ReplayFacts, SourceTopic, SubTopologyFacts
 from .guarantee import About, Guarantee, Rule

@@ -95,7 +95,7 @@ class ApplicationClient:
         """Those of ``topics`` that are of the application, by their names without its id, in order of names.
 
         Not those of another group of the broker whose name begins with this id and a hyphen: ``orders-2`` beside
-        ``orders``. Kafka names a topic by the id, a hyphen and the store, so the names alone do not tell them apart.
+        ``orders``. Kafka names a topic by the id, a hyphen and the store, so the names alone do not say whose they are.
         """
         prefix = f"{self.application.application_id}-"
         with self.failing("list groups"):

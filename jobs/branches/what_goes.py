@@ -27,12 +27,12 @@ from ...state.tables.ledger import LandingLedger, Ledger, LedgerRow
 from ...state.tables.ledger_rows import DoneRow, Excluded, LandingDoneRow, PlanRow
 from ...state.tables.names import CURRENT, LEDGER, QUALITY_METRICS, QUALITY_RESULTS, TableName
 from ...state.tables.object_stores import open_filesystem
+from ...state.tables.out_of_play import erased_offsets
 from ...state.tables.parquet_reader import DataFile, open_file
 from ...state.tables.sought import Sought
 from ...state.tables.warehouse import Warehouse
 from ..history.fsck import pipelines_of
 from ..landing.erased_records import Offsets, offsets_of
-from ..landing.exclusions import erased_offsets
 from ..replay.unfinished import refuse_pending, unfinished
 from .branches import branches
 from .bytes_proof import Remains

@@ -20,6 +20,7 @@ from ...state.errors import ConfigError, LedgerError
 from ...state.tables.branch_files import table_parts
 from ...state.tables.data_files import DataFile, read_files, read_rows
 from ...state.tables.names import TableName
+from ...state.tables.out_of_play import exclusions
 from ...state.tables.warehouse import WINDOW, Warehouse
 from ...state.times import UNBOUNDED
 from ..code_changes.code_of_increment import other_code
@@ -28,7 +29,6 @@ from ..graph.nodes import SinkNode
 from ..graph.observations import Wait
 from ..history.committed_tables import done_row
 from ..history.history import History, cut_of
-from ..landing.exclusions import exclusions
 from ..operators.stateless_nodes import FlatMapNode, MapNode, SelectKeyNode
 from ..replay.left_out import as_read
 from ..replay.plan import Plan

@@ -11,11 +11,12 @@ from shlex import quote
 
 from ...state.errors import LedgerError
 from ...state.tables.ledger import Ledger
-from ...state.tables.ledger_rows import Cut, DoneRow, LandingDoneRow, PlanRow
+from ...state.tables.ledger_rows import DoneRow, LandingDoneRow, PlanRow
+from ...state.tables.out_of_play import Exclusion, erased_records, erased_since, exclusions
 from ...state.tables.parquet_reader import restore_command
 from ...state.tables.warehouse import Warehouse
 from ...state.wall_clock import now_ms
-from ..landing.exclusions import Exclusion, book_exclusion, exclusions
+from ..landing.exclusions import book_exclusion
 from .fsck import pipelines_of
 from .history import cut_of
 
@@ -96,24 +97,6 @@ def excluded_by(warehouse: Warehouse, done: DoneRow) -> list[tuple[Exclusion, st
     """
     found = [each for topic in sorted(done.cut_to) for each in exclusions(warehouse, topic)]
     return [(each, _state(done, each.topic, each.partition, each.offset)) for each in found]
-
-
-def erased_records(warehouse: Warehouse, topics: Iterable[str]) -> list[Exclusion]:
-    """Those of ``topics`` that were erased, as of ``exclusions``."""
-    return [each for topic in sorted(topics) for each in exclusions(warehouse, topic) if each.is_erased]
-
-
-def erased_since(erased: Iterable[Exclusion], begin: Cut, row: PlanRow | DoneRow) -> list[Exclusion]:
-    """Those of ``erased`` that an increment has read, so that they were erased afterwards. ``begin``: where the
-    increment of ``row`` begins.
-    """
-    found = []
-    for each in erased:
-        of = each.topic, each.partition
-        out = (row.excluded or {}).get(each.topic, {}).get(str(each.partition), ())
-        if cut_of(begin, *of) <= each.offset < cut_of(row.cut_to, *of) and each.offset not in out:
-            found.append(each)
-    return found
 
 
 def refuse_erased(warehouse: Warehouse, pipeline: str, increment: int, row: PlanRow) -> None:

@@ -6,7 +6,6 @@ that was landed without them, a gap of offsets. An exclusion is never taken back
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -15,61 +14,12 @@ import pyarrow.compute as pc
 from ...state.errors import ConfigError
 from ...state.tables.branch_files import landed_files
 from ...state.tables.data_files import read_rows
-from ...state.tables.ledger import LandingLedger, LedgerRow
+from ...state.tables.ledger import LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow
+from ...state.tables.out_of_play import exclusions
 from ...state.tables.warehouse import Warehouse
 from ...state.wall_clock import now_ms
 from .recorded_time import land_no_records, last_landing
-
-
-@dataclass(frozen=True, slots=True)
-class Exclusion:
-    """A record that is out of play since the landing increment ``increment``, booked at ``booked_at_ms``.
-    ``is_erased``: its content is gone, too.
-    """
-
-    topic: str
-    partition: int
-    offset: int
-    reason: str
-    increment: int
-    booked_at_ms: int
-    is_erased: bool = False
-
-    @property
-    def why(self) -> str:
-        """The reason; of one that was erased, that it was."""
-        return f"erased: {self.reason}" if self.is_erased else self.reason
-
-
-def exclusions(warehouse: Warehouse, topic: str) -> list[Exclusion]:
-    """What is out of play of a landed topic, in the order in which it was booked; what was erased after it was taken
-    out, as erased. Reads the whole ledger if anything is.
-    """
-    ledger = LandingLedger(warehouse.landing_ledger(topic))
-    last = ledger.last_done()
-    if last is None or last.content.excluded is None:
-        return []
-    booked = [(row, row.content.exclusion) for row in ledger.done_rows() if row.content.exclusion is not None]
-    found = {
-        (int(partition), offset): Exclusion(
-            topic, int(partition), offset, exclusion["reason"], row.increment, row.written_at_ms,
-            is_erased="erased_by" in exclusion,
-        )
-        for row, exclusion in booked
-        for partition, offsets in exclusion["records"].items()
-        for offset in offsets
-    }  # fmt: skip
-    return list(found.values())
-
-
-def erased_offsets(warehouse: Warehouse, topic: str) -> dict[int, list[int]]:
-    """By partition, of a landed topic's records whose content was erased."""
-    found: dict[int, list[int]] = {}
-    for each in exclusions(warehouse, topic):
-        if each.is_erased:
-            found.setdefault(each.partition, []).append(each.offset)
-    return found
 
 
 def book_exclusion(

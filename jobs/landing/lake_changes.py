@@ -17,8 +17,8 @@ from ...state.tables.branch_files import landed_files
 from ...state.tables.data_files import read_rows
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
+from ...state.tables.out_of_play import erased_offsets
 from ...state.tables.warehouse import LANDED_SCHEMA, Warehouse
-from .exclusions import erased_offsets
 from .lake.lake_rows import LakeMapping, read_columns
 from .lake.lake_table import Bounds, LakeChanges, LakeTable
 from .lake.new_files import overlaps

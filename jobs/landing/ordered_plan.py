@@ -15,9 +15,9 @@ import numpy as np
 from ...state.tables.branch_files import landed_files
 from ...state.tables.ledger import LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
+from ...state.tables.out_of_play import erased_offsets
 from ...state.tables.warehouse import Warehouse
 from . import file_writing
-from .exclusions import erased_offsets
 from .file_source import FileSource
 from .file_writing import Order, WriteTask
 from .files import streams

@@ -6,9 +6,9 @@ import dagster as dg
 import pytest
 
 from kstreams_replay.jobs.landing.bad_rows import landed_dead_letters
-from kstreams_replay.jobs.landing.exclusions import exclusions
 from kstreams_replay.jobs.landing.landing import LakeSource, LandingRules
 from kstreams_replay.orchestration.component.attributes import LandingAttributes
+from kstreams_replay.state.tables.out_of_play import exclusions
 from tests.dagster import shop
 from tests.dagster.conftest import broken, numbers, passed, told
 from tests.landing.lake_tables import Row, bronze

@@ -1,5 +1,5 @@
-"""A group of the broker and an application: nothing begins with the state of one that runs, and nothing is handed over
-to it; topics of another one are not its own, though they begin with its name.
+"""Groups of a broker: nothing begins with the state of one that runs, and nothing is handed over to it. Topics of
+another application are not those of this one, though they begin with its name.
 """
 
 import time

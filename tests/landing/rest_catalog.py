@@ -1,6 +1,6 @@
 """A REST catalog of Iceberg for tests: routes of its specification, answered from a catalog that is one file.
 
-Rule: it parses what clients send and writes what they read by PyIceberg's models, and does nothing else itself.
+Rule: requests are parsed and answers are written by PyIceberg's models, and nothing else is done here.
 Iceberg's own client in Java is asked to read from it too, so it is not PyIceberg alone that understands it.
 """
 

@@ -3,11 +3,12 @@
 import pytest
 
 from kstreams_replay.jobs.history.fsck import fsck
-from kstreams_replay.jobs.landing.exclusions import book_exclusion, exclusions
+from kstreams_replay.jobs.landing.exclusions import book_exclusion
 from kstreams_replay.jobs.landing.landing import land_records
 from kstreams_replay.jobs.landing.recorded_time import record_idle, record_time
 from kstreams_replay.state.errors import ConfigError
 from kstreams_replay.state.tables.ledger import LandingLedger
+from kstreams_replay.state.tables.out_of_play import exclusions
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.landing.file_folders import land, write
 from tests.landing.landed_records import records

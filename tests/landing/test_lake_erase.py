@@ -9,10 +9,10 @@ from deltalake import DeltaTable
 
 from kstreams_replay.jobs.history.fsck import fsck
 from kstreams_replay.jobs.landing import lake_changes, landing
-from kstreams_replay.jobs.landing.exclusions import exclusions
 from kstreams_replay.jobs.tape.landed_topic import Landed
 from kstreams_replay.state.errors import ConfigError, LandingError
 from kstreams_replay.state.tables.ledger import LandingLedger
+from kstreams_replay.state.tables.out_of_play import exclusions
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.landing.lake_tables import LandingReport, LandingRules, Row, bronze, in_order, land, records_of, rows
 from tests.landing.landed_rows import KilledError

@@ -17,13 +17,13 @@ from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.explain.explanation import explain
 from kstreams_replay.jobs.history.committed_tables import done_row, read_changelog, read_table
 from kstreams_replay.jobs.history.fsck import fsck
-from kstreams_replay.jobs.landing.exclusions import exclusions
 from kstreams_replay.jobs.landing.landing import LakeSource, land_lake
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Suppressed, TimeWindows, Topology
 from kstreams_replay.orchestration.facts import replay_facts
 from kstreams_replay.state.errors import LandingError, LedgerError
 from kstreams_replay.state.tables import offset_order
+from kstreams_replay.state.tables.out_of_play import exclusions
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.explain.explained import explained, stream
 from tests.landing.lake_tables import Row, bronze, land, redpanda_rows, spark_rows

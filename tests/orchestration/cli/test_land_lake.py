@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from pyiceberg.catalog import load_catalog
 
-from kstreams_replay.jobs.landing.exclusions import exclusions
 from kstreams_replay.orchestration.cli.main import main
+from kstreams_replay.state.tables.out_of_play import exclusions
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.landing.lake_tables import bronze, in_order, records_of, redpanda_rows, rows
 from tests.landing.rest_catalog import rest_catalog
