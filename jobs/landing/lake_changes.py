@@ -19,8 +19,9 @@ from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from ...state.tables.out_of_play import erased_offsets
 from ...state.tables.warehouse import LANDED_SCHEMA, Warehouse
+from .files.columns import numbers_or_none
 from .lake.lake_rows import LakeMapping, read_columns
-from .lake.lake_table import Bounds, LakeChanges, LakeTable
+from .lake.lake_table import Bounds, LakeChanges, LakeTable, numbers_of
 from .lake.new_files import overlaps
 from .ordered_plan import joined_ranges
 
@@ -51,8 +52,7 @@ def gone_offsets(
         return {}
     found: dict[str, list[list[int]]] = {}
     present = _present(mapping, table, touched)
-    offset = mapping.offset or ""
-    known = [bounds[offset] for bounds in touched if offset in bounds]
+    known = [offsets for bounds in touched if (offsets := numbers_of(bounds, mapping.offset)) is not None]
     within = None
     if len(known) == len(touched):
         within = ("offset", min(least for least, _ in known), max(most for _, most in known))
@@ -73,10 +73,10 @@ def gone_offsets(
 def _within(offsets: np.ndarray, partition: int, mapping: LakeMapping, touched: Sequence[Bounds]) -> np.ndarray:
     mask = np.zeros(len(offsets), np.bool_)
     for bounds in touched:
-        least, most = bounds.get(mapping.partition or "", (partition, partition))
+        least, most = numbers_of(bounds, mapping.partition) or (partition, partition)
         if least <= partition <= most:
-            first, last = bounds.get(mapping.offset or "", (0, None))
-            mask |= (offsets >= first) & (offsets <= last if last is not None else True)
+            known = numbers_of(bounds, mapping.offset)
+            mask |= True if known is None else (offsets >= known[0]) & (offsets <= known[1])
     return mask
 
 
@@ -87,14 +87,10 @@ def _present(mapping: LakeMapping, table: LakeTable, touched: Sequence[Bounds]) 
     for file in table.files:
         if any(overlaps(mapping, file.bounds, bounds) for bounds in touched):
             for columns in read_columns(mapping, file, names):
-                partition, offset = (_numbers(columns[name]) for name in names)
+                partition, offset = (numbers_or_none(columns[name]) for name in names)
                 for p in np.unique(partition).tolist():
                     held.setdefault(p, []).append(offset[partition == p])
     return {p: np.concatenate(parts) for p, parts in held.items()}
-
-
-def _numbers(values: pa.Array) -> np.ndarray:
-    return np.asarray(values.cast(pa.int64()).fill_null(-1))
 
 
 def refuse_changed(place: str, changed: Mapping[str, Ranges], changes: LakeChanges) -> NoReturn:

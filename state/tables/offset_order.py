@@ -64,7 +64,8 @@ def _passes(reading: "_Reading", pieces: Sequence[_Piece]) -> Iterator[pa.Table]
     """Rows of ``pieces``, whose offsets overlap, sorted: a table a pass."""
     passes = -(-sum(piece.rows for piece in pieces) // _SORTED_ROWS)
     first, end = pieces[0].least, max(piece.most for piece in pieces) + 1
-    cuts = np.linspace(first, end, max(1, passes) + 1).astype(np.int64).tolist()
+    passes = max(1, passes)
+    cuts = [first + (end - first) * n // passes for n in range(passes + 1)]  # no float: offsets may be beyond 2**53
     for begin, to in itertools.pairwise(cuts):
         own = [piece for piece in pieces if piece.least < to and begin <= piece.most]
         tables = [reading.rows(piece, (begin, to) if passes > 1 else None, is_alone=len(pieces) == 1) for piece in own]

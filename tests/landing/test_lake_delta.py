@@ -70,6 +70,29 @@ def test_compaction_and_clustering_between_versions_change_nothing(warehouse, tm
     assert records_of(warehouse) == in_order(rows(0, 30))
 
 
+def test_partitions_and_offsets_may_be_text_whose_order_is_another_one(warehouse, tmp_path):
+    """As text 9 is above 10. Rows were moved between the two landings, and one was deleted behind them."""
+    place = str(tmp_path / "bronze")
+    names = {"partition": "p", "offset": "o", "timestamp": "t", "key": "key", "value": "v"}
+
+    def append(*places: tuple[str, str]) -> None:
+        columns = {"p": [p for p, _ in places], "o": [o for _, o in places], "t": [5] * len(places)}
+        write_deltalake(
+            place, pa.table({**columns, "key": [b"k"] * len(places), "v": [b"v"] * len(places)}), mode="append"
+        )
+
+    append(("9", "9"), ("10", "10"))
+    land(warehouse, tmp_path / "bronze", **names)
+    append(("10", "11"), ("9", "100"))
+    DeltaTable(place).optimize.compact()
+    land(warehouse, tmp_path / "bronze", **names)
+    assert [row[:2] for row in records_of(warehouse)] == [(9, 9), (9, 100), (10, 10), (10, 11)]
+
+    DeltaTable(place).delete("o = '9'")
+    with pytest.raises(LandingError, match="partition 9: offset 9"):
+        land(warehouse, tmp_path / "bronze", **names)
+
+
 def test_up_to_a_version_lands_what_it_had(warehouse, tmp_path):
     table = bronze(tmp_path / "bronze", rows(0, 10), rows(10, 20))
     table.delete("offset = 3")

@@ -264,6 +264,17 @@ def test_keys_of_a_dictionary_are_read_as_such(warehouse, lake, monkeypatch):
         assert read(of) == in_order(row for row in rows(0, 40) if row.partition == 0)
 
 
+def test_offsets_that_no_float_holds_are_read_all(warehouse, lake):
+    beyond = 2**53
+    for offset in (1, 3, 5):
+        one = {"p": [0], "o": [beyond + offset], "t": [offset], "key": [b"k"], "v": [b"v"]}
+        write_deltalake(str(lake), pa.table(one), mode="append")
+
+    land(warehouse, lake, in_place=True, partition="p", offset="o", timestamp="t", key="key", value="v")
+
+    assert [row[1] - beyond for row in read(warehouse)] == [1, 3, 5]
+
+
 def test_copy_is_of_tables_alone(warehouse, tmp_path):
     source = FileSource(path=str(tmp_path), timestamp="ms")
 

@@ -255,6 +255,19 @@ def whole_numbers(values: Sequence[Any] | pa.Array, expected: str, end: int = LA
     return np.array(each(listed(values), expected, checked), np.int64)
 
 
+def numbers_or_none(values: pa.Array) -> np.ndarray:
+    """Numbers of 0 or more, or their text, as int64; -1: the row has none, and is no record."""
+    if pa.types.is_integer(values.type):
+        return np.asarray(values.cast(pa.int64()).fill_null(-1))
+    try:
+        return whole_numbers(values, "a number")
+    except BadValuesError as error:
+        found = np.full(len(values), -1, np.int64)
+        good = np.setdiff1d(np.arange(len(values)), [bad.row for bad in error.values])
+        found[good] = whole_numbers(values.take(pa.array(good)), "a number")
+        return found
+
+
 def bytes_of(values: Sequence[Any]) -> pa.Array:
     """Text as UTF-8, bytes as they are, null as null, anything else as compact JSON text."""
     if set(map(type, values)) <= {str, type(None)}:

@@ -19,6 +19,12 @@ columns of integers and text. Some may be missing.
 """
 
 
+def numbers_of(bounds: Bounds, column: str | None) -> tuple[int, int] | None:
+    """The bounds of a column of integers; None: they are not known, or are of text, whose order is another one."""
+    least, most = bounds.get(column or "", (None, None))
+    return (least, most) if isinstance(least, int) and isinstance(most, int) else None
+
+
 @dataclass(frozen=True, slots=True)
 class LakeFile:
     """``name``: below the table's root; of a file below another folder of the table, ``root``, its whole path.

@@ -7,14 +7,14 @@ bounds, or its constants, leave no row that could be new or changed.
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-import numpy as np
 from pyarrow import fs
 
 from ....state.errors import LandingError
 from ....state.tables.object_stores import open_filesystem
+from ..files.columns import numbers_or_none
 from .chosen_columns import table_place
 from .lake_rows import LakeMapping, read_columns
-from .lake_table import Bounds, LakeChanges, LakeFile, LakeTable
+from .lake_table import Bounds, LakeChanges, LakeFile, LakeTable, numbers_of
 
 _SHOWN = 5
 """So many topics are named."""
@@ -27,7 +27,7 @@ def files_to_read(
     sorting. ``changes`` None: all are new. ``began``: by partition the offset after the last landed one.
     """
     own = [file for file in files if may_have_topic(mapping, file.bounds)]
-    own.sort(key=lambda file: (file.bounds.get(mapping.offset or "", (0, 0))[0], file.name))
+    own.sort(key=lambda file: ((numbers_of(file.bounds, mapping.offset) or (0, 0))[0], file.name))
     if changes is None or changes.unknown is not None:
         return own
     return [
@@ -48,16 +48,18 @@ def may_have_topic(mapping: LakeMapping, bounds: Bounds) -> bool:
 
 
 def _may_be_new(mapping: LakeMapping, bounds: Bounds, began: Mapping[int, int]) -> bool:
-    if (offset := mapping.offset or "") not in bounds:
+    offsets = numbers_of(bounds, mapping.offset)
+    if offsets is None:
         return True
-    least, most = bounds.get(mapping.partition or "", (0, max(began, default=0)))
-    return bool(bounds[offset][1] >= min(began.get(p, 0) for p in range(least, most + 1)))
+    least, most = numbers_of(bounds, mapping.partition) or (0, max(began, default=0))
+    return offsets[1] >= min(began.get(p, 0) for p in range(least, most + 1))
 
 
 def overlaps(mapping: LakeMapping, one: Bounds, other: Bounds) -> bool:
     """Whether files of these bounds may have rows of the same partition and offset."""
-    for name in (mapping.partition or "", mapping.offset or ""):
-        if name in one and name in other and not (one[name][0] <= other[name][1] and other[name][0] <= one[name][1]):
+    for name in (mapping.partition, mapping.offset):
+        mine, theirs = numbers_of(one, name), numbers_of(other, name)
+        if mine is not None and theirs is not None and not (mine[0] <= theirs[1] and theirs[0] <= mine[1]):
             return False
     return True
 
@@ -69,12 +71,12 @@ def largest_partition(mapping: LakeMapping, files: Sequence[LakeFile]) -> int:
     for file in files:
         topics = file.bounds.get(mapping.topic_column or "")
         is_own = mapping.topic_column is None or topics == (mapping.topic, mapping.topic)
-        if is_own and mapping.partition in file.bounds:
-            largest = max(largest, file.bounds[mapping.partition][1])
+        known = numbers_of(file.bounds, mapping.partition)
+        if is_own and known is not None:
+            largest = max(largest, known[1])
             continue
         for columns in read_columns(mapping, file, [mapping.partition]):
-            numbers = np.asarray(columns[mapping.partition].fill_null(-1))
-            largest = max(largest, int(numbers.max(initial=-1)))
+            largest = max(largest, int(numbers_or_none(columns[mapping.partition].unique()).max(initial=-1)))
     return largest
 
 
@@ -103,8 +105,7 @@ def refuse_missing(table: LakeTable, topic: str, mapping: LakeMapping, files: Se
         if entry.type != fs.FileType.File or entry.size != file.bytes:
             gone.append(file)
     records = sum(file.records or 0 for file in gone)
-    offset = mapping.offset or ""
-    spans = [file.bounds[offset] for file in gone if offset in file.bounds]
+    spans = [known for file in gone if (known := numbers_of(file.bounds, mapping.offset)) is not None]
     between = f", at offsets {min(a for a, _ in spans)} to {max(b for _, b in spans)}" if spans else ""
     got = f"{len(gone):,} of {len(files):,} that are gone, with {records:,} rows{between}"
     raise LandingError(
