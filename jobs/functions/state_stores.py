@@ -31,6 +31,16 @@ _SEGMENT_MS = 60_000
 """A persistent store drops whole segments, of half the retention, but not below this."""
 
 
+def key_of_window(place: str, key: Any, start_ms: int, end_ms: int) -> Windowed:
+    """A key as an iterator over windows gives it. Raises ConfigError for a window that ends where it begins, as Kafka's
+    TimeWindow does: a store of ``place`` may have windows of 0 ms, and its iterators then give none.
+    """
+    if end_ms <= start_ms:
+        next_step = "give the store a window_size of 1 ms or more, or read one key: fetch_range(key, from_ms, to_ms)"
+        raise ConfigError(place, "a window that ends after its start", f"{start_ms} ms for both", next_step)
+    return Windowed(key, start_ms, end_ms)
+
+
 @dataclass(frozen=True)
 class StoreSupplier:
     """What ``Stores.in_memory_window_store`` and its like give. Times in ms."""

@@ -19,6 +19,7 @@ from ..functions.call_names import Hinting, NoDict
 from ..functions.expressions import Windowed
 from ..functions.processor_api import AggregationWithHeaders, ValueAndTimestamp, ValueTimestampHeaders
 from ..functions.session_and_versioned_stores import VersionedRecord
+from ..functions.state_stores import key_of_window
 from ..functions.store_iterators import IterableRows, give
 from ..operators.base.operator import StoreContents
 from .driver_inputs import encoded
@@ -173,7 +174,7 @@ class ReadOnlyWindowStore(_Store):
         ``[time_from, time_to]``; (windowed key, value) of those of all keys from one to another.
         """
         if len(bounds) == 4:
-            return [row.windowed for row in self._by_start(self._between(*bounds[:2]), *bounds[2:])]
+            return self._windowed(self._by_start(self._between(*bounds[:2]), *bounds[2:]))
         if len(bounds) == 2:
             return next((row.value for row in self._by_start(self._of(bounds[0]), bounds[1], bounds[1])), None)
         return [(row.start_ms, row.value) for row in self._by_start(self._of(bounds[0]), *bounds[1:])]
@@ -212,7 +213,7 @@ class ReadOnlyWindowStore(_Store):
 
     def fetch_all(self, time_from: Instant, time_to: Instant) -> list[tuple[Windowed, Any]]:
         """(windowed key, value) of all windows that start in ``[time_from, time_to]``."""
-        return [row.windowed for row in self._by_start(self._rows(), time_from, time_to)]
+        return self._windowed(self._by_start(self._rows(), time_from, time_to))
 
     def backward_fetch_all(self, time_from: Instant, time_to: Instant) -> list[tuple[Windowed, Any]]:
         """As ``fetch_all``, from the latest on."""
@@ -220,11 +221,15 @@ class ReadOnlyWindowStore(_Store):
 
     def all(self) -> list[tuple[Windowed, Any]]:
         """Every (windowed key, value)."""
-        return [row.windowed for row in sorted(self._rows(), key=_start)]
+        return self._windowed(sorted(self._rows(), key=_start))
 
     def backward_all(self) -> list[tuple[Windowed, Any]]:
         """Every (windowed key, value), from the latest on."""
         return self.all()[::-1]
+
+    def _windowed(self, rows: list[_Row]) -> list[tuple[Windowed, Any]]:
+        place = f"store {self.store_name!r}"
+        return [(key_of_window(place, row.key, row.start_ms, row.end_ms), row.value) for row in rows]
 
     def _by_start(self, rows: list[_Row], time_from: Instant, time_to: Instant) -> list[_Row]:
         first_ms, last_ms = time_ms(time_from, "time_from"), time_ms(time_to, "time_to")

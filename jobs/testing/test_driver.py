@@ -324,7 +324,8 @@ class TopologyTestDriver(StoreReader):
         filled a suppress buffer). The error has ``arrival``, the record's number, and ``record``: its topic,
         partition, offset, key and value. A note of the error has them, too. To find it among those that were piped
         together, records are run again, their functions with them. Outputs and refusals up to that record can be
-        read; the driver takes no more. (Metrics of a suppress above the node that failed count the whole batch.)
+        read; the driver takes no more. (Metrics of a suppress above the node that failed count the whole batch; the
+        lateness of the record that failed is not counted, unless it filled a buffer.)
         """
         if self._failure is not None:
             if self._in.is_waiting():

@@ -105,8 +105,11 @@ def _played_until(
 
 def _without_half_emitted(result: Result, before: Result, error: TaskFailed) -> Result:
     """Kafka does not count the emission on which a node below fails; the driver says that it counts the whole record.
+    Kafka counts the lateness of a record that fails; the driver says that it does not, but of one that fills a buffer.
     ``before``: as it was before that record.
     """
+    if not isinstance(error, BufferFull):
+        result["metrics"] |= {"record-lateness-avg": NOT_KNOWN, "record-lateness-max": NOT_KNOWN}
     suppress = result["metrics"]["suppress"]
     for node, numbers in suppress.items():
         is_above = numbers[_EMITTED] != before["metrics"]["suppress"][node][_EMITTED]

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from ....state.times import whole_ms
 from ...functions.expressions import Windowed
-from ...functions.state_stores import StoreBuilder, WindowStore
+from ...functions.state_stores import StoreBuilder, WindowStore, key_of_window
 from ..base.operator import Counters, StoreContents
 from .expiring_rows import ExpiringRows, RefusedPut
 from .rows_of_store import RowsOfStore
@@ -123,10 +123,10 @@ class WindowStoreRows(ExpiringRows, WindowStore):
         return ((_parts(name)[1], self._coder.decode(value)) for name, value in rows)
 
     def _windowed(self, rows: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[Windowed, Any]]:
-        size_ms = self.spec.window_size_ms
+        place, size_ms = self.place, self.spec.window_size_ms
         parted = ((*_parts(name), value) for name, value in rows)
         return (
-            (Windowed(self._key.decode(key), start_ms, start_ms + size_ms), self._coder.decode(value))
+            (key_of_window(place, self._key.decode(key), start_ms, start_ms + size_ms), self._coder.decode(value))
             for key, start_ms, _, value in parted
         )
 

@@ -54,6 +54,51 @@ def test_a_store_goes_on_in_the_next_increment_where_it_was(open_store, keeps):
     assert (Windowed("old", 10, 20), 7) not in list(again.all())
 
 
+EMPTY = r"expected a window that ends after its start, got 7 ms for both; give the store a window_size of 1 ms or more"
+
+
+@pytest.mark.parametrize("open_store", [IN_MEMORY, PERSISTENT])
+@pytest.mark.parametrize(
+    "reads",
+    [
+        lambda store: store.all(), lambda store: store.backward_all(), lambda store: store.fetch_all(0, 9),
+        lambda store: store.backward_fetch_all(0, 9), lambda store: store.fetch_keys("a", "b", 0, 9),
+        lambda store: store.backward_fetch_keys("a", "b", 0, 9),
+    ],
+)  # fmt: skip
+def test_a_window_of_no_length_is_no_key_of_an_iterator(open_store, reads):
+    """Kafka's TimeWindow refuses it when the iterator comes to it. Iterators over one key give starts alone."""
+    store = WindowStoreRows(Stores.window_store_builder(open_store("w", 100, 0), STRING, LONG), "here")
+    assert list(reads(store)) == []
+
+    store.put("a", 1, 7)
+
+    assert list(store.fetch_range("a", 0, 9)) == [(7, 1)]
+    assert store.fetch("a", 7) == 1
+    with pytest.raises(ConfigError, match=EMPTY):
+        list(reads(store))
+
+
+def test_the_drivers_view_shows_no_window_of_no_length():
+    class Puts(Processor):
+        def init(self, context):
+            self.store = context.store("w")
+
+        def process(self, record):
+            self.store.put(record.key, record.value, 7)
+
+    builder = StreamsBuilder()
+    windows = Stores.window_store_builder(IN_MEMORY("w", 100, 0), STRING, LONG)
+    builder.stream("in", LONGS).process(Puts, [windows])
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe_input("in", "a", 1, timestamp_ms=0)
+
+    store = driver.get_window_store("w")
+    assert store.fetch("a", 0, 9) == [(7, 1)]
+    with pytest.raises(ConfigError, match=EMPTY):
+        store.all()
+
+
 def test_only_what_changed_is_saved_and_what_expired_goes():
     saved_from = windows()
     for start_ms in (0, 50):
