@@ -80,7 +80,10 @@ def test_a_suite_that_does_not_hold_is_an_alarm_with_exit_code_4(warehouse, fold
     }
     assert pages["observed"] == {"rows": 3, label: 3}
     assert pages["threshold"] == 0
-    assert pages["witnesses"][0] == {"expectation": label, "value": 1, "row": "partition 0, offset 2"}
+    assert pages["witnesses"][0] == {
+        "expectation": label, "value": 1, "row": "partition 0, offset 2", "key": "help", "window_start_ms": 180,
+        "window_end_ms": 210,
+    }  # fmt: skip
     assert [line["is_alarm"] for name, line in told.items() if name != "pages"] == [False] * (len(told) - 1)
 
 
