@@ -24,7 +24,8 @@ from kstreams_replay.jobs.execution.spark_session import resolve
 from kstreams_replay.state.kafka.connection import Connection, wait_for_leaders
 from kstreams_replay.state.kafka_version import JUDGE as KAFKA_VERSION
 
-JARS = (f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}", "org.slf4j:slf4j-simple:1.7.36")
+KAFKA_JAR = "org.apache.kafka:kafka_2.13"
+JARS = (f"{KAFKA_JAR}:{KAFKA_VERSION}", "org.slf4j:slf4j-simple:1.7.36")
 START_LIMIT_S = 90.0
 QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xms128m", "-Xmx384m", "-Xshare:auto")
 """Options of a JVM that starts quickly and does little."""
@@ -82,12 +83,12 @@ class Login:
 
 @contextlib.contextmanager
 def running_broker(
-    directory: Path, java_options: Sequence[str] = QUICK, login: Login | None = None
+    directory: Path, java_options: Sequence[str] = QUICK, login: Login | None = None, version: str = KAFKA_VERSION
 ) -> Iterator[Broker]:
     """A fresh broker with everything in ``directory``; killed at the end, whatever happens. ``login``: of a second
-    listener.
+    listener. ``version``: of Kafka.
     """
-    classpath = os.pathsep.join(str(jar) for jar in resolve(JARS))
+    classpath = os.pathsep.join(str(jar) for jar in resolve((f"{KAFKA_JAR}:{version}", *JARS[1:])))
     log, tries = directory / "broker.log", 3
     while True:
         settings, port, secured_port = _write_settings(directory, login)
