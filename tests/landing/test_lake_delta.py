@@ -93,6 +93,18 @@ def test_partitions_and_offsets_may_be_text_whose_order_is_another_one(warehouse
         land(warehouse, tmp_path / "bronze", **names)
 
 
+def test_topics_may_be_numbers_as_in_files(warehouse, tmp_path):
+    columns = {"n": [7, 8, 7], "p": [0, 0, 0], "o": [1, 1, 2], "t": [5, 5, 6], "key": [b"k"] * 3, "v": [b"v"] * 3}
+    write_deltalake(str(tmp_path / "bronze"), pa.table(columns))
+    names = {"partition": "p", "offset": "o", "timestamp": "t", "key": "key", "value": "v", "topic_column": "n"}
+
+    with pytest.raises(LandingError, match="expected rows whose column n has 'clicks', got rows of 7, 8"):
+        land(warehouse, tmp_path / "bronze", **names)
+    land(warehouse, tmp_path / "bronze", **names, topic="7")
+
+    assert [row[:2] for row in records_of(warehouse)] == [(0, 1), (0, 2)]
+
+
 def test_up_to_a_version_lands_what_it_had(warehouse, tmp_path):
     table = bronze(tmp_path / "bronze", rows(0, 10), rows(10, 20))
     table.delete("offset = 3")

@@ -177,10 +177,12 @@ def _divided(values: pa.Array, divisor: int, times: int = 1) -> list[int | None]
     return [None if number is None else number * times // divisor for number in whole]
 
 
-def equal_to(values: pa.Array, text: str) -> np.ndarray:
-    """Which values are ``text``, or its bytes."""
-    if pa.types.is_dictionary(values.type):
+def equal_to(values: Sequence[Any] | pa.Array, text: str) -> np.ndarray:
+    """Which values are ``text``, or its bytes. What is neither text nor bytes is taken as ``bytes_of`` writes it."""
+    if isinstance(values, pa.Array) and pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
+    if not isinstance(values, pa.Array) or not is_text_or_bytes(values.type):
+        values = bytes_of(listed(values))
     wanted = pa.scalar(text.encode() if pa.types.is_binary(values.type) else text, values.type)
     return np.asarray(pc.fill_null(pc.equal(values, wanted), False))
 

@@ -127,10 +127,7 @@ def _of_topic(reading: SliceReading, block: Block, path: _Path) -> Block:
     source = reading.source
     if source.topic_column is None:
         return block
-    topics = _column(block, source.topic_column, path)
-    if not isinstance(topics, pa.Array) or not (is_text_or_bytes(topics.type) or pa.types.is_dictionary(topics.type)):
-        topics = bytes_of(listed(topics))
-    mask = equal_to(topics, source.topic or "")
+    mask = equal_to(_column(block, source.topic_column, path), source.topic or "")
     others = np.flatnonzero(~mask)
     reading.left_out += len(others)
     return block.without(others.tolist()) if len(others) else block

@@ -41,10 +41,10 @@ def files_to_read(
 
 def may_have_topic(mapping: LakeMapping, bounds: Bounds) -> bool:
     """Whether a file of these bounds may have rows of the topic."""
-    if mapping.topic_column is None or mapping.topic_column not in bounds:
+    least, most = bounds.get(mapping.topic_column or "", (None, None))
+    if not isinstance(least, str) or not isinstance(most, str):
         return True
-    least, most = bounds[mapping.topic_column]
-    return bool(least <= (mapping.topic or "") <= most)
+    return least <= (mapping.topic or "") <= most
 
 
 def _may_be_new(mapping: LakeMapping, bounds: Bounds, began: Mapping[int, int]) -> bool:
