@@ -19,6 +19,7 @@ from ...state.buffers import only_chunk
 from ...state.errors import ConfigError, LedgerError
 from ...state.tables.branch_files import table_parts
 from ...state.tables.data_files import DataFile, read_files, read_rows
+from ...state.tables.ledger_rows import cut_of
 from ...state.tables.names import TableName
 from ...state.tables.out_of_play import exclusions
 from ...state.tables.warehouse import WINDOW, Warehouse
@@ -28,7 +29,7 @@ from ..execution.table_schemas import table_schema
 from ..graph.nodes import SinkNode
 from ..graph.observations import Wait
 from ..history.committed_tables import done_row
-from ..history.history import History, cut_of
+from ..history.history import History
 from ..operators.stateless_nodes import FlatMapNode, MapNode, SelectKeyNode
 from ..replay.left_out import as_read
 from ..replay.plan import Plan

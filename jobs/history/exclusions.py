@@ -11,14 +11,13 @@ from shlex import quote
 
 from ...state.errors import LedgerError
 from ...state.tables.ledger import Ledger
-from ...state.tables.ledger_rows import DoneRow, LandingDoneRow, PlanRow
+from ...state.tables.ledger_rows import DoneRow, LandingDoneRow, PlanRow, cut_of
 from ...state.tables.out_of_play import Exclusion, erased_records, erased_since, exclusions
 from ...state.tables.parquet_reader import restore_command
 from ...state.tables.warehouse import Warehouse
 from ...state.wall_clock import now_ms
 from ..landing.exclusions import book_exclusion
 from .fsck import pipelines_of
-from .history import cut_of
 
 LEFT_OUT, READ, NOT_REACHED = "left out", "read", "not reached"
 

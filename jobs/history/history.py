@@ -20,7 +20,7 @@ from ...state.errors import ConfigError, LedgerError
 from ...state.tables.branch_files import TablePart, table_names, table_parts
 from ...state.tables.data_files import live_files, open_table, read_rows
 from ...state.tables.ledger import Ledger, LedgerRow
-from ...state.tables.ledger_rows import Cut, DoneRow, PlanRow
+from ...state.tables.ledger_rows import DoneRow, PlanRow, cut_of
 from ...state.tables.names import OUTPUTS, QUALITY_METRICS, QUALITY_RESULTS, STATE, TableName
 from ...state.tables.warehouse import Warehouse
 from ..topology.topology import Topology
@@ -227,11 +227,6 @@ class AsOf:
     @property
     def _place(self) -> tuple[Warehouse, str]:
         return self.history.warehouse, self.history.pipeline
-
-
-def cut_of(cut: Cut, topic: str, partition: int) -> int:
-    """The next offset to read by ``cut``; 0 where it does not speak of it."""
-    return cut.get(topic, {}).get(str(partition), 0)
 
 
 def _frame(table: pa.Table) -> pl.DataFrame:

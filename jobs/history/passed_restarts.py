@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from ...state.tables.ledger import Ledger
+from ...state.tables.ledger_rows import cut_of
 from ...state.tables.warehouse import Warehouse
 from .fsck import pipelines_of
-from .history import cut_of
 
 
 def pipelines_past(warehouse: Warehouse, topic: str, records: Sequence[tuple[int, int]]) -> list[str]:

@@ -17,7 +17,7 @@ from ...state.tables.branch_files import landed_files
 from ...state.tables.data_files import read_rows
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
-from ...state.tables.out_of_play import erased_offsets
+from ...state.tables.out_of_play import erased_offsets, is_read_by
 from ...state.tables.warehouse import LANDED_SCHEMA, Warehouse
 from .files.columns import numbers_or_none
 from .lake.lake_rows import LakeMapping, read_columns
@@ -140,15 +140,13 @@ def refuse_unfinished(warehouse: Warehouse, topic: str, gone: Mapping[str, Seque
         pending = Ledger(warehouse.pipeline(pipeline).ledger).pending()
         if pending is None or pending.content.restates is not None:
             continue
-        begins, ends = (cut.get(topic, {}) for cut in (pending.content.cut_from, pending.content.cut_to))
-        out = (pending.content.excluded or {}).get(topic, {})
-        for p, offsets in gone.items():
-            for offset in offsets:
-                if begins.get(p, 0) <= offset < ends.get(p, 0) and offset not in out.get(p, ()):
-                    expected = f"records to erase that no unfinished increment reads (the landing of {topic} is done)"
-                    got = f"{topic}:{p}:{offset}, which increment {pending.increment} of {pipeline!r} reads"
-                    next_step = "run the pipeline to its end, or give it up (replay restore --abandon); then land again"
-                    raise LandingError(f"topic {topic}", expected, got, next_step)
+        row, places = pending.content, ((p, offset) for p, offsets in gone.items() for offset in offsets)
+        for p, offset in places:
+            if is_read_by(row, row.cut_from, topic, p, offset):
+                expected = f"records to erase that no unfinished increment reads (the landing of {topic} is done)"
+                got = f"{topic}:{p}:{offset}, which increment {pending.increment} of {pipeline!r} reads"
+                next_step = "run the pipeline to its end, or give it up (replay restore --abandon); then land again"
+                raise LandingError(f"topic {topic}", expected, got, next_step)
 
 
 def _count(ranges: Ranges) -> int:

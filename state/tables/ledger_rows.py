@@ -16,6 +16,12 @@ from .task_entry import TaskEntry
 Cut = dict[str, dict[str, int]]
 """topic → partition (as text, since it is JSON) → next offset to read."""
 
+
+def cut_of(cut: Cut, topic: str, partition: int | str) -> int:
+    """The next offset to read by ``cut``; 0 where it does not speak of it."""
+    return cut.get(topic, {}).get(str(partition), 0)
+
+
 Excluded = dict[str, dict[str, list[int]]]
 """topic → partition (as text) → offsets, rising, of records that are taken out of play
 (jobs/landing/exclusions.py).

@@ -62,9 +62,8 @@ def in_offset_order(
 
 def _passes(reading: "_Reading", pieces: Sequence[_Piece]) -> Iterator[pa.Table]:
     """Rows of ``pieces``, whose offsets overlap, sorted: a table a pass."""
-    passes = -(-sum(piece.rows for piece in pieces) // _SORTED_ROWS)
+    passes = max(1, -(-sum(piece.rows for piece in pieces) // _SORTED_ROWS))
     first, end = pieces[0].least, max(piece.most for piece in pieces) + 1
-    passes = max(1, passes)
     cuts = [first + (end - first) * n // passes for n in range(passes + 1)]  # no float: offsets may be beyond 2**53
     for begin, to in itertools.pairwise(cuts):
         own = [piece for piece in pieces if piece.least < to and begin <= piece.most]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .ledger import LandingLedger
-from .ledger_rows import Cut, DoneRow, PlanRow
+from .ledger_rows import Cut, DoneRow, PlanRow, cut_of
 from .warehouse import Warehouse
 
 
@@ -55,9 +55,8 @@ def exclusions(warehouse: Warehouse, topic: str) -> list[Exclusion]:
 def erased_offsets(warehouse: Warehouse, topic: str) -> dict[int, list[int]]:
     """By partition, of a landed topic's records whose content was erased."""
     found: dict[int, list[int]] = {}
-    for each in exclusions(warehouse, topic):
-        if each.is_erased:
-            found.setdefault(each.partition, []).append(each.offset)
+    for each in erased_records(warehouse, [topic]):
+        found.setdefault(each.partition, []).append(each.offset)
     return found
 
 
@@ -70,10 +69,10 @@ def erased_since(erased: Iterable[Exclusion], begin: Cut, row: PlanRow | DoneRow
     """Those of ``erased`` that an increment has read, so that they were erased afterwards. ``begin``: where the
     increment of ``row`` begins.
     """
-    found = []
-    for each in erased:
-        p = str(each.partition)
-        first, end = (cut.get(each.topic, {}).get(p, 0) for cut in (begin, row.cut_to))
-        if first <= each.offset < end and each.offset not in (row.excluded or {}).get(each.topic, {}).get(p, ()):
-            found.append(each)
-    return found
+    return [each for each in erased if is_read_by(row, begin, each.topic, each.partition, each.offset)]
+
+
+def is_read_by(row: PlanRow | DoneRow, begin: Cut, topic: str, partition: int | str, offset: int) -> bool:
+    """Whether the increment of ``row``, which begins at ``begin``, reads a record, as of its plan."""
+    is_within = cut_of(begin, topic, partition) <= offset < cut_of(row.cut_to, topic, partition)
+    return is_within and offset not in (row.excluded or {}).get(topic, {}).get(str(partition), ())

@@ -65,9 +65,9 @@ class RestCatalog:
                 given = json.loads(body)
                 schema = Schema.model_validate(given["schema"])
                 name = namespace, given["name"]
-                return _told(self.kept.create_table(name, schema, properties=given["properties"]))
+                return _answer_of(self.kept.create_table(name, schema, properties=given["properties"]))
             case "GET", ["namespaces", namespace, "tables", table]:
-                return _told(self.kept.load_table((namespace, table)))
+                return _answer_of(self.kept.load_table((namespace, table)))
             case "POST", ["namespaces", namespace, "tables", table]:
                 change = CommitTableRequest.model_validate_json(body)
                 there = self.kept.load_table((namespace, table))
@@ -121,9 +121,9 @@ def _guarded(answer: Callable[[], Answer]) -> Answer:
         return _CODES[type(error)], _error(_CODES[type(error)], type(error).__name__, str(error))
 
 
-def _told(table: Table) -> Answer:
-    told = TableResponse(metadata=table.metadata, **{"metadata-location": table.metadata_location})
-    return 200, told.model_dump_json(by_alias=True, exclude_none=True)
+def _answer_of(table: Table) -> Answer:
+    answer = TableResponse(metadata=table.metadata, **{"metadata-location": table.metadata_location})
+    return 200, answer.model_dump_json(by_alias=True, exclude_none=True)
 
 
 def _error(code: int, kind: str, message: str) -> str:
