@@ -29,6 +29,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
+from ...state.compilation.numba_cache import alone
 from ...state.errors import MachineError
 from ...state.private_folders import private_folder
 from .java import check_java, java_command
@@ -153,7 +154,8 @@ def resolve(coordinates: Sequence[str], cache: Path | None = None, *, provided: 
     """Jars of ``group:artifact:version`` coordinates and all that they need, by the Ivy that comes with PySpark.
 
     ``provided`` names organisations to leave out. Order: that of a class path. The answer is remembered in the cache,
-    so a second call starts no JVM. Raises MachineError naming the coordinates that were not found.
+    so a second call starts no JVM; of programs that ask at once one fetches, and the others wait for it. Raises
+    MachineError naming the coordinates that were not found.
     """
     settings = Path(os.environ.get("REPLAY_IVY_SETTINGS") or Path(__file__).with_name("ivysettings.xml"))
     cache = cache or _ivy_cache()
@@ -163,9 +165,12 @@ def resolve(coordinates: Sequence[str], cache: Path | None = None, *, provided: 
     jars = _read_classpath(remembered)
     if not jars:
         check_java()
-        _LOG.info("fetching %s (the first time only)", ", ".join(coordinates))
-        _run_ivy(settings, cache, _ivy_module(digest, coordinates, provided), remembered, coordinates)
-        jars = _read_classpath(remembered)
+        with alone(str(remembered.parent), "fetching.lock"):  # Ivy locks artifacts, but not the report of a module
+            jars = _read_classpath(remembered)
+            if not jars:
+                _LOG.info("fetching %s (the first time only)", ", ".join(coordinates))
+                _run_ivy(settings, cache, _ivy_module(digest, coordinates, provided), remembered, coordinates)
+                jars = _read_classpath(remembered)
     assert jars, f"Ivy wrote no class path to {remembered}"
     return jars
 
@@ -247,7 +252,6 @@ def _ivy_module(name: str, coordinates: Sequence[str], provided: Sequence[str]) 
 
 
 def _run_ivy(settings: Path, cache: Path, wanted: str, classpath: Path, coordinates: Sequence[str]) -> None:
-    classpath.parent.mkdir(parents=True, exist_ok=True)
     ivy = next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
     with tempfile.TemporaryDirectory(dir=classpath.parent) as scratch:
         module, found = Path(scratch) / "ivy.xml", Path(scratch) / "classpath"

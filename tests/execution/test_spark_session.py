@@ -5,6 +5,8 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
@@ -89,6 +91,26 @@ def test_what_was_resolved_once_needs_no_ivy_again(monkeypatch):
 
     assert resolve(PACKAGES, provided=PROVIDED_BY_SPARK) == first
     assert [jar.suffix for jar in first] == [".jar"] * len(first)
+
+
+def test_of_two_programs_that_ask_at_once_one_fetches(tmp_path, monkeypatch):
+    jar, fetched, second = tmp_path / "a.jar", [], threading.Event()
+    jar.touch()
+
+    def fetch(settings, cache, wanted, classpath, coordinates):
+        fetched.append(coordinates)
+        if len(fetched) == 2:
+            second.set()
+        second.wait(0.5)  # it never comes, since the other one waits at the lock
+        classpath.parent.mkdir(parents=True, exist_ok=True)
+        classpath.write_text(str(jar))
+
+    monkeypatch.setattr("kstreams_replay.jobs.execution.spark_session._run_ivy", fetch)
+    with ThreadPoolExecutor(2) as programs:
+        answers = list(programs.map(lambda _: resolve(["org.example:a:1.0"], tmp_path / "cache"), range(2)))
+
+    assert answers == [[jar], [jar]]
+    assert len(fetched) == 1
 
 
 @pytest.mark.jvm
