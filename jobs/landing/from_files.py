@@ -24,7 +24,7 @@ from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from ...state.tables.warehouse import LANDED_SCHEMA, Warehouse
 from .file_source import PATH_PATTERNS, FileSource
 from .files.counting import CountedFiles
-from .files.file_order import find_disorder, landed_times, times_of_file
+from .files.file_order import Disorder, LateBefore, find_disorder, landed_times, late_before, times_of_file
 from .files.kept_records import KeptRecords
 from .files.known_files import (
     KnownFiles,
@@ -109,9 +109,12 @@ class FileLander:
                 disorder = None
                 if not source.is_ordered:
                     before = landed_times(plan.content.times or {} for plan in plans)
-                    disorder = find_disorder([(file.found.name, file.spans) for file in counted.files], before)
-                if disorder is not None and self.rules.on_disorder == STOP:
-                    disorder.refuse(self.topic, source.path)
+                    spans = [(file.found.name, file.spans) for file in counted.files]
+                    disorder = find_disorder(spans, before)
+                    if disorder is not None and self.rules.on_disorder == STOP:
+                        limits = late_before(spans, before)
+                        if not self._refuse_late(disorder, source, rows, counted, limits):
+                            continue
                 plan = self._plan(source, rows, last, plans, known, counted, changes)
                 if plan is None:
                     continue
@@ -132,6 +135,19 @@ class FileLander:
             f"files that changed while they were read, {_ATTEMPTS} times",
             "write a file under a name that begins with '.' and rename it when it is whole",
         )
+
+    def _refuse_late(
+        self, disorder: Disorder, source: FileSource, rows: RowRules, counted: CountedFiles, before: LateBefore
+    ) -> bool:
+        """Raises LandingError where more records are late than may be; False where a file changed meanwhile."""
+        share = self.rules.max_late_share
+        if not share:
+            disorder.refuse(self.topic, source.path)
+        late = counted.late_records(self.spark, self.warehouse, source, rows, before)
+        if late is not None and late > share * counted.records:
+            of_all = f"{late:,} of {counted.records:,} records late (--max-late-share {share:g})"
+            disorder.refuse(self.topic, source.path, f", which makes {of_all}")
+        return late is not None
 
     def _plan(
         self,

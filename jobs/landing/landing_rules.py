@@ -24,6 +24,8 @@ class LandingRules:
     `landed_dead_letter/<topic>`, or lets the landing ``"stop"``, which then has committed nothing.
     ``on_disorder``: times go back further from one file to the next than within any file, so the natural order of the
     names is probably not that of the log. The landing does ``"warn"``, or it ``"stop"``s and has committed nothing.
+    ``max_late_share``, beside ``"stop"``: it only warns if the order of the files makes at most this share of the
+    landing's records late (0.01: 1 %). For that, their files are read once more.
     ``on_change``: records that landed from a table are gone from it or have other bytes there: ``"refuse"`` the
     landing, or ``"ignore"`` it, which keeps the records as they landed; the ledger notes their offsets. A topic that
     lies in place then has them as they are now. ``"erase"``: those that are gone are erased from the topic, too, as by
@@ -43,6 +45,7 @@ class LandingRules:
     on_bad_row: str = DEAD_LETTER
     on_disorder: str = WARN
     on_change: str = REFUSE
+    max_late_share: float = 0.0
     max_bad_share: float = 0.01
     max_future: str | int | None = None
     plausible_since: str = "1980-01-01"
@@ -57,6 +60,9 @@ class LandingRules:
         known = self.on_bad_row in (STOP, DEAD_LETTER)
         _refuse("on_bad_row", self.on_bad_row, known, f'"{STOP}" or "{DEAD_LETTER}"')
         _refuse("on_disorder", self.on_disorder, self.on_disorder in (STOP, WARN), f'"{STOP}" or "{WARN}"')
+        _refuse("max_late_share", self.max_late_share, 0 <= self.max_late_share <= 1, "a share from 0 to 1")
+        known = self.on_disorder == STOP or not self.max_late_share
+        _refuse("max_late_share", self.max_late_share, known, f'it beside on_disorder "{STOP}"')
         known = self.on_change in (REFUSE, IGNORE, ERASE)
         _refuse("on_change", self.on_change, known, f'"{REFUSE}", "{IGNORE}" or "{ERASE}"')
         _refuse("max_bad_share", self.max_bad_share, 0 <= self.max_bad_share <= 1, "a share from 0 to 1")

@@ -158,6 +158,7 @@ class LandingAttributes(dg.Model, dg.Resolvable):
 
     on_bad_row: Literal["dead_letter", "stop"] = said("dead_letter", "What becomes of a row that does not fit.")
     on_disorder: Literal["warn", "stop"] = said("warn", "What the landing does where times go back between files.")
+    max_late_share: float = said(0.0, "It stops only where the order of files makes more of the records late.")
     on_change: Literal["refuse", "ignore", "erase"] = said(
         "refuse", "What it does where landed records are gone from a table."
     )

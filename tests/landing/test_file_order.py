@@ -7,7 +7,8 @@ import pytest
 
 from kstreams_replay.jobs.landing.files.file_order import Disorder, TimeSpan, spans_of
 from kstreams_replay.jobs.landing.landed_disorder import landed_disorder
-from kstreams_replay.state.errors import LandingError
+from kstreams_replay.jobs.landing.landing_rules import LandingRules
+from kstreams_replay.state.errors import ConfigError, LandingError
 from kstreams_replay.state.tables.ledger import LandingLedger
 from tests.landing.file_folders import land, write
 from tests.landing.landed_rows import landed, values
@@ -104,6 +105,57 @@ def test_asked_to_stop_at_disorder_a_landing_has_landed_nothing(warehouse, tmp_p
         land(warehouse, directory, rules={"on_disorder": "stop"})
 
     assert warehouse.topics() == []
+
+
+ONE_OF_FIVE = {"a.jsonl": lines(T0 + HOUR, T0 + HOUR - 5, T0 + 2 * HOUR), "b.jsonl": lines(T0 + HOUR, T0 + 3 * HOUR)}
+"""The first record of b is an hour behind a, and within the files nothing is more than 5 ms behind."""
+
+
+@pytest.mark.parametrize("format_", ["json", "csv"])
+def test_asked_for_a_share_a_landing_stops_where_more_records_are_late(warehouse, tmp_path, format_):
+    files = ONE_OF_FIVE
+    if format_ == "csv":
+        rows = {name: [json.loads(line)["t"] for line in text.splitlines()] for name, text in files.items()}
+        files = {name.replace("jsonl", "csv"): "t\n" + "".join(f"{t}\n" for t in of) for name, of in rows.items()}
+    directory = write(tmp_path / "in", files)
+
+    with pytest.raises(
+        LandingError,
+        match=r"go back by 1 h from a\.\w+ to b\.\w+, which makes 1 of 5 records late \(--max-late-share 0\.19\)",
+    ):
+        land(warehouse, directory, rules={"on_disorder": "stop", "max_late_share": 0.19})
+    assert warehouse.topics() == []
+
+    report = land(warehouse, directory, rules={"on_disorder": "stop", "max_late_share": 0.2})
+
+    assert report.records == 5
+    assert report.warnings[0].startswith("t: times go back by 1 h from a.")
+    assert landed_disorder(warehouse, "t") is not None
+
+
+def test_late_records_are_counted_by_partition_and_behind_what_has_landed(warehouse, tmp_path):
+    directory = write(tmp_path / "in", {"a.jsonl": lines(T0 + HOUR, T0 + HOUR - 5, p=0) + lines(T0, p=1)})
+    land(warehouse, directory, partition="p", partitions=2)
+    later = lines(T0 + HOUR - 6, T0 + HOUR - 5, T0 + HOUR, p=0) + lines(T0 - 1, T0, T0, p=1)
+    write(directory, {"b.jsonl": later})
+
+    with pytest.raises(LandingError, match="which makes 2 of 6 records late"):
+        land(
+            warehouse,
+            directory,
+            partition="p",
+            partitions=2,
+            rules={"on_disorder": "stop", "max_late_share": 0.33},
+        )
+    rules = {"on_disorder": "stop", "max_late_share": 0.34}
+    assert land(warehouse, directory, partition="p", partitions=2, rules=rules).records == 6
+
+
+def test_a_share_of_late_records_is_asked_for_beside_stop_alone():
+    with pytest.raises(ConfigError, match=r'max_late_share: expected it beside on_disorder "stop", got 0\.1'):
+        LandingRules(max_late_share=0.1)
+    with pytest.raises(ConfigError, match="max_late_share: expected a share from 0 to 1, got 2"):
+        LandingRules(on_disorder="stop", max_late_share=2)
 
 
 def test_files_that_are_left_out_for_their_names_are_counted(warehouse, tmp_path):

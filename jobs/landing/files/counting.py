@@ -19,7 +19,7 @@ from ..bad_rows import refuse_too_many
 from ..file_source import FileSource
 from ..landing_rules import RowRules
 from . import streams
-from .file_order import Spans, TimeSpan, joined_spans, spans_of
+from .file_order import LateBefore, Spans, TimeSpan, joined_spans, spans_of
 from .kept_records import KeptRecords
 from .key_spans import KeySpan, KeySpans, SpanBuilder
 from .known_files import file_entry
@@ -130,6 +130,30 @@ class CountedFiles:
         ]
         return cls([_counted_file(file, slices[file.name]) for file in files], counted, tasks)
 
+    def late_records(
+        self,
+        spark: "SparkSession | None",
+        warehouse: Warehouse,
+        source: FileSource,
+        rules: RowRules,
+        late_before: LateBefore,
+    ) -> int | None:
+        """Records of these files with times below those of ``late_before``, whose files are read once more for it; None
+        when one changed meanwhile.
+        """
+        tasks = [
+            _LateTask(source.for_files({counted.piece.name}), counted.piece, rules, late_before[counted.piece.name])
+            for counted in self.slices
+            if counted.piece.name in late_before
+        ]
+        counts = run_tasks(spark, warehouse, [task.run for task in tasks])
+        return None if any(count is None for count in counts) else sum(counts)
+
+    @property
+    def records(self) -> int:
+        """Of all files."""
+        return sum(file.rows - file.bad_rows - file.left_out for file in self.files)
+
     def refuse_bad(self, source: FileSource, most: float) -> None:
         """Raises LandingError when more than the share ``most`` of a file's rows do not fit."""
         for file in self.files:
@@ -220,3 +244,24 @@ class _CountTask:
                 return {"changed": piece.name}
         by_partition = {str(p): int(count) for p, count in enumerate(counts) if count}
         return {"changed": None, "counts": by_partition, "slices": counted}
+
+
+@dataclass(frozen=True, slots=True)
+class _LateTask:
+    """A task that counts the records of a slice with times below those of ``before_ms``, by partition."""
+
+    source: FileSource
+    piece: FileSlice
+    rules: RowRules
+    before_ms: Mapping[int, int]
+
+    def run(self) -> int | None:
+        if not is_as_planned(self.source, self.piece):
+            return None
+        reading = SliceReading(self.source, self.piece, self.rules, takes_digests=False, keeps=0)
+        late = sum(
+            int(np.count_nonzero((records.partition == number) & (records.time_ms < time_ms)))
+            for records in read_slice(reading)
+            for number, time_ms in self.before_ms.items()
+        )
+        return late if is_as_planned(self.source, self.piece) else None

@@ -7,7 +7,7 @@ order of the files is probably not that of the log.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -104,12 +104,12 @@ class Disorder:
         """As a file of a plan has it."""
         return cls(later=file["name"], **file["disorder"]) if "disorder" in file else None
 
-    def refuse(self, topic: str, folder: str) -> None:
-        """Raises LandingError."""
+    def refuse(self, topic: str, folder: str, late: str = "") -> None:
+        """Raises LandingError. ``late``: how many records the border makes late, where somebody asked."""
         raise LandingError(
             f"topic {topic}, directory {folder}",
             "files whose times continue from one to the next",
-            f"times that go back by {_length(self.back_ms)} from {self.earlier} to {self.later}",
+            f"times that go back by {_length(self.back_ms)} from {self.earlier} to {self.later}{late}",
             "name the files so that their natural order is that of the log, or land them all the same "
             "(--on-disorder warn)",
         )
@@ -141,21 +141,39 @@ def find_disorder(files: Sequence[tuple[str, Spans]], landed: LandedTimes) -> Di
     """The worst border of files that are (name, spans), in their order, behind what has ``landed`` of other files; None
     where no border is worse than a file.
     """
+    borders = [border for border, _ in _worse_borders(files, landed)]
+    return max(borders, key=lambda border: border.back_ms, default=None)
+
+
+LateBefore = dict[str, dict[int, int]]
+"""By file and partition: records with times below these ms are late because of the order of the files."""
+
+
+def late_before(files: Sequence[tuple[str, Spans]], landed: LandedTimes) -> LateBefore:
+    """Of files and ``landed`` times as for `find_disorder`. A record is late because of the order of the files if it
+    is further behind an earlier file than any record is behind another one of its own file.
+    """
+    found: LateBefore = {}
+    for border, time_ms in _worse_borders(files, landed):
+        found.setdefault(border.later, {})[border.partition] = time_ms
+    return found
+
+
+def _worse_borders(files: Sequence[tuple[str, Spans]], landed: LandedTimes) -> Iterator[tuple[Disorder, int]]:
+    """Borders at which times go back further than within a file, and below which time the later file's records do."""
     within = {int(number): int(back_ms) for number, (_, back_ms, _) in landed.items()}
     for _, spans in files:
         for number, span in spans.items():
             within[number] = max(within.get(number, 0), span.back_ms)
-    worst: Disorder | None = None
     before = {int(p): (f"{name} (landed before)", int(largest)) for p, (largest, _, name) in landed.items()}
     for name, spans in files:
         for number, span in spans.items():
             earlier, largest_ms = before.get(number, (name, span.least_ms))
             back_ms = largest_ms - span.least_ms
-            if back_ms > within[number] and (worst is None or back_ms > worst.back_ms):
-                worst = Disorder(earlier, name, number, back_ms, within[number])
+            if back_ms > within[number]:
+                yield Disorder(earlier, name, number, back_ms, within[number]), largest_ms - within[number]
             if number not in before or span.largest_ms > largest_ms:
                 before[number] = name, span.largest_ms
-    return worst
 
 
 def _length(duration_ms: int) -> str:

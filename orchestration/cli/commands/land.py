@@ -113,6 +113,7 @@ class LandOptions:
     max_records: int | None
     on_bad_row: str
     on_disorder: str
+    max_late_share: float
     on_change: str
     max_bad_share: float
     max_future: str | None
@@ -130,6 +131,7 @@ class LandOptions:
         return LandingRules(
             on_bad_row=self.on_bad_row,
             on_disorder=self.on_disorder,
+            max_late_share=self.max_late_share,
             on_change=self.on_change,
             max_bad_share=self.max_bad_share,
             max_future=self.max_future,
@@ -290,6 +292,14 @@ class LandOptions:
     default=WARN,
     section=RULES,
     help="when times go back further from one file to the next than within a file: stop, or warn (default)",
+)
+@option(
+    "--max-late-share",
+    type=float,
+    default=0.0,
+    metavar="SHARE",
+    section=RULES,
+    help="with --on-disorder stop: only where that makes more of the records late (default 0)",
 )
 @option(
     "--on-change",
@@ -521,7 +531,8 @@ READ_BY: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
         (
             "format", "path_pattern", "beside", "order_by", "pattern", "delimiter", "types", "envelope", "null_lines",
-            "columns", "nulls", "encoding", "decimal_comma", "on_disorder", "allow_same_content", "allow_empty",
+            "columns", "nulls", "encoding", "decimal_comma", "on_disorder", "max_late_share",
+            "allow_same_content", "allow_empty",
         ),
         ("files",),
     ),
