@@ -53,7 +53,7 @@ class FileSource:
     ``path``: the directory, searched with its subdirectories, or a URI. Names that begin with ``.`` or ``_`` are left
     out, and so is what ``pattern`` does not match: of the file's name (``*.jsonl``) or, where it has a slash, of its
     path below the directory (``day1/*``). JSON lines and CSV may be compressed (gzip, Zstandard, bzip2, LZ4
-    frames), by their first bytes or their extension.
+    frames, Snappy), by their first bytes or their extension.
     ``format``: ``jsonl``, ``parquet``, ``csv`` or ``avro`` (object containers); None: what the extension of the files
     says (``EXTENSIONS``).
 

@@ -26,7 +26,8 @@ def arrows(codec: str) -> Callable[[bytes], bytes]:
     return compress
 
 
-WAYS = {"gz": gzip.compress, "bz2": bz2.compress, "zst": arrows("zstd"), "lz4": arrows("lz4")}
+STREAMS = {"gz": gzip.compress, "bz2": bz2.compress, "zst": arrows("zstd"), "lz4": arrows("lz4")}
+WAYS = {**STREAMS, "snappy": lambda data: pa.compress(data, "snappy", asbytes=True)}
 
 
 @pytest.mark.parametrize("extension", WAYS)
@@ -40,7 +41,7 @@ def test_an_extension_tells(warehouse, tmp_path, extension, upper):
     assert values(warehouse) == ROWS
 
 
-@pytest.mark.parametrize("extension", WAYS)
+@pytest.mark.parametrize("extension", STREAMS)
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])
 def test_the_first_bytes_tell_more_than_the_name(warehouse, tmp_path, monkeypatch, extension, name):
     """
@@ -53,7 +54,7 @@ def test_the_first_bytes_tell_more_than_the_name(warehouse, tmp_path, monkeypatc
     assert values(warehouse) == ROWS
 
 
-@pytest.mark.parametrize("extension", WAYS)
+@pytest.mark.parametrize("extension", STREAMS)
 def test_files_laid_end_to_end_are_one(warehouse, tmp_path, extension):
     first, second = LINES.splitlines(keepends=True)
     content = WAYS[extension](first) + WAYS[extension](second)
@@ -87,8 +88,78 @@ def test_text_that_begins_as_bzip2_does_is_text(warehouse, tmp_path):
     assert values(warehouse) == [b'{"BZh9":"x","t":"1"}', b'{"BZh91":"y","t":"2"}']
 
 
-def test_framed_snappy_is_refused_with_what_can_be_read(warehouse, tmp_path):
-    directory = write(tmp_path / "in", {"a.jsonl.snappy": b"\xff\x06\x00\x00sNaPpY"})
+TWELVE = [b'{"t":%d,"v":"same same same"}' % number for number in range(1, 13)]
+RAW = bytes.fromhex(
+    "df02407b2274223a312c2276223a2273616d6520150508227d0a051d00326e1d0000336e1d0000346e1d0000356e1d0000366e1d00"
+    "00376e1d0000386e1d0000396e1d00043130721e0072240100315e2501"
+)
+"""TWELVE as lines, by snappy-java 1.1.10.8, whose streams and Hadoop 3.4.2 put the following before it."""
+XERIAL = bytes.fromhex("82534e4150505900000000010000000100000052")
+FRAMED = bytes.fromhex("ff060000734e61507059005600003c58bb21")
+HADOOP = bytes.fromhex("0000015f00000052")
 
-    with pytest.raises(LandingError, match=r"also with \.gz, \.gzip, \.zst, \.zstd, \.bz2, \.lz4\), got 'snappy'"):
+
+@pytest.mark.parametrize("extension", ["snappy", "sz"])
+@pytest.mark.parametrize("head", [b"", XERIAL, FRAMED, HADOOP], ids=["raw", "xerial", "framed", "hadoop"])
+def test_snappy_is_read_in_its_four_formats(warehouse, tmp_path, head, extension):
+    land(warehouse, write(tmp_path / "in", {f"a.jsonl.{extension}": head + RAW}))
+
+    assert values(warehouse) == TWELVE
+
+
+@pytest.mark.parametrize("head", [XERIAL, FRAMED, HADOOP], ids=["xerial", "framed", "hadoop"])
+def test_streams_of_snappy_laid_end_to_end_are_one(warehouse, tmp_path, head):
+    land(warehouse, write(tmp_path / "in", {"a.jsonl.snappy": (head + RAW) * 2}))
+
+    assert values(warehouse) == TWELVE * 2
+
+
+@pytest.mark.parametrize("head", [XERIAL, FRAMED], ids=["xerial", "framed"])
+def test_the_first_bytes_tell_snappy_under_another_name(warehouse, tmp_path, head):
+    land(warehouse, write(tmp_path / "in", {"a.jsonl": head + RAW}))
+
+    assert values(warehouse) == TWELVE
+
+
+def test_a_block_of_hadoops_may_come_in_parts_and_hold_nothing(warehouse, tmp_path):
+    """As its codec writes what is longer than its buffer, and an empty file."""
+    parts = [b'{"t":1}\n{"t"', b":2}\n"]
+    block = sum(map(len, parts)).to_bytes(4, "big")
+    for part in parts:
+        packed = pa.compress(part, "snappy", asbytes=True)
+        block += len(packed).to_bytes(4, "big") + packed
+
+    land(warehouse, write(tmp_path / "in", {"a.jsonl.snappy": b"\0\0\0\0" + block, "b.jsonl.snappy": b"\0\0\0\0"}))
+
+    assert values(warehouse) == [b'{"t":1}', b'{"t":2}']
+
+
+def test_the_framing_format_may_have_chunks_that_are_skipped(warehouse, tmp_path):
+    padded = FRAMED[:10] + b"\xfe\x03\x00\x00abc" + FRAMED[10:] + RAW + b"\x80\x01\x00\x00x"
+
+    land(warehouse, write(tmp_path / "in", {"a.jsonl.sz": padded}))
+
+    assert values(warehouse) == TWELVE
+
+
+@pytest.mark.parametrize(
+    ("content", "got"),
+    [
+        pytest.param(FRAMED[:-1] + b"\x22" + RAW, "another CRC-32C", id="checksum"),
+        pytest.param(FRAMED[:10] + b"\x02\x01\x00\x00x", "a chunk of the unknown type 2", id="type"),
+        pytest.param(FRAMED + RAW[:-1], "too few bytes", id="framed-cut-off"),
+        pytest.param(XERIAL + RAW[:-1], "too few bytes", id="xerial-cut-off"),
+        pytest.param(XERIAL + RAW + b"\0\0", "too few bytes", id="xerial-length-cut-off"),
+        pytest.param(HADOOP + RAW[:-1], "too few bytes", id="hadoop-cut-off"),
+        pytest.param(b"\0\0\1\x60" + HADOOP[4:] + RAW, "too few bytes", id="hadoop-block-cut-off"),
+        pytest.param(b"\0\0\1\x5e" + HADOOP[4:] + RAW, "another number of bytes than its block", id="hadoop-length"),
+        pytest.param(RAW[:-1], "", id="raw-cut-off"),
+        pytest.param(b"", "too few bytes", id="empty"),
+    ],
+)
+def test_snappy_that_is_damaged_is_refused(warehouse, tmp_path, content, got):
+    directory = write(tmp_path / "in", {"a.jsonl.snappy": content})
+
+    with pytest.raises(LandingError, match=rf"a\.jsonl\.snappy: expected a file that can be read, got .*{got}"):
         land(warehouse, directory)
+    assert warehouse.topics() == []

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from .snappy_streams import BLOCK_BYTES_MAX, plain_block
+
 _MAGIC = b"Obj\x01"
 _SYNC_BYTES = 16
 _HEADER_BYTES_MAX = 64 << 20
 """More than any schema has: a length beyond is no length."""
-BLOCK_BYTES_MAX = 1 << 31
 
 
 class ContainerError(Exception):
@@ -122,19 +123,10 @@ class Container:
 
 def _snappy(packed: bytes) -> bytes:
     """Raw Snappy, and the CRC-32 of what it holds in 4 bytes, the highest first."""
-    raw, checksum = packed[:-4], packed[-4:]
-    size, shift = 0, 0
-    for byte in raw:
-        size |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            break
-    if not raw or len(checksum) < 4 or size >= BLOCK_BYTES_MAX:
-        raise ValueError("too few bytes")
-    found = pa.decompress(raw, decompressed_size=size, codec="snappy", asbytes=True)
+    found, checksum = plain_block(packed[:-4]), packed[-4:]
     if zlib.crc32(found) != int.from_bytes(checksum, "big"):
         raise ValueError("another CRC-32 than that of its bytes")
-    return bytes(found)
+    return found
 
 
 def _zstandard(packed: bytes) -> bytes:

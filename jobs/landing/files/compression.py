@@ -1,15 +1,32 @@
-"""How a file is compressed as a whole: gzip, Zstandard, bzip2 or LZ4 frames.
+"""How a file is compressed as a whole: gzip, Zstandard, bzip2, LZ4 frames or Snappy.
 
 Owns the extensions and the first bytes by which it is known. Rule: the first bytes decide, so that a compressed file
 may have any name; where they say nothing, the extension does, and then a file that is not so compressed is refused.
 """
 
+from .snappy_streams import FRAMED, XERIAL
+
 HEAD_BYTES = 10
 """So many bytes of a file decide."""
 
-_EXTENSIONS = {"gz": "gzip", "gzip": "gzip", "zst": "zstd", "zstd": "zstd", "bz2": "bz2", "lz4": "lz4"}
+_EXTENSIONS = {
+    "gz": "gzip",
+    "gzip": "gzip",
+    "zst": "zstd",
+    "zstd": "zstd",
+    "bz2": "bz2",
+    "lz4": "lz4",
+    "snappy": "snappy",
+    "sz": "snappy",
+}
 """To Arrow's names of codecs."""
-_HEADS = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"\x04\x22\x4d\x18", "lz4"))
+_HEADS = (
+    (b"\x1f\x8b", "gzip"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"\x04\x22\x4d\x18", "lz4"),
+    (FRAMED, "snappy"),
+    (XERIAL, "snappy"),
+)
 _BZIP2, _BLOCK, _END = b"BZh", b"1AY&SY", b"\x17rE8P\x90"
 """A file of bzip2 has a digit after the first of these; then a block begins, or it ends. Text may begin with BZh."""
 

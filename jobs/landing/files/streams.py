@@ -19,6 +19,7 @@ from ....state.errors import LandingError
 from ....state.tables.object_stores import open_filesystem
 from ..file_source import FileSource
 from .compression import HEAD_BYTES, compression_of
+from .snappy_streams import SnappyStream
 
 SLICE_BYTES = 32 << 20
 """About what one task reads; a CSV file is never split, because a quoted field may hold line ends."""
@@ -151,7 +152,10 @@ def opened(
             file.seek(0)
             own: Any = io.BufferedReader(_Counted(file, digests), buffer_size=_PART)
             if codec is not None:
-                inner = pa.CompressedInputStream(pa.PythonFile(own, mode="r"), codec)
+                is_snappy = codec == "snappy"  # of which Arrow knows raw blocks alone
+                inner = (
+                    SnappyStream(own) if is_snappy else pa.CompressedInputStream(pa.PythonFile(own, mode="r"), codec)
+                )
                 yield io.BufferedReader(_Counted(inner, content), buffer_size=_PART)
             else:
                 yield own
