@@ -30,7 +30,7 @@ SERDE_TYPES = ("string", "bytes", "int", "long", "double", "boolean")
 PATH_PATTERNS = {
     "confluent": r"(?P<topic>[^/]+)\+(?P<partition>\d+)\+(?P<offset>\d+)\.[^/]*$",
     "aiven": r"(?P<topic>[^/]+)-(?P<partition>\d+)-(?P<offset>\d+)\.[^/]*$",
-    "lenses": r"(?:^|/)(?P<partition>\d+)/(?P<last_offset>\d+)(?:_\d+_\d+)?\.[^/]*$",
+    "lenses": r"(?:^|/)(?:(?P<topic>[^/]+)/)?(?P<partition>\d+)/(?P<last_offset>\d+)(?:_\d+_\d+)?\.[^/]*$",
 }
 """Paths that Kafka Connect's sinks for object stores write: ``topic+0+100.json``, ``topic-0-100.gz``,
 ``topic/0/100.json``."""
@@ -76,7 +76,8 @@ class FileSource:
     ``headers``: column with the headers: a list of structs or objects {key, value}, a map, an object, or a list of
     names and values in turn (kcat); CSV cells have them as JSON. ``timestamp_type``: column with ``CreateTime`` or
     ``LogAppendTime``, or Kafka's numbers of them; None: all are ``CreateTime``.
-    ``topic_column``: only rows of it that have ``topic`` are landed (None: the name of the landed topic).
+    ``topic_column``: only rows of it that have ``topic`` are landed (None: the name of the landed topic). Files whose
+    paths have another one are not read.
 
     A folder ``name=value`` of a file's path is a column where the rows have none of the name, as in Hive. Every named
     group of ``path_pattern`` is one: a regular expression that is searched for in the path below the directory, or
@@ -226,11 +227,23 @@ class FileSource:
         """
         if self.path_pattern is None:
             return {}
-        found = re.search(PATH_PATTERNS.get(self.path_pattern, self.path_pattern), file)
+        found = self._groups_of(file)
         if found is None:
             next_step = "correct the pattern (--path-pattern), or leave the file out (--pattern)"
             raise LandingError(f"{self.path}/{file}", f"a path that matches {self.path_pattern!r}", file, next_step)
-        return found.groupdict()
+        return found
+
+    def topic_of_path(self, file: str) -> str | None:
+        """Of which topic all rows of ``file`` are, by the group ``topic_column`` of its path, or ``topic`` where none
+        is named; None: the path does not say.
+        """
+        return (self._groups_of(file) or {}).get(self.topic_column or "topic")
+
+    def _groups_of(self, file: str) -> dict[str, str | None] | None:
+        if self.path_pattern is None:
+            return None
+        found = re.search(PATH_PATTERNS.get(self.path_pattern, self.path_pattern), file)
+        return None if found is None else found.groupdict()
 
     def uri_of(self, file: str) -> str:
         """Where it is, of its name below the directory. Links that a user has in it are the user's; a name comes from

@@ -85,19 +85,19 @@ class FileLander:
         verified_files = self.warehouse.verified_files(self.topic)
         for _ in range(_ATTEMPTS):
             listing = find_files(self.source, self.topic)
-            found, others = listing.files, listing.unmatched
+            found = listing.files
             source = self._own(self.source).with_format_of(file.name for file in found)
             changes = self._mapping_changes(source, last)
             is_new_pattern = last is None or self._has_other_pattern(last)
-            if not found and others and is_new_pattern and not self.rules.allow_empty:
-                refuse_no_match(source, self.topic, others)
+            if not found and is_new_pattern and not self.rules.allow_empty:
+                refuse_no_match(source, self.topic, listing)
             verified, allowed = read_verified(verified_files), self.rules.allow_same_content
             known = KnownFiles(source, self.topic, plans, allow_same_content=allowed, verified=verified)
             new = known.new(found)
+            known.refuse_other_topics(new)
             if last is not None and not new and not must:
-                _warn_of(known, warn)
-                if not found and (hidden := listing.sentence(self.topic)) is not None:
-                    warn(hidden)
+                for sentence in [*known.sentences(), *([] if found else listing.sentences(source, self.topic))]:
+                    warn(sentence)
                 if known.verified() != verified:
                     write_verified(verified_files, known.verified())
                 return None
@@ -118,11 +118,10 @@ class FileLander:
                 plan = self._plan(source, rows, last, plans, known, counted, changes)
                 if plan is None:
                     continue
-                _warn_of(known, warn)
-                for sentence in self._sentences(source, counted, plan):
+                for sentence in [
+                    *known.sentences(), *self._sentences(source, counted, plan), *listing.sentences(source, self.topic),
+                ]:  # fmt: skip
                     warn(sentence)
-                if (hidden := listing.sentence(self.topic)) is not None:
-                    warn(hidden)
                 if disorder is not None:
                     plan = replace(plan, files=disorder.booked(plan.files))
                     warn(disorder.sentence(self.topic))
@@ -244,11 +243,6 @@ class FileLander:
 
     def _has_other_pattern(self, last: LedgerRow[LandingDoneRow]) -> bool:
         return bool(last.content.source.get("mapping", {}).get("pattern") != self.source.pattern)
-
-
-def _warn_of(known: KnownFiles, warn: Callable[[str], None]) -> None:
-    for sentence in known.sentences():
-        warn(sentence)
 
 
 def _unnamed_coordinates(counted: CountedFiles) -> str | None:

@@ -67,6 +67,99 @@ def test_files_of_lenses_sink_are_named_by_their_last_offset(warehouse, tmp_path
     assert report.cut_to == {0: 13, 1: 6}
 
 
+TWO_TOPICS = {
+    "confluent": {
+        "topics/clicks/partition=0/clicks+0+0000000000.json": lines("a", "b"),
+        "topics/views/partition=1/views+1+0000000007.json": lines("v"),
+        "topics/clicks/partition=1/clicks+1+0000000004.json": lines("c"),
+    },
+    "aiven": {
+        "clicks-0-0.json": lines("a", "b"), "views-1-7.json": lines("v"), "clicks-1-4.json": lines("c"),
+    },
+    "lenses": {
+        "x/clicks/0/1.json": lines("a", "b"), "x/views/1/7.json": lines("v"), "x/clicks/1/4.json": lines("c"),
+    },
+    r"(?P<topic>\w+)/p(?P<partition>\d+)from(?P<offset>\d+)": {
+        "clicks/p0from0.json": lines("a", "b"), "views/p1from7.json": lines("v"), "clicks/p1from4.json": lines("c"),
+    },
+}  # fmt: skip
+"""By pattern, files of the topics clicks and views."""
+
+
+@pytest.mark.parametrize("pattern", TWO_TOPICS)
+def test_paths_of_two_topics_are_refused_unless_a_column_names_the_one_to_land(warehouse, tmp_path, pattern):
+    files = TWO_TOPICS[pattern]
+    directory = write(tmp_path / "in", {**files, **dict.fromkeys([name for name in files if "views" in name], "no\n")})
+    first, views, _ = files
+    mapping = {"path_pattern": pattern, "partitions": 2, "value": "v"}
+
+    with pytest.raises(LandingError) as raised:
+        land(warehouse, directory, topic="clicks", **mapping)
+    report = land(warehouse, directory, topic="clicks", topic_column="topic", **mapping)
+    again = land(warehouse, directory, topic="clicks", topic_column="topic", **mapping)
+
+    assert str(raised.value) == (
+        f"topic clicks, directory {directory}: expected paths of one topic, got clicks ({first}), views ({views}); "
+        "name the one to land (--topic-column topic --source-topic clicks), or land the directory of one of them "
+        "(--files)"
+    )
+    assert landed(warehouse, "clicks", *PLACE) == [(0, 0, b"a"), (0, 1, b"b"), (1, 4, b"c")]
+    assert report.warnings == (f"clicks: 1 file is of another topic than clicks and left out ({views})",)
+    assert again.warnings == ()
+
+
+def test_a_path_of_another_topic_than_the_landed_ones_is_refused_later_too(warehouse, tmp_path):
+    mapping = {"path_pattern": "confluent", "partitions": 2, "value": "v"}
+    land(warehouse, write(tmp_path / "in", {"clicks+0+0.json": lines("a")}), **mapping)  # into topic t: one is enough
+    other = write(tmp_path / "other", {"views+1+0.json": lines("b")})
+
+    with pytest.raises(LandingError, match=r"got clicks \(clicks\+0\+0\.json\), views \(views\+1\+0\.json\); name"):
+        land(warehouse, other, **mapping)
+
+    column = {**mapping, "topic_column": "topic", "topic": "views"}
+    assert land(warehouse, other, rules={"new_mapping": True}, **column).records == 1
+
+
+def test_paths_of_other_topics_alone_are_refused_and_named(warehouse, tmp_path):
+    directory = write(tmp_path / "in", {"clicks+0+0.json": lines("a"), "views+0+0.json": lines("b")})
+    mapping = {"path_pattern": "confluent", "topic_column": "topic"}
+
+    with pytest.raises(LandingError) as raised:
+        land(warehouse, directory, **mapping)
+
+    assert str(raised.value) == (
+        f"topic t, directory {directory}: expected files whose paths have the topic t, got none of 2 (clicks+0+0.json, "
+        "views+0+0.json); name the topic as the paths do (--source-topic), or let it be none of the files "
+        "(--allow-empty)"
+    )
+    assert land(warehouse, directory, rules={"allow_empty": True}, **mapping).records == 0
+
+
+def test_keys_beside_the_values_of_other_topics_are_not_read(warehouse, tmp_path):
+    files = {
+        "t+0+0.json": lines("a"), "t+0+0.keys.json": '"k"\n', "u+0+0.json": "no\n", "u+0+0.keys.json": "no\n",
+        "v+0+0.json": lines("c"),
+    }  # fmt: skip
+    directory = write(tmp_path / "in", files)
+
+    land(warehouse, directory, value="v", path_pattern="confluent", topic_column="topic", beside=("keys",))
+
+    assert landed(warehouse, "t", "offset", "key", "value") == [(0, b"k", b"a")]
+
+
+def test_a_folder_of_another_topic_leaves_no_hole_where_rows_count_offsets(warehouse, tmp_path):
+    files = {"topic=t/0-5.json": lines("a", "b"), "topic=u/0-0.json": lines("c")}
+    own_column = json.dumps({"t": T0, "topic": "u", "v": "x"}) + "\n" + json.dumps({"t": T0, "topic": "t", "v": "y"})
+    mapping = {"path_pattern": r"(?P<partition>\d+)-(?P<offset>\d+)", "topic_column": "topic", "value": "v"}
+
+    report = land(warehouse, write(tmp_path / "in", files), **mapping)
+
+    assert landed(warehouse, "t", *PLACE) == [(0, 5, b"a"), (0, 6, b"b")]
+    assert report.warnings == ("t: 1 of 3 rows are of other topics than t and left out",)
+    with pytest.raises(LandingError, match="a record in each row, since rows count offsets, got 1 rows that are none"):
+        land(warehouse, write(tmp_path / "mixed", {"0-9.json": own_column}), **mapping)
+
+
 def test_folders_as_in_hive_are_columns_that_the_rows_do_not_have(warehouse, tmp_path):
     files = {
         "dt=2026-01-02/partition=1/a.json": lines("c"),

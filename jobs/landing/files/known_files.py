@@ -62,23 +62,35 @@ def folder_of(source: FileSource) -> str:
 class Listing:
     """The files of a directory. ``files``: those that match the pattern, in natural order of their names
     (file_order.py). ``unmatched``: names of those that do not. ``hidden``: names of files that are left out, since a
-    part of their path begins with ``.`` or ``_``.
+    part of their path begins with ``.`` or ``_``. ``of_others``: names of those whose paths have another topic.
     """
 
     files: list[FoundFile]
     unmatched: list[str]
     hidden: list[str]
+    of_others: list[str]
 
-    def sentence(self, topic: str) -> str | None:
-        """What is said of hidden files; None where there are none."""
-        if not self.hidden:
-            return None
-        count = "1 file is" if len(self.hidden) == 1 else f"{len(self.hidden):,} files are"
-        first = next(part for part in self.hidden[0].split("/") if part.startswith((".", "_")))
-        return (
-            f"{topic}: {count} left out, as names that begin with . or _ are ({self.hidden[0]}); "
-            f"if {first} is a folder of records, name it as the directory (--files)"
-        )
+    def sentences(self, source: FileSource, topic: str) -> list[str]:
+        """What is said of files that are left out, by what they are left out for."""
+        said = []
+        if self.of_others:
+            is_left_out = "is of another topic" if len(self.of_others) == 1 else "are of other topics"
+            said.append(
+                f"{topic}: {_files(self.of_others)} {is_left_out} than {source.topic or topic} and left out "
+                f"({self.of_others[0]})"
+            )
+        if self.hidden:
+            first = next(part for part in self.hidden[0].split("/") if part.startswith((".", "_")))
+            is_left_out = "is" if len(self.hidden) == 1 else "are"
+            said.append(
+                f"{topic}: {_files(self.hidden)} {is_left_out} left out, as names that begin with . or _ are "
+                f"({self.hidden[0]}); if {first} is a folder of records, name it as the directory (--files)"
+            )
+        return said
+
+
+def _files(names: Sequence[str]) -> str:
+    return "1 file" if len(names) == 1 else f"{len(names):,} files"
 
 
 def matches(name: str, pattern: str) -> bool:
@@ -107,9 +119,18 @@ def find_files(source: FileSource, topic: str) -> Listing:
     files = [file for file in every if matches(file.name, source.pattern)]
     unmatched = [file.name for file in every if not matches(file.name, source.pattern)]
     refuse_tables(source.path, topic, filesystem, root, entries, [file.name for file in files])
-    files = with_files_beside(source, files, every)
+    of_others = _of_other_topics(source, topic, files)
+    files = with_files_beside(source, [file for file in files if file.name not in of_others], every)
     files.sort(key=lambda file: natural_order(file.name))
-    return Listing(files, sorted(unmatched, key=natural_order), sorted(hidden, key=natural_order))
+    return Listing(files, *(sorted(names, key=natural_order) for names in (unmatched, hidden, of_others)))
+
+
+def _of_other_topics(source: FileSource, topic: str, files: Sequence[FoundFile]) -> set[str]:
+    """Names of files whose paths have another topic than the one that lands, where a column says that topic."""
+    if source.topic_column is None:
+        return set()
+    ours = (None, source.topic or topic)
+    return {file.name for file in files if source.topic_of_path(file.name) not in ours}
 
 
 class KnownFiles:
@@ -146,6 +167,23 @@ class KnownFiles:
     def new(self, found: Sequence[FoundFile]) -> list[FoundFile]:
         """Those that no plan names. LandingError for one that changed after it was landed."""
         return [file for file in found if not self._is_known(file)]
+
+    def refuse_other_topics(self, new: Sequence[FoundFile]) -> None:
+        """Raises LandingError where the paths of ``new`` and of what has landed are of several topics, and no column
+        names the one to land.
+        """
+        if self.source.topic_column is not None or not new:
+            return
+        names = [*(file.name for file in new), *(known.name for known in self.files if known.is_landed)]
+        by_topic = {self.source.topic_of_path(name): name for name in reversed(names)}
+        topics = {said: name for said, name in by_topic.items() if said is not None}
+        if len(topics) > 1:
+            got = ", ".join(f"{said} ({name})" for said, name in sorted(topics.items())[:5])
+            raise LandingError(
+                f"topic {self.topic}, directory {self.source.path}", "paths of one topic", got,
+                f"name the one to land (--topic-column topic --source-topic {min(topics)}), or land the directory "
+                "of one of them (--files)",
+            )  # fmt: skip
 
     def verified(self) -> Verified:
         """What was known before, and ``again``: for the next landing, where no plan is written."""
@@ -273,12 +311,13 @@ def mapping_changes(topic: str, before: Mapping[str, Any], now: FileSource, *, r
     return changes
 
 
-def refuse_no_match(source: FileSource, topic: str, others: Sequence[str]) -> None:
-    """Raises LandingError for a pattern that none of the files, ``others``, matches."""
-    got = f"none of {len(others)} ({', '.join(others[:5])}{', …' if len(others) > 5 else ''})"
-    raise LandingError(
-        f"topic {topic}, directory {source.path}",
-        f"files whose names match {source.pattern!r}",
-        got,
-        "correct the path or the pattern, or let it match none of the files (--allow-empty)",
-    )
+def refuse_no_match(source: FileSource, topic: str, listing: Listing) -> None:
+    """Raises LandingError where there are files, and none that the pattern matches is of the topic."""
+    others, expected = listing.unmatched, f"files whose names match {source.pattern!r}"
+    next_step = "correct the path or the pattern, or let it match none of the files (--allow-empty)"
+    if listing.of_others:
+        others, expected = listing.of_others, f"files whose paths have the topic {source.topic or topic}"
+        next_step = "name the topic as the paths do (--source-topic), or let it be none of the files (--allow-empty)"
+    if others:
+        got = f"none of {len(others)} ({', '.join(others[:5])}{', …' if len(others) > 5 else ''})"
+        raise LandingError(f"topic {topic}, directory {source.path}", expected, got, next_step)
