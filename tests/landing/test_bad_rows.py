@@ -339,6 +339,8 @@ def test_what_is_plausible_is_a_setting(warehouse, tmp_path):
         ('[{"t":1},{"t":2}]', "an array; jq -c '.[]' makes a line of each of its objects"),
         ('[\n{"t":1},\n{"t":2}\n]\n', "an array; jq -c '.[]' makes a line of each of its objects"),
         ('{\n  "t": 1\n}\n', "an object of several lines; jq -c . makes one line of each"),
+        ('{"t":1}\n'.encode("utf-16"), "text of UTF-16; iconv -t UTF-8 writes it in the encoding of JSON lines"),
+        ('{"t":1}\n'.encode("utf-16-be"), "text of UTF-16-BE; iconv -t UTF-8 writes it in the encoding of JSON lines"),
     ],
 )
 def test_a_file_of_json_that_has_no_lines_is_refused_with_what_makes_them(warehouse, tmp_path, text, remedy):

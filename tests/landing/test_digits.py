@@ -246,6 +246,50 @@ def test_a_byte_order_mark_before_json_lines_is_cut(warehouse, tmp_path):
     assert values(warehouse) == [b'{"t":1}', b'{"t":2}', b'{"t":3}']
 
 
+@pytest.mark.parametrize(
+    ("joined", "want"),
+    [
+        (b'\xef\xbb\xbf{"t":1}\n\xef\xbb\xbf{"t":2}\r\n{"t":3}\n', [b'{"t":1}', b'{"t":2}', b'{"t":3}']),
+        (b'{"t":1}\xef\xbb\xbf{"t":2}\n{"t":3,"s":"}\xef\xbb\xbf{"}', [
+            b'{"t":1}', b'{"t":2}', b'{"t":3,"s":"}\xef\xbb\xbf{"}',
+        ]),
+        (b'{"t":1}\n\xef\xbb\xbf\n', [b'{"t":1}']),
+    ],
+)  # fmt: skip
+def test_byte_order_marks_within_a_file_that_was_joined_are_cut(warehouse, tmp_path, joined, want):
+    land(warehouse, write(tmp_path / "in", {"a.jsonl": joined}))
+
+    assert values(warehouse) == want
+    assert not Serde.json("t long, s string").decode(pa.array(want, pa.binary())).bad.any()
+
+
+def test_text_that_begins_with_the_bytes_of_a_mark_stays_in_lines_with_separators(warehouse, tmp_path):
+    directory = write(tmp_path / "in", {"a.txt": b"\xef\xbb\xbfa\t1\n\xef\xbb\xbfb\t2\n"})
+
+    land(warehouse, directory, format="lines", columns=("v", "t"), value="v")
+
+    assert values(warehouse) == [b"a", b"\xef\xbb\xbfb"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"t":1}'.encode("utf-16"),
+        '{"t":1}'.encode("utf-16-le"),
+        '{"t":1}'.encode("utf-32"),
+        b'{"t":1,"s":"\xed\xa0\x80"}',
+    ],
+)
+def test_a_line_of_another_encoding_is_a_bad_row_since_no_serde_reads_it(warehouse, tmp_path, line):
+    directory = write(tmp_path / "in", {"a.jsonl": line + b'\n{"t":2}\n'})
+
+    land(warehouse, directory, rules={"max_bad_share": 1.0})
+
+    assert values(warehouse) == [b'{"t":2}']
+    assert [letter["line"] for letter in landed_dead_letters(warehouse, "t").to_pylist()] == [1]
+    assert Serde.json("t long, s string").decode(pa.array([line], pa.binary())).bad.all()
+
+
 def test_the_text_of_a_time_is_of_any_year():
     times = [-(2**63), -1, 0, 2**63 - 1]
 

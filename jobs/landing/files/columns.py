@@ -51,16 +51,13 @@ class JsonNumber:
 
 _DECODER = json.JSONDecoder(parse_float=JsonNumber)
 _JSON_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
-_MARKS = (b"\xef", b"\xfe", b"\xff")
-"""First bytes of byte order marks."""
 
 
 def json_value(text: str | bytes) -> Any:
-    """A JSON value in Python's types, with JsonNumber for what is no integer. ValueError for text that is no JSON."""
-    if isinstance(text, bytes):
-        is_utf_8 = b"\0" not in text[:4] and text[:1] not in _MARKS
-        text = text.decode("utf-8" if is_utf_8 else json.detect_encoding(text), "surrogatepass")
-    return _DECODER.decode(text)
+    """A JSON value in Python's types, with JsonNumber for what is no integer. ValueError for text that is no JSON, and
+    for bytes that are no UTF-8, which no serde would read.
+    """
+    return _DECODER.decode(text.decode() if isinstance(text, bytes) else text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,13 +146,19 @@ class _Rows:
             raise _NoRowError(error.expected, got) from error
 
 
-_NEXT_OBJECT = re.compile(rb"\}[ \t\r]*\{")
-_BLANK = re.compile(r"[ \t\r]*")
+_BETWEEN = " \t\r\ufeff"
+"""What may be between objects of a line: of files that were joined, the second may begin with a byte order mark."""
+_NEXT_OBJECT = re.compile(rb"\}(?:[ \t\r]|\xef\xbb\xbf)*\{")
+_BLANK = re.compile(f"[{_BETWEEN}]*")
 _DECODER = json.JSONDecoder()
 
 
 def _remedy(line: bytes) -> str | None:
-    """What makes lines of a file that begins so, where it is one of an array, or of objects of several lines."""
+    """What makes lines of a file that begins so, where it is one of an array, of objects of several lines, or of
+    another encoding.
+    """
+    if not (encoding := json.detect_encoding(line).upper()).startswith("UTF-8"):
+        return f"text of {encoding}; iconv -t UTF-8 writes it in the encoding of JSON lines"
     if line.lstrip().startswith(b"["):
         return "an array; jq -c '.[]' makes a line of each of its objects"
     if line.strip() == b"{":
@@ -192,7 +198,7 @@ def _objects(line: bytes) -> Iterator[tuple[int, bytes]]:
         if end is None or (at == 0 and text[end : end + 1] != "{"):
             yield byte, text[at:].encode()
             return
-        part = text[at:end].rstrip().encode()
+        part = text[at:end].rstrip(_BETWEEN).encode()
         yield byte, part
         byte += len(text[at:end].encode())
         at = end

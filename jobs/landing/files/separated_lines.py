@@ -38,7 +38,7 @@ class SeparatedLinesReader(FormatReader):
             if name in names  # it may be in the path
         ]
         with opened(source, piece.name, reading.digests, reading.content) as stream:
-            for places, lines in line_blocks(stream, piece, blank=b"\r\n"):
+            for places, lines in line_blocks(stream, piece, blank=b"\r\n", is_json=False):
                 reading.rows += len(lines)
                 kept: list[tuple[int, bytes, list[str]]] = []
                 bad: list[BadRow] = []

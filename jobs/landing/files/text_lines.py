@@ -1,7 +1,7 @@
 """Lines of text files: what a line is, for every format whose rows are lines.
 
-Owns the cut into lines. Rule: a line belongs to the slice in which it begins. Only blank lines are no rows, and a byte
-order mark before the first line is no part of it.
+Owns the cut into lines. Rule: a line belongs to the slice in which it begins. Only blank lines are no rows. A byte
+order mark before the first line is no part of it, nor is one before any line of JSON: files may have been joined.
 """
 
 import codecs
@@ -60,22 +60,24 @@ def line_chunks(stream: io.BufferedReader, piece: FileSlice) -> Iterator[tuple[i
 
 
 def line_blocks(
-    stream: io.BufferedReader, piece: FileSlice, blank: bytes = BLANK
+    stream: io.BufferedReader, piece: FileSlice, blank: bytes = BLANK, *, is_json: bool = True
 ) -> Iterator[tuple[list[int], list[bytes]]]:
     """(bytes at which lines begin, lines without their ends) of the lines that begin in the slice and have more than
-    ``blank``.
+    ``blank``. ``is_json``: a byte order mark is no part of any line, and not only of the first.
     """
     for place, chunk in line_chunks(stream, piece):
-        yield from lines_of(place, chunk, blank)
+        yield from lines_of(place, chunk, blank, is_json=is_json)
 
 
-def lines_of(place: int, chunk: bytes, blank: bytes = BLANK) -> Iterator[tuple[list[int], list[bytes]]]:
+def lines_of(
+    place: int, chunk: bytes, blank: bytes = BLANK, *, is_json: bool = True
+) -> Iterator[tuple[list[int], list[bytes]]]:
     """The same of a chunk that begins at byte ``place``."""
     places: list[int] = []
     lines: list[bytes] = []
     size = 0
     for line in io.BytesIO(chunk):
-        begin = len(codecs.BOM_UTF8) if place == 0 and line.startswith(codecs.BOM_UTF8) else 0
+        begin = len(codecs.BOM_UTF8) if (is_json or place == 0) and line.startswith(codecs.BOM_UTF8) else 0
         if line[begin:].strip(blank):
             places.append(place)
             lines.append(line[begin:].removesuffix(b"\n").removesuffix(b"\r"))
