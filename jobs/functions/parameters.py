@@ -20,6 +20,7 @@ from typing import Any
 
 from ...state.errors import TopologyError
 from .callable_bodies import EFFECT, FORWARD, RETURN, check_body, check_returns, name_of
+from .decorated_functions import called_by
 
 Form = tuple[str, ...]
 
@@ -182,15 +183,8 @@ def _converts(cls: type) -> bool:
 
 
 def _own_signature(function: Any) -> inspect.Signature:
-    """How ``function`` itself is called. Of a decorator's ``def wrapper(*args)`` the signature of what it wraps."""
-    try:
-        own = inspect.signature(function, follow_wrapped=False)
-    except ValueError:  # a decorator written in C, such as functools.cache
-        if not hasattr(function, "__wrapped__"):
-            raise
-        return inspect.signature(function)
-    takes_any = any(each.kind is each.VAR_POSITIONAL for each in own.parameters.values())
-    return inspect.signature(function) if takes_any else own
+    """How ``function`` itself is called. Of a decorator that passes all on, the signature of what it wraps."""
+    return inspect.signature(called_by(function), follow_wrapped=False)
 
 
 def _refused(function: Any, place: str, forms: tuple[Form, ...], got: str, possible: Any) -> TopologyError:

@@ -213,12 +213,110 @@ def test_a_callable_that_may_be_meant_in_two_ways_is_refused_with_both(function,
     assert (error.value.got, error.value.next_step) == (got, BOTH.format(name))
 
 
-def test_a_decorated_function_is_called_as_its_decorator_is():
-    fixed = functools.wraps(two)(lambda value: two("a", value))
-    passing_on = functools.wraps(two)(lambda *given: two(*given))
+def wrapping(call):
+    """``two`` in the wrapper that ``call`` makes of it."""
+    return functools.wraps(two)(call(two))
 
-    assert form_of(fixed, "here", KEY_VALUE, VALUE) == VALUE
-    assert form_of(passing_on, "here", KEY_VALUE, VALUE) == KEY_VALUE
+
+def run(function, *given, **options):
+    return function(*given, **options)
+
+
+def trying_again(function):
+    def called(*given, **options):
+        try:
+            return function(*given, **options)
+        except ValueError:
+            return function(*given, **options)
+
+    return called
+
+
+def replacing(function):
+    def called(*given):
+        given = ("setting", *given)
+        return function(*given)
+
+    return called
+
+
+class Holding:
+    def __init__(self, function):
+        functools.update_wrapper(self, function)
+        self.function = function
+
+    def __call__(self, *given):
+        return self.function(*given)
+
+
+class Adding(Holding):
+    def __call__(self, *given):
+        return self.function("setting", *given)
+
+
+class Dispatching:
+    @functools.singledispatchmethod
+    def of_value(self, value):
+        return value
+
+    @functools.lru_cache  # noqa: B019
+    def kept(self, value):
+        return value
+
+    @trying_again
+    def again(self, key, value):
+        return value
+
+
+@functools.singledispatch
+def dispatched(value):
+    return value
+
+
+@pytest.mark.parametrize(
+    ("function", "form"),
+    [
+        (wrapping(lambda f: lambda value: f("a", value)), VALUE),
+        (wrapping(lambda f: lambda *given: f(*given)), KEY_VALUE),
+        (wrapping(lambda f: lambda *given, **options: [f(*given, **options)]), KEY_VALUE),
+        (wrapping(lambda f: lambda key, *given: f(key, *given)), KEY_VALUE),
+        (wrapping(lambda f: lambda *given, **options: run(f, *given, **options)), KEY_VALUE),
+        (wrapping(lambda f: lambda *given: run(lambda: f(*given))), KEY_VALUE),
+        (wrapping(lambda f: lambda *given: (print(f.__name__, *given), f(*given))), KEY_VALUE),
+        (wrapping(trying_again), KEY_VALUE),
+        (functools.partial(wrapping(trying_again), "a"), VALUE),
+        (Holding(two), KEY_VALUE),
+        (dispatched, VALUE),
+        (Dispatching().of_value, VALUE),
+        (Dispatching().kept, VALUE),
+    ],
+)
+def test_a_decorated_function_is_called_as_its_decorator_is(function, form):
+    assert form_of(function, "here", KEY_VALUE, VALUE) == form
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        wrapping(lambda f: lambda *given: f("setting", *given)),
+        wrapping(lambda f: lambda *given: f(*given, "setting")),
+        wrapping(lambda f: lambda *given: f(*given, b="setting")),
+        wrapping(lambda f: lambda *given, **options: f(*given, b="setting", **options)),
+        wrapping(lambda f: lambda *given: f(*given[1:])),
+        wrapping(lambda f: lambda *given: f(given[1], given[0])),
+        wrapping(lambda f: lambda *given: f(*("setting", *given))),
+        wrapping(lambda f: lambda *given: run(f, "setting", *given)),
+        wrapping(lambda f: lambda *given: f(*given) if given else f("setting", *given)),
+        wrapping(lambda f: lambda *given: (print(*given), f("setting", *given))),
+        wrapping(replacing),
+        Adding(two),
+    ],
+)
+def test_a_decorator_that_changes_what_is_given_is_refused_with_both_readings(function):
+    with pytest.raises(TopologyError, match=r"write lambda (key, )?value: \w+\((key, )?value\)") as error:
+        form_of(function, "here", KEY_VALUE, VALUE)
+
+    assert "*given" in error.value.got
 
 
 def test_a_parameter_with_a_default_is_not_filled_where_there_is_one_form_only():
