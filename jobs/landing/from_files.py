@@ -162,6 +162,7 @@ class FileLander:
         counted.refuse_absent_columns(source, plans, [source.timestamp])  # without it all rows are bad
         counted.refuse_bad(source, self.rules.max_bad_share)
         counted.refuse_absent_columns(source, plans, source.named_columns())
+        counted.refuse_renamed_columns(source)
         entries = [file.entry() for file in counted.files]
         if not self.rules.allow_same_content and source.offset is None:
             known.refuse_same_content(entries)

@@ -120,7 +120,22 @@ def plan_sentences(topic: str, source: FileSource, counted: CountedFiles, plan: 
     if landed := (plan.repeated or {}).get("landed", 0):
         say = "1 row has" if landed == 1 else f"{landed:,} rows have"
         found.append(f"{topic}: {say} the offset and the bytes of a record that has landed before")
-    return found + not_finite_sentences(topic, counted)
+    return found + not_finite_sentences(topic, counted) + absent_sentences(topic, source, counted)
+
+
+def absent_sentences(topic: str, source: FileSource, counted: CountedFiles) -> list[str]:
+    """What a landing says of files of which no row has a column of the mapping that rows of other files have."""
+    found = []
+    for column, files in counted.absent_columns(source).items():
+        more = len(files) - 1
+        others = "" if not more else f" and {more:,} other file{'s' if more > 1 else ''}"
+        parts = {"keys": source.key, "values (tombstones)": source.value}
+        null = [part for part, of in parts.items() if of == column] or ["cells"]
+        found.append(
+            f"{topic}: no row of {files[0].found.name}{others} has column {column}, which rows of other files have, so "
+            f"its {' and '.join(null)} are null there"
+        )
+    return found
 
 
 def not_finite_sentences(topic: str, counted: CountedFiles) -> list[str]:

@@ -42,6 +42,62 @@ def test_a_column_that_some_row_has_may_be_missing_in_others(warehouse, tmp_path
     assert landed(warehouse, "t", "timestamp", "key") == [(1, None), (2, b"x"), (3, None)]
 
 
+@pytest.mark.parametrize(
+    ("mapping", "null"),
+    [
+        ({"key": "k"}, "keys"),
+        ({"value": "k"}, "values (tombstones)"),
+        ({"key": "k", "value": "k"}, "keys and values (tombstones)"),
+        ({"key": ["k", "t"]}, "cells"),
+        ({"key": "k.id"}, "keys"),
+    ],
+)
+def test_a_file_of_which_no_row_has_a_column_that_others_have_is_named(warehouse, tmp_path, mapping, null):
+    lines = {"a.jsonl": '{"t":1,"k":{"id":1}}\n{"t":2}\n', "b.jsonl": '{"t":3,"user":5}\n', "c.jsonl": "\n"}
+    directory = write(tmp_path / "in", lines)
+    column = "k.id" if mapping == {"key": "k.id"} else "k"
+
+    first = land(warehouse, directory, **mapping).warnings
+    write(directory, {f"{name}.jsonl": f'{{"t":{n}}}\n' for n, name in enumerate("def", 4)})
+    later = land(warehouse, directory, **mapping).warnings
+
+    why = f"has column {column}, which rows of other files have, so its {null} are null there"
+    assert [first[0], later[0]] == [f"t: no row of b.jsonl {why}", f"t: no row of d.jsonl and 2 other files {why}"]
+
+
+@pytest.mark.parametrize(("column", "near"), [("user", "User"), ("user_id", "userId"), ("user_id", "USER-ID")])
+@pytest.mark.parametrize("part", ["key", "value", "headers"])
+def test_a_column_that_another_file_spells_otherwise_is_refused(warehouse, tmp_path, column, near, part):
+    known = f'{{"t":1,"{column}":{{}}}}\n'
+    many = ",".join(f'"x{n}":1' for n in range(40))
+    other = f'{{"t":3,{many},"{near}":{{}}}}\n{{"t":4,"{near}":{{}}}}\n'
+    together = write(tmp_path / "in", {"a.jsonl": other, "b.jsonl": known})
+    later = write(tmp_path / "later", {"b.jsonl": known})
+
+    with pytest.raises(LandingError) as raised:
+        land(warehouse, together, topic="together", **{part: column})
+    land(warehouse, later, topic="later", **{part: column})
+    write(later, {"c.jsonl": other})
+    with pytest.raises(LandingError) as raised_later:
+        land(warehouse, later, topic="later", **{part: column})
+
+    for error, name in ((raised.value, "in/a.jsonl"), (raised_later.value, "later/c.jsonl")):
+        assert error.place == str(tmp_path / name)
+        assert error.expected == f"a column {column}, as in other files"
+        assert error.got.startswith(f"{near} (columns t, x0, x1")
+    assert "together" not in warehouse.topics()
+    report = land(warehouse, later, topic="later", **{part: near}, rules={"new_mapping": True})
+    assert report.records == 2
+
+
+def test_columns_that_differ_by_case_and_are_both_there_are_two_columns(warehouse, tmp_path):
+    lines = {"a.jsonl": '{"t":1,"k":"x","K":"y"}\n', "b.jsonl": '{"t":2,"K":"z"}\n'}
+
+    land(warehouse, write(tmp_path / "in", lines), key="k")
+
+    assert landed(warehouse, "t", "key") == [(b"x",), (None,)]
+
+
 def test_files_without_records_need_no_columns(warehouse, tmp_path):
     assert land(warehouse, write(tmp_path / "in", {"a.jsonl": "\n"}), key="nope").records == 0
 

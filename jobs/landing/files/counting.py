@@ -31,6 +31,8 @@ from .streams import FileSlice, FoundFile, is_as_planned, whole_digest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_NAMED_MOST = 20
+"""Columns of a file that an error names."""
 _FIRST_BAD = 1
 """Bad rows of a slice that are looked up for the error, should they be too many."""
 
@@ -57,9 +59,22 @@ class CountedFile:
         """As a plan keeps it."""
         entry = {
             **file_entry(self.found, self.digest, self.content),
-            "records": self.rows - self.bad_rows - self.left_out,
+            "records": self.records,
         }
         return entry if not self.bad_rows else {**entry, "dead_letters": self.bad_rows}
+
+    @property
+    def records(self) -> int:
+        """Rows that are records."""
+        return self.rows - self.bad_rows - self.left_out
+
+    def got_columns(self) -> str:
+        """The columns of its first row, for an error."""
+        return f"columns {', '.join(self.columns[:_NAMED_MOST])}"
+
+    def near_name(self, column: str) -> str | None:
+        """The column of its first row whose name is ``column`` but for case, separators and underscores."""
+        return next((name for name in self.columns if _letters(name) == _letters(column) != ""), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +167,7 @@ class CountedFiles:
     @property
     def records(self) -> int:
         """Of all files."""
-        return sum(file.rows - file.bad_rows - file.left_out for file in self.files)
+        return sum(file.records for file in self.files)
 
     def refuse_bad(self, source: FileSource, most: float) -> None:
         """Raises LandingError when more than the share ``most`` of a file's rows do not fit."""
@@ -177,10 +192,41 @@ class CountedFiles:
             raise LandingError(
                 f"{source.path}/{with_rows[0].found.name}",
                 f"a column {absent[0]}",
-                f"columns {', '.join(with_rows[0].columns)}",
+                with_rows[0].got_columns(),
                 "correct the mapping (a.b is the field b of the object a); a column that comes later can be named then "
                 "(--new-mapping)",
             )
+
+    def absent_columns(self, source: FileSource) -> dict[str, list[CountedFile]]:
+        """Column of the mapping to the files with records of which no row has it."""
+        found: dict[str, list[CountedFile]] = {}
+        for file in self.files:
+            for name in source.named_columns(file.found.name) if file.records else ():
+                if name not in file.seen:
+                    found.setdefault(name, []).append(file)
+        return found
+
+    def refuse_renamed_columns(self, source: FileSource) -> None:
+        """Raises LandingError for a file of which no row has a column of the mapping, but a column of nearly that name,
+        unless both are columns of the mapping or of another file.
+        """
+        mapped = set(source.named_columns())
+        for column, files in self.absent_columns(source).items():
+            for file in files:
+                near = file.near_name(column)
+                if near is None or near in mapped or any({column, near} <= set(each.columns) for each in self.files):
+                    continue
+                raise LandingError(
+                    f"{source.path}/{file.found.name}",
+                    f"a column {column}, as in other files",
+                    f"{near} ({file.got_columns()})",
+                    "rename it in the file, or leave the file out (--pattern) and land it by its own names "
+                    "(--new-mapping)",
+                )
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalnum, name.casefold()))
 
 
 def _counted_file(file: FoundFile, slices: Sequence[Mapping[str, Any]]) -> CountedFile:

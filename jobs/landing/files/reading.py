@@ -71,7 +71,7 @@ class SliceReading:
             "left_out": self.left_out,
             "first_bad": first_bad,
             "seen": sorted(self.seen),
-            "columns": list(self.columns[:20]),
+            "columns": list(self.columns),
             "not_finite": dict(self.not_finite),
             "digests": [] if self.digests is None else self.digests.close(),
             "content": self.content.close() if self.content is not None and self.content.is_used else None,
