@@ -166,8 +166,8 @@ def test_files_that_are_left_out_for_their_names_are_counted(warehouse, tmp_path
     topic = land(warehouse, directory / "_audit", topic="_audit")
 
     assert report.warnings[0] == (
-        "t: 3 files are left out, as names that begin with . or _ are (_SUCCESS); if _SUCCESS is a folder of records, "
-        "name it as the directory (--files)"
+        "t: 3 files are left out, as names that begin with . or _ are (_SUCCESS); to land _SUCCESS, name it "
+        f"(--files {directory}/_SUCCESS)"
     )
     assert (report.records, topic.records) == (1, 2)
     assert landed(warehouse, "_audit", "timestamp") == [(1,), (2,)]
@@ -179,8 +179,8 @@ def test_a_folder_of_nothing_but_such_names_is_not_empty(warehouse, tmp_path):
     first, again = land(warehouse, directory), land(warehouse, directory)
 
     said = (
-        "t: 2 files are left out, as names that begin with . or _ are (_audit/0.jsonl); if _audit is a folder of "
-        "records, name it as the directory (--files)"
+        "t: 2 files are left out, as names that begin with . or _ are (_audit/0.jsonl); to land _audit, name it "
+        f"(--files {directory}/_audit)"
     )
     none = "t: no file has landed yet, so no record; its number of partitions may still change"
     assert (first.records, first.warnings) == (0, (said, none))

@@ -9,7 +9,6 @@ reported.
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from typing import Any
 
 from pyarrow import fs
@@ -20,7 +19,9 @@ from ....state.tables.ledger_rows import LandingPlanRow
 from ....state.tables.object_stores import open_filesystem
 from ..file_source import FileSource
 from .beside import with_files_beside
+from .entries import entries_of
 from .file_order import natural_order
+from .named_files import hidden_by, matches
 from .streams import FoundFile, digest_like
 from .table_folders import refuse_tables
 from .verified_files import Verified
@@ -61,14 +62,16 @@ def folder_of(source: FileSource) -> str:
 @dataclass(frozen=True, slots=True)
 class Listing:
     """The files of a directory. ``files``: those that match the pattern, in natural order of their names
-    (file_order.py). ``unmatched``: names of those that do not. ``hidden``: names of files that are left out, since a
-    part of their path begins with ``.`` or ``_``. ``of_others``: names of those whose paths have another topic.
+    (file_order.py). ``unmatched``: names of those that do not. ``hidden``: names of files that it matches and that are
+    left out, since a part of their path begins with ``.`` or ``_``. ``of_others``: names of those whose paths have
+    another topic. ``no_files``: names of what is neither file nor folder, and what it is.
     """
 
     files: list[FoundFile]
     unmatched: list[str]
     hidden: list[str]
     of_others: list[str]
+    no_files: Mapping[str, str]
 
     def sentences(self, source: FileSource, topic: str) -> list[str]:
         """What is said of files that are left out, by what they are left out for."""
@@ -80,12 +83,17 @@ class Listing:
                 f"({self.of_others[0]})"
             )
         if self.hidden:
-            first = next(part for part in self.hidden[0].split("/") if part.startswith((".", "_")))
+            first = hidden_by(self.hidden[0], source.pattern)
             is_left_out = "is" if len(self.hidden) == 1 else "are"
             said.append(
                 f"{topic}: {_files(self.hidden)} {is_left_out} left out, as names that begin with . or _ are "
-                f"({self.hidden[0]}); if {first} is a folder of records, name it as the directory (--files)"
+                f"({self.hidden[0]}); to land {first}, name it (--files {source.path}/{first})"
             )
+        if self.no_files:
+            name, what = next(iter(self.no_files.items()))
+            count = len(self.no_files)
+            are_no_files = "1 entry is no file" if count == 1 else f"{count:,} entries are no files"
+            said.append(f"{topic}: {are_no_files} and left out ({name}, {what})")
         return said
 
 
@@ -93,36 +101,38 @@ def _files(names: Sequence[str]) -> str:
     return "1 file" if len(names) == 1 else f"{len(names):,} files"
 
 
-def matches(name: str, pattern: str) -> bool:
-    """Of a path below the directory: one that begins with ./ is matched folder by folder, as a shell does."""
-    if not pattern.startswith("./"):
-        return fnmatch(name if "/" in pattern else name.rpartition("/")[2], pattern)
-    parts, patterns = name.split("/"), pattern.removeprefix("./").split("/")
-    return len(parts) == len(patterns) and all(map(fnmatch, parts, patterns))
-
-
 def find_files(source: FileSource, topic: str) -> Listing:
-    """The files of the source's directory. LandingError for no directory, and for the folder of a table."""
+    """The files of the source's directory. LandingError for no directory, for the folder of a table, and for an entry
+    that the pattern matches and that cannot be read.
+    """
     filesystem, root = open_filesystem(source.path)
     if filesystem.get_file_info(root).type != fs.FileType.Directory:
         raise LandingError(f"topic {topic}", "a directory of files", source.path, "correct the path")
     every, hidden = list[FoundFile](), list[str]()
-    entries = filesystem.get_file_info(fs.FileSelector(root, recursive=True))
-    for entry in entries:
+    entries = entries_of(filesystem, root)
+    for entry in entries.found:
         name = entry.path[len(root) :].lstrip("/")
         if entry.type != fs.FileType.File:
             continue
-        if any(part.startswith((".", "_")) for part in name.split("/")):
-            hidden.append(name)
-        else:
+        if hidden_by(name, source.pattern) is None:
             every.append(FoundFile(name, entry.size, entry.mtime_ns))
+        elif matches(name, source.pattern):
+            hidden.append(name)
     files = [file for file in every if matches(file.name, source.pattern)]
     unmatched = [file.name for file in every if not matches(file.name, source.pattern)]
-    refuse_tables(source.path, topic, filesystem, root, entries, [file.name for file in files])
+    refuse_tables(source.path, topic, filesystem, root, entries.found, [file.name for file in files])
+    others = {
+        n: what for n, what in (entries.unreadable | entries.no_files).items() if not hidden_by(n, source.pattern)
+    }
+    for name, what in sorted(others.items()):
+        if name in entries.unreadable and matches(name, source.pattern):
+            next_step = "put back what it should be, or take it out of the directory"
+            raise LandingError(f"topic {topic}, file {source.path}/{name}", "a file that can be read", what, next_step)
     of_others = _of_other_topics(source, topic, files)
     files = with_files_beside(source, [file for file in files if file.name not in of_others], every)
     files.sort(key=lambda file: natural_order(file.name))
-    return Listing(files, *(sorted(names, key=natural_order) for names in (unmatched, hidden, of_others)))
+    names = (sorted(names, key=natural_order) for names in (unmatched, hidden, of_others))
+    return Listing(files, *names, no_files=others)
 
 
 def _of_other_topics(source: FileSource, topic: str, files: Sequence[FoundFile]) -> set[str]:

@@ -1,9 +1,12 @@
 """What a user names as files: a directory, one file, or a glob.
 
-Owns the step to a directory and a pattern. Rule: a glob means what it means to a shell; what is there under such a name
-counts first.
+Owns the step to a directory and a pattern, and what a pattern matches. Rule: a glob means what it means to a shell;
+what is there under such a name counts first.
 """
 
+import os
+from collections.abc import Sequence
+from fnmatch import fnmatch
 from glob import escape, has_magic
 
 from pyarrow import fs
@@ -18,8 +21,9 @@ def named_files(path: str, pattern: str = ALL) -> tuple[str, str]:
     """Directory and pattern. Raises ConfigError for a file or a glob beside a ``pattern``."""
     filesystem, place = open_filesystem(path)
     kind = filesystem.get_file_info(place).type
-    is_glob = kind == fs.FileType.NotFound and has_magic(path)
-    if kind != fs.FileType.File and not is_glob:
+    is_file = kind == fs.FileType.File or (isinstance(filesystem, fs.LocalFileSystem) and _leads_nowhere(place))
+    is_glob = kind == fs.FileType.NotFound and has_magic(path) and not is_file
+    if not is_file and not is_glob:
         return path, pattern
     if pattern != ALL:
         next_step = "leave --pattern out, or name the directory"
@@ -29,3 +33,41 @@ def named_files(path: str, pattern: str = ALL) -> tuple[str, str]:
     below = "/".join(parts[cut:])
     folder = "/".join(parts[:cut]) or ("/" if path.startswith("/") else ".")
     return folder, f"./{below if is_glob else escape(below)}"
+
+
+def _leads_nowhere(place: str) -> bool:
+    """Is it a link to what is not there?"""
+    return os.path.islink(place) and not os.path.exists(place)
+
+
+def matches(name: str, pattern: str) -> bool:
+    """Of a path below the directory: by its last part, or by the whole where ``pattern`` has a slash. One that begins
+    with ./ is matched folder by folder, as a shell does. ``**`` as a part is any number of folders, also none.
+    """
+    parts, patterns = name.split("/"), pattern.removeprefix("./").split("/")
+    if pattern.startswith("./"):
+        return _matches_by_folder(parts, patterns)
+    if len(patterns) == 1:
+        return fnmatch(parts[-1], pattern)
+    return fnmatch(name, pattern) or ("**" in patterns and _matches_by_folder(parts, patterns))
+
+
+def _matches_by_folder(parts: Sequence[str], patterns: Sequence[str]) -> bool:
+    if not parts or not patterns:
+        return not parts and all(pattern == "**" for pattern in patterns)
+    if patterns[0] == "**":
+        return _matches_by_folder(parts, patterns[1:]) or _matches_by_folder(parts[1:], patterns)
+    return fnmatch(parts[0], patterns[0]) and _matches_by_folder(parts[1:], patterns[1:])
+
+
+def hidden_by(name: str, pattern: str) -> str | None:
+    """The path up to the first part that begins with ``.`` or ``_``; None where no part does, unless a part of
+    ``pattern`` begins so, too, and matches it.
+    """
+    parts, patterns = name.split("/"), pattern.split("/")
+    for number, part in enumerate(parts, 1):
+        if not part.startswith((".", "_")):
+            continue
+        if not any(each.startswith(part[0]) and fnmatch(part, each) for each in patterns):
+            return "/".join(parts[:number])
+    return None

@@ -303,8 +303,8 @@ def test_a_dry_run_says_what_would_land_and_stops(land, tmp_path):
     )
     assert err.splitlines() == [
         "replay: warning: t: 1 row has the offset and the bytes of another one, and each of these lands once",
-        "replay: warning: t: 1 file is left out, as names that begin with . or _ are (_SUCCESS); if _SUCCESS is a "
-        "folder of records, name it as the directory (--files)",
+        "replay: warning: t: 1 file is left out, as names that begin with . or _ are (_SUCCESS); to land "
+        f"_SUCCESS, name it (--files {tmp_path}/in/_SUCCESS)",
     ]
 
     code, out, _ = land("t", *mapping, "--dry-run", "--json")
