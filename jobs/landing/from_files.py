@@ -218,9 +218,11 @@ class FileLander:
             if file["name"] not in found:
                 raise PlanOutdated(f"{file['name']} is gone")
             try:
-                planned.new([found[file["name"]]])
+                is_filled = bool(planned.new([found[file["name"]]]))
             except LandingError as error:
                 raise PlanOutdated(f"{file['name']} has {error.got}") from error
+            if is_filled:
+                raise PlanOutdated(f"{file['name']} has records, and was empty")
         return found
 
     def _mapping_changes(self, source: FileSource, last: LedgerRow[LandingDoneRow] | None) -> dict[str, list[Any]]:

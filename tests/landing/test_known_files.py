@@ -12,7 +12,7 @@ import pytest
 from kstreams_replay.jobs.landing.files import streams
 from kstreams_replay.state.errors import LandingError
 from kstreams_replay.state.tables.ledger import LandingLedger
-from tests.landing.file_folders import land, write
+from tests.landing.file_folders import dies, land, write
 from tests.landing.landed_rows import landed
 
 ONE, TWO = '{"t":1}\n', '{"t":2}\n'
@@ -125,6 +125,63 @@ def test_files_without_records_may_be_alike(warehouse, tmp_path, content):
     directory = write(tmp_path / "in", {"a.csv": content, "b.csv": content, "c.csv": "t,v\n1,x\n"})
 
     assert land(warehouse, directory).records == 1
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv"])
+@pytest.mark.parametrize("is_touched", [False, True])
+def test_an_empty_file_may_be_filled_later_once(warehouse, tmp_path, name, is_touched):
+    head = "" if name == "a.jsonl" else "t\n"
+    directory = write(tmp_path / "in", {name: head})
+    assert land(warehouse, directory).records == 0
+    if is_touched:
+        os.utime(directory / name, ns=(1, 1))
+        write(directory, {f"b{name}": (head or "\n") + (ONE if not head else "1\n")})
+        assert land(warehouse, directory).records == 1
+
+    write(directory, {name: head + (TWO if not head else "2\n")})
+    filled = [land(warehouse, directory).records for _ in range(2)]
+
+    assert filled == [1, 0]
+    assert times(warehouse) == ([1, 2] if is_touched else [2])
+    for other in (head, head + (ONE if not head else "3\n")):  # it has landed now, and must not change any more
+        write(directory, {name: other})
+        os.utime(directory / name, ns=(2, 2))
+        with pytest.raises(LandingError, match="expected the file as it was when it was landed"):
+            land(warehouse, directory)
+
+
+def test_a_file_of_nothing_but_bad_rows_has_landed(warehouse, tmp_path):
+    directory = write(tmp_path / "in", {"a.jsonl": "no\n"})
+    land(warehouse, directory, rules={"max_bad_share": 1})
+    write(directory, {"a.jsonl": "no\n" + ONE})
+
+    with pytest.raises(LandingError, match="expected the file as it was when it was landed"):
+        land(warehouse, directory, rules={"max_bad_share": 1})
+
+
+def test_an_empty_file_that_is_filled_before_its_plan_is_written_makes_another_plan(warehouse, tmp_path, monkeypatch):
+    directory = write(tmp_path / "in", {"a.jsonl": "", "b.jsonl": TWO})
+    with dies(monkeypatch, in_="before_the_commit"):
+        land(warehouse, directory)
+    write(directory, {"a.jsonl": ONE})
+
+    land(warehouse, directory)
+
+    assert times(warehouse) == [1, 2]
+
+
+def test_an_empty_file_that_is_filled_with_what_another_folder_had_is_told_of(warehouse, tmp_path):
+    one, other = write(tmp_path / "in", {"a.jsonl": ONE}), write(tmp_path / "other", {"a.jsonl": ""})
+    for directory in (one, other):
+        land(warehouse, directory)
+    write(other, {"a.jsonl": ONE})
+
+    report = land(warehouse, other)
+
+    assert report.warnings[0].startswith(
+        f"t: {other}/a.jsonl is left out: its name and its content are those of {one}/a"
+    )
+    assert times(warehouse) == [1]
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])

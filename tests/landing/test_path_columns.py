@@ -160,6 +160,18 @@ def test_a_folder_of_another_topic_leaves_no_hole_where_rows_count_offsets(wareh
         land(warehouse, write(tmp_path / "mixed", {"0-9.json": own_column}), **mapping)
 
 
+def test_a_last_offset_below_the_number_of_rows_is_refused(warehouse, tmp_path):
+    directory = write(tmp_path / "in", {"t/0/1.json": lines("a", "b", "c")})
+
+    with pytest.raises(LandingError) as raised:
+        land(warehouse, directory, path_pattern="lenses")
+
+    assert str(raised.value) == (
+        f"{directory}/t/0/1.json: expected a last offset of 2 or more, for 3 rows, got last_offset 1; correct the "
+        "file's name, or the pattern (--path-pattern): a first offset is its group offset"
+    )
+
+
 def test_folders_as_in_hive_are_columns_that_the_rows_do_not_have(warehouse, tmp_path):
     files = {
         "dt=2026-01-02/partition=1/a.json": lines("c"),

@@ -39,7 +39,7 @@ _MAPPING_FREE = ("pattern", "partitions")
 class KnownFile:
     """A file of a plan. ``folder`` None: of a plan from before, which did not say. ``content``: the digest of what a
     compressed file holds; else that of its bytes. ``is_landed``: the plan landed it, and did not only know it by its
-    digest. ``is_empty``: it has no records, as far as the plan says.
+    digest. ``is_empty``: nothing of it has landed, as far as the plan says.
     """
 
     name: str
@@ -221,6 +221,11 @@ class KnownFiles:
     def _is_known(self, file: FoundFile) -> bool:
         named = self._by_name.get(file.name, [])
         here = [known for known in named if known.folder in (None, self.folder)]
+        empty = {known.digest for known in named if known.is_empty}
+        empty -= {known.digest for known in named if known.is_landed and not known.is_empty}
+        filled = [known for known in here if known.digest not in empty]
+        if filled:  # of which nothing landed before is no matter then
+            here, named = filled, [known for known in named if known.digest not in empty]
         is_landed = any(known.is_landed for known in here)
         if self.allow_same_content and not is_landed:
             return False
@@ -230,10 +235,10 @@ class KnownFiles:
         alike = [known for known in candidates if known.bytes == file.bytes and self._is_like(file, known)]
         if alike:
             self.again.append(file_entry(file, alike[-1].digest, alike[-1].content))
-            if not here and not alike[0].is_empty:
+            if not filled and not alike[0].is_empty and alike[0].digest not in empty:
                 self.left_out.append((file, alike[0]))
             return True
-        if here:
+        if filled:
             other = f"{file.bytes} bytes instead of {here[-1].bytes}"
             raise LandingError(
                 f"topic {self.topic}, file {self.source.path}/{file.name}",
@@ -292,7 +297,7 @@ def _known(file: Mapping[str, Any], row: LedgerRow[LandingPlanRow], *, is_landed
         content=file.get("content", file["digest"]),
         increment=row.increment,
         is_landed=is_landed,
-        is_empty=file["bytes"] == 0 or file.get("records") == 0,
+        is_empty=file["bytes"] == 0 or (file.get("records") == 0 and not file.get("dead_letters")),
     )
 
 

@@ -145,7 +145,12 @@ def _with_offsets_of_path(
     following = known
     held = list(read) if column == LAST_OFFSET else None
     if held is not None:
-        following = known + 1 - sum(len(records.partition) for records in held)
+        rows = sum(len(records.partition) for records in held)
+        following = known + 1 - rows
+        if following < 0:
+            expected, next_step = f"a last offset of {rows - 1:,} or more, for {rows:,} rows", "correct the file's name"
+            next_step += ", or the pattern (--path-pattern): a first offset is its group offset"
+            raise LandingError(f"{source.path}/{name}", expected, f"{column} {known:,}", next_step)
     for records in read if held is None else held:
         rows = len(records.partition)
         yield replace(records, order=pa.array(np.arange(following, following + rows, dtype=np.int64)))
