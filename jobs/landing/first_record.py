@@ -25,6 +25,7 @@ _NO_ZONE = ", of a time without a zone, taken as UTC (--zone)"
 class FirstRecord:
     """``block``: it and some that follow it in ``file``. ``format``: of the files. ``is_naive``: times have no zone and
     none is declared. ``kinds``: Arrow's types of columns, where they have some. ``source``: the mapping that made it.
+    ``is_first``: False of a later file, whose keys and values have other types.
     """
 
     file: str
@@ -33,6 +34,7 @@ class FirstRecord:
     is_naive: bool = False
     kinds: Mapping[str, pa.DataType] = field(default_factory=dict)
     source: FileSource | None = None
+    is_first: bool = True
 
     def described(self) -> dict[str, str]:
         """Its parts as text, in the order of a record."""

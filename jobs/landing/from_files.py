@@ -36,7 +36,7 @@ from .files.known_files import (
 from .files.streams import FoundFile
 from .files.verified_files import read_verified, write_verified
 from .first_record import FirstRecord, first_record
-from .landing_preview import LandingPreview, plan_sentences, preview_of
+from .landing_preview import LandingPreview, plan_sentences, preview_of, type_sentences
 from .landing_rules import DEAD_LETTER, STOP, LandingRules, RowRules
 from .ordered_plan import with_order
 from .planned_writing import write_planned
@@ -50,7 +50,8 @@ _ATTEMPTS = 3
 @dataclass(frozen=True)
 class FileLander:
     """Lands the files of ``source`` that no plan names yet. ``spark`` None reads in this process. ``show`` is called
-    with the first new record before anything is planned, ``preview`` with what is about to be planned.
+    with the first new record before anything is planned, ``preview`` with what is about to be planned. ``show`` gets
+    one record more of each set of types that keys and values have in other files.
     """
 
     spark: "SparkSession | None"
@@ -101,11 +102,14 @@ class FileLander:
                 if known.verified() != verified:
                     write_verified(verified_files, known.verified())
                 return None
-            if self.show is not None and (first := first_record(source, new)) is not None:
+            first = None if self.show is None else first_record(source, new)
+            if self.show is not None and first is not None:
                 self.show(first)
             rows = RowRules(self.rules.on_bad_row == DEAD_LETTER, self.rules.latest_ms(clock_ms))
             counted = CountedFiles.of(self.spark, self.warehouse, source, rows, new, kept=self._kept)
             if counted is not None:
+                if first is not None:
+                    self._show_other_types(source, counted, first)
                 disorder = None
                 if not source.is_ordered:
                     before = landed_times(plan.content.times or {} for plan in plans)
@@ -119,8 +123,10 @@ class FileLander:
                 if plan is None:
                     continue
                 for sentence in [
-                    *known.sentences(), *self._sentences(source, counted, plan), *listing.sentences(source, self.topic),
-                ]:  # fmt: skip
+                    *known.sentences(),
+                    *self._sentences(source, counted, plan, plans),
+                    *listing.sentences(source, self.topic),
+                ]:
                     warn(sentence)
                 if disorder is not None:
                     plan = replace(plan, files=disorder.booked(plan.files))
@@ -134,6 +140,11 @@ class FileLander:
             f"files that changed while they were read, {_ATTEMPTS} times",
             "write a file under a name that begins with '.' and rename it when it is whole",
         )
+
+    def _show_other_types(self, source: FileSource, counted: CountedFiles, first: FirstRecord) -> None:
+        for file in counted.of_other_types(first.file):
+            if self.show is not None and (other := first_record(source, [file])) is not None:
+                self.show(replace(other, is_first=False))
 
     def _refuse_late(
         self, disorder: Disorder, source: FileSource, rows: RowRules, counted: CountedFiles, before: LateBefore
@@ -166,6 +177,7 @@ class FileLander:
         entries = [file.entry() for file in counted.files]
         if not self.rules.allow_same_content and source.offset is None:
             known.refuse_same_content(entries)
+        _, types = counted.type_changes(plans)
         cut_from = dict.fromkeys(map(str, range(source.partitions)), 0)
         if last is not None and any(last.content.cut_to.values()):
             cut_from = last.content.cut_to
@@ -182,6 +194,7 @@ class FileLander:
             tasks=counted.tasks,
             rules=rows.to_dict(),
             seen=sorted({name for file in counted.files for name in file.seen}),
+            column_types={column: list(each) for column, each in types.items()} or None,
             mapping_changes=changes or None,
         )
         if not source.is_ordered:
@@ -239,10 +252,17 @@ class FileLander:
             return {}
         return mapping_changes(self.topic, last.content.source["mapping"], source, refuse=not self.rules.new_mapping)
 
-    def _sentences(self, source: FileSource, counted: CountedFiles, plan: LandingPlanRow) -> list[str]:
+    def _sentences(
+        self,
+        source: FileSource,
+        counted: CountedFiles,
+        plan: LandingPlanRow,
+        plans: Sequence[LedgerRow[LandingPlanRow]],
+    ) -> list[str]:
         hint = None if source.is_ordered else _unnamed_coordinates(counted)
         order = [f"{self.topic}: {hint}, so that records land in the order that they had in Kafka"] if hint else []
-        return order + plan_sentences(self.topic, source, counted, plan)
+        changes, _ = counted.type_changes(plans)
+        return order + type_sentences(self.topic, changes) + plan_sentences(self.topic, source, counted, plan)
 
     def _has_other_pattern(self, last: LedgerRow[LandingDoneRow]) -> bool:
         return bool(last.content.source.get("mapping", {}).get("pattern") != self.source.pattern)

@@ -152,7 +152,8 @@ def land_files(
 
     ``spark`` None reads them in this process. ``clock_ms``: gives the wall clock, by which future times are refused.
     ``rules``: None for their defaults. ``show`` is called with the first new record, as it will be landed, before
-    anything is planned, ``preview`` with what is about to be planned. Raises LandingError for rows that do not fit
+    anything is planned, ``preview`` with what is about to be planned. ``show`` gets one record more of each set of
+    types that keys and values have in other files (``is_first`` False). Raises LandingError for rows that do not fit
     (file and line) where they stop the landing, and for a file that changed after it was landed. Raises it too for
     content that has landed under another name, for an offset that comes with other bytes, and for a topic landed
     otherwise. Raises LedgerConflict when another runner lands the same increment.

@@ -4,13 +4,14 @@ Owns these words, for the command and for Python. Rule: it says what the plan sa
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...state.tables.data_files import DataFile
 from ...state.tables.ledger_rows import LandingPlanRow
 from .file_source import KAFKA_OFFSETS, FileSource
+from .files.column_types import TypeChange
 from .files.columns import time_text
 from .files.counting import CountedFiles
 from .files.file_order import joined_spans
@@ -121,6 +122,19 @@ def plan_sentences(topic: str, source: FileSource, counted: CountedFiles, plan: 
         say = "1 row has" if landed == 1 else f"{landed:,} rows have"
         found.append(f"{topic}: {say} the offset and the bytes of a record that has landed before")
     return found + not_finite_sentences(topic, counted) + absent_sentences(topic, source, counted)
+
+
+def type_sentences(topic: str, changes: Sequence[TypeChange]) -> list[str]:
+    """What a landing says of types that change from file to file, so that equal keys or values have other bytes."""
+    found = []
+    for column, before, now, more in changes:
+        times = "" if not more else f" (and changes {more:,} time{'s' if more > 1 else ''} more)"
+        found.append(
+            f"{topic}: column {column} is {before.type} in {before.file} and {now.type} in {now.file}{times}, so equal "
+            "values differ in their bytes, as 42 and 42.0 do; write one type, or name it (--key-type, --value-type, "
+            "--for)"
+        )
+    return found
 
 
 def absent_sentences(topic: str, source: FileSource, counted: CountedFiles) -> list[str]:

@@ -281,6 +281,10 @@ class LandingPlanRow(LandingRow):
     """What decides about single rows (`RowRules`)."""
     seen: list[str] | None = None
     """Columns of the files that some row had."""
+    column_types: dict[str, list[str]] | None = None
+    """Of files with types: a column of a key or a value to how it is written, its type, and the file that has it so;
+    those that are not as in the plans before.
+    """
     times: dict[str, Any] | None = None
     """Of a source of files without offsets, by partition: the largest time of its records, by how much times go back
     within a file, and the file with that time.

@@ -16,7 +16,7 @@ from kstreams_replay.jobs.landing.serde_mapping import Serdes, refuse_undecodabl
 from kstreams_replay.state.errors import LandingError
 from kstreams_replay.state.serdes import Serde
 from tests.landing.file_folders import land
-from tests.landing.landed_rows import values
+from tests.landing.landed_rows import landed, values
 
 
 def parquet(tmp_path, **columns):
@@ -180,9 +180,9 @@ def refused(directory, serde, **mapping) -> str:
     ("column", "words", "reason"),
     [
         (pa.nulls(2, pa.int64()), "date", "field v: expected a date, got a number"),
-        (pa.nulls(2, pa.float64()), "long", "expected a long, got 0.0"),
+        (pa.nulls(2, pa.bool_()), "long", "field v: expected a long, got a boolean"),
         (pa.nulls(2, pa.bool_()), "string", "field v: expected a string, got a boolean"),
-        (pa.nulls(2, pa.decimal128(10, 2)), "long", "field v: expected a long, got a string"),
+        (pa.nulls(2, pa.decimal128(10, 2)), "boolean", "field v: expected a boolean, got a string"),
     ],
 )
 def test_a_type_that_the_serde_does_not_read_is_refused_though_all_of_the_first_rows_are_null(
@@ -217,3 +217,130 @@ def test_few_undecodable_rows_are_no_reason_to_refuse(tmp_path):
 
     with pytest.raises(LandingError, match=r"expected a string, got a number \(1 of the first 200\)"):
         refuse_undecodable("t", source, first, serdes, most=0.001)
+
+
+# Types that change from file to file
+
+INT, TEXT, WHOLE = pa.array([42]), pa.array(["42"]), pa.array([42]).cast(pa.decimal128(25, 0))
+FLOAT, FLOAT32 = pa.array([42.0, None]), pa.array([42], pa.float32())
+CENTS, MILLS = (pa.array([42]).cast(pa.decimal128(25, scale)) for scale in (2, 3))
+AS_ONE = "so equal values differ in their bytes, as 42 and 42.0 do; write one type, or name it"
+
+
+def files_of(directory, first, *columns):
+    """`<n>.parquet` with column v, n from ``first``."""
+    directory.mkdir(exist_ok=True)
+    for n, column in enumerate(columns, start=first):
+        times = [10 * n + row for row in range(len(column))]
+        pq.write_table(pa.table({"t": times, "v": column}), directory / f"{n}.parquet")
+    return directory
+
+
+def changes(report):
+    return [sentence for sentence in report.warnings if AS_ONE in sentence]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "types"),
+    [
+        (INT, FLOAT, ("int64", "double")),
+        (FLOAT, FLOAT32, ("double", "float")),
+        (CENTS, MILLS, ("decimal128(25, 2)", "decimal128(25, 3)")),
+        (INT, CENTS, ("int64", "decimal128(25, 2)")),
+        (TEXT, FLOAT, ("string", "double")),
+        (FLOAT, TEXT.dictionary_encode(), ("double", "string")),
+    ],
+)
+def test_a_type_that_changes_the_text_of_a_key_is_named_with_both_files(warehouse, tmp_path, before, after, types):
+    together = files_of(tmp_path / "together", 1, before, after, after, before)
+    apart = files_of(tmp_path / "apart", 1, before)
+    mapping = {"key": "v", "value": ["t"]}
+
+    [at_once] = changes(land(warehouse, together, topic="together", **mapping))
+    found = []
+    for n, column in enumerate([before, after, after, before], start=1):
+        files_of(apart, n, column)
+        found.append(changes(land(warehouse, apart, topic="apart", **mapping)))
+
+    there, here = types
+    assert f"column v is {there} in 1.parquet and {here} in 2.parquet (and changes 1 time more), {AS_ONE}" in at_once
+    assert list(map(len, found)) == [0, 1, 0, 1]
+    assert f"column v is {there} in 1.parquet and {here} in 2.parquet, {AS_ONE}" in found[1][0]
+    assert f"column v is {here} in 2.parquet and {there} in 4.parquet, {AS_ONE}" in found[3][0]
+
+
+@pytest.mark.parametrize(
+    ("columns", "mapping"),
+    [
+        ((INT, INT.cast(pa.int8()), TEXT, TEXT.cast(pa.large_binary()), WHOLE, pa.nulls(1)), {"key": "v"}),
+        ((INT, INT.cast(pa.uint64()), pa.nulls(2)), {"key": ["v", "t"]}),
+        ((INT, FLOAT, CENTS, TEXT), {"key": "v", "key_type": "long"}),
+        ((INT, FLOAT, CENTS), {"key": "v", "json_types": {"v": "long"}}),
+        ((INT, FLOAT, CENTS), {"key": ["v", "t"], "json_types": {"v": "int"}}),
+        ((INT, FLOAT, CENTS, TEXT), {"key": "t", "partition": "v", "partitions": 43, "rows": 1}),
+        ((INT.cast(pa.timestamp("ns")), INT.cast(pa.timestamp("ms", "UTC"))), {"key": "v"}),
+    ],
+)
+def test_a_type_that_leaves_the_text_of_equal_values_is_not_named(warehouse, tmp_path, columns, mapping):
+    rows = mapping.pop("rows", None)
+    directory = files_of(tmp_path / "in", 1, *(column[:rows] for column in columns))
+
+    report = land(warehouse, directory, **{"value": ["t"], **mapping})
+
+    assert (changes(report), report.dead_letters) == ([], 0)
+
+
+def test_a_type_within_a_struct_or_a_list_of_a_value_is_named_by_its_path(warehouse, tmp_path):
+    whole, broken = ([{"a": {"n": [n]}, "m": 1}] for n in (42, 42.0))
+    directory = files_of(tmp_path / "in", 1, pa.array(whole), pa.array(broken))
+
+    [sentence] = changes(land(warehouse, directory))
+
+    assert "column v.a.n.element is int64 in 1.parquet and double in 2.parquet" in sentence
+
+
+def test_keys_of_all_files_are_whole_numbers_where_the_serde_reads_some(warehouse, tmp_path):
+    serdes = Serdes(Serde.json("long"), Serde.json("t long, v long"))
+    directory = files_of(tmp_path / "in", 1, INT, FLOAT, CENTS, WHOLE)
+    source = with_serdes(FileSource(directory, "parquet", timestamp="t", key="v"), "t", serdes)
+    shown = []
+
+    report = land_files(None, warehouse, "t", source, show=shown.append)
+
+    assert changes(report) == []
+    assert [(first.file, first.is_first) for first in shown] == [
+        ("1.parquet", True), ("2.parquet", False), ("3.parquet", False), ("4.parquet", False)
+    ]  # fmt: skip
+    assert landed(warehouse, "t", "key", "value") == [
+        (b"42", b'{"t":10,"v":42}'),
+        (b"42", b'{"t":20,"v":42}'),
+        (None, b'{"t":21,"v":null}'),
+        (b"42", b'{"t":30,"v":42}'),
+        (b"42", b'{"t":40,"v":42}'),
+    ]
+
+
+@pytest.mark.parametrize("number", [42.5, math.nan, 2.0**63])
+def test_a_number_that_is_not_whole_is_a_bad_row_where_the_serde_reads_a_long(warehouse, tmp_path, number):
+    serdes = Serdes(Serde.string(), Serde.json("t long, v long"))
+    directory = files_of(tmp_path / "in", 1, pa.array([number, 43.0]))
+    source = with_serdes(FileSource(directory, "parquet", timestamp="t"), "t", serdes)
+
+    land_files(None, warehouse, "t", source, rules=LandingRules(max_bad_share=1.0))
+
+    assert values(warehouse) == [b'{"t":11,"v":43}']
+    [letter] = landed_dead_letters(warehouse, "t").to_pylist()
+    assert letter["reason"].startswith("expected a value that is a long, got ")
+
+
+@pytest.mark.parametrize("column", [pa.array([7, None], pa.timestamp("us")), pa.array(["7", None]), pa.array([True])])
+def test_only_numbers_become_whole_numbers(warehouse, tmp_path, column):
+    """
+    A time is not the number that Arrow keeps of it, in its unit.
+    """
+    directory = files_of(tmp_path / "in", 1, column)
+
+    land(warehouse, directory, topic="declared", value=["v"], json_types={"v": "long"})
+    land(warehouse, directory, topic="plain", value=["v"])
+
+    assert values(warehouse, "declared") == values(warehouse, "plain")

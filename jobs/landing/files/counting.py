@@ -19,6 +19,7 @@ from ..bad_rows import refuse_too_many
 from ..file_source import FileSource
 from ..landing_rules import RowRules
 from . import streams
+from .column_types import ColumnType, TypeChange, type_changes
 from .file_order import LateBefore, Spans, TimeSpan, joined_spans, spans_of
 from .kept_records import KeptRecords
 from .key_spans import KeySpan, KeySpans, SpanBuilder
@@ -40,7 +41,8 @@ _FIRST_BAD = 1
 @dataclass(frozen=True)
 class CountedFile:
     """What was found in a new file. ``first_bad``: line or row, what was expected, what was got. ``not_finite``: by
-    column, keys and values that are NaN or infinite and became null.
+    column, keys and values that are NaN or infinite and became null. ``types``: of keys and values, where the file has
+    types.
     """
 
     found: FoundFile
@@ -54,6 +56,7 @@ class CountedFile:
     columns: tuple[str, ...]
     spans: Spans
     not_finite: Mapping[str, int]
+    types: Mapping[str, ColumnType]
 
     def entry(self) -> dict[str, Any]:
         """As a plan keeps it."""
@@ -224,6 +227,31 @@ class CountedFiles:
                     "(--new-mapping)",
                 )
 
+    def type_changes(
+        self, plans: Sequence[LedgerRow[LandingPlanRow]]
+    ) -> tuple[list[TypeChange], dict[str, ColumnType]]:
+        """Columns of keys and values whose text changes with their type, from file to file and since the files of
+        ``plans``; and the types that are not in these yet.
+        """
+        known: dict[str, ColumnType] = {}
+        for plan in plans:
+            known |= {column: ColumnType(*kept) for column, kept in (plan.content.column_types or {}).items()}
+        return type_changes(known, [file.types for file in self.files])
+
+    def of_other_types(self, first: str) -> list[FoundFile]:
+        """Of files with records, one for each set of types of keys and values that file ``first`` has not."""
+        known = {_type_set(file) for file in self.files if file.found.name == first}
+        found = []
+        for file in self.files:
+            if file.records and (types := _type_set(file)) not in known:
+                known.add(types)
+                found.append(file.found)
+        return found
+
+
+def _type_set(file: CountedFile) -> frozenset[tuple[str, str]]:
+    return frozenset((column, each.type) for column, each in file.types.items())
+
 
 def _letters(name: str) -> str:
     return "".join(filter(str.isalnum, name.casefold()))
@@ -247,6 +275,11 @@ def _counted_file(file: FoundFile, slices: Sequence[Mapping[str, Any]]) -> Count
         columns=next((tuple(piece["columns"]) for piece in slices if piece["columns"]), ()),
         spans=joined_spans({p: TimeSpan(*span) for p, *span in piece["spans"]} for piece in slices),
         not_finite=not_finite,
+        types={
+            column: ColumnType(spelled, kind, file.name)
+            for piece in slices
+            for column, (spelled, kind, _) in piece["types"].items()
+        },
     )
 
 

@@ -13,6 +13,7 @@ from ....state.errors import LandingError
 from ..bad_rows import BadRow
 from ..file_source import FileSource
 from ..landing_rules import RowRules
+from .column_types import column_types
 from .formats import reader_of
 from .streams import FileSlice, PartDigests
 
@@ -72,6 +73,7 @@ class SliceReading:
             "first_bad": first_bad,
             "seen": sorted(self.seen),
             "columns": list(self.columns),
+            "types": column_types(self.source, self.kinds),
             "not_finite": dict(self.not_finite),
             "digests": [] if self.digests is None else self.digests.close(),
             "content": self.content.close() if self.content is not None and self.content.is_used else None,

@@ -4,6 +4,8 @@ Owns that text. Rule: it is what Serde.json itself writes for the value in that 
 text with all their microseconds, NaN and infinities as Jackson has them. A cell that the type cannot hold is bad.
 """
 
+from functools import cache
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -14,16 +16,25 @@ from .columns import BadValue, BadValuesError
 
 
 def has_own_text(kind: pa.DataType) -> bool:
-    """Is there in ``kind`` a date, a time, a timestamp or a double, whose text Kafka Connect's JSON has otherwise?"""
+    """Is ``kind`` a whole number, which files may have as 42.0, or is in it a date, a time, a timestamp or a double,
+    whose text Kafka Connect's JSON has otherwise?
+    """
+    return bool(pa.types.is_integer(kind)) or _has_own_text(kind)
+
+
+def _has_own_text(kind: pa.DataType) -> bool:
     if pa.types.is_temporal(kind) or pa.types.is_floating(kind):
         return True
-    return any(has_own_text(kind.field(place).type) for place in range(kind.num_fields))
+    return any(_has_own_text(kind.field(place).type) for place in range(kind.num_fields))
 
 
 def can_be(kind: pa.DataType, type_text: str) -> bool:
-    """Can a column of ``kind`` be written as the type with these words?"""
+    """Can a column of ``kind`` be written as the type with these words? A whole number is made of numbers only."""
+    wanted = _type(type_text)
+    if pa.types.is_integer(wanted):
+        return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
     try:
-        pa.array([], kind).cast(_type(type_text))
+        pa.array([], kind).cast(wanted)
     except (pa.ArrowException, ValueError):
         return False
     return True
@@ -49,6 +60,7 @@ def serde_texts(values: pa.Array, type_text: str, zone: str | None) -> pa.String
     return pa.array(texts, pa.string())
 
 
+@cache
 def _type(type_text: str) -> pa.DataType:
     return parse_schema(f"v {type_text}").field(0).type
 

@@ -494,7 +494,7 @@ def _with_mapping(
 
     def show(first: FirstRecord) -> None:
         progress.close()  # a bar and this must not share a line
-        if not asked.as_json:
+        if first.is_first and not asked.as_json:
             _quietly(lambda: _print_first(first))
         progress.doing(f"landing {asked.topic}")
         if serdes is not None and first.source is not None:

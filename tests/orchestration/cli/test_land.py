@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from kstreams_replay.orchestration.cli.main import main
@@ -108,6 +110,21 @@ def test_what_no_reader_could_decode_is_refused_before_it_lands(land, tmp_path, 
     assert err.startswith("replay: topic prices, a.jsonl: expected a value that Serde.json(")
     assert "first record, of a.jsonl (jsonl):" in out
     assert Warehouse(str(tmp_path / "w")).topics() == []
+
+
+def test_a_type_that_only_a_later_file_has_is_refused_before_it_lands(land, tmp_path, topology):
+    (tmp_path / "in").mkdir()
+    for n, cell in enumerate((7, 7.0, "seven")):
+        pq.write_table(pa.table({"t": [NOON], "stock": [cell]}), tmp_path / "in" / f"{n}.parquet")
+
+    code, out, err = land("prices", "--for", topology)
+
+    assert (code, out.count("first record, of ")) == (1, 1)
+    assert err.startswith("replay: topic prices, 2.parquet: expected a value that Serde.json(")
+    assert Warehouse(str(tmp_path / "w")).topics() == []
+    (tmp_path / "in" / "2.parquet").unlink()
+    assert land("prices", "--for", topology)[0] == 0
+    assert values(tmp_path, "prices", "value") == [(f'{{"t":{NOON},"stock":7}}'.encode(),)] * 2
 
 
 def test_a_value_of_a_serde_of_ones_own_needs_the_name_of_its_column(land, tmp_path):
