@@ -4,7 +4,9 @@ Rule: a filter passes a record iff its predicate is true (null is not true); exp
 a Python callable is called with None, as Kafka calls it. A step keeps order, times, headers and causes.
 """
 
-from collections.abc import Callable, Iterable
+from abc import abstractmethod
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -111,36 +113,93 @@ class TopicByRecord(Operator):
         return batch.take(kept) if failed.rows else batch
 
 
-class FlatMapValues(Operator):
-    """KStreamFlatMapValues: what the function gives for a record continues under its key, in order."""
+class _FlatMapping(Operator):
+    """What the function gives for a record continues, in order. Each result counts as it is when the iterable gives it,
+    as Kafka forwards it before it asks for the next.
+    """
 
-    def __init__(self, context: OperatorContext, node: FlatMapNode) -> None:
+    example: str
+    """Of what the function is to return."""
+
+    def __init__(self, context: OperatorContext, node: FlatMapNode, *serdes: Serde) -> None:
         super().__init__(context)
         self.node = node
+        can_change = any(serde.codec.can_change for serde in serdes)
+        self._take = own_copy if can_change else _same if len(serdes) == 1 else _pair
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
-        rows, values = _flattened(self.node.function, self.context, batch, "[value]", self.node.shape.value)
+        return self.process_up_to_failures(batch, np.zeros(len(batch), np.bool_), chunk)
+
+    def process_up_to_failures(self, batch: Batch, failing: np.ndarray, chunk: Chunk) -> Batch:
+        results = np.empty(len(batch), object)
+        for function, mask in ((self._every, ~failing), (self._until_it_fails, failing)):
+            for row, given in zip(
+                np.flatnonzero(mask), _called(function, self.context, batch.where(mask)), strict=True
+            ):
+                results[row] = given
+        rows = np.repeat(np.arange(len(batch)), [len(given) for given in results])
+        made = self._forwarded(batch, rows, [one for given in results for one in given])
         chunk.left_out[batch.cause] = True
-        return batch.take(rows).with_value(_typed(self.node.shape.value, values, self.context))
+        return made
+
+    def _every(self, key: Any, value: Any) -> list[Any]:
+        given = several(self.node.function(key, value), self.context.node, self.example)
+        return [self._take(one) for one in given]
+
+    def _until_it_fails(self, key: Any, value: Any) -> list[Any]:
+        """What comes before the failure, which is known already, and can be forwarded."""
+        found: list[Any] = []
+        with suppress(Exception):
+            for one in several(self.node.function(key, value), self.context.node, self.example):
+                taken = self._take(one)
+                self._columns([taken])
+                found.append(taken)
+        return found
+
+    @abstractmethod
+    def _columns(self, given: list[Any]) -> tuple[pa.Array, ...]:
+        """Columns of results. Raises TaskFailed for those that cannot be forwarded."""
+
+    @abstractmethod
+    def _forwarded(self, batch: Batch, rows: np.ndarray, given: list[Any]) -> Batch:
+        """Records of what was ``given`` for the ``rows``, one for each."""
 
 
-class FlatMap(Operator):
-    """KStreamFlatMap: what the function gives for a record are its new keys and values, in order."""
+class FlatMapValues(_FlatMapping):
+    """KStreamFlatMapValues: the values continue under the key of the record."""
+
+    example = "[value]"
 
     def __init__(self, context: OperatorContext, node: FlatMapNode) -> None:
-        super().__init__(context)
-        self.node, self.keys = node, Keys(node.shape.key)
+        super().__init__(context, node, node.shape.value)
 
-    def process(self, batch: Batch, chunk: Chunk) -> Batch:
-        serdes = self.node.shape.key, self.node.shape.value
-        rows, pairs = _flattened(self.node.function, self.context, batch, "[(key, value)]", *serdes)
-        for pair in pairs:
+    def _columns(self, given: list[Any]) -> tuple[pa.Array, ...]:
+        return (_typed(self.node.shape.value, given, self.context),)
+
+    def _forwarded(self, batch: Batch, rows: np.ndarray, given: list[Any]) -> Batch:
+        (values,) = self._columns(given)
+        return batch.take(rows).with_value(values)
+
+
+class FlatMap(_FlatMapping):
+    """KStreamFlatMap: the pairs are new keys and values; ``keys`` codes the new keys."""
+
+    example = "[(key, value)]"
+
+    def __init__(self, context: OperatorContext, node: FlatMapNode) -> None:
+        super().__init__(context, node, node.shape.key, node.shape.value)
+        self.keys = Keys(node.shape.key)
+
+    def _columns(self, given: list[Any]) -> tuple[pa.Array, ...]:
+        for pair in given:
             if not isinstance(pair, tuple | list) or len(pair) != 2:
                 next_step = "return the tuple (key, value), and of flat_map a list of them"
                 raise TaskFailed(self.context.node, "pairs of key and value", shown(pair), next_step)
-        keys = _typed(self.node.shape.key, [key for key, _ in pairs], self.context)
-        values = _typed(self.node.shape.value, [value for _, value in pairs], self.context)
-        chunk.left_out[batch.cause] = True
+        keys = _typed(self.node.shape.key, [key for key, _ in given], self.context)
+        return keys, _typed(self.node.shape.value, [value for _, value in given], self.context)
+
+    def _forwarded(self, batch: Batch, rows: np.ndarray, given: list[Any]) -> Batch:
+        keys, values = self._columns(given)
         return batch.forward(
             rows,
             key=self.keys.intern(self.node.shape.key.encode(keys)),
@@ -244,21 +303,6 @@ def _called(function: Callable[[Any, Any], Any], context: OperatorContext, batch
                 error, context.node, "a result of the callable", given, "correct the callable"
             ) from error
     return results
-
-
-def _flattened(
-    function: Callable[[Any, Any], Iterable[Any]], context: OperatorContext, batch: Batch, example: str, *serdes: Serde
-) -> tuple[np.ndarray, list[Any]]:
-    """Everything that ``function`` gives, and the row that it is of. Each counts as it is when the iterable gives it,
-    as Kafka forwards it before it asks for the next. ``example``: of what it is to return; ``serdes``: of a value, or
-    of both parts of a pair.
-    """
-    take = own_copy if any(serde.codec.can_change for serde in serdes) else _same if len(serdes) == 1 else _pair
-    results = _called(
-        lambda key, value: [take(one) for one in several(function(key, value), context.node, example)], context, batch
-    )
-    rows = np.repeat(np.arange(len(batch)), [len(found) for found in results])
-    return rows, [one for found in results for one in found]
 
 
 def _same(value: Any) -> Any:

@@ -1,7 +1,9 @@
 """Records on which a step of the user's fails: found, named, and left out where the step or the application says so.
 
 Rule: such a step computes each record from that record alone, so a batch that fails is halved until the records that
-fail are known; all others continue as if these had not been there. Where a batch is cut decides nothing.
+fail are known; all others continue as if these had not been there. Where a batch is cut decides nothing. What a step
+handed over before it failed stays if the application continues (Kafka has forwarded it), and not beside a dead letter
+of the step, which stands for the whole record.
 """
 
 import numpy as np
@@ -14,8 +16,9 @@ from ..operators.base.operator import Operator
 
 def process_step(operator: Operator, batch: Batch, chunk: Chunk, *, to_dead_letters: bool) -> Batch:
     """What the step forwards. A record on which it fails goes no further: ``to_dead_letters`` it is booked in
-    ``chunk.failures``, else the application's exception handler is asked. Without one, or if that says so, it ends the
-    run with TaskFailed, which names the first such record.
+    ``chunk.failures``, and nothing of it is forwarded. Else the application's exception handler is asked, and what the
+    step had forwarded of it before stays. Without one, or if that says so, it ends the run with TaskFailed, which names
+    the first such record.
     """
     booked = len(chunk.drops)
     try:
@@ -30,19 +33,19 @@ def process_step(operator: Operator, batch: Batch, chunk: Chunk, *, to_dead_lett
     del chunk.drops[booked:]
     errors: dict[int, TaskFailed] = {}
     _find(operator, batch, chunk, np.arange(len(batch)), errors)
+    failing = np.zeros(len(batch), np.bool_)
+    failing[list(errors)] = True
     if to_dead_letters:
         for row, found in errors.items():
             chunk.failures.setdefault(int(batch.cause[row]), (operator.context.node, f"step: {found.got}"))
             if chunk.letters is not None:
                 chunk.letters.step_failed(operator.context.node, batch, row, found)
-    else:
-        failed = FailedRecords(operator.context, batch, chunk)
-        for row, found in errors.items():
-            failed.add(row, _of_record(operator, batch, chunk, row, found))
-        failed.book()
-    goes_on = np.ones(len(batch), np.bool_)
-    goes_on[list(errors)] = False
-    return operator.process(batch.where(goes_on), chunk)
+        return operator.process(batch.where(~failing), chunk)
+    failed = FailedRecords(operator.context, batch, chunk)
+    for row, found in errors.items():
+        failed.add(row, _of_record(operator, batch, chunk, row, found))
+    failed.book()
+    return operator.process_up_to_failures(batch, failing, chunk)
 
 
 def _find(operator: Operator, batch: Batch, chunk: Chunk, rows: np.ndarray, errors: dict[int, TaskFailed]) -> None:

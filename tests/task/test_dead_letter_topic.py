@@ -216,6 +216,21 @@ def test_a_record_that_was_applied_elsewhere_is_applied_and_has_a_letter():
     assert [one.timestamp_ms for one in driver.read_outputs("letters")] == [10, 50]
 
 
+def test_a_letter_is_beside_what_a_flat_map_gave_before_it_failed():
+    def several(value):
+        yield value
+        yield 10 * checked(value)
+
+    builder = StreamsBuilder(config={PROCESSING: LogAndContinueExceptionHandler, LETTERS: "letters"})
+    builder.stream("longs", Consumed(STRING, LONG)).flat_map_values(several, returns=LONG).to("out")
+
+    driver = piped(builder.build())
+
+    assert [one.value for one in driver.read_outputs("out")] == [1, 10, -2, 7, 70, 3, 30, 5, 50]
+    letters = driver.read_outputs("letters")
+    assert [(one.timestamp_ms, seen(one.headers, "offset")) for one in letters] == [(10, "1"), (50, "4")]
+
+
 def test_a_handler_of_the_users_own_writes_none():
     """
     StreamsConfig: "If a custom … exception handler is set, this parameter is ignored for this handler."

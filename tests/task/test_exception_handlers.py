@@ -199,6 +199,101 @@ def test_what_a_processor_did_before_it_failed_stays(chunk_records):
     assert (record, str(exception)) == (None, "odd")
 
 
+def halves(word: str):
+    """Fails, or gives what cannot be forwarded, between its two results."""
+    yield f"{word}-a"
+    if word == "raises":
+        raise RuntimeError("between")
+    if word == "misfits":
+        yield 5
+    yield f"{word}-b"
+
+
+def pairs(key: str, word: str):
+    for half in halves(word):
+        yield [key, half]  # a list, which is a pair, too
+        if word == "single":
+            yield half
+
+
+FLAT_MAPS = {
+    "flat_map_values": lambda stream, **how: stream.flat_map_values(halves, returns=STRING, name="halves", **how),
+    "flat_map": lambda stream, **how: stream.flat_map(pairs, returns_key=STRING, returns=STRING, name="halves", **how),
+    "flat_map of JSON": lambda stream, **how: stream.flat_map(
+        lambda key, word: (({"of": key}, half) for key, half in pairs(key, word)),
+        returns_key=Serde.json("of string"),
+        returns=STRING,
+        name="halves",
+        **how,
+    ),
+}
+
+
+def halved(kind: str, handler=LogAndContinueExceptionHandler) -> Topology:
+    builder = StreamsBuilder(config={PROCESSING: handler})
+    FLAT_MAPS[kind](builder.stream("words", Consumed(STRING, STRING))).to("halves")
+    return builder.build()
+
+
+@pytest.mark.parametrize("chunk_records", [1, 3, None])
+@pytest.mark.parametrize("bad", ["raises", "misfits"])
+@pytest.mark.parametrize("kind", FLAT_MAPS)
+def test_what_a_flat_map_gave_before_it_failed_stays(kind, bad, chunk_records):
+    """
+    KStreamFlatMap and KStreamFlatMapValues forward each result before they ask for the next.
+    """
+    handler = NotingHandler()
+
+    driver = piped(halved(kind, handler), ["u", bad, "v", bad], chunk_records=chunk_records)
+
+    expected = ["u-a", "u-b", f"{bad}-a", "v-a", "v-b", f"{bad}-a"]
+    assert [record.value for record in driver.read_outputs("halves")] == expected
+    assert [(row.node, row.offset, row.reason) for row in driver.dropped] == [
+        ("halves", offset, "processing-exception") for offset in (1, 3)
+    ]
+    assert [(context.offset, record.value) for context, record, _ in handler.asked] == [(1, bad), (3, bad)]
+
+
+def test_what_is_no_pair_ends_a_record_after_the_pairs_before_it():
+    driver = piped(halved("flat_map"), ["u", "single", "v"])
+
+    assert [record.value for record in driver.read_outputs("halves")] == ["u-a", "u-b", "single-a", "v-a", "v-b"]
+    assert [row.offset for row in driver.dropped] == [1]
+
+
+@pytest.mark.parametrize("max_records", [None, 1])
+@pytest.mark.parametrize("kind", FLAT_MAPS)
+def test_a_replay_of_what_a_flat_map_gave_before_it_failed_balances(tmp_path, kind, max_records):
+    warehouse, made = Warehouse(tmp_path), halved(kind)
+    words = [b"u", b"raises", b"v", b"misfits"]
+    plant(warehouse, "words", [LandedRecord(0, b"k", word, at) for at, word in enumerate(words)], partitions=1)
+
+    reports = list(replay(warehouse, made, pipeline="p", runner=LocalRunner(), max_records=max_records))
+
+    rows = read_changelog(warehouse, "p", "halves").to_pylist()
+    assert [row["value"] for row in rows] == ["u-a", "u-b", "raises-a", "v-a", "v-b", "misfits-a"]
+    assert [row["cause_offset"] for row in rows] == [0, 0, 1, 2, 2, 3]
+    dropped = read_table(warehouse, "p", "dropped").to_pylist()
+    assert sorted((row["offset"], row["is_record"]) for row in dropped) == [(1, False), (3, False)]
+    assert sum(report.books.applied for report in reports) == 4  # a part of each reached the output
+    assert all(report.books.balance for report in reports)
+    assert {v.guarantee: v.answer for v in check_increment(warehouse, "p", replay_facts(made), engine="plain")}[
+        "G3"
+    ] == "true"
+
+
+@pytest.mark.parametrize("kind", FLAT_MAPS)
+def test_a_dead_letter_of_the_step_stands_for_all_that_a_flat_map_gave(kind):
+    builder = StreamsBuilder(config={PROCESSING: LogAndContinueExceptionHandler})
+    FLAT_MAPS[kind](builder.stream("words", Consumed(STRING, STRING)), on_error="dead_letter").to("halves")
+
+    driver = piped(builder.build(), ["u", "raises", "v", "misfits"])
+
+    assert [record.value for record in driver.read_outputs("halves")] == ["u-a", "u-b", "v-a", "v-b"]
+    assert [letter.offset for letter in driver.dead_letters] == [1, 3]
+    assert driver.dropped == []
+
+
 class Numbers(Processor):
     """Fails before it does anything."""
 

@@ -110,6 +110,12 @@ class Operator(ABC):
         records go to ``chunk``.
         """
 
+    def process_up_to_failures(self, batch: Batch, failing: np.ndarray, chunk: Chunk) -> Batch:
+        """As ``process``, of a batch on whose rows ``failing`` (bool) it fails: of these it forwards what it would have
+        forwarded before it failed.
+        """
+        return self.process(batch.where(~failing), chunk)
+
     def take_single(self, one: Single, chunk: Chunk) -> Sequence[Single] | None:
         """Process one record of a task that runs record by record, and return what is forwarded. It puts what it
         forwards, if it puts anything. None: such a record must come as a batch, and nothing was done.
