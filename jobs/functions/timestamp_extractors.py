@@ -148,6 +148,11 @@ class TimestampExtractor:
         return self.step is None and self.policy in (SKIP, STRICT)
 
     @property
+    def keeps_valid_times(self) -> bool:
+        """Whether records keep a time of 0 or later, as all have that a topology writes."""
+        return self.step is None
+
+    @property
     def words(self) -> str:
         """The kind of the extractor, and what it does with a record without a valid time, but not which function it
         is.

@@ -22,6 +22,7 @@ from ...state.errors import TopologyError
 from ...state.serdes import Serde
 from ...state.tables.names import TableName
 from ..functions.expressions import Shape
+from ..functions.timestamp_extractors import OWN_TIME
 from ..graph.graph import Graph, LoopTopic, Node, OthersWrite
 from ..graph.nodes import (
     LONG_BYTES,
@@ -156,13 +157,14 @@ def _check(topic: str, source: Node, sink: Node, *, is_read: bool) -> None:
             "then finds all that was written before it, which Kafka does not promise for a global table"
         )
         raise TopologyError(place, "a global table of a landed topic", "one that the topology writes itself", next_step)
-    if source.time_step is not None:
+    if source.time_step is not None and not source.time_step.keeps_valid_times:
         next_step = (
-            "give records their times before to(): in a processor, or by the extractor of the topic they come from"
+            "give records their times before to(): in a processor, or by the extractor of the topic they come from. "
+            "If it is the default.timestamp.extractor, it counts for this topic, too: "
+            "Consumed(…, timestamp_extractor=LogAndSkipOnInvalidTimestamp) leaves it out"
         )
-        raise TopologyError(
-            place, "records at the times at which they were written", "a timestamp extractor", next_step
-        )
+        expected = "records at the times at which they were written"
+        raise TopologyError(place, expected, "a timestamp extractor that gives them others", next_step)
     if is_read and (sink.shape.window is not None or sink.shape.key.codec.is_windowed):
         next_step = 'use select_key("record_key") before to()'
         raise TopologyError(place, "plain keys in a topic that the topology reads", "windowed ones", next_step)
@@ -254,7 +256,8 @@ def _running(
                 table = replace(table, inputs=tuple(sink.name for sink in others))
             if topic in others_write or (sinks and pipes_into_loops):
                 landed, above = _made(node.name, "landed"), _made(node.name, "written")
-                yield SourceNode(name=landed, inputs=(), shape=node.shape, topic=topic)
+                extractor = node.time_step or OWN_TIME
+                yield SourceNode(name=landed, inputs=(), shape=node.shape, topic=topic, extractor=extractor)
                 if (predicate := others_write.get(topic)) is not None:
                     above_all, landed = landed, _made(node.name, "others")
                     yield FilterNode(

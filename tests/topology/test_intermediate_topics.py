@@ -13,16 +13,19 @@ from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import (
     Consumed,
+    FailOnInvalidTimestamp,
+    LogAndSkipOnInvalidTimestamp,
     Materialized,
     Serde,
     StreamsBuilder,
     Suppressed,
     TimeWindows,
     Topology,
+    UsePartitionTimeOnInvalidTimestamp,
     fold,
 )
 from kstreams_replay.orchestration.lineage import tables_of
-from kstreams_replay.state.errors import ConfigError, TopologyError
+from kstreams_replay.state.errors import ConfigError, InvalidTimestamp, TopologyError
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.planted import LandedRecord, plant
 from tests.topology.streams import LONG, LONGS, STRING, refused, stream
@@ -180,6 +183,58 @@ def test_one_that_is_landed_too_is_asked_for(tmp_path):
         "write it, too, name their records by Consumed(others=…). To read all that was landed, write to() a topic of "
         "another name"
     )
+
+
+EXTRACTOR = "default.timestamp.extractor"
+
+
+def through_mid(extractor, *, others: bool | None = None, reads: str = "stream", **options) -> Topology:
+    builder = StreamsBuilder(config={EXTRACTOR: extractor})
+    stream("in", builder).to("mid")
+    mid = Consumed(STRING, LONG, others=others, **options)
+    read = builder.stream("mid", mid) if reads == "stream" else builder.table("mid", mid).to_stream()
+    read.map_values("value * 10").to("out")
+    return builder.build()
+
+
+@pytest.mark.parametrize("reads", ["stream", "table"])
+@pytest.mark.parametrize("extractor", [FailOnInvalidTimestamp, "UsePartitionTimeOnInvalidTimestamp"])
+def test_an_extractor_that_keeps_valid_times_changes_none_that_was_written(extractor, reads):
+    driver = TopologyTestDriver(through_mid(extractor, reads=reads))
+
+    for value, time_ms in ((1, 5), (2, 3)):
+        driver.pipe_input("in", "a", value, time_ms)
+
+    assert [(one.value, one.timestamp_ms) for one in driver.read_outputs("out")] == [(10, 5), (20, 3)]
+
+
+def test_such_an_extractor_is_asked_about_what_others_write():
+    fails = TopologyTestDriver(through_mid(FailOnInvalidTimestamp, others=True))
+    replaces = TopologyTestDriver(through_mid(UsePartitionTimeOnInvalidTimestamp, others=True))
+    for driver in (fails, replaces):
+        driver.pipe_input("mid", "a", 1, 7)
+        driver.pipe_input("mid", "a", 2, -1)
+
+    assert [(one.value, one.timestamp_ms) for one in replaces.read_outputs("out")] == [(10, 7), (20, 7)]
+    with pytest.raises(InvalidTimestamp, match="expected a time of 0 ms or later, got -1, of the record mid-0, offset"):
+        fails.run()
+
+
+def test_an_extractor_that_gives_other_times_can_be_left_out_of_what_is_written():
+    def later(record):
+        return record.timestamp_ms + 1000
+
+    said = refused(lambda: through_mid(later))
+    driver = TopologyTestDriver(through_mid(later, timestamp_extractor=LogAndSkipOnInvalidTimestamp))
+    driver.pipe_input("in", "a", 1, 5)
+
+    assert said == (
+        "topic 'mid': expected records at the times at which they were written, got a timestamp extractor that gives "
+        "them others; give records their times before to(): in a processor, or by the extractor of the topic they come "
+        "from. If it is the default.timestamp.extractor, it counts for this topic, too: Consumed(…, "
+        "timestamp_extractor=LogAndSkipOnInvalidTimestamp) leaves it out"
+    )
+    assert [(one.value, one.timestamp_ms) for one in driver.read_outputs("out")] == [(10, 1005)]
 
 
 # --- loops -----------------------------------------------------------------------------------------------------
