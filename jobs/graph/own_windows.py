@@ -14,11 +14,15 @@ import numpy as np
 from ...state.errors import ConfigError, TaskFailed, said, shown
 from ...state.promises import Grid
 from ...state.times import UNBOUNDED, bounded_ms, is_int
+from ..functions.callable_bodies import check_body
+from ..functions.parameters import NOTHING, Form, form_of
 from .day_windows import ListedWindows
 from .reach import UNBOUNDED_REACH, Reach
 from .window_close import ClosedAfterGrace
 
 _CALLS = ("windows_for", "size", "grace_period_ms")
+_TAKES: tuple[Form, ...] = (("timestamp_ms",), NOTHING, NOTHING)
+_GIVES = {"windows_for": "a mapping of starts to ends in ms", "size": "milliseconds", "grace_period_ms": "milliseconds"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +95,16 @@ class OwnListing:
 
 def own_windows(given: Any) -> OwnWindows | None:
     """``given`` as windows, where it is an object with ``windows_for(timestamp_ms)``, ``size()`` and
-    ``grace_period_ms()`` as Kafka's Windows has them; else None. Raises ConfigError for numbers that are none.
+    ``grace_period_ms()`` as Kafka's Windows has them; else None. Raises ConfigError for numbers that are none, and for
+    methods of other parameters or that nobody runs: ``async def``, and those that yield.
     """
     if isinstance(given, type) or not all(callable(getattr(given, call, None)) for call in _CALLS):
         return None
-    name, numbers = type(given).__name__, (given.size(), given.grace_period_ms())
+    name = type(given).__name__
+    for call, takes in zip(_CALLS, _TAKES, strict=True):
+        check_body(getattr(given, call), f"{name}.{call}", instead=f"return {_GIVES[call]}")
+        form_of(getattr(given, call), f"{name}.{call}", takes)
+    numbers = given.size(), given.grace_period_ms()
     for call, number in zip(_CALLS[1:], numbers, strict=True):
         if not is_int(number) or number < 0:
             raise ConfigError(f"{name}.{call}", "milliseconds, 0 or more", shown(number), "correct the class")

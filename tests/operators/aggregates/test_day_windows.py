@@ -213,6 +213,32 @@ def test_windows_that_are_none_end_the_run(answer, why):
         played(windows, 8, 16)
 
 
+async def awaited(self, timestamp_ms=0):
+    return {}
+
+
+def yielding(self, timestamp_ms=0):
+    yield 0, 10
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("call", ["windows_for", "size", "grace_period_ms"])
+@pytest.mark.parametrize(
+    ("method", "why"),
+    [
+        (awaited, "expected a function that runs when it is called, got async def awaited; nobody awaits it here"),
+        (yielding, "expected a function that runs when it is called, got yielding, which yields; .*: return m"),
+        (lambda self, one, other: {}, "expected a callable of "),
+    ],
+    ids=["async", "yields", "parameters"],
+)
+def test_methods_of_windows_that_cannot_be_called_are_refused_when_the_topology_is_built(call, method, why):
+    given = type("Eights", (Sevens,), {call: method})()
+
+    with pytest.raises(TopologyError, match=f"^Eights.{call}: {why}"):
+        StreamsBuilder().stream("in", Consumed(TEXT, TEXT)).group_by_key().windowed_by(given)
+
+
 def test_what_are_no_windows_is_told_what_to_write():
     with pytest.raises(TopologyError, match="of days in a time zone, or an object with windows_for"):
         StreamsBuilder().stream("in", Consumed(TEXT, TEXT)).group_by_key().windowed_by(object())
