@@ -108,6 +108,15 @@ class Outbox:
     def _misfit(self, serde: Serde, error: ConfigError, what: str, key: Any) -> TaskFailed:
         expected, got = f"a forwarded {what} of {serde}", f"{refused_part(error)} with key {key!r}"
         next_step = "correct the processor, or the serdes in returns_key and returns"
+        if what == "key" and isinstance(key, Windowed):
+            size_ms = key.window_end_ms - key.window_start_ms
+            got = f"{key!r}, a window of {size_ms} ms"
+            if not serde.codec.is_windowed:
+                next_step = (
+                    "write process_values, which keeps the key, or "
+                    f"returns_key=Serde.time_windowed({serde}, {size_ms}); "
+                    f"of sessions it is Serde.session_windowed({serde})"
+                )
         return TaskFailed(self.node.name, expected, got, next_step)
 
     def addressed(self) -> np.ndarray | None:

@@ -11,7 +11,7 @@ from kstreams_replay.jobs.functions.processor_api import (
     Record,
 )
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
-from kstreams_replay.jobs.topology import KStream, StreamsBuilder, TimeWindows
+from kstreams_replay.jobs.topology import KStream, Serde, StreamsBuilder, TimeWindows
 from kstreams_replay.state.errors import TaskFailed
 from tests.topology.streams import LONG, LONGS, STRING
 
@@ -63,6 +63,32 @@ def test_the_value_may_have_another_type_and_the_record_another_time():
     driver.pipe_input("in", "a", 7, 5)
 
     assert [(one.value, one.timestamp_ms) for one in driver.read_outputs("out")] == [("7!", 9)]
+
+
+@pytest.mark.parametrize(
+    ("returns_key", "end_ms", "said"),
+    [
+        (STRING, 10, r"a window of 10 ms; write process_values, .* returns_key=Serde.time_windowed\(.*, 10\); of sess"),
+        (Serde.time_windowed(STRING, 10), 7, r"got Windowed\(.*\), a window of 7 ms; correct the processor"),
+    ],
+)
+def test_a_windowed_key_that_the_serde_cannot_carry_is_said_with_its_size(returns_key, end_ms, said):
+    def send(context, record) -> None:
+        context.forward(record.with_key(Windowed(record.key.key, 0, end_ms)))
+
+    driver = driver_of(
+        lambda stream: (
+            stream.group_by_key()
+            .windowed_by(TimeWindows.of_size(10))
+            .count()
+            .to_stream()
+            .process(changing(send), returns_key=returns_key)
+        )
+    )
+    driver.pipe_input("in", "a", 7, 5)
+
+    with pytest.raises(TaskFailed, match=said):
+        driver.run()
 
 
 def test_a_windowed_key_is_seen_whole_and_stays():
