@@ -3,7 +3,7 @@
 Rule: such a step computes each record from that record alone, so a batch that fails is halved until the records that
 fail are known; all others continue as if these had not been there. Where a batch is cut decides nothing. What a step
 handed over before it failed stays if the application continues (Kafka has forwarded it), and not beside a dead letter
-of the step, which stands for the whole record.
+of the step, which has the whole record.
 """
 
 import numpy as np

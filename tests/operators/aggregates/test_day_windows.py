@@ -227,7 +227,7 @@ def yielding(self, timestamp_ms=0):
     ("method", "why"),
     [
         (awaited, "expected a function that runs when it is called, got async def awaited; nobody awaits it here"),
-        (yielding, "expected a function that runs when it is called, got yielding, which yields; .*: return m"),
+        (yielding, "expected a function that runs when it is called, got yielding, which yields; .*: return (a )?m"),
         (lambda self, one, other: {}, "expected a callable of "),
     ],
     ids=["async", "yields", "parameters"],
