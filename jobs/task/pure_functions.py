@@ -3,9 +3,9 @@
 Owns the second question to aggregators, reducers, mergers, adders and subtractors, joiners, processors and
 transformers. Rule: under new code the first records of a task are run by two more tasks with the same state, once
 together and once in pieces, and what their nodes forward is compared. Each piece has new processors, as the next
-increment has. A function whose answers differ has chance, a clock or a counter in it, or keeps state outside of its
-stores, which is named. This only looks: nothing of it is kept, plain data outside of stores is put back, and the
-results that count are computed as ever.
+increment has, and each but the first finds functions as they were before (jobs/task/pure_steps.py). A function whose
+answers differ has chance, a clock or a counter in it, or keeps state outside of its stores, which is named. This only
+looks: nothing of it is kept, plain data outside of stores is put back, and the results that count are computed as ever.
 Functions that only look on (peek, foreach) are not called; processors are, as in a run that died and is run again.
 """
 
@@ -20,7 +20,7 @@ from ..graph.graph import Node
 from ..operators.base.operator import Operator, TableView
 from ..tape.task_input import TapeChunk
 from ..topology.topology import SubTopology
-from .held_state import Kept, changed_attributes, functions_of
+from .held_state import Kept, Outside, functions_of, outside_of
 from .pure_steps import PIECES, RECORDS, Answer, forwarded_answers, held_in_a_sentence, in_a_sentence
 from .task import Task
 
@@ -34,12 +34,12 @@ def difference(sub_topology: SubTopology, begun: Callable[[], Task], input_: Tap
     """As ``_difference``. Plain data that functions of the ``sub_topology`` hold is put back."""
     held = Kept([function for node in sub_topology.nodes for function in functions_of(node)])
     try:
-        return _difference(begun, input_)
+        return _difference(begun, input_, held.put_back)
     finally:
         held.put_back()
 
 
-def _difference(begun: Callable[[], Task], input_: TapeChunk) -> tuple[str, str] | None:
+def _difference(begun: Callable[[], Task], input_: TapeChunk, put_back: Callable[[], None]) -> tuple[str, str] | None:
     """The first node whose answers differ, if its functions are ``asked_twice`` or it is a step, and what differs
     first, in a sentence.
 
@@ -52,33 +52,36 @@ def _difference(begun: Callable[[], Task], input_: TapeChunk) -> tuple[str, str]
         task = begun()
         nodes = {node.name: node for node in task.sub_topology.nodes if node.is_step or _calls_functions(node)}
         held = {name: Kept(functions_of(node)) for name, node in nodes.items()}
-        together = _answers(task, input_, [0, rows])
-        changed = {name: one.changed() for name, one in held.items()}
+        together = _answers(task, input_, [0, rows], put_back)
+        outside = {name: one.outside() for name, one in held.items()}
     except Exception:  # the run itself will fail, and say on what
         return None
     try:
-        apart = _answers(begun(), input_, [*cuts, rows])
+        apart = _answers(begun(), input_, [*cuts, rows], put_back)
     except TaskFailed as error:
         if error.place not in nodes:
             return None
         said = f"it gave results, and then failed with {error.got}"
-        return error.place, said + held_in_a_sentence(changed[error.place] + _attributes(begun, task, error.place))
+        return error.place, said + held_in_a_sentence(outside[error.place].with_(_attributes(begun, task, error.place)))
     except Exception:
         return None
     for name in together:
         if together[name] != apart.get(name, []):
             if name not in nodes:
                 return None
-            outside = changed[name] + _attributes(begun, task, name)
-            return name, in_a_sentence(together[name], apart.get(name, []), outside)
+            held_there = outside[name].with_(_attributes(begun, task, name))
+            return name, in_a_sentence(together[name], apart.get(name, []), held_there)
     return None
 
 
-def _attributes(begun: Callable[[], Task], ran: Task, name: str) -> list[str]:
-    """Attributes of the objects that run in the node, where they are otherwise than those of a new task."""
+def _attributes(begun: Callable[[], Task], ran: Task, name: str) -> Outside:
+    """What objects that run in the node hold otherwise than those of a new task."""
     fresh = {what: one for each in _parts(begun(), name) for what, one in each.running().items()}
     before = {what: one for each in _parts(ran, name) for what, one in each.running().items()}
-    return [found for what, one in before.items() for found in changed_attributes(what, one, fresh[what])]
+    found = Outside()
+    for what, one in before.items():
+        found = found.with_(outside_of(what, one, fresh[what]))
+    return found
 
 
 def _parts(task: Task, name: str) -> list[Operator | TableView]:
@@ -96,7 +99,9 @@ class _Listener:
         self.answers.setdefault(node.name, []).extend(forwarded_answers(forwarded, chunk))
 
 
-def _answers(task: Task, input_: TapeChunk, cuts: Sequence[int]) -> Mapping[str, list[Answer]]:
+def _answers(
+    task: Task, input_: TapeChunk, cuts: Sequence[int], put_back: Callable[[], None]
+) -> Mapping[str, list[Answer]]:
     for node in task.sub_topology.nodes:
         if node.keeps_records:
             task.operators.pop(node.name, None)
@@ -104,6 +109,7 @@ def _answers(task: Task, input_: TapeChunk, cuts: Sequence[int]) -> Mapping[str,
     task.observer = listener
     for begin, end in pairwise(cuts):
         if begin:
+            put_back()
             for name in task.operators:
                 for part in _parts(task, name):
                     part.renew()

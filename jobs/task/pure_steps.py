@@ -1,8 +1,9 @@
 """Does a step answer alike about the same records, whatever is beside them?
 
 Rule: the first records that come to a step under new code are computed once together and once in pieces. A step whose
-answers differ uses chance, a clock or a counter, and its results depend on where chunks are cut. This is only a check:
-the results that count are computed as usual, and plain data that the step's functions hold is put back before.
+answers differ uses chance, a clock or a counter, and its results depend on where chunks are cut. The first piece finds
+what the records before have left outside of stores. Before each later one it is put back, as for another process.
+This is only a check: the results that count are computed as usual, with that put back.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from ...state.errors import ReplayError
 from ...state.records.batches import Batch, Chunk
 from ..graph.graph import Node
 from ..operators.base.operator import Operator
-from .held_state import Kept, functions_of
+from .held_state import Kept, Outside, functions_of
 
 RECORDS = 1_000
 """So many are looked at, of each task's first chunk."""
@@ -30,18 +31,22 @@ def difference(operator: Operator, node: Node, batch: Batch, chunk: Chunk) -> st
     kept = Kept(functions_of(node))
     try:
         together = _answers(operator, batch, chunk, rows)
-        changed = kept.changed()
-        apart = [answer for piece in np.array_split(rows, PIECES) for answer in _answers(operator, batch, chunk, piece)]
+        outside = kept.outside()
+        apart = list[Answer]()
+        for number, piece in enumerate(np.array_split(rows, PIECES)):
+            if number:
+                kept.put_back()
+            apart += _answers(operator, batch, chunk, piece)
     except ReplayError:
         return None
     finally:
         kept.put_back()
-    return None if together == apart else in_a_sentence(together, apart, changed)
+    return None if together == apart else in_a_sentence(together, apart, outside)
 
 
-def in_a_sentence(together: Sequence[Answer], apart: Sequence[Answer], changed: Sequence[str] = ()) -> str:
-    """The first answer that differs, as text; if one list is longer, its first answer beyond the other. ``changed``:
-    the variables of the function that changed between the calls, as subjects of a sentence.
+def in_a_sentence(together: Sequence[Answer], apart: Sequence[Answer], outside: Outside) -> str:
+    """The first answer that differs, as text; if one list is longer, its first answer beyond the other. ``outside``:
+    what the functions hold outside of stores.
     """
     at = next((at for at, pair in enumerate(zip(together, apart, strict=False)) if pair[0] != pair[1]), None)
     at = min(len(together), len(apart)) if at is None else at
@@ -49,15 +54,17 @@ def in_a_sentence(together: Sequence[Answer], apart: Sequence[Answer], changed: 
     where = slice(1, 3 if one is None or other is None or one[1:3] != other[1:3] else None)
     record = (one or other or ("",))[0]
     said = f"of the record {record}, it gave {_said(one, where)}, and then {_said(other, where)}"
-    return said + held_in_a_sentence(changed)
+    return said + held_in_a_sentence(outside)
 
 
-def held_in_a_sentence(changed: Sequence[str]) -> str:
+def held_in_a_sentence(outside: Outside) -> str:
     """What to do about state outside of stores, behind a sentence that says what it did."""
-    if not changed:
+    named = outside.changed or outside.unknown
+    if not named:
         return ""
-    verb, them = ("change", "them") if len(changed) > 1 else ("changes", "it")
-    return f"; {' and '.join(changed)} {verb} while records are processed; keep {them} in a store"
+    verb, them = ("change", "them") if len(named) > 1 else ("changes", "it")
+    verb = verb if outside.changed else "may change"
+    return f"; {' and '.join(named)} {verb} while records are processed; keep {them} in a store"
 
 
 def _said(answer: Answer | None, where: slice) -> str:
