@@ -23,6 +23,7 @@ from ..functions.folds.aggregation import Aggregation
 from ..functions.folds.python import PythonFold
 from ..functions.value_joiners import CallJoiner
 from ..graph.graph import Node
+from ..graph.own_windows import OwnWindows
 from .put_back import LARGE, MISSING, HeldValue, PutBack
 
 _PROJECT = tuple(f"{__name__.partition('.jobs.')[0]}.{room}." for room in ("jobs", "state"))
@@ -46,6 +47,8 @@ def _functions_in(value: Any) -> Iterator[Any]:
     elif isinstance(value, tuple):
         for one in value:
             yield from _functions_in(one)
+    elif isinstance(value, OwnWindows):
+        yield value.given.windows_for
     elif isinstance(value, Call | CallJoiner):
         yield value.function
     elif callable(value):
@@ -53,7 +56,7 @@ def _functions_in(value: Any) -> Iterator[Any]:
 
 
 class Outside(NamedTuple):
-    """State outside of stores, as subjects of a sentence: what ``changed``, and what nobody can compare (``unknown``)."""
+    """State outside of stores, as subjects of a sentence. ``unknown``: nobody can say whether it changed."""
 
     changed: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
@@ -61,6 +64,10 @@ class Outside(NamedTuple):
     def with_(self, other: "Outside") -> "Outside":
         """Both, each thing once."""
         return Outside(*(tuple(dict.fromkeys(mine + others)) for mine, others in zip(self, other, strict=True)))
+
+    def of(self, node: str) -> "Outside":
+        """The same in words that name the node."""
+        return Outside(*(tuple(f"{label} of {node}" for label in labels) for labels in self))
 
 
 class Kept:

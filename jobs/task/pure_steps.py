@@ -7,6 +7,7 @@ This is only a check: the results that count are computed as usual, with that pu
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -18,11 +19,11 @@ from .held_state import Kept, Outside, functions_of
 
 RECORDS = 1_000
 """So many are looked at, of each task's first chunk."""
-PIECES = 3
 
-
-Answer = tuple[str, str, str, str]
-"""Place of the record that caused it, key, value and time of what was forwarded, as text, in which NaN equals NaN."""
+Answer = tuple[str, ...]
+"""Place of the record that caused it, key, value and time of what was forwarded, and perhaps the topic, partition or
+child to which it goes, as text, in which NaN equals NaN.
+"""
 
 
 def difference(operator: Operator, node: Node, batch: Batch, chunk: Chunk) -> str | None:
@@ -33,15 +34,22 @@ def difference(operator: Operator, node: Node, batch: Batch, chunk: Chunk) -> st
         together = _answers(operator, batch, chunk, rows)
         outside = kept.outside()
         apart = list[Answer]()
-        for number, piece in enumerate(np.array_split(rows, PIECES)):
-            if number:
+        for begin, end in pairwise(cuts(len(rows))):
+            if begin:
                 kept.put_back()
-            apart += _answers(operator, batch, chunk, piece)
+            apart += _answers(operator, batch, chunk, rows[begin:end])
     except ReplayError:
         return None
     finally:
         kept.put_back()
     return None if together == apart else in_a_sentence(together, apart, outside)
+
+
+def cuts(rows: int) -> list[int]:
+    """Where the pieces of so many rows begin, and where the last one ends. The first piece has one row: whoever counts
+    from the start again behind it, even up to two, is out of step.
+    """
+    return sorted({0, min(1, rows), (rows + 1) // 2, rows})
 
 
 def in_a_sentence(together: Sequence[Answer], apart: Sequence[Answer], outside: Outside) -> str:
@@ -76,14 +84,24 @@ def forwarded_answers(forwarded: Batch, chunk: Chunk) -> list[Answer]:
     keys, values = forwarded.keys.typed(forwarded.key).to_pylist(), forwarded.value.all().to_pylist()
     causes, valid, times = forwarded.cause.tolist(), forwarded.valid.tolist(), forwarded.time_ms.tolist()
     return [
-        (_place(chunk, cause), f"key {key!r}", f"value {(value if is_there else None)!r}", f"time {time_ms}")
+        (place_in(chunk, cause), f"key {key!r}", f"value {(value if is_there else None)!r}", f"time {time_ms}")
         for cause, key, value, is_there, time_ms in zip(causes, keys, values, valid, times, strict=True)
     ]
 
 
-def _place(chunk: Chunk, cause: int) -> str:
+def answers_of(operator: Operator | None, forwarded: Batch, chunk: Chunk) -> list[Answer]:
+    """All that the ``operator`` has forwarded last, in order, with the topics or children that it chose."""
+    answers = forwarded_answers(forwarded, chunk)
+    for what, chosen in (("topic", operator.topics), ("child", operator.addressed)) if operator is not None else ():
+        if chosen is not None and len(chosen) == len(answers):  # record by record, only the last one is known
+            answers = [(*one, f"{what} {name!r}") for one, name in zip(answers, chosen, strict=True)]
+    return answers
+
+
+def place_in(chunk: Chunk, cause: int) -> str:
+    """Of the record of that row."""
     return f"{chunk.topics[chunk.source[cause]]}-{chunk.partition}, offset {chunk.offset[cause]}"
 
 
 def _answers(operator: Operator, batch: Batch, chunk: Chunk, rows: np.ndarray) -> list[Answer]:
-    return forwarded_answers(operator.process(batch.take(rows), chunk), chunk) if len(rows) else []
+    return answers_of(operator, operator.process(batch.take(rows), chunk), chunk) if len(rows) else []

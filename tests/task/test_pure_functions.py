@@ -450,6 +450,90 @@ def test_state_beside_the_stores_is_named(tmp_path, case):
     assert f"; {what} changes while records are processed; keep it in a store; functions must be pure" in warning
 
 
+class OnlyPutting(Processor):
+    """Puts how many records came, and forwards nothing."""
+
+    def init(self, context) -> None:
+        super().init(context)
+        self.number, self.store = 0, context.store("sums")
+
+    def process(self, record) -> None:
+        self.number += 1
+        self.store.put(record.key, self.number)
+
+
+class Chooses:
+    """Chooses what it is asked for by how often it was asked: topics, partitions, and windows."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def topic(self, key: Any, value: Any) -> str:
+        self.number += 1
+        return f"out{self.number % 2}"
+
+    def partition(self, topic: str, key: Any, value: Any, partitions: int) -> int:
+        self.number += 1
+        return self.number % partitions
+
+    def windows_for(self, timestamp_ms: int) -> dict[int, int]:
+        self.number += 1
+        return {self.number: self.number + 10}
+
+    def size(self) -> int:
+        return 10
+
+    def grace_period_ms(self) -> int:
+        return 1000
+
+
+CHOOSING: dict[str, tuple[Callable[[StreamsBuilder], Any], str, str]] = {
+    "store": (
+        lambda builder: numbers(builder).process(
+            OnlyPutting, [KeyValues("sums", STRING, LONG)], returns_key=STRING, returns=LONG
+        ),
+        "it stored key b'k', value b'\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x06' in 'sums', and then "
+        "key b'k', value b'\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x03' in 'sums'",
+        "the processor's attribute 'number'",
+    ),
+    "topics": (
+        lambda builder: numbers(builder).to(Chooses().topic, topics=["out0", "out1"]),
+        "offset 1, it gave key 'k', value 2, time 8, child 'KSTREAM-SINK-0000000001:out0', "
+        "and then key 'k', value 2, time 8, child 'KSTREAM-SINK-0000000001:out1'",
+        "the attribute 'number' of Chooses",
+    ),
+    "any topics": (
+        lambda builder: numbers(builder).to(Chooses().topic),
+        "topic 'out0', and then key 'k', value 2, time 8, topic 'out1'",
+        "the attribute 'number' of Chooses",
+    ),
+    "partitions": (
+        lambda builder: numbers(builder).to("out", partitioner=Chooses().partition, partitions=4),
+        "partition 1, and then key b'k', partition 3",
+        "the attribute 'number' of Chooses",
+    ),
+    "windows": (
+        lambda builder: numbers(builder).group_by_key().windowed_by(Chooses()).count(),
+        "it gave ",
+        "the attribute 'number' of Chooses",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CHOOSING)
+def test_what_is_stored_and_where_records_go_is_compared(tmp_path, case):
+    build, answers, what = CHOOSING[case]
+    warehouse, builder = Warehouse(tmp_path), StreamsBuilder()
+    land(warehouse)
+    build(builder)
+
+    (said,) = warnings_in_increments(warehouse, builder.build(), increments=1)
+
+    (warning,) = [one for one in said if "twice" in one]
+    assert answers in warning
+    assert f"; {what} changes while records are processed; keep it in a store; functions must be pure" in warning
+
+
 def test_what_cannot_be_compared_may_be_what_changes(tmp_path):
     warehouse, builder = Warehouse(tmp_path), StreamsBuilder()
     land(warehouse)
