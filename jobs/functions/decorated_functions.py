@@ -36,7 +36,7 @@ def called_by(function: Any) -> Any:
         return types.MethodType(called_by(function.__func__), function.__self__)
     is_object = not isinstance(function, types.FunctionType)
     call = type(function).__call__ if is_object else function
-    if not hasattr(function, "__wrapped__"):
+    if not hasattr(function, "__wrapped__") or hasattr(function, "__signature__"):
         is_decorated = is_object and isinstance(call, types.FunctionType) and hasattr(call, "__wrapped__")
         return called_by(types.MethodType(call, function)) if is_decorated else function
     wrapped = function.__wrapped__

@@ -8,6 +8,7 @@ place.
 
 import copy
 import functools
+import inspect
 import json
 import re
 from collections.abc import Callable, Iterable
@@ -67,6 +68,7 @@ class Fresh:
         def called(*arguments: Any) -> Any:
             return self.give(called, computed(*self.begin(arguments)), arguments)
 
+        called.__signature__ = inspect.signature(computed)  # type: ignore[attr-defined]
         return called
 
     def generator(self, computed: Callable[..., Iterable[Any]]) -> Callable[..., Any]:
@@ -79,6 +81,7 @@ class Fresh:
                 yield given
                 self.after(given)
 
+        called.__signature__ = inspect.signature(computed)  # type: ignore[attr-defined]
         return called
 
     def begin(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -1,6 +1,7 @@
 """Parameters of callables: which forms each call takes, and what it says of others."""
 
 import functools
+import inspect
 import json
 import operator
 
@@ -268,6 +269,12 @@ class Dispatching:
         return value
 
 
+def signed(function):
+    called = wrapping(lambda f: lambda *given: f(*list(given)))
+    called.__signature__ = inspect.signature(function)
+    return called
+
+
 @functools.singledispatch
 def dispatched(value):
     return value
@@ -286,6 +293,7 @@ def dispatched(value):
         (wrapping(trying_again), KEY_VALUE),
         (functools.partial(wrapping(trying_again), "a"), VALUE),
         (Holding(two), KEY_VALUE),
+        (signed(one), VALUE),
         (dispatched, VALUE),
         (Dispatching().of_value, VALUE),
         (Dispatching().kept, VALUE),
