@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from ...state.errors import ConfigError
 from ...state.serdes import Serde
+from ...state.serdes.handed_over import own_copy
 from ...state.times import Duration, Instant
 from ..functions.call_names import Hinting
 from ..functions.expressions import Shape, Windowed
@@ -85,8 +86,11 @@ class TestInputTopic(Hinting):
         self.pipe_record_list([TestRecord(None if key is NOT_GIVEN else key, value, timestamp_ms, headers)])
 
     def pipe_record_list(self, records: Iterable[TestRecord]) -> None:
-        """Pipe records in order; those without a time get the topic's."""
-        given = list(records)
+        """Pipe records in order; those without a time get the topic's. Each is what it was when ``records`` gave it."""
+        given = [
+            TestRecord(own_copy(one.key), own_copy(one.value), one.timestamp_ms, own_copy(one.headers))
+            for one in records
+        ]
         keys = encoded(self._key, (record.key for record in given))
         values = encoded(self._value, (record.value for record in given))
         for key, value, record in zip(keys, values, given, strict=True):
@@ -100,7 +104,7 @@ class TestInputTopic(Hinting):
         """Pipe ``key_values``, (key, value) pairs, in order, at ``start_timestamp``, ``start_timestamp + advance`` and
         so on; without a start at the topic's time.
         """
-        pairs = list(key_values)
+        pairs = [own_copy((key, value)) for key, value in key_values]
         times = self._time.times(len(pairs), start_timestamp, advance)
         self.pipe_record_list([TestRecord(*pair, time_ms) for pair, time_ms in zip(pairs, times, strict=True)])
 
@@ -108,7 +112,7 @@ class TestInputTopic(Hinting):
         self, values: Iterable[Any], start_timestamp: Instant | None = None, advance: Duration = 0
     ) -> None:
         """Pipe values with null keys in order; times as of ``pipe_key_value_list``."""
-        self.pipe_key_value_list([(None, value) for value in values], start_timestamp, advance)
+        self.pipe_key_value_list(((None, value) for value in values), start_timestamp, advance)
 
     pipe_values = pipe_value_list
     """As the driver's own short form is called."""

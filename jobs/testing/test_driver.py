@@ -14,6 +14,7 @@ import numpy as np
 from ...state.compilation.kernel_tiers import tiers
 from ...state.errors import ConfigError, TaskFailed
 from ...state.serdes import Serde
+from ...state.serdes.handed_over import own_copy
 from ...state.times import NO_TIMESTAMP_MS, Duration, Instant, bounded_ms, time_ms
 from ..functions.call_arguments import checked_init
 from ..graph.graph import Node
@@ -156,7 +157,7 @@ class TopologyTestDriver(StoreReader):
         """Pipe values with null keys in order, at ``start_timestamp``, ``start_timestamp + advance`` and so on; without
         a start at the driver's own time.
         """
-        self.pipe_key_values(topic, [(None, value) for value in values], start_timestamp, advance)
+        self.pipe_key_values(topic, ((None, value) for value in values), start_timestamp, advance)
 
     def pipe_key_values(
         self,
@@ -166,7 +167,7 @@ class TopologyTestDriver(StoreReader):
         advance: Duration = 0,
     ) -> None:
         """Pipe ``key_values``, (key, value) pairs, in order; times as of ``pipe_values``."""
-        shape, pairs = self._source(topic).shape, list(key_values)
+        shape, pairs = self._source(topic).shape, [own_copy((key, value)) for key, value in key_values]
         keys, values = (
             encoded(shape.key, (key for key, _ in pairs)),
             encoded(shape.value, (value for _, value in pairs)),

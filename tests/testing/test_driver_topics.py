@@ -93,6 +93,44 @@ def test_the_short_form_has_a_time_of_its_own_over_all_topics():
 # --- serdes, headers, windows --------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "pipe",
+    [
+        lambda driver, given: driver.pipe_values("in", (value for _, value, _ in given)),
+        lambda driver, given: driver.pipe_key_values("in", ((key, value) for key, value, _ in given)),
+        lambda driver, given: driver.create_input_topic("in").pipe_values(value for _, value, _ in given),
+        lambda driver, given: driver.create_input_topic("in").pipe_key_value_list(
+            (key, value) for key, value, _ in given
+        ),
+        lambda driver, given: driver.create_input_topic("in").pipe_record_list(
+            TestRecord(key, value, headers=headers) for key, value, headers in given
+        ),
+    ],
+)
+def test_what_a_generator_gives_is_what_it_was_then(pipe):
+    builder = StreamsBuilder()
+    builder.stream("in", Consumed(Serde.json("n long"), Serde.json("items array<long>"))).to("out")
+    driver = TopologyTestDriver(builder.build())
+    keys, values, trace = [], [], []
+
+    def refilled():
+        key, value, content = {"n": 0}, {"items": [0]}, bytearray(b"0")
+        for number in range(3):
+            key["n"] = value["items"][0] = number
+            content[:] = b"%d" % number
+            yield key, value, [("trace", content)]
+
+    pipe(driver, refilled())
+    for record in driver.read_outputs("out"):
+        keys += [record.key and record.key["n"]]
+        values += record.value["items"]
+        trace += [content for _, content in record.headers]
+
+    assert values == [0, 1, 2]
+    assert keys in ([0, 1, 2], [None] * 3)
+    assert trace in ([b"0", b"1", b"2"], [])
+
+
 def test_headers_go_in_with_a_record_and_come_out_with_it():
     driver = TopologyTestDriver(copied())
     into, out = driver.create_input_topic("in"), driver.create_output_topic("out")
