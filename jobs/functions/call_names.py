@@ -209,6 +209,7 @@ SAID_OF = {
         **_OF_STORES,
         "get": "fetch(key, window_start_ms)",
         "range": "fetch(first, last, from_ms, to_ms), or fetch_all(from_ms, to_ms)",
+        "delete": "put(key, None, window_start_ms)",
     },
     "SessionStore": {
         **_OF_STORES,
@@ -291,9 +292,14 @@ _WORDS_OF_STORES = {
 
 
 class NoDict:
-    """A store, which is asked by its methods, as Kafka's: what a dict understands is refused with the method."""
+    """A store, which is asked by its methods, as Kafka's: what a dict understands is refused with the method. A store
+    is true, also an empty one, as None is not.
+    """
 
     __slots__ = ()
+
+    def __bool__(self) -> bool:
+        return True
 
     if not TYPE_CHECKING:  # to a type checker it has none of these
 

@@ -130,6 +130,7 @@ class WindowStore(HintingObject, NoDict, ABC):
 
     def backward_fetch(self, key: Any, *bounds: Any) -> Iterator[Any]:
         """``backward_fetch_range`` of a ``key`` and the ``bounds`` (from, to), ``backward_fetch_keys`` of two keys."""
+        check_fetch("backward_fetch", (key, *bounds))
         call = self.backward_fetch_range if len(bounds) == 2 else self.backward_fetch_keys
         found: Iterator[Any] = call(key, *bounds)
         return found
@@ -176,15 +177,22 @@ def _of_several_bounds(fetch: Callable[..., Any]) -> Callable[..., Any]:
     """``fetch`` of a key and a time, also as Kafka's of a key and two times, and of two keys and two times."""
 
     @functools.wraps(fetch)
-    def fetching(self: WindowStore, key: Any, time_ms: Any, *bounds: Any) -> Any:
-        if len(bounds) > 2:
-            expected = "fetch(key, time), fetch(key, from, to) or fetch(first, last, from, to)"
-            raise ConfigError("WindowStore.fetch", expected, f"{2 + len(bounds)} arguments", "correct them")
-        if not bounds:
-            return fetch(self, key, time_ms)
-        return (self.fetch_range if len(bounds) == 1 else self.fetch_keys)(key, time_ms, *bounds)
+    def fetching(self: WindowStore, *bounds: Any) -> Any:
+        check_fetch("fetch", bounds)
+        if len(bounds) == 2:
+            return fetch(self, *bounds)
+        return (self.fetch_range if len(bounds) == 3 else self.fetch_keys)(*bounds)
 
     return fetching
+
+
+def check_fetch(call: str, bounds: tuple[Any, ...]) -> None:
+    """Raises ConfigError for a ``call``, fetch or backward_fetch of a window store, with too few or many ``bounds``."""
+    of_one = [f"{call}(key, time)"] * (call == "fetch")
+    if not 3 - len(of_one) <= len(bounds) <= 4:
+        expected = f"{', '.join([*of_one, f'{call}(key, from, to)'])} or {call}(first, last, from, to)"
+        got = f"{len(bounds)} argument{'s' * (len(bounds) != 1)}"
+        raise ConfigError(f"WindowStore.{call}", expected, got, "correct them")
 
 
 class Stores(Hinting):

@@ -1,7 +1,7 @@
 """What stores give for a range: an iterator in a processor, which reads as it goes; all rows in the test driver.
 
 Rule: both are asked in the same words, Kafka's KeyValueIterator among them: ``for``, ``list()``, ``next()``, whether
-there is a (next) row by ``if``, ``close()`` and ``with``.
+there is a (next) row by ``if``, ``close()`` and ``with``. What only a list answers, an iterator refuses.
 """
 
 import functools
@@ -61,6 +61,22 @@ class StoreIterator(_Closing, Iterator[Row], Generic[Row]):
 
     def close(self) -> None:
         self._is_closed = True
+
+    if not TYPE_CHECKING:  # to a type checker it has no length and no row by number
+        __hash__ = object.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            raise _no_list("rows == …", "'if rows' to ask for a row, or compare list(rows)")
+
+        def __len__(self) -> int:
+            raise _no_list("len(rows)", "len(list(rows)), or 'if rows' to ask for a row")
+
+        def __getitem__(self, at: Any) -> Any:
+            raise _no_list("rows[…]", "next(rows) for the first one, or list(rows)[…]")
+
+
+def _no_list(asked: str, instead: str) -> TypeError:
+    return TypeError(f"StoreIterator has no '{asked}', since it reads rows one by one; write {instead}")
 
 
 class IterableRows(_Closing, list[Row], Generic[Row]):

@@ -19,7 +19,7 @@ from ..functions.call_names import Hinting, NoDict
 from ..functions.expressions import Windowed
 from ..functions.processor_api import AggregationWithHeaders, ValueAndTimestamp, ValueTimestampHeaders
 from ..functions.session_and_versioned_stores import VersionedRecord
-from ..functions.state_stores import key_of_window
+from ..functions.state_stores import check_fetch, key_of_window
 from ..functions.store_iterators import IterableRows, give
 from ..operators.base.operator import StoreContents
 from .driver_inputs import encoded
@@ -154,6 +154,9 @@ class ReadOnlyKeyValueStore(_Store):
         """How many keys have a value; exactly so many here."""
         return len(self._rows())
 
+    def __len__(self) -> int:
+        return self.approximate_num_entries()
+
 
 class ReadOnlyWindowStore(_Store):
     """Values by key and window; a window is named by its start. What the retention has passed is not shown."""
@@ -173,6 +176,7 @@ class ReadOnlyWindowStore(_Store):
         """The value of a key's window that starts at a time, or None; (start, value) of a key's windows that start in
         ``[time_from, time_to]``; (windowed key, value) of those of all keys from one to another.
         """
+        check_fetch("fetch", bounds)
         if len(bounds) == 4:
             return self._windowed(self._by_start(self._between(*bounds[:2]), *bounds[2:]))
         if len(bounds) == 2:
@@ -189,6 +193,7 @@ class ReadOnlyWindowStore(_Store):
 
     def backward_fetch(self, *bounds: Any) -> Any:
         """As ``fetch`` of several windows, from the latest on."""
+        check_fetch("backward_fetch", bounds)
         return self.fetch(*bounds)[::-1]
 
     def fetch_range(self, key: Any, from_ms: Instant, to_ms: Instant) -> list[tuple[int, Any]]:

@@ -4,7 +4,7 @@ import pytest
 
 from kstreams_replay import Consumed, KeyValues, Processor, Serde, Stores, StreamsBuilder, TopologyTestDriver, Windowed
 from kstreams_replay.jobs.functions.store_iterators import IterableRows, StoreIterator
-from kstreams_replay.state.errors import ConfigError
+from kstreams_replay.state.errors import ConfigError, TaskFailed
 
 S = Serde.string()
 WINDOWS = Stores.window_store_builder(Stores.in_memory_window_store("windows", 200, 10), S, S)
@@ -89,6 +89,65 @@ def test_a_processor_and_the_driver_ask_in_the_same_words(store, ask, want):
 
     assert seen == [(bool(want), want)]
     assert (bool(answer), list(answer)) == (bool(want), want)
+
+
+@pytest.mark.parametrize(
+    ("ask", "instead"),
+    [
+        (lambda rows: rows == [], "'if rows' to ask for a row, or compare list(rows)"),
+        (lambda rows: rows != [], "'if rows' to ask for a row, or compare list(rows)"),
+        (len, "len(list(rows)), or 'if rows' to ask for a row"),
+        (lambda rows: rows[0], "next(rows) for the first one, or list(rows)[…]"),
+    ],
+)
+def test_what_only_a_list_answers_is_refused_by_an_iterator(ask, instead):
+    with pytest.raises(TypeError) as error:
+        ask(StoreIterator("ab"))
+
+    assert str(error.value).endswith(f"; write {instead}")
+
+
+def test_an_empty_store_is_true_in_a_processor_and_in_the_driver():
+    seen = []
+
+    class Asking(Processor):
+        def process(self, record):
+            seen.extend(bool(self.context.store(name)) for name in ("keys", "windows", "sessions"))
+
+    builder = StreamsBuilder()
+    builder.stream("in", Consumed(S, S)).process(Asking, [KEYS, WINDOWS, SESSIONS])
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe_input("in", "k", "v", timestamp_ms=5)
+    driver.run()
+
+    assert seen == [True] * 3
+    assert [bool(store) for store in driver.get_all_state_stores().values()] == [True] * 3
+    assert len(driver.get_key_value_store("keys")) == 0
+
+
+@pytest.mark.parametrize(
+    ("ask", "got"),
+    [
+        (lambda store: store.fetch("k"), r"WindowStore.fetch: expected fetch\(key, time\), .*, got 1 argument;"),
+        (
+            lambda store: store.backward_fetch("k", 5),
+            r"expected backward_fetch\(key, from, to\) or .*, got 2 arguments;",
+        ),
+    ],
+)
+def test_a_fetch_of_too_few_bounds_is_refused_in_the_words_of_the_call(ask, got):
+    builder = StreamsBuilder()
+    builder.stream("in", Consumed(S, S)).process(
+        type("Asking", (Processor,), {"process": lambda self, record: ask(self.context.store("windows")) and None}),
+        [WINDOWS],
+    )
+    driver = TopologyTestDriver(builder.build())
+
+    with pytest.raises(ConfigError, match=got):
+        ask(driver.get_window_store("windows"))
+    driver.pipe_input("in", "k", "v", timestamp_ms=5)
+    with pytest.raises(TaskFailed, match=got.rstrip(";")):
+        driver.run()
 
 
 def test_one_window_is_fetched_by_its_start():

@@ -315,6 +315,10 @@ STORES = {
         (lambda c, r: r.timestamp, "write record.timestamp_ms"),
         (lambda c, r: c.store("keys").fetch("k", 0, 5), "KeyValueStore has no 'fetch'; write get(key)"),
         (lambda c, r: c.store("windows").get("k"), "WindowStore has no 'get'; write fetch(key, window_start_ms)"),
+        (
+            lambda c, r: c.store("windows").delete("k", 5),
+            "WindowStore has no 'delete'; write put(key, None, window_start_ms)",
+        ),
         (lambda c, r: c.store("sessions").get("k"), "SessionStore has no 'get'; write fetch(key)"),
         (lambda c, r: c.store("kays"), "got 'kays'"),
         (

@@ -177,6 +177,32 @@ def test_a_name_that_nobody_has_is_refused_when_the_topology_is_built(call):
     )
 
 
+@pytest.mark.parametrize(
+    ("materialized", "next_step"),
+    [
+        (Materialized.as_("price-store"), "name its store, 'price-store'"),
+        (None, "name one: materialized=Materialized.as_('prices')"),
+    ],
+)
+def test_the_topic_of_a_table_is_no_store(materialized, next_step):
+    builder = StreamsBuilder()
+    builder.table("prices", LONGS, materialized=materialized)
+    stream("a", builder).process(Silent, ["prices"], name="first")
+
+    assert refused(builder.build) == (
+        "first store 'prices': expected a store that is added, got the topic of the table KTABLE-SOURCE-"
+        f"000000000{1 if materialized else 2}; {next_step}"
+    )
+
+
+def test_the_topic_of_a_global_table_is_no_store():
+    builder = StreamsBuilder()
+    builder.global_table("everywhere", LONGS, materialized=Materialized.as_("all"))
+    stream("a", builder).process(Silent, ["everywhere"], name="first")
+
+    assert refused(builder.build).endswith("; name its store, 'all'")
+
+
 def test_after_a_refusal_the_store_can_be_added():
     builder = StreamsBuilder()
     stream("a", builder).process(Silent, ["far", "from"], name="first")

@@ -17,6 +17,8 @@ from ...functions.processor_api import KeyValues
 from ...functions.state_stores import TIMESTAMPED, store_instead_of
 from ...graph.graph import Graph, Node
 from ...graph.name_rules import check_name
+from ...graph.nodes import GlobalTableNode
+from ..tables.table_nodes import TableNode
 from .process_node import GlobalStoreNode, ProcessNode
 
 
@@ -82,11 +84,20 @@ def _unknown(graph: Graph, node: Node, name: str) -> TopologyError:
     known = [*graph.state_stores, *(store for one in graph.nodes.values() for store in one.inner_stores)]
     others = [one for one in graph.nodes.values() if not one.inner_stores and one is not node]
     known += [store for one in others if (store := graph.store_of(one))]
+    place, expected = f"{node.name} store {name!r}", "a store that is added"
+    for table in graph.nodes.values():
+        if isinstance(table, TableNode | GlobalTableNode) and name in _topics_of(graph, table):
+            store = graph.store_of(table)
+            next_step = f"name its store, {store!r}" if store else f"name one: materialized=Materialized.as_({name!r})"
+            return TopologyError(place, expected, f"the topic of the table {table.name}", next_step)
     near = did_you_mean(name, known, "")
     next_step = f"{near} For a store of its own " if near else ""
     next_step += f"write KeyValues({name!r}, {shape.key}, {shape.value})"
-    place = f"{node.name} store {name!r}"
-    return TopologyError(place, "a store that is added", f"StateStore {name} is not added yet", next_step)
+    return TopologyError(place, expected, f"StateStore {name} is not added yet", next_step)
+
+
+def _topics_of(graph: Graph, table: Node) -> list[str | None]:
+    return [graph.nodes[one].landed_topic for one in (table.name, *table.inputs)]
 
 
 def add_store(graph: Graph, store: KeyValues) -> None:
