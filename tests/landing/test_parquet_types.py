@@ -1,6 +1,7 @@
 """A cell of Parquet becomes JSON that the natural types of Serde.json read."""
 
 import math
+import uuid
 from datetime import date, datetime, time
 from zoneinfo import ZoneInfo
 
@@ -55,6 +56,73 @@ def test_a_map_with_a_key_twice_is_a_bad_row(warehouse, tmp_path):
     assert values(warehouse) == [b'{"v":{"a":1}}']
     [letter] = landed_dead_letters(warehouse, "t").to_pylist()
     assert letter["reason"] == "expected each key of a map once, got [('a', 1), ('a', 2)] in column v"
+
+
+UUID = "12345678-1234-5678-1234-567812345678"
+
+
+def uuids(*texts):
+    return pa.array([None if text is None else uuid.UUID(text).bytes for text in texts], pa.uuid())
+
+
+def test_a_uuid_is_its_text_as_a_key_in_an_object_and_within_lists_structs_and_maps(warehouse, tmp_path):
+    lists = pa.ListArray.from_arrays([0, 1, 1], uuids(UUID))
+    structs = pa.StructArray.from_arrays([uuids(None, UUID)], names=["x"])
+    maps = pa.MapArray.from_arrays([0, 1, 1], uuids(UUID), uuids(UUID))
+    directory = parquet(tmp_path, t=[1, 2], k=uuids(UUID, None), l=lists, s=structs, m=maps)
+
+    land(warehouse, directory, key="k")
+
+    assert landed(warehouse, "t", "key", "value") == [
+        (
+            UUID.encode(),
+            f'{{"t":1,"k":"{UUID}","l":["{UUID}"],"s":{{"x":null}},"m":[["{UUID}","{UUID}"]]}}'.encode(),
+        ),
+        (None, f'{{"t":2,"k":null,"l":[],"s":{{"x":"{UUID}"}},"m":[]}}'.encode()),
+    ]
+
+
+def test_a_bad_row_with_a_uuid_is_kept(warehouse, tmp_path):
+    directory = parquet(tmp_path, t=[None, 2], k=uuids(UUID, UUID))
+
+    land(warehouse, directory, value="k", rules={"max_bad_share": 1.0})
+
+    assert values(warehouse) == [UUID.encode()]
+    [letter] = landed_dead_letters(warehouse, "t").to_pylist()
+    assert letter["bytes"] == f'{{"t":null,"k":"{UUID}"}}'.encode()
+
+
+def bytes_as_text(*cells):
+    found = pa.array(cells, pa.binary())
+    return pa.Array.from_buffers(pa.string(), len(found), found.buffers())
+
+
+@pytest.mark.parametrize("mapping", [{}, {"value": "s"}, {"value": "t", "key": "s"}, {"value": ["s"]}])
+@pytest.mark.parametrize("neighbour", [b"plain", b'a "quote"'])
+@pytest.mark.parametrize("within", [lambda cells: cells, lambda cells: pa.StructArray.from_arrays([cells], ["x"])])
+def test_text_that_is_not_utf_8_is_a_bad_row_whatever_is_beside_it(warehouse, tmp_path, within, neighbour, mapping):
+    directory = parquet(tmp_path, t=[1, 2], s=within(bytes_as_text(b"caf\xe9", neighbour)))
+
+    land(warehouse, directory, rules={"max_bad_share": 1.0}, **mapping)
+
+    assert landed(warehouse, "t", "timestamp") == [(2,)]
+    [letter] = landed_dead_letters(warehouse, "t").to_pylist()
+    assert (letter["line"], letter["reason"]) == (1, "expected text that is UTF-8, got b'caf\\xe9' in column s")
+
+
+def test_text_that_is_not_utf_8_does_no_harm_in_a_column_that_is_not_taken(warehouse, tmp_path):
+    directory = parquet(tmp_path, t=[1], s=bytes_as_text(b"caf\xe9"))
+
+    land(warehouse, directory, value="t")
+
+    assert values(warehouse) == [b"1"]
+
+
+def test_a_column_that_json_cannot_hold_is_refused_by_name(warehouse, tmp_path):
+    directory = parquet(tmp_path, t=[1], s=pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], ["x", "x"]))
+
+    with pytest.raises(LandingError, match=r"expected a value that JSON can hold, got .*duplicate.* in column s"):
+        land(warehouse, directory, value=["s"])
 
 
 def read_back(warehouse, serde):

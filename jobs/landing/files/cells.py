@@ -18,8 +18,10 @@ def row_json(names: Sequence[str], columns: Sequence[pa.Array], row: int) -> byt
 
 
 def _readable(cell: pa.Array) -> Any:
-    """A value that JSON can hold; Arrow's own text of one that Python cannot."""
+    """A value that JSON can hold; Arrow's own text of any other."""
     try:
-        return listed(cell)[0]
-    except BadValuesError:
+        value = listed(cell)[0]
+        json_text(value)
+    except (BadValuesError, ValueError, TypeError):
         return str(cell)
+    return value

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from ....state.serdes import Serde
 
+_UUID = pa.uuid()
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LOCAL_EPOCH = datetime(1970, 1, 1)
 _MS = timedelta(milliseconds=1)
@@ -94,43 +95,73 @@ def of_column(name: str | None) -> Iterator[None]:
 
 def listed(values: Sequence[Any] | pa.Array) -> Sequence[Any]:
     """Values of an Arrow column as Python's, times and durations of all units as milliseconds, dates as days, so that
-    no year is beyond Python's. A map whose keys are text is a dict, as it is an object in Kafka Connect's JSON; others
-    are lists of pairs. BadValuesError with the rows that have a value within which Python cannot hold.
+    no year is beyond Python's, and UUIDs as text. A map whose keys are text is a dict, as it is an object in Kafka
+    Connect's JSON; others are lists of pairs. BadValuesError with the rows that have a value which Python cannot hold.
     """
     if not isinstance(values, pa.Array):
         return values
     numbers = _temporal_numbers(values)
     if numbers is not None:
         return numbers
+    bare = with_leaves(values.type, _bare)
     try:
-        found = values.to_pylist()
-    except (OverflowError, ValueError, pa.ArrowException):
-        found = _one_by_one(values)
-    if not _has_objects(values.type):
+        found = (values if bare == values.type else values.cast(bare)).to_pylist()
+    except (ValueError, pa.ArrowException):
+        found = _one_by_one(values, bare)
+    if not _has_forms(values.type):
         return found  # type: ignore[no-any-return]
-    return each(found, "each key of a map once", lambda value: _with_objects(value, values.type))
+    return each(found, "each key of a map once", lambda value: _formed(value, values.type))
 
 
-def _has_objects(kind: pa.DataType) -> bool:
-    """Is it, or has it within, a map whose keys are text?"""
+def with_leaves(kind: pa.DataType, of: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """``kind`` with the types of its values, however deep in lists, maps and structs, replaced by what ``of`` gives."""
     if pa.types.is_map(kind):
-        return is_text(kind.key_type) or _has_objects(kind.item_type)
-    return any(_has_objects(kind.field(place).type) for place in range(kind.num_fields))
+        return pa.map_(with_leaves(kind.key_type, of), with_leaves(kind.item_type, of))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(with_leaves(field.type, of)) for field in kind])
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        field = kind.value_field.with_type(with_leaves(kind.value_type, of))
+        if pa.types.is_fixed_size_list(kind):
+            return pa.list_(field, kind.list_size)
+        return pa.list_(field) if pa.types.is_list(kind) else pa.large_list(field)
+    return of(kind)
 
 
-def _with_objects(value: Any, kind: pa.DataType) -> Any:
-    if value is None or not kind.num_fields:
-        return value
+def _bare(kind: pa.DataType) -> pa.DataType:
+    """The integers that times are."""
+    if _to_ms(kind) is None:
+        return kind
+    return pa.int32() if kind.bit_width == 32 else pa.int64()
+
+
+def _has_forms(kind: pa.DataType) -> bool:
+    """Is it, or has it within, what ``_formed`` changes?"""
     if pa.types.is_map(kind):
-        pairs = [(key, _with_objects(item, kind.item_type)) for key, item in value]
+        return is_text(kind.key_type) or _has_forms(kind.key_type) or _has_forms(kind.item_type)
+    if kind.num_fields:
+        return any(_has_forms(kind.field(place).type) for place in range(kind.num_fields))
+    return kind == _UUID or _to_ms(kind) is not None
+
+
+def _formed(value: Any, kind: pa.DataType) -> Any:
+    """A value of ``kind`` in the form that ``listed`` gives it; times are integers yet."""
+    if value is None:
+        return None
+    if pa.types.is_map(kind):
+        pairs = [(_formed(key, kind.key_type), _formed(item, kind.item_type)) for key, item in value]
         if not is_text(kind.key_type):
             return pairs
         if len(found := dict(pairs)) < len(pairs):
             raise ValueError(value)
         return found
     if isinstance(value, dict):
-        return {field.name: _with_objects(value[field.name], field.type) for field in kind}
-    return [_with_objects(item, kind.value_type) for item in value]
+        return {field.name: _formed(value[field.name], field.type) for field in kind}
+    if isinstance(value, list):
+        return [_formed(item, kind.value_type) for item in value]
+    if kind == _UUID:
+        return str(value)
+    ratio = _to_ms(kind)
+    return value if ratio is None else value * ratio[0] // ratio[1]
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -143,29 +174,56 @@ def is_text_or_bytes(kind: pa.DataType) -> bool:
     return is_text(kind) or bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
-def _one_by_one(values: pa.Array) -> list[Any]:
-    """Values of a nested type, of which some have times within that are beyond Python's years."""
+def _one_by_one(values: pa.Array, bare: pa.DataType) -> list[Any]:
+    """Values, as the type ``bare``, of which some cannot be Python's."""
     found, bad = [], []
     for row in range(len(values)):
         try:
-            found += values.slice(row, 1).to_pylist()
-        except (OverflowError, ValueError, pa.ArrowException) as error:
-            bad.append(BadValue(row, "dates and times of the years 1 to 9999 in lists and structs", str(error)[:200]))
+            found += values.slice(row, 1).cast(bare).to_pylist()
+        except UnicodeDecodeError as error:
+            bad.append(_no_utf_8(row, error))
+        except (ValueError, pa.ArrowException) as error:
+            bad.append(BadValue(row, "a value that JSON can hold", str(error)[:200]))
     assert bad, "a column was refused of which every value is taken"
     raise BadValuesError(bad)
 
 
+def refuse_other_encodings(values: pa.Array) -> None:
+    """Raises BadValuesError with the rows whose text, also in lists and structs, is not UTF-8: Arrow takes any bytes
+    as text.
+    """
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid:
+        bad = []
+        for row in range(len(values)):
+            try:
+                values.slice(row, 1).cast(with_leaves(values.type, _bare)).to_pylist()
+            except UnicodeDecodeError as error:
+                bad.append(_no_utf_8(row, error))
+        if bad:
+            raise BadValuesError(bad) from None
+
+
+def _no_utf_8(row: int, error: UnicodeDecodeError) -> BadValue:
+    return BadValue(row, "text that is UTF-8", repr(bytes(error.object))[:200])
+
+
+def _to_ms(kind: pa.DataType) -> tuple[int, int] | None:
+    """By what a time or a duration, as an integer, is multiplied and divided to be milliseconds, and a date days; None
+    for other types.
+    """
+    if pa.types.is_date(kind):
+        return (1, 1 if pa.types.is_date32(kind) else 86_400_000)
+    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time(kind):
+        return _TO_MS[kind.unit]
+    return None
+
+
 def _temporal_numbers(values: pa.Array) -> list[int | None] | None:
     """None for a column of other types."""
-    kind = values.type
-    if pa.types.is_date32(kind):
-        return values.cast(pa.int32()).to_pylist()  # type: ignore[no-any-return]
-    if pa.types.is_date64(kind):
-        return _divided(values, 86_400_000)
-    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time(kind):
-        times, divisor = _TO_MS[kind.unit]
-        return _divided(values, divisor, times)
-    return None
+    ratio = _to_ms(values.type)
+    return None if ratio is None else _divided(values, ratio[1], ratio[0])
 
 
 def _divided(values: pa.Array, divisor: int, times: int = 1) -> list[int | None]:

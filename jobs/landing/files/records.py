@@ -33,6 +33,7 @@ from .columns import (
     listed,
     of_column,
     partition_numbers,
+    refuse_other_encodings,
     simple_json,
     time_text,
     times_ms,
@@ -164,6 +165,7 @@ def _with_offsets_of_path(
 
 def _records(reading: SliceReading, block: Block, path: _Path) -> FileRecords:
     source, rows = reading.source, len(block.places)
+    _refuse_other_encodings(reading, block)
     key = (
         pa.nulls(rows, pa.binary()) if source.key is None else _chosen(source, block, path, source.key, source.key_type)
     )
@@ -193,6 +195,15 @@ def _records(reading: SliceReading, block: Block, path: _Path) -> FileRecords:
     )
     _count_not_finite(reading, block, path, records)
     return records
+
+
+def _refuse_other_encodings(reading: SliceReading, block: Block) -> None:
+    """In columns that the mapping takes: other formats than Arrow's have looked at their text already."""
+    for name in dict.fromkeys([*block.whole, *reading.source.named_columns(reading.piece.name)]):
+        column = block.columns.get(name)
+        if block.is_typed and isinstance(column, pa.Array):
+            with of_column(name):
+                refuse_other_encodings(column)
 
 
 def _count_not_finite(reading: SliceReading, block: Block, path: _Path, records: FileRecords) -> None:
