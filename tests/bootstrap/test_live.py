@@ -18,7 +18,7 @@ from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.bootstrap import kept
-from tests.bootstrap.test_bootstrap import APPLICATIONS, PARTITIONS, Life, Row, our_rows
+from tests.bootstrap.test_bootstrap import APPLICATIONS, PARTITIONS, Life, Row, in_any_order, our_rows
 from tests.jvm.streams import compiled
 from tests.planted import LandedRecord, plant
 from tests.sampling import seed
@@ -180,6 +180,7 @@ def test_a_pipeline_writes_what_the_application_writes_when_it_starts_again(
     run_until_read(command, broker, name, tmp_path / "second", guarantee, sent=sent)
     for output in outputs:
         theirs = behind(before[output], read(broker, output))
+        # Threads of an application take several topics as their fetches come, so rows may be in another order.
         compared = newest if (name, output) in OF_SEVERAL_TASKS else in_any_order
         assert compared(our_rows(warehouse, topology, output)) == compared(theirs), output
         assert any(theirs)
@@ -307,11 +308,6 @@ def counted(records: dict[str, list[LandedRecord]]) -> dict[str, list[int]]:
 def newest(partitions: list[list[Row]]) -> dict[bytes | None, bytes | None]:
     """The last value of every key."""
     return {key: value for rows in partitions for key, value, _ in rows}
-
-
-def in_any_order(partitions: list[list[Row]]) -> list[list[Row]]:
-    """Threads of an application take several topics as their fetches come, so rows may be in another order."""
-    return [sorted(rows, key=repr) for rows in partitions]
 
 
 def wait_until_gone(broker: Broker, name: str) -> None:
