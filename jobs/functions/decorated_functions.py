@@ -1,8 +1,8 @@
 """Which function a decorator's wrapper calls with just what it is given, seen in its bytecode.
 
 Rule: ``functools.wraps`` says what is wrapped, not how it is called. A wrapper of ``*args`` has the parameters of what
-it wraps where it calls that with them as a whole, ``f(*args, **kwargs)``, behind its own parameters if it has some; or
-where another function does so, ``run(f, *args)``. One that adds, leaves out or replaces an argument has its own.
+it wraps where it calls that with them as a whole: ``f(*args, **kwargs)``, behind its own parameters if it has some, or
+``run(f, *args)``. One that adds, leaves out or replaces an argument has its own.
 """
 
 import dis

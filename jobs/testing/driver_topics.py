@@ -106,7 +106,7 @@ class TestInputTopic(Hinting):
         """
         pairs = [own_copy((key, value)) for key, value in key_values]
         times = self._time.times(len(pairs), start_timestamp, advance)
-        self.pipe_record_list([TestRecord(*pair, time_ms) for pair, time_ms in zip(pairs, times, strict=True)])
+        self.pipe_record_list([TestRecord(key, value, ms) for (key, value), ms in zip(pairs, times, strict=True)])
 
     def pipe_value_list(
         self, values: Iterable[Any], start_timestamp: Instant | None = None, advance: Duration = 0

@@ -35,7 +35,7 @@ def entries_of(filesystem: fs.FileSystem, root: str) -> Entries:
     if not isinstance(filesystem, fs.LocalFileSystem):
         return Entries(filesystem.get_file_info(fs.FileSelector(root, recursive=True)))
     entries = Entries()
-    folders = [("", (os.path.realpath(root),))]
+    folders: list[tuple[str, tuple[str, ...]]] = [("", (os.path.realpath(root),))]
     while folders:
         folder, around = folders.pop()
         for entry in _scanned(f"{root}/{folder}"):

@@ -131,8 +131,8 @@ def find_files(source: FileSource, topic: str) -> Listing:
     of_others = _of_other_topics(source, topic, files)
     files = with_files_beside(source, [file for file in files if file.name not in of_others], every)
     files.sort(key=lambda file: natural_order(file.name))
-    names = (sorted(names, key=natural_order) for names in (unmatched, hidden, of_others))
-    return Listing(files, *names, no_files=others)
+    unmatched, hidden = sorted(unmatched, key=natural_order), sorted(hidden, key=natural_order)
+    return Listing(files, unmatched, hidden, sorted(of_others, key=natural_order), others)
 
 
 def _of_other_topics(source: FileSource, topic: str, files: Sequence[FoundFile]) -> set[str]:
