@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..codec import LeftToColumns, Read, Write
+from ..exact_decimals import with_scale
 from .schema import (
     MISSING,
     ArraySchema,
@@ -270,7 +271,7 @@ def _decimal_writer(schema: PrimitiveSchema | FixedSchema) -> WriteOne:
     def write(value: Any) -> bytes:
         if not _exactly(value, Decimal).is_finite() or value.as_tuple().exponent < -scale:
             raise LeftToColumns
-        unscaled = int(value.scaleb(scale, _EXACT))
+        unscaled = int(with_scale(value, scale).scaleb(scale, _EXACT))
         if abs(unscaled) >= limit:
             raise LeftToColumns
         if size is not None:

@@ -12,6 +12,7 @@ Owns the rule of what is taken:
 """
 
 import datetime
+from contextlib import suppress
 from decimal import Context, Decimal
 from typing import Any, NoReturn
 
@@ -19,6 +20,7 @@ import pyarrow as pa
 
 from ...errors import ConfigError
 from ..codec import refuse_value
+from ..exact_decimals import with_scale
 from ..fixed_width import number
 from .schema import (
     MISSING,
@@ -175,9 +177,10 @@ def _logical(value: Any, schema: PrimitiveSchema | FixedSchema, path: str) -> An
     if logical == "uuid" and isinstance(value, str):
         return _text(value, path)
     if logical == "decimal" and isinstance(value, Decimal) and value.is_finite():
-        scaled = value.scaleb(schema.scale, _EXACT)
-        if scaled == scaled.to_integral_value() and abs(scaled) < 10**schema.precision:
-            return value
+        with suppress(ArithmeticError):
+            stored = with_scale(value, schema.scale)
+            if not stored or stored.adjusted() + schema.scale < schema.precision:
+                return stored
     elif _is_timestamp(value, str(logical)):
         return value
     words = {

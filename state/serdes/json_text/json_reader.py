@@ -13,12 +13,15 @@ Rule, for a record's value (a JSON text, RFC 8259, in UTF-8):
 - a value of another type (a number for a string, 1.0 for a long, …) makes the whole row bad; nothing is converted
 
 Which rows are bad is Arrow's verdict on that row alone (after json_scan's), never that of its neighbours in a chunk.
+A row with a number beyond what Arrow's parser can hold is read by value_reader instead: its decimals come out wrong, or
+end the process, where a number has many digits or a large exponent, and a large number refuses a row that ignores it.
 """
 
 import re
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json
 
 from ...buffers import binary_view, is_valid
@@ -26,13 +29,26 @@ from ..codec import Decoded
 from ..text import invalid_utf8
 from . import json_scan
 from .json_schema import type_text
-from .spelled_types import has_map, read_spelled, spelled_as
+from .spelled_types import has_decimal, has_map, read_spelled, spelled_as
 from .value_reader import read_values
 
 _PIECE_BYTES = 64 * 1024 * 1024
 """Text handed to the parser at once: its block size is an int32, and strings of a block have int32 offsets."""
 _ONE_BY_ONE = 4
 """Pieces of so few rows are not halved again: a call costs 90 µs whatever its size."""
+
+_FAR_NUMBERS = "|".join([
+    r"\d{39}",
+    r"\d{19}[\d.]*[eE]",
+    r"""[\s",:\[][+-]?[\d.]+[eE][+-]?0*([2-9]\d|\d{3,})[\s",\]}]""",
+    r'"[\d.eE+-]*\\u00[2-6]',
+])  # fmt: skip
+"""What a text has, in RE2's words, if a number in it may be beyond Arrow's decimals (76 digits, 38 of them behind the
+point, and powers of ten up to 76), or be a string that hides its digits. Others may have it.
+"""
+_INFINITE = r"\d{309}"
+"""What a text has, if a whole number in it is infinite to Arrow's doubles."""
+_TOO_BIG = "too big to be stored in double"
 
 _ROW = re.compile(r" in row (\d+)$")
 _CHANGED = re.compile(r"Column\(/?(.*)\) changed from (\w+) to (\w+)")
@@ -47,8 +63,43 @@ def read_json(binary: pa.BinaryArray, arrow_type: pa.DataType) -> Decoded:
     """Column of ``arrow_type`` out of JSON texts; null rows stay null."""
     if not pa.types.is_struct(arrow_type) or has_map(arrow_type):
         return read_values(binary, arrow_type)
+    none = np.zeros(len(binary), np.bool_)
+    is_far = _matching(binary, _FAR_NUMBERS) if has_decimal(arrow_type) else none
+    decoded = _read_by_arrow(binary, arrow_type, is_far)
+    if _has_infinity(decoded.values):
+        is_far |= _matching(binary, _INFINITE) & ~decoded.bad
+    is_far[[row for row, why in decoded.reasons.items() if why.endswith(_TOO_BIG)]] = True
+    return _with_rows(decoded, np.flatnonzero(is_far), binary, arrow_type) if is_far.any() else decoded
+
+
+def _matching(binary: pa.BinaryArray, pattern: str) -> np.ndarray:
+    return np.array(pc.fill_null(pc.match_substring_regex(binary, pattern), False))
+
+
+def _has_infinity(values: pa.Array) -> bool:
+    if pa.types.is_struct(values.type):
+        return any(map(_has_infinity, values.flatten()))
+    if pa.types.is_list(values.type):
+        return _has_infinity(values.flatten())
+    return pa.types.is_floating(values.type) and bool(pc.any(pc.is_inf(values)).as_py())
+
+
+def _with_rows(decoded: Decoded, rows: np.ndarray, binary: pa.BinaryArray, arrow_type: pa.StructType) -> Decoded:
+    """``decoded`` with these ``rows`` read one by one."""
+    read = read_values(binary.take(pa.array(rows)), arrow_type)
+    places = np.arange(len(binary))
+    places[rows] = len(binary) + np.arange(len(rows))
+    values = pa.concat_arrays([decoded.values, read.values]).take(pa.array(places))
+    decoded.bad[rows] = read.bad
+    reasons = {row: why for row, why in decoded.reasons.items() if decoded.bad[row]}
+    reasons |= {int(rows[row]): why for row, why in read.reasons.items()}
+    return Decoded(values, decoded.bad, dict(sorted(reasons.items())))
+
+
+def _read_by_arrow(binary: pa.BinaryArray, arrow_type: pa.StructType, skip: np.ndarray) -> Decoded:
+    """Of rows in ``skip`` nothing is read."""
     spelled = spelled_as(arrow_type)
-    decoded = _read_objects(binary, spelled, arrow_type)
+    decoded = _read_objects(binary, spelled, arrow_type, skip)
     if spelled == arrow_type:
         return decoded
     values, more = read_spelled(decoded.values, arrow_type)
@@ -59,9 +110,11 @@ def read_json(binary: pa.BinaryArray, arrow_type: pa.DataType) -> Decoded:
     return Decoded(values, decoded.bad, dict(sorted((more | decoded.reasons).items())))
 
 
-def _read_objects(binary: pa.BinaryArray, arrow_type: pa.StructType, declared: pa.StructType) -> Decoded:
+def _read_objects(
+    binary: pa.BinaryArray, arrow_type: pa.StructType, declared: pa.StructType, skip: np.ndarray
+) -> Decoded:
     valid, reasons = is_valid(binary), invalid_utf8(binary)
-    skip = ~valid
+    skip = skip | ~valid
     skip[list(reasons)] = True
     view = binary_view(binary)
     text, starts, faults = json_scan.object_lines(view.data, view.offsets, skip)

@@ -8,7 +8,7 @@ is a ConfigError.
 
 from collections.abc import Sequence
 from datetime import date, datetime, time
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from operator import itemgetter, methodcaller
 from typing import Any
 
@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from ...errors import ConfigError
 from ..codec import refuse_field, refuse_value
+from ..exact_decimals import with_scale
 from ..fixed_width import KINDS, number, numbers_from_python
 
 _NULL = type(None)
@@ -68,8 +69,10 @@ def _columns(values: list[Any], arrow_type: pa.DataType) -> pa.Array:
     if _has_clock(arrow_type) and any(value is not None and not _fits_clock(value, arrow_type) for value in values):
         raise _NotPlain
     try:
+        if pa.types.is_decimal(arrow_type):
+            values = [None if value is None else with_scale(Decimal(value), arrow_type.scale) for value in values]
         return pa.array(values, arrow_type)
-    except (UnicodeError, OverflowError, pa.ArrowException) as error:
+    except (UnicodeError, ArithmeticError, pa.ArrowException) as error:
         raise _NotPlain from error
 
 
@@ -163,10 +166,11 @@ def _checked_decimal(value: Any, arrow_type: pa.Decimal128Type, place: str) -> D
     if not isinstance(value, Decimal | int) or isinstance(value, bool):
         refuse_value(place, expected, value)
     try:
-        pa.array([Decimal(value)], arrow_type)
-    except (pa.ArrowException, InvalidOperation):
+        stored = with_scale(Decimal(value), arrow_type.scale)
+        pa.array([stored], arrow_type)
+    except (pa.ArrowException, ArithmeticError):
         refuse_value(place, expected, value, "round it, or declare more digits")
-    return Decimal(value)
+    return stored
 
 
 def _checked_plain(value: Any, arrow_type: pa.DataType, place: str) -> Any:

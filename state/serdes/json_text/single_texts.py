@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from ..codec import LeftToColumns, Read, Write
 from ..fixed_width import KINDS
+from .spelled_types import has_decimal
 
 One = Callable[[Any], Any]
 
@@ -42,7 +43,7 @@ def value_writer(kind: pa.DataType) -> Write:
 
 def value_reader(kind: pa.DataType) -> Read:
     """The Python value of the bytes of a text."""
-    parse_float = Decimal if _has_decimal(kind) else float
+    parse_float = Decimal if has_decimal(kind) else float
     decode = json.JSONDecoder(object_pairs_hook=_each_once, parse_constant=_refuse, parse_float=parse_float).raw_decode
     read = _reader(kind)
 
@@ -72,14 +73,6 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse(_: str) -> Any:
     raise LeftToColumns
-
-
-def _has_decimal(kind: pa.DataType) -> bool:
-    if pa.types.is_struct(kind):
-        return any(_has_decimal(field.type) for field in kind)
-    if pa.types.is_map(kind):
-        return _has_decimal(kind.item_type)
-    return _has_decimal(kind.value_type) if pa.types.is_list(kind) else bool(pa.types.is_decimal(kind))
 
 
 def _exactly(value: Any, kind: type) -> Any:

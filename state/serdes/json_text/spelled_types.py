@@ -57,6 +57,15 @@ def has_map(kind: pa.DataType) -> bool:
     return bool(pa.types.is_map(kind) or (pa.types.is_list(kind) and has_map(kind.value_type)))
 
 
+def has_decimal(kind: pa.DataType) -> bool:
+    """Whether a decimal is in ``kind``."""
+    if pa.types.is_struct(kind):
+        return any(has_decimal(field.type) for field in kind)
+    if pa.types.is_map(kind):
+        return has_decimal(kind.item_type)
+    return has_decimal(kind.value_type) if pa.types.is_list(kind) else bool(pa.types.is_decimal(kind))
+
+
 class Read(NamedTuple):
     """``values``, null where they are bad, and the sentence of each bad one."""
 

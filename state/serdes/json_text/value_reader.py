@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from ..codec import Decoded
+from ..exact_decimals import with_scale
 from .json_schema import type_text
 from .spelled_types import EXACT, read_spelled, spelled_as
 
 _DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _WHOLE = re.compile(r"-?[0-9]+")
 _LIMITS = {pa.int8(): 2**7, pa.int16(): 2**15, pa.int32(): 2**31, pa.int64(): 2**63}
-_DIGITS = 38
 
 Reader = Callable[[Any], Any]
 
@@ -163,13 +163,10 @@ def _decimal(value: Any, expected: str, path: str) -> Decimal:
         _refuse(expected, _got(value), path)
     if not _DECIMAL.fullmatch(value) or len(value) > 1000:
         _refuse(expected, value[:40], path)
-    number = Decimal(value)
-    _, digits, exponent = number.as_tuple()
-    assert isinstance(exponent, int)
-    kept = "".join(map(str, digits)).rstrip("0")
-    if kept and (number.adjusted() >= _DIGITS or len(digits) - len(kept) + exponent < -_DIGITS):
+    try:
+        return with_scale(Decimal(value), EXACT.scale)
+    except ArithmeticError:
         _refuse(expected, value[:40], path)
-    return number if kept else Decimal(0)
 
 
 def _string(text: str, path: str) -> str:
@@ -189,6 +186,3 @@ def _got(value: Any) -> str:
 
 def _refuse(expected: str, got: str, path: str) -> NoReturn:
     raise _Bad(f"{f'field {path}: ' if path else ''}expected {expected}, got {got}")
-
-
-assert EXACT.scale == _DIGITS

@@ -13,6 +13,7 @@ import pyarrow as pa
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
 from ...errors import ConfigError
+from ..exact_decimals import with_scale
 
 _KINDS = {
     FieldDescriptor.CPPTYPE_INT32: pa.int32(),
@@ -151,9 +152,13 @@ def _one(field: FieldDescriptor, above: tuple[str, ...]) -> tuple[pa.DataType, R
 
 
 def _whole(_: Any, value: Any) -> int:
-    if isinstance(value, bool) or value != int(value):
+    try:
+        found = int(with_scale(value, 0) if isinstance(value, Decimal) else value)
+    except ArithmeticError:
+        found = None
+    if found is None or isinstance(value, bool) or value != found:
         raise ValueError(f"expected a whole number, got {value!r}")
-    return int(value)
+    return found
 
 
 def _checked_bool(is_bool: bool) -> Callable[[Any, Any], Any]:

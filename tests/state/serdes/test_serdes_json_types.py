@@ -80,6 +80,11 @@ def test_an_object_may_be_written_as_spark_writes_its_type():
         ("decimal(5,2)", b"1e2", Decimal("100.00")),
         ("decimal(38,0)", b"99999999999999999999999999999999999999", Decimal(10**38 - 1)),
         ("decimal(38,2)", b"-999999999999999999999999999999999999.99", Decimal(f"-{'9' * 36}.99")),
+        ("decimal(5,2)", b"0e-99999999", Decimal("0.00")),
+        ("decimal(5,2)", b"0.00e+99999999", Decimal("0.00")),
+        ("decimal(5,2)", b"1." + b"0" * 300, Decimal("1.00")),
+        ("map<string, decimal(5,2)>", b'{"a":1.' + b"0" * 300 + b"}", [("a", Decimal("1.00"))]),
+        ("array<decimal(20,2)>", b'["10e-1",1E+17]', [Decimal("1.00"), Decimal("1E+17")]),
         ("binary", b'"AP8Q"', b"\x00\xff\x10"),
         ("binary", b'""', b""),
         ("date", b'"2024-02-29"', dt.date(2024, 2, 29)),
@@ -117,6 +122,20 @@ def test_a_value_is_read_as_its_declared_type(kind, text, want):
         ("decimal(5,2)", b'"1_0"', "field x: expected a decimal(5,2), got 1_0"),
         ("decimal(5,2)", b"NaN", "field x: expected a decimal(5,2), got NaN"),
         ("decimal(5,2)", b"true", "field x: expected a decimal(5,2), got a boolean"),
+        ("decimal(5,2)", b"1e-99999999", "field x: expected a decimal(5,2), got 1e-99999999"),
+        ("decimal(5,2)", b"-1e99999999", "field x: expected a decimal(5,2), got -1e99999999"),
+        ("decimal(5,2)", b'"1e-0000000000099999999"', "field x: expected a decimal(5,2), got 1e-0000000000099999999"),
+        ("decimal(5,2)", b'"1\\u0065-99999999"', "field x: expected a decimal(5,2), got 1e-99999999"),
+        ("decimal(5,2)", b'"\\u0031E-99999999"', "field x: expected a decimal(5,2), got 1E-99999999"),
+        ("array<decimal(5,2)>", b"[1e-99999999]", "field x[]: expected a decimal(5,2), got 1e-99999999"),
+        ("decimal(5,2)", b"0." + b"0" * 300 + b"1", "field x: expected a decimal(5,2), got 0." + "0" * 38),
+        (
+            "decimal(38,4)",  # times 10**38, in 256 bits, it is 1000000000000000000000000000.7696 * 10**38
+            b"673998666678765994866675377175490767840928610563514312027590257",
+            "field x: expected a decimal(38,4), got 6739986666787659948666753771754907678409",
+        ),
+        ("double", b"1" + b"0" * 309, "field x: expected a number that a double holds, got 1" + "0" * 39),
+        ("double", b"1e99999999", "field x: expected a number that a double holds, got 1e99999999"),
         ("binary", b'"AP8"', "field x: expected base64, got 'AP8'"),
         ("binary", b'"A_8="', "field x: expected base64, got 'A_8='"),
         ("date", b'"2023-02-29"', "field x: expected a date such as 2026-11-24, got '2023-02-29'"),
@@ -237,6 +256,14 @@ def test_what_is_written_is_read_back_by_both_readers(values):
     assert decode(WITHOUT_MAP, *WITHOUT_MAP.encode(column).to_pylist()) == (fewer, {})
 
 
+def test_a_zero_of_any_exponent_is_stored_as_a_zero():
+    serde = Serde.json("array<decimal(5,2)>")
+
+    column = serde.from_python([[Decimal("0e-99999999"), Decimal("-0E+99999999"), Decimal("1.50000")]])
+
+    assert serde.encode(column).to_pylist() == [b"[0.00,0.00,1.50]"]
+
+
 def test_a_slice_of_maps_is_written_like_a_whole_column():
     serde = Serde.json("map<string, int>")
     column = serde.from_python([{"a": 1}, {"b": 2, "c": 3}, None, {}])
@@ -258,6 +285,9 @@ def test_what_no_reader_would_take_is_not_written():
     [
         ("decimal(5,2)", Decimal("1.505"), r"a Decimal that fits decimal\(5,2\), got Decimal\('1.505'\)"),
         ("decimal(5,2)", Decimal("NaN"), r"a Decimal that fits decimal\(5,2\)"),
+        ("decimal(5,2)", Decimal("1e-99999999"), r"a Decimal that fits decimal\(5,2\), got Decimal\('1E-99999999'\)"),
+        ("decimal(5,2)", Decimal("1e99999999"), r"a Decimal that fits decimal\(5,2\), got Decimal\('1E\+99999999'\)"),
+        ("array<decimal(5,2)>", [10**5000], r"a Decimal that fits decimal\(5,2\), got <int, whose repr fails>"),
         ("decimal(5,2)", 1.5, r"a Decimal that fits decimal\(5,2\), got 1.5 \(float\)"),
         ("date", dt.datetime(2026, 1, 1), "a date, got datetime"),
         ("timestamp", dt.datetime(2026, 1, 1), "a datetime with a zone"),

@@ -90,6 +90,16 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
         {"v": Decimal("1.25")},
         "expected a Decimal of at most 3 digits, 1 of them behind the point",
     ),
+    "a decimal far too small": (
+        {"type": "bytes", "logicalType": "decimal", "precision": 3, "scale": 1},
+        {"v": Decimal("1e-99999999")},
+        "expected a Decimal of at most 3 digits, 1 of them behind the point",
+    ),
+    "a decimal far too large": (
+        {"type": "bytes", "logicalType": "decimal", "precision": 3, "scale": 1},
+        {"v": Decimal("1e99999999")},
+        "expected a Decimal of at most 3 digits, 1 of them behind the point",
+    ),
     "a time without a zone": (
         {"type": "long", "logicalType": "timestamp-millis"},
         {"v": datetime.datetime(2026, 1, 1)},
@@ -110,6 +120,15 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
     ),
     "no branch": (["string", "long"], {"v": 0.5}, "field v: expected one of string, long, got 0.5"),
 }
+
+
+def test_a_decimal_of_zero_has_any_exponent_and_one_of_38_digits_is_written():
+    serde = record(v={"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 2})
+
+    column = serde.from_python([{"v": Decimal("0e-99999999")}, {"v": Decimal("9" * 36 + ".99")}])
+
+    written = [b"\x00", (10**38 - 1).to_bytes(16, "big")]
+    assert [text.as_py()[1:] for text in serde.encode(column)] == written
 
 
 @pytest.mark.parametrize("case", REFUSED)
