@@ -74,6 +74,54 @@ def test_a_double_in_a_csv_cell_keeps_its_digits(warehouse, tmp_path, cell, want
     assert values(warehouse) == [f'{{"t":"1","n":{want}}}'.encode()]
 
 
+FAR = {"large": "1e99999999", "large below zero": "-1e99999999", "small": "1e-99999999", "long": "1" + "0" * 5_000}
+
+
+@pytest.mark.parametrize("number", FAR)
+@pytest.mark.parametrize(
+    ("mapping", "expected"),
+    [
+        ({"timestamp": "n"}, "a timestamp (ms)"),
+        ({"timestamp": "n", "timestamp_unit": "s"}, "a timestamp (s)"),
+        ({"offset": "n"}, "an offset of 0 or more"),
+        ({"partition": "n", "partitions": 2}, "a partition in [0, 2)"),
+        ({"key": "n", "key_type": "long"}, "a long"),
+        ({"value": "n", "value_type": "int"}, "an int"),
+    ],
+)
+def test_a_number_of_any_exponent_is_refused_at_once_where_it_does_not_fit(
+    warehouse, tmp_path, number, mapping, expected
+):
+    directory = write(tmp_path / "in", {"a.jsonl": f'{{"t":1,"n":{FAR[number]}}}\n{{"t":1,"n":1}}\n'})
+
+    land(warehouse, directory, rules={"max_bad_share": 1}, **mapping)
+
+    reasons = landed_dead_letters(warehouse, "t")["reason"].to_pylist()
+    if number == "small" and "timestamp" in mapping:
+        assert reasons == []
+    else:
+        assert [reason.partition(", got ")[0] for reason in reasons] == [f"expected {expected}"]
+
+
+@pytest.mark.parametrize(
+    ("time", "time_ms"),
+    [("-1e-99999999", -1), ("1.9999999999999999999999999999999999999999999999", 1), ("0e99999999", 0)],
+)
+def test_a_time_is_rounded_down_with_all_its_digits(warehouse, tmp_path, time, time_ms):
+    land(warehouse, write(tmp_path / "in", {"a.jsonl": f'{{"t":{time}}}\n'}))
+
+    assert landed(warehouse, "t", "timestamp") == [(time_ms,)]
+
+
+def test_an_integer_of_any_length_lands_as_it_is(warehouse, tmp_path):
+    line = f'{{"t":1,"n":{FAR["long"]}}}'
+    directory = write(tmp_path / "in", {"a.jsonl": f"{line}{line}\n{line}\n"})
+
+    land(warehouse, directory, key="n")
+
+    assert landed(warehouse, "t", "key", "value") == [(FAR["long"].encode(), line.encode())] * 3
+
+
 @pytest.mark.parametrize("cell", ["1_000.5", "1,5", "12x", "0x1p3"])
 def test_a_cell_that_is_no_double_is_a_bad_row(warehouse, tmp_path, cell):
     directory = write(tmp_path / "in", {"a.csv": f't,n\n1,"{cell}"\n'})

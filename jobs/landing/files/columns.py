@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
-from decimal import Decimal
+from decimal import ROUND_FLOOR, Context, Decimal, Inexact, InvalidOperation
 from json.encoder import encode_basestring
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ....state.errors import shown
 from ....state.serdes import Serde
 
 _UUID = pa.uuid()
@@ -28,6 +29,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LOCAL_EPOCH = datetime(1970, 1, 1)
 _MS = timedelta(milliseconds=1)
 _TO_MS: dict[str, tuple[int, int]] = {"ms": (1, 1), "s": (1000, 1), "us": (1, 1_000), "ns": (1, 1_000_000)}
+
+_ONE = Decimal(1)
+_EXACTLY = Context(prec=40, traps=[Inexact, InvalidOperation])
+_FLOOR = Context(prec=40, rounding=ROUND_FLOOR, traps=[InvalidOperation])
+"""Refuse what has more than 40 digits, so that no exponent becomes an int that fills the memory."""
 
 LATEST_OFFSET = (1 << 63) - 2
 """Of 64 bits, with room for the offset after it."""
@@ -50,7 +56,23 @@ class JsonNumber:
         return self.text
 
 
-_DECODER = json.JSONDecoder(parse_float=JsonNumber)
+class _Decoder(json.JSONDecoder):
+    """Also of integers with more digits than Python makes an int of."""
+
+    def decode(self, s: str, *more: Any) -> Any:
+        try:
+            return super().decode(s, *more)
+        except json.JSONDecodeError:
+            raise
+        except ValueError:
+            return json.JSONDecoder(parse_float=JsonNumber, parse_int=_integer).decode(s, *more)
+
+
+def _integer(text: str) -> int | JsonNumber:
+    return int(text) if len(text) < 1_000 else JsonNumber(text)
+
+
+_DECODER = _Decoder(parse_float=JsonNumber)
 _JSON_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 
 
@@ -259,7 +281,7 @@ def times_ms(values: Sequence[Any] | pa.Array, unit: str, zone: str | None = Non
         if pa.types.is_timestamp(kind) and kind.tz is None and zone is not None:
             here = ZoneInfo(zone)
             local = _temporal_numbers(values) or ()
-            return _as_int64(each(local, f"a time in {zone}", lambda ms: _instant_ms(_LOCAL_EPOCH + ms * _MS, here)))
+            return _as_int64(each(local, f"a time in {zone}", lambda ms: instant_ms(_LOCAL_EPOCH + ms * _MS, here)))
         if pa.types.is_timestamp(kind):
             if values.null_count == 0 and kind.unit != "s":
                 return np.asarray(values.view(pa.int64())) // _TO_MS[kind.unit][1]
@@ -467,7 +489,7 @@ def each(values: Sequence[Any], expected: str, convert: Callable[[Any], Any]) ->
         try:
             converted.append(convert(value))
         except (ValueError, TypeError, OverflowError, ArithmeticError, RecursionError):
-            bad.append(BadValue(row, expected, repr(value)[:200]))
+            bad.append(BadValue(row, expected, shown(value)[:200]))
     if bad:
         raise BadValuesError(bad)
     return converted
@@ -493,11 +515,11 @@ def is_naive(values: Sequence[Any] | pa.Array, unit: str) -> bool:
 
 def _time_ms(value: Any, unit: str, there: ZoneInfo | None) -> int:
     if isinstance(value, datetime):
-        return _instant_ms(value, there)
+        return instant_ms(value, there)
     if isinstance(value, date):
         return _date_days(value) * 86_400_000
     if unit == "iso":
-        return _instant_ms(datetime.fromisoformat(value), there)
+        return instant_ms(datetime.fromisoformat(value), there)
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal | JsonNumber):
         raise TypeError(value)
     times, divisor = _TO_MS[unit]
@@ -505,11 +527,12 @@ def _time_ms(value: Any, unit: str, there: ZoneInfo | None) -> int:
         value = int(value)
     if isinstance(value, int):
         return value * times // divisor
-    return math.floor(Decimal(_plain(str(value))) * times / divisor)
+    number = _FLOOR.scaleb(Decimal(_plain(str(value))), len(str(times)) - len(str(divisor)))
+    return int(number.quantize(_ONE, context=_FLOOR))
 
 
-def _instant_ms(time: datetime, there: ZoneInfo | None) -> int:
-    """Of a time that may have no zone, and then is one ``there``."""
+def instant_ms(time: datetime, there: ZoneInfo | None) -> int:
+    """Of a time that may have no zone, and then is one ``there``; None: UTC. ValueError for one that never was."""
     if time.tzinfo is not None or there is None:
         return _datetime_ms(time)
     instant = time.replace(tzinfo=there).astimezone(UTC)
@@ -538,9 +561,7 @@ def _whole(value: Any) -> int:
         return _in_range(int(_plain(value)), 64)
     if isinstance(value, float | Decimal | JsonNumber):
         number = Decimal(value.text) if isinstance(value, JsonNumber) else Decimal(value)
-        if number != number.to_integral_value():
-            raise ValueError(value)
-        return _in_range(int(number), 64)
+        return _in_range(int(number.quantize(_ONE, context=_EXACTLY)), 64)
     return _in_range(value, 64)
 
 

@@ -150,7 +150,8 @@ _BETWEEN = " \t\r\ufeff"
 """What may be between objects of a line: of files that were joined, the second may begin with a byte order mark."""
 _NEXT_OBJECT = re.compile(rb"\}(?:[ \t\r]|\xef\xbb\xbf)*\{")
 _BLANK = re.compile(f"[{_BETWEEN}]*")
-_DECODER = json.JSONDecoder()
+_DECODER = json.JSONDecoder(parse_int=str, parse_float=str)
+"""Of texts of which only the end is asked for."""
 
 
 def _remedy(line: bytes) -> str | None:
