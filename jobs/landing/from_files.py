@@ -24,7 +24,16 @@ from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from ...state.tables.warehouse import LANDED_SCHEMA, Warehouse
 from .file_source import PATH_PATTERNS, FileSource
 from .files.counting import CountedFiles
-from .files.file_order import Disorder, LateBefore, find_disorder, landed_times, late_before, times_of_file
+from .files.file_order import (
+    Disorder,
+    LateBefore,
+    Spans,
+    find_disorder,
+    landed_times,
+    late_before,
+    sorted_spans,
+    times_of_file,
+)
 from .files.kept_records import KeptRecords
 from .files.known_files import (
     KnownFiles,
@@ -110,13 +119,13 @@ class FileLander:
             if counted is not None:
                 if first is not None:
                     self._show_other_types(source, counted, first)
-                disorder = None
-                if not source.is_ordered:
+                disorder, are_sorted = None, source.order_by is not None
+                if source.offset is None:
                     before = landed_times(plan.content.times or {} for plan in plans)
-                    spans = [(file.found.name, file.spans) for file in counted.files]
-                    disorder = find_disorder(spans, before)
+                    spans = _spans(source, counted)
+                    disorder = find_disorder(spans, before, are_sorted=are_sorted)
                     if disorder is not None and self.rules.on_disorder == STOP:
-                        limits = late_before(spans, before)
+                        limits = late_before(spans, before, are_sorted=are_sorted)
                         if not self._refuse_late(disorder, source, rows, counted, limits):
                             continue
                 plan = self._plan(source, rows, last, plans, known, counted, changes)
@@ -130,7 +139,7 @@ class FileLander:
                     warn(sentence)
                 if disorder is not None:
                     plan = replace(plan, files=disorder.booked(plan.files))
-                    warn(disorder.sentence(self.topic))
+                    warn(disorder.sentence(self.topic, are_sorted=are_sorted))
                 if self.preview is not None:
                     self.preview(preview_of(self.topic, source, counted, plan))
                 return plan
@@ -150,13 +159,13 @@ class FileLander:
         self, disorder: Disorder, source: FileSource, rows: RowRules, counted: CountedFiles, before: LateBefore
     ) -> bool:
         """Raises LandingError where more records are late than may be; False where a file changed meanwhile."""
-        share = self.rules.max_late_share
+        share, are_sorted = self.rules.max_late_share, source.order_by is not None
         if not share:
-            disorder.refuse(self.topic, source.path)
+            disorder.refuse(self.topic, source.path, are_sorted=are_sorted)
         late = counted.late_records(self.spark, self.warehouse, source, rows, before)
         if late is not None and late > share * counted.records:
             of_all = f"{late:,} of {counted.records:,} records late (--max-late-share {share:g})"
-            disorder.refuse(self.topic, source.path, f", which makes {of_all}")
+            disorder.refuse(self.topic, source.path, f", which makes {of_all}", are_sorted=are_sorted)
         return late is not None
 
     def _plan(
@@ -197,9 +206,11 @@ class FileLander:
             column_types={column: list(each) for column, each in types.items()} or None,
             mapping_changes=changes or None,
         )
+        if source.offset is None:
+            times = landed_times(times_of_file(name, spans) for name, spans in _spans(source, counted))
+            plan = replace(plan, times=dict(times) or None)
         if not source.is_ordered:
-            times = landed_times(times_of_file(file.found.name, file.spans) for file in counted.files)
-            return replace(plan, times=dict(times) or None)
+            return plan
         return with_order(plan, self.spark, self.warehouse, self.topic, source, rows, counted.slices, last, self._kept)
 
     def _own(self, source: FileSource) -> FileSource:
@@ -266,6 +277,12 @@ class FileLander:
 
     def _has_other_pattern(self, last: LedgerRow[LandingDoneRow]) -> bool:
         return bool(last.content.source.get("mapping", {}).get("pattern") != self.source.pattern)
+
+
+def _spans(source: FileSource, counted: CountedFiles) -> list[tuple[str, Spans]]:
+    """Names of the new files, and the times that they have where they land."""
+    is_by_time = source.order_by is not None and source.order_by[0] == source.timestamp
+    return [(file.found.name, sorted_spans(file.spans) if is_by_time else file.spans) for file in counted.files]
 
 
 def _unnamed_coordinates(counted: CountedFiles) -> str | None:

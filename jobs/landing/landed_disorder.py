@@ -1,7 +1,7 @@
 """What the landings of a topic found of the order of its files: the border at which its times go back furthest.
 
 Owns the reading of it from the topic's ledger. Rule: the plan says it of the file behind the border. Plans from before
-say nothing, and neither do those whose rows columns have ordered.
+say nothing, and neither do those whose rows have Kafka's offsets.
 """
 
 from ...state.tables.ledger import LandingLedger

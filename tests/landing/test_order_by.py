@@ -13,9 +13,10 @@ import pytest
 from kstreams_replay.jobs.landing import file_writing
 from kstreams_replay.jobs.landing.bad_rows import landed_dead_letters
 from kstreams_replay.jobs.landing.files import streams, text_lines
+from kstreams_replay.jobs.landing.files.columns import JsonNumber
 from kstreams_replay.jobs.landing.files.order_keys import order_keys
 from kstreams_replay.jobs.landing.landing import FileSource
-from kstreams_replay.state.errors import ConfigError
+from kstreams_replay.state.errors import ConfigError, LandingError
 from tests.landing.file_folders import dies, land, write
 from tests.landing.landed_rows import landed, values
 
@@ -107,6 +108,94 @@ def test_times_of_parquet_are_ordered_by_every_nanosecond(warehouse, tmp_path):
     assert values(warehouse) == [b"0", b"1", b"2", b"3"]
 
 
+@pytest.mark.parametrize(
+    ("files", "mapping"),
+    [
+        ({"a.csv": "t,v\n9.5,b\n10.5,d\n10,c\n9,a\n"}, {"timestamp_unit": "s"}),
+        ({"a.csv": "t,v\n9.5,b\n10.5,d\n10,c\n9,a\n"}, {"types": "t double"}),
+        ({"a.csv": "t;v\n9,5;b\n10,5;d\n10;c\n9;a\n"}, {"decimal_comma": True}),
+        ({"a.csv": "n;v;t\n9,5;b;1\n10,5;d;1\n10;c;1\n9;a;1\n"}, {"decimal_comma": True, "order_by": ["n"]}),
+        ({"a.jsonl": '{"t":"2026-01-01T00:00:00.500Z","v":"c"}\n{"t":"2026-01-01T00:00:01Z","v":"d"}\n'
+                     '{"t":"2026-01-01T02:00:00+02:00","v":"a"}\n{"t":"2026-01-01T00:00:00.000000001Z","v":"b"}\n'},
+         {"timestamp_unit": "iso"}),
+        ({"a.csv": "at,v,t\n2026-06-01T02:00:00,b,1\n2026-06-01T00:00:00.5Z,c,1\n20260601,d,1\n1,a,1\n"},
+         {"order_by": ["at"], "zone": "Europe/Berlin"}),
+    ],
+)  # fmt: skip
+def test_numbers_and_times_of_text_are_ordered_by_their_value(warehouse, tmp_path, files, mapping):
+    directory = write(tmp_path / "in", files)
+    delimiter = ";" if mapping.get("decimal_comma") else ","
+
+    land(warehouse, directory, **{"value": "v", "order_by": ["t"], "delimiter": delimiter, **mapping})
+
+    assert values(warehouse) == [b"a", b"b", b"c", b"d"]
+
+
+def test_a_record_time_is_ordered_by_its_instant_whatever_its_files_write(warehouse, tmp_path):
+    (tmp_path / "in").mkdir()
+    columns = {
+        "1": pa.array([T0 + 4]).cast(pa.timestamp("ms")),
+        "2": pa.array([T0 + 2]),
+        "3": pa.array([T0 + 3.5]),
+        "4": pa.array([str(T0 + 1)]),
+        "5": pa.array([(T0 + 2) * 1_000_000 + 1]).cast(pa.timestamp("ns", "UTC")),
+    }
+    for name, column in columns.items():
+        pq.write_table(pa.table({"t": column, "v": [name]}), tmp_path / f"in/{name}.parquet")
+
+    land(warehouse, tmp_path / "in", value="v", order_by=["t"])
+
+    assert values(warehouse) == [b"4", b"2", b"5", b"3", b"1"]
+
+
+def test_a_time_without_a_zone_is_ordered_by_its_instant_in_the_declared_zone(warehouse, tmp_path):
+    """In Berlin, 10:00 is 09:00Z."""
+    (tmp_path / "in").mkdir()
+    local, utc = pa.array([T0 + 3_600_000]).cast(pa.timestamp("ms")), pa.array([T0 + 1]).cast(pa.timestamp("ms", "UTC"))
+    pq.write_table(pa.table({"t": utc, "v": ["b"]}), tmp_path / "in/1.parquet")
+    pq.write_table(pa.table({"t": local, "v": ["a"]}), tmp_path / "in/2.parquet")
+
+    land(warehouse, tmp_path / "in", value="v", order_by=["t"], zone="Europe/Berlin")
+
+    assert values(warehouse) == [b"a", b"b"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "mapping", "reason"),
+    [
+        ("1.234,5", {"decimal_comma": True}, "a number with a decimal comma, got '1.234,5' in column n"),
+        ("2026-01-01T25:00:00Z", {}, "a value to order by, and no null, got '2026-01-01T25:00:00Z' in column n"),
+    ],
+)
+def test_a_cell_that_may_be_a_number_or_a_time_and_is_none_is_a_bad_row(warehouse, tmp_path, cell, mapping, reason):
+    directory = write(tmp_path / "in", {"a.csv": f"t;n\n1;{cell}\n2;5\n"})
+
+    land(warehouse, directory, order_by=["n"], delimiter=";", rules={"max_bad_share": 1}, **mapping)
+
+    assert landed_dead_letters(warehouse, "t")["reason"].to_pylist() == [f"expected {reason}"]
+
+
+def test_a_later_landing_with_earlier_times_is_named_and_refused_where_that_was_asked(warehouse, tmp_path):
+    directory = write(tmp_path / "in", {"b.json": lines((7_200_000, "c"), (7_100_000, "b"))})
+    assert land(warehouse, directory, value="v", order_by=["t"]).warnings == ()
+    write(directory, {"a.json": lines((7_300_000, "d"), (0, "a"))})
+
+    with pytest.raises(
+        LandingError, match=r"go back by 2 h from b.json \(landed before\) to a.json; land all files in"
+    ):
+        land(warehouse, directory, value="v", order_by=["t"], rules={"on_disorder": "stop"})
+    rules = {"on_disorder": "stop", "max_late_share": 0.4}
+    with pytest.raises(LandingError, match=r"which makes 1 of 2 records late"):
+        land(warehouse, directory, value="v", order_by=["t"], rules=rules)
+    assert len(values(warehouse)) == 2
+    [warning] = land(warehouse, directory, value="v", order_by=["t"]).warnings
+
+    assert warning.startswith("t: times go back by 2 h from b.json (landed before) to a.json (partition 0)")
+    assert "--order-by orders each landing by itself" in warning
+    write(directory, {"c.json": lines((7_300_000, "e"))})
+    assert land(warehouse, directory, value="v", order_by=["t"], rules={"on_disorder": "stop"}).warnings == ()
+
+
 def test_keys_have_the_order_of_their_values():
     """Each list rises; keys of all pairs do, too."""
     whole = [-(10**30), -(2**63), -2, -1, 0, 1, 9, 10, 2**63, 10**30]
@@ -125,9 +214,13 @@ def test_keys_have_the_order_of_their_values():
         "2",
         2.5,
     ]
-    texts = ["-3", 7, "10", "", "1.5", "a", "a\x00", "a\x00b", "ab", "b", "é"]
+    texts = ["-3", "1.5", 7, "10", "", "a", "a\x00", "a\x00b", "ab", "b", "é"]
+    numbers = ["-1e99999999", "-1e20", -12, "-1.25", "-.5", "-1e-99999999", 0, "1e-99999999", "+0.05", "5e-1", " 9.5 "]
+    numbers += [10, "1e1000", JsonNumber("1e99999999"), "1.1e99999999"]
+    times = ["0001-01-01", "1969-12-31T23:59:59.9Z", "1970-01-01", "1970-01-01T00:00:00.0000000001Z", 1]
+    times += ["2026-01-01T00:00:00Z", "2026-01-01 02:00:00.000000001+02:00", "2026-01-01T00:00:00.5"]
     data = [b"", b"\x00", b"\x00\x00", b"\x00\x01", b"\x01"]
-    for rising in (whole, mixed, texts, data):
+    for rising in (whole, mixed, texts, data, numbers, times):
         keys = order_keys([rising]).to_pylist()
         assert keys == sorted(keys)
         assert len(set(keys)) == len(keys)
@@ -137,7 +230,9 @@ def test_keys_have_the_order_of_their_values():
     days = pa.array([dt.date(1, 1, 1), dt.date(1969, 12, 31), dt.date(9999, 12, 31)])
     keys = order_keys([days]).to_pylist()
     assert keys == sorted(keys)
-    assert order_keys([["1", 1, 1.0, Decimal("1.00")]]).unique().to_pylist() == order_keys([[1]]).to_pylist()
+    assert (
+        order_keys([["1", 1, 1.0, Decimal("1.00"), "+10.0e-1"]]).unique().to_pylist() == order_keys([[1]]).to_pylist()
+    )
 
 
 @pytest.mark.parametrize("mapping", [{"order_by": []}, {"order_by": ["t"], "offset": "o"}])

@@ -8,7 +8,7 @@ order of the files is probably not that of the log.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,14 @@ def joined_spans(parts: Iterable[Spans]) -> Spans:
     return joined
 
 
+def sorted_spans(spans: Spans) -> Spans:
+    """Of the same records after they were sorted by their times."""
+    return {number: replace(span, back_ms=0) for number, span in spans.items()}
+
+
+_LAND_TOGETHER = "land all files in one landing, into a topic of another name"
+
+
 @dataclass(frozen=True, slots=True)
 class Disorder:
     """The border at which times go back furthest: after ``earlier``, in ``later``, by ``back_ms``, where they go back
@@ -87,12 +95,12 @@ class Disorder:
             f"{self.partition}), and within a file by {_length(self.within_ms)} at most"
         )
 
-    def sentence(self, topic: str) -> str:
+    def sentence(self, topic: str, *, are_sorted: bool = False) -> str:
         """The warning to a user."""
-        return (
-            f"{topic}: {self.words()}; is the natural order of the names, in which files are read, that of the log? "
-            "Windows drop what comes late"
-        )
+        question = "is the natural order of the names, in which files are read, that of the log?"
+        if are_sorted:
+            question = f"--order-by orders each landing by itself; {_LAND_TOGETHER}."
+        return f"{topic}: {self.words()}; {question} Windows drop what comes late"
 
     def booked(self, files: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """``files`` of a plan, of which ``later`` has it."""
@@ -104,14 +112,14 @@ class Disorder:
         """As a file of a plan has it."""
         return cls(later=file["name"], **file["disorder"]) if "disorder" in file else None
 
-    def refuse(self, topic: str, folder: str, late: str = "") -> None:
+    def refuse(self, topic: str, folder: str, late: str = "", *, are_sorted: bool = False) -> None:
         """Raises LandingError. ``late``: how many records the border makes late, where somebody asked."""
+        remedy = _LAND_TOGETHER if are_sorted else "name the files so that their natural order is that of the log"
         raise LandingError(
             f"topic {topic}, directory {folder}",
             "files whose times continue from one to the next",
             f"times that go back by {_length(self.back_ms)} from {self.earlier} to {self.later}{late}",
-            "name the files so that their natural order is that of the log, or land them all the same "
-            "(--on-disorder warn)",
+            f"{remedy}, or land them all the same (--on-disorder warn)",
         )
 
 
@@ -137,11 +145,14 @@ def times_of_file(name: str, spans: Spans) -> LandedTimes:
     return {str(number): [span.largest_ms, span.back_ms, name] for number, span in spans.items()}
 
 
-def find_disorder(files: Sequence[tuple[str, Spans]], landed: LandedTimes) -> Disorder | None:
+def find_disorder(
+    files: Sequence[tuple[str, Spans]], landed: LandedTimes, *, are_sorted: bool = False
+) -> Disorder | None:
     """The worst border of files that are (name, spans), in their order, behind what has ``landed`` of other files; None
-    where no border is worse than a file.
+    where no border is worse than a file. ``are_sorted``: their rows land in another order than that of the files, so
+    each file is only behind what has landed.
     """
-    borders = [border for border, _ in _worse_borders(files, landed)]
+    borders = [border for border, _ in _worse_borders(files, landed, are_sorted)]
     return max(borders, key=lambda border: border.back_ms, default=None)
 
 
@@ -149,17 +160,19 @@ LateBefore = dict[str, dict[int, int]]
 """By file and partition: records with times below these ms are late because of the order of the files."""
 
 
-def late_before(files: Sequence[tuple[str, Spans]], landed: LandedTimes) -> LateBefore:
+def late_before(files: Sequence[tuple[str, Spans]], landed: LandedTimes, *, are_sorted: bool = False) -> LateBefore:
     """Of files and ``landed`` times as for `find_disorder`. A record is late because of the order of the files if it
     is further behind an earlier file than any record is behind another one of its own file.
     """
     found: LateBefore = {}
-    for border, time_ms in _worse_borders(files, landed):
+    for border, time_ms in _worse_borders(files, landed, are_sorted):
         found.setdefault(border.later, {})[border.partition] = time_ms
     return found
 
 
-def _worse_borders(files: Sequence[tuple[str, Spans]], landed: LandedTimes) -> Iterator[tuple[Disorder, int]]:
+def _worse_borders(
+    files: Sequence[tuple[str, Spans]], landed: LandedTimes, are_sorted: bool
+) -> Iterator[tuple[Disorder, int]]:
     """Borders at which times go back further than within a file, and below which time the later file's records do."""
     within = {int(number): int(back_ms) for number, (_, back_ms, _) in landed.items()}
     for _, spans in files:
@@ -172,7 +185,7 @@ def _worse_borders(files: Sequence[tuple[str, Spans]], landed: LandedTimes) -> I
             back_ms = largest_ms - span.least_ms
             if back_ms > within[number]:
                 yield Disorder(earlier, name, number, back_ms, within[number]), largest_ms - within[number]
-            if number not in before or span.largest_ms > largest_ms:
+            if not are_sorted and (number not in before or span.largest_ms > largest_ms):
                 before[number] = name, span.largest_ms
 
 

@@ -46,6 +46,7 @@ from .order_keys import order_keys
 from .reading import SliceReading
 from .serde_texts import can_be, serde_texts
 from .streams import FileSlice, FoundFile
+from .text_cells import numbers_with_commas, with_points
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,11 +227,21 @@ def _is_there(column: Sequence[Any] | pa.Array) -> np.ndarray:
 
 def _order(source: FileSource, block: Block, path: _Path) -> pa.Array | None:
     if source.order_by is not None:
-        return order_keys([_column(block, name, path) for name in source.order_by], source.order_by)
+        columns = [_order_column(source, block, path, name) for name in source.order_by]
+        return order_keys(columns, source.order_by, time=source.timestamp, unit=source.timestamp_unit, zone=source.zone)
     if source.offset is None or source.offset in path.pattern:
         return None
     with of_column(source.offset):
         return pa.array(whole_numbers(_column(block, source.offset, path), "an offset of 0 or more"))
+
+
+def _order_column(source: FileSource, block: Block, path: _Path, name: str) -> Sequence[Any] | pa.Array:
+    """Its numbers with points; where the column is declared to be numbers, they have them."""
+    column = _column(block, name, path)
+    if not source.decimal_comma or name not in block.columns or name in numbers_with_commas(source):
+        return column
+    with of_column(name):
+        return with_points(listed(column))
 
 
 def _headers(source: FileSource, block: Block, path: _Path) -> pa.Array | None:

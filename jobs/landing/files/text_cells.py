@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from ..bad_rows import BadRow
 from ..file_source import FileSource
 from .blocks import Block
+from .columns import each
 
 if TYPE_CHECKING:
     from .reading import SliceReading
@@ -30,7 +31,7 @@ class TextCells:
     def __init__(self, reading: "SliceReading", names: Sequence[str]) -> None:
         self._reading, self._names, source = reading, names, reading.source
         self._nulls = set(source.nulls)
-        self._numbers = _numbers(source) if source.decimal_comma else ()
+        self._numbers = numbers_with_commas(source) if source.decimal_comma else ()
 
     def block(
         self, places: Sequence[int], rows: Sequence[Sequence[str]], lines: Sequence[bytes] | None = None
@@ -48,9 +49,7 @@ class TextCells:
                     raw = None if lines is None else lines[row]
                     got = f"{cells[row]!r} in column {name}"
                     bad.setdefault(row, BadRow(places[row], "a number with a decimal comma", got, raw))
-                columns[name] = [
-                    cell.replace(",", ".") if cell is not None and _COMMA.fullmatch(cell) else cell for cell in cells
-                ]
+                columns[name] = [None if cell is None else _with_point(cell) for cell in cells]
         self._reading.refuse([bad[row] for row in sorted(bad)])
         block = Block(columns, places, lines, self._names)
         return block.without(set(bad)) if bad else block
@@ -70,7 +69,22 @@ class TextCells:
         return pc.if_else(is_null, None, cells) if pc.any(is_null).as_py() else cells
 
 
-def _numbers(source: FileSource) -> set[str]:
+def with_points(cells: Sequence[str | None]) -> list[str | None]:
+    """Cells of a column that may be numbers with a decimal comma. BadValuesError with those that have a point."""
+    return each(cells, "a number with a decimal comma", _checked)
+
+
+def _checked(cell: str | None) -> str | None:
+    if cell is None or not _POINT.fullmatch(cell):
+        return None if cell is None else _with_point(cell)
+    raise ValueError(cell)
+
+
+def _with_point(cell: str) -> str:
+    return cell.replace(",", ".") if _COMMA.fullmatch(cell) else cell
+
+
+def numbers_with_commas(source: FileSource) -> set[str]:
     """Columns that are numbers with a fraction, by what is declared."""
     found = {name for name, kind in source.types.items() if kind in _FRACTIONS}
     declared = (source.key, source.key_type), (source.value, source.value_type)
