@@ -330,10 +330,23 @@ def test_json_text_of_columns_is_made_at_once_of_integers_and_plain_text():
     assert simple_json(pa.array(["8", "10", "9"])[1:], "long").to_pylist() == ["10", "9"]
 
 
-@pytest.mark.parametrize("text", ["007", "0x1F", "-0", "-5", "00"])
+@pytest.mark.parametrize("text", ["007", "-0", "-5", "00"])
 def test_a_whole_number_is_written_as_numbers_are_whatever_its_text(text):
     number = pa.array([text]).cast(pa.int64())[0].as_py()
     assert simple_json(pa.array(["10", text, "1"]), "long").to_pylist() == ["10", str(number), "1"]
+
+
+@pytest.mark.parametrize("neighbour", ["5", "+5"])
+@pytest.mark.parametrize("text", ["0x10", "0X1f", "0xffffffffffffffff"])
+@pytest.mark.parametrize("mapping", [{"types": {"x": "long"}}, {"value": "x", "value_type": "long"}])
+def test_hexadecimal_text_is_no_number_whatever_is_beside_it(text, neighbour, mapping):
+    found, bad, _ = Reader("csv", **mapping).at_once(f"k,ms,x\na,{text},1\nb,7,{text}\nc,8,{neighbour}\n".encode())
+
+    assert [(key, time_ms) for key, _, time_ms, _, _ in found] == [(b"c", 8)]
+    assert sorted(bad) == [
+        (1, "a timestamp (ms)", f"{text!r} in column ms"),
+        (2, "a long", f"{text!r} in column x"),
+    ]
 
 
 def test_plain_texts_go_between_quotes_at_every_place_of_an_object():

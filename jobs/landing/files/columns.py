@@ -265,11 +265,13 @@ def equal_to(values: Sequence[Any] | pa.Array, text: str) -> np.ndarray:
 
 
 def _int64(values: pa.Array) -> pa.Array | None:
-    """Text of whole numbers as int64; None where one does not fit."""
+    """Text of whole numbers as int64; None where one does not fit, or Arrow would read it as hexadecimal."""
     try:
-        return values.cast(pa.int64())
+        numbers = values.cast(pa.int64())
     except pa.ArrowInvalid:
         return None
+    text = _bytes_below(values).tobytes()
+    return None if b"x" in text or b"X" in text else numbers
 
 
 def times_ms(values: Sequence[Any] | pa.Array, unit: str, zone: str | None = None) -> np.ndarray:
@@ -426,10 +428,15 @@ def _are_written_so(texts: pa.Array, numbers: pa.Array) -> bool:
 
 def _has_escapes(values: pa.Array) -> bool:
     """Has a text what JSON escapes?"""
+    data = _bytes_below(values)
+    return bool(((data < ord(" ")) | (data == ord('"')) | (data == ord("\\"))).any())
+
+
+def _bytes_below(values: pa.Array) -> np.ndarray:
+    """Of all texts, one after the other."""
     offsets = np.frombuffer(values.buffers()[1], np.int64 if pa.types.is_large_string(values.type) else np.int32)
     first, last = offsets[values.offset], offsets[values.offset + len(values)]
-    data = np.frombuffer(values.buffers()[2] or b"", np.uint8)[first:last]
-    return bool(((data < ord(" ")) | (data == ord('"')) | (data == ord("\\"))).any())
+    return np.frombuffer(values.buffers()[2] or b"", np.uint8)[first:last]
 
 
 def _json_column(values: Sequence[Any]) -> pa.Array:
