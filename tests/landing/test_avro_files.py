@@ -213,3 +213,31 @@ def test_times_of_the_day_are_milliseconds(warehouse, tmp_path):
     land(warehouse, write(tmp_path / "in", {"a.avro": container(fields, [zigzag(1) + zigzag(3_723_000_000)])}))
 
     assert values(warehouse) == [b'{"t":1,"at":3723000}']
+
+
+def test_nanoseconds_are_a_record_time_and_milliseconds_of_a_value_as_other_units_are(warehouse, tmp_path):
+    def time_of(unit: str) -> dict[str, str]:
+        return {"type": "long", "logicalType": unit}
+
+    zoned, local = time_of("timestamp-nanos"), time_of("local-timestamp-nanos")
+    fields = [
+        {"name": "t", "type": zoned},
+        {"name": "n", "type": ["null", local]},
+        {"name": "l", "type": {"type": "array", "items": zoned}},
+        {"name": "us", "type": time_of("timestamp-micros")},
+    ]
+    ns = 1_767_258_000_123_456_789
+    rows = [
+        zigzag(ns) + zigzag(1) + zigzag(ns) + zigzag(1) + zigzag(ns) + zigzag(0) + zigzag(ns // 1_000),
+        zigzag(-1) + zigzag(0) + zigzag(1) + zigzag(-1) + zigzag(0) + zigzag(-1),
+    ]
+
+    land(warehouse, write(tmp_path / "in", {"a.avro": container(fields, rows)}))
+
+    assert landed(warehouse, "t", "timestamp", "value") == [
+        (
+            1_767_258_000_123,
+            b'{"t":1767258000123,"n":1767258000123,"l":[1767258000123],"us":1767258000123}',
+        ),
+        (-1, b'{"t":-1,"n":null,"l":[-1],"us":-1}'),
+    ]

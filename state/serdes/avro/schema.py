@@ -152,12 +152,13 @@ def text_of(schema: object) -> str:
     raise ConfigError(_PLACE, expected, got, 'give for example Path("order.avsc")')
 
 
-def parse(text: str, references: Sequence[str] = ()) -> Schema:
+def parse(text: str, references: Sequence[str] = (), times: Sequence[str] = ()) -> Schema:
     """The tree of a schema. ``references``: texts of schemas whose names it uses, each after those that it uses itself.
+    ``times``: logical types of a long that are kept in it, though the serde does not know them.
 
     Raises ConfigError that says where the text is no schema.
     """
-    reader = _Reader()
+    reader = _Reader(times)
     for reference in references:
         reader.whole(reference)
     return reader.whole(text)
@@ -166,8 +167,9 @@ def parse(text: str, references: Sequence[str] = ()) -> Schema:
 class _Reader:
     """Reads texts, one after the other; ``names`` has the types declared so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, times: Sequence[str] = ()) -> None:
         self.names: dict[str, Named] = {}
+        self.times = times
 
     def whole(self, text: str) -> Schema:
         try:
@@ -197,6 +199,8 @@ class _Reader:
             return self.enum(found, space, place)
         if kind == "fixed":
             return self.fixed(found, space, place)
+        if kind == "long" and found.get("logicalType") in self.times:
+            return PrimitiveSchema(kind, found["logicalType"])
         if kind in PRIMITIVES:
             return PrimitiveSchema(kind, *_logical(found, kind, 0))
         return self.named(kind, space, place)
