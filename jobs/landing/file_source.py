@@ -43,6 +43,8 @@ BESIDE = ("keys", "headers")
 """Of a record, what may be in files beside those of the values (files/beside.py)."""
 KEYS_BESIDE, HEADERS_BESIDE = ".keys", ".headers"
 """Columns for these; no file has a column of such a name."""
+TYPE_BEFORE_TIME = ".timestamp_type"
+"""Column for the timestamp type that the console consumer puts before a time; no file has one of such a name."""
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -75,7 +77,7 @@ class FileSource:
     values stay in the order of names. Numbers (also as text) are before text, times are numbers.
     ``headers``: column with the headers: a list of structs or objects {key, value}, a map, an object, or a list of
     names and values in turn (kcat); CSV cells have them as JSON. ``timestamp_type``: column with ``CreateTime`` or
-    ``LogAppendTime``, or Kafka's numbers of them; None: all are ``CreateTime``.
+    ``LogAppendTime``, or Kafka's numbers of them; None: all are ``CreateTime``, unless lines say it before the time.
     ``topic_column``: only rows of it that have ``topic`` are landed (None: the name of the landed topic). Files whose
     paths have another one are not read.
 

@@ -5,7 +5,7 @@ import pytest
 from kstreams_replay.jobs.landing.bad_rows import landed_dead_letters
 from kstreams_replay.jobs.landing.file_source import FileSource
 from kstreams_replay.jobs.landing.files import streams, text_lines
-from kstreams_replay.state.errors import ConfigError
+from kstreams_replay.state.errors import ConfigError, LandingError
 from tests.landing.file_folders import land, write
 from tests.landing.landed_rows import landed, values
 
@@ -34,11 +34,75 @@ def test_lines_of_the_console_consumer(warehouse, tmp_path):
         nulls=["null"],
     )
 
-    assert landed(warehouse, "t", "partition", "timestamp", "key", "value") == [
-        (0, 1767258000001, None, b'{"a":1,\t"b":1.10}'),
-        (1, 1767258000000, b"ann", b'"hello"'),
-        (1, 1767258000002, b"bob", None),
+    assert landed(warehouse, "t", "partition", "timestamp", "timestamp_type", "key", "value") == [
+        (0, 1767258000001, "LogAppendTime", None, b'{"a":1,\t"b":1.10}'),
+        (1, 1767258000000, "CreateTime", b"ann", b'"hello"'),
+        (1, 1767258000002, "CreateTime", b"bob", None),
     ]
+
+
+ALL = ("t", "p", "o", "h", "k", "v")
+
+
+def test_offsets_and_headers_of_the_console_consumer(warehouse, tmp_path):
+    """
+    With print.offset, print.headers and all of the above: the order is that of Kafka's DefaultMessageFormatter.
+    """
+    rows = (
+        "CreateTime:1\tPartition:0\tOffset:7\tNO_HEADERS\tk\tc\n"
+        "LogAppendTime:2\tPartition:0\tOffset:5\ttrace:1:2,empty:,none:null\tk\ta\n"
+        "CreateTime:3\tPartition:0\tOffset:6\t\tk\tOffset:6\n"
+    )
+    mapping = {"key": "k", "value": "v", "partition": "p", "offset": "o", "headers": "h", "nulls": ["null"]}
+
+    land(warehouse, write(tmp_path / "in", {"dump.txt": rows}), format="lines", columns=ALL, **mapping)
+
+    headers = [{"key": key, "value": value} for key, value in (("trace", b"1:2"), ("empty", b""), ("none", None))]
+    assert landed(warehouse, "t", "offset", "timestamp", "timestamp_type", "headers", "value") == [
+        (5, 2, "LogAppendTime", headers, b"a"),
+        (6, 3, "CreateTime", [], b"Offset:6"),
+        (7, 1, "CreateTime", [], b"c"),
+    ]
+
+
+def test_headers_of_kcat_are_names_and_values(warehouse, tmp_path):
+    directory = write(tmp_path / "in", {"a.txt": "1\ta=x:y,b=\tv\n2\t\tw\n"})
+
+    land(warehouse, directory, format="lines", columns=["t", "h", "v"], headers="h", value="v", nulls=["NULL"])
+
+    headers = [{"key": "a", "value": b"x:y"}, {"key": "b", "value": b""}]
+    assert landed(warehouse, "t", "headers", "value") == [(headers, b"v"), ([], b"w")]
+
+
+@pytest.mark.parametrize("cell", ["a:1,2", "a:1,b=2", "trace"])
+def test_headers_that_may_mean_two_things_are_a_bad_row(warehouse, tmp_path, cell):
+    directory = write(tmp_path / "in", {"a.txt": f"1\t{cell}\tv\n"})
+
+    with pytest.raises(LandingError, match=f"expected headers: .*, got '{cell}' in column h"):
+        land(warehouse, directory, format="lines", columns=["t", "h", "v"], headers="h", value="v")
+
+
+def test_a_column_of_offsets_is_no_partition(warehouse, tmp_path):
+    directory = write(tmp_path / "in", {"a.txt": "CreateTime:1\tOffset:0\tPartition:0\tv\n"})
+
+    with pytest.raises(LandingError, match=r"expected a partition in \[0, 1\), got 'Offset:0' in column p"):
+        land(warehouse, directory, format="lines", columns=["t", "p", "o", "v"], partition="p", value="v")
+
+
+def test_rows_are_ordered_by_the_number_behind_its_name(warehouse, tmp_path):
+    directory = write(tmp_path / "in", {"a.txt": "1\tOffset:10\tb\n2\tOffset:9\ta\n"})
+
+    land(warehouse, directory, format="lines", columns=["t", "o", "v"], order_by=["o"], value="v")
+
+    assert values(warehouse) == [b"a", b"b"]
+
+
+def test_a_declared_timestamp_type_is_the_one_of_its_column(warehouse, tmp_path):
+    directory = write(tmp_path / "in", {"a.txt": "LogAppendTime:1\tcreate\tv\n"})
+
+    land(warehouse, directory, format="lines", columns=["t", "y", "v"], timestamp_type="y", value="v")
+
+    assert landed(warehouse, "t", "timestamp", "timestamp_type") == [(1, "CreateTime")]
 
 
 def test_any_text_may_separate(warehouse, tmp_path):

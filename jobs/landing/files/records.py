@@ -16,7 +16,7 @@ from ....state.errors import LandingError
 from ....state.records.murmur2 import murmur2_partitions
 from ....state.times import LATEST_MS
 from ..bad_rows import BadRow
-from ..file_source import LAST_OFFSET, FileSource
+from ..file_source import LAST_OFFSET, TYPE_BEFORE_TIME, FileSource
 from . import streams
 from .beside import with_rows_beside
 from .blocks import Block
@@ -252,10 +252,11 @@ def _headers(source: FileSource, block: Block, path: _Path) -> pa.Array | None:
 
 
 def _timestamp_types(source: FileSource, block: Block, path: _Path) -> pa.Array | None:
-    if source.timestamp_type is None:
+    if source.timestamp_type is None and TYPE_BEFORE_TIME not in block.columns:
         return None
-    with of_column(source.timestamp_type):
-        return timestamp_types(_column(block, source.timestamp_type, path))
+    name = source.timestamp_type or TYPE_BEFORE_TIME
+    with of_column(name):
+        return timestamp_types(_column(block, name, path))
 
 
 def _column(block: Block, name: str, path: _Path) -> Sequence[Any] | pa.Array:

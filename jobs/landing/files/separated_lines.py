@@ -1,14 +1,18 @@
 """Lines with separators and without quotes, as kcat -f and Kafka's console consumer write them.
 
 Owns the cut of a line into cells. Rule: cells are what is between separators, with quotes; the last one is the rest of
-the line, whatever it has. Names that the console consumer puts before a time or a partition are cut.
+the line, whatever it has. What the console consumer puts before a time, a partition or an offset is cut, and the type
+that stands before a time is the record's. Its forms are those of Kafka's DefaultMessageFormatter.
 """
 
+import json
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..bad_rows import BadRow
-from ..file_source import FileSource
+from ..file_source import TYPE_BEFORE_TIME, FileSource
 from .blocks import Block, check_columns
 from .format_reader import FormatReader
 from .streams import FileSlice, opened
@@ -18,8 +22,12 @@ from .text_lines import line_blocks, line_slices, lines_as_they_stand
 if TYPE_CHECKING:
     from .reading import SliceReading
 
-_TIMES = ("CreateTime:", "LogAppendTime:")
-_PARTITION = ("Partition:",)
+_PARTITION, _OFFSET = "Partition:", "Offset:"
+_CREATE_TIME, _APPEND_TIME = "CreateTime", "LogAppendTime"
+_NO_HEADERS = "NO_HEADERS"
+"""kcat writes nothing."""
+_HEADER = re.compile(r"([^:=]*)([:=])(.*)", re.DOTALL)
+"""``name:value`` of the console consumer, ``name=value`` of kcat."""
 
 
 class SeparatedLinesReader(FormatReader):
@@ -31,12 +39,8 @@ class SeparatedLinesReader(FormatReader):
         check_columns(source, piece.name, names)
         reading.seen.update(names)
         reading.columns = names
-        cells = TextCells(reading, names)
-        prefixes = [
-            (names.index(name), before)
-            for name, before in ((source.timestamp, _TIMES), (source.partition, _PARTITION))
-            if name in names  # it may be in the path
-        ]
+        written = _WrittenCells(source, names)
+        cells = TextCells(reading, written.names)
         with opened(source, piece.name, reading.digests, reading.content) as stream:
             for places, lines in line_blocks(stream, piece, blank=b"\r\n", is_json=False):
                 reading.rows += len(lines)
@@ -47,13 +51,12 @@ class SeparatedLinesReader(FormatReader):
                     if isinstance(row, BadRow):
                         bad.append(row)
                     else:
-                        for at, before in prefixes:
-                            row[at] = _without(row[at], before)
-                        kept.append((place, line, row))
+                        kept.append((place, line, written.plain(row)))
                 reading.refuse(bad)
                 if kept:
                     of_lines = [line for _, line, _ in kept]
-                    yield cells.block([place for place, _, _ in kept], [row for _, _, row in kept], of_lines)
+                    block = cells.block([place for place, _, _ in kept], [row for _, _, row in kept], of_lines)
+                    yield replace(block, whole=names)
 
     def slices(self, source: FileSource, whole: FileSlice) -> list[FileSlice]:
         return line_slices(source, whole)
@@ -70,8 +73,42 @@ def _row(source: FileSource, place: int, line: bytes, width: int) -> list[str] |
     return cells if len(cells) == width else BadRow(place, f"{width} fields", f"{len(cells)} fields", line)
 
 
-def _without(cell: str, before: Sequence[str]) -> str:
-    for prefix in before:
-        if cell.startswith(prefix):
-            return cell[len(prefix) :]
-    return cell
+class _WrittenCells:
+    """Cells as the two tools write them; ``names``: of the columns that ``plain`` makes of them."""
+
+    def __init__(self, source: FileSource, names: Sequence[str]) -> None:
+        self._nulls = source.nulls
+        ordered = source.order_by or ()
+        before = [(source.partition, _PARTITION), (source.offset, _OFFSET)]
+        before += [(name, text) for name in ordered for text in (_PARTITION, _OFFSET)]
+        self._numbers = [(names.index(name), text) for name, text in before if name in names]
+        self._time, self._headers = (
+            names.index(name) if name in names else None for name in (source.timestamp, source.headers)
+        )  # None: none, or in the path
+        self._has_types = self._time is not None and source.timestamp_type is None
+        self.names = [*names, TYPE_BEFORE_TIME] if self._has_types else names
+
+    def plain(self, row: list[str]) -> list[str]:
+        """``row`` without what is before its numbers and times, and with the type of its time as one more cell."""
+        kind = _CREATE_TIME
+        for at, before in self._numbers:
+            row[at] = row[at].removeprefix(before)
+        if self._headers is not None:
+            row[self._headers] = _headers(row[self._headers], self._nulls)
+        if self._time is not None:
+            before, _, time = row[self._time].partition(":")
+            if before in (_CREATE_TIME, _APPEND_TIME):
+                kind, row[self._time] = before, time
+        return [*row, kind] if self._has_types else row
+
+
+def _headers(cell: str, nulls: Sequence[str]) -> str:
+    """Headers as JSON, names and values in turn; text of no form of the two tools as it is."""
+    if cell in ("", _NO_HEADERS):
+        return "[]"
+    pairs = [_HEADER.fullmatch(part) for part in cell.split(",")]
+    separators = {None if pair is None else pair[2] for pair in pairs}
+    if cell.startswith(("[", "{")) or None in separators or len(separators) > 1:
+        return cell
+    found = [(pair[1], None if pair[3] in nulls else pair[3]) for pair in pairs if pair is not None]
+    return json.dumps([part for pair in found for part in pair])
