@@ -75,9 +75,9 @@ def with_points(cells: Sequence[str | None]) -> list[str | None]:
 
 
 def _checked(cell: str | None) -> str | None:
-    if cell is None or not _POINT.fullmatch(cell):
-        return None if cell is None else _with_point(cell)
-    raise ValueError(cell)
+    if cell is not None and _POINT.fullmatch(cell):
+        raise ValueError(cell)
+    return None if cell is None else _with_point(cell)
 
 
 def _with_point(cell: str) -> str:

@@ -83,7 +83,7 @@ def test_an_object_may_be_written_as_spark_writes_its_type():
         ("decimal(5,2)", b"0e-99999999", Decimal("0.00")),
         ("decimal(5,2)", b"0.00e+99999999", Decimal("0.00")),
         ("decimal(5,2)", b"1." + b"0" * 300, Decimal("1.00")),
-        ("map<string, decimal(5,2)>", b'{"a":1.' + b"0" * 300 + b"}", [("a", Decimal("1.00"))]),
+        ("map<string, decimal(5,2)>", b'{"a":1.' + b"0" * 300 + b"}", {"a": Decimal("1.00")}),
         ("array<decimal(20,2)>", b'["10e-1",1E+17]', [Decimal("1.00"), Decimal("1E+17")]),
         ("binary", b'"AP8Q"', b"\x00\xff\x10"),
         ("binary", b'""', b""),
