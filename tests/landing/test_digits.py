@@ -15,6 +15,7 @@ from kstreams_replay.state.errors import LandingError
 from kstreams_replay.state.serdes import Serde
 from tests.landing.file_folders import land, write
 from tests.landing.landed_rows import landed, values
+from tests.landing.written_tables import container, zigzag
 
 DIGITS = "1234567.123456789012345678"
 NO_NUMBER = (
@@ -197,6 +198,64 @@ def test_a_number_that_is_a_key_is_written_as_the_serde_reads_it(warehouse, tmp_
     land(warehouse, tmp_path / "in", key="k", value="t", **mapping)
 
     assert landed(warehouse, "t", "key") == [(want,)]
+
+
+def float32s(*numbers):
+    return pa.array(numbers, pa.float32())
+
+
+FLOATS = (0.1, 1.1, 3.4028235e38, 16777216.0, None)
+TEXTS = ("0.1", "1.1", "3.4028235e+38", "16777216.0")
+
+
+def test_a_float_of_32_bits_has_the_digits_that_kafka_connect_writes(warehouse, tmp_path):
+    """
+    Connect's JsonConverter writes a FloatNode, 0.1, and not the double that has its bits, 0.10000000149011612.
+    """
+    (tmp_path / "p").mkdir()
+    table = pa.table({"t": range(5), "f": float32s(*FLOATS), "l": [[each] for each in FLOATS]})
+    pq.write_table(table.set_column(2, "l", table["l"].cast(pa.list_(pa.float32()))), tmp_path / "p" / "a.parquet")
+    fields = [{"name": "t", "type": "long"}, {"name": "f", "type": ["null", "float"]}]
+    fields += [{"name": "l", "type": {"type": "array", "items": ["null", "float"]}}]
+    floats = [zigzag(0) if each is None else zigzag(1) + struct.pack("<f", each) for each in FLOATS]
+    rows = [zigzag(t) + each + zigzag(1) + each + zigzag(0) for t, each in enumerate(floats)]
+    write(tmp_path / "a", {"a.avro": container(fields, rows)})
+    cells = "".join(
+        f'{t},{"" if each is None else each},"[{each or "null"}]"\n' for t, each in enumerate([*TEXTS, None])
+    )
+    write(tmp_path / "c", {"a.csv": f"t,f,l\n{cells}"})
+
+    for topic in "pa":
+        land(warehouse, tmp_path / topic, topic=topic, key="f")
+    land(warehouse, tmp_path / "c", topic="c", key="f", types="t long, f double, l array<double>")
+
+    for topic in "pac":
+        assert landed(warehouse, topic, "key", "value") == [
+            *((each.encode(), f'{{"t":{t},"f":{each},"l":[{each}]}}'.encode()) for t, each in enumerate(TEXTS)),
+            (None, b'{"t":4,"f":null,"l":[null]}'),
+        ]
+
+
+@pytest.mark.parametrize("words", ["n double, l array<double>", "n float, l array<float>"])
+def test_a_float_of_32_bits_is_the_same_number_by_the_serde_of_the_topology(warehouse, tmp_path, words):
+    (tmp_path / "in").mkdir()
+    lists = pa.ListArray.from_arrays([0, 1, 2], float32s(0.1, 1e10))
+    pq.write_table(pa.table({"t": [1, 2], "n": float32s(0.1, 1e10), "l": lists}), tmp_path / "in" / "a.parquet")
+    source = FileSource(tmp_path / "in", "parquet", timestamp="t", value=["n", "l"])
+    serdes = Serdes(Serde.string(), Serde.json(words))
+
+    land_files(None, warehouse, "t", with_serdes(source, "t", serdes))
+
+    assert values(warehouse) == [b'{"n":0.1,"l":[0.1]}', b'{"n":1e+10,"l":[1e+10]}']
+
+
+def test_a_float_of_32_bits_is_the_double_of_its_digits_where_eight_bytes_are_written(warehouse, tmp_path):
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.table({"t": [1], "n": float32s(0.1)}), tmp_path / "in" / "a.parquet")
+
+    land(warehouse, tmp_path / "in", value="n", value_type="double")
+
+    assert values(warehouse) == [struct.pack(">d", 0.1)]
 
 
 def test_sparks_timestamps_of_96_bits_keep_every_year(warehouse, tmp_path):

@@ -117,8 +117,9 @@ def of_column(name: str | None) -> Iterator[None]:
 
 def listed(values: Sequence[Any] | pa.Array) -> Sequence[Any]:
     """Values of an Arrow column as Python's, times and durations of all units as milliseconds, dates as days, so that
-    no year is beyond Python's, and UUIDs as text. A map whose keys are text is a dict, as it is an object in Kafka
-    Connect's JSON; others are lists of pairs. BadValuesError with the rows that have a value which Python cannot hold.
+    no year is beyond Python's; UUIDs as text, and a float of 32 bits as the double of its shortest digits. A map
+    whose keys are text is a dict, as it is an object in Kafka Connect's JSON; others are lists of pairs.
+    BadValuesError with the rows that have a value which Python cannot hold.
     """
     if not isinstance(values, pa.Array):
         return values
@@ -162,7 +163,7 @@ def _has_forms(kind: pa.DataType) -> bool:
         return is_text(kind.key_type) or _has_forms(kind.key_type) or _has_forms(kind.item_type)
     if kind.num_fields:
         return any(_has_forms(kind.field(place).type) for place in range(kind.num_fields))
-    return kind == _UUID or _to_ms(kind) is not None
+    return kind in (_UUID, pa.float32()) or _to_ms(kind) is not None
 
 
 def _formed(value: Any, kind: pa.DataType) -> Any:
@@ -182,6 +183,8 @@ def _formed(value: Any, kind: pa.DataType) -> Any:
         return [_formed(item, kind.value_type) for item in value]
     if kind == _UUID:
         return str(value)
+    if pa.types.is_float32(kind):
+        return float(str(np.float32(value)))
     ratio = _to_ms(kind)
     return value if ratio is None else value * ratio[0] // ratio[1]
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from ....state.errors import ConfigError
 from ....state.serdes.json_text.json_schema import parse_schema
 from ....state.serdes.json_text.json_writer import json_texts
-from .columns import BadValue, BadValuesError
+from .columns import BadValue, BadValuesError, with_leaves
 
 
 def has_own_text(kind: pa.DataType) -> bool:
@@ -71,4 +71,5 @@ def _texts(values: pa.Array, kind: pa.DataType, zone: str | None) -> pa.StringAr
         if zone is None and values.null_count < len(values):
             raise ValueError("a time without a zone (--zone)")
         values = pc.assume_timezone(values, zone or "UTC", ambiguous="earliest", nonexistent="raise")
-    return json_texts(values.cast(kind))
+    digits = with_leaves(values.type, lambda leaf: pa.string() if leaf == pa.float32() else leaf)
+    return json_texts((values if digits == values.type else values.cast(digits)).cast(kind))
