@@ -117,7 +117,7 @@ def of_column(name: str | None) -> Iterator[None]:
 
 def listed(values: Sequence[Any] | pa.Array) -> Sequence[Any]:
     """Values of an Arrow column as Python's, times and durations of all units as milliseconds, dates as days, so that
-    no year is beyond Python's; UUIDs as text, and a float of 32 bits as the double of its shortest digits. A map
+    no year is beyond Python's. UUIDs are text, and a float of 32 bits is the double of its shortest digits. A map
     whose keys are text is a dict, as it is an object in Kafka Connect's JSON; others are lists of pairs.
     BadValuesError with the rows that have a value which Python cannot hold.
     """

@@ -2,7 +2,7 @@
 
 Owns the cut of a line into cells. Rule: cells are what is between separators, with quotes; the last one is the rest of
 the line, whatever it has. What the console consumer puts before a time, a partition or an offset is cut, and the type
-that stands before a time is the record's. Its forms are those of Kafka's DefaultMessageFormatter.
+before a time is the record's. Its forms are those of Kafka's DefaultMessageFormatter.
 """
 
 import json

@@ -13,8 +13,8 @@ Rule, for a record's value (a JSON text, RFC 8259, in UTF-8):
 - a value of another type (a number for a string, 1.0 for a long, …) makes the whole row bad; nothing is converted
 
 Which rows are bad is Arrow's verdict on that row alone (after json_scan's), never that of its neighbours in a chunk.
-A row with a number beyond what Arrow's parser can hold is read by value_reader instead: its decimals come out wrong, or
-end the process, where a number has many digits or a large exponent, and a large number refuses a row that ignores it.
+A row with a number beyond what Arrow's parser can hold is read by value_reader instead. With many digits or a large
+exponent Arrow's decimals come out wrong, or end the process, and a large number refuses a row that ignores it.
 """
 
 import re
@@ -43,8 +43,8 @@ _FAR_NUMBERS = "|".join([
     r"""[\s",:\[][+-]?[\d.]+[eE][+-]?0*([2-9]\d|\d{3,})[\s",\]}]""",
     r'"[\d.eE+-]*\\u00[2-6]',
 ])  # fmt: skip
-"""What a text has, in RE2's words, if a number in it may be beyond Arrow's decimals (76 digits, 38 of them behind the
-point, and powers of ten up to 76), or be a string that hides its digits. Others may have it.
+"""What a text has, by RE2, if a number in it may be beyond Arrow's decimals, or a string that hides its digits. These
+have 76 digits, 38 of them behind the point, and powers of ten up to 76. Other texts may have it, too.
 """
 _INFINITE = r"\d{309}"
 """What a text has, if a whole number in it is infinite to Arrow's doubles."""
