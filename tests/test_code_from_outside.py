@@ -54,6 +54,10 @@ USES: dict[str, dict[str, tuple[int, str]]] = {
         "pickle.load": (1, "that file, as standard input of the process that the worker has started"),
     },
     "jobs/functions/callable_bodies.py": {"the text 'eval'": (1, "how ast reads an expression; nothing is run")},
+    "jobs/functions/decorated_functions.py": {
+        "compile": (1, "a call with a wrapper's own parameters; its instructions are compared, never run"),
+        "the text 'eval'": (1, "what kind of code that is"),
+    },
     "jobs/functions/folds/expressed/instructions.py": {
         "deserialize": (1, "JSON of polars, made of an expression of the user's topology in the line before"),
     },
