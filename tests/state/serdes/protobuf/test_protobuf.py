@@ -131,8 +131,12 @@ def test_what_is_no_descriptor_of_columns_is_refused(case):
 
 
 @pytest.mark.parametrize(
-    "value", [{"amount": "5"}, {"state": "GONE"}, {"other": 1}, 5, {"amount": 2**31}, {"amount": True}, {"serial": 0.5}]
-)
+    "value",
+    [
+        {"amount": "5"}, {"state": "GONE"}, {"other": 1}, 5, {"amount": 2**31}, {"amount": True}, {"serial": 0.5},
+        {"amount": Decimal("1e99999999")}, {"serial": Decimal("1e-99999999")}, {"serial": Decimal("Infinity")},
+    ],
+)  # fmt: skip
 def test_a_python_value_of_another_type_is_refused_by_its_row(value):
     with pytest.raises(ConfigError, match="row 1"):
         ORDERS.from_python([{}, value])
