@@ -188,11 +188,13 @@ def _of_several_bounds(fetch: Callable[..., Any]) -> Callable[..., Any]:
 
 def check_fetch(call: str, bounds: tuple[Any, ...]) -> None:
     """Raises ConfigError for a ``call``, fetch or backward_fetch of a window store, with too few or many ``bounds``."""
-    of_one = [f"{call}(key, time)"] * (call == "fetch")
-    if not 3 - len(of_one) <= len(bounds) <= 4:
-        expected = f"{', '.join([*of_one, f'{call}(key, from, to)'])} or {call}(first, last, from, to)"
-        got = f"{len(bounds)} argument{'s' * (len(bounds) != 1)}"
-        raise ConfigError(f"WindowStore.{call}", expected, got, "correct them")
+    takes_time = call == "fetch"
+    if 3 - takes_time <= len(bounds) <= 4:
+        return
+    of_one = f"{call}(key, time), " if takes_time else ""
+    expected = f"{of_one}{call}(key, from, to) or {call}(first, last, from, to)"
+    got = f"{len(bounds)} argument{'s' * (len(bounds) != 1)}"
+    raise ConfigError(f"WindowStore.{call}", expected, got, "correct them")
 
 
 class Stores(Hinting):

@@ -14,7 +14,7 @@ The work is cut into tasks of consecutive slices; Spark runs them, and the drive
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from ...state.tables.ledger import LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
 from ...state.tables.warehouse import LANDED_SCHEMA, Warehouse
 from .file_source import PATH_PATTERNS, FileSource
+from .files.column_types import ColumnType, TypeChange
 from .files.counting import CountedFiles
 from .files.file_order import (
     Disorder,
@@ -128,12 +129,13 @@ class FileLander:
                         limits = late_before(spans, before, are_sorted=are_sorted)
                         if not self._refuse_late(disorder, source, rows, counted, limits):
                             continue
-                plan = self._plan(source, rows, last, plans, known, counted, changes)
+                retyped, types = counted.type_changes(plans)
+                plan = self._plan(source, rows, last, plans, known, counted, changes, types)
                 if plan is None:
                     continue
                 for sentence in [
                     *known.sentences(),
-                    *self._sentences(source, counted, plan, plans),
+                    *self._sentences(source, counted, plan, retyped),
                     *listing.sentences(source, self.topic),
                 ]:
                     warn(sentence)
@@ -177,6 +179,7 @@ class FileLander:
         known: KnownFiles,
         counted: CountedFiles,
         changes: dict[str, list[Any]],
+        types: Mapping[str, ColumnType],
     ) -> LandingPlanRow | None:
         """None where a file changed meanwhile."""
         counted.refuse_absent_columns(source, plans, [source.timestamp])  # without it all rows are bad
@@ -186,7 +189,6 @@ class FileLander:
         entries = [file.entry() for file in counted.files]
         if not self.rules.allow_same_content and source.offset is None:
             known.refuse_same_content(entries)
-        _, types = counted.type_changes(plans)
         cut_from = dict.fromkeys(map(str, range(source.partitions)), 0)
         if last is not None and any(last.content.cut_to.values()):
             cut_from = last.content.cut_to
@@ -268,12 +270,11 @@ class FileLander:
         source: FileSource,
         counted: CountedFiles,
         plan: LandingPlanRow,
-        plans: Sequence[LedgerRow[LandingPlanRow]],
+        retyped: Sequence[TypeChange],
     ) -> list[str]:
         hint = None if source.is_ordered else _unnamed_coordinates(counted)
         order = [f"{self.topic}: {hint}, so that records land in the order that they had in Kafka"] if hint else []
-        changes, _ = counted.type_changes(plans)
-        return order + type_sentences(self.topic, changes) + plan_sentences(self.topic, source, counted, plan)
+        return order + type_sentences(self.topic, retyped) + plan_sentences(self.topic, source, counted, plan)
 
     def _has_other_pattern(self, last: LedgerRow[LandingDoneRow]) -> bool:
         return bool(last.content.source.get("mapping", {}).get("pattern") != self.source.pattern)

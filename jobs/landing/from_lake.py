@@ -161,7 +161,7 @@ class LakeLander:
         if changes is None and not any(file.rows > file.left_out for file in counted.files):
             refuse_other_topics(table, self.topic, mapping)
         entries = [
-            {"name": file.found.name, "bytes": file.found.bytes, "records": file.rows - file.bad_rows - file.left_out}
+            {"name": file.found.name, "bytes": file.found.bytes, "records": file.records}
             | ({"dead_letters": file.bad_rows} if file.bad_rows else {})
             for file in counted.files
         ]

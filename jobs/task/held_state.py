@@ -121,13 +121,13 @@ def _held_by_running(what: str, owner: object) -> Iterator[HeldValue]:
 
 def _compared(pairs: Iterable[tuple[Any, Any, str]]) -> Outside:
     """``pairs``: what was held, what is held now, and what it is called."""
-    changed, unknown = list[str](), list[str]()
+    changed, unknown = dict[str, None](), dict[str, None]()
     for before, now, label in pairs:
         if not _is_same(before, now):
-            changed.append(label)
+            changed[label] = None
         elif _is_opaque(now):
-            unknown.append(label)
-    return Outside(tuple(changed), tuple(unknown)).with_(Outside())
+            unknown[label] = None
+    return Outside(tuple(changed), tuple(unknown))
 
 
 def _held_by(function: Any, depth: int, seen: set[int]) -> Iterator[HeldValue]:

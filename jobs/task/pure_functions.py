@@ -3,14 +3,15 @@
 Owns the second question to aggregators, reducers, mergers, adders and subtractors, joiners, processors and
 transformers. Rule: under new code the first records of a task are run by two more tasks with the same state, once
 together and once in pieces. What their nodes forward and leave in stores is compared, and the topics and partitions
-that they choose. Each piece has new processors, as the next
-increment has, and each but the first finds functions as they were before (jobs/task/pure_steps.py). A function whose
-answers differ has chance, a clock or a counter in it, or keeps state outside of its stores, which is named. This only
-looks: nothing of it is kept, plain data outside of stores is put back, and the results that count are computed as ever.
-Functions that only look on (peek, foreach) are not called; processors are, as in a run that died and is run again.
+that they choose. Each piece has new processors, as the next increment has, and each but the first finds functions as
+they were before (jobs/task/pure_steps.py). A function whose answers differ has chance, a clock or a counter in it, or
+keeps state outside of its stores, which is named. This only looks: nothing of it is kept, plain data outside of stores
+is put back, and the results that count are computed as ever. Functions that only look on (peek, foreach) are not
+called; processors are, as in a run that died and is run again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from itertools import pairwise, zip_longest
 from typing import Any
 
@@ -123,9 +124,14 @@ class _Looks:
             found |= {*node.inputs, *node.reads}
         return found
 
+    @cached_property
+    def new_task(self) -> Task:
+        """That has processed nothing: what its objects hold is compared, and none of them is called."""
+        return self.begun()
+
     def _of_objects(self, name: str) -> Outside:
         """What objects that run in the node hold otherwise than those of a new task."""
-        fresh = {what: one for each in _parts(self.begun(), name) for what, one in each.running().items()}
+        fresh = {what: one for each in _parts(self.new_task, name) for what, one in each.running().items()}
         before = {what: one for each in _parts(self.task, name) for what, one in each.running().items()}
         found = Outside()
         for what, one in before.items():

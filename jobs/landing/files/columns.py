@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
-from decimal import ROUND_FLOOR, Context, Decimal, Inexact, InvalidOperation
+from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
 from json.encoder import encode_basestring
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from ....state.errors import shown
 from ....state.serdes import Serde
+from ....state.serdes.exact_decimals import with_scale
 
 _UUID = pa.uuid()
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -31,9 +32,8 @@ _MS = timedelta(milliseconds=1)
 _TO_MS: dict[str, tuple[int, int]] = {"ms": (1, 1), "s": (1000, 1), "us": (1, 1_000), "ns": (1, 1_000_000)}
 
 _ONE = Decimal(1)
-_EXACTLY = Context(prec=40, traps=[Inexact, InvalidOperation])
 _FLOOR = Context(prec=40, rounding=ROUND_FLOOR, traps=[InvalidOperation])
-"""Refuse what has more than 40 digits, so that no exponent becomes an int that fills the memory."""
+"""Refuses what has more than 40 digits, so that no exponent becomes an int that fills the memory."""
 
 LATEST_OFFSET = (1 << 63) - 2
 """Of 64 bits, with room for the offset after it."""
@@ -571,7 +571,7 @@ def _whole(value: Any) -> int:
         return _in_range(int(_plain(value)), 64)
     if isinstance(value, float | Decimal | JsonNumber):
         number = Decimal(value.text) if isinstance(value, JsonNumber) else Decimal(value)
-        return _in_range(int(number.quantize(_ONE, context=_EXACTLY)), 64)
+        return _in_range(int(with_scale(number, 0)), 64)
     return _in_range(value, 64)
 
 

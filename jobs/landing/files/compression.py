@@ -4,7 +4,11 @@ Owns the extensions and the first bytes by which it is known. Rule: the first by
 may have any name; where they say nothing, the extension does, and then a file that is not so compressed is refused.
 """
 
-from .snappy_streams import FRAMED, XERIAL
+from typing import Any
+
+import pyarrow as pa
+
+from .snappy_streams import FRAMED, XERIAL, SnappyStream
 
 HEAD_BYTES = 10
 """So many bytes of a file decide."""
@@ -48,3 +52,8 @@ def compression_of(name: str, head: bytes) -> str | None:
     if head.startswith(_BZIP2) and head[3:4].isdigit() and head[4:] in (_BLOCK, _END):
         return "bz2"
     return _EXTENSIONS.get(name.rpartition(".")[2].lower()) if plain_name(name) != name else None
+
+
+def decompressed(stream: Any, codec: str) -> Any:
+    """What ``stream``, at its begin, holds: of Arrow's codecs, and of Snappy, of which Arrow knows raw blocks alone."""
+    return SnappyStream(stream) if codec == "snappy" else pa.CompressedInputStream(pa.PythonFile(stream, "r"), codec)

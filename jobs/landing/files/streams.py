@@ -18,8 +18,7 @@ import pyarrow.parquet as pq
 from ....state.errors import LandingError
 from ....state.tables.object_stores import open_filesystem
 from ..file_source import FileSource
-from .compression import HEAD_BYTES, compression_of
-from .snappy_streams import SnappyStream
+from .compression import HEAD_BYTES, compression_of, decompressed
 
 SLICE_BYTES = 32 << 20
 """About what one task reads; a CSV file is never split, because a quoted field may hold line ends."""
@@ -152,11 +151,7 @@ def opened(
             file.seek(0)
             own: Any = io.BufferedReader(_Counted(file, digests), buffer_size=_PART)
             if codec is not None:
-                is_snappy = codec == "snappy"  # of which Arrow knows raw blocks alone
-                inner = (
-                    SnappyStream(own) if is_snappy else pa.CompressedInputStream(pa.PythonFile(own, mode="r"), codec)
-                )
-                yield io.BufferedReader(_Counted(inner, content), buffer_size=_PART)
+                yield io.BufferedReader(_Counted(decompressed(own, codec), content), buffer_size=_PART)
             else:
                 yield own
             while digests is not None and digests.last is None and own.read(_PART):  # what nobody asked for
