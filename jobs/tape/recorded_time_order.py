@@ -38,24 +38,23 @@ def doubled(time_ms: np.ndarray, is_advance: np.ndarray, lowest: int) -> np.ndar
     return positions
 
 
-def in_heap(positions: np.ndarray, own: np.ndarray, queue: int, queues: int, *, is_mixed: bool) -> np.ndarray:
-    """Numbers by which the heap compares the heads of ``queues`` queues: by ``positions``, and some ties by queue
-    number, so that they do not depend on what the heap held before. These ties are between recorded times, and between
-    records that a recorded time holds back, whose ``own`` place is lower. ``is_mixed``: between all records
-    (TaskTape.is_mixed).
+def in_heap(positions: np.ndarray, own: np.ndarray, queue: int, tie: np.ndarray, count: int) -> np.ndarray:
+    """Numbers by which the heap compares the heads of queues: by ``positions``, and some ties by queue number, so that
+    they do not depend on what the heap held before. These ties are between recorded times, and between records that a
+    recorded time holds back, whose ``own`` place is lower. ``tie``: decides between all other records of one time (0:
+    the heap does). ``count``: above all of ``tie``, and no less than there are queues.
     """
-    others = queue if is_mixed else 0
     # The heap's kernel compares one int64 a head, as PartitionGroup compares one timestamp, so place, kind of row and
-    # queue are packed into one number. Places are 2 * queues apart, and each kind has ``queues`` numbers of its own:
+    # queue are packed into one number. Places are 2 * count apart, and each kind has ``count`` numbers of its own:
     #
-    #     2 * queues * place - 2 * queues + queue    a record that a recorded time holds back
-    #     2 * queues * place                         any other record; + queue on a mixed tape
-    #     2 * queues * place - queues + queue        a recorded time
+    #     2 * count * place - 2 * count + queue    a record that a recorded time holds back
+    #     2 * count * place + tie                  any other record
+    #     2 * count * place - count + queue        a recorded time
     #
     # Records are at even places and recorded times at odd ones, so no kinds share a number. At a time t the order is:
     # what is held back to t, the other records of t, the recorded times t.
-    behind = np.where(positions % 2 == 1, queue - queues, np.where(own < positions, queue - 2 * queues, others))
-    return 2 * queues * positions + behind
+    behind = np.where(positions % 2 == 1, queue - count, np.where(own < positions, queue - 2 * count, tie))
+    return 2 * count * positions + behind
 
 
 def numbered(offset: np.ndarray, recorded: Sequence[Recorded]) -> tuple[np.ndarray, np.ndarray]:

@@ -3,7 +3,8 @@
 Owns the order between a task's inputs and the places of records. Rule: inside a partition offset order, always. A place
 is PLACE_COLUMNS: the landed record that caused a row, and how far behind it the row is in the chain of causes. With
 order="time" landed queues are merged as in Kafka's PartitionGroup, by the time of their heads. Repartition rows come by
-the tape time of their cause, and among landed ones of the same time by the numbers of their queues. With
+the tape time of their cause, and among landed ones of the same time by the tasks that took the causes: smaller
+sub-topologies first, then smaller partitions. So one thread could have run all tasks, as replay judge does. With
 order="arrival" rows come by the arrival of the landed record, then as one thread would process what it caused. What
 goes round a loop comes behind all that has its time.
 """
@@ -56,15 +57,15 @@ NO_ORDER = CausalColumns({})
 
 @dataclass
 class _Lane:
-    """A ``queue`` of the tape, its ``number`` there, and its rows. If it is made of several queues, ``which`` and
-    ``row`` say for each of its rows the queue and the row there.
+    """What is merged by time: a ``queue`` of the tape, its ``number`` there, and its rows. Where it is made of several
+    queues, these are of the first. ``which`` and ``row`` say for each of its rows the queue and the row there.
     """
 
     number: int
     queue: Queue
     table: pa.Table
-    which: np.ndarray | None = None
-    row: np.ndarray | None = None
+    which: np.ndarray
+    row: np.ndarray
 
 
 @dataclass
@@ -339,52 +340,82 @@ class TaskTape:
         # The next record of a queue, which a later increment takes, is in the heap as well: ties depend on the heap's
         # shape, so without it they would depend on where the increment ends.
         beyond = np.array([lane.queue.beyond_ms for lane in lanes], np.int64)
+        # On a mixed tape the heap compares times first and then the numbers of the tasks' order, so that its shape
+        # decides no tie. ``beyond`` is such a head, too; NO_MORE stays the largest number.
+        ties, count = self._ties(lanes) if self.is_mixed else ([np.zeros(1, np.int64)] * len(lanes), len(lanes))
         if any(queue.has_advances for queue in self.queues):
-            heads = [self._heads(number, len(lanes), times[number], lane) for number, lane in enumerate(lanes)]
+            heads = [self._heads(n, times[n], lane, ties[n], count) for n, lane in enumerate(lanes)]
             times, beyond = [head[:-1] for head in heads], np.array([head[-1] for head in heads])
-        # number of queues * time + number of the queue: the heap compares times first and then queues, so that the
-        # shape of the heap decides no tie. ``beyond`` is such a head, too; NO_MORE stays the largest number.
         elif self.is_mixed:
-            beyond = np.where(beyond == NO_MORE, beyond, len(times) * beyond + np.arange(len(times)))
-            times = [len(times) * column + number for number, column in enumerate(times)]
-        which, row, self.heap = merge_queues(times, beyond, self.heap or [])
-        if lanes[-1].which is None:
-            return which, row
-        # Only the last queue may be several: its rows have kept which queue each of them is of.
-        queue = np.array([lane.number for lane in lanes], np.int16)[which]
-        goes_round = np.flatnonzero(which == len(lanes) - 1)
-        queue[goes_round], row[goes_round] = lanes[-1].which, lanes[-1].row
-        return queue, row
+            beyond = np.where(beyond == NO_MORE, beyond, count * beyond + [int(tie.max(initial=0)) for tie in ties])
+            times = [count * column + tie for column, tie in zip(times, ties, strict=True)]
+        lane_of, at, heap = merge_queues(times, beyond, [] if self.is_mixed else self.heap or [])
+        self.heap = [lanes[number].number for number in heap]
+        which, row = np.empty(len(at), np.int16), np.empty(len(at), np.int64)
+        for number, lane in enumerate(lanes):
+            rows = np.flatnonzero(lane_of == number)
+            which[rows], row[rows] = lane.which[at[rows]], lane.row[at[rows]]
+        return which, row
 
     def _lanes(self, tables: list[pa.Table]) -> list["_Lane"]:
-        """The queues that are merged by time. All queues of a loop are one of them, the last: among records of one time
-        a record that goes round the loop comes after the record that caused it, whichever queue that was in.
+        """The queues that are merged by time. What other tasks wrote is one of them, in the order of causes. So are all
+        queues of a loop, the last: among records of one time a record that goes round the loop comes after the record
+        that caused it, whichever queue that was in.
         """
-        queues = list(zip(range(len(tables)), self.queues, tables, strict=True))
-        lanes = [_Lane(*each) for each in queues if not each[1].goes_round]
-        round_ = [each for each in queues if each[1].goes_round]
-        if not round_:
-            return lanes
-        which, row = self._by_cause([table for _, _, table in round_])
-        names = ["cause_time_ms", "cause_sub"]
-        rows = pa.concat_tables([table.select(names) for _, _, table in round_])
-        rows = rows.take(pa.array(starts_of([table for _, _, table in round_])[which] + row)).combine_chunks()
-        number = np.array([number for number, _, _ in round_], np.int16)[which]
-        return [*lanes, _Lane(round_[0][0], round_[0][1], rows, number, row)]
+        numbers = range(len(tables))
+        landed = [number for number in numbers if self.queues[number].slice is not None]
+        written = [number for number in numbers if number not in landed]
+        round_ = [number for number in written if self.queues[number].goes_round]
+        lanes = [
+            _Lane(n, self.queues[n], tables[n], np.full(len(tables[n]), n, np.int16), np.arange(len(tables[n])))
+            for n in landed
+        ]
+        for merged in ([number for number in written if number not in round_], round_):
+            if not merged:
+                continue
+            found = [tables[number] for number in merged]
+            which, row = self._by_cause(found)
+            rows = pa.concat_tables([table.select(PLACE_COLUMNS[:3]) for table in found])
+            rows = rows.take(pa.array(starts_of(found)[which] + row)).combine_chunks()
+            lanes.append(_Lane(merged[0], self.queues[merged[0]], rows, np.array(merged, np.int16)[which], row))
+        return lanes
 
-    def _heads(self, number: int, lanes: int, times: np.ndarray, lane: "_Lane") -> np.ndarray:
+    def _ties(self, lanes: list["_Lane"]) -> tuple[list[np.ndarray], int]:
+        """Numbers by which records of one time come: by the sub-topology and partition of their causes, landed ones of
+        this task by their queues, and at last what goes round a loop. Of each of ``lanes`` those of its rows, or one
+        for all; all are below the count.
+        """
+        causes = [
+            np.zeros(0, np.int64) if lane.queue.slice is not None or lane.queue.goes_round
+            else (integers(lane.table, "cause_sub", 0) - BEFORE_ALL << 32) + integers(lane.table, "cause_partition", 0)
+            for lane in lanes
+        ]  # fmt: skip
+        known = np.unique(np.concatenate(causes))
+        own = int(np.searchsorted(known, (self.sub_topology - BEFORE_ALL << 32) + self.partition))
+        found = []
+        for number, (lane, cause) in enumerate(zip(lanes, causes, strict=True)):
+            if lane.queue.slice is not None:
+                found.append(np.array([own + number]))
+            elif lane.queue.goes_round:
+                found.append(np.array([len(known) + len(lanes)]))
+            else:
+                place = np.searchsorted(known, cause)
+                found.append(place + len(lanes) * (place >= own))
+        return found, len(known) + len(lanes) + 1
+
+    def _heads(self, number: int, times: np.ndarray, lane: "_Lane", tie: np.ndarray, count: int) -> np.ndarray:
         """Of a queue's rows, and of the one behind them, the numbers by which heads are compared."""
         queue, table = lane.queue, lane.table
         # Doubled, as recorded_time_order says: BEFORE_ALL marks a recorded time T, whose cause has the time T + 1, and
         # 2 (T + 1) - 1 is its place. Nothing is known of what comes after.
         if queue.slice is None:
             positions = 2 * times - (integers(table, "cause_sub", 0) == BEFORE_ALL)
-            return np.append(in_heap(positions, 2 * times, number, lanes, is_mixed=self.is_mixed), NO_MORE)
+            return np.append(in_heap(positions, 2 * times, number, tie, count), NO_MORE)
         # One row more, the next one of a later increment: a recorded time before it holds it back as any other.
         has_beyond = queue.beyond_ms != NO_MORE
         times = np.append(times, queue.beyond_ms if has_beyond else 0)
         positions = doubled(times, np.append(advance_numbers(table) >= 0, queue.beyond_is_advance), queue.lowest)
-        heads = in_heap(positions, 2 * times, number, lanes, is_mixed=self.is_mixed)
+        heads = in_heap(positions, 2 * times, number, tie, count)
         heads[-1] = heads[-1] if has_beyond else NO_MORE
         return heads
 

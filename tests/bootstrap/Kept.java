@@ -104,6 +104,25 @@ public class Kept {
             .toStream().to("out", Produced.with(S, S));
     }
 
+    /** A task that reads a topic, and what three others write. */
+    public static void meeting(StreamsBuilder builder) {
+        KTable<String, String> groups = builder.table("groups", Consumed.with(S, S), Materialized.as("groups-kept"));
+        KStream<String, String> clicks = clicks(builder);
+        KTable<String, String> orders = byLength(builder, "orders"), users = byLength(builder, "users");
+        clicks.selectKey((key, click) -> "g" + (4 + click.length() % 4)).repartition(Repartitioned.with(S, S).withName("by-group"))
+            .leftJoin(groups, (click, group) -> click + " " + group)
+            .leftJoin(orders, (click, order) -> click + " " + order)
+            .leftJoin(users, (click, user) -> click + " " + user)
+            .to("out", Produced.with(S, S));
+    }
+
+    static KTable<String, String> byLength(StreamsBuilder builder, String topic) {
+        return builder.stream(topic, Consumed.with(S, S)).filter((key, value) -> value != null)
+            .selectKey((key, value) -> "g" + (4 + value.length() % 4))
+            .mapValues((key, value) -> value + key)
+            .toTable(Named.as(topic + "-kept"), Materialized.with(S, S));
+    }
+
     /** A processor with stores of its own, and a punctuation. */
     public static void processor(StreamsBuilder builder) {
         builder.addStateStore(Stores.keyValueStoreBuilder(Stores.persistentKeyValueStore("sums"), S, L));

@@ -3,6 +3,7 @@
 from kstreams_replay import (
     Consumed,
     JoinWindows,
+    KTable,
     Materialized,
     Processor,
     Serde,
@@ -94,6 +95,28 @@ def tables() -> Topology:
     )  # fmt: skip
     members.to_stream().to("out")
     return builder.build()
+
+
+def meeting() -> Topology:
+    """A task that reads a topic, and what three others write."""
+    builder = StreamsBuilder()
+    groups = builder.table("groups", TEXT, Materialized("groups-kept"))
+    clicks = builder.stream("clicks", TEXT)
+    orders, users = by_length(builder, "orders"), by_length(builder, "users")
+    of_group = clicks.select_key(lambda key, click: f"g{4 + len(click) % 4}", returns=S)
+    joined = of_group.repartition(name="by-group").left_join(groups, paired, returns=S)
+    joined.left_join(orders, paired, returns=S).left_join(users, paired, returns=S).to("out")
+    return builder.build()
+
+
+def by_length(builder: StreamsBuilder, topic: str) -> KTable:
+    known = builder.stream(topic, TEXT).filter(lambda key, value: value is not None)
+    keyed = known.select_key(lambda key, value: f"g{4 + len(value) % 4}", returns=S)
+    return keyed.map_values(lambda key, value: value + key, returns=S).to_table(name=f"{topic}-kept")
+
+
+def paired(one: str, other: str | None) -> str:
+    return f"{one} {other or 'null'}"
 
 
 class Sums(Processor):
