@@ -321,6 +321,7 @@ class TaskRun:
             },
             signals={name: dict(times) for name, times in d.before.recorded_times.items()},
             is_placed=self._asks_for_places(),
+            reads_written=self.topology.reads_written(self.sub),
             extractions=self.extractions,
         )
 

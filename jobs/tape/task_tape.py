@@ -92,6 +92,8 @@ class TaskTape:
     """By source that other tasks write, and partition of the task: the time that it forwarded last."""
     is_placed: bool = True
     """Whether anybody asks for places."""
+    reads_written: bool = False
+    """Whether another part of Kafka's task reads what tasks write (SubTopology.kafka_id)."""
     extractions: Mapping[int, Extraction] = field(default_factory=dict)
     """Of landed sources whose records get other times, by number."""
 
@@ -152,10 +154,10 @@ class TaskTape:
 
     @property
     def is_mixed(self) -> bool:
-        """Whether it reads repartition tables. Their next record is not known at the end of an increment, so if the
-        shape of a heap decided ties, these would depend on the cuts.
+        """Whether Kafka's task reads repartition tables. Their next record is not known at the end of an increment, so
+        if the shape of a heap decided ties, these would depend on the cuts.
         """
-        return any(queue.slice is None for queue in self.queues)
+        return self.reads_written or any(queue.slice is None for queue in self.queues)
 
     @property
     def _only(self) -> Slice | None:
@@ -218,9 +220,14 @@ class TaskTape:
         """Landed records alone, which are read as they are taken."""
         readers = [reader for reader in self._readers() if reader is not None]
         beyond = np.array([queue.beyond_ms for queue in self.queues], np.int64)
-        # Ties depend on the heap that the increment before left, so the same records come in the same order wherever it
-        # ended.
-        order = QueueOrder([reader.times() for reader in readers], beyond, self.heap or [])
+        times = [reader.times() for reader in readers]
+        if self.is_mixed:
+            ties = range(len(times))
+            times = [_with_tie(column, len(ties), tie) for column, tie in zip(times, ties, strict=True)]
+            beyond = np.where(beyond == NO_MORE, beyond, len(ties) * beyond + ties)
+        # Else ties depend on the heap that the increment before left, so the same records come in the same order
+        # wherever it ended.
+        order = QueueOrder(times, beyond, self.heap or [])
         while len(which := order.take(records)):
             counts = np.bincount(which, minlength=len(readers)).tolist()
             tables = [reader.take(count) for reader, count in zip(readers, counts, strict=True)]
@@ -472,6 +479,12 @@ class TaskTape:
             return doubled(known_times(integers(table, "timestamp", -1)), advance_numbers(table) >= 0, queue.lowest)
         found: np.ndarray = 2 * integers(table, "cause_time_ms", -1) - (integers(table, "cause_sub", -1) == BEFORE_ALL)
         return found
+
+
+def _with_tie(times: Iterator[np.ndarray], count: int, tie: int) -> Iterator[np.ndarray]:
+    """Times with a number below ``count`` that decides between records of one time."""
+    for piece in times:
+        yield count * piece + tie
 
 
 def _rows(table: pa.Table, rows: np.ndarray) -> pa.Table:

@@ -350,6 +350,11 @@ class Topology(Hinting):
         """
         return [sub for sub in self.sub_topologies if name in {node.topic for node in sub.repartitions}]
 
+    def reads_written(self, sub: SubTopology) -> bool:
+        """Whether Kafka's sub-topology, of which ``sub`` is a part, reads repartition topics."""
+        parts = [part for part in self.sub_topologies if part.kafka_id == sub.kafka_id]
+        return any(not node.is_replay_only for part in parts for node in part.repartition_sources)
+
     def goes_round(self, name: str, sub: SubTopology) -> bool:
         """Whether what ``sub`` sends may come back to it in the repartition table ``name``, or in what an earlier part
         of it hands over as ``name``.

@@ -116,6 +116,28 @@ public class Kept {
             .to("out", Produced.with(S, S));
     }
 
+    /** A join by foreign key whose result is joined with a topic of its own task. */
+    public static void beside(StreamsBuilder builder) {
+        KTable<String, String> orders = builder.table("orders", Consumed.with(S, S), Materialized.as("orders-kept"));
+        KTable<String, String> users = builder.table("users", Consumed.with(S, S), Materialized.as("users-kept"));
+        KTable<String, String> groups = builder.table("groups", Consumed.with(S, S), Materialized.as("groups-kept"));
+        users.leftJoin(groups, user -> "g" + (4 + user.length() % 4), (user, group) -> user + " " + group,
+                Materialized.<String, String, KeyValueStore<Bytes, byte[]>>as("members").withKeySerde(S).withValueSerde(S))
+            .outerJoin(orders, (member, order) -> member + " " + order)
+            .toStream().to("out", Produced.with(S, S));
+    }
+
+    /** Records that another task wrote, beside a topic and a global table. */
+    public static void looking(StreamsBuilder builder) {
+        KTable<String, String> users = builder.table("users", Consumed.with(S, S), Materialized.as("users-kept"));
+        GlobalKTable<String, String> groups = builder.globalTable("groups", Consumed.with(S, S), Materialized.as("groups-kept"));
+        clicks(builder).selectKey((key, click) -> "u" + (4 + click.length() % 4))
+            .repartition(Repartitioned.with(S, S).withName("by-user"))
+            .leftJoin(users, (click, user) -> click + " " + user)
+            .leftJoin(groups, (key, click) -> "g" + key.substring(1), (click, group) -> click + " " + group)
+            .to("out", Produced.with(S, S));
+    }
+
     static KTable<String, String> byLength(StreamsBuilder builder, String topic) {
         return builder.stream(topic, Consumed.with(S, S)).filter((key, value) -> value != null)
             .selectKey((key, value) -> "g" + (4 + value.length() % 4))

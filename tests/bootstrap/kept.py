@@ -109,6 +109,33 @@ def meeting() -> Topology:
     return builder.build()
 
 
+def beside() -> Topology:
+    """A join by foreign key whose result is joined with a topic of its own task."""
+    builder = StreamsBuilder()
+    orders = builder.table("orders", TEXT, Materialized("orders-kept"))
+    users = builder.table("users", TEXT, Materialized("users-kept"))
+    groups = builder.table("groups", TEXT, Materialized("groups-kept"))
+    members = users.left_join(
+        groups, paired, foreign_key=lambda user: f"g{4 + len(user) % 4}", foreign_key_returns=S, returns=S,
+        materialized=Materialized("members"),
+    )  # fmt: skip
+    members.outer_join(orders, lambda member, order: f"{member or 'null'} {order or 'null'}", returns=S).to_stream().to(
+        "out"
+    )
+    return builder.build()
+
+
+def looking() -> Topology:
+    """Records that another task wrote, beside a topic and a global table."""
+    builder = StreamsBuilder()
+    users = builder.table("users", TEXT, Materialized("users-kept"))
+    groups = builder.global_table("groups", TEXT, Materialized("groups-kept"))
+    of_user = builder.stream("clicks", TEXT).select_key(lambda key, click: f"u{4 + len(click) % 4}", returns=S)
+    joined = of_user.repartition(name="by-user").left_join(users, paired, returns=S)
+    joined.left_join(groups, paired, selector=lambda key, click: f"g{key[1:]}", selector_returns=S, returns=S).to("out")
+    return builder.build()
+
+
 def by_length(builder: StreamsBuilder, topic: str) -> KTable:
     known = builder.stream(topic, TEXT).filter(lambda key, value: value is not None)
     keyed = known.select_key(lambda key, value: f"g{4 + len(value) % 4}", returns=S)

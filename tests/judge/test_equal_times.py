@@ -41,7 +41,7 @@ def of_few_times(generator: random.Random, topic: str) -> list[LandedRecord]:
 @pytest.mark.sampled(share=3)
 @pytest.mark.parametrize("max_records", [None, 9])
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("twin", [kept.tables, kept.meeting], ids=lambda twin: twin.__name__)
+@pytest.mark.parametrize("twin", [kept.tables, kept.meeting, kept.beside, kept.looking], ids=lambda twin: twin.__name__)
 def test_records_of_one_time_are_taken_as_one_thread_would(twin, seed, max_records, classes, tmp_path):
     topology, warehouse = twin(), Warehouse(str(tmp_path / "tables"))
     generator = random.Random(seed + seed_of_run())
