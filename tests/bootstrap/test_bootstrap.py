@@ -40,16 +40,25 @@ def classes() -> Path:
         yield Path(command[command.index("-cp") + 1].split(":")[0])
 
 
-def written_by(generator: random.Random, topic: str, count: int, late_ms: int = 20_000) -> list[LandedRecord]:
-    """Up to ``late_ms`` out of order; each where Kafka's producer puts its key."""
-    found, time_ms = [], 1_000_000
+def written_by(
+    generator: random.Random,
+    topic: str,
+    count: int,
+    *,
+    start_ms: int = 1_000_000,
+    steps_ms: Sequence[int] = (0, 10, 500, 3_000, 9_000),
+    late_ms: Sequence[int] = (0, 0, 0, 1_000, 20_000),
+    keys: int = 8,
+) -> list[LandedRecord]:
+    """Each is a step after the one before, some late; each where Kafka's producer puts its key."""
+    found, time_ms = [], start_ms
     for _ in range(count):
-        time_ms += generator.choice([0, 10, 500, 3_000, 9_000])
-        key = f"{'g' if topic == 'groups' else 'u'}{generator.randrange(4, 12)}"
+        time_ms += generator.choice(steps_ms)
+        key = f"{'g' if topic == 'groups' else 'u'}{generator.randrange(4, 4 + keys)}"
         value = generator.choice(["a", "bb", "ccc", "dddd"])
         is_gone = topic in ("users", "groups") and generator.random() < 0.2
         (partition,) = murmur2_partitions(pa.array([key.encode()], pa.binary()), PARTITIONS).tolist()
-        at_ms = time_ms - generator.choice([0, 0, 0, 1_000, late_ms])
+        at_ms = time_ms - generator.choice(late_ms)
         found.append(LandedRecord(partition, key.encode(), None if is_gone else value.encode(), at_ms))
     return found
 
@@ -66,7 +75,8 @@ class Life:
     @classmethod
     def of(cls, topology: Topology, seed: int, *, late_ms: int = 20_000) -> "Life":
         generator = random.Random(seed)
-        topics = {topic: written_by(generator, topic, 150, late_ms) for topic in topology.source_topics()}
+        late = (0, 0, 0, 1_000, late_ms)
+        topics = {topic: written_by(generator, topic, 150, late_ms=late) for topic in topology.source_topics()}
         return cls(topics, 1_000_000 + generator.randrange(100_000, 200_000))
 
     def ended(self) -> "Life":

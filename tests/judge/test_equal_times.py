@@ -3,39 +3,28 @@
 import random
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.replay.pipeline_run import replay
-from kstreams_replay.state.records.murmur2 import murmur2_partitions
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.bootstrap import kept
-from tests.bootstrap.test_bootstrap import APPLICATIONS, PARTITIONS, Life, kafkas_rows, our_rows
+from tests.bootstrap.test_bootstrap import APPLICATIONS, PARTITIONS, Life, kafkas_rows, our_rows, written_by
 from tests.jvm.streams import compiled
-from tests.planted import LandedRecord, plant
+from tests.planted import plant
 from tests.sampling import seed as seed_of_run
 
 pytestmark = [pytest.mark.jvm, pytest.mark.xdist_group("oracle")]
+
+
+# Most have the time of others, in this and in other topics; some are late.
+FEW_TIMES = {"start_ms": 1_000, "steps_ms": (0, 0, 0, 10), "late_ms": (0, 0, 0, 10, 30), "keys": 4}
 
 
 @pytest.fixture(scope="module")
 def classes() -> Path:
     with compiled(APPLICATIONS) as command:
         yield Path(command[command.index("-cp") + 1].split(":")[0])
-
-
-def of_few_times(generator: random.Random, topic: str) -> list[LandedRecord]:
-    """Some are late; most have the time of others, in this and in other topics."""
-    found, time_ms = [], 1_000
-    for _ in range(60):
-        time_ms += generator.choice([0, 0, 0, 10])
-        key = f"{'g' if topic == 'groups' else 'u'}{generator.randrange(4, 8)}"
-        is_gone = topic in ("users", "groups") and generator.random() < 0.2
-        value = None if is_gone else generator.choice([b"a", b"bb", b"ccc", b"dddd"])
-        (partition,) = murmur2_partitions(pa.array([key.encode()], pa.binary()), PARTITIONS).tolist()
-        found.append(LandedRecord(partition, key.encode(), value, time_ms - generator.choice([0, 0, 0, 10, 30])))
-    return found
 
 
 @pytest.mark.sampled(share=3)
@@ -45,7 +34,7 @@ def of_few_times(generator: random.Random, topic: str) -> list[LandedRecord]:
 def test_records_of_one_time_are_taken_as_one_thread_would(twin, seed, max_records, classes, tmp_path):
     topology, warehouse = twin(), Warehouse(str(tmp_path / "tables"))
     generator = random.Random(seed + seed_of_run())
-    life = Life({topic: of_few_times(generator, topic) for topic in topology.source_topics()}, cut_ms=0)
+    life = Life({topic: written_by(generator, topic, 60, **FEW_TIMES) for topic in topology.source_topics()}, cut_ms=0)
     for topic, records in life.topics.items():
         plant(warehouse, topic, records, partitions=PARTITIONS)
 
