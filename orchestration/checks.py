@@ -22,6 +22,7 @@ from ..jobs.replay.heartbeats import beating
 from ..state.errors import ReplayError
 from ..state.node_rows import RunAgain
 from ..state.tables.names import DEAD_LETTER, DROPPED, LANDED, OUTPUTS, TableName
+from ..state.tables.parquet_reader import show_command
 from ..state.tables.refused_shares import refused_shares
 from ..state.wall_clock import now_ms
 from .facts import facts_of_output, replay_facts, second_run
@@ -198,7 +199,11 @@ def _rows(
     last = reported_increment(instance, key.asset_key, pipeline.path(table)) or 0
     numbers = ran_in_run(instance, run_id, {key.asset_key}) or [last]
     rows = [row.content for row in pipeline.landing_ledger(table.name).done_rows(numbers[0], numbers[-1])]
-    letters = [sentence for row in rows if (sentence := dead_letters_sentence(table.name, row)) is not None]
+    letters = [
+        sentence
+        for row in rows
+        if (sentence := dead_letters_sentence(pipeline.warehouse.root, table.name, row)) is not None
+    ]
     return dg.AssetCheckResult(
         asset_key=key.asset_key,
         check_name=key.name,
@@ -247,13 +252,14 @@ def _share(
     share = refused / read if read else 0.0
     landed = {name: sum(each.get(name, 0) for each in books) for name in ("read", "applied", "left_out")}
     applied_nothing = refused > 0 and is_nothing_applied(**landed)
+    show = show_command(table, pipeline.warehouse.root, pipeline.name)
     is_error = applied_nothing or pipeline.refused.severity == "error"
     return dg.AssetCheckResult(
         asset_key=key.asset_key,
         check_name=key.name,
         passed=pipeline.refused.allows(refused, read) and not applied_nothing,
         severity=dg.AssetCheckSeverity.ERROR if is_error else dg.AssetCheckSeverity.WARN,
-        description=f"{said}{', and none could be applied' if applied_nothing else ''}; see `replay show {table}`.",
+        description=f"{said}{', and none could be applied' if applied_nothing else ''}; see `{show}`.",
         metadata={"records_read": read, f"records_{word}": refused, "share": share, WAREHOUSE: pipeline.warehouse.root},
     )
 

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from ...state.errors import ConfigError, ReplayError
 from ...state.near_names import did_you_mean
 from ...state.tables.names import DROPPED
+from ...state.tables.parquet_reader import show_command
 from ...state.tables.warehouse import WINDOW
 from ...state.times import instant_ms
 from ..graph.nodes import RepartitionNode, SinkNode
@@ -112,8 +113,8 @@ def dropped_record(history: History, number: int) -> tuple[str, dict[str, Any]]:
     rows = read_table(history.warehouse, history.pipeline, DROPPED)
     if not 1 <= number <= len(rows):
         expected = f"a number from 1 to {len(rows):,}" if len(rows) else "a row of dropped"
-        raise ConfigError(
-            "--dropped", expected, str(number) if len(rows) else "none at all", "see `replay show dropped`"
-        )
+        got = str(number) if len(rows) else "none at all"
+        show = show_command(DROPPED, history.warehouse.root, history.pipeline)
+        raise ConfigError("--dropped", expected, got, f"see `{show}`")
     (row,) = rows.slice(len(rows) - number, 1).to_pylist()
     return say_place((row["topic"], row["partition"], row["offset"])), row

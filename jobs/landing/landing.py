@@ -24,6 +24,8 @@ from ...state.tables.compaction import compact
 from ...state.tables.data_files import live_files, open_table, read_files, table_digest
 from ...state.tables.ledger import LandingLedger, LedgerRow
 from ...state.tables.ledger_rows import LandingDoneRow, LandingPlanRow
+from ...state.tables.names import TableName
+from ...state.tables.parquet_reader import show_command
 from ...state.tables.replaced_files import delete_files, replaced_files
 from ...state.tables.warehouse import Warehouse
 from ...state.tracing import span
@@ -323,7 +325,7 @@ def _land(
     elif rules.abandon:
         run.warnings.append(f"{topic}: no increment is planned and unfinished, so nothing was given up")
     last = run.land_new(last)
-    return _report(topic, run, last, time.monotonic() - started)
+    return _report(warehouse.root, topic, run, last, time.monotonic() - started)
 
 
 class _LandingRun:
@@ -554,7 +556,9 @@ def _known_offsets(row: LandingDoneRow | LandingPlanRow) -> str | None:
     return found
 
 
-def _report(topic: str, run: _LandingRun, last: LedgerRow[LandingDoneRow], seconds: float) -> LandingReport:
+def _report(
+    warehouse: str, topic: str, run: _LandingRun, last: LedgerRow[LandingDoneRow], seconds: float
+) -> LandingReport:
     cut_from: dict[int, int] = {}
     gaps: dict[int, tuple[int, int]] = {}
     done = run.done
@@ -573,17 +577,20 @@ def _report(topic: str, run: _LandingRun, last: LedgerRow[LandingDoneRow], secon
         table_version=last.content.table_version,
         seconds=seconds,
         dead_letters=sum(row.content.dead_letters or 0 for row in done),
-        warnings=(*run.warnings, *(sentence for row in done for sentence in warnings_of(topic, row.content))),
+        warnings=(
+            *run.warnings,
+            *(sentence for row in done for sentence in warnings_of(warehouse, topic, row.content)),
+        ),
     )
 
 
-def warnings_of(topic: str, done: LandingDoneRow) -> list[str]:
-    """Sentences about what is unusual in a done landing increment."""
+def warnings_of(warehouse: str, topic: str, done: LandingDoneRow) -> list[str]:
+    """Sentences about what is unusual in a done landing increment of the warehouse at ``warehouse``."""
     found = []
     if done.files == 0 and not any(done.cut_to.values()):
         what = "row" if done.source["kind"] == LakeLander.kind else "file"
         found.append(f"{topic}: no {what} has landed yet, so no record; its number of partitions may still change")
-    if (letters := dead_letters_sentence(topic, done)) is not None:
+    if (letters := dead_letters_sentence(warehouse, topic, done)) is not None:
         found.append(letters)
     if done.implausible is not None:
         odd, of_files = Implausible(**done.implausible), done.source["kind"] == FileLander.kind
@@ -591,10 +598,11 @@ def warnings_of(topic: str, done: LandingDoneRow) -> list[str]:
     return found
 
 
-def dead_letters_sentence(topic: str, done: LandingDoneRow) -> str | None:
+def dead_letters_sentence(warehouse: str, topic: str, done: LandingDoneRow) -> str | None:
     """A sentence about the rows of a done landing increment that became no record; None: every row became one."""
     records, letters = done.records or 0, done.dead_letters or 0
     if not letters:
         return None
+    show = show_command(TableName.landed_dead_letter(topic), warehouse, None)
     share = f"{letters:,} of {records + letters:,} rows ({letters / (records + letters):.1%})"
-    return f"{topic}: {share} became no record; see `replay show landed_dead_letter/{topic}`"
+    return f"{topic}: {share} became no record; see `{show}`"

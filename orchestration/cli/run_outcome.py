@@ -6,35 +6,55 @@ The command prints in lines of its own which landed records wait, and for what.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from ...jobs.replay.books import is_nothing_applied
 from ...jobs.replay.increment_report import IncrementReport
 from ...jobs.replay.waiting_inputs import WaitingInput
+from ...state.tables.names import DEAD_LETTER, DROPPED, TableName
+from ...state.tables.parquet_reader import show_command
 from ...state.tables.refused_shares import DEFAULT_LIMIT, RefusedLimit, too_many_refused
 from .exit_codes import ExitCode
 
 
 def warnings_of(
-    reports: Sequence[IncrementReport], waits: Sequence[WaitingInput] = (), refused: RefusedLimit = DEFAULT_LIMIT
+    reports: Sequence[IncrementReport],
+    waits: Sequence[WaitingInput] = (),
+    refused: RefusedLimit = DEFAULT_LIMIT,
+    *,
+    warehouse: str | None = None,
+    pipeline: str | None = None,
 ) -> list[str]:
     """A sentence for every fact of the increments that a person should look at. ``waits``: landed records that were
     held back; only a run without an increment is warned of them, since in any other they are read when others come.
-    ``refused``: up to which share records are refused without a word.
+    ``refused``: up to which share records are refused without a word. ``warehouse`` and ``pipeline``: as in the
+    commands that show the records.
     """
+    return [
+        *_unusual(reports, waits),
+        *(f"{said}; see `{show_command(table, warehouse, pipeline)}`" for said, table in _refused(reports, refused)),
+    ]
+
+
+def _unusual(reports: Sequence[IncrementReport], waits: Sequence[WaitingInput]) -> list[str]:
     impure = {node: said for report in reports for node, said in (report.done.impure or {}).items()}
     held_back = 0 if reports else sum(each.records for each in waits)
     return [
         *([f"nothing was replayed: all {held_back:,} unread records wait for other partitions"] if held_back else []),
         *(f"{sentence}; a run that is still at work on it is refused" for sentence in takeovers(reports)),
         *(f"step {node} does not answer alike twice: {said}; functions must be pure" for node, said in impure.items()),
-        *_refused(reports, refused),
     ]
 
 
-def _refused(reports: Sequence[IncrementReport], limit: RefusedLimit) -> list[str]:
-    too_many = too_many_refused(_books_of(reports), limit)
-    return [*_undecodable(reports, limit), *(f"{each.sentence()}; see `replay show dropped`" for each in too_many)]
+def _refused(reports: Sequence[IncrementReport], limit: RefusedLimit) -> list[tuple[str, TableName]]:
+    """Sentences, each with the table that has its records."""
+    read = sum(report.books.read for report in reports)
+    count = sum(report.books.undecodable for report in reports)
+    said = [] if limit.allows(count, read) else [f"{count:,} of {read:,} records ({count / read:.0%}) were undecodable"]
+    books = [report.done.books for report in reports if report.done.books is not None]
+    return [
+        *((sentence, DEAD_LETTER) for sentence in said),
+        *((each.sentence(), DROPPED) for each in too_many_refused(books, limit)),
+    ]
 
 
 def takeovers(reports: Sequence[IncrementReport]) -> list[str]:
@@ -47,17 +67,6 @@ def takeovers(reports: Sequence[IncrementReport]) -> list[str]:
     ]
 
 
-def _books_of(reports: Sequence[IncrementReport]) -> list[dict[str, Any]]:
-    return [report.done.books for report in reports if report.done.books is not None]
-
-
-def _undecodable(reports: Sequence[IncrementReport], limit: RefusedLimit) -> list[str]:
-    read = sum(report.books.read for report in reports)
-    count = sum(report.books.undecodable for report in reports)
-    said = f"{count:,} of {read:,} records ({count / read:.0%})" if read else ""
-    return [f"{said} were undecodable; see `replay show dead_letter`"] if not limit.allows(count, read) else []
-
-
 def run_exit_code(
     reports: Sequence[IncrementReport], waits: Sequence[WaitingInput] = (), refused: RefusedLimit = DEFAULT_LIMIT
 ) -> ExitCode:
@@ -68,8 +77,9 @@ def run_exit_code(
     read, applied, left_out = (sum(getattr(each, name) for each in books) for name in ("read", "applied", "left_out"))
     if is_nothing_applied(read, applied, left_out):
         return ExitCode.FAILED
-    if refused.severity == "error" and _refused(reports, refused):
+    too_many = _refused(reports, refused)
+    if refused.severity == "error" and too_many:
         return ExitCode.FAILED
-    if warnings_of(reports, waits, refused):
+    if too_many or _unusual(reports, waits):
         return ExitCode.WARNINGS
     return ExitCode.DONE if reports else ExitCode.NOTHING_NEW

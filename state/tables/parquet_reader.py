@@ -181,6 +181,13 @@ def restore_command(pipeline: str, increment: int) -> str:
     return f"replay restore --warehouse {quote(warehouse)} --pipeline {name} --to {increment}"
 
 
+def show_command(table: str, warehouse: str | None, pipeline: str | None) -> str:
+    """What to paste to see rows of ``table``. None: an option that is not needed, or is in replay.toml."""
+    given = {"warehouse": warehouse, "pipeline": pipeline}
+    options = "".join(f" --{name} {quote(value)}" for name, value in given.items() if value is not None)
+    return f"replay show {quote(table)}{options}"
+
+
 def take_back_command(path: str) -> str:
     """The command that takes back what others committed to the table at ``path``."""
     parts = path.split("/")

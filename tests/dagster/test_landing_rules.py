@@ -53,7 +53,8 @@ def test_rows_that_became_no_record_are_warned_of_until_a_landing_has_none(small
             False,
         )
         assert warned.description == (
-            "clicks: 1 of 7 rows (14.3%) became no record; see `replay show landed_dead_letter/clicks`"
+            "clicks: 1 of 7 rows (14.3%) became no record; "
+            f"see `replay show landed_dead_letter/clicks --warehouse {small_shop.root}`"
         )
         assert (warned.metadata["records_read"].value, warned.metadata["dead_letters"].value) == (6, 1)
 

@@ -244,7 +244,8 @@ def test_records_that_cannot_be_decoded_are_red_when_all_are_and_warned_of_above
     if severity is dg.AssetCheckSeverity.ERROR:
         (red,) = broken(result)
         assert red.description == (
-            "5 of 5 records (100.0%) were undecodable, and none could be applied; see `replay show dead_letter`."
+            "5 of 5 records (100.0%) were undecodable, and none could be applied; "
+            f"see `replay show dead_letter --warehouse {warehouse.root} --pipeline p`."
         )
         assert not run(counted(), warehouse, instance).success  # red until something can be applied
 
@@ -256,7 +257,8 @@ def test_refused_records_are_warned_of_with_their_share(small_shop):
 
     assert (warned.check_name, warned.severity) == ("few_records_are_dropped", dg.AssetCheckSeverity.WARN)
     assert warned.description == (
-        "2 of 6 records that came to KSTREAM-AGGREGATE-0000000001 (33.3%) were refused; see `replay show dropped`."
+        "2 of 6 records that came to KSTREAM-AGGREGATE-0000000001 (33.3%) were refused; "
+        f"see `replay show dropped --warehouse {small_shop.root} --pipeline shop`."
     )
     (dropped,) = told(result)["shop/dropped"]
     want = {

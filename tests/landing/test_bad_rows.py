@@ -268,7 +268,9 @@ def test_the_report_and_the_ledger_tell_how_many(warehouse, tmp_path):
     write(directory, {"b.jsonl": '{"t":9}\n' * 5})
     quiet = land(warehouse, directory, rules={"plausible_since": "1970-01-01"})
 
-    kept = "t: 1 of 4 rows (25.0%) became no record; see `replay show landed_dead_letter/t`"
+    kept = (
+        f"t: 1 of 4 rows (25.0%) became no record; see `replay show landed_dead_letter/t --warehouse {warehouse.root}`"
+    )
     assert (report.warnings, quiet.warnings) == ((kept,), ())
     done = LandingLedger(warehouse.landing_ledger("t")).done_rows()
     assert [(row.content.records, row.content.dead_letters) for row in done] == [(3, 1), (5, 0)]

@@ -237,16 +237,22 @@ def _keep_spark_classes() -> None:
     )
 
 
+def _warnings(asked: RunOptions, replayed: Replayed) -> list[str]:
+    from ..run_outcome import warnings_of
+
+    where = {"warehouse": asked.warehouse, "pipeline": asked.pipeline}
+    return warnings_of(replayed.reports, replayed.waits, asked.refused, **where)
+
+
 def _print_run_as_json(asked: RunOptions, replayed: Replayed) -> None:
     from ...text_tables import print_json
     from ..book_lines import books_line
-    from ..run_outcome import warnings_of
 
     print_json({
         "pipeline": asked.pipeline, "increments": [books_line(report) for report in replayed.reports],
         "seconds": replayed.seconds, "waits": [each.to_json() for each in replayed.waits],
         "results_that_wait": [asdict(each) for each in replayed.results],
-        "warnings": warnings_of(replayed.reports, replayed.waits, asked.refused),
+        "warnings": _warnings(asked, replayed),
     })  # fmt: skip
 
 
@@ -255,7 +261,6 @@ def _print_run(asked: RunOptions, replayed: Replayed) -> None:
     from ...text_tables import print_table
     from ...what_waits import sentences_of
     from ..book_lines import books_line, verdict_line
-    from ..run_outcome import warnings_of
 
     reports = replayed.reports
     if reports:
@@ -274,5 +279,5 @@ def _print_run(asked: RunOptions, replayed: Replayed) -> None:
     if reports:
         print(f"tables: {Warehouse(asked.warehouse).pipeline(asked.pipeline).root}")
         print(verdict_line(reports))
-    for warning in warnings_of(reports, replayed.waits, asked.refused):
+    for warning in _warnings(asked, replayed):
         print(f"replay: warning: {warning}", file=sys.stderr)

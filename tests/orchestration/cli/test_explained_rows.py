@@ -81,7 +81,7 @@ def test_a_refusal_is_explained_with_its_key_value_and_landed_record(ask):
 @pytest.mark.parametrize(
     ("words", "want"),
     [
-        (["--dropped", 4], "--dropped: expected a number from 1 to 3, got 4; see `replay show dropped`"),
+        (["--dropped", 4], "--dropped: expected a number from 1 to 3, got 4; see `replay show dropped --warehouse "),
         (["--output", "page", "--key", "a"], "--output: expected one of sessions, pages, got 'page'; did you"),
         (["--output", "pages"], "--output, --key and --window belong together"),
         (["--record", "clicks:0:0", "--window", 5], "--output, --key and --window belong together"),

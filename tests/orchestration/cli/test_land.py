@@ -169,13 +169,13 @@ def test_warnings_are_on_stderr_and_have_an_exit_code(land, tmp_path):
 
     code, _, err = land("t", detailed)
 
-    kept = "t: 1 of 200 rows (0.5%) became no record; see `replay show landed_dead_letter/t`"
+    kept = f"t: 1 of 200 rows (0.5%) became no record; see `replay show landed_dead_letter/t --warehouse {tmp_path}/w`"
     assert (code, err) == (5, f"replay: warning: {kept}")
     assert land("t", detailed)[0] == 3
     assert land("u")[0] == 0
     assert land("v", "--on-bad-row", "stop")[0] == 1
     assert land("v", "--max-bad-share", "0.001")[0] == 1
-    assert land("v", detailed, "--plausible-since", "2027-01-01", "--pattern", "a*")[2].count("warning") == 2
+    assert land("v", detailed, "--plausible-since", "2027-01-01", "--pattern", "a*")[2].count("replay: warning") == 2
 
 
 def test_files_that_are_left_out_are_a_warning_also_where_nothing_is_new(land, tmp_path):

@@ -62,9 +62,9 @@ def test_land_run_check_and_show_work_one_after_the_other_without_java(run, tmp_
         "increment 1 · 4 of 6 records · 0/s · stream time 1970-01-01 00:00:00.200",
         "increment 2 · 6 of 6 records · 0/s · stream time 1970-01-01 00:00:00.210",
         "replay: warning: 2 of 6 records that came to KSTREAM-AGGREGATE-0000000001 (33.3%) were refused; "
-        "see `replay show dropped`",
+        f"see `replay show dropped --warehouse {tmp_path}/w --pipeline shop`",
         "replay: warning: 1 of 6 records that came to KSTREAM-AGGREGATE-0000000005 (16.7%) were refused; "
-        "see `replay show dropped`",
+        f"see `replay show dropped --warehouse {tmp_path}/w --pipeline shop`",
     ]
     assert out.splitlines()[0].split() == [
         "increment", "read", "applied", "left_out", "dropped", "undecodable", "refused", "emitted", "late_max_ms",
@@ -117,6 +117,7 @@ def test_a_run_that_can_apply_nothing_exits_with_4_and_one_that_leaves_much_out_
     """The shop reads values as JSON objects: a file of broken ones, then one that is half broken."""
     land = ["land", "clicks", "--warehouse", tmp_path / "w", "--files", tmp_path / "clicks", "--timestamp", "ms"]
     replay = ["run", SHOP, "--warehouse", tmp_path / "w", "--pipeline", "shop", "--local"]
+    shows_them = f"see `replay show dead_letter --warehouse {tmp_path}/w --pipeline shop`"
     (clicks / "1-morning.jsonl").unlink()
 
     def drop(name: str, *pages: object) -> None:
@@ -128,14 +129,14 @@ def test_a_run_that_can_apply_nothing_exits_with_4_and_one_that_leaves_much_out_
     code, _, err = run(*replay)
     assert (code, err.splitlines()[-1]) == (
         4,
-        "replay: warning: 2 of 2 records (100%) were undecodable; see `replay show dead_letter`",
+        f"replay: warning: 2 of 2 records (100%) were undecodable; {shows_them}",
     )
 
     drop("2.jsonl", "home", {})
     code, _, err = run(*replay, "--detailed-exit-code")
     assert (code, err.splitlines()[-1]) == (
         5,
-        "replay: warning: 1 of 2 records (50%) were undecodable; see `replay show dead_letter`",
+        f"replay: warning: 1 of 2 records (50%) were undecodable; {shows_them}",
     )
 
     drop("3.jsonl", "help", {})
