@@ -98,7 +98,7 @@ def report_dry_run(
     with failing_in_one_sentence():
         place = pipeline.warehouse, pipeline.topology
         found = dry_run_of(*place, pipeline=pipeline.name, asked=asked, ends=ends, after=after)
-    sentences = [*first, *found.sentences, *sentences_of(found.waits)]
+    sentences = [*first, *found.sentences, *sentences_of(found.waits, pipeline.warehouse.root)]
     for sentence in sentences:
         context.log.info(sentence)
     said: Metadata = {

@@ -213,7 +213,7 @@ def replay_landed(
         place = pipeline.warehouse, pipeline.topology
         if waits is None:
             waits = inputs_that_wait(*place, pipeline=pipeline.name, idle=pipeline.idle, until_ms=until_ms, times=times)
-        for sentence in sentences_of(waits):
+        for sentence in sentences_of(waits, pipeline.warehouse.root):
             context.log.warning(sentence)
         for results in results_that_wait(*place, pipeline=pipeline.name) if ran else ():
             context.log.info(str(results))
@@ -254,7 +254,9 @@ def _report(
     known = reported_increment(context.instance, key, pipeline.path(table))
     unheard = range(0) if last is None else increments_to_report(known, ran, last.increment)
     if last is None or (known is not None and not unheard):
-        said = quiet_metadata(pipeline, table, last) | (waiting_metadata(waits) if waits else {})
+        said = quiet_metadata(pipeline, table, last) | (
+            waiting_metadata(waits, pipeline.warehouse.root) if waits else {}
+        )
         if is_awaited and last is not None:
             yield dg.MaterializeResult(asset_key=key, metadata=said, data_version=version_of(last))
             return

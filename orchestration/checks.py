@@ -291,7 +291,7 @@ def _progress(
         waits = inputs_that_wait(pipeline.warehouse, pipeline.topology, pipeline=pipeline.name, idle=pipeline.idle)
         sentences = [
             f"{unread:,} landed records are unread, and {runs} runs have replayed nothing",
-            *sentences_of(waits),
+            *sentences_of(waits, pipeline.warehouse.root),
         ]
     return dg.AssetCheckResult(
         asset_key=key.asset_key,

@@ -104,7 +104,7 @@ def increment_metadata(pipeline: Pipeline, sub: SubTopology, table: Table, incre
         **_stream_time(report, sub),
         **_memory(report.rss_bytes_max),
         **{f"requests/{kind}": number for kind, number in report.requests.items()},
-        **waiting_metadata(report.waits),
+        **waiting_metadata(report.waits, pipeline.warehouse.root),
         **placement_numbers(read_hint(pipeline.warehouse.pipeline(pipeline.name)), increment),
         "cut": _cut(report.cut_from, report.cut_to),
         **_committed(pipeline, table.name, version),
@@ -228,11 +228,11 @@ def _seconds(report: IncrementReport, sub: SubTopology) -> Metadata:
     return {f"seconds/{part}": round(seconds, 3) for part, seconds in own.items()}
 
 
-def waiting_metadata(waits: Sequence[WaitingInput]) -> Metadata:
+def waiting_metadata(waits: Sequence[WaitingInput], warehouse: str) -> Metadata:
     """Landed records that are held back, and for whom."""
     said: Metadata = {"records_waiting": sum(each.records for each in waits)}
     if waits:
-        said["waits"] = dg.MetadataValue.md("\n".join(f"- {sentence}" for sentence in sentences_of(waits)))
+        said["waits"] = dg.MetadataValue.md("\n".join(f"- {sentence}" for sentence in sentences_of(waits, warehouse)))
     return said
 
 

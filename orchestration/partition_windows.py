@@ -20,6 +20,7 @@ from ..state.tables.ledger_rows import DoneRow, PlanRow
 from ..state.tables.parquet_reader import restore_command
 from .pipeline import Pipeline
 from .text_tables import utc
+from .what_waits import advance_command
 
 NAMED_MAX = 5
 """So many partitions or days are named in a sentence."""
@@ -141,7 +142,7 @@ def refuse_what_cannot_run(pipeline: Pipeline, window: Window, so_far: Reached, 
     if waiting:
         raise NotYetLanded(
             place, f"a record, or a recorded time, of {utc(window.end_ms)} or later in every Kafka partition",
-            in_words(waiting), what_to_do(waiting, window.end_ms),
+            in_words(waiting), what_to_do(waiting, window.end_ms, pipeline.warehouse.root),
         )  # fmt: skip
 
 
@@ -175,10 +176,10 @@ def in_words(waiting: list[Behind]) -> str:
     return "; ".join([*map(str, waiting[:NAMED_MAX]), *([f"and {more} more"] if more > 0 else [])])
 
 
-def what_to_do(waiting: list[Behind], end_ms: int) -> str:
+def what_to_do(waiting: list[Behind], end_ms: int, warehouse: str) -> str:
     """About Kafka partitions that a partition waits for."""
     topics = list(dict.fromkeys(each.topic for each in waiting))
-    advance = f'`replay advance {topics[0]} --to "{utc(end_ms)}"`'
+    advance = f"`{advance_command(topics[0], warehouse, end_ms)}`"
     return (
         f"nothing, if more of {', '.join(topics)} comes: run it after the next landing; where nothing more comes, "
         f"{advance} records that, and idle_after in the definitions does so from then on"
@@ -198,7 +199,7 @@ def next_or_why_not(pipeline: Pipeline) -> Window | str:
     waiting = still_to_come(pipeline, unread, window.end_ms)
     if waiting:
         said = f"partition {window.key} has not landed whole: {in_words(waiting)}"
-        return f"{said}. What to do: {what_to_do(waiting, window.end_ms)}"
+        return f"{said}. What to do: {what_to_do(waiting, window.end_ms, pipeline.warehouse.root)}"
     return window
 
 

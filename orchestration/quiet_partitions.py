@@ -50,5 +50,5 @@ def held_up_by(pipeline: Pipeline, topic: str) -> str | None:
         return None
     return (
         f"Partition {window.key}, and all after it, wait: {in_words(waiting)}, while others have come to "
-        f"{utc(unread.furthest_ms)}. What to do: {what_to_do(waiting, window.end_ms)}"
+        f"{utc(unread.furthest_ms)}. What to do: {what_to_do(waiting, window.end_ms, pipeline.warehouse.root)}"
     )

@@ -6,6 +6,7 @@ checks.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from shlex import quote
 
 import pyarrow.compute as pc
 
@@ -109,13 +110,24 @@ def _bounds(as_of: AsOf, store: str) -> tuple[int | None, int | None]:
     return bounds["min"], bounds["max"]
 
 
-def sentences_of(waits: Sequence[WaitingInput]) -> list[str]:
-    """A sentence for each partition for which others wait, with what can be done; [] when nothing waits."""
+def sentences_of(waits: Sequence[WaitingInput], warehouse: str) -> list[str]:
+    """A sentence for each partition for which others wait, with what can be done, in commands for the warehouse at
+    ``warehouse``; [] when nothing waits.
+    """
     slowest = dict.fromkeys((each.for_topic, each.for_partition) for each in waits)
-    return [_sentence([each for each in waits if (each.for_topic, each.for_partition) == place]) for place in slowest]
+    return [
+        _sentence([each for each in waits if (each.for_topic, each.for_partition) == place], warehouse)
+        for place in slowest
+    ]
 
 
-def _sentence(waits: Sequence[WaitingInput]) -> str:
+def advance_command(topic: str, warehouse: str, to_ms: int | None) -> str:
+    """What to paste to record that ``topic`` has come to a time, or, without one, that it is complete."""
+    until = "--complete" if to_ms is None else f'--to "{utc(to_ms)}"'
+    return f"replay advance {quote(topic)} {until} --warehouse {quote(warehouse)}"
+
+
+def _sentence(waits: Sequence[WaitingInput], warehouse: str) -> str:
     """All of them wait for one partition."""
     records, first, last = sum(each.records for each in waits), waits[0], max(each.last_ms for each in waits)
     topics = " and ".join(dict.fromkeys(each.topic for each in waits))
@@ -124,6 +136,6 @@ def _sentence(waits: Sequence[WaitingInput]) -> str:
     return (
         f"{what} for {place}, which has landed up to {utc(first.reached_ms)}: more of it may still come first, for "
         f"which Kafka waits too (max.task.idle.ms). What to do: nothing, if more of {topic} lands later; if none ever "
-        f"comes: replay advance {topic} --complete; if none comes up to there: "
-        f'replay advance {topic} --to "{utc(last)}"; or replay with --idle proceed, which takes the records now'
+        f"comes: {advance_command(topic, warehouse, None)}; if none comes up to there: "
+        f"{advance_command(topic, warehouse, last)}; or replay with --idle proceed, which takes the records now"
     )

@@ -70,5 +70,5 @@ def _sentence(found: Comparison) -> str:
     causes = ", ".join(f"{count:,} {cause}" for cause, count in found.causes.items())
     return (
         f"{found.topic} differs from {found.output}: {causes}. First: {found.first[0].sentence}; "
-        f"see `replay compare {found.output} --with-topic {found.topic}`."
+        f"see `replay compare {found.output} --with-topic {found.topic} …`."
     )

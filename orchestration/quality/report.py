@@ -344,7 +344,7 @@ def _by_number(pair: tuple[int, str]) -> tuple[int, str]:
 
 
 def _waits(warehouse: Warehouse, pipeline: str, planned: PlanRow, topology: Topology | None) -> list[str]:
-    sentences = sentences_of([WaitingInput(**each) for each in planned.waits or ()])
+    sentences = sentences_of([WaitingInput(**each) for each in planned.waits or ()], warehouse.root)
     if topology is None:
         return sentences
     try:

@@ -137,8 +137,8 @@ def test_with_partitions_it_lands_and_then_runs_the_partition_that_has_landed_wh
     waits = (
         "6 landed records of clicks to replay: partition 1970-01-01 has not landed whole: clicks, partition 0, has "
         "come to 1970-01-01 00:00:00.210. What to do: nothing, if more of clicks comes: run it after the next landing; "
-        'where nothing more comes, `replay advance clicks --to "1970-01-02 00:00:00"` records that, and idle_after in '
-        "the definitions does so from then on"
+        'where nothing more comes, `replay advance clicks --to "1970-01-02 00:00:00" '
+        f"--warehouse {shop_.shop.warehouse.root}` records that, and idle_after in the definitions does so from then on"
     )
     assert [shop_.tick(), shop_.tick()] == [([], waits)] * 2, "also when it looks again, with no run in between"
 

@@ -54,7 +54,7 @@ def test_rows_that_became_no_record_are_warned_of_until_a_landing_has_none(small
         )
         assert warned.description == (
             "clicks: 1 of 7 rows (14.3%) became no record; "
-            f"see `replay show landed_dead_letter/clicks --warehouse {small_shop.root}`"
+            f"see `replay show landed_dead_letter/clicks --warehouse {small_shop.warehouse.root}`"
         )
         assert (warned.metadata["records_read"].value, warned.metadata["dead_letters"].value) == (6, 1)
 

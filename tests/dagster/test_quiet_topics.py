@@ -84,8 +84,8 @@ def test_a_landing_warns_of_a_topic_that_stops_all_days(site):
         False,
         "Partition 2026-01-01, and all after it, wait: users, partition 0, has come to 2026-01-01 00:00:01, while "
         "others have come to 2026-01-06 00:00:02. What to do: nothing, if more of users comes: run it after the next "
-        'landing; where nothing more comes, `replay advance users --to "2026-01-02 00:00:00"` records that, and '
-        "idle_after in the definitions does so from then on",
+        'landing; where nothing more comes, `replay advance users --to "2026-01-02 00:00:00" '
+        f"--warehouse {site.warehouse.root}` records that, and idle_after in the definitions does so from then on",
     )
     record_time(site.warehouse, "users", JANUARY + 4 * DAY)
     assert verdict(site.launch("shop_land", site.definitions()), "users")[0], "what it says to do helps"

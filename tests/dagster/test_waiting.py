@@ -33,26 +33,30 @@ from tests.planted import LandedRecord, plant
 
 pytestmark = pytest.mark.sampled
 
-ORDERS_WAIT = (
-    "3 records of users and orders wait for topic users, partition 0, which has landed up to 1970-01-01 00:00:00.005: "
-    "more of it may still come first, for which Kafka waits too (max.task.idle.ms). What to do: nothing, if more of "
-    "users lands later; if none ever comes: replay advance users --complete; if none comes up to there: replay advance "
-    'users --to "1970-01-01 00:00:00.020"; or replay with --idle proceed, which takes the records now'
-)
+
+def orders_wait(root: str) -> str:
+    """The sentence about `static`, of the warehouse at ``root``."""
+    return (
+        "3 records of users and orders wait for topic users, partition 0, which has landed up to "
+        "1970-01-01 00:00:00.005: more of it may still come first, for which Kafka waits too (max.task.idle.ms). "
+        "What to do: nothing, if more of users lands later; if none ever comes: replay advance users --complete "
+        f"--warehouse {root}; if none comes up to there: replay advance users --to "
+        f'"1970-01-01 00:00:00.020" --warehouse {root}; or replay with --idle proceed, which takes the records now'
+    )
 
 
 def test_one_record_is_said_as_one_and_each_partition_that_others_wait_for_has_a_sentence():
     one = WaitingInput("orders", 1, 1, 7, 7, "users", 0, 5)
     another = WaitingInput("orders", 1, 2, 7, 9, "prices", 1, 5)
 
-    users, prices = sentences_of([one, another])
+    users, prices = sentences_of([one, another], "my tables")
 
     assert users.startswith(
         "1 record of orders waits for topic users, partition 0, which has landed up to 1970-01-01 00:00:00.005: "
     )
     assert prices.startswith("2 records of orders wait for topic prices, partition 1, which has landed up to ")
-    assert 'replay advance prices --to "1970-01-01 00:00:00.009"; or' in prices
-    assert sentences_of([]) == []
+    assert "replay advance prices --to \"1970-01-01 00:00:00.009\" --warehouse 'my tables'; or" in prices
+    assert sentences_of([], "W") == []
 
 
 def joined() -> Topology:
@@ -113,16 +117,16 @@ def test_a_static_table_holds_everything_back_and_after_two_runs_a_check_warns(s
     assert [told(each) for each in runs] == [{}, {}]
     waits = observed(runs[0])["p/outputs/named"].metadata
     assert waits["records_waiting"].value == 3  # the user itself, since another may come at its time
-    assert waits["waits"].value == f"- {ORDERS_WAIT}"
+    assert waits["waits"].value == f"- {orders_wait(static.root)}"
     said = [event.user_message for event in instance.all_logs(runs[0].run_id) if event.level == 30]
-    assert ORDERS_WAIT in said
+    assert orders_wait(static.root) in said
 
     name = "named: landed_records_are_replayed"
     assert [passed(each)[name] for each in runs] == [True, False]
     (warned,) = broken(runs[1])
     assert warned.severity is dg.AssetCheckSeverity.WARN
     assert warned.description.startswith("3 landed records are unread, and 2 runs have replayed nothing. ")
-    assert ORDERS_WAIT in warned.description
+    assert orders_wait(static.root) in warned.description
 
     plant(static, "users", [LandedRecord(0, b"bob", b"Bob", 30)], partitions=1)
     after = run(joined(), static, instance)
@@ -151,7 +155,7 @@ def test_a_backfill_says_once_what_waits_at_the_end_of_a_day_and_nothing_of_clic
 
 def test_each_way_on_that_is_named_is_one(static):
     waits = inputs_that_wait(static, joined(), pipeline="p")
-    assert sentences_of(waits) == [ORDERS_WAIT]
+    assert sentences_of(waits, "W") == [orders_wait("W")]
 
     assert inputs_that_wait(static, joined(), pipeline="p", idle="proceed") == []
     (report,) = replay(static, joined(), pipeline="p", runner=LocalRunner(), idle="proceed")
@@ -258,7 +262,7 @@ def test_refused_records_are_warned_of_with_their_share(small_shop):
     assert (warned.check_name, warned.severity) == ("few_records_are_dropped", dg.AssetCheckSeverity.WARN)
     assert warned.description == (
         "2 of 6 records that came to KSTREAM-AGGREGATE-0000000001 (33.3%) were refused; "
-        f"see `replay show dropped --warehouse {small_shop.root} --pipeline shop`."
+        f"see `replay show dropped --warehouse {small_shop.warehouse.root} --pipeline shop`."
     )
     (dropped,) = told(result)["shop/dropped"]
     want = {

@@ -274,7 +274,7 @@ def _print_run(asked: RunOptions, replayed: Replayed) -> None:
         print(f"nothing to replay for {asked.pipeline}: the topology reads no landed topic")
     else:
         print(f"nothing new to replay for {asked.pipeline}")
-    for line in (*sentences_of(replayed.waits), *replayed.results):
+    for line in (*sentences_of(replayed.waits, asked.warehouse), *replayed.results):
         print(line)
     if reports:
         print(f"tables: {Warehouse(asked.warehouse).pipeline(asked.pipeline).root}")

@@ -3,7 +3,7 @@
 import pytest
 
 from kstreams_replay.orchestration.cli.main import main
-from tests.dagster.test_waiting import ORDERS_WAIT, static  # noqa: F401  (a fixture)
+from tests.dagster.test_waiting import orders_wait, static  # noqa: F401  (a fixture)
 from tests.planted import LandedRecord, plant
 
 JOINED, SHOP = "tests.dagster.test_waiting:joined", "tests.dagster.shop:topology"
@@ -28,7 +28,7 @@ def test_a_static_table_that_holds_everything_back_is_named_with_the_ways_on(run
 
     assert code == 0
     assert "replay: warning: nothing was replayed: all 3 unread records wait for other partitions\n" in errors
-    assert out.splitlines() == ["nothing replayed for p: what has landed waits", ORDERS_WAIT]
+    assert out.splitlines() == ["nothing replayed for p: what has landed waits", orders_wait(static.root)]
     assert run(*replay, "--detailed-exit-code")[0] == 5
     assert run(*replay, "--detailed-exit-code", "--idle", "proceed")[0] == 0
 
