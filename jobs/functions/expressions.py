@@ -316,20 +316,13 @@ class Call:
         try:
             return self.result.from_python(results)
         except ConfigError:
-            pass  # find whose result it was, and say so
-        for row, result in enumerate(results):
-            try:
-                self.result.from_python([result])
-            except ConfigError as error:
-                key = python_keys(self.shape, batch.where(np.arange(len(batch)) == row))[0]
-                got, next_step = (
-                    f"{refused_part(error)} on key {key!r}",
-                    "correct the callable, or the serde in returns",
-                )
-                if pa.types.is_boolean(self.result.arrow_type):
-                    next_step = "return True or False, as bool(…) gives"
-                raise TaskFailed(self.place, f"a result of {self.result}", got, next_step) from error
-        raise AssertionError("a column was refused of which every value is taken")
+            row, refused = first_misfit(self.result, results)
+        (key,) = python_keys(self.shape, batch.where(np.arange(len(batch)) == row))
+        next_step = "correct the callable, or the serde in returns"
+        if pa.types.is_boolean(self.result.arrow_type):
+            next_step = "return True or False, as bool(…) gives"
+        got = f"{refused_part(refused)} on key {key!r}"
+        raise TaskFailed(self.place, f"a result of {self.result}", got, next_step) from refused
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,6 +330,16 @@ class ContextCall(Call):
     """A Python callable of (key, value, context), with a RecordContext: jobs/operators/base/record_contexts.py calls it
     where contexts are known.
     """
+
+
+def first_misfit(serde: Serde, results: list[Any]) -> tuple[int, ConfigError]:
+    """Of ``results``, of which the serde refuses one: the row of the first, and why."""
+    for row, result in enumerate(results):
+        try:
+            serde.from_python([result])
+        except ConfigError as error:
+            return row, error
+    raise AssertionError("a column was refused of which every value is taken")
 
 
 def python_keys(shape: Shape, batch: Batch) -> list[Any]:

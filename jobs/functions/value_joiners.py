@@ -19,7 +19,17 @@ from ...state.records.batches import Batch
 from ...state.serdes import Serde
 from ...state.serdes.codec import refused_part
 from ...state.serdes.handed_over import own_copy
-from .expressions import Expressible, Expression, Shape, bind, fields_of, key_arrays, key_columns, python_keys
+from .expressions import (
+    Expressible,
+    Expression,
+    Shape,
+    bind,
+    fields_of,
+    first_misfit,
+    key_arrays,
+    key_columns,
+    python_keys,
+)
 from .parameters import KEY_LEFT_RIGHT, LEFT_RIGHT, form_of
 
 JoinerStep = Expressible | Callable[..., Any]
@@ -106,9 +116,11 @@ class CallJoiner(Joiner):
                 raise TaskFailed.by(error, self.place, "a result of the joiner", given, "correct the joiner") from error
         try:
             return self.result.from_python(results)
-        except ConfigError as error:
-            next_step = "correct the joiner, or the serde in returns"
-            raise TaskFailed(self.place, f"a result of {self.result}", refused_part(error), next_step) from error
+        except ConfigError:
+            row, refused = first_misfit(self.result, results)
+        got = f"{refused_part(refused)} on {' and '.join(repr(side[row]) for side in sides)}"
+        next_step = "correct the joiner, or the serde in returns"
+        raise TaskFailed(self.place, f"a result of {self.result}", got, next_step) from refused
 
 
 def pair_of(left: Shape, right: Serde) -> Pair:

@@ -103,8 +103,9 @@ def test_a_callable_that_fails_is_named_with_its_values():
 
 def test_a_result_is_of_the_declared_serde():
     with pytest.raises(TaskFailed) as caught:
-        joined(lambda left, right: "text", [1], [1], returns=LONG)
+        joined(lambda left, right: "text" if left == 7 else left, [1, 7], [1, 0], returns=LONG)
 
     assert str(caught.value) == (
-        "here: expected a result of Serde.long(), got 'text' (str); correct the joiner, or the serde in returns"
+        "here: expected a result of Serde.long(), got 'text' (str) on 7 and 0; "
+        "correct the joiner, or the serde in returns"
     )

@@ -146,7 +146,7 @@ class PythonState(FoldState):
                     try:
                         aggregate = state[slot] = take(result)
                     except ConfigError as error:
-                        raise self._misfit(error) from error
+                        raise self._misfit(error, f" on key {key!r}") from error
                     if aggregate is None:
                         _check_unchanged(earlier, given, self.place)
                         null = at
@@ -181,10 +181,13 @@ class PythonState(FoldState):
         except ConfigError as error:
             raise self._misfit(error) from error
 
-    def _misfit(self, error: ConfigError) -> TaskFailed:
+    def _misfit(self, error: ConfigError, given: str = "") -> TaskFailed:
+        """``given``: on what the function gave it, where that is known."""
         initial = initial_misfit(self.fold.initializer, self.fold.returns)
         next_step = f"correct {initial}the aggregator, or the serde in returns"
-        return TaskFailed(self.place, f"an aggregate of {self.fold.returns}", refused_part(error), next_step)
+        return TaskFailed(
+            self.place, f"an aggregate of {self.fold.returns}", f"{refused_part(error)}{given}", next_step
+        )
 
     def show(self, batch: Batch, rows: list[tuple[Any, Any]]) -> None:
         """Key and value of each row of ``batch`` as functions are to see them, of any serdes."""

@@ -138,7 +138,7 @@ class PythonTotals(Totals):
             try:
                 result = take(made)
             except ConfigError as error:
-                raise self._misfit(error) from error
+                raise self._misfit(error, key) from error
             time = time_ms if aggregate is None else max(time_ms, int(self.slots.time[slot]))
             if table_aggregate_kernel.settle_group(slot, time, result is not None, self.retention_ms, clock, groups):
                 self.aggregates[slot] = result
@@ -167,10 +167,11 @@ class PythonTotals(Totals):
             next_step = f"correct {initial}the adder or the subtractor"
             raise TaskFailed.by(error, node.name, "an aggregate", f"on key {key!r}", next_step) from error
 
-    def _misfit(self, error: ConfigError) -> TaskFailed:
+    def _misfit(self, error: ConfigError, key: Any) -> TaskFailed:
         initial = initial_misfit(self.node.initializer, self.returns)
         next_step = f"correct {initial}the callables, or the serde in returns"
-        return TaskFailed(self.node.name, f"an aggregate of {self.returns}", refused_part(error), next_step)
+        got = f"{refused_part(error)} on key {key!r}"
+        return TaskFailed(self.node.name, f"an aggregate of {self.returns}", got, next_step)
 
     def load(self, at: np.ndarray, values: pa.Array) -> None:
         self.aggregates |= dict(zip(at.tolist(), self.returns.to_python(values), strict=True))

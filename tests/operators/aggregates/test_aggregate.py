@@ -142,7 +142,9 @@ def test_an_aggregate_of_another_type_than_declared_is_refused():
         "key | value | time_ms\n a | 1 | 1",
     )
 
-    with pytest.raises(TaskFailed, match=r"sum: expected an aggregate of Serde.long\(\), got '1' \(str\); correct"):
+    with pytest.raises(
+        TaskFailed, match=r"sum: expected an aggregate of Serde.long\(\), got '1' \(str\) on key 'a'; correct"
+    ):
         got.driver.run()
 
 

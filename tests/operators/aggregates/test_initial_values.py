@@ -119,13 +119,14 @@ def test_a_grouped_table_begins_with_it_too():
         (
             str,
             lambda key, value, aggregate: aggregate,
-            "expected an aggregate of Serde.long(), got '' (str); "
+            "expected an aggregate of Serde.long(), got '' (str) on key 'ann'; "
             "correct the initializer, which gives '', the aggregator, or the serde in returns",
         ),
         (
             int,
             lambda key, value, aggregate: str(value),
-            "expected an aggregate of Serde.long(), got '7' (str); correct the aggregator, or the serde in returns",
+            "expected an aggregate of Serde.long(), got '7' (str) on key 'ann'; "
+            "correct the aggregator, or the serde in returns",
         ),
     ],
 )

@@ -166,6 +166,14 @@ def test_a_callable_that_fails_is_named_with_its_key(broken):
         aggregated(kind, [Change("a", 1, None, 1), Change("a", 2, 1, 1)])
 
 
+def test_an_aggregate_of_another_type_is_named_with_its_key():
+    kind = Kind(TEXT.options | {"adder": lambda key, value, aggregate: 5}, STRING, None, TEXT.adder, TEXT.subtractor)
+    with pytest.raises(
+        TaskFailed, match=r"totals: expected an aggregate of Serde.string\(\), got 5 \(int\) on key 'b'"
+    ):
+        aggregated(kind, [Change("b", 1, None, 1)])
+
+
 values = st.sampled_from((None, 1, 2, 3))
 tapes = st.lists(
     st.builds(Change, st.sampled_from("ab"), values, values, st.integers(0, 20)).filter(
