@@ -52,6 +52,9 @@ _SAID_OTHERWISE = {
     "ValueJoiner": "any callable of (left, right)",
     "StreamPartitioner": "any callable of (topic, key, value, partitions)",
     "EmitStrategy": 'emit_strategy("on_window_close") or emit_strategy("on_window_update") of the windowed stream',
+    "To": "context.forward(record, child=name), and record.with_timestamp(timestamp_ms) for a time",
+    "Cancellable": "what context.schedule(…) returns; its cancel() ends the schedule",
+    "ReadOnlyKeyValueStore": "what driver.get_key_value_store(name) gives, or context.store(name) in a processor",
     "Serdes": "Serde.string(), Serde.long() and so on",
 }
 """Classes of Kafka's that are none here."""

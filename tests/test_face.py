@@ -86,6 +86,12 @@ def test_the_face_is_typed_as_it_is_loaded():
     assert typed == kstreams_replay._MODULES
 
 
+@pytest.mark.parametrize("name", ["To", "Cancellable", "ReadOnlyKeyValueStore"])
+def test_a_class_of_kafkas_that_is_none_here_says_what_to_write(name):
+    with pytest.raises(ImportError, match=f"kstreams_replay has no '{name}'; write "):
+        getattr(kstreams_replay, name)
+
+
 def test_a_name_that_is_not_of_the_face_is_no_attribute():
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         kstreams_replay.nothing  # noqa: B018

@@ -5,6 +5,7 @@ an AttributeError, as everywhere in Python, which says what to write.
 """
 
 import re
+from enum import EnumType
 from typing import TYPE_CHECKING, Any
 
 from ...state.near_names import did_you_mean
@@ -196,6 +197,11 @@ SAID_OF = {
         "timestamp": "record.timestamp_ms",
         "with_key": "process(supplier, stores) in the topology: process_values keeps keys",
     },
+    "PunctuationType": {
+        "STREAM": "PunctuationType.STREAM_TIME",
+        "WALL_CLOCK": "PunctuationType.WALL_CLOCK_TIME",
+        "SYSTEM_TIME": "PunctuationType.WALL_CLOCK_TIME",
+    },
     "ConsumerRecord": {"timestamp": "record.timestamp_ms"},
     "ValueAndTimestamp": {"timestamp": "its field timestamp_ms"},
     "KeyValueStore": {
@@ -243,7 +249,7 @@ def hint(name: str, known: list[str], owner: str = "") -> str:
         return f"Kafka's {name} is {snake} here"
     if snake in SAID_OTHERWISE:
         return f"write {SAID_OTHERWISE[snake]}"
-    return did_you_mean(snake, known, "")
+    return did_you_mean(name if name.isupper() else snake, known, "")
 
 
 def refuse(what: str, name: str, known: list[str]) -> AttributeError:
@@ -255,6 +261,15 @@ def refuse(what: str, name: str, known: list[str]) -> AttributeError:
 def public(names: Any) -> list[str]:
     """Those of ``names`` that a user may write."""
     return [name for name in names if not name.startswith("_")]
+
+
+class NamesOfEnum(EnumType):
+    """An Enum, asked for a name that it does not have: ``PunctuationType.STREAM``."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(cls, name: str) -> Any:
+            raise refuse(cls.__name__, name, list(cls.__members__))
 
 
 class _NameHints(type):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 from ...state.errors import ConfigError
 from ...state.serdes import Serde
 from ...state.times import Duration
-from .call_names import HintingObject, NoDict, public, refuse
+from .call_names import HintingObject, NamesOfEnum, NoDict, public, refuse
 from .store_iterators import StoreIterator, give
 from .store_puts import PutMethods
 
@@ -144,7 +144,7 @@ class AggregationWithHeaders(NamedTuple):
     headers: Headers = ()
 
 
-class PunctuationType(Enum):
+class PunctuationType(Enum, metaclass=NamesOfEnum):
     """What moves a schedule on: the task's stream time, or ticks of the wall clock, as they were recorded beside its
     topics (jobs/landing/recorded_time.py).
     """

@@ -53,7 +53,11 @@ class _SerdeNames(type):
             known = [one for one in dir(cls) if not one.startswith("_")]
             snake = _KAFKA_NAMES.get(name) or re.sub(r"(?<=[a-z])([A-Z])", r"_\1", name).lower()
             near = f"write Serde.{snake}(…)" if snake in known else did_you_mean(snake, known, "")
-            raise AttributeError("; ".join(filter(None, (f"Serde has no {name!r}", near))))
+            raise _refused_name(name, near)
+
+
+def _refused_name(name: str, near: str) -> AttributeError:
+    return AttributeError("; ".join(filter(None, (f"Serde has no {name!r}", near))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,12 @@ class Serde(metaclass=_SerdeNames):
     """
 
     codec: Codec
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            is_half = name in ("serializer", "deserializer")
+            raise _refused_name(name, "write the serde itself, which reads and writes" if is_half else "")
 
     @staticmethod
     def string() -> "Serde":

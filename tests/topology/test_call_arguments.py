@@ -12,6 +12,7 @@ from kstreams_replay import (
     Joined,
     Materialized,
     Produced,
+    PunctuationType,
     Repartitioned,
     Serde,
     SessionWindows,
@@ -176,6 +177,21 @@ def test_sql_that_is_too_deep_is_told_so():
     assert got.endswith("; build it with pl.col(...), or give it in several steps")
 
 
+def test_the_serde_of_a_selectors_result_is_named():
+    builder, table = StreamsBuilder(), Consumed(STRING, LONG)
+
+    got = refused(
+        lambda: builder.stream("s", table).join(
+            builder.global_table("g", table), "left", selector=lambda key, value: key, key_returns=STRING
+        )
+    )
+
+    assert got == (
+        "join: expected options that there are, got key_returns=Serde.string(); the serde of what selector= gives is "
+        "selector_returns="
+    )
+
+
 # --- names -----------------------------------------------------------------------------------------------------
 
 
@@ -229,6 +245,12 @@ def test_sql_that_is_too_deep_is_told_so():
         (lambda: Serde.ByteBuffer(), "Serde has no 'ByteBuffer'; write Serde.byte_buffer(…)"),
         (lambda: Serde.Integer(), "Serde has no 'Integer'; write Serde.int(…)"),
         (lambda: Serde.strng(), "Serde has no 'strng'; did you mean 'string'?"),
+        (lambda: STRING.deserializer(), "Serde has no 'deserializer'; write the serde itself, which reads and writes"),
+        (lambda: PunctuationType.STREAM, "PunctuationType has no 'STREAM'; write PunctuationType.STREAM_TIME"),
+        (
+            lambda: PunctuationType.WALLCLOCK_TIME,
+            "PunctuationType has no 'WALLCLOCK_TIME'; did you mean 'WALL_CLOCK_TI",
+        ),
         (lambda: fold.avg, "fold has no 'avg'; write fold.mean(of)"),
         (lambda: fold.maxBy, "fold has no 'maxBy'; Kafka's maxBy is max_by here"),
     ],

@@ -185,6 +185,8 @@ def named_fields(
     fields_by_name = dict(by_keyword)
     for field, step in fields_by_name.items():
         next_step = did_you_mean(field, [*options, "fields"], "", likeness=0.75)
+        if field == "key_returns" and "selector_returns" in options:
+            next_step = "the serde of what selector= gives is selector_returns="
         if next_step and not isinstance(step, str | pl.Expr | Fold):
             raise TopologyError(call, "options that there are", f"{field}={step!r}", next_step)
     for field, step in (fields or {}).items():
