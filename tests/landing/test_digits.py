@@ -35,6 +35,18 @@ def test_a_number_of_json_keeps_its_text(warehouse, tmp_path, number):
     assert landed(warehouse, "t", "key", "value") == [(number.encode(), want.encode())]
 
 
+def test_half_a_surrogate_pair_before_digits_makes_no_number_of_a_text(warehouse, tmp_path):
+    """No UTF-8 can carry it, so the row is bad, as with any other text behind it."""
+    rows = "".join(
+        f'{{"t":{n},"v":{{"a":"{text}","b":1.50}}}}\n' for n, text in enumerate([r"\udfff42", r"\udfffx", "42"])
+    )
+
+    land(warehouse, write(tmp_path / "in", {"a.jsonl": rows}), value="v", rules={"max_bad_share": 0.9})
+
+    assert values(warehouse) == [b'{"a":"42","b":1.50}']
+    assert landed_dead_letters(warehouse, "t").column("line").to_pylist() == [1, 2]
+
+
 def test_a_number_in_a_csv_cell_of_json_keeps_its_text(warehouse, tmp_path):
     directory = write(tmp_path / "in", {"a.csv": f't,n,list\n1,{DIGITS},"[1.10,2]"\n'})
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
 from json.encoder import encode_basestring
+from secrets import token_hex
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -647,8 +648,10 @@ def _json_default(value: Any) -> Any:
     raise TypeError(f"no JSON for {type(value).__name__}")
 
 
-_NUMBER = "\udfff"
-"""Before a JsonNumber while it is a string; no text has it, since half a surrogate pair cannot be written."""
+_NUMBER = f"\udfff{token_hex(8)}"
+"""Before a JsonNumber while it is a string. No file can have drawn it. Text that begins alike, with half a surrogate
+pair, is a bad row later.
+"""
 _NUMBERS = re.compile(f'"{_NUMBER}([^"]*)"')
 
 _STRICT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_json_default)
