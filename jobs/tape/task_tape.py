@@ -43,8 +43,8 @@ class CausalColumns:
 
         ``deeper`` 1: they are taken after the record that sent them, 0: as part of it.
         """
-        found = {name: column[cause] for name, column in self.columns.items()}
-        return found | {"cause_depth": found["cause_depth"] + deeper}
+        of_cause = {name: column[cause] for name, column in self.columns.items()}
+        return of_cause | {"cause_depth": of_cause["cause_depth"] + deeper}
 
     def part(self, begin: int, end: int) -> "CausalColumns":
         """Of the chunk's rows ``begin`` to ``end``."""
@@ -131,15 +131,15 @@ class TaskTape:
 
     def keys_and_times(self) -> Iterator[tuple[int, pa.Array, np.ndarray]]:
         """Source, keys and timestamps of all rows, in any order."""
-        for place, queue in enumerate(self.queues):
+        for number, queue in enumerate(self.queues):
             if queue.slice is not None:
                 for keys, times in queue.slice.keys_and_times():
                     yield queue.source, keys, times
             else:
                 yield (
                     queue.source,
-                    only_chunk(self._tables[place], "key"),
-                    known_times(integers(self._tables[place], "timestamp", -1)),
+                    only_chunk(self._tables[number], "key"),
+                    known_times(integers(self._tables[number], "timestamp", -1)),
                 )
 
     @property
@@ -222,9 +222,9 @@ class TaskTape:
         beyond = np.array([queue.beyond_ms for queue in self.queues], np.int64)
         times = [reader.times() for reader in readers]
         if self.is_mixed:
-            ties = range(len(times))
-            times = [_with_tie(column, len(ties), tie) for column, tie in zip(times, ties, strict=True)]
-            beyond = np.where(beyond == NO_MORE, beyond, len(ties) * beyond + ties)
+            ties = np.arange(len(times))
+            beyond = _with_ties(beyond, ties, len(ties))
+            times = [_all_with_ties(pieces, tie, len(ties)) for tie, pieces in enumerate(times)]
         # Else ties depend on the heap that the increment before left, so the same records come in the same order
         # wherever it ended.
         order = QueueOrder(times, beyond, self.heap or [])
@@ -250,11 +250,11 @@ class TaskTape:
             if advance[begin] >= 0:
                 yield self._clock.move(int(which[begin]), int(advance[begin]), which[:begin], tables), here
                 continue
-            found = []
-            for place, (reader, table) in enumerate(zip(readers, tables, strict=True)):
-                rows = row[part][queue == place]
-                found.append(_rows(table, rows) if reader is None else reader.take(len(rows)))
-            yield self._input(queue, found), here
+            taken = []
+            for number, (reader, table) in enumerate(zip(readers, tables, strict=True)):
+                rows = row[part][queue == number]
+                taken.append(_rows(table, rows) if reader is None else reader.take(len(rows)))
+            yield self._input(queue, taken), here
 
     def _readers(self) -> list[LandedRows | None]:
         """Of every queue that is landed."""
@@ -262,18 +262,18 @@ class TaskTape:
             None if queue.slice is None else LandedRows(queue.slice, self.empty[queue.source]) for queue in self.queues
         ]
 
-    def _input(self, which: np.ndarray, found: list[pa.Table]) -> TapeChunk:
-        """Rows of queues ``which``, which of every queue are ``found``."""
+    def _input(self, which: np.ndarray, taken: list[pa.Table]) -> TapeChunk:
+        """Rows of queues ``which``, which of every queue are ``taken``."""
         source_of = np.array([queue.source for queue in self.queues], np.int16)
         tables = []
         for number in range(len(self.names)):
-            numbers = [place for place, queue in enumerate(self.queues) if queue.source == number]
-            table = found[numbers[0]] if numbers else self.empty[number]
+            numbers = [each for each, queue in enumerate(self.queues) if queue.source == number]
+            table = taken[numbers[0]] if numbers else self.empty[number]
             if len(numbers) > 1:
                 # Several partitions of one source are one table for the task. Its rows go in the tape's order, which
                 # the places of each queue's rows on the tape give.
-                order = np.argsort(np.concatenate([np.flatnonzero(which == place) for place in numbers]))
-                table = concatenated([found[place] for place in numbers]).take(pa.array(order)).combine_chunks()
+                order = np.argsort(np.concatenate([np.flatnonzero(which == each) for each in numbers]))
+                table = concatenated([taken[each] for each in numbers]).take(pa.array(order)).combine_chunks()
             tables.append(table)
         return TapeChunk(source_of[which], tuple(tables))
 
@@ -348,14 +348,14 @@ class TaskTape:
         # shape, so without it they would depend on where the increment ends.
         beyond = np.array([lane.queue.beyond_ms for lane in lanes], np.int64)
         # On a mixed tape the heap compares times first and then the numbers of the tasks' order, so that its shape
-        # decides no tie. ``beyond`` is such a head, too; NO_MORE stays the largest number.
+        # decides no tie. ``beyond`` is such a head, too.
         ties, count = self._ties(lanes) if self.is_mixed else ([np.zeros(1, np.int64)] * len(lanes), len(lanes))
         if any(queue.has_advances for queue in self.queues):
             heads = [self._heads(n, times[n], lane, ties[n], count) for n, lane in enumerate(lanes)]
             times, beyond = [head[:-1] for head in heads], np.array([head[-1] for head in heads])
         elif self.is_mixed:
-            beyond = np.where(beyond == NO_MORE, beyond, count * beyond + [int(tie.max(initial=0)) for tie in ties])
-            times = [count * column + tie for column, tie in zip(times, ties, strict=True)]
+            beyond = _with_ties(beyond, np.array([tie.max(initial=0) for tie in ties]), count)
+            times = [_with_ties(column, tie, count) for column, tie in zip(times, ties, strict=True)]
         lane_of, at, heap = merge_queues(times, beyond, [] if self.is_mixed else self.heap or [])
         self.heap = [lanes[number].number for number in heap]
         which, row = np.empty(len(at), np.int16), np.empty(len(at), np.int64)
@@ -380,10 +380,10 @@ class TaskTape:
         for merged in ([number for number in written if number not in round_], round_):
             if not merged:
                 continue
-            found = [tables[number] for number in merged]
-            which, row = self._by_cause(found)
-            rows = pa.concat_tables([table.select(PLACE_COLUMNS[:3]) for table in found])
-            rows = rows.take(pa.array(starts_of(found)[which] + row)).combine_chunks()
+            several = [tables[number] for number in merged]
+            which, row = self._by_cause(several)
+            rows = pa.concat_tables([table.select(PLACE_COLUMNS[:3]) for table in several])
+            rows = rows.take(pa.array(starts_of(several)[which] + row)).combine_chunks()
             lanes.append(_Lane(merged[0], self.queues[merged[0]], rows, np.array(merged, np.int16)[which], row))
         return lanes
 
@@ -399,16 +399,16 @@ class TaskTape:
         ]  # fmt: skip
         known = np.unique(np.concatenate(causes))
         own = int(np.searchsorted(known, (self.sub_topology - BEFORE_ALL << 32) + self.partition))
-        found = []
+        ties = []
         for number, (lane, cause) in enumerate(zip(lanes, causes, strict=True)):
             if lane.queue.slice is not None:
-                found.append(np.array([own + number]))
+                ties.append(np.array([own + number]))
             elif lane.queue.goes_round:
-                found.append(np.array([len(known) + len(lanes)]))
+                ties.append(np.array([len(known) + len(lanes)]))
             else:
-                place = np.searchsorted(known, cause)
-                found.append(place + len(lanes) * (place >= own))
-        return found, len(known) + len(lanes) + 1
+                rank = np.searchsorted(known, cause)
+                ties.append(rank + len(lanes) * (rank >= own))
+        return ties, len(known) + len(lanes) + 1
 
     def _heads(self, number: int, times: np.ndarray, lane: "_Lane", tie: np.ndarray, count: int) -> np.ndarray:
         """Of a queue's rows, and of the one behind them, the numbers by which heads are compared."""
@@ -443,8 +443,8 @@ class TaskTape:
         # Rows of repartition tables have the place of their cause. A landed record is a cause itself: its own place is
         # made here.
         landed, doubled_ms = np.zeros(n, np.bool_), np.zeros(n, np.int64)
-        for place, (queue, table) in enumerate(zip(self.queues, tables, strict=True)):
-            rows = np.flatnonzero(which == place)
+        for number, (queue, table) in enumerate(zip(self.queues, tables, strict=True)):
+            rows = np.flatnonzero(which == number)
             if queue.slice is not None:
                 landed[rows] = True
                 name = "arrival" if self.order == "arrival" else "timestamp"
@@ -477,14 +477,22 @@ class TaskTape:
         """
         if queue.slice is not None:
             return doubled(known_times(integers(table, "timestamp", -1)), advance_numbers(table) >= 0, queue.lowest)
-        found: np.ndarray = 2 * integers(table, "cause_time_ms", -1) - (integers(table, "cause_sub", -1) == BEFORE_ALL)
-        return found
+        is_before_all = integers(table, "cause_sub", -1) == BEFORE_ALL
+        doubled_ms: np.ndarray = 2 * integers(table, "cause_time_ms", -1) - is_before_all
+        return doubled_ms
 
 
-def _with_tie(times: Iterator[np.ndarray], count: int, tie: int) -> Iterator[np.ndarray]:
-    """Times with a number below ``count`` that decides between records of one time."""
-    for piece in times:
-        yield count * piece + tie
+def _with_ties(times: np.ndarray, ties: np.ndarray | int, count: int) -> np.ndarray:
+    """Numbers that are in order of the times, and for equal times in order of ``ties``, which are below ``count``.
+    NO_MORE stays the largest of them.
+    """
+    numbers: np.ndarray = np.where(times == NO_MORE, NO_MORE, count * times + ties)
+    return numbers
+
+
+def _all_with_ties(pieces: Iterator[np.ndarray], tie: int, count: int) -> Iterator[np.ndarray]:
+    for times in pieces:
+        yield _with_ties(times, tie, count)
 
 
 def _rows(table: pa.Table, rows: np.ndarray) -> pa.Table:
@@ -510,8 +518,8 @@ def advances_of(tables: list[pa.Table], which: np.ndarray, row: np.ndarray) -> n
     """``advance_numbers`` of rows of several tables."""
     if not any(ADVANCE in table.column_names for table in tables):
         return np.broadcast_to(np.int64(-1), len(which))
-    found: np.ndarray = np.concatenate([advance_numbers(table) for table in tables])[starts_of(tables)[which] + row]
-    return found
+    numbers: np.ndarray = np.concatenate([advance_numbers(table) for table in tables])[starts_of(tables)[which] + row]
+    return numbers
 
 
 def rows_of(tables: list[pa.Table]) -> tuple[np.ndarray, np.ndarray]:
