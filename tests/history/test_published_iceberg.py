@@ -13,7 +13,9 @@ import pytest
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.table import Table
 
+from kstreams_replay.jobs.branches.backfill import backfill
 from kstreams_replay.jobs.branches.branches import fork
+from kstreams_replay.jobs.branches.promotion import promote
 from kstreams_replay.jobs.branches.restatement import restore
 from kstreams_replay.jobs.execution.spark_session import SCALA, SPARK_LINE, resolve
 from kstreams_replay.jobs.execution.task_run import LocalRunner
@@ -21,7 +23,7 @@ from kstreams_replay.jobs.history.committed_tables import read_changelog, read_n
 from kstreams_replay.jobs.history.current_values import keep_current
 from kstreams_replay.jobs.history.published_iceberg import publish_iceberg
 from kstreams_replay.jobs.replay.pipeline_run import replay
-from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, TimeWindows, Topology, fold
+from kstreams_replay.jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, TimeWindows, Topology, fold
 from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.state.errors import ConfigError
 from kstreams_replay.state.tables.warehouse import Warehouse
@@ -46,11 +48,13 @@ for query in sys.stdin:
 """Spark with Iceberg's own package and none of our code: a query a line, answered by a line of rows."""
 
 
-def topology() -> Topology:
+def topology(where: str = "ms >= 0") -> Topology:
+    """``where``: of the records that are counted."""
     builder = StreamsBuilder()
     stream = builder.stream("in", Consumed(Serde.string(), Serde.json("page string, ms long")))
-    windowed = stream.group_by_key().windowed_by(TimeWindows.of_size(10, grace=0))
-    windowed.aggregate(n=fold.count(), ms=fold.sum("ms"), pages=fold.collect("page")).to("out")
+    windowed = stream.filter(where).group_by_key().windowed_by(TimeWindows.of_size(10, grace=0))
+    folds = {"n": fold.count(), "ms": fold.sum("ms"), "pages": fold.collect("page")}
+    windowed.aggregate(materialized=Materialized.as_("windows"), **folds).to("out")
     return builder.build()
 
 
@@ -62,8 +66,9 @@ def land(warehouse: Warehouse, first: int, count: int) -> None:
     plant(warehouse, "in", records, partitions=2)
 
 
-def run(warehouse: Warehouse, pipeline: str = "p", **options: Any) -> None:
-    list(replay(warehouse, topology(), pipeline=pipeline, runner=LocalRunner(), idle="proceed", **options))
+def run(warehouse: Warehouse, pipeline: str = "p", code: Topology | None = None, **options: Any) -> None:
+    code = topology() if code is None else code
+    list(replay(warehouse, code, pipeline=pipeline, runner=LocalRunner(), idle="proceed", **options))
 
 
 @pytest.fixture
@@ -176,6 +181,40 @@ def test_it_follows_increments_restores_and_branches(warehouse, settings, catalo
     assert (found.added, found.removed) == (0, 0)
 
 
+THIRDS = "ms % 3 = 0"
+
+
+def promoted(warehouse: Warehouse, kind: str) -> None:
+    """A branch that counts a third of the records, adopted: one that was forked, or one of a range of times."""
+    if kind == "fork":
+        fork(warehouse, "p", 1, "branch", topology=topology(THIRDS))
+        run(warehouse, "branch", topology(THIRDS))
+    else:
+        backfill(warehouse, topology(THIRDS), pipeline="p", name="branch", from_ms=0, to_ms=20, runner=LocalRunner())
+    promote(warehouse, "branch")
+
+
+@pytest.mark.parametrize("kind", ["fork", "range"])
+def test_it_follows_a_promote_and_who_reads_an_older_snapshot_reads_on(warehouse, settings, catalog, kind):
+    land(warehouse, 10, 8)
+    run(warehouse)
+    keep_current(warehouse, "p", "out")
+    publish_iceberg(warehouse, "p", "here", properties=settings)
+    reader = catalog.load_table(("p", "out"))
+    before = rows_of(reader)
+
+    promoted(warehouse, kind)
+    keep_current(warehouse, "p", "out")
+    publish_iceberg(warehouse, "p", "here", properties=settings)
+
+    table = catalog.load_table(("p", "out"))
+    assert rows_of(table) == want(warehouse) != before
+    assert rows_of(reader) == before
+    assert rows_of(catalog.load_table(("p", "out_current"))) == in_order(
+        read_newest(warehouse, "p", "out").select(COLUMNS).to_pylist()
+    )
+
+
 def test_current_values_are_published_too(warehouse, settings, catalog):
     keep_current(warehouse, "p", "out")
     publish_iceberg(warehouse, "p", "here", properties=settings)
@@ -233,7 +272,7 @@ def test_a_rest_catalog_is_published_to_and_asked_for_its_token(warehouse, rest,
 
 @pytest.mark.jvm
 @pytest.mark.nightly
-def test_spark_reads_what_was_published_after_each_increment_and_a_restore(warehouse, rest, ask_spark):
+def test_spark_reads_what_was_published_after_each_increment_a_restore_and_a_promote(warehouse, rest, ask_spark):
     def asked(table: str) -> list[dict[str, Any]]:
         return in_order(ask_spark(f"SELECT {', '.join(f'`{name}`' for name in COLUMNS)} FROM lake.{table}"))
 
@@ -259,3 +298,9 @@ def test_spark_reads_what_was_published_after_each_increment_and_a_restore(wareh
     restore(warehouse, "p", 1)
     publish()
     assert asked("p.out") == want(warehouse) == first
+
+    promoted(warehouse, "fork")
+    publish()
+    assert asked("p.out") == want(warehouse) != first
+    assert asked("p.out_current") == in_order(read_newest(warehouse, "p", "out").select(COLUMNS).to_pylist())
+    assert asked(f"p.out VERSION AS OF {snapshot['snapshot_id']}") == first
