@@ -161,6 +161,21 @@ def test_a_header_of_spark_without_a_name_and_an_unknown_timestamp_type_are_bad_
     assert (reasons[0].startswith("expected headers: "), reasons[1]) == (True, words)
 
 
+def test_a_timestamp_type_that_is_null_is_create_time(warehouse, tmp_path):
+    spark_file(
+        tmp_path / "numbers/a.parquet", [spark_row(0, n, timestampType=kind) for n, kind in enumerate([None, 1])]
+    )
+    text = "".join(
+        f'{{"t":1,"p":0,"o":{n},"v":"x","k":{kind}}}\n' for n, kind in enumerate(["null", '"LogAppendTime"'])
+    )
+
+    land(warehouse, tmp_path / "numbers", topic="numbers", **SPARKS_COLUMNS)
+    land(warehouse, write(tmp_path / "words", {"a.json": text}), topic="words", timestamp_type="k", **OFFSETS)
+
+    for topic in ("numbers", "words"):
+        assert landed(warehouse, topic, "offset", "timestamp_type") == [(0, "CreateTime"), (1, "LogAppendTime")]
+
+
 @pytest.mark.parametrize("offset", ["-1", "1.5", '"x"', "null", "true", "9223372036854775807"])
 def test_an_offset_that_is_none_is_a_bad_row(warehouse, tmp_path, offset):
     directory = write(tmp_path / "in", {"a.json": f'{{"t":1,"p":0,"o":{offset},"v":"x"}}\n' + lines((0, 1, "y"))})

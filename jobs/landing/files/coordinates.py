@@ -15,6 +15,9 @@ from ....state.tables.in_place import TYPES_OF_TIMESTAMPS, WORDS_OF_TIMESTAMP_TY
 from ....state.tables.warehouse import HEADERS
 from .columns import each, is_text, is_text_or_bytes, json_text, listed
 
+_CREATE_TIME = 0
+"""Kafka's number of it."""
+
 
 def headers_of(values: Sequence[Any] | pa.Array) -> pa.Array:
     """Headers as the landed table has them: from lists of {key, value}, maps, objects, or names and values in turn, or
@@ -33,9 +36,11 @@ def headers_of(values: Sequence[Any] | pa.Array) -> pa.Array:
 
 
 def timestamp_types(values: Sequence[Any] | pa.Array) -> pa.Array:
-    """``CreateTime``, ``LogAppendTime`` or ``NoTimestampType``, from these words, Kafka's numbers or kcat's words."""
-    if isinstance(values, pa.Array) and pa.types.is_integer(values.type) and values.null_count == 0:
-        words = types_of(np.asarray(values))
+    """``CreateTime``, ``LogAppendTime`` or ``NoTimestampType``, from these words, Kafka's numbers or kcat's words. Null
+    is CreateTime, as where no column has them.
+    """
+    if isinstance(values, pa.Array) and pa.types.is_integer(values.type):
+        words = types_of(np.asarray(values.fill_null(_CREATE_TIME)))
         if words is not None:
             return words
     found = each(listed(values), f"a timestamp type ({', '.join(TYPES_OF_TIMESTAMPS.values())})", _timestamp_type)
@@ -85,6 +90,7 @@ def _header(key: Any, value: Any) -> dict[str, Any]:
 
 
 def _timestamp_type(value: Any) -> str:
+    value = _CREATE_TIME if value is None else value
     word = WORDS_OF_TIMESTAMP_TYPES.get(str(value).lower())
     if word is None or isinstance(value, bool):
         raise ValueError(value)

@@ -79,10 +79,6 @@ class LakeReader(ParquetReader):
                 reading.rows += len(places)
                 columns |= {name: column_at(columns, name) for name in named}
                 columns[NOTHING] = pa.nulls(len(places), pa.binary())
-                if (kinds := columns.get(source.timestamp_type or "")) is not None:  # null: from before it was there
-                    columns[str(source.timestamp_type)] = kinds.fill_null(
-                        _CREATE_TIME if pa.types.is_integer(kinds.type) else "CreateTime"
-                    )
                 yield Block(columns, places, whole=whole)
 
     def as_they_stand(self, source: FileSource, piece: FileSlice, bad: Sequence[BadRow]) -> list[tuple[int, bytes]]:
@@ -98,7 +94,6 @@ class LakeReader(ParquetReader):
         return found
 
 
-_CREATE_TIME = 0
 _BLOCK_ROWS = 1 << 16
 """Of columns that are taken as they are, and not made text or numbers row by row."""
 _FIXED_BYTES = 48
