@@ -83,7 +83,7 @@ def _is_there(here: str) -> bool:
     path, _, parameter = here.rstrip(")").partition("(")
     class_name, _, name = path.partition(".")
     places = (kstreams_replay, processor_api, state_stores)
-    found: Any = next((getattr(place, class_name) for place in places if hasattr(place, class_name)), None)
+    found: Any = next((getattr(place, class_name) for place in places if class_name in dir(place)), None)
     if found is None or (name and name not in {*dir(found), *getattr(found, "__annotations__", {})}):
         return False
     return not parameter or parameter in inspect.signature(getattr(found, name) if name else found).parameters
