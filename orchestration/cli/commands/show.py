@@ -11,10 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....jobs.history.committed_tables import count_rows, read_newest, read_state, read_table
+from ....jobs.history.landed_records import last_landed
 from ....jobs.history.row_choice import RowChoice
 from ....state.errors import ConfigError
 from ....state.near_names import did_you_mean
-from ....state.tables.names import DEAD_LETTER, DROPPED, LANDED_DEAD_LETTER, OUTPUTS, STATE, TableName
+from ....state.tables.names import DEAD_LETTER, DROPPED, LANDED, LANDED_DEAD_LETTER, OUTPUTS, STATE, TableName
 from ....state.tables.warehouse import HEADERS, Warehouse
 from ...text_tables import flat_row, print_json, print_table
 from .. import options
@@ -49,13 +50,17 @@ class ShowOptions:
 
 
 @command()
-@argument("name", metavar="OUTPUT", help="an output, state/STORE, dropped, dead_letter or landed_dead_letter/TOPIC")
+@argument(
+    "name",
+    metavar="OUTPUT",
+    help="an output, state/STORE, dropped, dead_letter, landed/TOPIC or landed_dead_letter/TOPIC",
+)
 @options.warehouse
 @option(
     "--pipeline",
     metavar="NAME",
     takes_default=True,
-    help="folder of its tables in the warehouse; none for landed_dead_letter/TOPIC",
+    help="folder of its tables in the warehouse; none for landed/TOPIC and landed_dead_letter/TOPIC",
 )
 @option("--changelog", is_flag=True, help="every record instead of the newest of each key")
 @options.topology_option("for state/STORE: show values as its readers see them")
@@ -68,7 +73,7 @@ class ShowOptions:
 @options.as_json
 @options.raw
 def show(**given: Any) -> int:
-    """Show rows of an output, a store, the drops or the dead letters."""
+    """Show rows of an output, a store, the drops or the dead letters, or the last records of a landed topic."""
     asked = ShowOptions(**given)
     table = table_of(asked.name)
     rows, total = _rows(asked, table)
@@ -93,13 +98,14 @@ def table_of(name: str) -> str:
 def _rows(asked: ShowOptions, table: str) -> tuple[pa.Table, int]:
     """Rows of the table, at least those that are shown, and how many it has of what is asked for."""
     kind, warehouse, chosen = table.partition("/")[0], Warehouse(asked.warehouse), asked.chosen
-    if kind == LANDED_DEAD_LETTER:
+    if kind in (LANDED, LANDED_DEAD_LETTER):
         given = {
             "--pipeline": is_given("pipeline"), "--increment": asked.increment is not None,
             "--topology": asked.topology is not None, "--changelog": asked.changelog,
         }  # fmt: skip
         _refuse_options(asked.name, [option for option, is_there in given.items() if is_there])
-        return chosen.of(_landed_dead_letters(warehouse, table.partition("/")[2]))
+        topic = table.partition("/")[2]
+        return _landed(asked, warehouse, topic) if kind == LANDED else chosen.of(_landed_dead_letters(warehouse, topic))
     if asked.pipeline is None:
         raise ConfigError(f"show {asked.name}", "the pipeline whose table it is", "none", "name it with --pipeline")
     if kind == STATE and asked.topology is not None and not asked.changelog:
@@ -129,17 +135,31 @@ def _refuse_options(name: str, given: list[str]) -> None:
         raise ConfigError(f"show {name}", f"no {given[0]}", " ".join(given), next_step)
 
 
+def _landed(asked: ShowOptions, warehouse: Warehouse, topic: str) -> tuple[pa.Table, int]:
+    """Its last records; ``headers`` only where one of them has any."""
+    _refuse_unknown(asked.name, warehouse, topic)
+    limit = asked.limit if asked.last is None else asked.last
+    rows, total = last_landed(warehouse, topic, limit, asked.key)
+    rows, _ = RowChoice(window=asked.window).of(rows)
+    return rows if _has_headers(rows) else rows.drop_columns("headers"), total
+
+
+def _refuse_unknown(name: str, warehouse: Warehouse, topic: str) -> None:
+    """Raises ConfigError for a topic that was never landed."""
+    known = warehouse.topics()
+    if topic not in known:
+        expected = f"a topic that has landed, one of {', '.join(known) or '(none)'}"
+        next_step = did_you_mean(topic, known, "name one of them")
+        raise ConfigError(f"show {name}", expected, repr(topic), next_step)
+
+
 def _landed_dead_letters(warehouse: Warehouse, topic: str) -> pa.Table:
     """What became no record; of files without the columns of Kafka's records. ConfigError for a topic that was never
     landed.
     """
     from ....jobs.landing.bad_rows import landed_dead_letters
 
-    known = warehouse.topics()
-    if topic not in known:
-        expected = f"a topic that has landed, one of {', '.join(known) or '(none)'}"
-        next_step = did_you_mean(topic, known, "name one of them")
-        raise ConfigError(f"show {LANDED_DEAD_LETTER}/{topic}", expected, repr(topic), next_step)
+    _refuse_unknown(f"{LANDED_DEAD_LETTER}/{topic}", warehouse, topic)
     rows = landed_dead_letters(warehouse, topic)
     nothing = [name for name in rows.column_names if rows[name].null_count == len(rows)]
     return rows if not len(rows) else rows.drop_columns(nothing)
@@ -157,6 +177,10 @@ def _as_readers_see_it(
 
 
 def _hidden(rows: pa.Table) -> list[str]:
-    headers = rows["headers"] if "headers" in rows.column_names else pa.chunked_array([], HEADERS)
-    has_headers = pc.any(pc.greater(pc.list_value_length(headers), 0)).as_py()
+    has_headers = _has_headers(rows)
     return [name for name in rows.column_names if name in HIDDEN or (name == "headers" and not has_headers)]
+
+
+def _has_headers(rows: pa.Table) -> bool:
+    headers = rows["headers"] if "headers" in rows.column_names else pa.chunked_array([], HEADERS)
+    return bool(pc.any(pc.greater(pc.list_value_length(headers), 0)).as_py())

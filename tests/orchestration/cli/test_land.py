@@ -221,18 +221,40 @@ def test_rows_that_became_no_record_are_shown(land, tmp_path, capsys):
         ("t", ["--topology", "t.py:t", "--changelog"], "expected no --topology, got --topology --changelog; leave "),
     ],
 )
-def test_rows_that_became_no_record_are_shown_of_a_topic_that_is_there_and_of_no_pipeline(
-    land, tmp_path, capsys, topic, arguments, said
+@pytest.mark.parametrize("kind", ["landed", "landed_dead_letter"])
+def test_what_landed_is_shown_of_a_topic_that_is_there_and_of_no_pipeline(
+    land, tmp_path, capsys, kind, topic, arguments, said
 ):
     write(tmp_path / "in", {"a.jsonl": f'{{"t":{NOON}}}\n'})
     land("v")
     land("t")
 
-    assert main(["show", f"landed_dead_letter/{topic}", "--warehouse", str(tmp_path / "w"), *arguments]) == 2
+    assert main(["show", f"{kind}/{topic}", "--warehouse", str(tmp_path / "w"), *arguments]) == 2
 
     error = capsys.readouterr().err
-    assert error.startswith(f"replay: show landed_dead_letter/{topic}: {said}")
-    assert main(["show", "landed_dead_letter/t", "--warehouse", str(tmp_path / "w")]) == 0  # none yet is no error
+    assert error.startswith(f"replay: show {kind}/{topic}: {said}")
+    assert main(["show", f"{kind}/t", "--warehouse", str(tmp_path / "w")]) == 0  # none yet is no error
+
+
+def test_the_last_records_of_a_topic_are_shown(land, tmp_path, capsys):
+    rows = "".join(f'{{"t":{NOON + n},"k":"{"ab"[n % 2]}"}}\n' for n in range(5))
+    write(tmp_path / "in", {"a.jsonl": rows})
+    land("t", "--key", "k")
+
+    def shown(*arguments: str) -> list[list[str]]:
+        assert main(["show", "landed/t", "--warehouse", str(tmp_path / "w"), *arguments]) == 0
+        return [line.split() for line in capsys.readouterr().out.splitlines()]
+
+    header, _, *records, more = shown("--limit", "2")
+    assert header == ["partition", "offset", "timestamp", "key", "value"]
+    assert [(key, value) for *_, key, value in records] == [
+        ("b", f'{{"t":{NOON + 3},"k":"b"}}'),
+        ("a", f'{{"t":{NOON + 4},"k":"a"}}'),
+    ]
+    assert " ".join(more) == "… 2 of 5 rows; --limit shows more"
+    assert [record[3] for record in shown("--key", "b")[2:]] == ["b", "b"]
+    assert main(["show", "landed/t", "--warehouse", str(tmp_path / "w"), "--window", "0"]) == 2
+    assert "expected a table with the column window_start_ms" in capsys.readouterr().err
 
 
 def test_settings_for_one_call_are_options(land, tmp_path):
