@@ -188,11 +188,11 @@ class _BackfillRun:
         beginning = self._first()
         while True:
             self._begin(beginning)
-            found = self._read(beginning)
-            if not found:
+            unsettled = self._read(beginning)
+            if not unsettled:
                 return beginning
             self.drop()
-            beginning = self._earlier(beginning, found)
+            beginning = self._earlier(beginning, unsettled)
 
     def _first(self) -> _Beginning:
         if self.horizon.unbounded or self._begins_with_state:
@@ -256,27 +256,27 @@ class _BackfillRun:
             return True
         return False
 
-    def _earlier(self, beginning: _Beginning, found: list[Unsettled]) -> _Beginning:
+    def _earlier(self, beginning: _Beginning, unsettled: list[Unsettled]) -> _Beginning:
         """Raises LandingError where there is nothing earlier."""
-        first = found[0]
+        first = unsettled[0]
         if beginning.row is not None:
             records = f"records from {first.has_ms - first.reach_ms} ms on" if first.has_ms >= 0 else "earlier records"
             because = f"{first.node}, task {first.task}, needs {records}"
             return self._forked(self.ledger.done_rows(highest=beginning.row.increment - 1), because)
         times = dict(beginning.start.times)
-        for group in {each.group for each in found}:
+        for group in {each.group for each in unsettled}:
             now = times[group]
             if now is None:
                 raise self._too_short(first)
-            of_group = [each for each in found if each.group == group]
+            of_group = [each for each in unsettled if each.group == group]
             times[group] = self.horizon.earlier(group, now, self.range.from_ms, of_group)
         return self._from_log(times)
 
-    def _too_short(self, found: Unsettled) -> LandingError:
-        begins = self.log.missing_from_start()[found.group]
+    def _too_short(self, first: Unsettled) -> LandingError:
+        begins = self.log.missing_from_start()[first.group]
         return LandingError(
-            f"{found.node}, task {found.task}",
-            f"records from {found.has_ms - found.reach_ms} ms on, which matter to it at the beginning of the range",
+            f"{first.node}, task {first.task}",
+            f"records from {first.has_ms - first.reach_ms} ms on, which matter to it at the beginning of the range",
             f"a landed log that begins at {begins} ms, since the broker had deleted what was before",
             "choose a later --from, so that what is missing matters no more",
         )
@@ -329,8 +329,8 @@ class _BackfillRun:
             self.doing(f"warming up, from {self._words(beginning)}")
             for report in run.run(time_ms):
                 self.warmed_up += report.books.read
-            found = self.horizon.unsettled(self._done, self.name, beginning.missing)
-        return found
+            unsettled = self.horizon.unsettled(self._done, self.name, beginning.missing)
+        return unsettled
 
     def _checkpoints(self, beginning: _Beginning) -> Iterator[int]:
         if self.horizon.chained:
@@ -355,8 +355,8 @@ class _BackfillRun:
 
     @property
     def _at_work(self) -> RangeRun:
-        place = self.warehouse, self.topology, self.name
-        return RangeRun(*place, self.runner, self.max_records, self.on_step, kafka_version=self.kafka_version)
+        of_branch = self.warehouse, self.topology, self.name
+        return RangeRun(*of_branch, self.runner, self.max_records, self.on_step, kafka_version=self.kafka_version)
 
     # --- the end -------------------------------------------------------------------------------------------------
 

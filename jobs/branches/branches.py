@@ -66,13 +66,13 @@ def branches(warehouse: Warehouse) -> dict[str, Branch]:
 
 def branch_of(warehouse: Warehouse, name: str) -> Branch:
     """The open branch ``name``. ConfigError when there is none."""
-    found = branches(warehouse)
-    if name not in found:
-        known = ", ".join(found) or "none at all"
+    open_branches = branches(warehouse)
+    if name not in open_branches:
+        known = ", ".join(open_branches) or "none at all"
         raise ConfigError(
             f"branch {name!r}", "a branch that was forked", f"open ones: {known}", "see `replay branches`"
         )
-    return found[name]
+    return open_branches[name]
 
 
 def pinned_versions(warehouse: Warehouse, pipeline: str) -> dict[str, set[int]]:

@@ -41,9 +41,9 @@ def remains(root: str, sought: Sought) -> Iterator[Remains]:
     for name in sorted(files_below(root)):
         if sought.is_in(name.encode()) or sought.is_in(unquote(name).encode()):
             yield Remains(name, "its name")
-        found = list(_in_columns(root, name, sought))
-        yield from found
-        if not found and _is_in_bytes(root, name, sought):
+        in_columns = list(_in_columns(root, name, sought))
+        yield from in_columns
+        if not in_columns and _is_in_bytes(root, name, sought):
             yield Remains(name, "its bytes")
 
 
@@ -51,9 +51,9 @@ def _in_columns(root: str, name: str, sought: Sought) -> Iterator[Remains]:
     counts: dict[str, int] = {}
     is_book = _is_book(name)
     for rows in _tables(root, name):
-        found = sought.rows(rows, mentions=True) if not is_book else np.zeros(0, np.bool_)
+        has_it = sought.rows(rows, mentions=True) if not is_book else np.zeros(0, np.bool_)
         columns = _columns(rows, sought.holds_anywhere if is_book else sought.holds)
-        count = len(rows) if is_book and columns else int(found.sum())
+        count = len(rows) if is_book and columns else int(has_it.sum())
         where = ", ".join(columns) or "key"
         counts |= {where: counts.get(where, 0) + count} if count else {}
     for column, count in counts.items():

@@ -47,13 +47,13 @@ class ErasedRows:
     def of(self, table: str, rows: pa.Table, partition: int) -> np.ndarray:
         """Of every row of a file of ``table`` whether it goes."""
         kind = TableName(table).kind
-        found = self.sought.rows(rows, mentions=kind == REPARTITION)
+        goes = self.sought.rows(rows, mentions=kind == REPARTITION)
         if kind == DEAD_LETTER:
             for topic, by_partition in self.places.items():
                 offsets = pa.array(by_partition.get(str(partition), []), pa.int64())
                 is_there = pc.and_(pc.equal(rows["topic"], topic), pc.is_in(rows["offset"], offsets))
-                found |= np.asarray(pc.fill_null(is_there, False))
-        return found
+                goes |= np.asarray(pc.fill_null(is_there, False))
+        return goes
 
     def count(self, table: str, path: str, file: DataFile) -> int:
         """How many rows of a file go. Raises DamagedFile for one that is not whole."""
@@ -105,15 +105,15 @@ class ErasedTables(Restatement):
             again = [count > 0 or file.root is not None for count, file in zip(counts, files, strict=True)]
             if TableName(table).kind == STATE and any(again):
                 first = again.index(True)
-                again = [place >= first for place in range(len(files))]
+                again = [index >= first for index in range(len(files))]
             self.counts[table] = self.counts.get(table, 0) + sum(counts)
-            for place, (file, is_again) in enumerate(zip(files, again, strict=True)):
-                written = self._without(table, path, schema, file, place) if is_again else file
+            for number, (file, is_again) in enumerate(zip(files, again, strict=True)):
+                written = self._without(table, path, schema, file, number) if is_again else file
                 kept += [] if written is None else [written]
         return kept
 
-    def _without(self, table: str, path: str, schema: pa.Schema, file: DataFile, place: int) -> DataFile | None:
-        target = TaskFile(path, partition=file.partition, name=f"{self.name}-{place:06d}")
+    def _without(self, table: str, path: str, schema: pa.Schema, file: DataFile, number: int) -> DataFile | None:
+        target = TaskFile(path, partition=file.partition, name=f"{self.name}-{number:06d}")
 
         def change(rows: pa.Table) -> pa.Table:
             if TableName(table).kind == DROPPED:
@@ -136,7 +136,7 @@ class ErasedTables(Restatement):
         if transaction_version(path, app_id) != self.number:
             schema, files = pa.schema(opened.schema().to_arrow()), live_files(opened)
             gone = [file for file in files if self.erased.count(table, path, file)]
-            written = [self._without(table, path, schema, file, place) for place, file in enumerate(gone)]
+            written = [self._without(table, path, schema, file, number) for number, file in enumerate(gone)]
             added = [file for file in written if file is not None]
             swap_files(opened, path, added, gone, app_id=app_id, increment=self.number)
         return self._version(table)
@@ -144,11 +144,11 @@ class ErasedTables(Restatement):
 
 def _by_partition(files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
     """Files of each partition, oldest first."""
-    found: dict[int, list[DataFile]] = {}
+    files_by_partition: dict[int, list[DataFile]] = {}
     for file in oldest_first(files):
-        found.setdefault(file.partition, []).append(file)
-    for partition in sorted(found):
-        yield found[partition]
+        files_by_partition.setdefault(file.partition, []).append(file)
+    for partition in sorted(files_by_partition):
+        yield files_by_partition[partition]
 
 
 def erase_rows(
@@ -197,21 +197,21 @@ def erase_rows(
 
 def _with_places(last: DoneRow, places: Mapping[str, Mapping[str, Collection[int]]]) -> Excluded | None:
     """What the pipeline has nothing of: what it left out, and the erased records that it had read."""
-    found: Excluded = {topic: dict(by_partition) for topic, by_partition in (last.excluded or {}).items()}
+    excluded: Excluded = {topic: dict(by_partition) for topic, by_partition in (last.excluded or {}).items()}
     for topic, by_partition in places.items():
-        ends, mine = last.cut_to.get(topic, {}), found.setdefault(topic, {})
+        ends, mine = last.cut_to.get(topic, {}), excluded.setdefault(topic, {})
         for p, offsets in by_partition.items():
             read = {offset for offset in offsets if offset < ends.get(p, 0)}
             if read:
                 mine[p] = sorted({*mine.get(p, []), *read})
-    return {topic: mine for topic, mine in found.items() if mine} or None
+    return {topic: mine for topic, mine in excluded.items() if mine} or None
 
 
 def rows_that_go(warehouse: Warehouse, pipeline: str, done: DoneRow, erased: ErasedRows) -> dict[str, int]:
     """How many rows go, by table, of all that a pipeline has as of a done row; tables without any are left out."""
-    own, found = warehouse.pipeline(pipeline), dict[str, int]()
+    own, counts = warehouse.pipeline(pipeline), dict[str, int]()
     for table in table_names(done):
         files = table_files(warehouse, pipeline, done, table)
         count = sum(erased.count(table, own.table(table), file) for file in files)
-        found |= {table: count} if count else {}
-    return found
+        counts |= {table: count} if count else {}
+    return counts

@@ -80,13 +80,13 @@ def erase(
     _refuse_said(sought, reason, by)
     goes = WhatGoes(warehouse, tuple(dict.fromkeys(topics)), sought)
     landed = goes.landed()
-    counts = {topic: sum(map(len, found.values())) for topic, found in landed.items()}
+    counts = {topic: sum(map(len, offsets.values())) for topic, offsets in landed.items()}
     places = goes.places(landed)
     parts = [part for pipeline in goes.pipelines() if (part := goes.part(pipeline, landed, places)) is not None]
     if not delete:
         return Erasure(counts, goes.beside(), parts, list(goes.mentions(landed)), False)
-    for topic, found in landed.items():
-        _erase_landed(warehouse, topic, found, reason.strip(), by, clock_ms)
+    for topic, offsets in landed.items():
+        _erase_landed(warehouse, topic, offsets, reason.strip(), by, clock_ms)
         on_step(f"erased {TableName.landed(topic)}")
     parts = _erase_pipelines(goes, reason.strip(), by, on_step, clock_ms)
     beside = {table: _without(goes, table, path) for table, path in goes.tables_beside().items()}
@@ -106,13 +106,13 @@ def _refuse_said(sought: Sought, reason: str, by: str) -> None:
 
 
 def _erase_landed(
-    warehouse: Warehouse, topic: str, found: Offsets, reason: str, by: str, clock_ms: Callable[[], int]
+    warehouse: Warehouse, topic: str, offsets: Offsets, reason: str, by: str, clock_ms: Callable[[], int]
 ) -> None:
     """And finish one that died."""
     if LandingLedger(warehouse.landing_ledger(topic)).pending() is not None:
         last_landing(warehouse, topic, clock_ms)
-    if found:
-        book_erasure(warehouse, topic, found, reason, by, clock_ms=clock_ms)
+    if offsets:
+        book_erasure(warehouse, topic, offsets, reason, by, clock_ms=clock_ms)
 
 
 def _erase_pipelines(

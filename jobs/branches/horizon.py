@@ -99,14 +99,14 @@ class Horizon:
         if not self.log.has_ties(group, time_ms):
             return time_ms
         times = self.log.earlier_times(group, time_ms)[:_TRIES]
-        found = next((int(t) for t in times if not self.log.has_ties(group, int(t))), None)
-        return None if found is None or self.log.is_first(group, found) else found
+        untied_ms = next((int(t) for t in times if not self.log.has_ties(group, int(t))), None)
+        return None if untied_ms is None or self.log.is_first(group, untied_ms) else untied_ms
 
-    def earlier(self, group: Group, now_ms: int, from_ms: int, found: list[Unsettled]) -> int | None:
-        """Where to begin instead of ``now_ms``, since ``found`` was not settled at ``from_ms``."""
+    def earlier(self, group: Group, now_ms: int, from_ms: int, unsettled: list[Unsettled]) -> int | None:
+        """Where to begin instead of ``now_ms``, since ``unsettled`` was not settled at ``from_ms``."""
         at_least = min(now_ms - max(from_ms - now_ms, 1), now_ms - 1)
-        wanted = [each.has_ms - each.reach_ms for each in found if each.needs_ms is not None and each.has_ms >= 0]
-        exact = len(wanted) == len(found)
+        wanted = [each.has_ms - each.reach_ms for each in unsettled if each.needs_ms is not None and each.has_ms >= 0]
+        exact = len(wanted) == len(unsettled)
         return self.without_ties(group, min([now_ms - 1, *wanted]) if exact else min([at_least, *wanted]))
 
     # --- proof ---------------------------------------------------------------------------------------------------
@@ -115,12 +115,12 @@ class Horizon:
         """Where what is not read can matter as of the branch's row ``done``. ``missing``: the latest time of what was
         not read, by group; groups that were read from the start are not in it.
         """
-        found: list[Unsettled] = []
+        unsettled: list[Unsettled] = []
         for group, latest_ms in missing.items():
             tainted: dict[str, int | None] = {}
             for name in self.topology.graph.nodes:
-                found += self._settle(name, group, latest_ms, tainted, done, branch)
-        return found
+                unsettled += self._settle(name, group, latest_ms, tainted, done, branch)
+        return unsettled
 
     def _settle(
         self, name: str, group: Group, latest_ms: int, tainted: dict[str, int | None], done: DoneRow, branch: str

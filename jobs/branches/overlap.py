@@ -41,7 +41,7 @@ def compare(warehouse: Warehouse, part: RangePart, pipeline: str, branch: str, r
         return {topic: row.content.cut_to[topic] for topic in begins if topic in row.content.cut_to}
 
     deciding = [row.content for row in ran if behind(begins, read(row))]
-    topology, found = part.whole, list[str]()
+    topology, outputs = part.whole, list[str]()
     now = code_snapshot(topology)
     for sink in topology.sinks():
         if sink.topic in part.left_out:
@@ -49,8 +49,8 @@ def compare(warehouse: Warehouse, part: RangePart, pipeline: str, branch: str, r
         if all(_is_same(topology, sink, done, now) for done in deciding):
             nameless = [CAUSE] if is_below_repartition(topology, sink) else []
             _compare(warehouse, pipeline, branch, sink.topic, range_, ran[-1], nameless)
-            found.append(sink.topic)
-    return found
+            outputs.append(sink.topic)
+    return outputs
 
 
 def _is_same(topology: Topology, sink: SinkNode, done: DoneRow, now: Mapping[str, Any]) -> bool:

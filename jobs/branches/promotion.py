@@ -98,11 +98,11 @@ def _base(ledger: Ledger, branch: Branch) -> int:
     """The increment of the parent on which the branch's rows come: that of the fork, or the promote of a range after it
     with nothing read in between. Such a promote has changed outputs alone, and its rows stay.
     """
-    found = branch.increment
+    base = branch.increment
     for row in in_force(ledger.done_rows()):
-        if row.content.range_ms is not None and row.content.restates == found:
-            found = row.increment
-    return found
+        if row.content.range_ms is not None and row.content.restates == base:
+            base = row.increment
+    return base
 
 
 def _taken(fork: DoneRow, base: DoneRow) -> Offsets:
@@ -115,7 +115,7 @@ def _taken(fork: DoneRow, base: DoneRow) -> Offsets:
         }
         for done in (fork, base)
     )
-    return {place: offset - before[place] for place, offset in now.items() if offset > before[place]}
+    return {output: offset - before[output] for output, offset in now.items() if offset > before[output]}
 
 
 def _brought(own: Ledger, increment: int) -> list[LedgerRow[DoneRow]]:

@@ -74,21 +74,21 @@ class RangeCuts:
 
     def _above(self, sub: SubTopology) -> list[SubTopology]:
         """Sub-topologies that write what it reads, and what those read."""
-        found, waiting = list[SubTopology](), [sub]
+        writers, waiting = list[SubTopology](), [sub]
         while waiting:
             one = waiting.pop()
-            if one not in found:
-                found.append(one)
+            if one not in writers:
+                writers.append(one)
                 waiting += [writer for source in one.sources for writer in self.topology.writers_of(source.topic)]
                 waiting += [o for o in self.topology.sub_topologies if o.kafka_id == one.kafka_id]
-        return found
+        return writers
 
     # --- places --------------------------------------------------------------------------------------------------
 
     def rows_before(self, queue: tuple[str, str], time_ms: int | None) -> int:
         """Records and recorded times of a partition before the cut of a time; None: none."""
-        found = self.queues[queue]
-        return 0 if time_ms is None else found.before(2 * time_ms, len(found))
+        rows = self.queues[queue]
+        return 0 if time_ms is None else rows.before(2 * time_ms, len(rows))
 
     def latest_before(self, queue: tuple[str, str], time_ms: int | None) -> int:
         """Time that the partition has reached before the cut of a time, NO_TIMESTAMP_MS where nothing is before it."""
@@ -115,13 +115,13 @@ class RangeCuts:
         """The highest time of any partition of a group before the offsets of ``cut``; groups of which nothing is before
         them are left out.
         """
-        found: dict[Group, int] = {}
+        times: dict[Group, int] = {}
         for (topic, partition), queue in self.queues.items():
             rows = int(np.searchsorted(np.asarray(queue.rows.offset), cut.get(topic, {}).get(partition, 0)))
             if rows:
                 group, latest = self.group_of[topic, partition], (int(queue.rows.position[rows - 1]) + 1) // 2
-                found[group] = max(latest, found.get(group, latest))
-        return found
+                times[group] = max(latest, times.get(group, latest))
+        return times
 
     def first_time(self, group: Group) -> int | None:
         """The time with which a group begins; None when nothing of it has landed."""
@@ -130,12 +130,12 @@ class RangeCuts:
 
     def missing_from_start(self) -> dict[Group, int]:
         """Where records before the first ones were never landed: the time of the first that were, by group."""
-        found: dict[Group, int] = {}
+        times: dict[Group, int] = {}
         for queue, group in self.group_of.items():
             if len(self.queues[queue]) and self._begins_late(queue):
                 first = int(self.queues[queue].rows.position[0]) // 2
-                found[group] = max(first, found.get(group, first))
-        return found
+                times[group] = max(first, times.get(group, first))
+        return times
 
     def is_over(self, group: Group, time_ms: int) -> bool:
         """Whether nothing of a group is behind the cut of a time."""
@@ -180,8 +180,8 @@ class RangeCuts:
 
     def earlier_times(self, group: Group, time_ms: int) -> np.ndarray:
         """Distinct times before ``time_ms`` at which a partition of a group moves on, latest first."""
-        found = [self.queues[q].rows.position[: self.rows_before(q, time_ms)] // 2 for q in self._of(group)]
-        return np.unique(np.concatenate(found))[::-1] if found else np.zeros(0, np.int64)
+        times = [self.queues[q].rows.position[: self.rows_before(q, time_ms)] // 2 for q in self._of(group)]
+        return np.unique(np.concatenate(times))[::-1] if times else np.zeros(0, np.int64)
 
     def _begins_late(self, queue: tuple[str, str]) -> bool:
         """Whether the broker had deleted records of a partition before the first landing."""
@@ -207,12 +207,12 @@ class RangeCuts:
 
     def times_at(self, start: Start) -> dict[str, dict[str, int]]:
         """Times that partitions have reached, by topic."""
-        found: dict[str, dict[str, int]] = {}
+        times: dict[str, dict[str, int]] = {}
         for (topic, partition), group in self.group_of.items():
             latest = self.latest_before((topic, partition), start.times[group])
             if latest != NO_TIMESTAMP_MS:
-                found.setdefault(topic, {})[partition] = latest
-        return found
+                times.setdefault(topic, {})[partition] = latest
+        return times
 
     def _of(self, group: Group) -> list[tuple[str, str]]:
         return [queue for queue, number in self.group_of.items() if number == group]
@@ -229,20 +229,20 @@ class RangeCuts:
     @cached_property
     def _first_landings(self) -> dict[str, LedgerRow[LandingDoneRow]]:
         """The first increment of each topic's landing, of those that have one."""
-        found: dict[str, LedgerRow[LandingDoneRow]] = {}
+        landings: dict[str, LedgerRow[LandingDoneRow]] = {}
         for topic in self._planner.landed:
             ledger = LandingLedger(self._warehouse.landing_ledger(topic))
             for first in ledger.done_rows()[:1]:
-                found[topic] = first
-        return found
+                landings[topic] = first
+        return landings
 
     @cached_property
     def _with_several_queues(self) -> set[Group]:
         """Groups in which some task takes landed records in an order that several queues decide."""
-        found = set()
+        groups = set()
         for sub in self.topology.sub_topologies:
             landed = [source.landed_topic for source in sub.sources if source.landed_topic is not None]
             landed += [table.topic for table in sub.globals]
             if landed and len(sub.sources) + len(sub.globals) > 1:
-                found |= {group for (topic, _), group in self.group_of.items() if topic in landed}
-        return found
+                groups |= {group for (topic, _), group in self.group_of.items() if topic in landed}
+        return groups

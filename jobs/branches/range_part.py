@@ -101,8 +101,8 @@ def _moved(graph: Graph) -> Moved:
     for name in tuple(moved):
         stores = (owner for owner in graph.nodes[name].puts_into if not graph.nodes[owner].is_global)
         moved = dict.fromkeys(stores, name) | moved
-    while found := {name: by for name, by in (*_below(graph, moved), *_merged(graph, moved)) if name not in moved}:
-        moved |= found
+    while more := {name: by for name, by in (*_below(graph, moved), *_merged(graph, moved)) if name not in moved}:
+        moved |= more
     return moved
 
 

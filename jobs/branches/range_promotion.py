@@ -35,7 +35,7 @@ from .restated_output import renumbered, rewritten
 from .restatement import OnStep, Restatement, RestatementSource, done_at, plan_restatement, restated_row
 
 
-class _Place(NamedTuple):
+class _Span(NamedTuple):
     """Where records of one partition of an output are published: the task that writes it, and their offsets."""
 
     task: str
@@ -43,7 +43,7 @@ class _Place(NamedTuple):
     after: int
 
 
-Places = dict[str, dict[int, _Place]]
+Spans = dict[str, dict[int, _Span]]
 """By table and partition."""
 
 
@@ -62,7 +62,7 @@ def plan_range(
     for table in _outputs(row.content):
         _refuse_other_columns(warehouse, branch, table, last.content, row.content)
         _refuse_rows(warehouse, branch, table, range_, beyond)
-    _places(warehouse, branch, last.content, row.content)
+    _spans(warehouse, branch, last.content, row.content)
     plan = PlanRow(
         kind="promote",
         branch=branch.name,
@@ -87,24 +87,23 @@ def finish_range(
     on_step(f"planned {planned.increment}")
     before = done_at(warehouse, branch.parent, plan.restates)
     brought = done_at(warehouse, branch.name, plan.branch_increment)
-    places = _places(warehouse, branch, before, brought)
+    spans = _spans(warehouse, branch, before, brought)
     source = RestatementSource(warehouse.pipeline(branch.name).root, branch.name, brought)
     run = _RangeRestatement(warehouse, branch.parent, planned, source, clock_ms)
-    run.places = places
+    run.spans = spans
     versions = {}
     for table in run.tables():
         versions[table] = run.commit(table)
         on_step(f"committed {table} {planned.increment}")
     versions |= run.retractions()
     counts = {
-        TableName(table).name: sum(place.after - place.first for place in mine.values())
-        for table, mine in places.items()
+        TableName(table).name: sum(span.after - span.first for span in mine.values()) for table, mine in spans.items()
     }
     done = restated_row(plan, before, RestatementSource(), [], before)
     done = replace(
         done,
         versions=versions,
-        tasks=_moved_on(done, places),
+        tasks=_moved_on(done, spans),
         outputs=(done.outputs or {}) | counts,
         seconds={"commit": time.perf_counter() - started},
     )
@@ -116,7 +115,7 @@ def finish_range(
 
 
 class _RangeRestatement(Restatement):
-    places: Places
+    spans: Spans
 
     def brought(self) -> dict[str, int]:
         """Outputs alone."""
@@ -127,9 +126,9 @@ class _RangeRestatement(Restatement):
         files = self.base_files(table)
         if table not in self.brought():
             return files
-        found = self.planned.content.range_ms
-        assert found is not None
-        range_, path, kept = Range(*found), self.own.table(table), list[DataFile]()
+        range_ms = self.planned.content.range_ms
+        assert range_ms is not None
+        range_, path, kept = Range(*range_ms), self.own.table(table), list[DataFile]()
         gone = list[tuple[DataFile, pa.Table]]()
         for file in files:
             rows = read_rows(path, [file], schema)
@@ -152,7 +151,7 @@ class _RangeRestatement(Restatement):
         if version is None:
             return
         root = f"{self.source.root}/{table}"
-        next_offset = {partition: place.first for partition, place in self.places[table].items()}
+        next_offset = {partition: span.first for partition, span in self.spans[table].items()}
         files = read_files(root, version=version)
         for file in sorted(files, key=lambda file: (file.partition, file.min_offset or 0)):
             if file.records:
@@ -184,11 +183,11 @@ def _outputs(done: DoneRow) -> list[str]:
     return [table for table in done.versions if TableName(table).kind == OUTPUTS]
 
 
-def _places(warehouse: Warehouse, branch: Branch, before: DoneRow, brought: DoneRow) -> Places:
+def _spans(warehouse: Warehouse, branch: Branch, before: DoneRow, brought: DoneRow) -> Spans:
     """Where the branch's rows are published: behind what the parent has written. Raises LedgerError when it has never
     written to a partition, so that nobody knows which task does.
     """
-    places: Places = {}
+    spans: Spans = {}
     for table in _outputs(brought):
         counts: dict[int, int] = {}
         root = warehouse.pipeline(branch.name).table(table)
@@ -207,21 +206,21 @@ def _places(warehouse: Warehouse, branch: Branch, before: DoneRow, brought: Done
                 f"rows of partition {missing[0]}, to which it has written nothing",
                 "fork the pipeline before the range, run the branch to the end, and promote that",
             )  # fmt: skip
-        places[table] = {
-            partition: _Place(*writers[partition], writers[partition][1] + count)
+        spans[table] = {
+            partition: _Span(*writers[partition], writers[partition][1] + count)
             for partition, count in counts.items()
             if count
         }
-    return places
+    return spans
 
 
-def _moved_on(done: DoneRow, places: Places) -> dict[str, TaskEntry]:
+def _moved_on(done: DoneRow, spans: Spans) -> dict[str, TaskEntry]:
     """Tasks, with the next offset of each output behind what was published."""
     tasks = dict(done.tasks)
-    for table, by_partition in places.items():
-        for place in by_partition.values():
-            entry = tasks[place.task]
-            tasks[place.task] = replace(entry, next_offsets={**entry.next_offsets, table: place.after})
+    for table, by_partition in spans.items():
+        for span in by_partition.values():
+            entry = tasks[span.task]
+            tasks[span.task] = replace(entry, next_offsets={**entry.next_offsets, table: span.after})
     return tasks
 
 

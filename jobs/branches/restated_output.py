@@ -68,10 +68,10 @@ class RestatedOutput:
     def files(self) -> list[DataFile]:
         """What the table has of ``base`` from then on. New files are not visible yet."""
         alive = {file.path for file in self.live}
-        found = [file for file in self.base if file.path in alive]
+        files = [file for file in self.base if file.path in alive]
         for file in self._only(self.base, self.live):
-            found += self._back(file)
-        return found
+            files += self._back(file)
+        return files
 
     def gone(self) -> Iterator[tuple[DataFile, pa.Table]]:
         """Rows that are live and do not stay, by the file they are in."""
@@ -109,11 +109,11 @@ class RestatedOutput:
         return [file for file in files if file.path not in known and file.records]
 
     def _increments(self, files: Sequence[DataFile]) -> set[int]:
-        found: set[int] = set()
+        increments: set[int] = set()
         for file in files:
             least, most = file.bounds.get("increment", (0, -1))
             if least == most:
-                found.add(least)
+                increments.add(least)
             else:
-                found |= set(pc.unique(read_rows(self.path, [file], _INCREMENT)["increment"]).to_pylist())
-        return found
+                increments |= set(pc.unique(read_rows(self.path, [file], _INCREMENT)["increment"]).to_pylist())
+        return increments

@@ -231,8 +231,8 @@ class Restatement:
 
     def brought(self) -> dict[str, int]:
         """Tables that the source has rows of, with their versions."""
-        found = {} if self.source.done is None else self.source.done.versions
-        return {name: version for name, version in found.items() if TableName(name).kind in _ORDER}
+        versions = {} if self.source.done is None else self.source.done.versions
+        return {name: version for name, version in versions.items() if TableName(name).kind in _ORDER}
 
     def app_id(self, table: str, epoch: int) -> str:
         return f"{self.own.name}/{table}/{epoch}"
@@ -260,9 +260,9 @@ class Restatement:
         last = Ledger(self.own.ledger).last_done()
         opened = open_table(path)
         if opened is not None and last is not None and table in last.content.versions:
-            found = touched_since(path, last.content.versions[table], opened.version())
-            if found is not None and found.changes:
-                raise found.error()
+            touched = touched_since(path, last.content.versions[table], opened.version())
+            if touched is not None and touched.changes:
+                raise touched.error()
 
     def stays(self, table: str, schema: pa.Schema) -> list[DataFile]:
         """The part of the table that stays; rows that readers of an output lose are retracted."""

@@ -67,8 +67,8 @@ class SecondRun:
                 self._known = increment, self._run(increment)
             except (ReplayError, OSError) as error:
                 self._known = increment, f"it could not be run again: {error}"
-        found = self._known[1]
-        return found if isinstance(found, str) else found.get(node, self._too_many)
+        rows = self._known[1]
+        return rows if isinstance(rows, str) else rows.get(node, self._too_many)
 
     @property
     def _too_many(self) -> str:
@@ -116,20 +116,20 @@ class _Tasks:
 
     def _some(self, sub: SubTopology) -> list[int]:
         """Partitions that stay below the bound."""
-        left, found = self._rows_max, []
+        left, chosen = self._rows_max, []
         partitions = list(range(self._plan.partitions[str(sub.id)]))
         random.Random(self.seed).shuffle(partitions)
         for partition in partitions:
             records = self._records(sub, partition)
             if 0 < records <= left:
                 left -= records
-                found.append(partition)
-        return found
+                chosen.append(partition)
+        return chosen
 
     def _records(self, sub: SubTopology, partition: int) -> int:
-        topics, place = [source.topic for source in sub.sources], str(partition)
+        topics, p = [source.topic for source in sub.sources], str(partition)
         begins, ends = self._plan.cut_from, self._plan.cut_to
-        return sum(ends.get(topic, {}).get(place, 0) - begins.get(topic, {}).get(place, 0) for topic in topics)
+        return sum(ends.get(topic, {}).get(p, 0) - begins.get(topic, {}).get(p, 0) for topic in topics)
 
     def runs(self, description: TaskDescription) -> bool:
         return self.runs_all or description.partition in self._of_sub.get(description.sub_topology, ())
@@ -342,8 +342,8 @@ def _rows_before(description: TaskDescription) -> int:
 
 
 def _together(tables: Sequence[pa.Table]) -> pa.Table:
-    found = [table for table in tables if table.num_columns]
-    return pa.concat_tables(found) if found else pa.table({})
+    with_columns = [table for table in tables if table.num_columns]
+    return pa.concat_tables(with_columns) if with_columns else pa.table({})
 
 
 def _sub_of(topology: Topology, name: str) -> SubTopology | None:

@@ -55,13 +55,13 @@ class Vacuumed:
 
     def lines(self) -> list[dict[str, Any]]:
         """How many files and bytes, by table and reason: columns table, why, files, bytes."""
-        found: dict[tuple[str, str], dict[str, Any]] = {}
+        lines: dict[tuple[str, str], dict[str, Any]] = {}
         for waste in self.waste:
             first = {"table": waste.table, "why": waste.reason, "files": 0, "bytes": 0}
-            line = found.setdefault((waste.table, waste.reason), first)
+            line = lines.setdefault((waste.table, waste.reason), first)
             line["files"] += 1
             line["bytes"] += waste.bytes
-        return list(found.values())
+        return list(lines.values())
 
 
 def vacuum(
@@ -188,19 +188,19 @@ class _Vacuum:
         self,
         table: str,
         path: str,
-        found: "dict[str, fs.FileInfo]",
+        listed: "dict[str, fs.FileInfo]",
         begin: int | None,
         pinned: set[int],
         last: int,
         landing: LedgerRow[LandingDoneRow] | None = None,
     ) -> Iterator[Waste]:
         """``begin``: the first version that can be asked for; None: all that was ever committed stays."""
-        log = {p.removeprefix("_delta_log/"): info for p, info in found.items() if p.startswith("_delta_log/")}
+        log = {p.removeprefix("_delta_log/"): info for p, info in listed.items() if p.startswith("_delta_log/")}
         try:
             committed, stays = self._named(path, begin, pinned)
         except (FileNotFoundError, DeltaError, Damaged):  # a merge trims a ledger's log meanwhile (Ledger.compact)
             committed, stays = self._named(path, begin, pinned)
-        for name, info in found.items():
+        for name, info in listed.items():
             is_file = name.endswith(".parquet") and not name.startswith("_")
             if is_file and name not in stays and not self._may_be_at_work(name, info, last, landing):
                 yield Waste(table, path, name, info.size, NOT_RETAINED if name in committed else UNCOMMITTED)

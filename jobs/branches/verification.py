@@ -295,8 +295,8 @@ def _tables_of(again: Rerun, want: dict[str, pa.Table]) -> Iterator[tuple[str, p
     stores: dict[str, str] = {TableName.state(store): store for store in again.topology.stores()}
     for table, rows in want.items():
         if table in stores:
-            found = store_in(again.topology, stores[table], again.state_of(stores[table]), again.previous)
-            yield table, _by_columns(found)
+            stored = store_in(again.topology, stores[table], again.state_of(stores[table]), again.previous)
+            yield table, _by_columns(stored)
         else:
             yield table, _in_order(again.rows_of(table, rows.schema))
 
@@ -335,8 +335,8 @@ def _first_difference(table: str, want: list[dict[str, Any]], got: list[dict[str
         other = got[number] if number < len(got) else None
         if repr(mine) != repr(other):  # NaN is NaN
             row = mine or other or {}
-            place: dict[str, Any] = {name: row[name] for name in ("topic", "partition", "offset") if name in row}
-            yield FirstDifference(table, place or {"row": number}, mine, other)
+            named: dict[str, Any] = {name: row[name] for name in ("topic", "partition", "offset") if name in row}
+            yield FirstDifference(table, named or {"row": number}, mine, other)
             return
 
 

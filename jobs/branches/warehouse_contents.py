@@ -47,13 +47,13 @@ class ReplayedPipeline:
 
 def landed_topics(warehouse: Warehouse) -> list[LandedTopic]:
     """Topics of which something has landed, in alphabetical order."""
-    found = []
+    topics = []
     for topic in warehouse.topics():
         rows = LandingLedger(warehouse.landing_ledger(topic)).done_rows()
         if rows:
             done = [row.content for row in rows]
             kinds = [each.source["kind"] for each in done if each.lands_records and "kind" in each.source]
-            found.append(
+            topics.append(
                 LandedTopic(
                     topic=topic,
                     partitions=done[-1].partitions,
@@ -64,7 +64,7 @@ def landed_topics(warehouse: Warehouse) -> list[LandedTopic]:
                     landed_at_ms=rows[-1].written_at_ms,
                 )
             )
-    return found
+    return topics
 
 
 def replayed_pipelines(warehouse: Warehouse) -> list[ReplayedPipeline]:

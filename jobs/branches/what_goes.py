@@ -67,7 +67,7 @@ class WhatGoes:
         """Offsets by partition, by topic. Raises ConfigError for a topic that was never landed, or lies in place, and
         LandingError while a landing is unfinished.
         """
-        found = dict[str, Offsets]()
+        offsets = dict[str, Offsets]()
         for topic in self.topics:
             last = self._last_landing(topic)
             if last.content.in_place is not None:
@@ -75,25 +75,25 @@ class WhatGoes:
                 next_step = "write them into its own first (replay land --copy), then erase it there too"
                 raise ConfigError(f"topic {topic!r}", expected, got, next_step)
             files = landed_files(self.warehouse, topic, last)
-            found[topic] = offsets_of(self.warehouse.landed(topic), files, self.sought)
-        return found
+            offsets[topic] = offsets_of(self.warehouse.landed(topic), files, self.sought)
+        return offsets
 
     def places(self, landed: Mapping[str, Offsets]) -> Excluded:
         """Of all records that were erased so far, and of those ``landed``."""
         places: Excluded = {}
         for topic in self.warehouse.topics():
-            found = {p: {*of} for p, of in landed.get(topic, {}).items()}
+            by_partition = {p: {*of} for p, of in landed.get(topic, {}).items()}
             for partition, offsets in erased_offsets(self.warehouse, topic).items():
-                found.setdefault(str(partition), set()).update(offsets)
-            if found:
-                places[topic] = {p: sorted(of) for p, of in found.items()}
+                by_partition.setdefault(str(partition), set()).update(offsets)
+            if by_partition:
+                places[topic] = {p: sorted(of) for p, of in by_partition.items()}
         return places
 
     def pipelines(self) -> Iterator[str]:
         """Parents before their branches."""
-        known, found = branches(self.warehouse), pipelines_of(self.warehouse)
-        yield from (name for name in found if name not in known)
-        yield from (name for name in known if name in found)
+        known, pipelines = branches(self.warehouse), pipelines_of(self.warehouse)
+        yield from (name for name in pipelines if name not in known)
+        yield from (name for name in known if name in pipelines)
 
     def part(self, pipeline: str, landed: Mapping[str, Offsets], places: Excluded) -> PipelinePart | None:
         """None: it has nothing of it, and has read nothing of what is erased (``places``). Raises LedgerError where it

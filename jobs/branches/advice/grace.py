@@ -148,14 +148,14 @@ def advise_grace(
 
 
 def _watched(topology: Topology, names: Sequence[str]) -> list[Node]:
-    found = {node.name: node for node in topology.graph.nodes.values() if node.given_grace_ms is not None}
-    unknown = [name for name in names if name not in found]
-    if unknown or not found:
-        known = ", ".join(found) or "none at all"
-        next_step = "name one of them" if found else "advice on a grace is for windows and for joins of streams"
+    nodes = {node.name: node for node in topology.graph.nodes.values() if node.given_grace_ms is not None}
+    unknown = [name for name in names if name not in nodes]
+    if unknown or not nodes:
+        known = ", ".join(nodes) or "none at all"
+        next_step = "name one of them" if nodes else "advice on a grace is for windows and for joins of streams"
         place = f"node {unknown[0]!r}" if unknown else "topology"
         raise ConfigError(place, "an operator whose windows have a grace", f"those are {known}", next_step)
-    return [node for name, node in found.items() if not names or name in names]
+    return [node for name, node in nodes.items() if not names or name in names]
 
 
 def _range(
@@ -187,10 +187,10 @@ def _grace(node: Node) -> int:
 
 def _wanted(node: Node, lateness: Lateness, graces: Sequence[int] | None) -> list[int]:
     """Graces to try beside the given one."""
-    found = graces
-    if found is None:
-        found = [round_up(late_ms) for late_ms in (*lateness.percentiles_ms.values(), lateness.max_ms)]
-    return sorted(set(found) - {_grace(node)})
+    tried_ms = graces
+    if tried_ms is None:
+        tried_ms = [round_up(late_ms) for late_ms in (*lateness.percentiles_ms.values(), lateness.max_ms)]
+    return sorted(set(tried_ms) - {_grace(node)})
 
 
 def round_up(grace_ms: int) -> int:
@@ -249,12 +249,12 @@ class _TopicDisorder(NamedTuple):
 def _disorder_above(warehouse: Warehouse, graph: Graph, node: Node) -> _TopicDisorder | None:
     """The worst of the topics whose records come to ``node``."""
     topics = {above.landed_topic for above in nodes_upstream(graph, node) if above.is_source}
-    found = [
+    disorders = [
         _TopicDisorder(topic, disorder)
         for topic in sorted(topic for topic in topics if topic is not None)
         if (disorder := landed_disorder(warehouse, topic)) is not None
     ]
-    return max(found, key=lambda each: each.disorder.back_ms, default=None)
+    return max(disorders, key=lambda each: each.disorder.back_ms, default=None)
 
 
 def _advice(
@@ -307,8 +307,8 @@ def _advice(
 def late_refusals(trial: Trial, node: str) -> tuple[int, int]:
     """Records, and refusals, of the node because a limit of time was passed."""
     reasons = trial.refused.get(node, {})
-    found = [numbers for reason, numbers in reasons.items() if DropReason(reason).has_limit]
-    return sum(records for records, _ in found), sum(refusals for _, refusals in found)
+    counts = [numbers for reason, numbers in reasons.items() if DropReason(reason).has_limit]
+    return sum(records for records, _ in counts), sum(refusals for _, refusals in counts)
 
 
 def _suggestion(

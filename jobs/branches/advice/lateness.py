@@ -85,10 +85,10 @@ def lateness_of(counts: Mapping[int, LatenessCount]) -> list[Lateness]:
 
 
 def _total(partition: int | None, counts: Iterable[LatenessCount]) -> Lateness:
-    found = list(counts)
-    late = np.sort(np.concatenate([np.zeros(0, np.int64), *(piece for count in found for piece in count.late)]))
-    records = sum(count.records for count in found)
-    keys = [count.keys for count in found]
+    listed = list(counts)
+    late = np.sort(np.concatenate([np.zeros(0, np.int64), *(piece for count in listed for piece in count.late)]))
+    records = sum(count.records for count in listed)
+    keys = [count.keys for count in listed]
     return Lateness(
         partition,
         records,
@@ -103,5 +103,5 @@ def _total(partition: int | None, counts: Iterable[LatenessCount]) -> Lateness:
 def _percentile(late: np.ndarray, records: int, percent: float) -> int:
     """Nearest rank; ``late``: those above 0, sorted, and the rest of ``records`` is 0."""
     rank = math.ceil(round(percent * records / 100, 9))
-    place = rank - 1 - (records - len(late))
-    return int(late[place]) if 0 <= place < len(late) else 0
+    index = rank - 1 - (records - len(late))
+    return int(late[index]) if 0 <= index < len(late) else 0
