@@ -30,13 +30,13 @@ def changelogs_of(topology: Topology) -> dict[str, Shape]:
     """Names of the changelogs that can be read, and what is in them: of tables and aggregates that do not emit on close
     alone, and of key-value stores of processors.
     """
-    found: dict[str, Shape] = {}
+    shapes: dict[str, Shape] = {}
     for sub in topology.sub_topologies:
         for node in sub.nodes:
             if _is_logged(topology.graph, node):
-                found[f"{topology.graph.store_of(node)}{CHANGELOG}"] = node.shape
-            found |= {f"{store}{CHANGELOG}": shape for store, shape in _of_processor(topology.graph, node).items()}
-    return found
+                shapes[f"{topology.graph.store_of(node)}{CHANGELOG}"] = node.shape
+            shapes |= {f"{store}{CHANGELOG}": shape for store, shape in _of_processor(topology.graph, node).items()}
+    return shapes
 
 
 def _is_logged(graph: Graph, node: Node) -> bool:
@@ -47,14 +47,14 @@ def _is_logged(graph: Graph, node: Node) -> bool:
 def _of_processor(graph: Graph, node: Node) -> dict[str, Shape]:
     if node.is_global:
         return {}
-    found: dict[str, Shape] = {}
+    shapes: dict[str, Shape] = {}
     for spec in getattr(node, "stores", ()):
         if isinstance(spec, str):
             above = graph.parent(node).shape
-            found[spec] = Shape(above.key, above.value)
+            shapes[spec] = Shape(above.key, above.value)
         elif isinstance(spec, KeyValues) and spec.settings.get("kind", "") in _KEY_VALUE_KINDS:
-            found[spec.name] = Shape(spec.key, spec.value)
-    return found
+            shapes[spec.name] = Shape(spec.key, spec.value)
+    return shapes
 
 
 class ChangeLog:
@@ -128,9 +128,9 @@ class _LoggedStore(KeyValueStore):
         self._note(key, value)
 
     def delete(self, key: Any) -> Any:
-        found = self._store.delete(key)
+        deleted = self._store.delete(key)
         self._note(key, None)
-        return found
+        return deleted
 
     def range(self, first: Any = None, last: Any = None) -> Any:
         return self._store.range(first, last)

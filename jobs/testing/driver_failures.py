@@ -55,8 +55,8 @@ def find_first(landed: Landed, error: TaskFailed, run: Callable[[DriverStep], No
 def piped_record(topology: Topology, landed: Landed, arrival: int) -> PipedRecord | None:
     """The record of an arrival among what ``landed``; None when a recorded time came then."""
     for topic, (rows, arrivals) in landed.items():
-        for place in np.flatnonzero(arrivals == arrival).tolist():
-            row = rows.slice(place, 1).to_pylist()[0]
+        for index in np.flatnonzero(arrivals == arrival).tolist():
+            row = rows.slice(index, 1).to_pylist()[0]
             node = next(node for node in topology.graph.nodes.values() if node.landed_topic == topic)
             headers = tuple((header["key"], header["value"]) for header in row["headers"] or ())
             shape = node.shape

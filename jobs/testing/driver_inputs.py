@@ -21,8 +21,8 @@ Taken = dict[str, tuple[pa.Table, np.ndarray]]
 
 def encoded(serde: Serde, values: Iterable[Any]) -> list[bytes | None]:
     """Python values as a client with that serializer writes them. Raises ConfigError for one of another type."""
-    found: list[bytes | None] = serde.encode(serde.from_python(list(values))).to_pylist()
-    return found
+    encoded_values: list[bytes | None] = serde.encode(serde.from_python(list(values))).to_pylist()
+    return encoded_values
 
 
 class DriverInputs:
@@ -84,12 +84,12 @@ class DriverInputs:
         return self._at_their_times({topic: self._rows(topic) for topic, records in self._piped.items() if records})
 
     def _at_their_times(self, piped: Taken) -> tuple[Taken, TaskFailed | None]:
-        found, failure = dict(piped), None
+        timed, failure = dict(piped), None
         after = {topic: one.fork() for topic, one in self._extractions.items()}
         for topic in [topic for topic in piped if topic in after]:
             rows, arrival = piped[topic]
             try:
-                found[topic] = after[topic](rows), arrival
+                timed[topic] = after[topic](rows), arrival
             except TaskFailed as error:
                 if error.cause_row < 0:
                     raise
@@ -97,12 +97,12 @@ class DriverInputs:
                 failure = error if failure is None or error.arrival < failure.arrival else failure
         if failure is None:
             self._extractions = after
-            return found, None
+            return timed, None
         ends = {topic: int(np.searchsorted(arrival, failure.arrival)) for topic, (_, arrival) in piped.items()}
-        found = {
+        timed = {
             topic: (rows.slice(0, ends[topic]), arrival[: ends[topic]]) for topic, (rows, arrival) in piped.items()
         }
-        return self._at_their_times(found)[0], failure
+        return self._at_their_times(timed)[0], failure
 
     def _rows(self, topic: str) -> tuple[pa.Table, np.ndarray]:
         rows, self._piped[topic] = self._piped[topic], []

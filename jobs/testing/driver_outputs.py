@@ -103,8 +103,8 @@ class DriverOutputs:
             arrivals = arrival[table["cause"].to_numpy()].tolist()
             times = table["record_time_ms"].to_pylist()
             headers = [
-                tuple((header["key"], header["value"]) for header in found or ())
-                for found in table["headers"].to_pylist()
+                tuple((header["key"], header["value"]) for header in of_row or ())
+                for of_row in table["headers"].to_pylist()
             ]
             records = map(OutputRecord, keys, values, times, windows, arrivals, headers)
             topics = table["topic"].to_pylist() if self._sinks[output].has_topics else [output] * len(keys)
@@ -117,11 +117,11 @@ class DriverOutputs:
         """Refusals of a chunk; ``arrival``: of the chunk's rows."""
         for row in dropped.to_pylist():
             window = None if row["window_start_ms"] is None else (row["window_start_ms"], row["window_end_ms"])
-            found = {name: row[name] for name in DroppedRecord._fields if name not in ("window", "arrival")}
-            self.dropped.append(DroppedRecord(**found, window=window, arrival=int(arrival[row["cause"]])))
+            columns = {name: row[name] for name in DroppedRecord._fields if name not in ("window", "arrival")}
+            self.dropped.append(DroppedRecord(**columns, window=window, arrival=int(arrival[row["cause"]])))
         for row in dead_letters.to_pylist():
-            found = {name: row[name] for name in DeadLetter._fields if name != "arrival"}
-            self.dead_letters.append(DeadLetter(**found, arrival=int(arrival[row["cause"]])))
+            columns = {name: row[name] for name in DeadLetter._fields if name != "arrival"}
+            self.dead_letters.append(DeadLetter(**columns, arrival=int(arrival[row["cause"]])))
 
     def forget_after(self, arrival: int) -> None:
         """Other branches and the sub-topologies before ran on to the end of the batch; that did not happen."""

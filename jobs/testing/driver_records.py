@@ -54,9 +54,9 @@ class PipedRecord(NamedTuple):
 
     def note(self) -> str:
         """A sentence for people."""
-        place = f"{self.topic}-{self.partition} at offset {self.offset}"
+        at = f"{self.topic}-{self.partition} at offset {self.offset}"
         return (
-            f"it came with the record {place}: key {self.key!r}, value {self.value!r}, time {self.timestamp_ms} ms "
+            f"it came with the record {at}: key {self.key!r}, value {self.value!r}, time {self.timestamp_ms} ms "
             f"(number {self.arrival} of all that were piped, from 0)"
         )
 
@@ -102,10 +102,10 @@ class TestRecord:
 
 def record_time_ms(time: Instant, name: str) -> int:
     """The time of a record in milliseconds. Raises ConfigError for one below 0, as Kafka's TestRecord refuses it."""
-    found = time_ms(time, name)
-    if found < 0:
-        raise ConfigError(name, "a time of 0 ms or more", f"{found} ms", "correct the time")
-    return found
+    given_ms = time_ms(time, name)
+    if given_ms < 0:
+        raise ConfigError(name, "a time of 0 ms or more", f"{given_ms} ms", "correct the time")
+    return given_ms
 
 
 class AutoTime:
@@ -135,10 +135,10 @@ class AutoTime:
 
 def forward_ms(duration: Duration, name: str) -> int:
     """A duration in milliseconds. Raises ConfigError for one below 0."""
-    found = duration_ms(duration, name)
-    if found < 0:
-        raise ConfigError(name, "a duration of 0 ms or more", f"{found} ms", "time only rises: correct the duration")
-    return found
+    given_ms = duration_ms(duration, name)
+    if given_ms < 0:
+        raise ConfigError(name, "a duration of 0 ms or more", f"{given_ms} ms", "time only rises: correct the duration")
+    return given_ms
 
 
 class Piped(NamedTuple):
@@ -197,8 +197,8 @@ class Tape:
 def without_time(dropped: pa.Table) -> np.ndarray:
     """Rows of a chunk that were dropped since their time is negative."""
     is_reason = pc.equal(dropped["reason"], DropReason.NEGATIVE_TIMESTAMP.value).to_numpy()
-    found: np.ndarray = dropped["cause"].to_numpy()[is_reason.astype(np.bool_)]
-    return found
+    causes: np.ndarray = dropped["cause"].to_numpy()[is_reason.astype(np.bool_)]
+    return causes
 
 
 def header_rows(headers: Headers) -> list[dict[str, Any]] | None:

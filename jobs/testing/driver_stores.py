@@ -91,8 +91,8 @@ class GlobalStores:
             batch, is_read = _decoded(node, rows)
             replica.take(_records(batch.take(np.flatnonzero(is_read))))
         self._made[store] = replica, len(parts)
-        found: InnerStore = replica.store
-        return found
+        inner: InnerStore = replica.store
+        return inner
 
     def contents(self, store: str) -> StoreContents:
         """A record replaces what its key had, whatever its time; null deletes it, a null key is passed over
@@ -251,12 +251,12 @@ class StoreReader(Hinting):
         if needs_headers:
             method, expected = f"{method}_with_headers", f"{expected} with headers"
         self._check_name(method, name)
-        found = self._kind(name)
-        if found.name == kind and needs_times <= found.knows_times and needs_headers <= found.knows_headers:
+        store = self._kind(name)
+        if store.name == kind and needs_times <= store.knows_times and needs_headers <= store.knows_headers:
             return
-        got, reader = f"{name!r}, a {found.name} store" if found.name else f"{name!r}, whose rows wait", "store"
-        if found.name:
-            reader = _READ_BY[found.name]
+        got, reader = f"{name!r}, a {store.name} store" if store.name else f"{name!r}, whose rows wait", "store"
+        if store.name:
+            reader = _READ_BY[store.name]
         raise ConfigError(method, expected, got, f"read it by {reader}({name!r})")
 
     def _check_name(self, method: str, name: str) -> None:
@@ -338,9 +338,9 @@ class StoreReader(Hinting):
         self._check_open()
         self.run()
         with tiers.running():
-            found = self._version_view(name)
-        assert found is not None
-        return found
+            view = self._version_view(name)
+        assert view is not None
+        return view
 
     def _version_view(self, name: str) -> VersionedStoreView | None:
         """None of a store without versions."""
@@ -363,8 +363,8 @@ class StoreReader(Hinting):
 def _records(batch: Batch) -> pa.Table:
     """Of a global store's topic, as its processor takes them."""
     times = pa.array(batch.time_ms, pa.int64())
-    found = {"key": batch.keys.typed(batch.key), "value": batch.value.all(), "record_time_ms": times}
-    return pa.table(found if batch.headers is None else found | {"headers": batch.headers})
+    columns = {"key": batch.keys.typed(batch.key), "value": batch.value.all(), "record_time_ms": times}
+    return pa.table(columns if batch.headers is None else columns | {"headers": batch.headers})
 
 
 def _shown(name: str, node: Node, rows: pa.Table) -> StoreContents:

@@ -217,7 +217,7 @@ class DrivenTasks:
             last, end = failure.arrival, causes.end_of(failure.arrival, self._failed)
             happens = (arrival < last) | ((arrival == last) & (causes.sequence(number) <= end))
             arrival, number, source = (column[happens] for column in (arrival, number, source))
-            tables = [table.slice(0, int((source == place).sum())) for place, table in enumerate(tables)]
+            tables = [table.slice(0, int((source == index).sum())) for index, table in enumerate(tables)]
         used = np.zeros(len(tables), np.int64)
         advances = self._time.next_of(task)
         places = np.searchsorted(causes.sequence(number), [each.level * ADVANCE_SEQUENCES for each in advances])
@@ -249,8 +249,8 @@ class DrivenTasks:
     def _advance(self, task: Task, waiting: WaitingAdvance) -> bool:
         """False when that ended the run."""
         assert self._batch.recorded is not None, "advances come of a recorded time"
-        place = (np.full(1, number, np.int64) for number in (self._batch.recorded[2], LANDED - waiting.level))
-        return self._run_chunk(task, self._time.step(task, waiting), *place)
+        columns = (np.full(1, number, np.int64) for number in (self._batch.recorded[2], LANDED - waiting.level))
+        return self._run_chunk(task, self._time.step(task, waiting), *columns)
 
     def _run_chunk(
         self, task: Task, chunk: TapeChunk | StreamTimeAdvance, arrival: np.ndarray, number: np.ndarray

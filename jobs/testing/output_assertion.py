@@ -81,7 +81,7 @@ def _row(record: TestRecord, columns: Sequence[str]) -> list[Any]:
 def _table(columns: list[str], wanted: list[list[Any]], got: list[list[Any]]) -> tuple[str, list[str], list[str]]:
     """The head, and lines of both, with columns of one width."""
     cells = [columns, *([repr(cell) for cell in row] for row in (*wanted, *got))]
-    widths = [max(len(row[place]) for row in cells) for place in range(len(columns))]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(columns))]
     lines = [" | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
     return lines[0], lines[1 : 1 + len(wanted)], lines[1 + len(wanted) :]
 
@@ -102,10 +102,10 @@ def _explanation(driver: TopologyTestDriver, arrival: int) -> list[str]:
     from ..explain.records_at_hand import explain_arrival  # tables and landing, which a test that passes does without
 
     try:
-        place, sentences = explain_arrival(driver.topology, _piped(driver), arrival)
+        record, sentences = explain_arrival(driver.topology, _piped(driver), arrival)
     except ReplayError as error:
         return [f"The record that it came of is not explained: {error}"]
-    return [f"The first record that differs came of {place}:", *(f"    {sentence}" for sentence in sentences)]
+    return [f"The first record that differs came of {record}:", *(f"    {sentence}" for sentence in sentences)]
 
 
 def _piped(driver: TopologyTestDriver) -> dict[str, list[tuple[pa.Table, np.ndarray]]]:

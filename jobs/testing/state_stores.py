@@ -73,16 +73,16 @@ class _Store(Hinting, NoDict):
         """All rows, by serialized key."""
         return self._rows_of(self._looks.all_rows())
 
-    def _rows_of(self, found: StoreContents) -> list[_Row]:
-        keys = found.key.to_python(found.rows["key"].combine_chunks())
-        values = found.value.to_python(found.rows["value"].combine_chunks())
+    def _rows_of(self, contents: StoreContents) -> list[_Row]:
+        keys = contents.key.to_python(contents.rows["key"].combine_chunks())
+        values = contents.value.to_python(contents.rows["value"].combine_chunks())
         if self._show is not None:
-            beside = [_listed(found.rows, column) for column in _BESIDE[self._show]]
+            beside = [_listed(contents.rows, column) for column in _BESIDE[self._show]]
             values = [self._show(*row) for row in zip(values, *beside, strict=True)]
         bounds = [[0] * len(keys)] * 2
-        if found.window is not None:
-            bounds = [found.rows[column].to_pylist() for column in ("window_start_ms", "window_end_ms")]
-        rows = zip(encoded(found.key, keys), keys, *bounds, values, strict=True)
+        if contents.window is not None:
+            bounds = [contents.rows[column].to_pylist() for column in ("window_start_ms", "window_end_ms")]
+        rows = zip(encoded(contents.key, keys), keys, *bounds, values, strict=True)
         return sorted((_Row(data or b"", *rest) for data, *rest in rows), key=lambda row: row.data)
 
     def _between(self, first: Any, last: Any) -> list[_Row]:
@@ -92,19 +92,19 @@ class _Store(Hinting, NoDict):
     def _of(self, key: Any) -> list[_Row]:
         if key is None:
             raise ConfigError(f"store {self.store_name!r}", "a key", "None", "ask for a key, or for a range of keys")
-        found = self._looks.of_key(key)
-        return self._rows_of(self._among_all(key) if found is None else found)
+        contents = self._looks.of_key(key)
+        return self._rows_of(self._among_all(key) if contents is None else contents)
 
     def _among_all(self, key: Any) -> StoreContents:
         """Rows of one key, by what is known of all rows while these are the same."""
-        found = self._looks.all_rows()
-        if self._read is None or self._read[0] is not found:
+        contents = self._looks.all_rows()
+        if self._read is None or self._read[0] is not contents:
             rows: dict[bytes, list[int]] = {}
-            for row, data in enumerate(found.key.encode(found.rows["key"].combine_chunks()).to_pylist()):
+            for row, data in enumerate(contents.key.encode(contents.rows["key"].combine_chunks()).to_pylist()):
                 rows.setdefault(data or b"", []).append(row)
-            self._read = found, rows
-        (data,) = encoded(found.key, [key])
-        return replace(found, rows=found.rows.take(pa.array(self._read[1].get(data or b"", []), pa.int64())))
+            self._read = contents, rows
+        (data,) = encoded(contents.key, [key])
+        return replace(contents, rows=contents.rows.take(pa.array(self._read[1].get(data or b"", []), pa.int64())))
 
     def _bound(self, key: Any) -> bytes | None:
         return encoded(self._looks.all_rows().key, [key])[0]
@@ -114,10 +114,10 @@ class _Store(Hinting, NoDict):
 
 
 def _listed(rows: pa.Table, column: str) -> list[Any]:
-    found: list[Any] = rows[column].to_pylist()
+    values: list[Any] = rows[column].to_pylist()
     if column != "headers":
-        return found
-    return [tuple((one["key"], one["value"]) for one in headers or ()) for headers in found]
+        return values
+    return [tuple((one["key"], one["value"]) for one in headers or ()) for headers in values]
 
 
 class ReadOnlyKeyValueStore(_Store):
@@ -198,8 +198,8 @@ class ReadOnlyWindowStore(_Store):
 
     def fetch_range(self, key: Any, from_ms: Instant, to_ms: Instant) -> list[tuple[int, Any]]:
         """(start, value) of the key's windows that start in ``[from_ms, to_ms]``, as in a processor."""
-        found: list[tuple[int, Any]] = self.fetch(key, from_ms, to_ms)
-        return found
+        windows: list[tuple[int, Any]] = self.fetch(key, from_ms, to_ms)
+        return windows
 
     def backward_fetch_range(self, key: Any, from_ms: Instant, to_ms: Instant) -> list[tuple[int, Any]]:
         """As ``fetch_range``, from the latest on."""
@@ -207,8 +207,8 @@ class ReadOnlyWindowStore(_Store):
 
     def fetch_keys(self, first: Any, last: Any, from_ms: Instant, to_ms: Instant) -> list[tuple[Windowed, Any]]:
         """(windowed key, value) of windows of keys from ``first`` to ``last`` that start in ``[from_ms, to_ms]``."""
-        found: list[tuple[Windowed, Any]] = self.fetch(first, last, from_ms, to_ms)
-        return found
+        windows: list[tuple[Windowed, Any]] = self.fetch(first, last, from_ms, to_ms)
+        return windows
 
     def backward_fetch_keys(
         self, first: Any, last: Any, from_ms: Instant, to_ms: Instant

@@ -31,14 +31,14 @@ class StoreView:
 
     def get(self, key: Any) -> Any:
         """The value of ``key`` in a store without windows, or None."""
-        return next((value for found, window, value in self._rows if found == key and window is None), None)
+        return next((value for stored, window, value in self._rows if stored == key and window is None), None)
 
     def fetch(self, key: Any, from_ms: int = 0, to_ms: int = UNBOUNDED) -> list[tuple[tuple[int, int], Any]]:
         """(window, value) of ``key``'s windows that start in ``[from_ms, to_ms]``, by start."""
         return [
             (window, value)
-            for found, window, value in self._rows
-            if found == key and window is not None and from_ms <= window[0] <= to_ms
+            for stored, window, value in self._rows
+            if stored == key and window is not None and from_ms <= window[0] <= to_ms
         ]
 
 
@@ -74,13 +74,13 @@ class VersionedStoreView(StoreView):
         """The latest value of ``key``, or that as of a time, inclusive; None when there was none, or when the history
         retention has passed the time and the latest is newer.
         """
-        found = self._store.version(key, as_of_ms)
-        return None if found is None else found[0]
+        version = self._store.version(key, as_of_ms)
+        return None if version is None else version[0]
 
     def record(self, key: Any, as_of_ms: int | None) -> VersionedRecord | None:
         """As ``get``, with the times from and to which the version is valid."""
-        found = self._store.version(key, as_of_ms)
-        return None if found is None else VersionedRecord(*found)
+        version = self._store.version(key, as_of_ms)
+        return None if version is None else VersionedRecord(*version)
 
     def versions(self, key: Any) -> list[Version]:
         """What is left of ``key``'s history and its latest version, by time; deletions are versions of value None."""

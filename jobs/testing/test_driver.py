@@ -296,14 +296,14 @@ class TopologyTestDriver(StoreReader):
         deduplicate counted."""
         self.run()
         lateness = self._lateness()
-        numbers = {node: found for task in self._tasks for node, found in task.metrics().items()}
+        numbers = {node: metrics for task in self._tasks for node, metrics in task.metrics().items()}
         is_suppress = {node.name for node in self.topology.graph.nodes.values() if node.holds_back}
         return {
             "dropped-records-total": len(self.dropped),
             "record-lateness-avg": float(lateness.mean()) if len(lateness) else None,
             "record-lateness-max": int(lateness.max()) if len(lateness) else None,
-            "suppress": {node: found for node, found in numbers.items() if node in is_suppress},
-            "deduplicate": {node: found for node, found in numbers.items() if "duplicates" in found},
+            "suppress": {node: metrics for node, metrics in numbers.items() if node in is_suppress},
+            "deduplicate": {node: metrics for node, metrics in numbers.items() if "duplicates" in metrics},
         }
 
     def _lateness(self) -> np.ndarray:
@@ -400,10 +400,10 @@ class TopologyTestDriver(StoreReader):
 
         if not batch.landed:
             raise error
-        found = find_first(batch.landed, error, run)
-        if found is None:
+        first = find_first(batch.landed, error, run)
+        if first is None:
             raise error
-        count, failure = found
+        count, failure = first
         self._note_on(failure, batch)
         with tiers.running():
             self._begin_again()

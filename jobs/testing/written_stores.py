@@ -40,9 +40,9 @@ class DriverKeyValueStore(ReadOnlyKeyValueStore, PutMethods):
 
     def delete(self, key: Any) -> Any:
         """Delete the value, and return it."""
-        found = self.get(key)
+        deleted = self.get(key)
         self.put(key, None)
-        return found
+        return deleted
 
 
 class DriverWindowStore(ReadOnlyWindowStore):
@@ -90,6 +90,6 @@ class DriverVersionedStore(ReadOnlyVersionedKeyValueStore):
 
     def delete(self, key: Any, timestamp: Instant) -> VersionedRecord | None:
         """The version as of ``timestamp``, from which on there is none."""
-        found = self.get(key, timestamp)
+        deleted = self.get(key, timestamp)
         self._edit(StoreEdit(self.store_name, "delete", (key, time_ms(timestamp, "timestamp"))))
-        return found
+        return deleted
