@@ -50,9 +50,9 @@ class Group:
     def assign(self, present: Collection[Present]) -> Assignment:
         """Who runs what now: asked once an increment, and once more where a task turns up that nobody knew."""
         members = [self._member(member) for member in present]
-        stateful = [task for task, found in self.tasks.items() if found.files is not None]
-        found = assign(members, list(self.tasks), stateful, self.settings)
-        self.assignment = without_peaks(found, members, self.settings)
+        stateful = [task for task, known in self.tasks.items() if known.files is not None]
+        assignment = assign(members, list(self.tasks), stateful, self.settings)
+        self.assignment = without_peaks(assignment, members, self.settings)
         return self.assignment
 
     def lag(self, member: str, task: TaskId) -> int:
@@ -66,9 +66,9 @@ class Group:
 
     def ran(self, task: TaskId, member: str | None, files: Files | None) -> None:
         """A task ran on ``member`` (None: nobody knows where), which has all its files warm now."""
-        found = self.tasks.setdefault(task, GroupTask())
-        gone = frozenset(found.files or ()) - frozenset(files or ())
-        found.files, found.owner = files, member
+        known = self.tasks.setdefault(task, GroupTask())
+        gone = frozenset(known.files or ()) - frozenset(files or ())
+        known.files, known.owner = files, member
         if member is not None:
             self.warm[member] = (self.warm.get(member, frozenset()) - gone) | frozenset(files or ())
 
@@ -82,11 +82,11 @@ class Group:
 
     def _member(self, present: Present) -> Member:
         lags = {}
-        for task, found in self.tasks.items():
-            if found.files is not None:
+        for task, known in self.tasks.items():
+            if known.files is not None:
                 lag = self.lag(present.id, task)
-                lags[task] = RUNNING if lag == 0 and found.owner == present.id else lag
-        active = frozenset(task for task, found in self.tasks.items() if found.owner == present.id)
+                lags[task] = RUNNING if lag == 0 and known.owner == present.id else lag
+        active = frozenset(task for task, known in self.tasks.items() if known.owner == present.id)
         standby = frozenset(self.assignment.standby.get(present.id, ())) - active
         return Member(present.id, present.capacity, present.tags, active, standby, lags)
 
@@ -94,10 +94,10 @@ class Group:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON; copies of files that no task has any more are left out."""
-        live = frozenset(name for found in self.tasks.values() for name in found.files or ())
+        live = frozenset(name for known in self.tasks.values() for name in known.files or ())
         return {
             "tasks": {
-                str(task): {"files": found.files, "owner": found.owner} for task, found in sorted(self.tasks.items())
+                str(task): {"files": known.files, "owner": known.owner} for task, known in sorted(self.tasks.items())
             },
             "warm": {member: sorted(names & live) for member, names in sorted(self.warm.items())},
             "standby": {member: list(map(str, tasks)) for member, tasks in self.assignment.standby.items()},
@@ -107,9 +107,9 @@ class Group:
     def from_dict(cls, settings: PlacementSettings, content: Mapping[str, Any]) -> "Group":
         """What ``to_dict`` gave; KeyError, TypeError, ValueError or AttributeError: it is something else."""
         group = cls(settings)
-        for task, found in content["tasks"].items():
-            files = None if found["files"] is None else {str(name): int(size) for name, size in found["files"].items()}
-            group.tasks[TaskId.of(task)] = GroupTask(files, found["owner"])
+        for task, known in content["tasks"].items():
+            files = None if known["files"] is None else {str(name): int(size) for name, size in known["files"].items()}
+            group.tasks[TaskId.of(task)] = GroupTask(files, known["owner"])
         group.warm = {member: frozenset(names) for member, names in content["warm"].items()}
         standby = {member: tuple(map(TaskId.of, tasks)) for member, tasks in content["standby"].items()}
         group.assignment = Assignment({}, standby)

@@ -24,12 +24,12 @@ def assign_high_availability(
     tasks, with_state = no_tasks(members), sorted(stateful)
     for task, name in zip(with_state, islice(cycle(tasks), len(with_state)), strict=True):
         tasks[name].active.add(task)
-    _balance(tasks, lambda found: found.active, lambda source, destination: True)
+    _balance(tasks, lambda held: held.active, lambda source, destination: True)
     if settings.balances_sub_topologies:
         balance_sub_topologies(tasks, with_state, cost_of_move=1)
     if settings.num_standby_replicas:
         assign_standbys(tasks, with_state, settings)
-        _balance(tasks, lambda found: found.standby, lambda one, other: may_move_standby(one, other, settings))
+        _balance(tasks, lambda held: held.standby, lambda one, other: may_move_standby(one, other, settings))
     movements = Movements(tasks, with_state, settings)
     movements.move_actives()
     movements.move_standbys()

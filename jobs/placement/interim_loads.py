@@ -12,18 +12,18 @@ from .members import RUNNING, Assignment, Member, Move, TaskId
 from .settings import PlacementSettings
 
 
-def without_peaks(found: Assignment, members: Collection[Member], settings: PlacementSettings) -> Assignment:
-    """``found``, with tasks put back from members that would have too many to members that still have them warm."""
-    if not found.is_probing:
-        return found
-    return _Interim(found, members, settings).assignment()
+def without_peaks(assignment: Assignment, members: Collection[Member], settings: PlacementSettings) -> Assignment:
+    """``assignment``, with tasks put back from members that would have too many to those that still have them warm."""
+    if not assignment.is_probing:
+        return assignment
+    return _Interim(assignment, members, settings).assignment()
 
 
 class _Interim:
-    def __init__(self, found: Assignment, members: Collection[Member], settings: PlacementSettings) -> None:
-        self._found, self._capacity = found, {member.id: member.capacity for member in members}
-        self._active = {name: set(tasks) for name, tasks in found.active.items()}
-        self._standby = {name: set(tasks) for name, tasks in found.standby.items()}
+    def __init__(self, assignment: Assignment, members: Collection[Member], settings: PlacementSettings) -> None:
+        self._assignment, self._capacity = assignment, {member.id: member.capacity for member in members}
+        self._active = {name: set(tasks) for name, tasks in assignment.active.items()}
+        self._standby = {name: set(tasks) for name, tasks in assignment.standby.items()}
         self._peak = max(len(member.previous_active) / member.capacity for member in members)
         self._stateful = frozenset(task for member in members for task in member.lags)
         self._owners = {
@@ -34,7 +34,7 @@ class _Interim:
         }
         configured = min(settings.num_standby_replicas, len(members) - 1) * len(self._stateful)
         self._warmups_left = settings.max_warmup_replicas + configured - sum(map(len, self._standby.values()))
-        self._moves = list(found.moves)
+        self._moves = list(assignment.moves)
 
     def assignment(self) -> Assignment:
         for name in sorted(self._active):
@@ -43,7 +43,7 @@ class _Interim:
                     break
                 self._put_back(task, name)
         return replace(
-            self._found,
+            self._assignment,
             active={name: tuple(sorted(tasks)) for name, tasks in self._active.items()},
             standby={name: tuple(sorted(tasks)) for name, tasks in self._standby.items()},
             moves=tuple(self._moves),

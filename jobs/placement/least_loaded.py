@@ -94,6 +94,6 @@ class LeastLoaded:
 
 def by_load(loads: Callable[[str], float], members: Iterable[str]) -> LeastLoaded:
     """All of ``members``, each for any task."""
-    found = LeastLoaded(loads, lambda member, task: True)
-    found.offer(*members)
-    return found
+    queue = LeastLoaded(loads, lambda member, task: True)
+    queue.offer(*members)
+    return queue

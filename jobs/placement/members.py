@@ -111,7 +111,7 @@ def no_tasks(members: Iterable[Member]) -> Tasks:
 def assignment_of(tasks: Tasks, moves: Sequence[Move] = ()) -> Assignment:
     """What was decided."""
     return Assignment(
-        {member: tuple(sorted(found.active)) for member, found in tasks.items()},
-        {member: tuple(sorted(found.standby)) for member, found in tasks.items()},
+        {member: tuple(sorted(held.active)) for member, held in tasks.items()},
+        {member: tuple(sorted(held.standby)) for member, held in tasks.items()},
         tuple(moves),
     )

@@ -41,7 +41,7 @@ class Preview:
 def preview(group: Group, present: Collection[Present]) -> Preview:
     """``present``: the members that would be there, at least one. The group itself stays as it is."""
     tried = Group.from_dict(group.settings, group.to_dict())
-    owners, copies = {task: found.owner for task, found in tried.tasks.items()}, list[Copy]()
+    owners, copies = {task: known.owner for task, known in tried.tasks.items()}, list[Copy]()
     for increments in range(1, _STEPS_MAX):
         assignment = tried.assign(present)
         for task, owner in assignment.owners().items():

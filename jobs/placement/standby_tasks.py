@@ -51,15 +51,15 @@ class _TaggedStandbys:
         self._keys = frozenset(settings.rack_aware_assignment_tags)
         self._values: dict[str, set[str]] = defaultdict(set)
         self._members: dict[Tag, set[str]] = defaultdict(set)
-        for name, found in tasks.items():
-            for tag in found.member.tags.items():
+        for name, held in tasks.items():
+            for tag in held.member.tags.items():
                 self._values[tag[0]].add(tag[1])
                 self._members[tag].add(name)
 
     def assign(self, stateful: Iterable[TaskId]) -> None:
         members, missing = _without_task(self._tasks), dict[TaskId, int]()
         for task in stateful:
-            owner = next((name for name, found in self._tasks.items() if task in found.active), None)
+            owner = next((name for name, held in self._tasks.items() if task in held.active), None)
             if owner is not None:
                 missing[task] = self._with_other_tags(members, task, owner)
         members.offer(*self._tasks)
@@ -94,5 +94,5 @@ class _TaggedStandbys:
                 used[key, value] = self._members[key, value]
 
 
-def _is_in(member: str, places: Iterable[Collection[str]]) -> bool:
-    return any(member in place for place in places)
+def _is_in(member: str, groups: Iterable[Collection[str]]) -> bool:
+    return any(member in group for group in groups)

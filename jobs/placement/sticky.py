@@ -24,9 +24,9 @@ class _Sticky:
         self._tasks, self._all, self._version = no_tasks(members), all_tasks, kafka_version
         self._had: dict[TaskId, str] = {}
         self._had_standby: dict[TaskId, list[str]] = {}
-        for name, found in self._tasks.items():
-            self._had |= dict.fromkeys(found.member.previous_active, name)
-            for task in found.member.previous_standby:
+        for name, held in self._tasks.items():
+            self._had |= dict.fromkeys(held.member.previous_active, name)
+            for task in held.member.previous_standby:
                 self._had_standby.setdefault(task, []).append(name)
         self._together: set[frozenset[TaskId]] = set()
         self._pairs_max = len(all_tasks) * (len(all_tasks) - 1) // 2
@@ -41,7 +41,7 @@ class _Sticky:
             balance_sub_topologies(self._tasks, set(self._all).difference(stateful), cost_of_move=0)
         for task in stateful:
             for _ in range(settings.num_standby_replicas):
-                without = [name for name, found in self._tasks.items() if not found.has(task)]
+                without = [name for name, held in self._tasks.items() if not held.has(task)]
                 if not without:
                     break
                 self._give(task, self._best(task, without), is_active=False)
@@ -52,8 +52,8 @@ class _Sticky:
         left = []
         for task in tasks:
             for name in had.get(task, ()):
-                found = self._tasks[name]
-                if len(found.active) < self._share(found.member.capacity):
+                held = self._tasks[name]
+                if len(held.active) < self._share(held.member.capacity):
                     self._give(task, name, is_active=True)
                     break
             else:
@@ -62,15 +62,15 @@ class _Sticky:
 
     def _share(self, capacity: int) -> int:
         """So many tasks may a member keep: before 4.4 a thread's share was rounded down, since then a member's up."""
-        threads = sum(found.member.capacity for found in self._tasks.values())
+        threads = sum(held.member.capacity for held in self._tasks.values())
         if self._version == "4.3":
             return capacity * (len(self._all) // threads)
         return -(-capacity * len(self._all) // threads)
 
     def _give(self, task: TaskId, name: str, *, is_active: bool) -> None:
-        found = self._tasks[name]
-        self._together |= {frozenset((task, other)) for other in found.active | found.standby}
-        (found.active if is_active else found.standby).add(task)
+        held = self._tasks[name]
+        self._together |= {frozenset((task, other)) for other in held.active | held.standby}
+        (held.active if is_active else held.standby).add(task)
 
     def _best(self, task: TaskId, within: list[str]) -> str:
         if len(within) == 1:
@@ -85,12 +85,12 @@ class _Sticky:
         return previous or self._least_loaded(task, within)
 
     def _had_standby_within(self, task: TaskId, within: list[str]) -> str | None:
-        found = [name for name in self._had_standby.get(task, ()) if name in within]
-        return self._least_loaded(task, found) if found else None
+        holders = [name for name in self._had_standby.get(task, ()) if name in within]
+        return self._least_loaded(task, holders) if holders else None
 
     def _is_overloaded(self, name: str) -> bool:
         load = self._tasks[name].load
-        return load >= 1 and any(found.load < load for found in self._tasks.values())
+        return load >= 1 and any(held.load < load for held in self._tasks.values())
 
     def _least_loaded(self, task: TaskId, within: list[str]) -> str:
         """The first with the lowest load of those beside whose tasks ``task`` is new; of all, where there is none."""
@@ -101,8 +101,8 @@ class _Sticky:
         return min(new or within, key=lambda name: self._tasks[name].load)
 
     def _is_new_pair(self, task: TaskId, name: str) -> bool:
-        found = self._tasks[name]
+        held = self._tasks[name]
         is_full = len(self._together) == self._pairs_max
         return not is_full and any(
-            frozenset((task, other)) not in self._together for other in found.active | found.standby
+            frozenset((task, other)) not in self._together for other in held.active | held.standby
         )

@@ -36,10 +36,10 @@ class Movements:
     def move_actives(self) -> None:
         """Every task runs where it can now."""
         members = self._least_loaded()
-        queue = self._queue((task, name) for name, found in self._tasks.items() for task in sorted(found.active))
+        queue = self._queue((task, name) for name, held in self._tasks.items() for task in sorted(held.active))
         while len(queue):
             task, destination = queue.poll()
-            standbys = frozenset(name for name, found in self._tasks.items() if task in found.standby)
+            standbys = frozenset(name for name, held in self._tasks.items() if task in held.standby)
             source = (
                 members.poll(task, standbys.__contains__) or members.poll(task) or self._most_learned(task, destination)
             )
@@ -53,13 +53,13 @@ class Movements:
         members = self._least_loaded()
         queue = self._queue(
             (task, name)
-            for name, found in self._tasks.items()
-            for task in sorted(found.standby)
+            for name, held in self._tasks.items()
+            for task in sorted(held.standby)
             if (task, name) not in self._warmups
         )
         while len(queue):
             task, destination = queue.poll()
-            without = frozenset(name for name, found in self._tasks.items() if not found.has(task))
+            without = frozenset(name for name, held in self._tasks.items() if not held.has(task))
             source = members.poll(task, without.__contains__) or self._most_learned(
                 task, destination, without.__contains__
             )
