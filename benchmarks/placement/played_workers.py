@@ -56,9 +56,9 @@ class PlayedWorkers:
     def ask_each(self, asked: Sequence[Executor], question: Callable[[], Answer]) -> dict[str, Answer]:
         return {executor.id: self._on(executor, question) for executor in asked}
 
-    def run_placed(self, work: Callable[[int], Iterable[Answer]], places: Sequence[Sequence[str]]) -> list[Answer]:
-        ran = dict.fromkeys((executor.place for executor in self.there), 0)
-        return [found for number, preferred in enumerate(places) for found in self._run(work, number, preferred, ran)]
+    def run_placed(self, work: Callable[[int], Iterable[Answer]], locations: Sequence[Sequence[str]]) -> list[Answer]:
+        ran = dict.fromkeys((executor.location for executor in self.there), 0)
+        return [each for number, preferred in enumerate(locations) for each in self._run(work, number, preferred, ran)]
 
     def learn(self) -> None:
         """Every learner copies all that it was asked to."""
@@ -74,10 +74,10 @@ class PlayedWorkers:
     def _run(
         self, work: Callable[[int], Iterable[Answer]], number: int, preferred: Sequence[str], ran: dict[str, int]
     ) -> list[Answer]:
-        for place in [*preferred, *sorted(ran, key=ran.__getitem__)]:
-            for executor in [one for one in self.there if place in (one.place, one.host)]:
+        for location in [*preferred, *sorted(ran, key=ran.__getitem__)]:
+            for executor in [one for one in self.there if location in (one.location, one.host)]:
                 if executor.id not in self.lost:
-                    ran[executor.place] += 1
+                    ran[executor.location] += 1
                     return self._on(executor, lambda: list(work(number)))
                 self.there.remove(executor)
         raise AssertionError("nobody is left")
@@ -112,5 +112,5 @@ class PlayedRunner:
                 self.ran[descriptions[number].id] = Path(cache).name
                 yield number, asdict(self._run_one(topology, descriptions[number], cache))
 
-        found = self._stages.run(self.workers, topology, descriptions, run_tasks)
-        return [TaskReport(**outcome) for _, outcome in sorted(found, key=lambda pair: pair[0])]
+        outcomes = self._stages.run(self.workers, topology, descriptions, run_tasks)
+        return [TaskReport(**outcome) for _, outcome in sorted(outcomes, key=lambda pair: pair[0])]

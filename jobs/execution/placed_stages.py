@@ -125,9 +125,9 @@ class PlacedStages:
                 member = None if isinstance(outcome, ReplayError) else member_id(own_cache(cache))
                 yield number, member, outcome
 
-        return workers.run_placed(run, [self._places(_id(description)) for description in descriptions])
+        return workers.run_placed(run, [self._locations(_id(description)) for description in descriptions])
 
-    def _places(self, task: TaskId) -> list[str]:
+    def _locations(self, task: TaskId) -> list[str]:
         """The executors of its owner, then the hosts of its standbys: Spark takes those once the owner is lost."""
         assignment = self._group.assignment
         owner = self._seats.get(assignment.owners().get(task, ""))
@@ -135,11 +135,11 @@ class PlacedStages:
             return []
         standbys = [self._seats[name] for name in assignment.standbys(task) if name in self._seats]
         hosts = {executor.host for seat in standbys for executor in seat.executors}
-        return [*(executor.place for executor in owner.executors), *sorted(hosts)]
+        return [*(executor.location for executor in owner.executors), *sorted(hosts)]
 
-    def _book(self, descriptions: list[TaskDescription], found: list[Described]) -> None:
+    def _book(self, descriptions: list[TaskDescription], outcomes: list[Described]) -> None:
         """Who ran what, and which files its state has now."""
-        for number, member, outcome in found:
+        for number, member, outcome in outcomes:
             if not isinstance(outcome, ReplayError):
                 description = descriptions[number]
                 state = _after(description, TaskReport(**outcome))
@@ -148,10 +148,10 @@ class PlacedStages:
         planned = self._group.assignment.owners()
         self._elsewhere |= {
             str(_id(descriptions[number]))
-            for number, member, _ in found
+            for number, member, _ in outcomes
             if planned.get(_id(descriptions[number])) != member
         }
-        self._seconds |= {str(_id(descriptions[number])): _seconds(outcome) for number, _, outcome in found}
+        self._seconds |= {str(_id(descriptions[number])): _seconds(outcome) for number, _, outcome in outcomes}
         self._write_hint()
 
     def _write_hint(self) -> None:
@@ -207,7 +207,7 @@ def _sizes(state: dict[str, tuple[StateFile, ...]]) -> dict[str, int] | None:
     """Bytes of a task's state files by the name of their warm copy; None: it has no stores."""
     if not state:
         return None
-    return {copy_name(found): found.file.bytes for files in state.values() for found in files}
+    return {copy_name(each): each.file.bytes for files in state.values() for each in files}
 
 
 def _seconds(outcome: Any) -> float:
@@ -216,12 +216,12 @@ def _seconds(outcome: Any) -> float:
 
 def _after(description: TaskDescription, report: TaskReport) -> dict[str, tuple[StateFile, ...]]:
     """State files of a task once it has run."""
-    tables, found = description.warehouse.pipeline(description.pipeline), {}
+    tables, state = description.warehouse.pipeline(description.pipeline), {}
     for store, files in description.state.items():
         gone = {file["path"] for file in report.removed.get(TableName.state(store), ())}
         added = [
             StateFile(tables.state(store), DataFile.from_dict(file))
             for file in report.files.get(TableName.state(store), ())
         ]
-        found[store] = (*(kept for kept in files if kept.file.path not in gone), *added)
-    return found
+        state[store] = (*(kept for kept in files if kept.file.path not in gone), *added)
+    return state

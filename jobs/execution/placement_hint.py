@@ -78,5 +78,5 @@ def write_hint(
             file.write(json.dumps(content).encode())
 
 
-def _settings(found: Mapping[str, Any]) -> PlacementSettings:
-    return PlacementSettings(**{**found, "rack_aware_assignment_tags": tuple(found["rack_aware_assignment_tags"])})
+def _settings(content: Mapping[str, Any]) -> PlacementSettings:
+    return PlacementSettings(**{**content, "rack_aware_assignment_tags": tuple(content["rack_aware_assignment_tags"])})

@@ -33,12 +33,12 @@ class Notes:
         left out.
         """
         filesystem, folder = open_filesystem(self.folder)
-        found = {}
+        notes = {}
         for entry in filesystem.get_file_info(fs.FileSelector(folder, allow_not_found=True)):
             with suppress(OSError, ValueError, KeyError), filesystem.open_input_file(entry.path) as file:
                 note = json.loads(file.read())
-                found[entry.base_name.removesuffix(".json")] = note["share"], note["stream_time_ms"]
-        return found
+                notes[entry.base_name.removesuffix(".json")] = note["share"], note["stream_time_ms"]
+        return notes
 
 
 class NoteWriter:

@@ -35,7 +35,7 @@ class Executor:
     cores: int
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """As a preference that names it among the executors of its host (Spark's ``TaskLocation``)."""
         return f"executor_{self.host}_{self.id}"
 
@@ -46,8 +46,8 @@ class Workers(Protocol):
     def executors(self) -> list[Executor]:
         """Those that are there and ready, and are not about to leave, by id."""
 
-    def run_placed(self, work: Callable[[int], Iterable[Answer]], places: Sequence[Sequence[str]]) -> list[Answer]:
-        """Run ``work(number)`` for every number, where ``places[number]`` would like it; all that they give, in the
+    def run_placed(self, work: Callable[[int], Iterable[Answer]], locations: Sequence[Sequence[str]]) -> list[Answer]:
+        """Run ``work(number)`` for every number, where ``locations[number]`` would like it; all that they give, in the
         order of numbers.
         """
 
@@ -65,22 +65,22 @@ class SparkWorkers:
     def executors(self) -> list[Executor]:
         """See ``Workers``."""
         scheduler, listed = self._spark.taskScheduler(), self._spark.statusStore().executorList(True)
-        found = []
+        ready = []
         for number in range(listed.size()):
             row = listed.apply(number)
             host = row.hostPort().rpartition(":")[0]  # none before its block manager is registered
             if row.id() != "driver" and host and scheduler.isExecutorAlive(row.id()):
-                found.append(Executor(row.id(), host, row.totalCores()))
-        return sorted(found, key=lambda executor: executor.id)
+                ready.append(Executor(row.id(), host, row.totalCores()))
+        return sorted(ready, key=lambda executor: executor.id)
 
-    def run_placed(self, work: Callable[[int], Iterable[Answer]], places: Sequence[Sequence[str]]) -> list[Answer]:
+    def run_placed(self, work: Callable[[int], Iterable[Answer]], locations: Sequence[Sequence[str]]) -> list[Answer]:
         """See ``Workers``."""
 
         def run(numbers: Iterable[int]) -> Iterator[Answer]:
             for number in numbers:
                 yield from work(number)
 
-        return self._numbers(places).mapPartitions(run).collect()
+        return self._numbers(locations).mapPartitions(run).collect()
 
     def ask_each(self, asked: Sequence[Executor], question: Callable[[], Answer]) -> dict[str, Answer]:
         """See ``Workers``. Any host may have a question after half a second (STANDBY_WAIT), or a lost executor would be
@@ -98,7 +98,7 @@ class SparkWorkers:
         def ask(some: Sequence[Executor]) -> list[tuple[int, Answer]]:
             try:
                 with self._job_group(group):
-                    return self.run_placed(answer, [[executor.place, *anybody] for executor in some])
+                    return self.run_placed(answer, [[executor.location, *anybody] for executor in some])
             except Py4JError as error:
                 if stop_below(error) is not None:
                     raise
@@ -110,7 +110,7 @@ class SparkWorkers:
         else:
             answers = dict(ask(asked))
         ran_on = self._ran_on(group)
-        return {ran_on[attempt]: found for attempt, found in answers.items() if attempt in ran_on}
+        return {ran_on[attempt]: given for attempt, given in answers.items() if attempt in ran_on}
 
     @contextmanager
     def _job_group(self, group: str) -> Iterator[None]:
@@ -122,15 +122,15 @@ class SparkWorkers:
         finally:
             self._context.setLocalProperty(name, before)  # type: ignore[arg-type]
 
-    def _numbers(self, places: Sequence[Sequence[str]]) -> "RDD[int]":
+    def _numbers(self, locations: Sequence[Sequence[str]]) -> "RDD[int]":
         """0, 1, …, one a partition, with the hosts or executors that each prefers."""
         jvm = self._context._jvm
         assert jvm is not None, "the session runs"
         rows = jvm.java.util.ArrayList()
-        for number, preferred in enumerate(places):
+        for number, preferred in enumerate(locations):
             hosts = jvm.java.util.ArrayList()
-            for place in preferred:
-                hosts.add(place)
+            for host in preferred:
+                hosts.add(host)
             rows.add(jvm.scala.Tuple2(bytearray(pickle.dumps(number)), jvm.PythonUtils.toSeq(hosts)))
         any_class = jvm.scala.reflect.ClassTag.apply(jvm.java.lang.Class.forName("java.lang.Object"))
         placed = self._spark.makeRDD(jvm.PythonUtils.toSeq(rows), any_class)

@@ -161,7 +161,7 @@ def _warns_without_executors(context: SparkContext, seconds: float | None = None
 def _reports(outcomes: Iterable[tuple[int, Any]]) -> list[TaskReport]:
     """In the order of tasks. Raises the first error."""
     reports: list[TaskReport] = []
-    for _, outcome in sorted(outcomes, key=lambda found: found[0]):
+    for _, outcome in sorted(outcomes, key=lambda pair: pair[0]):
         if isinstance(outcome, ReplayError):
             raise outcome
         reports.append(TaskReport(**outcome))

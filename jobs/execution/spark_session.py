@@ -254,7 +254,7 @@ def _ivy_module(name: str, coordinates: Sequence[str], provided: Sequence[str]) 
 def _run_ivy(settings: Path, cache: Path, wanted: str, classpath: Path, coordinates: Sequence[str]) -> None:
     ivy = next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
     with tempfile.TemporaryDirectory(dir=classpath.parent) as scratch:
-        module, found = Path(scratch) / "ivy.xml", Path(scratch) / "classpath"
+        module, resolved = Path(scratch) / "ivy.xml", Path(scratch) / "classpath"
         module.write_text(wanted)
         timeouts = ["-Dsun.net.client.defaultConnectTimeout=20000", "-Dsun.net.client.defaultReadTimeout=120000"]
         command = [
@@ -267,11 +267,11 @@ def _run_ivy(settings: Path, cache: Path, wanted: str, classpath: Path, coordina
             "-cache",
             str(cache),
         ]
-        command += ["-ivy", str(module), "-confs", "default", "-cachepath", str(found), "-warn"]
+        command += ["-ivy", str(module), "-confs", "default", "-cachepath", str(resolved), "-warn"]
         said = subprocess.run(command, capture_output=True, text=True, check=False)
-        if said.returncode != 0 or not found.exists():
+        if said.returncode != 0 or not resolved.exists():
             raise _unresolved(said.stdout + said.stderr, coordinates, settings)
-        found.replace(classpath)
+        resolved.replace(classpath)
 
 
 def _unresolved(said: str, coordinates: Sequence[str], settings: Path) -> MachineError:

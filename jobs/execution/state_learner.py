@@ -103,7 +103,7 @@ class Lesson:
     pipeline: str
     topology: Topology
 
-    def place(self, cache: str) -> Path:
+    def path(self, cache: str) -> Path:
         """The file of the tasks that are learned in ``cache``."""
         digest = sha256(f"{self.warehouse.root}/{self.pipeline}".encode()).hexdigest()[:16]
         return Path(cache) / _LEARNING / digest
@@ -113,7 +113,7 @@ def start_process(cache: str, lesson: Lesson) -> None:
     """Have a process copy with ``lesson``, unless one is at it. Its standard input is a file without a name, so that
     nobody else can have written it; it ends with the daemon of the worker that calls this.
     """
-    if _key_at_work(lesson.place(cache)) == lesson.key:
+    if _key_at_work(lesson.path(cache)) == lesson.key:
         return
     with tempfile.TemporaryFile() as given:
         cloudpickle.dump(lesson, given)
@@ -130,7 +130,7 @@ StartLearner = Callable[[str, Lesson], None]
 
 def learn(cache: str, lesson: Lesson, tasks: Sequence[Learned], start: StartLearner = start_process) -> None:
     """Have the state of ``tasks``, and of no others of the lesson's pipeline, kept warm here. Returns at once."""
-    path = lesson.place(cache)
+    path = lesson.path(cache)
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{uuid.uuid4().hex}")
     unfinished.write_text(json.dumps({"key": lesson.key, "tasks": [_to_json(task) for task in tasks]}))
@@ -140,28 +140,28 @@ def learn(cache: str, lesson: Lesson, tasks: Sequence[Learned], start: StartLear
 
 
 def _to_json(task: Learned) -> dict[str, Any]:
-    state = {name: [[found.table, found.file.to_dict()] for found in files] for name, files in task.state.items()}
+    state = {name: [[each.table, each.file.to_dict()] for each in files] for name, files in task.state.items()}
     return {"sub_topology": task.sub_topology, "partition": task.partition, "state": state}
 
 
-def _from_json(found: Mapping[str, Any], warehouse: Warehouse) -> Learned:
+def _from_json(content: Mapping[str, Any], warehouse: Warehouse) -> Learned:
     """Raises ValueError for a table that is not of ``warehouse``."""
     state = {}
-    for name, files in found["state"].items():
+    for name, files in content["state"].items():
         for table, _ in files:
             if not table.startswith(f"{warehouse.root}/") or why_outside(table.removeprefix(f"{warehouse.root}/")):
                 raise ValueError(table)
         state[name] = tuple(StateFile(table, DataFile.from_dict(file)) for table, file in files)
-    return Learned(int(found["sub_topology"]), int(found["partition"]), state)
+    return Learned(int(content["sub_topology"]), int(content["partition"]), state)
 
 
-def _lock_of(place: Path) -> Path:
-    return place.with_name(f"{place.name}.lock")
+def _lock_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.lock")
 
 
-def _key_at_work(place: Path) -> str | None:
+def _key_at_work(path: Path) -> str | None:
     """Key of the lesson of the process that copies; None: nobody does."""
-    with suppress(FileNotFoundError), _lock_of(place).open() as lock:
+    with suppress(FileNotFoundError), _lock_of(path).open() as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -172,8 +172,8 @@ def _key_at_work(place: Path) -> str | None:
 @contextmanager
 def _copying(lesson: Lesson, cache: str, waits: Callable[[], bool]) -> Iterator[bool]:
     """Whether this process is now the one that copies. It waits for one with another lesson, as long as ``waits()``."""
-    place = lesson.place(cache)
-    with _lock_of(place).open("a+") as lock:
+    path = lesson.path(cache)
+    with _lock_of(path).open("a+") as lock:
         while True:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -284,16 +284,16 @@ class _RequestedState:
 def _said_at(lesson: Lesson, cache: str) -> int | None:
     """When the pipeline last said what it wants; None: it never did."""
     with suppress(FileNotFoundError):
-        return lesson.place(cache).stat().st_mtime_ns
+        return lesson.path(cache).stat().st_mtime_ns
     return None
 
 
 def _instruction(lesson: Lesson, cache: str) -> list[Learned] | None:
     """What the pipeline wants now; None: nothing of this lesson, or nothing that is whole."""
     with suppress(OSError, ValueError, TypeError, LookupError, AttributeError, ReplayError):
-        found = json.loads(lesson.place(cache).read_bytes())
-        if found["key"] == lesson.key:
-            return [_from_json(task, lesson.warehouse) for task in found["tasks"]]
+        instruction = json.loads(lesson.path(cache).read_bytes())
+        if instruction["key"] == lesson.key:
+            return [_from_json(task, lesson.warehouse) for task in instruction["tasks"]]
     return None
 
 

@@ -52,8 +52,8 @@ class StoreFiles:
         that wait.
         """
         due, above = self.operator.due, counters.get("left_ms", NO_TIMESTAMP_MS)
-        found = [] if due is None else [run.due(above, due.until(until_ms)) for run in self.runs]
-        return np.concatenate([np.zeros(0, np.uint64), *found])
+        hashes = [] if due is None else [run.due(above, due.until(until_ms)) for run in self.runs]
+        return np.concatenate([np.zeros(0, np.uint64), *hashes])
 
     def load(self, counters: "Counters", hashes: Hashes | None = None, *, restarts: bool = False) -> pa.Table:
         """Live rows of the keys with ``hashes`` (None: all), in the operator's ``rows_schema``. ``restarts``: also all
@@ -151,5 +151,5 @@ def _newest(keys: Serde, rows: pa.Table, values: pa.Array, is_read: np.ndarray) 
     read = frame.filter(pl.Series(is_read) & pl.col("key").is_not_null())
     newest: np.ndarray = read.unique("key", keep="last", maintain_order=True)["row"].to_numpy()
     has_value: np.ndarray = values.is_valid().to_numpy(zero_copy_only=False)
-    found: np.ndarray = newest[has_value[newest]]
-    return found
+    with_value: np.ndarray = newest[has_value[newest]]
+    return with_value

@@ -191,8 +191,8 @@ class TaskRun:
                     self._advance(task, chunk, places)
                 continue
             if begun is not None:
-                found, begun = difference(self.sub, begun, chunk), None
-                task.impure |= dict([] if found is None else [found])
+                impure, begun = difference(self.sub, begun, chunk), None
+                task.impure |= dict([] if impure is None else [impure])
             for begin, end in self._cuts(len(chunk)):
                 with self._trial(end - begin):
                     self._take(task, chunk.part(begin, end), places.part(begin, end))
@@ -372,11 +372,11 @@ class TaskRun:
         """One file for every target partition, for the later stages of this increment alone."""
         d = self.description
         is_topic = name in [node.topic for node in self.sub.repartitions if not node.is_replay_only]
-        found = places.of(rows["cause"].to_numpy(), deeper=int(is_topic))
+        columns = places.of(rows["cause"].to_numpy(), deeper=int(is_topic))
         targets = rows["target"].to_numpy() if "target" in rows.column_names else np.full(len(rows), d.partition)
         sent = pa.array(rows["send"].to_numpy() + self.sent)  # in the order of the task's chunks
         rows = rows.set_column(rows.column_names.index("send"), "send", sent)
-        for column, numbers in found.items():
+        for column, numbers in columns.items():
             rows = rows.append_column(column, pa.array(numbers))
         for target in np.unique(targets).tolist():
             if (name, target) not in self.pieces:
@@ -390,11 +390,11 @@ class TaskRun:
         """Pass a recorded time on, behind all that it caused here; a tick before that, since it reaches all at once."""
         own = [node.topic for node in self.sub.repartitions if not node.is_replay_only]
         for name, time_ms in signals.items():
-            found = places.of(np.zeros(1, np.int64), deeper=int(name in own))
+            columns = places.of(np.zeros(1, np.int64), deeper=int(name in own))
             if self.description.order == "arrival" and not is_tick:
-                found["cause_number"] = found["cause_number"] - 1
-                found["cause_depth"] = (LANDED - found["cause_number"]) * ADVANCE_SEQUENCES
-            place = tuple(int(found[column][0]) for column in PLACE_COLUMNS)
+                columns["cause_number"] = columns["cause_number"] - 1
+                columns["cause_depth"] = (LANDED - columns["cause_number"]) * ADVANCE_SEQUENCES
+            place = tuple(int(columns[column][0]) for column in PLACE_COLUMNS)
             writer = self.topology.writer_number(name, self.sub, self.description.partition)
             self.signals.append((name, TimeSignal(writer, time_ms, place, self.sent, is_tick)))
         self.sent += 1

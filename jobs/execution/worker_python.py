@@ -18,15 +18,15 @@ def version_there() -> Callable[[Iterable[int]], Iterator[tuple[str, str | None]
     def ask(numbers: Iterable[int]) -> Iterator[tuple[str, str | None]]:
         import socket
 
-        found: str | None
+        version: str | None
         try:
             import kstreams_replay
 
-            found = kstreams_replay.__version__
+            version = kstreams_replay.__version__
         except ImportError:
-            found = None
+            version = None
         for _ in numbers:
-            yield socket.gethostname(), found
+            yield socket.gethostname(), version
 
     return ask
 

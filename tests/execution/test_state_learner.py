@@ -138,7 +138,7 @@ class Trap:
 
 def test_a_pickle_that_somebody_has_put_into_the_folder_is_never_opened(tmp_path, lesson):
     cache, trap = tmp_path / "cache", tmp_path / "sprung"
-    place = lesson.place(str(cache))
+    place = lesson.path(str(cache))
     place.parent.mkdir(parents=True)
     place.write_bytes(pickle.dumps(Trap(trap)))
 
@@ -332,4 +332,4 @@ def test_the_process_itself_takes_its_lesson_from_standard_input(tmp_path, wareh
     )
 
     assert (ended.returncode, ended.stderr) == (0, b"")
-    assert lesson.place(cache).with_name(f"{lesson.place(cache).name}.lock").read_text() == lesson.key
+    assert lesson.path(cache).with_name(f"{lesson.path(cache).name}.lock").read_text() == lesson.key
