@@ -33,7 +33,7 @@ def code_snapshot(topology: Topology) -> dict[str, Any]:
 
     A setting that is null or an empty list is left out.
     """
-    stores = {name: found for sub in topology.sub_topologies for name, found in _stores(topology, sub).items()}
+    stores = {name: store for sub in topology.sub_topologies for name, store in _stores(topology, sub).items()}
     return {
         "semantics": topology.graph.semantics,
         "made_with": made_with(),
@@ -137,14 +137,14 @@ def _without_nothing(settings: dict[str, Any]) -> dict[str, Any]:
 
 def _own(topology: Topology, sub: SubTopology, node: Node) -> dict[str, Any]:
     """What the node names beside its numbers and texts."""
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for name, setting in node.store_settings(topology.graph).items():
-        found[name] = _said(setting)
+        settings[name] = _said(setting)
         if name == "folds":
-            found["functions"] = [text for fold in setting.values() for text in functions_of(fold)]
+            settings["functions"] = [text for fold in setting.values() for text in functions_of(fold)]
     if node.holds_back:
-        found["knows_old"] = dataflows(topology)[sub.id].needs_old(node.inputs[0], counts_bytes=False)
-    return found
+        settings["knows_old"] = dataflows(topology)[sub.id].needs_old(node.inputs[0], counts_bytes=False)
+    return settings
 
 
 def _said(setting: Any) -> Any:

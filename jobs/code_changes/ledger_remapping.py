@@ -53,37 +53,37 @@ def forget_rows(row: DoneRow, stores: list[str]) -> None:
 
 def _known(before: Content, now: Content, sources: Mapping[str, str]) -> dict[str, Any]:
     """Stores of today, each with every column that its table has ever had, if those are more."""
-    found = {}
+    stores = {}
     for name, store in now["stores"].items():
         known = store["schema"]
         if sources.get(name) == name:
             old = before["stores"][name]
             had = old.get("known", old["schema"])
             known = {column: merged_types(had.get(column), known.get(column)) for column in {**had, **known}}
-        found[name] = store if known == store["schema"] else store | {"known": known}
-    return found
+        stores[name] = store if known == store["schema"] else store | {"known": known}
+    return stores
 
 
 def _removed(before: Content, now: Content, sources: Mapping[str, str], increment: int) -> dict[str, Any]:
-    found = {}
+    removed = {}
     for kind in ("stores", "outputs"):
         gone = dict(before.get("removed", {}).get(kind, {}))
         gone |= {name: part | {"increment": increment} for name, part in before[kind].items() if name not in now[kind]}
-        found[kind] = {name: part for name, part in gone.items() if kind == "stores" or name not in now[kind]}
-    return {"stores": {n: s for n, s in found["stores"].items() if n not in sources}, "outputs": found["outputs"]}
+        removed[kind] = {name: part for name, part in gone.items() if kind == "stores" or name not in now[kind]}
+    return {"stores": {n: s for n, s in removed["stores"].items() if n not in sources}, "outputs": removed["outputs"]}
 
 
 def _next_offsets(previous: DoneRow, before: Content) -> dict[str, dict[str, int]]:
     """Of every table that ever had rows with offsets: the next one, by partition as text."""
-    found: dict[str, dict[str, int]] = {
+    next_offsets: dict[str, dict[str, int]] = {
         table: dict(offsets) for table, offsets in before.get("next_offsets", {}).items()
     }
     for task, entry in previous.tasks.items():
         partition = str(TaskId.of(task).partition)
         for table, offset in entry.next_offsets.items():
-            offsets = found.setdefault(table, {})
+            offsets = next_offsets.setdefault(table, {})
             offsets[partition] = max(offset, offsets.get(partition, 0))
-    return found
+    return next_offsets
 
 
 def _tasks(previous: DoneRow, before: Content, code: Content, sources: Mapping[str, str]) -> dict[str, TaskEntry]:
@@ -140,11 +140,11 @@ def _task(
 
 def _partition_times(olds: list[TaskEntry]) -> dict[str, int]:
     """Of topics that have, or had, a timestamp extractor: the largest time that it gave a record of the partition."""
-    found: dict[str, int] = {}
+    times: dict[str, int] = {}
     for entry in olds:
         for topic, time_ms in entry.partition_times.items():
-            found[topic] = max(time_ms, found.get(topic, NO_TIMESTAMP_MS))
-    return found
+            times[topic] = max(time_ms, times.get(topic, NO_TIMESTAMP_MS))
+    return times
 
 
 def _offsets(code: Content, sub: Content, partition: str) -> dict[str, int]:
@@ -177,14 +177,14 @@ def _queues(sub: Content, counts: Mapping[str, int]) -> list[Any]:
 
 def _tape_times(previous: DoneRow, before: Content) -> dict[str, Any]:
     """By topic and partition. A topic that a task read alone had its time in the task's entry."""
-    found = {topic: dict(times) for topic, times in (previous.tape_times or {}).items()}
+    by_topic = {topic: dict(times) for topic, times in (previous.tape_times or {}).items()}
     for task, entry in previous.tasks.items():
         number, partition = map(str, TaskId.of(task))
         sub = before["sub_topologies"].get(number, {"queues": [], "globals": [], "reads": []})
         if len(sub["reads"]) == 1 and sub["queues"] and sub["queues"][0] is not None and not sub["globals"]:
-            times = found.setdefault(sub["queues"][0], {})
+            times = by_topic.setdefault(sub["queues"][0], {})
             times[partition] = max(times.get(partition, NO_TIMESTAMP_MS), entry.tape_time_ms)
-    return found
+    return by_topic
 
 
 def _partitions(previous: DoneRow, before: Content, now: Content, sources: Mapping[str, str]) -> dict[str, int]:

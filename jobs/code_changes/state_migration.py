@@ -189,7 +189,7 @@ def _made(store: str, rewrite: Rewrite, rows: pa.Table, named: list[str], schema
 
 
 def _written(path: str, rows: pa.Table, increment: int) -> list[DataFile]:
-    found = []
+    files = []
     for partition in sorted(pc.unique(rows["partition"]).to_pylist()):
         of_partition = rows.filter(pc.equal(rows["partition"], partition)).drop_columns(["partition"]).combine_chunks()
         n = len(of_partition)
@@ -197,8 +197,8 @@ def _written(path: str, rows: pa.Table, increment: int) -> list[DataFile]:
         of_partition = of_partition.add_column(1, "deleted", pa.array([False] * n, pa.bool_()))
         file = TaskFile(path, partition=partition, name=f"{increment:08d}-migrated")
         file.write(of_partition)
-        found.append(file.close())
-    return [file for file in found if file is not None]
+        files.append(file.close())
+    return [file for file in files if file is not None]
 
 
 def _refusal(pipeline: str, verdict: Compatibility) -> CodeChanged:

@@ -43,8 +43,8 @@ def upgrade_advice(topology: Topology, since: str, until: str) -> UpgradeAdvice:
         raise ConfigError("--to", f"a version after {since}", repr(until), "give the earlier version as --from")
     known, graph = differences(since, until), topology.described
     traits = {name: frozenset(node.kafka_traits(graph)) for name, node in graph.nodes.items()}
-    found = [
+    touched = [
         TouchedOperators(each, tuple(name for name, own in traits.items() if not own.isdisjoint(each.touches)))
         for each in known
     ]
-    return UpgradeAdvice(since, until, len(known), tuple(each for each in found if each.operators))
+    return UpgradeAdvice(since, until, len(known), tuple(each for each in touched if each.operators))

@@ -81,64 +81,64 @@ def nodes_upstream(graph: Graph, node: Node) -> Iterator[Node]:
             waiting += [*other.inputs, *other.reads, *other.reads_failures_of]
 
 
-def _keys(graph: Graph, node: Node, found: Lineage, seen: set[str]) -> None:
+def _keys(graph: Graph, node: Node, lineage: Lineage, seen: set[str]) -> None:
     for name in node.inputs:
         above = graph.nodes[name]
         if name in seen:
             continue
         seen.add(name)
         if above.is_source and above.landed_topic is not None:
-            found.topics.add(above.landed_topic)
+            lineage.topics.add(above.landed_topic)
         step = above.key_step
         if step is None:
-            _keys(graph, above, found, seen)
+            _keys(graph, above, lineage, seen)
             continue
         if step is above:
-            found.keys.add(describe_node(above, shows_functions=False))
+            lineage.keys.add(describe_node(above, shows_functions=False))
         else:
-            found.keys.add(f"{describe_operator(above)} {describe_step(step, shows_functions=False)}")
-        _topics(graph, above, found)
+            lineage.keys.add(f"{describe_operator(above)} {describe_step(step, shows_functions=False)}")
+        _topics(graph, above, lineage)
 
 
-def _topics(graph: Graph, node: Node, found: Lineage) -> None:
+def _topics(graph: Graph, node: Node, lineage: Lineage) -> None:
     for above in nodes_upstream(graph, node):
         if above.is_source and above.landed_topic is not None:
-            found.topics.add(above.landed_topic)
+            lineage.topics.add(above.landed_topic)
 
 
-def _windows(graph: Graph, node: Node, found: Lineage) -> None:
+def _windows(graph: Graph, node: Node, lineage: Lineage) -> None:
     windows = node.windowed_by
     if windows is None:
         for name in node.inputs:
-            _windows(graph, graph.nodes[name], found)
+            _windows(graph, graph.nodes[name], lineage)
         return
     lengths = [
         f"{one.name} {getattr(windows, one.name)}" for one in fields(windows) if one.compare and one.name != "grace_ms"
     ]
-    found.windows.add(f"{type(windows).__name__} {', '.join(lengths)}")
+    lineage.windows.add(f"{type(windows).__name__} {', '.join(lengths)}")
 
 
-def _spread(graph: Graph, node: Node, found: Lineage, seen: set[str]) -> None:
+def _spread(graph: Graph, node: Node, lineage: Lineage, seen: set[str]) -> None:
     for name in node.inputs:
         above = graph.nodes[name]
         if name in seen:
             continue
         seen.add(name)
         if isinstance(above, RepartitionNode):
-            found.spread.add("by key")
-            found.repartition = found.repartition or above.topic
+            lineage.spread.add("by key")
+            lineage.repartition = lineage.repartition or above.topic
         elif above.is_source:
-            found.spread.add("by topic")
+            lineage.spread.add("by topic")
         else:
-            _spread(graph, above, found, seen)
+            _spread(graph, above, lineage, seen)
 
 
-def _values(graph: Graph, node: Node, found: Lineage, seen: set[str]) -> None:
-    found.values.add(describe_node(node, shows_functions=False))
+def _values(graph: Graph, node: Node, lineage: Lineage, seen: set[str]) -> None:
+    lineage.values.add(describe_node(node, shows_functions=False))
     for name in (*node.inputs, *node.reads):
         above = graph.nodes[name]
         above = graph.nodes[above.inputs[0]] if isinstance(above, RepartitionNode) else above
         is_step = above.takes_back and graph.store_of(above) is None
         if is_step and above.name not in seen:
             seen.add(above.name)
-            _values(graph, above, found, seen)
+            _values(graph, above, lineage, seen)
