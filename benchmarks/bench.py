@@ -81,12 +81,12 @@ def bench(
     _check_packages()
     lines: list[Line] = []
     began = datetime.now().astimezone().isoformat(timespec="seconds")
-    with _folder(folder) as place:
+    with _folder(folder) as topics_folder:
         for workload in chosen:
             print(f"{workload}: {WORKLOADS[workload].words}", file=sys.stderr, flush=True)
-            found = run_workload(workload, rivals, place, records=records, runs=runs)
-            compare(found, exact=WORKLOADS[workload].exact)
-            lines += found
+            measured = run_workload(workload, rivals, topics_folder, records=records, runs=runs)
+            compare(measured, exact=WORKLOADS[workload].exact)
+            lines += measured
             # after every workload, since all of them take an hour
             json.write_text(dumps(run_said(began, lines, records=records, runs=runs), indent=2) + "\n")
             draw(lines, plot)

@@ -101,9 +101,9 @@ def main() -> None:
     parser.add_argument("--workload", default="W1")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        found = list(paired(Path(folder), chosen.workload, chosen.records, chosen.pairs))
-    low, middle, high = statistics.quantiles([checked / bare for checked, bare in found], n=4)
-    quick_checked, quick_bare = (statistics.quantiles(each, n=4)[0] for each in zip(*found, strict=True))
+        pairs = list(paired(Path(folder), chosen.workload, chosen.records, chosen.pairs))
+    low, middle, high = statistics.quantiles([checked / bare for checked, bare in pairs], n=4)
+    quick_checked, quick_bare = (statistics.quantiles(each, n=4)[0] for each in zip(*pairs, strict=True))
     print(f"{chosen.workload}, {chosen.records:,} records, {chosen.pairs} pairs, with all checks over without:")
     quick = quick_checked / quick_bare
     print(f"median {middle:.3f}, quartiles {low:.3f} and {high:.3f}; of lower quartiles {quick:.3f}")

@@ -83,8 +83,8 @@ def timed(arguments: list[str], **environment: str) -> dict[str, float]:
 
 
 def _medians(run: Callable[[int], dict[str, float]], runs: int) -> dict[str, float]:
-    found = [run(number) for number in range(runs)]
-    return {name: statistics.median(each[name] for each in found) for name in found[0]}
+    figures = [run(number) for number in range(runs)]
+    return {name: statistics.median(each[name] for each in figures) for name in figures[0]}
 
 
 def first_part(folder: Path, runs: int) -> Figures:
@@ -110,15 +110,15 @@ def first_part(folder: Path, runs: int) -> Figures:
         "value": Serde.long().encode(pa.array(range(RECORDS))),
     }
     land_records(warehouse, "clicks", pa.table(columns), partitions=4)
-    cli, place = ["-m", "kstreams_replay.orchestration.cli.main"], ["--warehouse", warehouse.root, "--pipeline"]
-    run = [*cli, "run", "kstreams_replay.benchmarks.first_results:sessions", *place]
+    cli, of_pipeline = ["-m", "kstreams_replay.orchestration.cli.main"], ["--warehouse", warehouse.root, "--pipeline"]
+    run = [*cli, "run", "kstreams_replay.benchmarks.first_results:sessions", *of_pipeline]
     timed([*cli, "warm-up", "kstreams_replay.benchmarks.first_results:sessions", "--spark"])
     for engine, options in (("local", ["--local"]), ("Spark", ["--master", "local[2]"])):
         figures[f"run, {engine}"] = _medians(
             lambda number, engine=engine, options=options: timed([*run, f"{engine}-{number}", *options]), runs
         )
     figures["help"] = _medians(lambda _: timed([*cli, "--help"]), runs)
-    figures["show"] = _medians(lambda _: timed([*cli, "show", "totals", *place, "local-0"]), runs)
+    figures["show"] = _medians(lambda _: timed([*cli, "show", "totals", *of_pipeline, "local-0"]), runs)
     return figures
 
 
@@ -131,8 +131,8 @@ def demo_part(folder: Path, runs: int) -> Figures:
             tables, cache = folder / "demo", folder / f"demo-cache-{number}"
             kept.append(timed(["-m", "examples.flights", "--folder", str(tables)], NUMBA_CACHE_DIR=str(cache)))
             shutil.rmtree(tables)
-    for name, found in took.items():
-        figures[name] = {each: statistics.median(one[each] for one in found) for each in found[0]}
+    for name, measured in took.items():
+        figures[name] = {each: statistics.median(one[each] for one in measured) for each in measured[0]}
     return figures
 
 

@@ -85,15 +85,15 @@ def points(options: argparse.Namespace) -> list[Point]:
         "skew": options.skews,
         "chunks": options.chunks,
     }
-    found = []
+    chosen = []
     for workload in options.workloads:
         for axis in options.axes:
             for value in values[axis]:
                 is_chunk = axis == "chunks"
                 data = base if is_chunk else replace(base, **{axis: value})
                 most = (value or None) if is_chunk else options.max_records
-                found.append(Point(workload, axis, value, data, most))
-    return sorted(found, key=lambda point: tuple(asdict(point.data).values()))
+                chosen.append(Point(workload, axis, value, data, most))
+    return sorted(chosen, key=lambda point: tuple(asdict(point.data).values()))
 
 
 def run(point: Point, folder: Path, options: argparse.Namespace) -> Measured:
@@ -110,28 +110,28 @@ def run(point: Point, folder: Path, options: argparse.Namespace) -> Measured:
 
 def measure(options: argparse.Namespace, folder: Path) -> list[Measured]:
     """All points, in the order of ``points``; a failed one is printed, and the next one follows."""
-    found: list[Measured] = []
+    measured: list[Measured] = []
     made: Data | None = None
     for point in points(options):
         if point.data != made:
             shutil.rmtree(folder / "warehouse", ignore_errors=True)
             land_rows(warehouse_of(folder), TOPIC, growth_data.clicks(**asdict(point.data)))
             made = point.data
-        found.append(run(point, folder, options))
-        print(f"{len(found)}: {line(found[-1], found[-1])}", file=sys.stderr, flush=True)
+        measured.append(run(point, folder, options))
+        print(f"{len(measured)}: {line(measured[-1], measured[-1])}", file=sys.stderr, flush=True)
         if options.json is not None:
-            _write(options.json, found)
+            _write(options.json, measured)
     shutil.rmtree(folder / "warehouse", ignore_errors=True)
-    return found
+    return measured
 
 
-def table(found: list[Measured]) -> str:
+def table(measured: list[Measured]) -> str:
     """A line a point, axis by axis; times of a record are compared with the first point of the axis."""
     head = ("workload", "axis", "value", "seconds (first run)", "records/s", "time of a record to the first",
             "increments", "rows out", "a worker, MiB", "all processes, MiB")  # fmt: skip
     lines = [" | ".join(head), " | ".join("---" for _ in head)]
-    for workload, axis in dict.fromkeys((each.point.workload, each.point.axis) for each in found):
-        mine = [each for each in found if (each.point.workload, each.point.axis) == (workload, axis)]
+    for workload, axis in dict.fromkeys((each.point.workload, each.point.axis) for each in measured):
+        mine = [each for each in measured if (each.point.workload, each.point.axis) == (workload, axis)]
         first = next((each for each in mine if each.said), None)
         lines += [line(each, first) for each in mine]
     return "\n".join(f"| {text} |" for text in lines)
@@ -156,8 +156,8 @@ def line(measured: Measured, first: Measured | None) -> str:
     return " | ".join((point.workload, point.axis, value, *cells))
 
 
-def _write(path: Path, found: list[Measured]) -> None:
-    path.write_text(json.dumps([asdict(each) for each in found], indent=2))
+def _write(path: Path, measured: list[Measured]) -> None:
+    path.write_text(json.dumps([asdict(each) for each in measured], indent=2))
 
 
 def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -168,10 +168,10 @@ def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
 
     def names(known: Iterable[str]) -> Any:
         def chosen(text: str) -> list[str]:
-            found = text.split(",")
-            if not set(found) <= set(known):
+            names = text.split(",")
+            if not set(names) <= set(known):
                 raise argparse.ArgumentTypeError(f"of {', '.join(known)}")
-            return found
+            return names
 
         return chosen
 

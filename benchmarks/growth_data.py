@@ -41,8 +41,8 @@ def _weights(keys: int, skew: str) -> np.ndarray:
     weights = np.ones(keys) if skew == "uniform" else 1.0 / np.arange(1, keys + 1)
     if skew == "hot-key":
         weights[0] = weights[1:].sum() * HOT_KEY_SHARE / (1 - HOT_KEY_SHARE)
-    found: np.ndarray = weights / weights.sum()
-    return found
+    shares: np.ndarray = weights / weights.sum()
+    return shares
 
 
 def _counts(records: int, shares: np.ndarray, skew: str) -> np.ndarray:
@@ -60,8 +60,8 @@ def _drawn(mine: np.ndarray, weights: np.ndarray, count: int, generator: np.rand
     upto, drawn = np.cumsum(weights[mine]), np.empty(count, np.int32)
     for first in range(0, count, _AT_ONCE):
         part = drawn[first : first + _AT_ONCE]
-        places = np.searchsorted(upto, generator.random(len(part)) * upto[-1], side="right")
-        part[:] = mine[np.minimum(places, len(mine) - 1)]
+        indices = np.searchsorted(upto, generator.random(len(part)) * upto[-1], side="right")
+        part[:] = mine[np.minimum(indices, len(mine) - 1)]
     return drawn
 
 

@@ -116,8 +116,8 @@ def main() -> None:
         row = in_a_row(folder, options.in_a_row) if options.in_a_row else None
     finally:
         shutil.rmtree(folder)
-    for found in sizes:
-        print(f"{found['keys']:>12,} keys  {found['seconds']:.3f} s  ({found['least']:.3f} to {found['most']:.3f})")
+    for size in sizes:
+        print(f"{size['keys']:>12,} keys  {size['seconds']:.3f} s  ({size['least']:.3f} to {size['most']:.3f})")
     ratio = sizes[-1]["seconds"] / sizes[0]["seconds"] if sizes else None
     if ratio is not None:
         print(f"largest to smallest: {ratio:.2f}")

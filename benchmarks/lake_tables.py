@@ -55,10 +55,10 @@ def from_lake(rows: Sequence[pl.DataFrame], runs: int, scratch: Path) -> dict[st
         "Delta, after OPTIMIZE ZORDER BY (key)": LakeSource(delta=str(clustered)),
         "Iceberg, Redpanda's layout": LakeSource(iceberg="lake.kafka.clicks", catalog=properties),
     }
-    found = {"reading the bronze files": _timed(lambda: _read(bronze), records, runs)}
+    figures = {"reading the bronze files": _timed(lambda: _read(bronze), records, runs)}
     for name, source in sources.items():
-        found[name] = _timed(partial(_land, source, scratch / "landed"), records, runs)
-    return found | _in_place(sources, records, runs, scratch)
+        figures[name] = _timed(partial(_land, source, scratch / "landed"), records, runs)
+    return figures | _in_place(sources, records, runs, scratch)
 
 
 def _in_place(
@@ -67,16 +67,16 @@ def _in_place(
     """Replays of W1 over our landed topic and over each table in place, and the registering of many files."""
     copied = Warehouse(str(scratch / "copied"))
     land_lake(None, copied, TOPIC, next(iter(sources.values())))
-    found = {"W1 over our landed topic": _timed(partial(_replay, copied), records, runs)}
+    figures = {"W1 over our landed topic": _timed(partial(_replay, copied), records, runs)}
     for number, (name, source) in enumerate(sources.items()):
         warehouse = Warehouse(str(scratch / f"in place {number}"))
         land_lake(None, warehouse, TOPIC, replace(source, in_place=True))
-        found[f"W1 in place: {name}"] = _timed(partial(_replay, warehouse), records, runs)
+        figures[f"W1 in place: {name}"] = _timed(partial(_replay, warehouse), records, runs)
     many = scratch / "many"
     _many_files(many)
     source = LakeSource(delta=str(many), in_place=True)
-    found[REGISTERING] = _timed(partial(_land, source, scratch / "landed"), _FILES * _FILE_ROWS, runs)
-    return found
+    figures[REGISTERING] = _timed(partial(_land, source, scratch / "landed"), _FILES * _FILE_ROWS, runs)
+    return figures
 
 
 REGISTERING = f"registering {_FILES:,} files of {_FILE_ROWS:,} rows in place"

@@ -118,10 +118,10 @@ def write_file(kind: str, rows: pl.DataFrame, path: Path) -> None:
         rows.select(pl.col("key").cast(pl.Binary), "ms", value=values).write_parquet(path)
 
 
-def lake_text(records: int, found: dict[str, dict[str, list[float]]]) -> str:
+def lake_text(records: int, figures: dict[str, dict[str, list[float]]]) -> str:
     """The figures of ``--lake`` as a Markdown table."""
     lines = ["| a table of a lake, one thread | records/CPU-s, median of later runs (least to most) |", "|---|---|"]
-    for name, clock in found.items():
+    for name, clock in figures.items():
         if name == REGISTERING:
             lines.append(f"| {name} | {_spread(clock['seconds'][1:], '.2f')} s |")
             continue
@@ -130,16 +130,16 @@ def lake_text(records: int, found: dict[str, dict[str, list[float]]]) -> str:
     return "\n".join(lines)
 
 
-def table_text(found: dict[str, Any]) -> str:
+def table_text(figures: dict[str, Any]) -> str:
     """The figures as a Markdown table: records a second, the median of the later runs and the first."""
-    broker = found["broker"]
+    broker = figures["broker"]
     records = broker["records"]
     lines = [
         "| landing | records/s, median of later runs (least to most) | first run | CPU-s per 1M |",
         "|---|---|---|---|",
     ]
     sides = {"from the broker, ours": broker["ours"], "from the broker, Spark's copy": broker["spark"]}
-    for name, clock in (sides | {f"from files, {kind}": clock for kind, clock in found["files"].items()}).items():
+    for name, clock in (sides | {f"from files, {kind}": clock for kind, clock in figures["files"].items()}).items():
         rates = [records / seconds for seconds in clock["seconds"]]
         cpu = statistics.median(clock["cpu_seconds"][1:]) / records * 1e6
         lines.append(f"| {name} | {_spread(rates[1:], ',.0f')} | {rates[0]:,.0f} | {cpu:.2f} |")
@@ -167,20 +167,20 @@ def main() -> None:
         prepare(folder, "W1", given.records)
         rows = typed_rows(folder, TOPIC)
         if given.lake:
-            found = from_lake(rows, given.runs, scratch)
-            print(lake_text(sum(map(len, rows)), found))
-            print(json.dumps(found))
+            figures = from_lake(rows, given.runs, scratch)
+            print(lake_text(sum(map(len, rows)), figures))
+            print(json.dumps(figures))
             return
         spark = open_spark("local[2]")
         broker = from_broker(spark, rows, given.runs, scratch)
-        found = {"broker": broker, "files": from_files(spark, rows, given.runs, scratch)}
+        figures = {"broker": broker, "files": from_files(spark, rows, given.runs, scratch)}
         spark.stop()
     finally:
         shutil.rmtree(scratch)
-    print(table_text(found))
-    print(json.dumps(found))
+    print(table_text(figures))
+    print(json.dumps(figures))
     if given.json is not None:
-        given.json.write_text(json.dumps(found, indent=2) + "\n")
+        given.json.write_text(json.dumps(figures, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -83,13 +83,13 @@ def measured(kind: str, records: int, runs: int, scratch: Path) -> dict[str, Any
     return {name: {"seconds": of.seconds[1:], "cpu_seconds": of.cpu_seconds[1:]} for name, of in sides.items()}
 
 
-def table_text(found: dict[str, dict[str, Any]], records: int) -> str:
+def table_text(figures: dict[str, dict[str, Any]], records: int) -> str:
     """The figures as a Markdown table."""
     lines = [
         "| file | ours, records a CPU second | plain copy | ratio, pair by pair | ratio by the clock |",
         "|---|---|---|---|---|",
     ]
-    for kind, sides in found.items():
+    for kind, sides in figures.items():
         rates = [records / statistics.median(sides[name]["cpu_seconds"]) for name in ("ours", "plain")]
         ratios = []
         for unit in ("cpu_seconds", "seconds"):
@@ -108,13 +108,13 @@ def main() -> None:
     given = parser.parse_args()
     scratch = Path(tempfile.mkdtemp(prefix="landing-files-"))
     try:
-        found = {kind: measured(kind, given.records, given.runs, scratch) for kind in given.only.split(",")}
+        figures = {kind: measured(kind, given.records, given.runs, scratch) for kind in given.only.split(",")}
     finally:
         shutil.rmtree(scratch)
-    print(table_text(found, given.records))
-    print(json.dumps(found))
+    print(table_text(figures, given.records))
+    print(json.dumps(figures))
     if given.json is not None:
-        given.json.write_text(json.dumps(found, indent=2) + "\n")
+        given.json.write_text(json.dumps(figures, indent=2) + "\n")
 
 
 if __name__ == "__main__":

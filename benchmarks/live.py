@@ -175,19 +175,19 @@ def main() -> None:
         "state": lambda scratch: state(given.bytes, given.runs, scratch),
         "publish": lambda scratch: published(given.rows, given.runs, scratch),
     }
-    scratch, found = Path(tempfile.mkdtemp(prefix="live-")), dict[str, Any]()
+    scratch, figures = Path(tempfile.mkdtemp(prefix="live-")), dict[str, Any]()
     try:
         for name in given.only.split(","):
-            found |= work[name](scratch)
+            figures |= work[name](scratch)
     finally:
         shutil.rmtree(scratch)
     print("| step | seconds, median | CPU seconds, median |\n|---|---|---|")
-    for name, counters in found.items():
+    for name, counters in figures.items():
         medians = [f"{statistics.median(counters[unit]):.1f}" for unit in ("seconds", "cpu_seconds")]
         print(f"| {name} | {' | '.join(medians)} |")
-    print(json.dumps(found))
+    print(json.dumps(figures))
     if given.json is not None:
-        given.json.write_text(json.dumps(found, indent=2) + "\n")
+        given.json.write_text(json.dumps(figures, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -94,23 +94,23 @@ def added_up(outputs: list[pl.LazyFrame]) -> dict[str, int]:
     """``checks`` of what was written: sums of the first and of the second number of all values, and how many have a
     second one.
     """
-    found = {"first": 0, "second": 0, "present": 0}
+    sums = {"first": 0, "second": 0, "present": 0}
     for output in outputs:
         columns = output.collect_schema().names()
         first, *second = next(names for names in NUMBERS if set(names) <= set(columns))
-        found["first"] += int(output.select(pl.col(first).sum()).collect().item())
+        sums["first"] += int(output.select(pl.col(first).sum()).collect().item())
         if second:
             numbers = output.select(pl.col(second[0])).collect().to_series()
-            found["second"] += int(numbers.sum())
-            found["present"] += len(numbers) - numbers.null_count()
-    return found
+            sums["second"] += int(numbers.sum())
+            sums["present"] += len(numbers) - numbers.null_count()
+    return sums
 
 
 def summed(rows: pl.LazyFrame) -> dict[str, int]:
     """``checks`` of rows of any columns: of whole numbers, and of lists of them, the sum; of texts the bytes; of each
     how many are null. Doubles have none, since their last digits depend on the order of adding.
     """
-    found: dict[str, int] = {}
+    checks: dict[str, int] = {}
     for name, dtype in rows.collect_schema().items():
         column = pl.col(name)
         if isinstance(dtype, pl.List):
@@ -121,8 +121,8 @@ def summed(rows: pl.LazyFrame) -> dict[str, int]:
             column = column.is_finite()
         sums = column.cast(pl.Int64).sum().alias("sum"), pl.col(name).null_count().alias("null")
         total, nulls = rows.select(*sums).collect().row(0)
-        found |= {name: int(total), f"{name}, null": int(nulls)}
-    return found
+        checks |= {name: int(total), f"{name}, null": int(nulls)}
+    return checks
 
 
 class ProgramFailed(Exception):

@@ -46,7 +46,7 @@ def replay_once(
     """
     for left in (Path(warehouse.pipeline(PIPELINE).root), Path(warehouse.root) / "cache"):
         shutil.rmtree(left, ignore_errors=True)
-    found, since = [], time.perf_counter()
+    timed, since = [], time.perf_counter()
     for report in replay(
         warehouse,
         workload.build(),
@@ -56,9 +56,9 @@ def replay_once(
         increments=increments,
         idle="proceed",
     ):
-        found.append((time.perf_counter() - since, report))
+        timed.append((time.perf_counter() - since, report))
         since = time.perf_counter()
-    return found
+    return timed
 
 
 def written_values(warehouse: Warehouse, workload: Workload) -> list[pl.LazyFrame]:

@@ -16,17 +16,17 @@ def draw(lines: list[Line], path: Path) -> None:
     )
     figure = Figure(figsize=(max(6.0, 0.35 * sum(len(of) + 1 for of in bars.values()) + 3), 5))
     axes = figure.subplots()
-    place, ticks, seen = 0.0, [], set()
+    at, ticks, seen = 0.0, [], set()
     for name in workloads:
-        first = place
+        first = at
         for line in sorted(bars[name], key=lambda line: systems.index(line.name)):
             rate, colour = line.rate or 0.0, f"C{systems.index(line.name) % 10}"
-            axes.bar(place, rate, color=colour, label=None if line.name in seen else line.name)
-            axes.text(place, rate, f" {_short(rate)}", rotation=90, ha="center", va="bottom", fontsize=7)
+            axes.bar(at, rate, color=colour, label=None if line.name in seen else line.name)
+            axes.text(at, rate, f" {_short(rate)}", rotation=90, ha="center", va="bottom", fontsize=7)
             seen.add(line.name)
-            place += 1
-        ticks.append((first + place - 1) / 2)
-        place += 1
+            at += 1
+        ticks.append((first + at - 1) / 2)
+        at += 1
     axes.set_yscale("log")
     axes.margins(y=0.2)
     axes.set_xticks(ticks, workloads)

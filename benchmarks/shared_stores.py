@@ -34,8 +34,8 @@ class LooksAtTable(Processor):
     """Adds what a table has of the key."""
 
     def process(self, record: Record) -> None:
-        found = self.context.store("table").get(record.key)
-        self.context.forward(record.with_value(-1 if found is None else found.value + record.value))
+        stored = self.context.store("table").get(record.key)
+        self.context.forward(record.with_value(-1 if stored is None else stored.value + record.value))
 
 
 class WritesCounts(Processor):
@@ -43,12 +43,12 @@ class WritesCounts(Processor):
 
     def process(self, record: Record) -> None:
         counts = self.context.store("counts")
-        found, count = self.context.store("table").get(record.key), counts.get(record.key)
+        stored, count = self.context.store("table").get(record.key), counts.get(record.key)
         if count is not None and count.value > _LIMIT:
             counts.delete(record.key)
         elif record.value % 4 == 0:
             counts.put(record.key, ValueAndTimestamp(3 if count is None else count.value + 2, record.timestamp_ms))
-        self.context.forward(record.with_value(-1 if found is None or count is None else found.value + count.value))
+        self.context.forward(record.with_value(-1 if stored is None or count is None else stored.value + count.value))
 
 
 def _long() -> Consumed:
@@ -115,8 +115,8 @@ def measure(name: str, records: int) -> tuple[float, str]:
     begun = thread_time()
     driver.run()
     seconds = thread_time() - begun
-    found = [[(one.key, one.value, one.timestamp_ms) for one in driver.read_outputs(topic)] for topic in outputs]
-    return seconds / records * 1e6, sha256(repr(found).encode()).hexdigest()[:8]
+    rows = [[(one.key, one.value, one.timestamp_ms) for one in driver.read_outputs(topic)] for topic in outputs]
+    return seconds / records * 1e6, sha256(repr(rows).encode()).hexdigest()[:8]
 
 
 def main() -> None:

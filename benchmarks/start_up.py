@@ -134,8 +134,8 @@ CHILDREN: dict[str, Callable[[], dict[str, Any]]] = {"driver": drive, "kernels":
 def child(name: str, **environment: str) -> dict[str, Any]:
     """What a child has found, in a process of its own."""
     said = first_results.run_python(["-m", "kstreams_replay.benchmarks.start_up", "--child", name], **environment)
-    found: dict[str, Any] = json.loads(said.splitlines()[-1])
-    return found
+    figures: dict[str, Any] = json.loads(said.splitlines()[-1])
+    return figures
 
 
 # --- parts -------------------------------------------------------------------------------------------------------
@@ -144,12 +144,12 @@ def child(name: str, **environment: str) -> dict[str, Any]:
 def driver_part(runs: int) -> dict[str, Any]:
     """Medians of so many runs, after one that compiles what is not cached."""
     child("driver")
-    found = [child("driver") for _ in range(runs)]
+    children = [child("driver") for _ in range(runs)]
     steps = {
-        step: {kind: statistics.median(each["marks"][step][kind] for each in found) for kind in ("seconds", "cpu")}
-        for step in found[0]["marks"]
+        step: {kind: statistics.median(each["marks"][step][kind] for each in children) for kind in ("seconds", "cpu")}
+        for step in children[0]["marks"]
     }
-    return {"steps": steps, "loaded": found[0]["loaded"], "target": TARGETS["driver"]}
+    return {"steps": steps, "loaded": children[0]["loaded"], "target": TARGETS["driver"]}
 
 
 def run_part(folder: Path, runs: int) -> dict[str, Any]:
@@ -170,11 +170,11 @@ def run_part(folder: Path, runs: int) -> dict[str, Any]:
         Serde.long().encode(pa.array(range(count))),
     ]
     land_records(warehouse, "clicks", pa.table(columns, names=["partition", "timestamp", "key", "value"]), partitions=4)
-    found = {}
+    medians = {}
     for engine, options in (("local", ["--local"]), ("spark", ["--master", "local[2]"])):
         took = [_first_commit(warehouse, f"{engine}-{number}", options) for number in range(runs + 1)][1:]
-        found[engine] = {name: statistics.median(each[name] for each in took) for name in took[0]}
-    return found
+        medians[engine] = {name: statistics.median(each[name] for each in took) for name in took[0]}
+    return medians
 
 
 def _first_commit(warehouse: Any, pipeline: str, options: list[str]) -> dict[str, float]:
@@ -206,7 +206,7 @@ def kernels_part(folder: Path) -> dict[str, Any]:
         "compiled again": warm["seconds"],
         "cache_bytes": size,
         "seconds": cold["seconds"],
-        "several signatures": {name: found for name, found in cold["signatures"].items() if len(found) > 1},
+        "several signatures": {name: each for name, each in cold["signatures"].items() if len(each) > 1},
         "target": TARGETS["kernels"],
     }
 
@@ -226,14 +226,14 @@ def print_figures(figures: dict[str, Any]) -> None:
     for engine, each in figures.get("run", {}).items():
         print(f"replay run, {engine}: " + ", ".join(f"{name} {seconds:.2f} s" for name, seconds in each.items()))
     if "kernels" in figures:
-        found = figures["kernels"]
-        print(f"{found['kernels']} kernels, {found['signatures']} signatures, {found['cache_bytes'] / 2**20:.0f} MiB")
-        print(f"  compiling {found['compiling']:.1f} s of CPU (target {found['target']:.0f})")
+        part = figures["kernels"]
+        print(f"{part['kernels']} kernels, {part['signatures']} signatures, {part['cache_bytes'] / 2**20:.0f} MiB")
+        print(f"  compiling {part['compiling']:.1f} s of CPU (target {part['target']:.0f})")
         for name, words in (("cold", "with an empty cache"), ("cached", "again, with what that cached")):
-            print(f"  all that runs them, {words}: {found[name]['seconds']:.1f} s, CPU {found[name]['cpu']:.1f}")
-        print(f"  compiled although cached: {len(found['compiled again'])}")
-        for name, seconds in list(found["seconds"].items())[:SLOWEST]:
-            print(f"  {name:60} {seconds:6.2f} s, {len(found['several signatures'].get(name, [1]))} signatures")
+            print(f"  all that runs them, {words}: {part[name]['seconds']:.1f} s, CPU {part[name]['cpu']:.1f}")
+        print(f"  compiled although cached: {len(part['compiled again'])}")
+        for name, seconds in list(part["seconds"].items())[:SLOWEST]:
+            print(f"  {name:60} {seconds:6.2f} s, {len(part['several signatures'].get(name, [1]))} signatures")
 
 
 def main() -> None:

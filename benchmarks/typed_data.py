@@ -68,11 +68,11 @@ def prepare(folder: Path, workload: str, records: int | None = None) -> int:
     when there are topics of another number.
     """
     (folder / "typed").mkdir(parents=True, exist_ok=True)
-    found = {json.loads(made.read_text())["records"] for made in (folder / "typed").glob("*.json")}
-    records = records or next(iter(found), RECORDS)
-    if found - {records}:
+    sizes = {json.loads(made.read_text())["records"] for made in (folder / "typed").glob("*.json")}
+    records = records or next(iter(sizes), RECORDS)
+    if sizes - {records}:
         next_step = "name another folder, or remove this one"
-        raise ConfigError(f"{folder}", f"topics of {records} records", f"of {found.pop()} records", next_step)
+        raise ConfigError(f"{folder}", f"topics of {records} records", f"of {sizes.pop()} records", next_step)
     for topic in WORKLOADS[workload].topics:
         made = folder / "typed" / f"{topic}.json"
         if not made.exists():

@@ -68,9 +68,9 @@ def __getattr__(name: str) -> Any:
         raise ImportError(f"kstreams_replay has no {name!r}; write {_SAID_OTHERWISE[name]}")
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(_MODULES[name], __name__), name)
-    globals()[name] = found
-    return found
+    value = getattr(import_module(_MODULES[name], __name__), name)
+    globals()[name] = value
+    return value
 
 
 def _loads(name: str) -> bool:

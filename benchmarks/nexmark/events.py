@@ -203,8 +203,8 @@ def _people(newest: np.ndarray, generator: np.random.Generator, share: float, ho
     """A hot person in ``share`` of the cases (number ``hot`` of its hundred), else an active one or one to come."""
     active = np.minimum(newest + 1, ACTIVE_PEOPLE)
     anyone = newest + 1 - active + (generator.random(len(newest)) * (active + LEAD)).astype(np.int64)
-    found: np.ndarray = np.where(generator.random(len(newest)) < share, newest // HOT * HOT + hot, anyone)
-    return found
+    people: np.ndarray = np.where(generator.random(len(newest)) < share, newest // HOT * HOT + hot, anyone)
+    return people
 
 
 def _prices(generator: np.random.Generator, count: int) -> np.ndarray:
@@ -222,10 +222,10 @@ def _closing(topic: str, rows: pl.DataFrame, records: int) -> pl.DataFrame:
     ids = _one_a_partition(Serde.long().encode(pa.array(numbers)).cast(pa.binary()))
     names = [f"closing-{number}" for number in range(64 * PARTITIONS)]
     channels = [names[at] for at in _one_a_partition(pa.array(names).cast(pa.binary()))]
-    found = pl.Series(numbers[ids])
+    keys = pl.Series(numbers[ids])
     time_ms = pl.Series(closing_ms(records) + list(COLUMNS).index(topic) * 10 + np.arange(PARTITIONS))
-    changed = {KEY[topic]: found, "date_time": time_ms}
-    changed |= {"auction": {"seller": found}, "bid": {"bidder": found, "channel": pl.Series(channels)}}.get(topic, {})
+    changed = {KEY[topic]: keys, "date_time": time_ms}
+    changed |= {"auction": {"seller": keys}, "bid": {"bidder": keys, "channel": pl.Series(channels)}}.get(topic, {})
     return rows.with_columns(**changed)
 
 
@@ -270,9 +270,9 @@ class _Texts:
         data = np.resize(rolled, total)
         offsets = np.concatenate([[0], ends]).astype(np.int64)
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-        found = pl.from_arrow(pa.Array.from_buffers(pa.large_string(), len(lengths), buffers))
-        assert isinstance(found, pl.Series)
-        return found
+        texts = pl.from_arrow(pa.Array.from_buffers(pa.large_string(), len(lengths), buffers))
+        assert isinstance(texts, pl.Series)
+        return texts
 
     def _channels(self) -> tuple[pl.Series, pl.Series]:
         """Names and addresses, the four hot ones first."""

@@ -124,10 +124,10 @@ def _ranks() -> dict[str, pl.Expr]:
 
 
 def _statistics(*, distinct: bool) -> list[pl.Expr]:
-    found = [rank.sum().alias(f"bids_{name}") for name, rank in _ranks().items()]
+    columns = [rank.sum().alias(f"bids_{name}") for name, rank in _ranks().items()]
     for field in ("bidder", "auction") if distinct else ():
-        found += [pl.col(field).filter(rank).n_unique().alias(f"{field}s_{name}") for name, rank in _ranks().items()]
-    return found
+        columns += [pl.col(field).filter(rank).n_unique().alias(f"{field}s_{name}") for name, rank in _ranks().items()]
+    return columns
 
 
 def _q15(of: Decode) -> pl.LazyFrame:
@@ -180,14 +180,14 @@ def main() -> None:
     for _ in range(options.runs):
         target.unlink(missing_ok=True)
         clock.time(lambda: FORMS[options.workload](of).sink_parquet(target, compression="snappy"))
-    found = pl.scan_parquet(target)
+    rows = pl.scan_parquet(target)
     print_figures(
         options,
         clock,
         system=f"polars {pl.__version__}",
         configuration="landed JSON to Parquet",
-        rows_out=found.select(pl.len()).collect().item(),
-        checks=summed(found),
+        rows_out=rows.select(pl.len()).collect().item(),
+        checks=summed(rows),
     )
     target.unlink()
 

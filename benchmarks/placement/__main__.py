@@ -140,7 +140,7 @@ def built(folder: Path, keys: int) -> Warehouse:
 def measured(built_at: Path, folder: Path, settings: PlacementSettings) -> list[MeasuredIncrement]:
     """The increments of one configuration, on a copy of the warehouse."""
     shutil.copytree(built_at, folder / "warehouse")
-    workers, found = PlayedWorkers(folder / "caches"), list[MeasuredIncrement]()
+    workers, done = PlayedWorkers(folder / "caches"), list[MeasuredIncrement]()
     for number in range(1, WORKERS + 1):
         workers.start(number, MEMBERS[number - 1])
     with slow_storage() as reads:
@@ -159,9 +159,9 @@ def measured(built_at: Path, folder: Path, settings: PlacementSettings) -> list[
             )  # fmt: skip
             assert list(one), "there are records for every increment"
             if number > 0:
-                found.append(_increment(number, runner.ran, before, timed.seconds, reads.state_bytes - bytes_before))
+                done.append(_increment(number, runner.ran, before, timed.seconds, reads.state_bytes - bytes_before))
             workers.learn()
-    return found
+    return done
 
 
 def _increment(
@@ -181,20 +181,20 @@ def _increment(
     )
 
 
-def summary(found: list[MeasuredIncrement]) -> dict[str, Any]:
+def summary(increments: list[MeasuredIncrement]) -> dict[str, Any]:
     """The numbers that are to be compared."""
-    quiet = [one for one in found if one.number not in (JOINS_AT, DIES_AT) and one.moves == 0] or found
+    quiet = [one for one in increments if one.number not in (JOINS_AT, DIES_AT) and one.moves == 0] or increments
     median = statistics.median(one.seconds for one in quiet)
-    handed_over = [one for one in found if JOINS_AT <= one.number < DIES_AT and one.moves]
+    handed_over = [one for one in increments if JOINS_AT <= one.number < DIES_AT and one.moves]
     unmoved = statistics.median(one.unmoved for one in quiet)
     return {
         "median_s": round(median, 3),
-        "join_unmoved_to_median": round(found[JOINS_AT - 1].unmoved / unmoved, 2) if unmoved else None,
+        "join_unmoved_to_median": round(increments[JOINS_AT - 1].unmoved / unmoved, 2) if unmoved else None,
         "handed_over_to_median": round(max((one.seconds for one in handed_over), default=0.0) / median, 2),
-        "kill_to_median": round(found[DIES_AT - 1].seconds / median, 2),
-        "after_kill_to_median": round(found[DIES_AT].seconds / median, 2),
-        "moves": sum(one.moves for one in found),
-        "state_bytes": sum(one.state_bytes for one in found),
+        "kill_to_median": round(increments[DIES_AT - 1].seconds / median, 2),
+        "after_kill_to_median": round(increments[DIES_AT].seconds / median, 2),
+        "moves": sum(one.moves for one in increments),
+        "state_bytes": sum(one.state_bytes for one in increments),
     }
 
 
@@ -213,12 +213,12 @@ def main(arguments: list[str] | None = None) -> int:
             shutil.rmtree(Path(folder) / str(number))
     if chosen.json:
         print(json.dumps({
-            name: summary(found) | {"increments": [asdict(one) for one in found]} for name, found in results.items()
+            name: summary(each) | {"increments": [asdict(one) for one in each]} for name, each in results.items()
         }))  # fmt: skip
         return 0
     from ...orchestration.text_tables import text_table
 
-    print(text_table([{"placement": name, **summary(found)} for name, found in results.items()]))
+    print(text_table([{"placement": name, **summary(each)} for name, each in results.items()]))
     return 0
 
 

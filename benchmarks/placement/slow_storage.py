@@ -61,10 +61,10 @@ class _SlowFile:
         self._file, self._reads, self._is_state = file, reads, is_state
 
     def read(self, count: int = -1) -> bytes:
-        found: bytes = self._file.read(None if count < 0 else count)
-        self._reads.seconds += len(found) / BYTES_PER_SECOND
-        self._reads.state_bytes += len(found) if self._is_state else 0
-        return found
+        piece: bytes = self._file.read(None if count < 0 else count)
+        self._reads.seconds += len(piece) / BYTES_PER_SECOND
+        self._reads.state_bytes += len(piece) if self._is_state else 0
+        return piece
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)

@@ -45,7 +45,7 @@ def replay(*arguments: str) -> None:
         raise AirflowException(said)
 
 
-def place() -> list[str]:
+def of_warehouse() -> list[str]:
     """Options that all commands share."""
     return ["--warehouse", os.environ["REPLAY_WAREHOUSE"]]
 
@@ -64,17 +64,17 @@ def flights_replay() -> None:
     def land(topic: str) -> None:
         """Without news it is done all the same: what landed before may not have been replayed."""
         files = f"{os.environ['REPLAY_INCOMING']}/{topic}"
-        replay("land", topic, *place(), "--files", files, *TOPICS[topic])
+        replay("land", topic, *of_warehouse(), "--files", files, *TOPICS[topic])
 
     @task
     def run() -> None:
         """Skipped, with what comes behind, when nothing is new."""
-        replay("run", TOPOLOGY, *place(), "--pipeline", PIPELINE, "--increments", "1", "--detailed-exit-code")
+        replay("run", TOPOLOGY, *of_warehouse(), "--pipeline", PIPELINE, "--increments", "1", "--detailed-exit-code")
 
     @task
     def check() -> None:
         """Fails when a guarantee of an output is broken, so that no later task reads wrong rows."""
-        replay("check", TOPOLOGY, *place(), "--pipeline", PIPELINE)
+        replay("check", TOPOLOGY, *of_warehouse(), "--pipeline", PIPELINE)
 
     replayed = run()
     for topic in TOPICS:

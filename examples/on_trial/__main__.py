@@ -47,18 +47,18 @@ def run(folder: Path, broker: Broker) -> int:
     for topic in ("clicks", "counts"):
         broker.create_topic(topic)
     live(folder, broker)
-    place = ["--warehouse", str(folder / "warehouse")]
+    options = ["--warehouse", str(folder / "warehouse")]
     kafka = ["--kafka", broker.bootstrap_servers]
-    command(["land", "clicks", *place, *kafka])
-    command(["land", "production", *place, *kafka, "--source-topic", "counts"])
-    command(["run", TOPOLOGY, *place, "--pipeline", "rules", "--local"])
-    compared = ["compare", "counts", "--with-topic", "production", "--topology", TOPOLOGY, *place]
+    command(["land", "clicks", *options, *kafka])
+    command(["land", "production", *options, *kafka, "--source-topic", "counts"])
+    command(["run", TOPOLOGY, *options, "--pipeline", "rules", "--local"])
+    compared = ["compare", "counts", "--with-topic", "production", "--topology", TOPOLOGY, *options]
     command([*compared, "--pipeline", "rules", "--as", "events", "--infer-restarts"])
-    found = compare(
+    comparison = compare(
         Warehouse(str(folder / "warehouse")), topology(), "counts", with_topic="production", pipeline="rules",
         form="events",
     )  # fmt: skip
-    return 0 if found.causes and not found.not_explained else 1
+    return 0 if comparison.causes and not comparison.not_explained else 1
 
 
 def live(folder: Path, broker: Broker) -> None:
