@@ -40,7 +40,7 @@ def rerun(
     topology: Topology,
     plan: Plan,
     before: LedgerRow[DoneRow] | None,
-    place: Position,
+    record: Position,
     order: str,
     *,
     cause: Identity | None = None,
@@ -52,7 +52,7 @@ def rerun(
     """
     runs_all = bool(topology.loop_topics) or (order == "arrival" and is_known_late(topology))
     stops = stops and order == "time" and not runs_all
-    chosen = _Chosen(topology, place, order, cause, runs_all=runs_all, stops=stops)
+    chosen = _Chosen(topology, record, order, cause, runs_all=runs_all, stops=stops)
     with TemporaryDirectory() as folder:
         again = Rerun(warehouse, topology, pipeline, chosen, before=before, order=order, exchange=folder)
         again.run(plan)
@@ -67,14 +67,14 @@ class _Chosen:
     def __init__(
         self,
         topology: Topology,
-        place: Position,
+        record: Position,
         order: str,
         cause: Identity | None,
         *,
         runs_all: bool,
         stops: bool,
     ) -> None:
-        self.topology, self.place, self.runs_all, self._stops = topology, place, runs_all, stops
+        self.topology, self.record, self.runs_all, self._stops = topology, record, runs_all, stops
         self.runs: dict[str, tuple[ObservedTask, TaskReport]] = {}
         self._cause = self._identity = cause
         self._is_by_time = order == "time"
@@ -124,13 +124,13 @@ class _Chosen:
     def _own(self) -> int | None:
         """The partition of the task that read the landed record; None: it is not known."""
         if self._cause is None:
-            return self.place[1]
+            return self.record[1]
         return self._cause[2] if self._is_by_time else None
 
     def _is_first(self, sub: SubTopology) -> bool:
         """Whether a task of it may have read the landed record."""
         if self._cause is None:
-            return self.place[0] in [source.topic for source in sub.sources]
+            return self.record[0] in [source.topic for source in sub.sources]
         has_landed = any(source.landed_topic is not None for source in sub.sources)
         return sub.id == self._cause[1] if self._is_by_time else has_landed
 
@@ -146,14 +146,14 @@ class _Chosen:
         """Rows that go back to the record, which is looked for by its offset first. Where all tasks run again, it is
         looked for each time, since its position on the tape may be another one.
         """
-        topic, partition, offset = self.place
+        topic, partition, offset = self.record
         topics = [source.topic for source in task.sub_topology.sources]
         is_looked_for = self._cause is None and (self._identity is None or self.runs_all)
         if is_looked_for and task.partition == partition and topic in topics:
             is_topic = chunk.source == topics.index(topic)
-            found = np.flatnonzero(is_topic & (chunk.spread("offset", -1) == offset))
-            if len(found):
-                self._identity = tuple(int(places.columns[name][found[0]]) for name in IDENTITY)
+            rows = np.flatnonzero(is_topic & (chunk.spread("offset", -1) == offset))
+            if len(rows):
+                self._identity = tuple(int(places.columns[name][rows[0]]) for name in IDENTITY)
         if self._identity is None:
             return _nothing(task, chunk, places)
         same = [places.columns[name] == wanted for name, wanted in zip(IDENTITY, self._identity, strict=True)]
@@ -167,9 +167,9 @@ def _nothing(task: Task, chunk: TapeChunk, places: CausalColumns) -> np.ndarray:
 
 def _above(topology: Topology, sub: SubTopology) -> set[int]:
     """Sub-topologies whose records reach ``sub``, through others too."""
-    found: set[int] = set()
+    above: set[int] = set()
     for other in topology.sub_topologies:
         is_earlier_part = other.kafka_id == sub.kafka_id and other.level < sub.level
         if is_earlier_part or set(other.repartitions) & set(sub.sources):
-            found |= {other.id} | _above(topology, other)
-    return found
+            above |= {other.id} | _above(topology, other)
+    return above

@@ -37,11 +37,11 @@ _SENT = pa.schema(
 """Columns of a repartition table that say who caused a row."""
 
 
-def cause_of(history: History, place: Position) -> tuple[int, tuple[int, ...]]:
+def cause_of(history: History, record: Position) -> tuple[int, tuple[int, ...]]:
     """Of a record of a repartition topic the increment that wrote it, and the columns by which its table names the
     landed record that caused it. Raises ConfigError where there is none.
     """
-    topic, partition, offset = place
+    topic, partition, offset = record
     table, done = TableName.repartition(topic), history.at().row.content
     rows = _rows(history, done, table, _SENT, ("offset", offset, offset), partition)
     causes = rows.filter(pc.equal(rows["offset"], offset)).to_pylist()
@@ -56,12 +56,12 @@ def cause_of(history: History, place: Position) -> tuple[int, tuple[int, ...]]:
 
 
 def committed_steps(
-    history: History, topology: Topology, increment: int, place: Position, order: str, writer: SentenceWriter
+    history: History, topology: Topology, increment: int, record: Position, order: str, writer: SentenceWriter
 ) -> list[CommittedStep] | None:
-    """Steps of the record at ``place``, which ``increment`` read; None where a run must say them. ``order``: by which
+    """Steps of ``record``, which ``increment`` read; None where a run must say them. ``order``: by which
     the pipeline was replayed.
     """
-    return _Committed(history, topology, increment, order, writer).of(place)
+    return _Committed(history, topology, increment, order, writer).of(record)
 
 
 @dataclass
@@ -77,34 +77,34 @@ class _Committed:
         assert done is not None, f"increment {self.increment} has read the record"
         self.done = done.content
 
-    def of(self, place: Position) -> list[CommittedStep] | None:
-        found: list[CommittedStep] = []
-        for sub in self.topology.readers_of(place[0]):
-            steps = self._in_task(sub, place)
+    def of(self, record: Position) -> list[CommittedStep] | None:
+        of_tasks: list[CommittedStep] = []
+        for sub in self.topology.readers_of(record[0]):
+            steps = self._in_task(sub, record)
             if steps is None:
                 return None
-            found += steps
-        return found
+            of_tasks += steps
+        return of_tasks
 
-    def _in_task(self, sub: SubTopology, place: Position) -> list[CommittedStep] | None:
+    def _in_task(self, sub: SubTopology, record: Position) -> list[CommittedStep] | None:
         if self.topology.graph.dead_letter_topic is not None:
             return None
-        task = str(TaskId(sub.id, place[1]))
-        letters, refusals = self._refused(DEAD_LETTER, sub, place), self._refused(DROPPED, sub, place)
+        task = str(TaskId(sub.id, record[1]))
+        letters, refusals = self._refused(DEAD_LETTER, sub, record), self._refused(DROPPED, sub, record)
         steps: list[CommittedStep] = [
-            *((task, place, row["node"], [f"dead letter: {row['reason']}"]) for row in letters),
-            *((task, place, row["node"], [self.writer.refusal(row)]) for row in refusals),
+            *((task, record, row["node"], [f"dead letter: {row['reason']}"]) for row in letters),
+            *((task, record, row["node"], [self.writer.refusal(row)]) for row in refusals),
         ]
         if letters or any(row["is_record"] for row in refusals):
             return steps
         if not self._says_all_it_sends(sub):
             return None
-        sent = [(node, row) for node in sub.repartitions for row in self._sent(sub, place, node)]
+        sent = [(node, row) for node in sub.repartitions for row in self._sent(sub, record, node)]
         for node, row in sent:
             child = node.topic, row["partition"], row["offset"]
             (key,) = readable(node.shape.key.decode(pa.array([row["key"]], pa.binary())).values, node.shape.key)
             said = f"sent on under {key!r}, to partition {row['partition']}, as {node.topic}:{child[1]}:{child[2]}"
-            steps.append((task, place, TableName.repartition(node.topic), [said]))
+            steps.append((task, record, TableName.repartition(node.topic), [said]))
             below = self.of(child)
             if below is None:
                 return None
@@ -118,23 +118,23 @@ class _Committed:
         reads_one = len(sub.sources) == 1 and sub.sources[0].landed_topic is not None
         return is_plain and reads_one and not sub.globals and self.order == "time"
 
-    def _refused(self, table: str, sub: SubTopology, place: Position) -> list[dict[str, Any]]:
-        topic, partition, offset = place
+    def _refused(self, table: str, sub: SubTopology, record: Position) -> list[dict[str, Any]]:
+        topic, partition, offset = record
         rows = self._own(table, table_schema(self.topology, table), partition)
         is_selected = pc.and_(pc.equal(rows["offset"], offset), pc.equal(rows["sub_topology"], sub.id))
-        found: list[dict[str, Any]] = rows.filter(pc.and_(is_selected, pc.equal(rows["topic"], topic))).to_pylist()
-        return found
+        refused: list[dict[str, Any]] = rows.filter(pc.and_(is_selected, pc.equal(rows["topic"], topic))).to_pylist()
+        return refused
 
-    def _sent(self, sub: SubTopology, place: Position, node: RepartitionNode) -> list[dict[str, Any]]:
+    def _sent(self, sub: SubTopology, record: Position, node: RepartitionNode) -> list[dict[str, Any]]:
         """Rows of a repartition topic that the record of a task with one landed topic caused, all at depth 1."""
-        table, found = TableName.repartition(node.topic), []
+        table, sent = TableName.repartition(node.topic), []
         for partition in range(self.done.partitions[table]):
             rows = self._own(table, _SENT, partition)
-            is_selected = pc.and_(pc.equal(rows["cause_sub"], sub.id), pc.equal(rows["cause_partition"], place[1]))
-            is_selected = pc.and_(is_selected, pc.equal(rows["cause_offset"], place[2]))
+            is_selected = pc.and_(pc.equal(rows["cause_sub"], sub.id), pc.equal(rows["cause_partition"], record[1]))
+            is_selected = pc.and_(is_selected, pc.equal(rows["cause_offset"], record[2]))
             mine = rows.filter(pc.and_(is_selected, pc.equal(rows["cause_depth"], 1)))
-            found += [row | {"partition": partition} for row in mine.to_pylist()]
-        return found
+            sent += [row | {"partition": partition} for row in mine.to_pylist()]
+        return sent
 
     def _own(self, table: str, schema: pa.Schema, partition: int) -> pa.Table:
         """Rows that the increment wrote."""
@@ -146,8 +146,8 @@ class _Committed:
 def _rows(history: History, done: DoneRow, table: str, schema: pa.Schema, within: Within, partition: int) -> pa.Table:
     """Rows of a partition, of the files of a table that may have some ``within`` bounds."""
     stored = without_partition(schema)
-    found = [stored.empty_table()]
+    parts = [stored.empty_table()]
     for part in table_parts(history.warehouse, history.pipeline, done, table):
         files = read_files(part.path, version=part.version, within=within)
-        found.append(read_rows(part.path, [file for file in files if file.partition == partition], stored))
-    return pa.concat_tables(found).combine_chunks()
+        parts.append(read_rows(part.path, [file for file in files if file.partition == partition], stored))
+    return pa.concat_tables(parts).combine_chunks()

@@ -31,7 +31,7 @@ def difference(history: History, topology: Topology, increment: int, runs: Seque
             table = TableName.output(sink.topic)
             again = _rows(pa.concat_tables(run.written[table])) if table in run.written else []
             offsets = {row["offset"] for row in again}
-            causes = {taken.place[2] for taken in run.taken} if len(run.sub.sources) == 1 and run.is_alone else set()
+            causes = {taken.record[2] for taken in run.taken} if len(run.sub.sources) == 1 and run.is_alone else set()
 
             def is_selected(rows: pa.Table, offsets: set[int] = offsets, causes: set[int] = causes) -> Any:
                 return pc.or_(_one_of(rows["offset"], offsets), _one_of(rows["cause_offset"], causes))
@@ -52,22 +52,22 @@ def by_offset(rows: list[Row]) -> dict[Any, Row]:
 
 
 def _difference_of_drops(history: History, topology: Topology, increment: int, run: ObservedTask) -> str | None:
-    places = {(taken.place[0], taken.place[2]) for taken in run.taken}
-    offsets = {offset for _, offset in places}
+    records = {(taken.record[0], taken.record[2]) for taken in run.taken}
+    offsets = {offset for _, offset in records}
 
     def is_selected(rows: pa.Table) -> Any:
         return pc.and_(_one_of(rows["offset"], offsets), pc.equal(rows["sub_topology"], run.sub.id))
 
-    def by_place(rows: list[Row]) -> dict[Any, Row]:
+    def by_record(rows: list[Row]) -> dict[Any, Row]:
         """A window refuses a record once, a node without windows too."""
         return {
             tuple(row[name] for name in ("topic", "offset", "node", "reason", *WINDOW)): row
             for row in rows
-            if (row["topic"], row["offset"]) in places
+            if (row["topic"], row["offset"]) in records
         }
 
-    again = by_place(_rows(pa.concat_tables(run.written[DROPPED]))) if DROPPED in run.written else {}
-    return _first(DROPPED, run, by_place(_committed(history, topology, increment, run, DROPPED, is_selected)), again)
+    again = by_record(_rows(pa.concat_tables(run.written[DROPPED]))) if DROPPED in run.written else {}
+    return _first(DROPPED, run, by_record(_committed(history, topology, increment, run, DROPPED, is_selected)), again)
 
 
 def _committed(
@@ -95,8 +95,8 @@ def _one_of(column: pa.ChunkedArray, numbers: set[int]) -> Any:
 
 
 def _rows(table: pa.Table) -> list[Row]:
-    found: list[Row] = table.select([name for name in table.column_names if name not in NOT_COMPARED]).to_pylist()
-    return found
+    rows: list[Row] = table.select([name for name in table.column_names if name not in NOT_COMPARED]).to_pylist()
+    return rows
 
 
 def _first(table: str, run: ObservedTask, committed: dict[Any, Row], again: dict[Any, Row]) -> str | None:
@@ -107,10 +107,10 @@ def _first(table: str, run: ObservedTask, committed: dict[Any, Row], again: dict
             continue
         some = before or now
         assert some is not None
-        place = f"{table} {run.description.partition}:{some['offset']}"
+        at = f"{table} {run.description.partition}:{some['offset']}"
         names = [name for name in some if before is None or now is None or repr(before[name]) != repr(now[name])]
         return (
-            f"The re-run differs from what increment {run.description.increment} committed: {place} has "
+            f"The re-run differs from what increment {run.description.increment} committed: {at} has "
             f"{_said(before, names)}, the re-run writes {_said(now, names)}. Functions must be "
             "pure (docs/topologies.md): one here gives another answer each time, or --order is not that of the replay. "
             "What follows is the re-run's account"

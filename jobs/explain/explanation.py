@@ -52,12 +52,12 @@ record, from the given offsets of outputs on.
 
 @dataclass(frozen=True)
 class Step:
-    """What one node did with one row that goes back to the record. ``place``: topic, partition and offset of the row
+    """What one node did with one row that goes back to the record. ``record``: topic, partition and offset of the row
     that the task took; ``observation``: the rows behind the sentences, None where there is only a sentence.
     """
 
     task: str
-    place: Position
+    record: Position
     node: str
     sentences: list[str]
     observation: NodeObservation | None = None
@@ -69,7 +69,7 @@ class Explanation:
     later record. ``difference``: a sentence where the re-run wrote other rows than the increment committed.
     """
 
-    place: Position
+    record: Position
     increment: int
     steps: list[Step]
     left: list[ReleasedRow]
@@ -97,17 +97,17 @@ def explain(
     that is not there and for another topology than that of the increment; LedgerError for a record that no increment
     has read.
     """
-    place = parse_place(record) if isinstance(record, str) else record
+    record = parse_place(record) if isinstance(record, str) else record
     history = History(warehouse, pipeline, topology)
     parts = topology.sub_topologies
     own_landed = {source.landed_topic for sub in parts for source in sub.sources}  # of a loop, what others write
     repartitioned = {node.topic for sub in parts for node in sub.repartitions} - own_landed
     landed = cause = None
-    if place[0] in repartitioned:
-        increment, cause = cause_of(history, place)
+    if record[0] in repartitioned:
+        increment, cause = cause_of(history, record)
     else:
-        landed = _landed(history, topology, place)
-        increment = _increment(history, landed, place)
+        landed = _landed(history, topology, record)
+        increment = _increment(history, landed, record)
     row = history.plan(increment)
     if row is None:
         next_step = "ask the pipeline that it was forked from; of an application's state nothing is known"
@@ -121,19 +121,19 @@ def explain(
             "name the topology as it was then",
         )
     writer = SentenceWriter(topology, say_time)
-    if landed is not None and not topology.readers_of(place[0]):
-        return Explanation(place, increment, _global_steps(topology, landed, place), [])
+    if landed is not None and not topology.readers_of(record[0]):
+        return Explanation(record, increment, _global_steps(topology, landed, record), [])
     if not whole:
-        committed = committed_steps(history, topology, increment, place, order, writer)
+        committed = committed_steps(history, topology, increment, record, order, writer)
         if committed is not None:
             steps = [Step(*each) for each in committed]
-            return Explanation(place, increment, steps, [], was_run=False)
+            return Explanation(record, increment, steps, [], was_run=False)
     before = history.ledger.rows_of(increment - 1).done
     plan = Plan(increment, row.content, is_rerun=True)
-    runs = rerun(warehouse, pipeline, topology, plan, before, place, order, cause=cause, stops=not whole)
+    runs = rerun(warehouse, pipeline, topology, plan, before, record, order, cause=cause, stops=not whole)
     kept = [(run, taken) for run in runs for taken in run.taken]
     if cause is not None:
-        kept = _from(place, kept)
+        kept = _from(record, kept)
     later = partial(_later, history, topology, increment, whole=whole)
     steps = [step for run, taken in kept for step in _steps(run, taken, writer, later, whole=whole)]
     done = history.ledger.rows_of(increment).done
@@ -141,20 +141,20 @@ def explain(
     differs: str | None = f"Other code ran increment {increment} ({other}). What follows is the account of today's code"
     if not other:
         differs = difference(history, topology, increment, runs)
-    return Explanation(place, increment, steps, [left for run in runs for left in run.left], differs)
+    return Explanation(record, increment, steps, [left for run in runs for left in run.left], differs)
 
 
-def _from(place: Position, kept: list[tuple[ObservedTask, Taken]]) -> list[tuple[ObservedTask, Taken]]:
-    """Of rows that go back to one landed record, in order of the tasks, those that go back to the repartitioned one at
-    ``place``. Where others of its cause were sent to the same task, nobody knows which rows are whose, so they are left
-    out.
+def _from(record: Position, kept: list[tuple[ObservedTask, Taken]]) -> list[tuple[ObservedTask, Taken]]:
+    """Of rows that go back to one landed record, in order of the tasks, those that go back to the repartitioned
+    ``record``. Where others of its cause were sent to the same task, nobody knows which rows are whose, so they are
+    left out.
     """
     observed: list[tuple[ObservedTask, Taken]] = []
     mine, others = set[tuple[str, int]](), set[tuple[str, int]]()
     for run, taken in kept:
-        own, (topic, partition, _) = run.description.partition, taken.place
+        own, (topic, partition, _) = run.description.partition, taken.record
         sent = {(each.name, own if each.partition is None else each.partition) for each in taken.sent}
-        if taken.place == place or (topic, partition) in mine - others:
+        if taken.record == record or (topic, partition) in mine - others:
             observed.append((run, taken))
             mine |= sent
         else:
@@ -166,14 +166,14 @@ def deciding_steps(steps: list[Step]) -> list[Step]:
     """Steps that say what became of the record: it was refused or could not be read, a store changed, an output or a
     repartition topic has it. In each task the last step that it came to is one of them.
     """
-    found = []
+    deciding = []
     for number, step in enumerate(steps):
         following = steps[number + 1] if number + 1 < len(steps) else None
-        is_last = following is None or (following.task, following.place) != (step.task, step.place)
+        is_last = following is None or (following.task, following.record) != (step.task, step.record)
         seen = step.observation
         if seen is None or is_last or seen.refusals or seen.changes or seen.node.waits(seen) or seen.node.written_topic:
-            found.append(step)
-    return found
+            deciding.append(step)
+    return deciding
 
 
 def parse_place(text: str) -> Position:
@@ -184,15 +184,15 @@ def parse_place(text: str) -> Position:
     return topic, int(numbers[0]), int(numbers[1])
 
 
-def say_place(place: Position) -> str:
+def say_place(record: Position) -> str:
     """The reverse of ``parse_place``."""
-    return ":".join(map(str, place))
+    return ":".join(map(str, record))
 
 
-def _landed(history: History, topology: Topology, place: Position) -> Landed:
+def _landed(history: History, topology: Topology, record: Position) -> Landed:
     """The landed topic. Raises ConfigError when it does not have the record."""
-    topic, partition, offset = place
-    name = f"record {say_place(place)}"
+    topic, partition, offset = record
+    name = f"record {say_place(record)}"
     if topic not in topology.source_topics():
         repartitioned = (node.topic for sub in topology.sub_topologies for node in sub.repartitions)
         known = ", ".join([*topology.source_topics(), *repartitioned])
@@ -206,18 +206,18 @@ def _landed(history: History, topology: Topology, place: Position) -> Landed:
     if offset >= end:
         raise ConfigError(name, f"an offset below {end}, the next one to land", str(offset), "land what is new first")
     read = as_read(now, done_row(history.warehouse, history.pipeline).content)
-    _refuse_excluded(history, now, read, place)
+    _refuse_excluded(history, now, read, record)
     if landed.slice(str(partition), offset, offset + 1).count() == 0:
         next_step = "Kafka has no record there (compaction, transactions), or it was removed from the landed table"
         raise ConfigError(name, "a landed record", "none at this offset", next_step)
     return read
 
 
-def _refuse_excluded(history: History, now: Landed, read: Landed, place: Position) -> None:
+def _refuse_excluded(history: History, now: Landed, read: Landed, record: Position) -> None:
     """Raises LedgerError for a record that the pipeline has left out, or will, since it is out of play (``read``: the
     topic without those), and for one that was erased after it was read.
     """
-    topic, partition, offset = place
+    topic, partition, offset = record
     if offset not in now.excluded.get(str(partition), ()):
         return
     booked = exclusions(history.warehouse, topic)
@@ -225,22 +225,22 @@ def _refuse_excluded(history: History, now: Landed, read: Landed, place: Positio
     if out.is_erased or offset in read.excluded.get(str(partition), ()):
         there = "nothing of it is left" if out.is_erased else "its value is in the landed table"
         raise LedgerError(
-            f"record {say_place(place)}",
+            f"record {say_place(record)}",
             "a record that the pipeline reads",
             f"one that landing increment {out.increment} took out of play ({out.why})",
             f"`replay inspect` lists what {history.pipeline!r} leaves out; {there}",
         )
 
 
-def _increment(history: History, landed: Landed, place: Position) -> int:
+def _increment(history: History, landed: Landed, record: Position) -> int:
     """The increment that read the record. Raises LedgerError when none has."""
-    topic, partition, offset = place
+    topic, partition, offset = record
     increment = history.reading(topic, partition, offset)
     if increment is None:
         last = history.at()
         read = cut_of(last.row.content.cut_to, topic, partition)
         raise LedgerError(
-            f"record {say_place(place)}",
+            f"record {say_place(record)}",
             f"an offset below {read}, read by increments up to {last.increment}",
             f"{offset}, landed and waiting",
             "replay what has landed; what waits for partitions that lag behind is taken with --idle proceed",
@@ -248,9 +248,9 @@ def _increment(history: History, landed: Landed, place: Position) -> int:
     return increment
 
 
-def _global_steps(topology: Topology, landed: Landed, place: Position) -> list[Step]:
+def _global_steps(topology: Topology, landed: Landed, record: Position) -> list[Step]:
     """A record of a global table's or global store's topic goes to no node: every task takes it into its replica."""
-    topic, partition, offset = place
+    topic, partition, offset = record
     steps = []
     for node in {table.name: table for sub in topology.sub_topologies for table in sub.globals}.values():
         if node.topic == topic:
@@ -262,16 +262,16 @@ def _global_steps(topology: Topology, landed: Landed, place: Position) -> list[S
                 key = readable(batch.keys.typed(batch.key), node.shape.key)[0]
                 value = readable(batch.value.all(), node.shape.value)[0]
                 said = node.taken(key, value)
-            steps.append(Step("all", place, node.name, [said]))
+            steps.append(Step("all", record, node.name, [said]))
     return steps
 
 
 def _steps(run: ObservedTask, taken: Taken, writer: SentenceWriter, later: Later, *, whole: bool) -> list[Step]:
     """Steps of one row of a task's tape. ``whole``: the run had the whole task."""
-    task, place = taken.task, taken.place
+    task, record = taken.task, taken.record
     steps = [
-        *(Step(task, place, row["node"], [f"dead letter: {row['reason']}"]) for row in taken.dead_letters),
-        *(Step(task, place, row["node"], [writer.refusal(row)]) for row in taken.refusals),
+        *(Step(task, record, row["node"], [f"dead letter: {row['reason']}"]) for row in taken.dead_letters),
+        *(Step(task, record, row["node"], [writer.refusal(row)]) for row in taken.refusals),
     ]
     left, still = {left.wait: writer.left(left) for left in run.left}, run.still() if whole else []
     for observation in taken.observations:
@@ -279,14 +279,14 @@ def _steps(run: ObservedTask, taken: Taken, writer: SentenceWriter, later: Later
             if wait in left:
                 observation.outcomes[wait] = left[wait]
             elif wait in still or not whole:
-                observation.outcomes[wait] = later(wait, place[1], taken.next_offsets)
+                observation.outcomes[wait] = later(wait, record[1], taken.next_offsets)
             else:
                 observation.outcomes[wait] = "later records took it back, or it left without a result"
-        steps.append(Step(task, place, observation.node.name, writer.sentences_of(observation, taken), observation))
+        steps.append(Step(task, record, observation.node.name, writer.sentences_of(observation, taken), observation))
     for sent in taken.sent:
         if sent.partition is not None:
             said = [f"sent on under {sent.key!r}, to partition {sent.partition}"]
-            steps.append(Step(task, place, TableName.repartition(sent.name), said))
+            steps.append(Step(task, record, TableName.repartition(sent.name), said))
     return steps
 
 
@@ -325,10 +325,10 @@ def _later(
                 after = pc.and_(
                     after, pc.greater_equal(rows["offset"], next_offsets.get(TableName.output(sink.topic), 0))
                 )
-            found = pc.and_(pc.equal(codes, pa.scalar(wait.key_bytes, codes.type)), after)
+            is_same = pc.and_(pc.equal(codes, pa.scalar(wait.key_bytes, codes.type)), after)
             for name, bound in zip(WINDOW, wait.window or (), strict=False):
-                found = pc.and_(found, pc.equal(rows[name], bound))
-            left = rows.filter(found).sort_by("offset").slice(0, 1).to_pylist()
+                is_same = pc.and_(is_same, pc.equal(rows[name], bound))
+            left = rows.filter(is_same).sort_by("offset").slice(0, 1).to_pylist()
             for row in left:
                 return f"{said}left in increment {row['increment']} as outputs/{sink.topic} {partition}:{row['offset']}"
     return said.removesuffix("; ") or "no output has had it since under its key, or it left as part of something else"

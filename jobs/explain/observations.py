@@ -107,13 +107,13 @@ def _readable_rows(contents: StoreContents) -> Rows:
 
 def _by_name(rows: Rows, names: tuple[str, ...]) -> dict[tuple[str, int], dict[str, Any]]:
     """By the name of the row, and how many of that name came before."""
-    found: dict[tuple[str, int], dict[str, Any]] = {}
+    by_name: dict[tuple[str, int], dict[str, Any]] = {}
     seen: Counter[str] = Counter()
     for row in rows:
         name = repr([row.get(one) for one in names])
-        found[name, seen[name]] = row
+        by_name[name, seen[name]] = row
         seen[name] += 1
-    return found
+    return by_name
 
 
 @dataclass
@@ -126,7 +126,7 @@ class Taken:
     """
 
     task: str
-    place: Position
+    record: Position
     stream_time_ms: int
     observations: list[NodeObservation]
     dead_letters: list[dict[str, Any]]
@@ -161,8 +161,8 @@ def rows_of(batch: Batch, chunk: Chunk) -> list[Row]:
     olds = [None] * len(batch) if batch.old is None else readable(batch.old.all())
     topic, offset = batch.coordinates(chunk)
     seen = [
-        None if number < 0 else (chunk.context_topics[number], place)
-        for number, place in zip(topic.tolist(), offset.tolist(), strict=True)
+        None if number < 0 else (chunk.context_topics[number], at)
+        for number, at in zip(topic.tolist(), offset.tolist(), strict=True)
     ]
     columns = keys, readable(batch.value.all()), batch.time_ms.tolist(), bounds, olds, seen
     return [Row(*row) for row in zip(*columns, strict=True)]

@@ -74,8 +74,8 @@ class ObservedTask(RunObserver):
 
     def left_for(self, table: str) -> list[int]:
         """Offsets in an output of what waited for the part at hand."""
-        places = [place for _, left in self._leaving for place in left.written]
-        return [offset for topic, offset in places if TableName.output(topic) == table]
+        rows = [row for _, left in self._leaving for row in left.written]
+        return [offset for topic, offset in rows if TableName.output(topic) == table]
 
     @property
     def is_alone(self) -> bool:
@@ -165,12 +165,12 @@ class ObservedTask(RunObserver):
         """What continued to other tasks. Rows that only a later part of the same sub-topology gets have no
         partition.
         """
-        found = [Sent(name, None, None) for name, rows in result.exports.items() if len(rows)]
+        sent = [Sent(name, None, None) for name, rows in result.exports.items() if len(rows)]
         nodes = {node.topic: node for node in self.sub.repartitions}
         for topic, rows in result.repartitions.items():
             keys = _keys(nodes[topic], rows)
-            found += [Sent(topic, target, key) for target, key in zip(rows["target"].to_pylist(), keys, strict=True)]
-        return found
+            sent += [Sent(topic, target, key) for target, key in zip(rows["target"].to_pylist(), keys, strict=True)]
+        return sent
 
     # --- every row -------------------------------------------------------------------------------------------
 
@@ -197,12 +197,12 @@ class ObservedTask(RunObserver):
         """What of the record waits at the end of the task."""
         if self.task is None:
             return []
-        found = []
+        waits = []
         for store, node in self.sub.stores.items():
             if self._watched.get(node.name):
                 held = self.task.stores[store].contents()
-                found += [wait for wait in self._watched[node.name] if is_in(wait, held, node)]
-        return found
+                waits += [wait for wait in self._watched[node.name] if is_in(wait, held, node)]
+        return waits
 
     def _below(self, name: str) -> set[str]:
         """Nodes below ``name``."""
@@ -222,9 +222,9 @@ class ObservedTask(RunObserver):
             if len(matching):
                 batch = forwarded.take(matching[:1])
                 cause = int(batch.cause[0])
-                place = chunk.topics[chunk.source[cause]], chunk.partition, int(chunk.offset[cause])
+                because_of = chunk.topics[chunk.source[cause]], chunk.partition, int(chunk.offset[cause])
                 times = chunk.stream_time_ms[batch.cause] if batch.stream_time_ms is None else batch.stream_time_ms
-                left = ReleasedRow(wait, rows_of(batch, chunk)[0], place, int(times[0]), [])
+                left = ReleasedRow(wait, rows_of(batch, chunk)[0], because_of, int(times[0]), [])
                 self.left.append(left)
                 self._leaving.append((cause, left))
                 self._watched[node.name].remove(wait)
@@ -254,8 +254,8 @@ def _landed_ms(part: TapeChunk) -> int | None:
 
 
 def _keys(node: RepartitionNode, rows: pa.Table) -> list[Any]:
-    found: list[Any] = node.shape.key.to_python(node.shape.key.decode(only_chunk(rows, "key")).values)
-    return found
+    keys: list[Any] = node.shape.key.to_python(node.shape.key.decode(only_chunk(rows, "key")).values)
+    return keys
 
 
 def _runs(mask: np.ndarray) -> Iterator[tuple[int, int, bool]]:

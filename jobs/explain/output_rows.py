@@ -52,8 +52,8 @@ def find_output_rows(history: History, topology: Topology, output: str, key: str
     none, and a window of an output without windows.
     """
     sub, sink = _writer(topology, output)
-    found, total = RowChoice(key, window).of(read_changelog(history.warehouse, history.pipeline, output))
-    rows = found.slice(max(total - ROWS_MAX, 0)).to_pylist()
+    matches, total = RowChoice(key, window).of(read_changelog(history.warehouse, history.pipeline, output))
+    rows = matches.slice(max(total - ROWS_MAX, 0)).to_pylist()
     causes = list(_causes(history, sub, rows[-1])) if rows else []
     return OutputRows(rows, total, causes, _waiting(history, topology, sink, key, window), _dropped(history, window))
 
@@ -72,16 +72,16 @@ def _causes(history: History, sub: SubTopology, row: dict[str, Any]) -> Iterator
     """Records at the row's cause in the topics of its task that its increment has read."""
     partition, offset = row["partition"], row["cause_offset"]
     for source in sub.sources if offset >= 0 else ():
-        place = source.landed_topic or source.topic, partition, offset
+        record = source.landed_topic or source.topic, partition, offset
         try:
             if isinstance(source, RepartitionNode):
-                increment, _ = cause_of(history, place)
+                increment, _ = cause_of(history, record)
             else:
-                increment = history.reading(*place) or 0
+                increment = history.reading(*record) or 0
         except ReplayError:  # there is no such record
             continue
         if increment == row["increment"]:
-            yield place
+            yield record
 
 
 def _waiting(
@@ -102,8 +102,8 @@ def _dropped(history: History, window: str | None) -> list[dict[str, Any]]:
         return []
     rows = read_table(history.warehouse, history.pipeline, DROPPED)
     chosen: pa.Table = rows.filter(pc.equal(rows[WINDOW[0]], instant_ms(window, "--window")))
-    found: list[dict[str, Any]] = chosen.to_pylist()
-    return found
+    dropped: list[dict[str, Any]] = chosen.to_pylist()
+    return dropped
 
 
 def dropped_record(history: History, number: int) -> tuple[str, dict[str, Any]]:

@@ -34,11 +34,11 @@ class RecordValues:
 
 def values_of(history: History, topology: Topology, record: str) -> RecordValues | None:
     """Of the landed record behind ``record``; None: no table names it."""
-    place = parse_place(record)
+    named = parse_place(record)
     try:
         for sub in topology.sub_topologies:
-            if place[0] in {node.topic for node in sub.repartitions}:
-                _, cause = cause_of(history, place)
+            if named[0] in {node.topic for node in sub.repartitions}:
+                _, cause = cause_of(history, named)
                 sender = topology.sub_topology(cause[1])
                 (source,) = sender.sources if len(sender.sources) == 1 else (None,)
                 if source is None or isinstance(source, RepartitionNode) or source.landed_topic is None:
@@ -46,7 +46,7 @@ def values_of(history: History, topology: Topology, record: str) -> RecordValues
                 return values_of(history, topology, say_place((source.landed_topic, cause[2], cause[3])))
     except ReplayError:
         return None
-    topic, partition, offset = place
+    topic, partition, offset = named
     for sub in topology.readers_of(topic):
         for node in sub.sources:
             if node.topic == topic:

@@ -30,7 +30,7 @@ def explain_arrival(topology: Topology, records: RecordsOfTopics, arrival: int) 
     ``records``: all that the topology read up to it and after it; a topic without records may be absent.
     Raises ConfigError: no record has this arrival.
     """
-    place = None
+    record = None
     with TemporaryDirectory() as folder:
         warehouse = Warehouse(folder)
         for topic in topology.source_topics():
@@ -39,12 +39,12 @@ def explain_arrival(topology: Topology, records: RecordsOfTopics, arrival: int) 
             table, arrivals = _landed_rows(records.get(topic, ()))
             land_records(warehouse, topic, table)
             for offset in np.flatnonzero(arrivals == arrival).tolist():
-                place = topic, 0, offset
-        if place is None:
+                record = topic, 0, offset
+        if record is None:
             raise ConfigError("explanation", "a record that was piped", f"number {arrival}", "ask for another one")
         list(replay(warehouse, topology, pipeline=_PIPELINE, runner=LocalRunner(), idle="proceed", order="arrival"))
-        explanation = explain(warehouse, _PIPELINE, topology, place, order="arrival")
-    return say_place(place), [f"{step.node}: {sentence}" for step in explanation.steps for sentence in step.sentences]
+        explanation = explain(warehouse, _PIPELINE, topology, record, order="arrival")
+    return say_place(record), [f"{step.node}: {sentence}" for step in explanation.steps for sentence in step.sentences]
 
 
 def _landed_rows(parts: Sequence[tuple[pa.Table, np.ndarray]]) -> tuple[pa.Table, np.ndarray]:

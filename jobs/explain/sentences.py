@@ -57,7 +57,7 @@ class SentenceWriter:
         """What waited and left in the same increment."""
         topic, partition, offset = left.because_of
         window = self.topology.graph.nodes[left.wait.node].shape.window
-        written = "".join(f", as outputs/{name} {partition}:{place}" for name, place in left.written)
+        written = "".join(f", as outputs/{name} {partition}:{offset}" for name, offset in left.written)
         return (
             f"left because of {topic}:{partition}:{offset} at stream time {self.say_time(left.stream_time_ms)}: "
             f"{self.wording.row(left.row, window)}{written}"

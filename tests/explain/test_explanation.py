@@ -260,7 +260,7 @@ def test_a_record_is_followed_to_the_task_that_got_it_by_its_new_key(tmp_path):
 
     explanation = explain(warehouse, "p", topology, ("in", 1, 0))
 
-    (target,) = {step.place[1] for step in explanation.steps if step.task.startswith("1_")}
+    (target,) = {step.record[1] for step in explanation.steps if step.task.startswith("1_")}
     assert said(explanation) == [
         ("SourceNode", "read: 'k' = 'x', time 15"),
         ("SelectKeyNode", "becomes 'x' = 'x'"),
@@ -377,6 +377,6 @@ def test_a_record_of_a_repartition_topic_is_followed_from_there(tmp_path):
 
     for whole in (True, False):
         found = explain(warehouse, "p", topology, "counts-repartition:0:2", whole=whole)
-        assert {step.place for step in found.steps} == {("counts-repartition", 0, 2)}
+        assert {step.record for step in found.steps} == {("counts-repartition", 0, 2)}
         assert by("SinkNode", said(found)) == ["writes outputs/out offset 2: 'x' = 2, time 3"]
         assert found.difference is None

@@ -60,7 +60,7 @@ def rows_of(explained: list[Explanation]) -> list[Written]:
     return sorted(
         (
             observation.node.topic,
-            step.place[1],
+            step.record[1],
             observation.first_offset + number,
             each.increment,
             repr(row.key),
@@ -184,7 +184,7 @@ def test_every_drop_of_a_repartitioned_record_is_explained_by_its_place(tmp_path
 
     for place in {(row["topic"], row["partition"], row["offset"]) for row in rows}:
         explained = explain(warehouse, "p", topology, place, order=order, whole=whole)
-        here = [step for step in explained.steps if step.place == place]
+        here = [step for step in explained.steps if step.record == place]
         refused = sum(sentence.startswith("refused") for step in here for sentence in step.sentences)
         assert refused == sum((row["topic"], row["partition"], row["offset"]) == place for row in rows)
         assert explained.difference is None

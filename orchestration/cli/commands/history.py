@@ -162,7 +162,7 @@ def _print_explanation(asked: ExplainOptions, topology: Topology, record: str) -
             Warehouse(asked.warehouse), asked.pipeline, topology, record, order=asked.order, say_time=asked.say_time,
             whole=asked.whole,
         )  # fmt: skip
-    print(f"{say_place(explanation.place)} was read by increment {explanation.increment}")
+    print(f"{say_place(explanation.record)} was read by increment {explanation.increment}")
     if explanation.difference is not None:
         print("\n".join(["", *wrap(explanation.difference, WIDTH_MAX)]))
     if asked.whole:
@@ -216,9 +216,9 @@ def _lines(steps: list[Step], most: int | None) -> list[str]:
     lines: list[str] = []
     before = None
     for step in steps:
-        if (step.task, step.place) != before:
-            before = step.task, step.place
-            lines += ["", f"task {step.task} takes {say_place(step.place)}"]
+        if (step.task, step.record) != before:
+            before = step.task, step.record
+            lines += ["", f"task {step.task} takes {say_place(step.record)}"]
         sentences = step.sentences[:most]
         if len(sentences) < len(step.sentences):
             sentences.append(f"and {len(step.sentences) - len(sentences):,} more")
