@@ -84,15 +84,15 @@ def beating(tables: PipelineTables, run: str, said: str, *, seconds: float = BEA
 def heartbeat_of(tables: PipelineTables, run: str) -> Heartbeat | None:
     """The last heartbeat of a run; None when there is none: it has not begun, or ended well, or cannot write any."""
     filesystem, path = open_filesystem(tables.heartbeat(run))
-    found = filesystem.get_file_info(path)
-    if found.type != fs.FileType.File or found.mtime_ns is None:
+    info = filesystem.get_file_info(path)
+    if info.type != fs.FileType.File or info.mtime_ns is None:
         return None
     try:
         with filesystem.open_input_stream(path) as file:
             said = file.read().decode()
     except FileNotFoundError:
         return None
-    return Heartbeat(said, found.mtime_ns // 1_000_000)
+    return Heartbeat(said, info.mtime_ns // 1_000_000)
 
 
 def at_work(tables: PipelineTables, at_ms: int, *, but: str | None = None) -> dict[str, Heartbeat]:

@@ -22,12 +22,12 @@ from .run_settings import OnStep
 
 def written_tables(topology: Topology, tables: PipelineTables) -> dict[str, str]:
     """Path of every table that an increment of ``topology`` commits, by name, in the order of their transactions."""
-    found: dict[str, str] = {TableName.state(store): tables.state(store) for store in topology.stores()}
+    paths: dict[str, str] = {TableName.state(store): tables.state(store) for store in topology.stores()}
     for sub in topology.sub_topologies:
         for node in sub.repartitions:
-            found[TableName.repartition(node.topic)] = tables.repartition(node.topic)
-    found |= {DROPPED: tables.dropped, DEAD_LETTER: tables.dead_letter}
-    return found | {TableName.output(sink.topic): tables.output(sink.topic) for sink in topology.sinks()}
+            paths[TableName.repartition(node.topic)] = tables.repartition(node.topic)
+    paths |= {DROPPED: tables.dropped, DEAD_LETTER: tables.dead_letter}
+    return paths | {TableName.output(sink.topic): tables.output(sink.topic) for sink in topology.sinks()}
 
 
 def state_files(

@@ -55,12 +55,12 @@ def left_out(previous: DoneRow, row: PlanRow) -> Excluded | None:
 
 def _grown(before: Excluded, planned: Excluded, row: PlanRow) -> Excluded | None:
     """``before``, with what is ``planned`` before the end of ``row``."""
-    found = {topic: {p: [*out] for p, out in of_topic.items()} for topic, of_topic in before.items()}
+    grown = {topic: {p: [*out] for p, out in of_topic.items()} for topic, of_topic in before.items()}
     for topic, of_topic in planned.items():
         for p, out in _within(of_topic, {}, row.cut_to.get(topic, {})).items():
-            mine = found.setdefault(topic, {})
+            mine = grown.setdefault(topic, {})
             mine[p] = [*mine.get(p, []), *out]
-    return _some(found)
+    return _some(grown)
 
 
 def is_planned_otherwise(row: PlanRow, landed: Mapping[str, Landed]) -> bool:
@@ -76,11 +76,11 @@ def _within(
     excluded: Mapping[str, Sequence[int]], begin: Mapping[str, int], end: Mapping[str, int] | None
 ) -> dict[str, list[int]]:
     """By partition, offsets of ``[begin, end)``; ``end`` None: of all from ``begin`` on."""
-    found = {
+    within = {
         p: [each for each in out if begin.get(p, 0) <= each and (end is None or each < end.get(p, 0))]
         for p, out in excluded.items()
     }
-    return {p: out for p, out in found.items() if out}
+    return {p: out for p, out in within.items() if out}
 
 
 def _some(excluded: Excluded) -> Excluded | None:

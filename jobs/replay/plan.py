@@ -31,9 +31,9 @@ class Plan:
     def recorded(self, landed: "Landed", partition: str) -> tuple[Recorded, ...]:
         """Recorded times of a partition that the increment takes."""
         first, after = self.taken_before(landed.topic, partition), self.taken(landed.topic, partition)
-        found = landed.recorded.get(partition, ())[first:after]
+        recorded = landed.recorded.get(partition, ())[first:after]
         end = self.row.cut_to.get(landed.topic, {}).get(partition, 0)
-        return (*found, Recorded(end, END_OF_TIME_MS, FOREVER)) if self.row.flushes else found
+        return (*recorded, Recorded(end, END_OF_TIME_MS, FOREVER)) if self.row.flushes else recorded
 
     def beyond(self, landed: "Landed", partition: str, record: tuple[int, int] | None) -> tuple[int, bool]:
         """Time of what comes after the increment, and whether that is a recorded time (then plus one); NO_MORE when

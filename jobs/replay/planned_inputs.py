@@ -27,15 +27,15 @@ class PlannedInputs:
 
     def of_source(self, source: int, topic: str, partition: int) -> Queue:
         """Topics that are not joined may have fewer partitions than there are tasks; then it is empty."""
-        found = self.queues.get((topic, str(partition)))
-        if found is None:
+        queue = self.queues.get((topic, str(partition)))
+        if queue is None:
             return Queue(source, self.landed[topic].slice(str(partition), 0, 0))
-        return replace(found, source=source)
+        return replace(queue, source=source)
 
     def of_global_table(self, source: int, topic: str) -> list[Queue]:
         """Of all its partitions. Recorded times do not reach it."""
-        found = [self.queues[topic, p] for p in self.landed[topic].ends]
-        return [Queue(source, queue.slice, beyond_ms=queue.beyond_ms, is_global=True) for queue in found]
+        queues = [self.queues[topic, p] for p in self.landed[topic].ends]
+        return [Queue(source, queue.slice, beyond_ms=queue.beyond_ms, is_global=True) for queue in queues]
 
     def read_before(self, topic: str) -> tuple[Slice, ...]:
         """All that the increments before have read of a topic."""
@@ -79,12 +79,12 @@ def _queue(plan: Plan, records: LandedRecords, topic: str, p: str, *, is_merged:
 
 def tape_times(plan: Plan, records: LandedRecords) -> Cut:
     """The largest time of every partition of the merged topics up to the plan's cut, for the done row."""
-    found = {topic: dict(times) for topic, times in (records.previous.tape_times or {}).items()}
+    times_by_topic = {topic: dict(times) for topic, times in (records.previous.tape_times or {}).items()}
     for topic in records.merged:
         for p, end in plan.row.cut_to[topic].items():
             read = records.read(topic, p, plan.row.cut_from[topic].get(p, 0), end)
             recorded = [each.time_ms + 1 for each in plan.recorded(records.landed[topic], p)]
-            latest_ms = max([found.get(topic, {}).get(p, NO_TIMESTAMP_MS), read.latest_ms(), *recorded])
+            latest_ms = max([times_by_topic.get(topic, {}).get(p, NO_TIMESTAMP_MS), read.latest_ms(), *recorded])
             if latest_ms != NO_TIMESTAMP_MS:
-                found.setdefault(topic, {})[p] = latest_ms
-    return found
+                times_by_topic.setdefault(topic, {})[p] = latest_ms
+    return times_by_topic

@@ -56,11 +56,11 @@ class Planner:
         _refuse_landed(warehouse, topology)
         cut_from = previous.cut_to
         read_again = {table.topic for sub in topology.sub_topologies for table in sub.globals}
-        found = landed or {
+        topics = landed or {
             topic: Landed.of(warehouse, topic, None if topic in read_again else cut_from.get(topic))
             for topic in topology.source_topics()
         }
-        self.landed = {topic: as_read(each, previous) for topic, each in found.items()}
+        self.landed = {topic: as_read(each, previous) for topic, each in topics.items()}
         self.begin: Cut = {
             topic: {p: cut_from.get(topic, {}).get(p, 0) for p in landed.ends} for topic, landed in self.landed.items()
         }
@@ -233,18 +233,18 @@ class Planner:
         """Of the records of a plan that continues from ``previous``, those whose time is before ``time_ms``: the time
         that the topic's extractor gives, where it has one. Records without a time are none of them.
         """
-        found = 0
+        count = 0
         for topic, ends in row.cut_to.items():
             for p, end in ends.items() if self.topology.readers_of(topic) else ():
                 begin = row.cut_from.get(topic, {}).get(p, 0)
                 _, times = self.records.offsets_and_times(topic, p, begin, end)
-                found += int(((times >= 0) & (times < time_ms)).sum())
-        return found
+                count += int(((times >= 0) & (times < time_ms)).sum())
+        return count
 
     def _merges_repartitions(self) -> bool:
         """Whether a task reads a landed topic beside a repartition table."""
         kinds = ({node.landed_topic is None for node in sub.sources} for sub in self.topology.sub_topologies)
-        return any(len(found) > 1 for found in kinds)
+        return any(len(each) > 1 for each in kinds)
 
     def _hold_back(self, unread: PendingRecords) -> None:
         """Records whose order is not final yet: all from the time that the slowest queue merged with them has
@@ -303,7 +303,7 @@ class Planner:
         while sum(before) < ready:
             after = unread.first(min(sum(before) + max_records, ready), with_equal=with_equal)
             cut, recorded = (
-                {topic: dict(found) for topic, found in old.items()} for old in (self.begin, self.recorded)
+                {topic: dict(offsets) for topic, offsets in old.items()} for old in (self.begin, self.recorded)
             )
             records = 0
             for queue, first, last in zip(unread.queues, before, after, strict=True):

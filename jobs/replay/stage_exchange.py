@@ -50,7 +50,7 @@ class Exchange:
         self._numbers: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         """Arrivals and numbers of a piece's rows, by path."""
         self._taken: dict[str, list[tuple[np.ndarray, np.ndarray, np.ndarray]]] = {}
-        """Arrivals, numbers and places of the rows that a task reads, by its id, where these may turn out wrong."""
+        """Arrivals, numbers and sequences of the rows that a task reads, by its id, where these may turn out wrong."""
         self._loops = topology.loop_topics
         self._may_be_wrong = order == "arrival" and (bool(self._loops) or is_known_late(topology))
         self._before: dict[tuple[str, int], list[_RowFile]] = {}
@@ -113,14 +113,14 @@ class Exchange:
         writers = () if name in self._loops else self._writers(name, partition)
         paths = tuple(piece.path for piece in written)
         numbered = [self._numbers[path] for path in paths if path in self._numbers]
-        places = [self._causes.sequence(numbers) for _, numbers in numbered]
+        sequences = [self._causes.sequence(numbers) for _, numbers in numbered]
         if self._may_be_wrong:
-            taken = ((*found, place) for found, place in zip(numbered, places, strict=True))
+            taken = ((*columns, sequence) for columns, sequence in zip(numbered, sequences, strict=True))
             self._taken.setdefault(task, []).extend(taken)
         pieces = Pieces(
             paths,
             tuple(numbers for _, numbers in numbered),
-            tuple(places),
+            tuple(sequences),
             tuple(piece.sender for piece in written),
             tuple(self._passed(name, writers)),
             writers,
@@ -139,11 +139,11 @@ class Exchange:
 
     def _written(self, name: str, partition: int) -> list[_RowFile]:
         """By this run, and by the run before of stages that have not run yet."""
-        place = name, partition
-        written = [*self._unread.get(place, ()), *self._pieces.get(place, ())]
+        queue = name, partition
+        written = [*self._unread.get(queue, ()), *self._pieces.get(queue, ())]
         if name in self._loops:
-            written = [*written, *(piece for piece in self._before.get(place, ()) if piece.sub not in self._ran)]
-            self._read[place] = written
+            written = [*written, *(piece for piece in self._before.get(queue, ()) if piece.sub not in self._ran)]
+            self._read[queue] = written
         return written
 
     @property
@@ -153,8 +153,8 @@ class Exchange:
         """
         for taken in self._taken.values():
             if taken:
-                arrival, number, place = (np.concatenate(columns) for columns in zip(*taken, strict=True))
-                order = np.lexsort((place, arrival))
+                arrival, number, sequence = (np.concatenate(columns) for columns in zip(*taken, strict=True))
+                order = np.lexsort((sequence, arrival))
                 if not are_in_order(arrival[order], self._causes.sequence(number[order])):
                     return False
         return self._changed() is None and not self._has_other_ticks
@@ -169,10 +169,10 @@ class Exchange:
 
     def _changed(self) -> tuple[str, int] | None:
         """A loop's topic and partition of which this run wrote other rows than it read; None when there is none."""
-        for place, read in self._read.items():
-            written = self._pieces.get(place, [])
+        for queue, read in self._read.items():
+            written = self._pieces.get(queue, [])
             if read != written and _rows_by_sender(read) != _rows_by_sender(written):
-                return place
+                return queue
         return None
 
     def again(self, *, is_settled: bool) -> None:
@@ -183,7 +183,7 @@ class Exchange:
         """
         if not is_settled:
             self._refuse_endless()
-        kept = {place: pieces for place, pieces in self._pieces.items() if place[0] in self._loops}
+        kept = {queue: pieces for queue, pieces in self._pieces.items() if queue[0] in self._loops}
         paths = {piece.path for pieces in kept.values() for piece in pieces}
         self._ticks_before = {name: self._ticks_sent(name) for name in self._loops}
         self._before, self._pieces, self._signals, self._taken, self._read = kept, {}, {}, {}, {}
@@ -224,10 +224,10 @@ class Exchange:
 
 def _rows_by_sender(pieces: Sequence[_RowFile]) -> dict[tuple[int, int], pa.Table]:
     """What each task wrote, in the order in which it did."""
-    found: dict[tuple[int, int], list[pa.Table]] = {}
+    tables_by_sender: dict[tuple[int, int], list[pa.Table]] = {}
     for piece in pieces:
-        found.setdefault((piece.sub, piece.sender), []).append(read_exchange_file(piece.path))
-    return {sender: pa.concat_tables(tables).combine_chunks() for sender, tables in found.items()}
+        tables_by_sender.setdefault((piece.sub, piece.sender), []).append(read_exchange_file(piece.path))
+    return {sender: pa.concat_tables(tables).combine_chunks() for sender, tables in tables_by_sender.items()}
 
 
 def clear_exchange(tables: PipelineTables, increment: int) -> None:
@@ -251,6 +251,6 @@ def discard(tables: Mapping[str, str], reports: Sequence[TaskReport]) -> None:
 def delete_files(path: str, files: Sequence[Mapping[str, Any]]) -> None:
     """Delete files of the table at ``path`` that nobody has seen; what cannot be deleted is left to vacuum."""
     for file in files:
-        filesystem, place = open_filesystem(below(path, file["path"]))
+        filesystem, file_path = open_filesystem(below(path, file["path"]))
         with suppress(OSError):
-            filesystem.delete_file(place)
+            filesystem.delete_file(file_path)
