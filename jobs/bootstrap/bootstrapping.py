@@ -128,11 +128,11 @@ class _Bootstrap:
                 task = Task(self.topology, sub, partition)
                 for store, operator in task.stores.items():
                     node = sub.stores[store]
-                    found, counters[store] = operator.restored(self._left(sub, node, store, partition))
+                    restored, counters[store] = operator.restored(self._left(sub, node, store, partition))
                     row_keys[store] = node.store_rows(self.topology.graph).key_columns
-                    rows[store] += len(found)
-                    if len(found) and not dry_run:
-                        files.setdefault(TableName.state(store), []).append(self._written(store, found, partition))
+                    rows[store] += len(restored)
+                    if len(restored) and not dry_run:
+                        files.setdefault(TableName.state(store), []).append(self._written(store, restored, partition))
                 entries[str(TaskId(sub.id, partition))] = self._entry(sub, partition, counters, row_keys)
         stream_time_ms = max((entry.stream_time_ms for entry in entries.values()), default=NO_TIMESTAMP_MS)
         if not dry_run:
@@ -357,8 +357,8 @@ class _Bootstrap:
         }
 
     def _written(self, store: str, rows: pa.Table, partition: int) -> DataFile:
-        for place, (name, value) in enumerate((("increment", FIRST), ("deleted", False))):
-            rows = rows.add_column(place, name, pa.array(np.full(len(rows), value)))
+        for column, (name, value) in enumerate((("increment", FIRST), ("deleted", False))):
+            rows = rows.add_column(column, name, pa.array(np.full(len(rows), value)))
         file = TaskFile(self.tables.state(store), partition=partition, name=f"{FIRST:08d}-bootstrap")
         file.write(rows.combine_chunks())
         written = file.close()

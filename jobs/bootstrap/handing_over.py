@@ -75,15 +75,15 @@ class _Handed:
 
     def _positions(self) -> dict[str, dict[int, CommittedPosition]]:
         """Of topics that tasks read, not of global ones."""
-        found: dict[str, dict[int, CommittedPosition]] = {}
+        positions: dict[str, dict[int, CommittedPosition]] = {}
         for sub in self.topology.sub_topologies:
             for source in sub.sources:
                 for partition, offset in self.done.cut_to.get(source.landed_topic or "", {}).items():
                     position = CommittedPosition(
                         offset, self._time_ms(sub, source.topic, partition), self._numbers(sub, partition)
                     )
-                    found.setdefault(source.topic, {})[int(partition)] = position
-        return found
+                    positions.setdefault(source.topic, {})[int(partition)] = position
+        return positions
 
     def _time_ms(self, sub: SubTopology, topic: str, partition: str) -> int:
         known = (self.done.tape_times or {}).get(topic, {}).get(partition, NO_TIMESTAMP_MS)

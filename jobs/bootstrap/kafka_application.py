@@ -146,7 +146,7 @@ class ApplicationClient:
 
     def read(self, begins: Mapping[tuple[str, int], int]) -> dict[tuple[str, int], Changelog]:
         """Committed records by topic and partition, from the offsets ``begins`` (-2: the first) up to their ends."""
-        found: dict[tuple[str, int], Changelog] = {}
+        changelogs: dict[tuple[str, int], Changelog] = {}
         for topic in dict.fromkeys(topic for topic, _ in begins):
             pieces: dict[int, list[Records]] = {n: [] for name, n in begins if name == topic}
             ranges = self._ranges(topic, {n: begins[topic, n] for n in pieces})
@@ -156,9 +156,9 @@ class ApplicationClient:
                         pieces[each.partition].append(each)
             except ReadFailedError as error:
                 raise self._no_answer(f"read {topic}", str(error)) from error
-            found |= {(topic, n): _changelog(topic, read) for n, read in pieces.items()}
-            self.say(f"read {sum(map(len, found.values())):,} records of changelogs")
-        return found
+            changelogs |= {(topic, n): _changelog(topic, read) for n, read in pieces.items()}
+            self.say(f"read {sum(map(len, changelogs.values())):,} records of changelogs")
+        return changelogs
 
     def _ranges(self, topic: str, begins: Mapping[int, int]) -> dict[int, tuple[int, int]]:
         """Of each partition its first offset that is there, ``begins`` at least, and that behind its last one."""

@@ -37,7 +37,7 @@ class HandOverReport:
 def report_of(state: ApplicationState) -> HandOverReport:
     """What is written of ``state``."""
     records = {store: sum(map(len, partitions)) for store, partitions in state.changelogs.items()}
-    offsets = {topic: {str(p): at.offset for p, at in found.items()} for topic, found in state.positions.items()}
+    offsets = {topic: {str(p): at.offset for p, at in each.items()} for topic, each in state.positions.items()}
     return HandOverReport(state.application_id, records, offsets)
 
 
@@ -95,9 +95,9 @@ class _HandOver:
                 next_step = "hand over to the broker from which it was landed"
                 raise BootstrapError(f"{client.place}, topic {topic!r}", f"{len(positions)} partitions", got, next_step)
         own = client.own_topics(self.there).values()
-        places = {(topic, n): client.kafka.OFFSET_BEGINNING for topic in own for n in range(self.there[topic])}
-        read = client.read(places) if places else {}
-        used = [topic for (topic, _), found in read.items() if len(found)]
+        begins = {(topic, n): client.kafka.OFFSET_BEGINNING for topic in own for n in range(self.there[topic])}
+        read = client.read(begins) if begins else {}
+        used = [topic for (topic, _), changelog in read.items() if len(changelog)]
         if client.positions_of(self.there):
             used.append("committed offsets")
         if used:
@@ -107,7 +107,7 @@ class _HandOver:
 
     def make_topics(self, settings: Mapping[str, Mapping[str, str]]) -> None:
         """Those that are missing, with as many replicas as the broker's default says."""
-        settings = {store: self._kept(store, dict(found)) for store, found in settings.items()}
+        settings = {store: self._kept(store, dict(given)) for store, given in settings.items()}
         missing = {store: topic for store, topic in self.topics.items() if topic not in self.there}
         asked = [
             self.client.new_topic(topic, num_partitions=len(self.state.changelogs[store]), config=dict(settings[store]))
@@ -162,8 +162,8 @@ def _headers(log: Changelog, begin: int, rows: int) -> list[list[tuple[str, byte
     """Name and value, of ``rows`` from ``begin`` on."""
     if log.headers is None:
         return [[]] * rows
-    found = log.headers.slice(begin, rows).to_pylist()
-    return [[(one["key"], one["value"]) for one in headers or ()] for headers in found]
+    listed = log.headers.slice(begin, rows).to_pylist()
+    return [[(one["key"], one["value"]) for one in headers or ()] for headers in listed]
 
 
 def _refuse_times(log: Changelog) -> None:
