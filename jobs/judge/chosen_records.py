@@ -51,12 +51,12 @@ def replay_chosen(
     """Land in ``scratch`` what is chosen of the records that ``pipeline`` of ``warehouse`` has read up to ``done``, and
     replay it there under the same name. Raises ConfigError where nothing is chosen.
     """
-    found = 0
+    count = 0
     for topic in topology.source_topics():
         records, partitions = _records(Landed.of(warehouse, topic), done.cut_to.get(topic, {}), chosen)
         land_records(scratch, topic, records, partitions=partitions)
-        found += len(records)
-    if not found:
+        count += len(records)
+    if not count:
         expected, got = "records that the pipeline has read", "none in these times and partitions"
         raise ConfigError(f"judge, pipeline {pipeline!r}", expected, got, "choose other times or partitions")
     increments = None if chosen.max_records is None else 1

@@ -87,9 +87,9 @@ def _kafkas_names(ours: str, theirs: str) -> dict[str, str]:
     """Kafka's name of each store, where both sides have stores of the same kinds in the same order: the numbers in
     generated names differ as soon as one side has a node more.
     """
-    found = [[name for part in _STORES.findall(text) for name in part.split(", ") if name] for text in (ours, theirs)]
-    plain = [[_NUMBER.sub("", name) for name in names] for names in found]
-    return dict(zip(*found, strict=True)) if plain[0] == plain[1] else {}
+    sides = [[name for part in _STORES.findall(text) for name in part.split(", ") if name] for text in (ours, theirs)]
+    plain = [[_NUMBER.sub("", name) for name in names] for names in sides]
+    return dict(zip(*sides, strict=True)) if plain[0] == plain[1] else {}
 
 
 def _ours(rows: pa.Table) -> pl.DataFrame:

@@ -147,12 +147,12 @@ def judge(
 
 
 def _refuse_other_orders(pipeline: str, done: DoneRow) -> None:
-    found = {
+    other_orders = {
         "records in the order of their arrival": done.by_arrival,
         "recorded times": any(any(parts.values()) for parts in (done.recorded_to or {}).values()),
         "a flush at the end": done.flushed,
     }
-    for what, is_there in found.items():
+    for what, is_there in other_orders.items():
         if is_there:
             expected = "a pipeline that takes records as Kafka's tasks do"
             raise ConfigError(f"judge, pipeline {pipeline!r}", expected, what, "replay under another name without it")
@@ -194,7 +194,7 @@ def _judge_output(
     case = Case(output, warehouse, pipeline, row.content, landed, ours, theirs, align(ours, theirs), has_cache=False)
     differences, equal = differing_rows(case)
     verdicts = {str(RowVerdict.EQUAL): equal} | dict(differences["verdict"].value_counts(sort=True).iter_rows())
-    first = shown_differences(case, differences.head(shown), lambda _: "", lambda found: case.record_of(found["row"]))
+    first = shown_differences(case, differences.head(shown), lambda _: "", lambda each: case.record_of(each["row"]))
     return JudgedOutput(output.name, (len(ours), len(theirs)), verdicts, tuple(first))
 
 
