@@ -66,20 +66,20 @@ class Alignment:
 
 def align(ours: Side, theirs: Side, *, ignores_time: bool = False, ignores_order: bool = False) -> Alignment:
     """Every row of both sides. ``ignores_time``: times are not compared; ``ignores_order``: nor is the order."""
-    found = Alignment(
+    alignment = Alignment(
         np.full(len(ours), -1), np.full(len(theirs), -1),
         np.full(len(ours), RowVerdict.MISSING, np.int8), np.full(len(theirs), RowVerdict.EXTRA, np.int8),
     )  # fmt: skip
     time = () if ignores_time else ("time",)
-    _pair_head(found, ours, theirs, ("place", "identity", "value", *time))
+    _pair_head(alignment, ours, theirs, ("target", "identity", "value", *time))
     steps: list[tuple[tuple[str, ...], RowVerdict]] = [
-        (("place", "identity", "value", *time), RowVerdict.EQUAL),
-        (("place", "identity", "time"), RowVerdict.OTHER_VALUE),
-        (("place", "identity", "value"), RowVerdict.OTHER_TIME),
+        (("target", "identity", "value", *time), RowVerdict.EQUAL),
+        (("target", "identity", "time"), RowVerdict.OTHER_VALUE),
+        (("target", "identity", "value"), RowVerdict.OTHER_TIME),
         (("identity", "value", *time), RowVerdict.OTHER_PARTITION),
     ]
     for columns, verdict in steps:
-        rows = np.flatnonzero(found.ours_mate < 0), np.flatnonzero(found.theirs_mate < 0)
+        rows = np.flatnonzero(alignment.ours_mate < 0), np.flatnonzero(alignment.theirs_mate < 0)
         if not len(rows[0]) or not len(rows[1]):
             break
         mine, other = (
@@ -87,22 +87,22 @@ def align(ours: Side, theirs: Side, *, ignores_time: bool = False, ignores_order
             for side, at in zip((ours, theirs), rows, strict=True)
         )
         pairs = matched(mine, other)
-        found.with_verdict((rows[0][pairs[0]], rows[1][pairs[1]]), verdict)
+        alignment.with_verdict((rows[0][pairs[0]], rows[1][pairs[1]]), verdict)
     if not ignores_order:
-        moved = _moved(found, ours, theirs)
-        found.ours[found.theirs_mate[moved]] = found.theirs[moved] = RowVerdict.OTHER_ORDER
-    return found
+        moved = _moved(alignment, ours, theirs)
+        alignment.ours[alignment.theirs_mate[moved]] = alignment.theirs[moved] = RowVerdict.OTHER_ORDER
+    return alignment
 
 
-def _pair_head(found: Alignment, ours: Side, theirs: Side, columns: Sequence[str]) -> None:
+def _pair_head(alignment: Alignment, ours: Side, theirs: Side, columns: Sequence[str]) -> None:
     """Rows that are equal on both sides from the first one on: where nothing differs, all of them."""
     same = min(len(ours), len(theirs))
     differs = np.zeros(same, np.bool_)
     for name in columns:
         differs |= getattr(ours, name)[:same] != getattr(theirs, name)[:same]
     head = int(np.argmax(differs)) if differs.any() else same
-    found.ours_mate[:head] = found.theirs_mate[:head] = np.arange(head)
-    found.ours[:head] = found.theirs[:head] = RowVerdict.EQUAL
+    alignment.ours_mate[:head] = alignment.theirs_mate[:head] = np.arange(head)
+    alignment.ours[:head] = alignment.theirs[:head] = RowVerdict.EQUAL
 
 
 def matched(ours: np.ndarray, theirs: np.ndarray) -> Pairs:
@@ -121,21 +121,21 @@ def matched(ours: np.ndarray, theirs: np.ndarray) -> Pairs:
 # --- order ---------------------------------------------------------------------------------------------------
 
 
-def _moved(found: Alignment, ours: Side, theirs: Side) -> np.ndarray:
+def _moved(alignment: Alignment, ours: Side, theirs: Side) -> np.ndarray:
     """Rows of production that are out of order: of each partition and task the fewest that have to be moved."""
-    pairs = np.flatnonzero(found.theirs == RowVerdict.EQUAL)
-    mates = found.theirs_mate[pairs]
+    pairs = np.flatnonzero(alignment.theirs == RowVerdict.EQUAL)
+    mates = alignment.theirs_mate[pairs]
     if np.all(mates[1:] > mates[:-1]):
         return pairs[:0]
     group = combined(theirs.partition[pairs], ours.partition[mates])
     order = np.argsort(group, kind="stable")
     ends = np.flatnonzero(np.diff(group[order].astype(np.int64))) + 1
-    moved = [part[outside_rising(found.theirs_mate[pairs[part]])] for part in np.split(order, ends)]
+    moved = [part[outside_rising(alignment.theirs_mate[pairs[part]])] for part in np.split(order, ends)]
     return np.sort(pairs[np.concatenate(moved)])
 
 
 def outside_rising(numbers: np.ndarray) -> np.ndarray:
-    """Places of distinct ``numbers`` outside a longest rising sequence: what has to be moved so that all rise.
+    """Indices of distinct ``numbers`` outside a longest rising sequence: what has to be moved so that all rise.
 
     Numbers above all before and below all behind are in every such sequence, so only the runs between them are looked
     at one by one.
@@ -155,18 +155,18 @@ def _outside_rising(numbers: Sequence[int]) -> np.ndarray:
     tops: list[int] = []
     at_top: list[int] = []
     before = [-1] * len(numbers)
-    for place, number in enumerate(numbers):
+    for index, number in enumerate(numbers):
         pile = bisect_left(tops, number)
         if pile == len(tops):
             tops.append(number)
-            at_top.append(place)
+            at_top.append(index)
         else:
-            tops[pile], at_top[pile] = number, place
-        before[place] = at_top[pile - 1] if pile else -1
-    kept, place = np.zeros(len(numbers), np.bool_), at_top[-1]
-    while place >= 0:
-        kept[place] = True
-        place = before[place]
+            tops[pile], at_top[pile] = number, index
+        before[index] = at_top[pile - 1] if pile else -1
+    kept, index = np.zeros(len(numbers), np.bool_), at_top[-1]
+    while index >= 0:
+        kept[index] = True
+        index = before[index]
     return np.flatnonzero(~kept)
 
 
@@ -189,7 +189,7 @@ def compare_newest(ours: Side, theirs: Side, *, ignores_time: bool = False) -> N
     rows, partners = mine[at[0]], other[at[1]]
     gone = ours.is_tombstone[rows], theirs.is_tombstone[partners]
     verdict = np.full(len(rows), RowVerdict.EQUAL, np.int8)
-    verdict[ours.place[rows] != theirs.place[partners]] = RowVerdict.OTHER_PARTITION
+    verdict[ours.target[rows] != theirs.target[partners]] = RowVerdict.OTHER_PARTITION
     if not ignores_time:
         verdict[ours.time[rows] != theirs.time[partners]] = RowVerdict.OTHER_TIME
     verdict[ours.value[rows] != theirs.value[partners]] = RowVerdict.OTHER_VALUE

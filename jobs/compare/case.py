@@ -54,7 +54,7 @@ class Case:
     landed: ProductionTopic
     ours: Side
     theirs: Side
-    found: Alignment
+    alignment: Alignment
     has_cache: bool = True
     ours_cause: np.ndarray = field(init=False)
     theirs_cause: np.ndarray = field(init=False)
@@ -70,8 +70,8 @@ class Case:
     def unexplained(self, *verdicts: RowVerdict) -> np.ndarray:
         """Rows with one of the verdicts that have no cause yet: with MISSING alone of ours, else of production."""
         if verdicts == (RowVerdict.MISSING,):
-            return np.flatnonzero((self.found.ours == RowVerdict.MISSING) & (self.ours_cause == 0))
-        return np.flatnonzero(np.isin(self.found.theirs, verdicts) & (self.theirs_cause == 0))
+            return np.flatnonzero((self.alignment.ours == RowVerdict.MISSING) & (self.ours_cause == 0))
+        return np.flatnonzero(np.isin(self.alignment.theirs, verdicts) & (self.theirs_cause == 0))
 
     def give(self, rows: np.ndarray, cause: Cause, evidence: np.ndarray | None = None) -> None:
         """``rows`` of production differ because of ``cause``."""

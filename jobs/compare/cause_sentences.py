@@ -30,10 +30,12 @@ class CauseSentences:
         """The fewest that are known, by topic and place. Those that trials found are exact, so one of late records with
         such a place in its span is the same; and where they explain a whole partition, there are no others.
         """
-        found = [restart for each in self.tried for restart in each.restarts]
+        by_trial = [restart for each in self.tried for restart in each.restarts]
         whole = {each.partition for each in self.tried if each.is_whole}
-        known = [each for each in self.let_in.restarts if each.partition not in whole and not any(map(each.has, found))]
-        return tuple(sorted([*known, *found], key=lambda each: (each.topic, each.partition, each.before)))
+        known = [
+            each for each in self.let_in.restarts if each.partition not in whole and not any(map(each.has, by_trial))
+        ]
+        return tuple(sorted([*known, *by_trial], key=lambda each: (each.topic, each.partition, each.before)))
 
     def sentence(self, row: Row) -> str:
         """Why it differs, without a full stop."""
@@ -69,7 +71,7 @@ class CauseSentences:
         if ours < 0 and theirs >= 0:
             evidence = int(self.case.theirs_evidence[theirs])
             twice = cause in (Cause.PUBLISHED_TWICE, Cause.PROCESSED_TWICE)
-            ours = int(self.case.found.theirs_mate[evidence]) if twice and evidence >= 0 else -1
+            ours = int(self.case.alignment.theirs_mate[evidence]) if twice and evidence >= 0 else -1
         return self.case.record_of(ours)
 
     # --- cause by cause --------------------------------------------------------------------------------------
@@ -108,7 +110,7 @@ class CauseSentences:
         return row["topic_row"] >= 0 and self._cause(row["topic_row"]) is Cause.RESTART
 
     def _crash(self, row: Row) -> str:
-        if self.case.found.theirs[row["topic_row"]] == RowVerdict.OTHER_ORDER:
+        if self.case.alignment.theirs[row["topic_row"]] == RowVerdict.OTHER_ORDER:
             return "in another place because of a crash under at-least-once, which wrote the rows around it again"
         return (
             "of a crash under at-least-once: its record was processed again, or it is of a late one that was let in "
@@ -150,9 +152,9 @@ class CauseSentences:
         )
 
     def _retention(self, row: Row) -> str:
-        place = int(self.case.ours.place[row["row"]])
-        first = self.case.landed.first_offsets()[place]
-        return f"expired: partition {place} of {self._topic} begins at offset {first}, what was before is gone"
+        partition = int(self.case.ours.target[row["row"]])
+        first = self.case.landed.first_offsets()[partition]
+        return f"expired: partition {partition} of {self._topic} begins at offset {first}, what was before is gone"
 
     def _tombstones(self, row: Row) -> str:
         if self._is_ours(row, Cause.TOMBSTONES):

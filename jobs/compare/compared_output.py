@@ -39,22 +39,22 @@ class ComparedOutput(NamedOutput):
         """Where Kafka's default partitioner puts these keys: by the key alone, without its window (Kafka's
         WindowedStreamPartitioner).
         """
-        found: np.ndarray = murmur2_partitions(self.sink.shape.key.encode(keys), partitions)
-        return found
+        numbers: np.ndarray = murmur2_partitions(self.sink.shape.key.encode(keys), partitions)
+        return numbers
 
     # --- what is above ---------------------------------------------------------------------------------------
 
     @cached_property
     def above(self) -> tuple[Node, ...]:
         """All nodes from which a record may come to it, nearest first, through repartition topics too."""
-        nodes, found, waiting = self.topology.graph.nodes, dict[str, Node](), [self.sink.name]
+        nodes, above, waiting = self.topology.graph.nodes, dict[str, Node](), [self.sink.name]
         while waiting:
             node = nodes[waiting.pop(0)]
             for name in (*node.inputs, *node.reads):
-                if name not in found:
-                    found[name] = nodes[name]
+                if name not in above:
+                    above[name] = nodes[name]
                     waiting.append(name)
-        return tuple(found.values())
+        return tuple(above.values())
 
     @property
     def own_path(self) -> Iterator[Node]:

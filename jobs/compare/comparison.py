@@ -131,8 +131,8 @@ def compare(
     how: dict[str, Any] = {"span": span, "ignored": tuple(ignore_fields)}
     ours = read_output(compared, warehouse, pipeline, row.content, partitions=landed.partitions, **how)
     theirs = read_landed(compared, landed, **how)
-    found = align(ours, theirs, ignores_order=ignore_order)
-    case = Case(compared, warehouse, pipeline, row.content, landed, ours, theirs, found, not no_cache)
+    alignment = align(ours, theirs, ignores_order=ignore_order)
+    case = Case(compared, warehouse, pipeline, row.content, landed, ours, theirs, alignment, not no_cache)
     let_in, partitioner = _explain(case)
     may_try = span == ALL_TIMES and not (ignore_order or no_trials)
     tried = try_restarts(case, ignore_fields) if may_try else ()
@@ -169,17 +169,17 @@ def _explain(case: Case) -> tuple[LetIn, str | None]:
 
 def differing_rows(case: Case) -> tuple[pl.DataFrame, int]:
     """All differences, and the number of rows that are equal."""
-    found = case.found
-    missing = np.flatnonzero(found.ours == RowVerdict.MISSING)
-    others = np.flatnonzero(found.theirs != RowVerdict.EQUAL)
+    alignment = case.alignment
+    missing = np.flatnonzero(alignment.ours == RowVerdict.MISSING)
+    others = np.flatnonzero(alignment.theirs != RowVerdict.EQUAL)
     differences = _frame(
         case,
-        np.concatenate([missing, found.theirs_mate[others]]),
+        np.concatenate([missing, alignment.theirs_mate[others]]),
         np.concatenate([np.full(len(missing), -1), others]),
-        np.concatenate([found.ours[missing], found.theirs[others]]),
+        np.concatenate([alignment.ours[missing], alignment.theirs[others]]),
         np.concatenate([case.ours_cause[missing], case.theirs_cause[others]]),
     )
-    return differences, int(np.count_nonzero(found.ours == RowVerdict.EQUAL))
+    return differences, int(np.count_nonzero(alignment.ours == RowVerdict.EQUAL))
 
 
 def _newest(case: Case) -> tuple[pl.DataFrame, int]:
@@ -190,7 +190,7 @@ def _newest(case: Case) -> tuple[pl.DataFrame, int]:
     differs = np.flatnonzero(newest.verdict != RowVerdict.EQUAL)
     ours, theirs = newest.ours[differs], newest.theirs[differs]
     cause = np.zeros(len(differs), np.int8)
-    is_own = ~np.isin(case.found.theirs, (RowVerdict.EQUAL, RowVerdict.OTHER_ORDER))
+    is_own = ~np.isin(case.alignment.theirs, (RowVerdict.EQUAL, RowVerdict.OTHER_ORDER))
     for rows, causes in ((ours, case.ours_cause), (theirs, np.where(is_own, case.theirs_cause, 0))):
         known = rows >= 0
         given = np.zeros(len(differs), np.int8)

@@ -41,11 +41,11 @@ def explain_crashes(case: Case, late: LateRecords, repeated: np.ndarray) -> Expl
     """
     let_in, done = np.full(len(case.theirs), -1), list[int]()
     node = _counting_node(case, late)
-    for partition in np.unique(case.theirs.partition[repeated >= 0]).tolist() if node is not None else ():
+    for number in np.unique(case.theirs.partition[repeated >= 0]).tolist() if node is not None else ():
         assert node is not None
-        found = _Partition(case, late, node, partition)
-        if found.is_whole and found.explain(let_in):
-            done.append(partition)
+        partition = _Partition(case, late, node, number)
+        if partition.is_whole and partition.explain(let_in):
+            done.append(number)
     return ExplainedRows(tuple(done), let_in)
 
 
@@ -87,7 +87,7 @@ class _Partition:
     @property
     def is_whole(self) -> bool:
         """All of it can be read and is where it belongs, and the record behind each row of ours is known."""
-        elsewhere = self.case.found.theirs[self.rows], self.case.found.ours[self.ours]
+        elsewhere = self.case.alignment.theirs[self.rows], self.case.alignment.ours[self.ours]
         is_here = not any((verdicts == RowVerdict.OTHER_PARTITION).any() for verdicts in elsewhere)
         is_known = not (self.case.ours.cause[self.ours] < 0).any()
         return is_here and is_known and not self.case.theirs.is_unreadable[self.rows].any()
@@ -118,38 +118,38 @@ class _Partition:
     def explain(self, let_in: np.ndarray) -> bool:
         """Whether the order of processing is known; then causes and ``let_in`` are given."""
         theirs = self.case.theirs
-        differs = self.case.found.theirs[self.rows] != RowVerdict.EQUAL
-        found = processed_units(self.units, Rows(theirs.identity[self.rows], theirs.time[self.rows], differs))
-        if found is None:
+        differs = self.case.alignment.theirs[self.rows] != RowVerdict.EQUAL
+        units_by_row = processed_units(self.units, Rows(theirs.identity[self.rows], theirs.time[self.rows], differs))
+        if units_by_row is None:
             return False
         mine = np.concatenate([self.ours, np.full(len(self.refused), -1)])[self.order]
         refusal = np.concatenate([np.full(len(self.ours), -1), self.refused])[self.order]
-        self._pair(found, mine)
+        self._pair(units_by_row, mine)
         history = _History(self.case)
-        for row, units in zip(self.rows.tolist(), found, strict=True):
+        for row, units in zip(self.rows.tolist(), units_by_row, strict=True):
             on_time = [unit for unit in sorted(units) if refusal[unit] < 0]
-            if self.case.found.theirs[row] != RowVerdict.EQUAL:
+            if self.case.alignment.theirs[row] != RowVerdict.EQUAL:
                 if not on_time:
                     let_in[row] = refusal[min(units)]
                 history.give(row, on_time, len(units))
             history.add(row, on_time)
         return True
 
-    def _pair(self, found: Sequence[set[int]], mine: np.ndarray) -> None:
+    def _pair(self, units_by_row: Sequence[set[int]], mine: np.ndarray) -> None:
         """A row of ours is the first one of production that its record gave."""
         case = self.case
-        case.found.part(self.rows)
-        for row, unit in self._firsts(found, mine):
+        case.alignment.part(self.rows)
+        for row, unit in self._firsts(units_by_row, mine):
             ours = mine[unit]
             is_same = case.theirs.value[row] == case.ours.value[ours], case.theirs.time[row] == case.ours.time[ours]
             verdict = (
                 RowVerdict.EQUAL if all(is_same) else RowVerdict.OTHER_TIME if is_same[0] else RowVerdict.OTHER_VALUE
             )
-            case.found.with_verdict((np.array([ours]), np.array([row])), verdict)
+            case.alignment.with_verdict((np.array([ours]), np.array([row])), verdict)
 
-    def _firsts(self, found: Sequence[set[int]], mine: np.ndarray) -> Iterator[tuple[int, int]]:
+    def _firsts(self, units_by_row: Sequence[set[int]], mine: np.ndarray) -> Iterator[tuple[int, int]]:
         taken = set[int]()
-        for row, units in zip(self.rows.tolist(), found, strict=True):
+        for row, units in zip(self.rows.tolist(), units_by_row, strict=True):
             unit = min((unit for unit in units if mine[unit] >= 0 and unit not in taken), default=None)
             if unit is not None:
                 taken.add(unit)

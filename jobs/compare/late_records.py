@@ -62,24 +62,24 @@ class LateRecords:
 
     def numbers(self, column: str) -> np.ndarray:
         """A column of integers; null is -1."""
-        found: np.ndarray = pc.fill_null(self.rows[column], -1).to_numpy()
-        return found
+        numbers: np.ndarray = pc.fill_null(self.rows[column], -1).to_numpy()
+        return numbers
 
     @cached_property
     def keys(self) -> np.ndarray:
         """Digests of the records' keys, as the serde of their topic reads them."""
-        found = np.zeros(len(self), np.uint64)
+        keys = np.zeros(len(self), np.uint64)
         topics = self.rows["topic"].to_numpy()
         for source in (node for node in self.case.output.above if node.is_source):
             mine = np.flatnonzero(topics == source.topic_of_records)
             if len(mine):
-                found[mine] = self._keys(source, mine)
-        return found
+                keys[mine] = self._keys(source, mine)
+        return keys
 
     def _keys(self, source: Node, mine: np.ndarray) -> np.ndarray:
         partitions, offsets = self.numbers("partition")[mine], self.numbers("offset")[mine]
         path, files = files_of(self.case, source)
-        found = np.zeros(len(mine), np.uint64)
+        key_digests = np.zeros(len(mine), np.uint64)
         schema = pa.schema([("offset", pa.int64()), ("key", pa.binary())])
         for file in files:
             here = np.flatnonzero((partitions == file.partition) & _may_hold(file, offsets))
@@ -90,23 +90,23 @@ class LateRecords:
             at = np.minimum(np.searchsorted(known, offsets[here]), max(len(known) - 1, 0))
             here, at = here[known[at] == offsets[here]], at[known[at] == offsets[here]]
             keys = source.shape.key.decode(rows["key"].take(pa.array(at)).combine_chunks())
-            found[here] = digests(keys.values)
-        return found
+            key_digests[here] = digests(keys.values)
+        return key_digests
 
     # --- where the clock began again --------------------------------------------------------------------------
 
     @cached_property
     def after(self) -> np.ndarray:
         """By refusal the offset behind which the clock must have begun again, -1 where nobody knows."""
-        found = np.full(len(self), -1)
+        after = np.full(len(self), -1)
         topics, partitions, nodes = (self.rows[name].to_numpy() for name in ("topic", "partition", "node"))
         for source in (node for node in self.case.output.above if node.is_source):
             for partition in np.unique(partitions[topics == source.topic_of_records]).tolist():
                 mine = np.flatnonzero((topics == source.topic_of_records) & (partitions == partition))
                 if source.time_step is None:
                     exact = np.array([self.sees_all(source, name) for name in nodes[mine]])
-                    found[mine] = self._after(source, partition, mine, exact)
-        return found
+                    after[mine] = self._after(source, partition, mine, exact)
+        return after
 
     def _after(self, source: Node, partition: int, mine: np.ndarray, exact: np.ndarray) -> np.ndarray:
         """Behind the last record that closes the window; where others may be filtered out on their way, behind the
@@ -116,7 +116,7 @@ class LateRecords:
         blocks = np.array([times[at : at + _BLOCK].max() for at in range(0, len(times), _BLOCK)])
         closes, stream = self.closes_at[mine], self.numbers("stream_time_ms")[mine]
         refused = self.numbers("offset")[mine]
-        found = np.full(len(mine), -1)
+        after = np.full(len(mine), -1)
         for number, offset in enumerate(refused.tolist()):
             end = int(np.searchsorted(offsets, offset))
             if exact[number]:
@@ -124,8 +124,8 @@ class LateRecords:
             else:
                 same = np.flatnonzero(times[:end] == stream[number])
                 at = int(same[0]) if len(same) else -1
-            found[number] = -1 if at < 0 else offsets[at]
-        return found
+            after[number] = -1 if at < 0 else offsets[at]
+        return after
 
     @cached_property
     def closes_at(self) -> np.ndarray:
@@ -176,15 +176,15 @@ def record_times(case: Case, source: Node, partition: int) -> tuple[np.ndarray, 
 
 
 def _last_from(times: np.ndarray, blocks: np.ndarray, end: int, least: int) -> int:
-    """The last place before ``end`` with a time of ``least`` or more, -1 for none; ``blocks``: their highest times."""
+    """The last index before ``end`` with a time of ``least`` or more, -1 for none; ``blocks``: their highest times."""
     block = end // _BLOCK
     inside = np.flatnonzero(times[block * _BLOCK : end] >= least)
     if len(inside):
         return block * _BLOCK + int(inside[-1])
-    found = np.flatnonzero(blocks[:block] >= least)
-    if not len(found):
+    reaching = np.flatnonzero(blocks[:block] >= least)
+    if not len(reaching):
         return -1
-    first = int(found[-1]) * _BLOCK
+    first = int(reaching[-1]) * _BLOCK
     return first + int(np.flatnonzero(times[first : first + _BLOCK] >= least)[-1])
 
 

@@ -37,10 +37,10 @@ def _explain_retention(case: Case) -> None:
     rows = case.unexplained(RowVerdict.MISSING)
     first = case.landed.first_offsets()
     for partition in [partition for partition, offset in first.items() if offset > 0]:
-        mates = case.found.theirs_mate[case.theirs.partition == partition]
+        mates = case.alignment.theirs_mate[case.theirs.partition == partition]
         there = mates[mates >= 0]
         begin = int(there.min()) if len(there) else 0
-        case.give_ours(rows[(case.ours.place[rows] == partition) & (rows < begin)], Cause.RETENTION)
+        case.give_ours(rows[(case.ours.target[rows] == partition) & (rows < begin)], Cause.RETENTION)
 
 
 def _explain_tombstones(case: Case) -> None:
@@ -55,20 +55,20 @@ def _explain_tombstones(case: Case) -> None:
 
 def _later_rows(case: Case) -> np.ndarray:
     """By row of ours the next one of its key and window that production has, -1 where there is none."""
-    ours, found = case.ours, np.full(len(case.ours), -1)
+    ours, later = case.ours, np.full(len(case.ours), -1)
     rows = case.unexplained(RowVerdict.MISSING)
     if not len(rows):
-        return found
-    identity = combined(ours.place, ours.identity)
+        return later
+    identity = combined(ours.target, ours.identity)
     here = np.flatnonzero(np.isin(identity, identity[rows]))
     here = here[np.argsort(identity[here], kind="stable")]
     last = np.append(np.flatnonzero(identity[here][1:] != identity[here][:-1]), len(here) - 1)
     end = np.repeat(last, np.diff(np.concatenate([[-1], last])))
-    places = np.where(case.found.ours_mate[here] >= 0, np.arange(len(here)), len(here))
-    following = np.minimum.accumulate(places[::-1])[::-1]
+    indices = np.where(case.alignment.ours_mate[here] >= 0, np.arange(len(here)), len(here))
+    following = np.minimum.accumulate(indices[::-1])[::-1]
     is_there = following <= end
-    found[here[is_there]] = here[following[is_there]]
-    return found
+    later[here[is_there]] = here[following[is_there]]
+    return later
 
 
 # --- a cache -------------------------------------------------------------------------------------------------
@@ -85,15 +85,15 @@ def _explain_cache(case: Case, later: np.ndarray) -> None:
         return
     begin, end, of = _joined(case, rows, later[rows])
     rows = rows[~_covers(pairs, begin, end)[of]]
-    case.give_ours(rows, Cause.RECORD_CACHE, case.found.ours_mate[later[rows]])
+    case.give_ours(rows, Cause.RECORD_CACHE, case.alignment.ours_mate[later[rows]])
 
 
 def _published_pairs(case: Case) -> tuple[np.ndarray, np.ndarray]:
     """Rows of ours that production has, each with the one before of its key and window; by the second of them. Before
     each of the second there is a commit.
     """
-    there = np.flatnonzero(case.found.ours_mate >= 0)
-    identity = combined(case.ours.place[there], case.ours.identity[there])
+    there = np.flatnonzero(case.alignment.ours_mate >= 0)
+    identity = combined(case.ours.target[there], case.ours.identity[there])
     order = np.argsort(identity, kind="stable")
     is_same = identity[order][1:] == identity[order][:-1]
     first, second = there[order[:-1][is_same]], there[order[1:][is_same]]
@@ -106,10 +106,10 @@ def _covers(pairs: tuple[np.ndarray, np.ndarray], begin: np.ndarray, end: np.nda
     first, second = pairs
     highest = np.maximum.accumulate(first) if len(first) else first
     count = np.searchsorted(second, end, side="right")
-    found = np.zeros(len(begin), np.bool_)
+    covers = np.zeros(len(begin), np.bool_)
     some = count > 0
-    found[some] = highest[count[some] - 1] >= begin[some]
-    return found
+    covers[some] = highest[count[some] - 1] >= begin[some]
+    return covers
 
 
 def _joined(case: Case, begin: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -131,13 +131,13 @@ def _explain_merged_away(case: Case) -> None:
     rows = case.unexplained(RowVerdict.MISSING)
     if not len(rows):
         return
-    identity = combined(ours.place, ours.identity)
+    identity = combined(ours.target, ours.identity)
     here = np.flatnonzero(np.isin(identity, identity[rows]))
     here = here[np.argsort(identity[here], kind="stable")]
     ends = np.append(identity[here][1:] != identity[here][:-1], True)
     group = np.concatenate([[0], np.cumsum(ends)[:-1]])
     count = int(group[-1]) + 1
-    is_open = (case.found.ours[here] == RowVerdict.MISSING) & (case.ours_cause[here] == Cause.NOT_EXPLAINED)
+    is_open = (case.alignment.ours[here] == RowVerdict.MISSING) & (case.ours_cause[here] == Cause.NOT_EXPLAINED)
     last_there = np.full(count, -1)
     np.maximum.at(last_there, group[~is_open], np.flatnonzero(~is_open))
     was_there = np.zeros(count, np.bool_)
@@ -157,7 +157,7 @@ def _explain_compaction(case: Case, later: np.ndarray) -> None:
     rows = rows[later[rows] >= 0]
     if not len(rows):
         return
-    mates = case.found.ours_mate
+    mates = case.alignment.ours_mate
     there = np.flatnonzero(mates >= 0)
     at = np.searchsorted(there, rows)
     is_between = at < len(there)
@@ -178,8 +178,8 @@ def _explain_not_yet(case: Case) -> None:
         (RowVerdict.EXTRA, case.theirs, case.ours),
     ):
         rows = case.unexplained(verdict)
-        for partition in np.unique(mine.place[rows]).tolist():
-            here = rows[mine.place[rows] == partition]
-            times = other.time[other.place == partition]
+        for partition in np.unique(mine.target[rows]).tolist():
+            here = rows[mine.target[rows] == partition]
+            times = other.time[other.target == partition]
             later = here[mine.time[here] > (times.max() if len(times) else -1)]
             (case.give_ours if verdict is RowVerdict.MISSING else case.give)(later, Cause.NOT_YET)

@@ -66,7 +66,7 @@ def _keys(case: Case, rows: np.ndarray) -> pa.BinaryArray:
     """The bytes of the keys of ``rows`` of production."""
     partitions, offsets = case.theirs.partition[rows], case.theirs.offset[rows]
     schema = pa.schema([("offset", pa.int64()), ("key", pa.binary())])
-    found: list[pa.Array] = []
+    parts: list[pa.Array] = []
     order: list[np.ndarray] = []
     for file in case.landed.files:
         here = np.flatnonzero(partitions == file.partition)
@@ -76,11 +76,11 @@ def _keys(case: Case, rows: np.ndarray) -> pa.BinaryArray:
         if len(here):
             by_offset = np.argsort(known)
             at = by_offset[np.searchsorted(known, offsets[here], sorter=by_offset)]
-            found.append(read["key"].take(pa.array(at)).combine_chunks())
+            parts.append(read["key"].take(pa.array(at)).combine_chunks())
             order.append(here)
     assert sum(map(len, order)) == len(rows), "a row of the landed topic is gone"
     back = np.argsort(np.concatenate(order))
-    keys: pa.BinaryArray = pa.concat_arrays(found).take(pa.array(back))
+    keys: pa.BinaryArray = pa.concat_arrays(parts).take(pa.array(back))
     return keys
 
 
@@ -94,13 +94,15 @@ def _partitioners(case: Case) -> list[tuple[str, Callable[[pa.BinaryArray], np.n
     def each(hashed: Callable[[bytes], int]) -> Callable[[pa.BinaryArray], np.ndarray]:
         return lambda keys: np.array([hashed(key) % partitions for key in keys.to_pylist()], np.int32)
 
-    found: list[tuple[str, Callable[[pa.BinaryArray], np.ndarray]]] = [
+    partitioners: list[tuple[str, Callable[[pa.BinaryArray], np.ndarray]]] = [
         (MURMUR2, lambda keys: murmur2_partitions(inner(keys), partitions))
     ]
     if window:
-        found.append(("Kafka's murmur2 of the key with its window", lambda keys: murmur2_partitions(keys, partitions)))
+        partitioners.append(
+            ("Kafka's murmur2 of the key with its window", lambda keys: murmur2_partitions(keys, partitions))
+        )
     return [
-        *found,
+        *partitioners,
         ("CRC32 of the key (librdkafka's consistent)", each(zlib.crc32)),
         ("FNV-1a of the key (Sarama's hash partitioner)", each(_fnv1a)),
     ]

@@ -23,10 +23,10 @@ STEPS_MAX = 1_000_000
 AROUND = 1_000
 """A place of going back is looked for so many rows before one that is like none of ours, or nearer."""
 
-_Place = tuple[int, int, int]
+_State = tuple[int, int, int]
 """Where a task is behind a row: the row's unit, the unit with which it began again, and its clock."""
 
-_Step = tuple[_Place, int]
+_Step = tuple[_State, int]
 """From where, and whether the task went back (1)."""
 
 
@@ -66,7 +66,7 @@ def processed_units(units: Units, rows: Rows) -> list[set[int]] | None:
 
 
 class _Search:
-    """Row by row all places where the task can be, each with the fewest times that it went back."""
+    """Row by row all states in which the task can be, each with the fewest times that it went back."""
 
     def __init__(self, units: Units, rows: Rows) -> None:
         self._grace, self._count = units.grace, len(units)
@@ -74,60 +74,60 @@ class _Search:
         self._end, self._time = units.end.tolist(), units.time.tolist()
         self._rows = list(zip(rows.identity.tolist(), rows.time.tolist(), strict=True))
         self._may_go_back = _shortly_before(rows.differs)
-        self._layers: list[dict[_Place, tuple[int, list[_Step]]]] = [{(-1, 0, -1): (0, [])}]
+        self._layers: list[dict[_State, tuple[int, list[_Step]]]] = [{(-1, 0, -1): (0, [])}]
 
     def has_reached_the_end(self) -> bool:
         """Try row after row."""
         reached: dict[int, int] = {}
         steps = 0
         for number, (identity, time) in enumerate(self._rows):
-            found: dict[_Place, tuple[int, list[_Step]]] = {}
-            for place, cost, step in self._following(number, reached.get(identity, -1)):
-                known = found.get(place)
+            layer: dict[_State, tuple[int, list[_Step]]] = {}
+            for state, cost, step in self._following(number, reached.get(identity, -1)):
+                known = layer.get(state)
                 if known is None or cost < known[0]:
-                    found[place] = cost, [step]
+                    layer[state] = cost, [step]
                 elif cost == known[0]:
                     known[1].append(step)
                 steps += 1
-            if not found or steps > STEPS_MAX:
+            if not layer or steps > STEPS_MAX:
                 return False
-            self._layers.append(found)
+            self._layers.append(layer)
             reached[identity] = time
         return True
 
     def units(self) -> list[set[int]]:
         """By row those that are in a solution with the fewest places of going back; complete ones are preferred."""
         last = self._layers[-1]
-        ends = [place for place in last if self._next(place)[0] == self._count] or list(last)
-        fewest = min(last[place][0] for place in ends)
-        here = {place for place in ends if last[place][0] == fewest}
-        found: list[set[int]] = []
+        ends = [state for state in last if self._next(state)[0] == self._count] or list(last)
+        fewest = min(last[state][0] for state in ends)
+        here = {state for state in ends if last[state][0] == fewest}
+        units: list[set[int]] = []
         for layer in reversed(self._layers[1:]):
-            found.append({place[0] for place in here})
-            here = {before for place in here for before, _ in layer[place][1]}
-        return found[::-1]
+            units.append({state[0] for state in here})
+            here = {before for state in here for before, _ in layer[state][1]}
+        return units[::-1]
 
     # --- one row ---------------------------------------------------------------------------------------------
 
-    def _following(self, number: int, reached: int) -> Iterator[tuple[_Place, int, _Step]]:
-        """Places behind row ``number``, whose key and window have ``reached`` a time; with each its cost."""
+    def _following(self, number: int, reached: int) -> Iterator[tuple[_State, int, _Step]]:
+        """States behind row ``number``, whose key and window have ``reached`` a time; with each its cost."""
         identity, time = self._rows[number]
         layer = self._layers[number]
         fewest = min(cost for cost, _ in layer.values())
-        for place, (cost, _) in layer.items():
+        for state, (cost, _) in layer.items():
             if cost > fewest + 1:
                 continue  # the cheapest one can go back, too
-            unit, clock = self._next(place)
+            unit, clock = self._next(state)
             if unit < self._count and self._is_of(unit, identity, time, reached):
-                yield (unit, place[1], clock), cost, (place, 0)
+                yield (unit, state[1], clock), cost, (state, 0)
             if self._may_go_back[number]:
                 for back in self._candidates(identity, time, reached):
-                    if place[1] <= back <= unit:
-                        yield (back, back, self._time[back]), cost + 1, (place, 1)
+                    if state[1] <= back <= unit:
+                        yield (back, back, self._time[back]), cost + 1, (state, 1)
 
-    def _next(self, place: _Place) -> tuple[int, int]:
+    def _next(self, state: _State) -> tuple[int, int]:
         """The next unit that is no refusal, and the clock with it."""
-        last, _, clock = place
+        last, _, clock = state
         for unit in range(last + 1, self._count):
             clock = max(clock, self._time[unit])
             if self._end[unit] > clock - self._grace:
@@ -147,19 +147,19 @@ class _Search:
 
     @cached_property
     def _units_of(self) -> dict[int, list[int]]:
-        found = defaultdict[int, list[int]](list)
+        units_of = defaultdict[int, list[int]](list)
         for unit, identity in enumerate(self._identity):
             if unit == 0 or self._record[unit - 1] != self._record[unit]:
-                found[identity].append(unit)
-        return found
+                units_of[identity].append(unit)
+        return units_of
 
     @cached_property
     def _units_at(self) -> dict[tuple[int, int], list[int]]:
-        found = defaultdict[tuple[int, int], list[int]](list)
+        units_at = defaultdict[tuple[int, int], list[int]](list)
         for identity, units in self._units_of.items():
             for unit in units:
-                found[identity, self._time[unit]].append(unit)
-        return found
+                units_at[identity, self._time[unit]].append(unit)
+        return units_at
 
 
 def _shortly_before(differs: np.ndarray) -> list[bool]:
@@ -167,5 +167,5 @@ def _shortly_before(differs: np.ndarray) -> list[bool]:
     numbers = np.flatnonzero(differs)
     at = np.searchsorted(numbers, np.arange(len(differs)))
     following = np.append(numbers, len(differs) + AROUND)[at]
-    found: list[bool] = (following - np.arange(len(differs)) <= AROUND).tolist()
-    return found
+    is_near: list[bool] = (following - np.arange(len(differs)) <= AROUND).tolist()
+    return is_near

@@ -15,36 +15,38 @@ from .sides import combined
 
 def find_twins(case: Case) -> np.ndarray:
     """By row of production the first one that is the same and was there before, -1 for none; of extra rows alone."""
-    theirs, found = case.theirs, np.full(len(case.theirs), -1)
-    rows = np.flatnonzero((case.found.theirs == RowVerdict.EXTRA) & ~theirs.is_unreadable)
+    theirs, twins = case.theirs, np.full(len(case.theirs), -1)
+    rows = np.flatnonzero((case.alignment.theirs == RowVerdict.EXTRA) & ~theirs.is_unreadable)
     if not len(rows):
-        return found
+        return twins
     exact = combined(theirs.partition, theirs.identity, theirs.value, theirs.time)
-    earlier = np.flatnonzero(np.isin(case.found.theirs, (RowVerdict.EQUAL, RowVerdict.OTHER_ORDER, RowVerdict.EXTRA)))
+    earlier = np.flatnonzero(
+        np.isin(case.alignment.theirs, (RowVerdict.EQUAL, RowVerdict.OTHER_ORDER, RowVerdict.EXTRA))
+    )
     earlier = earlier[np.isin(exact[earlier], exact[rows])]
     known, first = np.unique(exact[earlier], return_index=True)
     at = np.searchsorted(known, exact[rows])
     is_there = earlier[first[at]] < rows
-    found[rows[is_there]] = earlier[first[at[is_there]]]
-    return found
+    twins[rows[is_there]] = earlier[first[at[is_there]]]
+    return twins
 
 
 def find_repeated(case: Case, twins: np.ndarray) -> np.ndarray:
     """By row of production an earlier row of its key and window that it may repeat, -1 for none. That is its twin, or
     the one before, if that is at its time or later and has another value. Of extra rows, and of those out of order.
     """
-    theirs, found = case.theirs, twins.copy()
+    theirs, repeated = case.theirs, twins.copy()
     rows = np.flatnonzero(
-        np.isin(case.found.theirs, (RowVerdict.EXTRA, RowVerdict.OTHER_ORDER)) & ~theirs.is_unreadable
+        np.isin(case.alignment.theirs, (RowVerdict.EXTRA, RowVerdict.OTHER_ORDER)) & ~theirs.is_unreadable
     )
     if not len(rows) or not case.output.is_stateful:
-        return found
+        return repeated
     here, begins = _histories(case, rows)
     previous = np.concatenate([here[:1], here[:-1]])
     is_again = ~begins & (theirs.time[here] <= theirs.time[previous]) & (theirs.value[here] != theirs.value[previous])
-    is_again &= np.isin(here, rows) & (found[here] < 0)
-    found[here[is_again]] = previous[is_again]
-    return found
+    is_again &= np.isin(here, rows) & (repeated[here] < 0)
+    repeated[here[is_again]] = previous[is_again]
+    return repeated
 
 
 def explain_repeats(case: Case, twins: np.ndarray, repeated: np.ndarray, candidates: np.ndarray) -> None:
@@ -69,7 +71,7 @@ def _explain_others(case: Case, counted: np.ndarray) -> None:
     """
     here, begins = _histories(case, counted)
     group = np.cumsum(begins) - 1
-    verdict, is_open = case.found.theirs[here], case.theirs_cause[here] == Cause.NOT_EXPLAINED
+    verdict, is_open = case.alignment.theirs[here], case.theirs_cause[here] == Cause.NOT_EXPLAINED
     at = np.flatnonzero(np.isin(here, counted))
     first = np.full(int(group[-1]) + 1, len(here))
     np.minimum.at(first, group[at], at)

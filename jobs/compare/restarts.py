@@ -92,8 +92,8 @@ def _is_in_doubt(case: Case, rows: np.ndarray, candidates: np.ndarray, repeated:
     surely = repeated >= 0
     surely[candidates] = False
     has_crash = np.isin(case.theirs.partition[rows], case.theirs.partition[surely])
-    found: np.ndarray = has_crash & (repeated[rows] >= 0)
-    return found
+    in_doubt: np.ndarray = has_crash & (repeated[rows] >= 0)
+    return in_doubt
 
 
 def _chosen(
@@ -104,7 +104,7 @@ def _chosen(
     late = late.where(np.isin(np.arange(len(late)), used))
     pairs = _in_order(_in_place(case, pairs.with_columns(pl.Series("late", numbers)), late, twins, repeated))
     rows = pairs["row"].to_numpy()
-    case.found.part(rows)
+    case.alignment.part(rows)
     case.give(rows, Cause.RESTART)
     return rows, used[pairs["late"].to_numpy()]
 
@@ -118,10 +118,10 @@ def _in_order(pairs: pl.DataFrame) -> pl.DataFrame:
         pl.col("row").rank("dense", descending=True).over(same).alias("number"),
         pl.col("offset").rank("dense", descending=True).over(same).alias("of"),
     )
-    found = pairs.filter(pl.col("number") == pl.col("of")).unique("row", keep="first", maintain_order=True)
-    left = pairs.join(found, on="row", how="anti").select(same).unique()
+    in_order = pairs.filter(pl.col("number") == pl.col("of")).unique("row", keep="first", maintain_order=True)
+    left = pairs.join(in_order, on="row", how="anti").select(same).unique()
     if left.is_empty():
-        return found
+        return in_order
     # A final result is of several refusals, and none of them may be later than its time: the n-th row is not of the
     # n-th refusal then.
     chosen, last = list[int](), dict[tuple[int, ...], tuple[int, int]]()
@@ -131,7 +131,7 @@ def _in_order(pairs: pl.DataFrame) -> pl.DataFrame:
         if row < before[0] and offset < before[1]:
             chosen.append(at)
             last[tuple(group)] = (row, offset)
-    return pl.concat([found.join(left, on=same, how="anti"), pairs[chosen]])
+    return pl.concat([in_order.join(left, on=same, how="anti"), pairs[chosen]])
 
 
 def _pairs(case: Case, late: LateRecords, rows: np.ndarray) -> pl.DataFrame:
@@ -152,27 +152,27 @@ def _pairs(case: Case, late: LateRecords, rows: np.ndarray) -> pl.DataFrame:
     })  # fmt: skip
     keeps = {name: output.keeps_key_of(name) for name in refused["node"].unique()}
     refused = refused.with_columns(pl.col("node").replace_strict(keeps, return_dtype=pl.Boolean).alias("keeps"))
-    found = []
+    joins = []
     own = refused.filter("keeps")
     if len(own):
         own = own.with_columns(pl.Series("key", late.keys[own["late"].to_numpy()]))
         if output.windows == "sliding":
-            found.append(_around(wanted, own))
+            joins.append(_around(wanted, own))
         elif output.windows is not None and not output.has_ends:
-            found.append(wanted.join(own, left_on=["key", "start"], right_on=["key", "late_start"], coalesce=False))
+            joins.append(wanted.join(own, left_on=["key", "start"], right_on=["key", "late_start"], coalesce=False))
         elif output.has_ends:
             within = pl.col("late_time").is_between(pl.col("start"), pl.col("end"))
-            found.append(wanted.join(own, on="key", coalesce=False).filter(within))
+            joins.append(wanted.join(own, on="key", coalesce=False).filter(within))
         else:
-            found.append(wanted.join(own, left_on=["key", "time"], right_on=["key", "late_time"], coalesce=False))
+            joins.append(wanted.join(own, left_on=["key", "time"], right_on=["key", "late_time"], coalesce=False))
     other = refused.filter(~pl.col("keeps"))
     if len(other):
-        found.append(wanted.join(other, left_on="time", right_on="late_time", coalesce=False))
+        joins.append(wanted.join(other, left_on="time", right_on="late_time", coalesce=False))
     names = ["row", "late", "task", "offset", "topic", "keeps", "partition", "time", "late_time"]
     same = pl.struct("time", pl.when("keeps").then("key"), pl.when("keeps").then("start")).hash()
     if output.windows is not None:
         same = pl.when("keeps").then(pl.struct("key", "start", "end").hash()).otherwise(same)
-    pairs = pl.concat([each.select(*names, same.alias("group")) for each in found])
+    pairs = pl.concat([each.select(*names, same.alias("group")) for each in joins])
     return pairs.filter(pl.col("time") >= pl.col("late_time"))  # an aggregate has the latest time of its records
 
 
@@ -225,7 +225,7 @@ def _crashes(case: Case, pairs: pl.DataFrame, repeated: np.ndarray) -> tuple[np.
     It went back at least to the last record of the key and window of each.
     """
     ours, theirs = case.ours, case.theirs
-    is_equal = case.found.theirs == RowVerdict.EQUAL
+    is_equal = case.alignment.theirs == RowVerdict.EQUAL
     begins = np.concatenate([[True], theirs.partition[1:] != theirs.partition[:-1]])
     run = np.cumsum(is_equal | begins)
     repeats = (repeated >= 0) & ~is_equal
@@ -248,8 +248,8 @@ def _crashes(case: Case, pairs: pl.DataFrame, repeated: np.ndarray) -> tuple[np.
 
 def _known(case: Case, pairs: pl.DataFrame) -> pl.DataFrame:
     """Rows of production that have a partner, with what caused it, by row."""
-    mates = case.found.theirs_mate
-    is_equal = case.found.theirs == RowVerdict.EQUAL
+    mates = case.alignment.theirs_mate
+    is_equal = case.alignment.theirs == RowVerdict.EQUAL
     rows = np.flatnonzero(is_equal & np.isin(case.theirs.partition, pairs["partition"].unique().to_numpy()))
     rows = rows[~np.isin(rows, pairs["row"].to_numpy())]
     rows = rows[case.ours.cause[mates[rows]] >= 0]
@@ -263,7 +263,7 @@ def _fewest(late: LateRecords) -> tuple[tuple[Restart, ...], np.ndarray]:
     """The fewest restarts for all refusals, and of each refusal the number of its restart."""
     topics, partitions = late.rows["topic"].to_numpy(), late.numbers("partition")
     offsets, after = late.numbers("offset"), late.after
-    found: list[Restart] = []
+    restarts: list[Restart] = []
     number = np.zeros(len(late), np.int64)
     here: list[int] = []
 
@@ -274,8 +274,8 @@ def _fewest(late: LateRecords) -> tuple[tuple[Restart, ...], np.ndarray]:
                 str(topics[first]), int(partitions[first]), int(after[here].max()), int(offsets[here].min()),
                 len({int(offsets[each]) for each in here}),
             )  # fmt: skip
-            number[here] = len(found)
-            found.append(at)
+            number[here] = len(restarts)
+            restarts.append(at)
             here.clear()
 
     for each in np.lexsort((offsets, partitions, topics)).tolist():
@@ -286,4 +286,4 @@ def _fewest(late: LateRecords) -> tuple[tuple[Restart, ...], np.ndarray]:
                 close()
         here.append(each)
     close()
-    return tuple(found), number
+    return tuple(restarts), number

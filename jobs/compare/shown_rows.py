@@ -49,19 +49,19 @@ def _ours(case: Case, rows: np.ndarray) -> Shown:
     ])  # fmt: skip
     path = case.warehouse.pipeline(case.pipeline).table(output.table)
     files = table_files(case.warehouse, case.pipeline, case.done, output.table)
-    found = {}
+    shown = {}
     for row, read in _read(case.ours, rows, path, files, schema):
         window = (read[WINDOW[0]].as_py(), read[WINDOW[1]].as_py()) if output.windows else None
         (key,), (value,) = shape.key.to_python(_one(read["key"])), shape.value.to_python(_one(read["value"]))
-        found[row] = _row(case.ours, row, key, window, value)
-    return found
+        shown[row] = _row(case.ours, row, key, window, value)
+    return shown
 
 
 def _theirs(case: Case, rows: np.ndarray) -> Shown:
     output = case.output
     schema = pa.schema([LANDED_SCHEMA.field(name) for name in ("partition", "offset", "key", "value")])
     length = int(case.ours.end[0] - case.ours.start[0]) if len(case.ours) else 0  # of all windows but sessions
-    found = {}
+    shown = {}
     for row, read in _read(case.theirs, rows, case.landed.path, case.landed.files, schema):
         keys, values = (
             serde.decode(_one(read[name])) for serde, name in ((output.key_serde, "key"), (output.value_serde, "value"))
@@ -75,8 +75,8 @@ def _theirs(case: Case, rows: np.ndarray) -> Shown:
             key = read["key"].as_py()
         if values.bad[0]:
             value = read["value"].as_py()
-        found[row] = _row(case.theirs, row, key, window, value)
-    return found
+        shown[row] = _row(case.theirs, row, key, window, value)
+    return shown
 
 
 def _read(

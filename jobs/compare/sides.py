@@ -42,7 +42,7 @@ _BLOCK = 1 << 14
 class Side:
     """Rows of one side, by partition and offset; an array each, of one length.
 
-    ``partition``, ``offset``: where the row is; ``place``: the partition in which the other side is to have it.
+    ``partition``, ``offset``: where the row is; ``target``: the partition in which the other side is to have it.
     ``key``, ``value``: digests, uint64; ``start``, ``end``: of the window, 0 without; ``time``: the record's, in ms;
     ``is_tombstone``, ``is_unreadable`` bool; ``cause``: offset of the record that caused it, -1 where nobody knows.
     ``identity``: digest of key and window; of time windows the start alone names one.
@@ -50,7 +50,7 @@ class Side:
 
     partition: np.ndarray
     offset: np.ndarray
-    place: np.ndarray
+    target: np.ndarray
     key: np.ndarray
     start: np.ndarray
     end: np.ndarray
@@ -71,7 +71,7 @@ class Side:
 
 
 _KINDS: Mapping[str, type[np.generic]] = dict.fromkeys((field.name for field in fields(Side)), np.int64) | {
-    "partition": np.int32, "place": np.int32, "key": np.uint64, "value": np.uint64, "identity": np.uint64,
+    "partition": np.int32, "target": np.int32, "key": np.uint64, "value": np.uint64, "identity": np.uint64,
     "is_tombstone": np.bool_, "is_unreadable": np.bool_,
 }  # fmt: skip
 
@@ -102,11 +102,11 @@ class ProductionTopic:
 
     def first_offsets(self) -> dict[int, int]:
         """Of each partition that has rows the first offset."""
-        found: dict[int, int] = {}
+        offsets: dict[int, int] = {}
         for file in self.files:
             if file.min_offset is not None:
-                found[file.partition] = min(file.min_offset, found.get(file.partition, UNBOUNDED))
-        return found
+                offsets[file.partition] = min(file.min_offset, offsets.get(file.partition, UNBOUNDED))
+        return offsets
 
 
 def read_output(
@@ -116,8 +116,8 @@ def read_output(
     """Rows of the output as of the done row. ``partitions``: of what production wrote; ``span``: which times;
     ``ignored``: fields of the value that are not compared.
     """
-    places = [("partition", pa.int32()), ("offset", pa.int64()), ("cause_offset", pa.int64())]
-    schema = pa.schema([*places, *row_schema(output)])
+    numbers = [("partition", pa.int32()), ("offset", pa.int64()), ("cause_offset", pa.int64())]
+    schema = pa.schema([*numbers, *row_schema(output)])
 
     path = warehouse.pipeline(pipeline).table(output.table)
     files = table_files(warehouse, pipeline, done, output.table)
@@ -127,17 +127,17 @@ def read_output(
             rows = _within(read_rows(path, [file], schema), "record_time_ms", span)
             keys, values = _whole(rows, "key"), _whole(rows, "value")
             own = _integers(rows, "partition", np.int32)
-            place = output.partitions_of(keys, partitions) if output.moves_keys else own
+            target = output.partitions_of(keys, partitions) if output.moves_keys else own
             bounds = [_integers(rows, name) for name in WINDOW] if output.windows else None
             yield _side(
-                output, own, _integers(rows, "offset"), place, keys, bounds, values, _integers(rows, "record_time_ms"),
+                output, own, _integers(rows, "offset"), target, keys, bounds, values, _integers(rows, "record_time_ms"),
                 ignored=ignored, cause=_integers(rows, "cause_offset"),
             )  # fmt: skip
 
     fixed = _without(output)
     fixed["is_unreadable"] = 0
     if not output.moves_keys:
-        fixed["place"] = "partition"
+        fixed["target"] = "partition"
     return _in_order(parts(), sum(file.records for file in files), fixed)
 
 
@@ -165,7 +165,7 @@ def read_landed(output: ComparedOutput, landed: ProductionTopic, *, span: Span, 
             yield _marked(side, keys, values, raw)
 
     fixed = _without(output)
-    fixed |= {"cause": -1, "place": "partition"}
+    fixed |= {"cause": -1, "target": "partition"}
     return _in_order(parts(), sum(file.records for file in landed.files), fixed)
 
 
@@ -193,7 +193,7 @@ def digests_of(output: ComparedOutput, rows: pa.Table, ignored: Collection[str])
 
 
 def _side(
-    output: ComparedOutput, partition: np.ndarray, offset: np.ndarray, place: np.ndarray, keys: pa.Array,
+    output: ComparedOutput, partition: np.ndarray, offset: np.ndarray, target: np.ndarray, keys: pa.Array,
     bounds: Sequence[np.ndarray] | None, values: pa.Array, time: np.ndarray, *,
     ignored: Collection[str], cause: np.ndarray,
 ) -> Side:  # fmt: skip
@@ -202,7 +202,7 @@ def _side(
     key = digests(keys)
     parts = (start, end) if output.has_ends else (start,)
     return Side(
-        partition=partition, offset=offset, place=place.astype(np.int32), key=key, start=start, end=end,
+        partition=partition, offset=offset, target=target.astype(np.int32), key=key, start=start, end=end,
         value=digests(values, ignored=ignored), time=time, is_tombstone=~is_valid(values),
         is_unreadable=np.zeros(len(keys), np.bool_), cause=cause, identity=combined(key, *parts),
     )  # fmt: skip
@@ -277,8 +277,8 @@ def digests(values: pa.Array, *, ignored: Collection[str] = ()) -> np.ndarray:
     frame = pl.from_arrow(pa.table({"value": listed}))
     assert isinstance(frame, pl.DataFrame)
     digest = _canonical(pl.col("value"), kind, ignored).hash(seed=0)
-    found: np.ndarray = frame.select(digest).to_series().to_numpy()
-    return found
+    hashes: np.ndarray = frame.select(digest).to_series().to_numpy()
+    return hashes
 
 
 def _canonical(value: pl.Expr, kind: pa.DataType, ignored: Collection[str] = ()) -> pl.Expr:
@@ -313,13 +313,13 @@ def _has_map(kind: pa.DataType) -> bool:
 def combined(*columns: "np.ndarray | np.uint64") -> np.ndarray:
     """A digest of several columns of integers, or of single numbers, row by row."""
     rows = max((len(column) for column in columns if isinstance(column, np.ndarray)), default=1)
-    found = np.empty(rows, np.uint64)
+    hashes = np.empty(rows, np.uint64)
     with np.errstate(over="ignore"):
         for begin in range(0, rows, _BLOCK):
             block = slice(begin, begin + _BLOCK)
             parts = [column[block] if isinstance(column, np.ndarray) else column for column in columns]
-            found[block] = reduce(_with, parts, np.uint64(0))  # type: ignore[arg-type]
-    return found
+            hashes[block] = reduce(_with, parts, np.uint64(0))  # type: ignore[arg-type]
+    return hashes
 
 
 def _with(digest: "np.ndarray | np.uint64", column: "np.ndarray | np.uint64") -> np.ndarray:
@@ -342,12 +342,12 @@ def _within(rows: pa.Table, column: str, span: Span) -> pa.Table:
 
 
 def _whole(rows: pa.Table, column: str) -> pa.Array:
-    found = rows[column].combine_chunks()
-    return found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)
+    values = rows[column].combine_chunks()
+    return values if isinstance(values, pa.Array) else pa.concat_arrays(values.chunks)
 
 
 def _integers(rows: pa.Table, column: str, kind: type = np.int64) -> np.ndarray:
     values = _whole(rows, column)
     known = pc.fill_null(values, -1) if values.null_count else values
-    found: np.ndarray = known.to_numpy(zero_copy_only=False).astype(kind, copy=False)
-    return found
+    numbers: np.ndarray = known.to_numpy(zero_copy_only=False).astype(kind, copy=False)
+    return numbers

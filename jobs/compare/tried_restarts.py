@@ -70,12 +70,12 @@ class TriedRestarts:
 
 @dataclass(frozen=True, eq=False)
 class _Run:
-    """``rows``: digests of all that a task wrote; ``position``: of the record that caused each, on the task's tape.
-    ``dropped``: positions of records that were refused.
+    """``rows``: digests of all that a task wrote; ``place``: of the record that caused each, on the task's tape.
+    ``dropped``: places of records that were refused.
     """
 
     rows: np.ndarray
-    position: np.ndarray
+    place: np.ndarray
     dropped: np.ndarray
 
 
@@ -88,7 +88,7 @@ class _Written(RunObserver):
     def begins(self, task: Task, next_offsets: object) -> None:
         """As RunObserver."""
         self.source, self.offset, self.time_ms = list[np.ndarray](), list[np.ndarray](), list[np.ndarray]()
-        self._rows, self._position, self._dropped = list[np.ndarray](), list[np.ndarray](), list[np.ndarray]()
+        self._rows, self._place, self._dropped = list[np.ndarray](), list[np.ndarray](), list[np.ndarray]()
         self._begin = 0
         leave_out_lookers(task)
 
@@ -101,7 +101,7 @@ class _Written(RunObserver):
         if rows is not None and len(rows):
             written = stored_as(rows, self._schema).cast(self._schema)
             self._rows.append(digests_of(self._output, written, self._ignored))
-            self._position.append(self._begin + rows["cause"].to_numpy())
+            self._place.append(self._begin + rows["cause"].to_numpy())
         self._dropped.append(self._begin + result.dropped["cause"].to_numpy())
 
     def wrote(self, part: TapeChunk) -> None:
@@ -112,7 +112,7 @@ class _Written(RunObserver):
     def run(self) -> _Run:
         none = np.zeros(0, np.int64)
         return _Run(
-            np.concatenate([none.view(np.uint64), *self._rows]), np.concatenate([none, *self._position]),
+            np.concatenate([none.view(np.uint64), *self._rows]), np.concatenate([none, *self._place]),
             np.unique(np.concatenate([none, *self._dropped])),
         )  # fmt: skip
 
@@ -126,12 +126,12 @@ class _Describing:
 
     def __init__(self, sub_topology: int) -> None:
         self._sub_topology = sub_topology
-        self.found: dict[int, TaskDescription] = {}
+        self.descriptions: dict[int, TaskDescription] = {}
 
     def run(self, topology: Topology, descriptions: list[TaskDescription]) -> list[TaskReport]:
         """As a Runner, one stage; raises _StageFound at that of the sub-topology."""
-        self.found = {each.partition: each for each in descriptions if each.sub_topology == self._sub_topology}
-        if self.found:
+        self.descriptions = {each.partition: each for each in descriptions if each.sub_topology == self._sub_topology}
+        if self.descriptions:
             raise _StageFound
         return []
 
@@ -141,7 +141,7 @@ def try_restarts(case: Case, ignored: Collection[str] = ()) -> list[TriedRestart
     ``ignored``: fields of the value that are not compared.
     """
     in_doubt = np.isin(case.theirs_cause, _IN_DOUBT) | _is_read_already(case)
-    in_doubt &= np.isin(case.found.theirs, _DIFFERENT)
+    in_doubt &= np.isin(case.alignment.theirs, _DIFFERENT)
     ours = case.unexplained(RowVerdict.MISSING)
     partitions = np.union1d(case.theirs.partition[in_doubt], case.ours.partition[ours]).tolist()
     if not partitions or not _can_be_tried(case):
@@ -149,24 +149,24 @@ def try_restarts(case: Case, ignored: Collection[str] = ()) -> list[TriedRestart
     topology = case.output.topology.reading(case.done.cut_to)
     with TemporaryDirectory() as folder:
         described = _descriptions(case, topology, folder)
-        left, found = RECORDS_MAX, []
+        left, attempts = RECORDS_MAX, []
         for number, partition in enumerate(partitions):
             if partition in described:
                 most = left // min(len(partitions) - number, PARTS)
                 task = _TriedTask(case, topology, described[partition], ignored, most)
-                found.append(task.search())
+                attempts.append(task.search())
                 left -= task.taken
-    return [tried for tried in found if tried is not None]
+    return [tried for tried in attempts if tried is not None]
 
 
 def _is_read_already(case: Case) -> np.ndarray:
     """Rows of production that are later than all of ours, and no later than what the pipeline has read."""
-    sub, found = case.output.sub_topology.id, np.zeros(len(case.theirs), np.bool_)
+    sub, is_read = case.output.sub_topology.id, np.zeros(len(case.theirs), np.bool_)
     for partition in np.unique(case.theirs.partition[case.theirs_cause == Cause.NOT_YET]).tolist():
         read_ms = case.done.task(TaskId(sub, partition)).tape_time_ms
-        found |= (case.theirs.partition == partition) & (case.theirs.time <= read_ms)
-    found &= case.theirs_cause == Cause.NOT_YET
-    return found
+        is_read |= (case.theirs.partition == partition) & (case.theirs.time <= read_ms)
+    is_read &= case.theirs_cause == Cause.NOT_YET
+    return is_read
 
 
 _IN_DOUBT = (Cause.NOT_EXPLAINED, Cause.PROCESSED_TWICE, Cause.CRASH, Cause.INTERLEAVING)
@@ -197,7 +197,7 @@ def _descriptions(case: Case, topology: Topology, folder: str) -> dict[int, Task
         plan = next(again.plans(), None)
         if plan is not None and plan.row.migrate is None:
             again.run(plan)
-    return describing.found
+    return describing.descriptions
 
 
 class _SearchPath(NamedTuple):
@@ -224,7 +224,7 @@ class _TriedTask:
         self.ours = np.flatnonzero(case.ours.partition == partition)
         self.wanted = case.theirs.whole[self.theirs]
         self._cost = RECORDS_A_TRIAL + sum(queue.length for queue in description.queues)
-        mine = self.ours[case.found.ours[self.ours] == RowVerdict.MISSING]
+        mine = self.ours[case.alignment.ours[self.ours] == RowVerdict.MISSING]
         self._is_open = bool(np.any(case.ours_cause[mine] == Cause.NOT_YET))
         """Production has not come to the end of what we have."""
 
@@ -253,7 +253,7 @@ class _TriedTask:
             return None
         run = self._run(places)
         self._give(run, score[0])
-        begins_ours = np.searchsorted(base.position, places)
+        begins_ours = np.searchsorted(base.place, places)
         return TriedRestarts(
             self.description.partition, tuple(self._restarts(places, run)),
             tuple(_row_numbers(self.theirs, begins)), tuple(_row_numbers(self.ours, begins_ours)),
@@ -277,7 +277,7 @@ class _TriedTask:
     def _steps(self, path: "_SearchPath", run: _Run) -> Iterator["_SearchPath"]:
         """With one more restart, by falling score, which is above that of ``path``; those with equal rows once."""
         for some in self._places(path.places[-1] if path.places else -1, run, path.score[0]):
-            found = dict[int, _SearchPath]()
+            by_rows = dict[int, _SearchPath]()
             for place in some:
                 if not self._has_room:
                     return
@@ -289,10 +289,10 @@ class _TriedTask:
                 score = self._score(tried)
                 if score > path.score:
                     same = hash(tried.rows.tobytes())
-                    found.setdefault(same, _SearchPath(score, places, (*path.begins, path.score[0])))
+                    by_rows.setdefault(same, _SearchPath(score, places, (*path.begins, path.score[0])))
                 if score == self._best_score:
                     break
-            yield from sorted(found.values(), key=lambda each: each.score, reverse=True)
+            yield from sorted(by_rows.values(), key=lambda each: each.score, reverse=True)
 
     @property
     def _has_room(self) -> bool:
@@ -300,7 +300,7 @@ class _TriedTask:
         return self.taken + self._cost <= self.most
 
     def _run(self, places: Sequence[int]) -> _Run:
-        """The whole task, with restarts before these positions of its tape."""
+        """The whole task, with restarts before these places of its tape."""
         self.taken += self._cost
         more: dict[int, set[int]] = {}
         for place in places:
@@ -330,12 +330,12 @@ class _TriedTask:
     # --- places ----------------------------------------------------------------------------------------------
 
     def _places(self, last: int, run: _Run, agreed: int) -> Iterator[Sequence[int]]:
-        """Positions behind ``last`` before which a restart may be, the most likely first. Those that matter to a late
+        """Places behind ``last`` before which a restart may be, the most likely first. Those that matter to a late
         record which may have caused the first row that differs. Then to any late one before it, whose result may leave
         later. Below a left or outer join of streams the others, too: it also forgets that records wait.
         """
-        until = int(run.position[agreed]) if agreed < len(run.position) else len(self.time_ms) - 1
-        first = int(run.position[agreed - 1]) if agreed else 0
+        until = int(run.place[agreed]) if agreed < len(run.place) else len(self.time_ms) - 1
+        first = int(run.place[agreed - 1]) if agreed else 0
         near = self._near(last, max(first, last + 1), until)
         yield near
         known = {*near}
@@ -347,15 +347,15 @@ class _TriedTask:
             yield [place for place in others if place not in known and self._is_own[place]]
 
     def _near(self, last: int, first: int, until: int) -> list[int]:
-        """Those that matter to late records from position ``first`` to ``until``, the last first."""
+        """Those that matter to late records from place ``first`` to ``until``, the last first."""
         begin = max(last, 0)
         life = self.time_ms[begin : until + 1]
         late = begin + 1 + np.flatnonzero(life[1:] < np.maximum.accumulate(life)[:-1])
         late = late[late >= first][-LATE_MAX:]
-        found = {*late.tolist()}
+        near = {*late.tolist()}
         for at in late.tolist():
-            found.update(self._ends(max(begin, at - BEFORE_MAX), at))
-        return sorted((place for place in found if place > last and self._is_own[place]), reverse=True)
+            near.update(self._ends(max(begin, at - BEFORE_MAX), at))
+        return sorted((place for place in near if place > last and self._is_own[place]), reverse=True)
 
     def _ends(self, begin: int, at: int) -> Iterator[int]:
         """Positions from ``begin`` to ``at`` whose time is later than all behind it of its source: what a restart takes
@@ -383,21 +383,21 @@ class _TriedTask:
         """
         case, theirs = self.case, self.theirs[:agreed]
         is_whole = agreed == len(self.wanted)
-        end = int(run.position[agreed]) if agreed < len(run.rows) else len(self.time_ms)
-        ours = self.ours[self._base.position < end]
-        theirs = theirs[np.isin(case.found.theirs[theirs], _DIFFERENT)]
+        end = int(run.place[agreed]) if agreed < len(run.rows) else len(self.time_ms)
+        ours = self.ours[self._base.place < end]
+        theirs = theirs[np.isin(case.alignment.theirs[theirs], _DIFFERENT)]
         theirs = theirs[_is_open(case.theirs_cause[theirs], is_whole)]
-        ours = ours[case.found.ours[ours] == RowVerdict.MISSING]
+        ours = ours[case.alignment.ours[ours] == RowVerdict.MISSING]
         ours = ours[_is_open(case.ours_cause[ours], is_whole)]
         case.give(theirs, Cause.RESTART, np.full(len(theirs), -1))
         case.give_ours(ours, Cause.RESTART, np.full(len(ours), -1))
 
 
 def _is_open(causes: np.ndarray, is_whole: bool) -> np.ndarray:
-    found: np.ndarray = causes != Cause.RESTART if is_whole else causes == Cause.NOT_EXPLAINED
-    return found
+    is_open: np.ndarray = causes != Cause.RESTART if is_whole else causes == Cause.NOT_EXPLAINED
+    return is_open
 
 
 def _row_numbers(rows: np.ndarray, at: Sequence[int] | np.ndarray) -> Iterator[int]:
-    """Of ``rows`` those at these places, the last for a place behind them; 0 where there are none."""
-    yield from (int(rows[min(int(place), len(rows) - 1)]) if len(rows) else 0 for place in at)
+    """Of ``rows`` those at these indices, the last for one behind them; 0 where there are none."""
+    yield from (int(rows[min(int(index), len(rows) - 1)]) if len(rows) else 0 for index in at)
