@@ -69,12 +69,12 @@ class CommittedOutput:
 
     def increments(self, after: int) -> list[int]:
         """Those behind ``after`` that may have rows, in order."""
-        found: set[int] = set()
+        increments: set[int] = set()
         for file in self._files:
             least, most = file.bounds.get("increment", (0, -1))
             if file.records:
-                found.update(range(max(least, after + 1), most + 1))
-        return sorted(found)
+                increments.update(range(max(least, after + 1), most + 1))
+        return sorted(increments)
 
     def erasures(self, after: int) -> list[int]:
         """Increments behind ``after`` that erased rows of the output."""

@@ -17,7 +17,7 @@ from .position import Position
 from .published_output import OutgoingRows
 
 _KEY = ["to", "key"]
-_PLACE = ["increment", "partition", "offset"]
+_ORDER = ["increment", "partition", "offset"]
 _SAID = ["value", "time", "headers"]
 
 
@@ -43,9 +43,9 @@ def corrections(committed: CommittedOutput, position: Position, *, tombstones: b
     gone = before.filter(pl.col("value").is_not_null()).join(now, on=_KEY, how="anti", nulls_equal=True)
     taken = gone.with_columns(value=pl.lit(None, pl.Binary), headers=pl.lit(None, gone["headers"].dtype))
     columns = [*_KEY, *_SAID]
-    parts = [changed.sort(_PLACE).select(columns)]
+    parts = [changed.sort(_ORDER).select(columns)]
     if tombstones:
-        parts.insert(0, taken.sort(_PLACE).select(columns))
+        parts.insert(0, taken.sort(_ORDER).select(columns))
     return _outgoing(pl.concat(parts))
 
 
@@ -69,7 +69,7 @@ def _newest(committed: CommittedOutput, rows: pa.Table, partitions: int) -> pl.D
         got = f"one without, at partition {rows['partition'][at]}, offset {rows['offset'][at]}"
         next_step = "publish this output to a new topic: rows without a key cannot be corrected"
         raise PublishError(place, "a key in every row", got, next_step)
-    columns = {name: rows[name].combine_chunks() for name in _PLACE}
+    columns = {name: rows[name].combine_chunks() for name in _ORDER}
     columns |= {"to": pa.array(outgoing.partition), "key": outgoing.key, "value": outgoing.value}
     columns |= {"time": pa.array(outgoing.time_ms), "headers": outgoing.headers}
     frame = pl.from_arrow(pa.table(columns))

@@ -59,7 +59,7 @@ class KafkaClient:
         with self._explained("describe topic"):
             names = self._kafka.TopicCollection([topic])
             try:
-                (found,) = self._connection.ask(self._admin.describe_topics, names)
+                (description,) = self._connection.ask(self._admin.describe_topics, names)
             except self._kafka.KafkaException as error:
                 if error.args[0].code() == self._kafka.KafkaError.UNKNOWN_TOPIC_OR_PART:
                     return None
@@ -68,7 +68,7 @@ class KafkaClient:
             resource = self._admin_kafka.ConfigResource(self._admin_kafka.ConfigResource.Type.TOPIC, topic)
             (settings,) = self._connection.ask(self._admin.describe_configs, [resource])
             values = {name: str(entry.value) for name, entry in settings.items()}
-        return BrokerTopic(str(found.topic_id), len(found.partitions), values)
+        return BrokerTopic(str(description.topic_id), len(description.partitions), values)
 
     def has_ever_held_records(self, partitions: int) -> bool:
         """Whether anything was ever written to the topic, also what is deleted or was aborted."""
@@ -106,18 +106,18 @@ class KafkaClient:
                 consumer.close()
 
     def _last_of(self, consumer: Any, end: int) -> bytes | None:
-        found, name, deadline = None, self._target.topic.encode(), time.monotonic() + PATIENCE_S
+        value, name, deadline = None, self._target.topic.encode(), time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             message = consumer.poll(_POLL_S)
             if message is None:
                 continue
             error = message.error()
             if error is None:
-                found = message.value() if message.key() == name else found
+                value = message.value() if message.key() == name else value
             elif error.code() != self._kafka.KafkaError._PARTITION_EOF:
                 raise self._kafka.KafkaException(error)
             elif message.offset() >= end:
-                return found
+                return value
         raise self._kafka.KafkaException(self._kafka.KafkaError(self._kafka.KafkaError._TIMED_OUT))
 
     def _wait_until_stable(self, end: int) -> None:

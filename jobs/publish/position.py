@@ -56,9 +56,9 @@ class Position:
         """
         try:
             fields = json.loads(text)
-            found = fields.pop("format")
-            if found != FORMAT:
-                raise ValueError(f"a position of format {found}")
+            text_format = fields.pop("format")
+            if text_format != FORMAT:
+                raise ValueError(f"a position of format {text_format}")
             corrections = fields.pop("corrections")
             _refuse_no_numbers(fields, NUMBERS)
             if corrections is not None:

@@ -148,12 +148,12 @@ def _binary(values: pa.Array) -> pa.BinaryArray:
 
 
 def _whole(rows: pa.Table, column: str) -> pa.Array:
-    found = rows[column].combine_chunks()
-    if isinstance(found, pa.Array):
-        return found
-    return pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], found.type)
+    values = rows[column].combine_chunks()
+    if isinstance(values, pa.Array):
+        return values
+    return pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
 
 
 def _integers(rows: pa.Table, column: str) -> np.ndarray:
-    found: np.ndarray = pc.fill_null(_whole(rows, column), -1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return found
+    numbers: np.ndarray = pc.fill_null(_whole(rows, column), -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return numbers

@@ -124,16 +124,16 @@ def publish(
 
 def _counted(report: PublishReport, step: _Transaction, before: Position) -> PublishReport:
     count = 0 if step.rows is None else len(step.rows)
-    found = replace(report, transactions=report.transactions + 1, through=step.position.through)
+    counted = replace(report, transactions=report.transactions + 1, through=step.position.through)
     if step.rows is None:
-        return found
+        return counted
     if step.is_correction:
         gone = step.rows.value.null_count
         return replace(
-            found, corrections=report.corrections + count - gone, tombstones=report.tombstones + gone,
+            counted, corrections=report.corrections + count - gone, tombstones=report.tombstones + gone,
         )  # fmt: skip
     begins = before.increment != (step.position.increment or step.position.through)
-    return replace(found, rows=report.rows + count, increments=report.increments + begins)
+    return replace(counted, rows=report.rows + count, increments=report.increments + begins)
 
 
 # --- what is to come -------------------------------------------------------------------------------------------------
@@ -211,14 +211,14 @@ def _erased(committed: CommittedOutput, position: Position, increment: int) -> P
 
 def _warnings(to: KafkaTarget, topic: BrokerTopic) -> tuple[str, ...]:
     """What the topic's settings will do to rows of the past."""
-    found = []
+    warnings = []
     if topic.settings.get("message.timestamp.type") == "LogAppendTime":
-        found.append(f"topic {to.topic} has message.timestamp.type=LogAppendTime: readers see the broker's times")
+        warnings.append(f"topic {to.topic} has message.timestamp.type=LogAppendTime: readers see the broker's times")
     kept = int(topic.settings.get("retention.ms", "-1"))
     if "delete" in topic.settings.get("cleanup.policy", "") and kept >= 0:
         hours = f"{kept / 3_600_000:g} hours"
-        found.append(f"topic {to.topic} has retention.ms={kept}: the broker deletes rows with times {hours} ago")
-    return tuple(found)
+        warnings.append(f"topic {to.topic} has retention.ms={kept}: the broker deletes rows with times {hours} ago")
+    return tuple(warnings)
 
 
 # --- the topic and its position --------------------------------------------------------------------------------------
@@ -268,17 +268,17 @@ def _has_positions(client: KafkaClient, to: KafkaTarget, asked: PublishSettings)
     """Whether there is a topic of positions; one is made unless this is a dry run. Raises PublishError for one that
     would forget them.
     """
-    found = client.topic_state(to.positions)
-    if found is None:
+    topic = client.topic_state(to.positions)
+    if topic is None:
         if asked.dry_run:
             return False
         client.create_position_topic()
         return True
-    policy = found.settings.get("cleanup.policy")
-    if policy != COMPACT or found.partitions != 1:
+    policy = topic.settings.get("cleanup.policy")
+    if policy != COMPACT or topic.partitions != 1:
         raise PublishError(
             f"Kafka topic {to.positions}", f"1 partition and cleanup.policy={COMPACT}, so that no position is deleted",
-            f"{found.partitions} and {policy}", "correct it, or name another one (--position-topic)",
+            f"{topic.partitions} and {policy}", "correct it, or name another one (--position-topic)",
         )  # fmt: skip
     return True
 

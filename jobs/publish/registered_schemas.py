@@ -54,11 +54,11 @@ class RegisteredSchemas:
             )  # fmt: skip
         if not isinstance(codec, ConfluentAvroCodec):
             return serde
-        found = self._looked_up(subject, codec.reader)
-        if found is None:
-            found = self._registered(subject, codec.reader)
-        writers = {**dict(codec.writers), found: codec.reader}
-        return Serde(replace(codec, writers=tuple(writers.items()), write_id=found))
+        schema_id = self._looked_up(subject, codec.reader)
+        if schema_id is None:
+            schema_id = self._registered(subject, codec.reader)
+        writers = {**dict(codec.writers), schema_id: codec.reader}
+        return Serde(replace(codec, writers=tuple(writers.items()), write_id=schema_id))
 
     def _looked_up(self, subject: str, text: str) -> int | None:
         """Id of the newest version of ``subject`` that is the schema ``text``; None: no version is."""
@@ -81,10 +81,10 @@ class RegisteredSchemas:
     def _registered(self, subject: str, text: str) -> int:
         from confluent_kafka.schema_registry import Schema
 
-        found = self._asked(self._client.register_schema, subject, Schema(text, "AVRO"))
-        if found is None:
+        schema_id = self._asked(self._client.register_schema, subject, Schema(text, "AVRO"))
+        if schema_id is None:
             raise PublishError(f"subject {subject!r} of the registry", "an id for its schema", "none", "ask its owner")
-        return int(found)
+        return int(schema_id)
 
     def _asked(self, ask: Callable[..., Any], *arguments: Any) -> Any:
         """The registry's answer; None where it knows of no such thing."""
