@@ -80,7 +80,7 @@ def read_state(warehouse: Warehouse, pipeline: str, store: str, *, increment: in
     table = TableName.state(store)
     done = _done_row_with(warehouse, pipeline, table, increment)
     keys = [task.row_keys for task in done.tasks.values()]
-    row_key = next((found[store] for found in keys if store in found), WINDOW_KEY)
+    row_key = next((row_keys[store] for row_keys in keys if store in row_keys), WINDOW_KEY)
     return live_rows(rows_of(warehouse, pipeline, done, table), row_key)
 
 
@@ -163,14 +163,14 @@ def _done_row_with(warehouse: Warehouse, pipeline: str, table: str, increment: i
 
 def _outputs_of_topics(warehouse: Warehouse, pipeline: str, done: DoneRow) -> list[str]:
     """Outputs whose rows have topics of their own."""
-    found = []
+    outputs = []
     for table in table_names(done):
         if TableName(table).kind == OUTPUTS:
             path, version, _ = table_parts(warehouse, pipeline, done, table)[-1]
             opened = open_table(path, version=version)
             if opened is not None and "topic" in pa.schema(opened.schema().to_arrow()).names:
-                found.append(table)
-    return found
+                outputs.append(table)
+    return outputs
 
 
 def _rows_of_topic(warehouse: Warehouse, pipeline: str, done: DoneRow, topic: str, after: int = 0) -> pa.Table:

@@ -131,8 +131,8 @@ def _written(path: str, rows: pa.Table, numbers: Sequence[int], buckets: int, in
 
 def _bucket_of(file: DataFile) -> tuple[int, int]:
     """Number of a file's bucket, and how many buckets there were when it was written."""
-    found = _BUCKET.match(file.path)
-    return (0, 1) if found is None else (int(found[1]), int(found[2]))
+    match = _BUCKET.match(file.path)
+    return (0, 1) if match is None else (int(match[1]), int(match[2]))
 
 
 def _rows(path: str, file: DataFile, schema: pa.Schema) -> pa.Table:

@@ -94,18 +94,18 @@ def excluded_by(warehouse: Warehouse, done: DoneRow) -> list[tuple[Exclusion, st
     """What is out of play of the topics that ``done`` has read, and what the pipeline has of each: LEFT_OUT, READ
     before it was taken out, or NOT_REACHED.
     """
-    found = [each for topic in sorted(done.cut_to) for each in exclusions(warehouse, topic)]
-    return [(each, _state(done, each.topic, each.partition, each.offset)) for each in found]
+    excluded = [each for topic in sorted(done.cut_to) for each in exclusions(warehouse, topic)]
+    return [(each, _state(done, each.topic, each.partition, each.offset)) for each in excluded]
 
 
 def refuse_erased(warehouse: Warehouse, pipeline: str, increment: int, row: PlanRow) -> None:
     """Raises LedgerError for an increment that cannot run again, since it has read a record that was erased since."""
     for gone in erased_since(erased_records(warehouse, row.cut_to), row.cut_from, row):
-        place = f"record {gone.topic}:{gone.partition}:{gone.offset}"
+        record = f"record {gone.topic}:{gone.partition}:{gone.offset}"
         raise LedgerError(
             f"increment {increment} of {pipeline!r}",
             "the records that it read",
-            f"{place}, which landing increment {gone.increment} took out ({gone.why})",
+            f"{record}, which landing increment {gone.increment} took out ({gone.why})",
             "ask about increments that did not read it; for results without it, replay under another pipeline name",
         )
 

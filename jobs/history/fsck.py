@@ -158,14 +158,14 @@ class _Fsck:
     def _examine_files(self, path: str, files: Iterable[DataFile]) -> None:
         """Every page of every file, each once."""
         for file in files:
-            place = _place(path, file)
-            if place not in self._read:
-                self._read[place] = False
+            name = _name_of(path, file)
+            if name not in self._read:
+                self._read[name] = False
                 self.examined.files += 1
                 self.examined.bytes += file.bytes
                 with self._noting():
                     self._read_whole(path, file)
-                    self._read[place] = True
+                    self._read[name] = True
 
     def _read_whole(self, path: str, file: DataFile) -> None:
         with open_file(path, file) as opened:
@@ -203,7 +203,7 @@ class _Fsck:
         """None where a file is damaged, which has been said."""
         counts: Counter[int] = Counter()
         for file in files:
-            if not self._read.get(_place(path, file)):
+            if not self._read.get(_name_of(path, file)):
                 return None
             with open_file(path, file) as opened:
                 for batch in opened.rows().iter_batches(columns=["increment"]):
@@ -274,8 +274,8 @@ class _Fsck:
 def pipelines_of(warehouse: Warehouse) -> list[str]:
     """Folders of the warehouse that have a table of a pipeline, in alphabetical order."""
     filesystem, path = open_filesystem(warehouse.root)
-    found = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True))
-    folders = [entry.base_name for entry in found if entry.type == fs.FileType.Directory]
+    entries = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True))
+    folders = [entry.base_name for entry in entries if entry.type == fs.FileType.Directory]
     return sorted(
         name
         for name in folders
@@ -283,7 +283,7 @@ def pipelines_of(warehouse: Warehouse) -> list[str]:
     )
 
 
-def _place(path: str, file: DataFile) -> str:
+def _name_of(path: str, file: DataFile) -> str:
     """By which a file is known; one in place has a part for each partition."""
     part = "" if file.in_place is None else f", partition {file.partition}"
     return f"{file.root or path}/{file.path}{part}"

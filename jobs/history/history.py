@@ -129,23 +129,23 @@ class AsOf:
 
     def output(self, name: str) -> pa.Table:
         """The newest record of every key (and window) of an output, as ``read_newest``."""
-        return read_newest(*self._place, name, increment=self.increment)
+        return read_newest(*self._pipeline, name, increment=self.increment)
 
     def changelog(self, name: str) -> pa.Table:
         """Every record of an output, as ``read_changelog``."""
-        return read_changelog(*self._place, name, increment=self.increment)
+        return read_changelog(*self._pipeline, name, increment=self.increment)
 
     def state(self, store: str) -> pa.Table:
         """Rows of a store: as its operator would show them (``read_store``), or live ones (``read_state``) where the
         history has no topology.
         """
         if self.history.topology is None:
-            return read_state(*self._place, store, increment=self.increment)
-        return read_store(*self._place, self.history.topology, store, increment=self.increment)
+            return read_state(*self._pipeline, store, increment=self.increment)
+        return read_store(*self._pipeline, self.history.topology, store, increment=self.increment)
 
     def table(self, name: str) -> pa.Table:
         """All rows of a table by its name in the ledger ("dropped", "state/y", ...), as ``read_table``."""
-        return read_table(*self._place, name, increment=self.increment)
+        return read_table(*self._pipeline, name, increment=self.increment)
 
     def tables(self) -> list[str]:
         """Names in the ledger of the tables that the increment has."""
@@ -163,7 +163,7 @@ class AsOf:
             elif kind == STATE and TableName.output(name) not in self.tables():
                 names[name] = lambda name=name: self.state(name)  # type: ignore[misc]
         for table in (QUALITY_RESULTS, QUALITY_METRICS):
-            path = self._place[0].pipeline(self._place[1]).table(table)
+            path = self._pipeline[0].pipeline(self._pipeline[1]).table(table)
             opened = open_table(path)
             if opened is not None:
                 names.setdefault(table, lambda path=path, opened=opened: self._quality(path, opened))  # type: ignore[misc]
@@ -222,10 +222,10 @@ class AsOf:
         if name not in names:
             pipeline = f"pipeline {self.history.pipeline!r}"
             raise ConfigError(pipeline, f"one of {', '.join(names)}", repr(name), "name one of them")
-        return table_parts(*self._place, self.row.content, name)
+        return table_parts(*self._pipeline, self.row.content, name)
 
     @property
-    def _place(self) -> tuple[Warehouse, str]:
+    def _pipeline(self) -> tuple[Warehouse, str]:
         return self.history.warehouse, self.history.pipeline
 
 

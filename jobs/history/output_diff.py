@@ -47,8 +47,8 @@ def outputs_of(warehouse: Warehouse, pipeline: str, increment: int | None = None
 
 def outputs_left_out(warehouse: Warehouse, pipeline: str, increment: int | None = None) -> dict[str, str]:
     """Of a backfill, outputs that it does not make, each with the processor that they depend on; else none."""
-    found = done_row(warehouse, pipeline, increment, of=()).content.backfill or {}
-    return dict(found.get("left_out", {}))
+    backfill = done_row(warehouse, pipeline, increment, of=()).content.backfill or {}
+    return dict(backfill.get("left_out", {}))
 
 
 def diff_output(
@@ -98,8 +98,8 @@ def diff_output(
 
 def _range(warehouse: Warehouse, pipeline: str, increment: int | None) -> tuple[int, int] | None:
     """The times that a backfill has rows of, ``[from, to)`` in ms; None for another pipeline."""
-    found = done_row(warehouse, pipeline, increment, of=()).content.backfill
-    return None if found is None else (found["from_ms"], found["to_ms"])
+    backfill = done_row(warehouse, pipeline, increment, of=()).content.backfill
+    return None if backfill is None else (backfill["from_ms"], backfill["to_ms"])
 
 
 def _fields(table: pa.Table) -> list[str]:

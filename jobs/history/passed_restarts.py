@@ -10,10 +10,10 @@ from .fsck import pipelines_of
 
 def pipelines_past(warehouse: Warehouse, topic: str, records: Sequence[tuple[int, int]]) -> list[str]:
     """Pipelines with an increment, done or planned, that has read one of ``records`` (partition, offset)."""
-    found = []
+    past = []
     for pipeline in pipelines_of(warehouse):
         ledger = Ledger(warehouse.pipeline(pipeline).ledger)
         rows = [row for row in (ledger.last_done(), ledger.pending()) if row is not None]
         if any(cut_of(row.content.cut_to, topic, p) > offset for row in rows for p, offset in records):
-            found.append(pipeline)
-    return found
+            past.append(pipeline)
+    return past

@@ -74,14 +74,14 @@ def publish_iceberg(
             there = open_table(path, version=version)
             assert there is not None, f"{path}: in the ledger, yet not there"
             files = table_files(warehouse, pipeline, row.content, table)
-            found = _Target(opened, (into, TableName(table).name), own.table(table), has_partitions=True)
-            published.append(found.publish(pa.schema(there.schema().to_arrow()), files, row.increment))
+            target = _Target(opened, (into, TableName(table).name), own.table(table), has_partitions=True)
+            published.append(target.publish(pa.schema(there.schema().to_arrow()), files, row.increment))
     for table in current_tables(own.root):
         there = open_table(own.table(table))
         assert there is not None, f"{own.table(table)}: was listed, yet is not there"
         name = f"{TableName(table).name}_current"
-        found = _Target(opened, (into, name), own.table(table), has_partitions=False)
-        published.append(found.publish(pa.schema(there.schema().to_arrow()), live_files(there), row.increment))
+        target = _Target(opened, (into, name), own.table(table), has_partitions=False)
+        published.append(target.publish(pa.schema(there.schema().to_arrow()), live_files(there), row.increment))
     return published
 
 

@@ -67,15 +67,15 @@ def inner_stores_of(
     """
     sub = topology.sub_topology_of(store)
     assert sub is not None, f"{store} is a store of the topology"
-    found: dict[str, StoreContents] = {}
+    stores: dict[str, StoreContents] = {}
     files = _state_files(warehouse, pipeline, store, done)
     for partition, operator in _resumed(topology, sub, store, files, done):
         for name, inner in operator.inner_stores().items():
             contents = inner.contents()
             rows = _of(partition, contents.rows)
-            before = [found[name].rows] if name in found else []
-            found[name] = replace(contents, rows=pa.concat_tables([*before, rows]))
-    return found
+            before = [stores[name].rows] if name in stores else []
+            stores[name] = replace(contents, rows=pa.concat_tables([*before, rows]))
+    return stores
 
 
 def _resumed(
