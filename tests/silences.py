@@ -112,8 +112,8 @@ SILENCES = [
     _silence(
         "a mistyped pattern",
         "landing/test_known_files.py::test_a_first_landing_whose_pattern_matches_no_file_is_refused_and_fixes_nothing",
-        "if not found and is_new_pattern and not self.rules.allow_empty:",
-        "if not found and not is_new_pattern and not self.rules.allow_empty:",
+        "if not files and is_new_pattern and not self.rules.allow_empty:",
+        "if not files and not is_new_pattern and not self.rules.allow_empty:",
     ),
     _silence(
         "a file that grew since it was planned",

@@ -23,9 +23,9 @@ from .file_source import FileSource
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A row that does not fit. ``place``: as in ``Block``; ``raw``: as it is, where the reader has it."""
+    """A row that does not fit. ``location``: as in ``Block``; ``raw``: as it is, where the reader has it."""
 
-    place: int
+    location: int
     expected: str
     got: str
     raw: bytes | None = None
@@ -98,9 +98,9 @@ def landed_dead_letters(warehouse: Warehouse, topic: str) -> pa.Table:
     path = warehouse.landed_dead_letter(topic)
     done = {row.increment for row in LandingLedger(warehouse.landing_ledger(topic)).done_rows()}
     opened: OpenTables = {}
-    found = read_rows(path, read_files(path, opened=opened), LANDED_DEAD_LETTER_SCHEMA)
+    letters = read_rows(path, read_files(path, opened=opened), LANDED_DEAD_LETTER_SCHEMA)
     if path in opened:
         refuse_touched(opened[path], path, -1)
-    mask = [increment in done for increment in found["increment"].to_pylist()]
+    mask = [increment in done for increment in letters["increment"].to_pylist()]
     order = [("increment", "ascending"), ("file", "ascending"), ("line", "ascending")]
-    return found.filter(pa.array(mask, pa.bool_())).sort_by(order)
+    return letters.filter(pa.array(mask, pa.bool_())).sort_by(order)

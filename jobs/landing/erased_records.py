@@ -44,13 +44,13 @@ _CONTENT = pa.schema([LANDED_SCHEMA.field(name) for name in ("offset", "key", "v
 
 def offsets_of(path: str, files: Sequence[DataFile], sought: Sought) -> Offsets:
     """Where the ``files`` of a landed table have records of a key, or with the words; [] of no partition."""
-    found: dict[str, list[int]] = {}
+    by_partition: dict[str, list[int]] = {}
     for file in files:
         rows = read_rows(path, [file], _CONTENT)
         offsets = rows["offset"].filter(pa.array(sought.rows(rows))).to_pylist()
         if offsets:
-            found.setdefault(str(file.partition), []).extend(offsets)
-    return {p: sorted(found[p]) for p in sorted(found, key=int)}
+            by_partition.setdefault(str(file.partition), []).extend(offsets)
+    return {p: sorted(by_partition[p]) for p in sorted(by_partition, key=int)}
 
 
 def erase_planned(

@@ -86,10 +86,10 @@ def _book(
 
 def by_partition_of(records: Iterable[tuple[int, int]]) -> dict[str, list[int]]:
     """Offsets of ``records`` (partition, offset) by partition, as ledgers have them, in their order."""
-    found: dict[str, list[int]] = {}
+    offsets: dict[str, list[int]] = {}
     for partition, offset in records:
-        found.setdefault(str(partition), []).append(offset)
-    return found
+        offsets.setdefault(str(partition), []).append(offset)
+    return offsets
 
 
 def with_more(before: Mapping[str, Sequence[int]], more: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:
@@ -99,10 +99,10 @@ def with_more(before: Mapping[str, Sequence[int]], more: Mapping[str, Sequence[i
 
 def _refuse_excluded(warehouse: Warehouse, topic: str, wanted: Sequence[tuple[int, int]]) -> None:
     known = {(each.partition, each.offset): each for each in exclusions(warehouse, topic)}
-    for place in wanted:
-        if place in known:
-            got = f"one that landing increment {known[place].increment} took out ({known[place].why})"
-            raise ConfigError(_name(topic, *place), "a record that is in play", got, "leave it out of the command")
+    for record in wanted:
+        if record in known:
+            got = f"one that landing increment {known[record].increment} took out ({known[record].why})"
+            raise ConfigError(_name(topic, *record), "a record that is in play", got, "leave it out of the command")
 
 
 def refuse_missing(

@@ -229,11 +229,11 @@ class FileSource:
         """
         if self.path_pattern is None:
             return {}
-        found = self._groups_of(file)
-        if found is None:
+        groups = self._groups_of(file)
+        if groups is None:
             next_step = "correct the pattern (--path-pattern), or leave the file out (--pattern)"
             raise LandingError(f"{self.path}/{file}", f"a path that matches {self.path_pattern!r}", file, next_step)
-        return found
+        return groups
 
     def topic_of_path(self, file: str) -> str | None:
         """Of which topic all rows of ``file`` are, by the group ``topic_column`` of its path, or ``topic`` where none
@@ -244,8 +244,8 @@ class FileSource:
     def _groups_of(self, file: str) -> dict[str, str | None] | None:
         if self.path_pattern is None:
             return None
-        found = re.search(PATH_PATTERNS.get(self.path_pattern, self.path_pattern), file)
-        return None if found is None else found.groupdict()
+        match = re.search(PATH_PATTERNS.get(self.path_pattern, self.path_pattern), file)
+        return None if match is None else match.groupdict()
 
     def uri_of(self, file: str) -> str:
         """Where it is, of its name below the directory. Links that a user has in it are the user's; a name comes from

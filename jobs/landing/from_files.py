@@ -96,18 +96,18 @@ class FileLander:
         verified_files = self.warehouse.verified_files(self.topic)
         for _ in range(_ATTEMPTS):
             listing = find_files(self.source, self.topic)
-            found = listing.files
-            source = self._own(self.source).with_format_of(file.name for file in found)
+            files = listing.files
+            source = self._own(self.source).with_format_of(file.name for file in files)
             changes = self._mapping_changes(source, last)
             is_new_pattern = last is None or self._has_other_pattern(last)
-            if not found and is_new_pattern and not self.rules.allow_empty:
+            if not files and is_new_pattern and not self.rules.allow_empty:
                 refuse_no_match(source, self.topic, listing)
             verified, allowed = read_verified(verified_files), self.rules.allow_same_content
             known = KnownFiles(source, self.topic, plans, allow_same_content=allowed, verified=verified)
-            new = known.new(found)
+            new = known.new(files)
             known.refuse_other_topics(new)
             if last is not None and not new and not must:
-                for sentence in [*known.sentences(), *([] if found else listing.sentences(source, self.topic))]:
+                for sentence in [*known.sentences(), *([] if files else listing.sentences(source, self.topic))]:
                     warn(sentence)
                 if known.verified() != verified:
                     write_verified(verified_files, known.verified())
@@ -238,18 +238,18 @@ class FileLander:
 
     def _present(self, source: FileSource, row: LedgerRow[LandingPlanRow]) -> dict[str, FoundFile]:
         """The planned files as they lie there now, with the content that was planned."""
-        found = {file.name: file for file in find_files(source, self.topic).files}
+        present = {file.name: file for file in find_files(source, self.topic).files}
         planned = KnownFiles(source, self.topic, [replace(row, content=replace(row.content, folder=None))])
         for file in row.content.files:
-            if file["name"] not in found:
+            if file["name"] not in present:
                 raise PlanOutdated(f"{file['name']} is gone")
             try:
-                is_filled = bool(planned.new([found[file["name"]]]))
+                is_filled = bool(planned.new([present[file["name"]]]))
             except LandingError as error:
                 raise PlanOutdated(f"{file['name']} has {error.got}") from error
             if is_filled:
                 raise PlanOutdated(f"{file['name']} has records, and was empty")
-        return found
+        return present
 
     def _mapping_changes(self, source: FileSource, last: LedgerRow[LandingDoneRow] | None) -> dict[str, list[Any]]:
         if last is None:
@@ -283,7 +283,7 @@ class FileLander:
 def _spans(source: FileSource, counted: CountedFiles) -> list[tuple[str, Spans]]:
     """Names of the new files, and the times that they have where they land."""
     is_by_time = source.order_by is not None and source.order_by[0] == source.timestamp
-    return [(file.found.name, sorted_spans(file.spans) if is_by_time else file.spans) for file in counted.files]
+    return [(file.listed.name, sorted_spans(file.spans) if is_by_time else file.spans) for file in counted.files]
 
 
 def _unnamed_coordinates(counted: CountedFiles) -> str | None:
@@ -291,6 +291,6 @@ def _unnamed_coordinates(counted: CountedFiles) -> str | None:
     for file in counted.files:
         if {"partition", "offset"} <= set(file.columns):
             return "the rows have columns partition and offset; name them (--partition partition --offset offset)"
-        if re.search(PATH_PATTERNS["confluent"], file.found.name):
-            return f"{file.found.name} says partition and offset; take them from the path (--path-pattern confluent)"
+        if re.search(PATH_PATTERNS["confluent"], file.listed.name):
+            return f"{file.listed.name} says partition and offset; take them from the path (--path-pattern confluent)"
     return None

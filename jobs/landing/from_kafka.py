@@ -173,8 +173,8 @@ def share_out(available: Mapping[int, int], limit: int | None) -> dict[int, int]
     """How many offsets of each partition to take: all, or ``limit`` in all, as equal as they can be."""
     left = sum(available.values()) if limit is None else limit
     taken = {}
-    for place, p in enumerate(sorted(available, key=lambda p: (available[p], p))):
-        taken[p] = min(available[p], left // (len(available) - place))
+    for index, p in enumerate(sorted(available, key=lambda p: (available[p], p))):
+        taken[p] = min(available[p], left // (len(available) - index))
         left -= taken[p]
     return taken if limit is not None else dict(available)
 

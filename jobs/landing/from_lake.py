@@ -114,10 +114,10 @@ class LakeLander:
         if changes is not None:
             own = [bounds for bounds in changes.touched if may_have_topic(mapping, bounds)]
             changes = replace(changes, touched=tuple(own))
-        found = _FoundTable(table, mapping, why, changes, plans, landed)
+        view = _FoundTable(table, mapping, why, changes, plans, landed)
         try:
             look = self._in_place if self.source.in_place else self._plan
-            plan = look(found, last, clock_ms, warn)
+            plan = look(view, last, clock_ms, warn)
         except FileNotFoundError:
             refuse_missing(table, self.topic, mapping, table.files)
         has_letters = any("dead_letters" in file for file in plan.files)
@@ -136,19 +136,19 @@ class LakeLander:
 
     def _plan(
         self,
-        found: "_FoundTable",
+        view: "_FoundTable",
         last: LedgerRow[LandingDoneRow] | None,
         clock_ms: int,
         warn: Callable[[str], None],
     ) -> LandingPlanRow:
         """Read what may be new. Raises FileNotFoundError for a file that the table names and that is gone."""
-        table, mapping, changes, landed = found.table, found.mapping, found.changes, found.landed
+        table, mapping, changes, landed = view.table, view.mapping, view.changes, view.landed
         began = {} if landed is None else {int(p): offset for p, offset in landed.cut_to.items()}
         files = files_to_read(mapping, table.files, changes, began)
         mapping = replace(mapping, partitions=self._partitions(mapping, files, landed))
         gone: dict[str, list[list[int]]] = {}
         if changes is not None:
-            gone = gone_offsets(self.warehouse, self.topic, mapping, table, changes, found.plans, last)
+            gone = gone_offsets(self.warehouse, self.topic, mapping, table, changes, view.plans, last)
         listed = self._listed(mapping, files)
         rows = self._row_rules(clock_ms)
         counted = CountedFiles.of(
@@ -161,44 +161,44 @@ class LakeLander:
         if changes is None and not any(file.rows > file.left_out for file in counted.files):
             refuse_other_topics(table, self.topic, mapping)
         entries = [
-            {"name": file.found.name, "bytes": file.found.bytes, "records": file.records}
+            {"name": file.listed.name, "bytes": file.listed.bytes, "records": file.records}
             | ({"dead_letters": file.bad_rows} if file.bad_rows else {})
             for file in counted.files
         ]
-        plan = replace(self._without_files(found, mapping, rows, last), files=entries, tasks=counted.tasks)
+        plan = replace(self._without_files(view, mapping, rows, last), files=entries, tasks=counted.tasks)
         ordered = with_order(
             plan, self.spark, self.warehouse, self.topic, mapping, rows, counted.slices, last, self._kept
         )
         if ordered is None:
             raise FileNotFoundError
-        plan = self._with_changes(ordered, found, gone, warn)
+        plan = self._with_changes(ordered, view, gone, warn)
         for sentence in not_finite_sentences(self.topic, counted):
             warn(sentence)
         if self.preview is not None and (plan.cut_to != plan.cut_from or landed is None):
-            self.preview(replace(preview_of(self.topic, mapping, counted, plan), layout=found.why))
+            self.preview(replace(preview_of(self.topic, mapping, counted, plan), layout=view.why))
         return plan
 
     def _in_place(
         self,
-        found: "_FoundTable",
+        view: "_FoundTable",
         last: LedgerRow[LandingDoneRow] | None,
         clock_ms: int,
         warn: Callable[[str], None],
     ) -> LandingPlanRow:
         """Register what is new, and look at rows alone where the table says that some have changed."""
-        table, landed = found.table, found.landed
+        table, landed = view.table, view.landed
         declared = self._declared(landed)
         known = declared or (1 if landed is None else landed.partitions)
-        mapping = replace(found.mapping, partitions=known)
+        mapping = replace(view.mapping, partitions=known)
         self._listed(mapping, table.files)
         quiet = replace(self, show=None, preview=None)
         in_place = PlannedInPlace(
-            self.warehouse, self.topic, table, mapping, found.changes, last, declared,
-            look=lambda: quiet._plan(found, last, clock_ms, warn), on_change=self.rules.on_change, warn=warn,
+            self.warehouse, self.topic, table, mapping, view.changes, last, declared,
+            look=lambda: quiet._plan(view, last, clock_ms, warn), on_change=self.rules.on_change, warn=warn,
         )  # fmt: skip
-        plan = in_place.plan(self._without_files(found, mapping, self._row_rules(clock_ms), last))
+        plan = in_place.plan(self._without_files(view, mapping, self._row_rules(clock_ms), last))
         if self.preview is not None and (plan.registers or landed is None):
-            self.preview(replace(preview_in_place(self.topic, mapping, plan), layout=found.why))
+            self.preview(replace(preview_in_place(self.topic, mapping, plan), layout=view.why))
         return plan
 
     def _listed(self, mapping: LakeMapping, files: Sequence[LakeFile]) -> list[FoundFile]:
@@ -274,10 +274,10 @@ class LakeLander:
         return self._declared(landed) or max(known, largest_partition(mapping, files) + 1)
 
     def _without_files(
-        self, found: "_FoundTable", mapping: LakeMapping, rows: RowRules, last: LedgerRow[LandingDoneRow] | None
+        self, view: "_FoundTable", mapping: LakeMapping, rows: RowRules, last: LedgerRow[LandingDoneRow] | None
     ) -> LandingPlanRow:
         """The plan, without files, offsets and tasks in their order."""
-        table, landed = found.table, found.landed
+        table, landed = view.table, view.landed
         cut = dict.fromkeys(map(str, range(mapping.partitions)), 0) | ({} if landed is None else landed.cut_to)
         kept = {} if last is None else {name: value for name, value in last.content.source.items() if name in _KEPT}
         lake = {
@@ -285,7 +285,7 @@ class LakeLander:
             "place": table.place,
             "id": table.id,
             "version": table.version,
-            "layout": found.why,
+            "layout": view.why,
             "mapping": mapping.to_dict(),
         }
         return LandingPlanRow(
@@ -300,14 +300,14 @@ class LakeLander:
     def _with_changes(
         self,
         plan: LandingPlanRow,
-        found: "_FoundTable",
+        view: "_FoundTable",
         gone: Mapping[str, list[list[int]]],
         warn: Callable[[str], None],
     ) -> LandingPlanRow:
-        """``plan`` with what is gone from the table or changed in it since ``found.plans``; LandingError where that is
+        """``plan`` with what is gone from the table or changed in it since ``view.plans``; LandingError where that is
         refused.
         """
-        table, plans, changes = found.table, found.plans, found.changes
+        table, plans, changes = view.table, view.plans, view.changes
         changed = without_known(dict(plan.changed or {}) | ({"gone": dict(gone)} if gone else {}), plans)
         if changes is None:
             return plan

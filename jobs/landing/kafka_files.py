@@ -57,13 +57,13 @@ def write_ranges(
         ThreadPoolExecutor(_THREADS) as threads,
         CommittedRecords(connection.plain, topic, ranges, connection.patience_s) as records,
     ):
-        for found in records:
-            rows = _rows(found, increment)
-            if latest_ms is not None and found.time_ms.max() > latest_ms:
-                is_late = pa.array(found.time_ms > latest_ms)
-                letters.append(_dead_letters(found.partition, rows.filter(is_late), increment, latest_ms))
+        for taken in records:
+            rows = _rows(taken, increment)
+            if latest_ms is not None and taken.time_ms.max() > latest_ms:
+                is_late = pa.array(taken.time_ms > latest_ms)
+                letters.append(_dead_letters(taken.partition, rows.filter(is_late), increment, latest_ms))
                 rows = rows.filter(pc.invert(is_late))
-            writing.add(threads, found.partition, rows)
+            writing.add(threads, taken.partition, rows)
         files = writing.finish(threads)
     name = f"{increment:08d}-00000"
     tables = [table for table in letters if len(table)]
@@ -71,10 +71,10 @@ def write_ranges(
     return WrittenRanges(files, late)
 
 
-def _rows(found: Records, increment: int) -> pa.Table:
+def _rows(records: Records, increment: int) -> pa.Table:
     columns = [
-        found.offset, found.time_ms, found.kind, found.key, found.value, found.headers,
-        pa.repeat(pa.scalar(increment, pa.int64()), len(found.offset)),
+        records.offset, records.time_ms, records.kind, records.key, records.value, records.headers,
+        pa.repeat(pa.scalar(increment, pa.int64()), len(records.offset)),
     ]  # fmt: skip
     return pa.table(columns, names=_ROWS_SCHEMA.names).cast(_ROWS_SCHEMA)
 

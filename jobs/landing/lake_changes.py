@@ -50,7 +50,7 @@ def gone_offsets(
     touched: Sequence[Bounds] = ({},) if changes.unknown is not None and plans else changes.touched
     if not touched or last is None:
         return {}
-    found: dict[str, list[list[int]]] = {}
+    gone: dict[str, list[list[int]]] = {}
     present = _present(mapping, table, touched)
     known = [offsets for bounds in touched if (offsets := numbers_of(bounds, mapping.offset)) is not None]
     within = None
@@ -66,8 +66,8 @@ def gone_offsets(
         mask &= _within(own, p, mapping, touched)
         missing = np.setdiff1d(own[mask], present.get(p, np.array([], np.int64)))
         if len(missing):
-            found[str(p)] = joined_ranges(missing)
-    return found
+            gone[str(p)] = joined_ranges(missing)
+    return gone
 
 
 def _within(offsets: np.ndarray, partition: int, mapping: LakeMapping, touched: Sequence[Bounds]) -> np.ndarray:
@@ -126,11 +126,11 @@ def refuse_to_erase(
 
 def gone_to_erase(warehouse: Warehouse, topic: str, plans: Sequence[LandingPlanRow]) -> dict[str, list[int]]:
     """By partition, offsets that ``plans`` found gone and want erased, and that are not erased yet."""
-    erased, found = erased_offsets(warehouse, topic), dict[str, list[int]]()
+    erased, gone = erased_offsets(warehouse, topic), dict[str, list[int]]()
     for plan in plans:
         for p, ranges in (plan.changed or {}).get("gone", {}).items() if plan.erases else ():
-            found.setdefault(p, []).extend(_offsets(ranges).tolist())
-    left = {p: sorted({*found[p]} - {*erased.get(int(p), ())}) for p in sorted(found, key=int)}
+            gone.setdefault(p, []).extend(_offsets(ranges).tolist())
+    left = {p: sorted({*gone[p]} - {*erased.get(int(p), ())}) for p in sorted(gone, key=int)}
     return {p: offsets for p, offsets in left.items() if offsets}
 
 
@@ -140,8 +140,8 @@ def refuse_unfinished(warehouse: Warehouse, topic: str, gone: Mapping[str, Seque
         pending = Ledger(warehouse.pipeline(pipeline).ledger).pending()
         if pending is None or pending.content.restates is not None:
             continue
-        row, places = pending.content, ((p, offset) for p, offsets in gone.items() for offset in offsets)
-        for p, offset in places:
+        row, records = pending.content, ((p, offset) for p, offsets in gone.items() for offset in offsets)
+        for p, offset in records:
             if is_read_by(row, row.cut_from, topic, p, offset):
                 expected = f"records to erase that no unfinished increment reads (the landing of {topic} is done)"
                 got = f"{topic}:{p}:{offset}, which increment {pending.increment} of {pipeline!r} reads"
@@ -179,14 +179,14 @@ def ranges_text(ranges: Ranges) -> str:
 
 def without_known(changed: Mapping[str, Ranges], plans: Sequence[LandingPlanRow]) -> dict[str, Any]:
     """What of it ``plans`` have not noted before."""
-    found: dict[str, Any] = {}
+    new: dict[str, Any] = {}
     for name, ranges in changed.items():
         noted = [(plan.changed or {}).get(name, {}) for plan in plans]
         known = {p: [pair for each in noted for pair in each.get(p, [])] for p in ranges}
         left = {p: _without(of, known[p]) if known[p] else of for p, of in ranges.items()}
         if any(left.values()):
-            found[name] = {p: of for p, of in left.items() if of}
-    return found
+            new[name] = {p: of for p, of in left.items() if of}
+    return new
 
 
 def _without(ranges: Sequence[Sequence[int]], known: Sequence[Sequence[int]]) -> list[list[int]]:
@@ -199,12 +199,12 @@ def _offsets(ranges: Sequence[Sequence[int]]) -> np.ndarray:
 
 def missing_sentences(table: LakeTable, topic: str, plan: LandingPlanRow, landed: LandingDoneRow | None) -> list[str]:
     """What a landing says of offsets before its first ones, which the table does not have."""
-    place = f"{table.format} table {table.place}"
+    name = f"{table.format} table {table.place}"
     if landed is None:
         later = {p: begin for p, begin in plan.cut_from.items() if begin and plan.cut_to[p] > begin}
         said = ", ".join(f"{begin} of partition {p}" for p, begin in later.items())
         return (
-            [f"{topic}: the history in {place} begins at offset {said}; what came before is not in it"] if said else []
+            [f"{topic}: the history in {name} begins at offset {said}; what came before is not in it"] if said else []
         )
     gaps = {p: [gap] for p, gap in plan.gaps.items()}
-    return [f"{topic}: {place} does not have what follows the landed records ({ranges_text(gaps)})"] if gaps else []
+    return [f"{topic}: {name} does not have what follows the landed records ({ranges_text(gaps)})"] if gaps else []

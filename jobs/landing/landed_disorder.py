@@ -13,5 +13,5 @@ from .given_up_plans import kept_plans
 def landed_disorder(warehouse: Warehouse, topic: str) -> Disorder | None:
     """The worst of ``topic`` in ``warehouse``; None where times go back at no border further than within a file."""
     plans = kept_plans(LandingLedger(warehouse.landing_ledger(topic)))
-    found = [Disorder.of_file(file) for plan in plans for file in plan.content.files or ()]
-    return max((each for each in found if each is not None), key=lambda each: each.back_ms, default=None)
+    disorders = [Disorder.of_file(file) for plan in plans for file in plan.content.files or ()]
+    return max((each for each in disorders if each is not None), key=lambda each: each.back_ms, default=None)

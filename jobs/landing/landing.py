@@ -178,9 +178,9 @@ def preview_files(
 
     Raises as ``land_files``, and LandingError while a landing is unfinished.
     """
-    found: list[LandingPreview] = []
-    lander = FileLander(spark, warehouse, topic, source, rules or LandingRules(), show, found.append)
-    return _preview(warehouse, topic, lander, found, clock_ms or now_ms)
+    previews: list[LandingPreview] = []
+    lander = FileLander(spark, warehouse, topic, source, rules or LandingRules(), show, previews.append)
+    return _preview(warehouse, topic, lander, previews, clock_ms or now_ms)
 
 
 def land_lake(
@@ -221,19 +221,19 @@ def preview_lake(
 
     Raises as ``land_lake``, and LandingError while a landing is unfinished.
     """
-    found: list[LandingPreview] = []
-    lander = LakeLander(spark, warehouse, topic, source, rules or LandingRules(), show, found.append)
-    return _preview(warehouse, topic, lander, found, clock_ms or now_ms)
+    previews: list[LandingPreview] = []
+    lander = LakeLander(spark, warehouse, topic, source, rules or LandingRules(), show, previews.append)
+    return _preview(warehouse, topic, lander, previews, clock_ms or now_ms)
 
 
 def _preview(
-    warehouse: Warehouse, topic: str, lander: Lander, found: Sequence[LandingPreview], clock_ms: Callable[[], int]
+    warehouse: Warehouse, topic: str, lander: Lander, previews: Sequence[LandingPreview], clock_ms: Callable[[], int]
 ) -> LandingPreview | None:
-    """What ``lander`` has put into ``found``, with what it warns of."""
+    """What ``lander`` has put into ``previews``, with what it warns of."""
     ledger = LandingLedger(warehouse.landing_ledger(topic))
     last, warnings = _last_finished(warehouse, topic, lander), list[str]()
     lander.next_plan(last, lambda: kept_plans(ledger), clock_ms(), must=False, warn=warnings.append)
-    return replace(found[0], warnings=tuple(warnings)) if found else None
+    return replace(previews[0], warnings=tuple(warnings)) if previews else None
 
 
 def _last_finished(warehouse: Warehouse, topic: str, lander: Lander) -> LedgerRow[LandingDoneRow] | None:
@@ -390,8 +390,8 @@ class _LandingRun:
         if gone:
             refuse_unfinished(self.warehouse, self.topic, gone)
             lake = own[-1].source["lake"]
-            place = f"{lake['format']} table {lake['place']}"
-            reason, by = f"gone from {place} as of version {lake['version']}", f"its owner ({place})"
+            table = f"{lake['format']} table {lake['place']}"
+            reason, by = f"gone from {table} as of version {lake['version']}", f"its owner ({table})"
             last = book_erasure(self.warehouse, self.topic, gone, reason, by, clock_ms=self.clock_ms)
             self.done.append(last)
         if (last.content.exclusion or {}).get("erased_by") is not None:
@@ -552,8 +552,8 @@ _OFFSETS = {None: "without known offsets", PATH_OFFSETS: "with offsets of paths"
 
 def _known_offsets(row: LandingDoneRow | LandingPlanRow) -> str | None:
     """As ``Lander.known_offsets``."""
-    found: str | None = KAFKA_OFFSETS if row.source["kind"] == "kafka" else row.source.get("offsets")
-    return found
+    offsets: str | None = KAFKA_OFFSETS if row.source["kind"] == "kafka" else row.source.get("offsets")
+    return offsets
 
 
 def _report(
@@ -586,16 +586,16 @@ def _report(
 
 def warnings_of(warehouse: str, topic: str, done: LandingDoneRow) -> list[str]:
     """Sentences about what is unusual in a done landing increment of the warehouse at ``warehouse``."""
-    found = []
+    warnings = []
     if done.files == 0 and not any(done.cut_to.values()):
         what = "row" if done.source["kind"] == LakeLander.kind else "file"
-        found.append(f"{topic}: no {what} has landed yet, so no record; its number of partitions may still change")
+        warnings.append(f"{topic}: no {what} has landed yet, so no record; its number of partitions may still change")
     if (letters := dead_letters_sentence(warehouse, topic, done)) is not None:
-        found.append(letters)
+        warnings.append(letters)
     if done.implausible is not None:
         odd, of_files = Implausible(**done.implausible), done.source["kind"] == FileLander.kind
-        found.append(odd.sentence(topic, done.records or 0, of_files=of_files))
-    return found
+        warnings.append(odd.sentence(topic, done.records or 0, of_files=of_files))
+    return warnings
 
 
 def dead_letters_sentence(warehouse: str, topic: str, done: LandingDoneRow) -> str | None:

@@ -113,43 +113,43 @@ def order_words(source: FileSource) -> str:
 
 def plan_sentences(topic: str, source: FileSource, counted: CountedFiles, plan: LandingPlanRow) -> list[str]:
     """What a landing says of rows that it left out, and of what it could not keep as it is."""
-    found = []
+    sentences = []
     if left_out := sum(file.left_out for file in counted.files):
         rows = sum(file.rows for file in counted.files)
-        found.append(f"{topic}: {left_out:,} of {rows:,} rows are of other topics than {source.topic} and left out")
-    found += twice_sentences(topic, plan)
+        sentences.append(f"{topic}: {left_out:,} of {rows:,} rows are of other topics than {source.topic} and left out")
+    sentences += twice_sentences(topic, plan)
     if landed := (plan.repeated or {}).get("landed", 0):
         say = "1 row has" if landed == 1 else f"{landed:,} rows have"
-        found.append(f"{topic}: {say} the offset and the bytes of a record that has landed before")
-    return found + not_finite_sentences(topic, counted) + absent_sentences(topic, source, counted)
+        sentences.append(f"{topic}: {say} the offset and the bytes of a record that has landed before")
+    return sentences + not_finite_sentences(topic, counted) + absent_sentences(topic, source, counted)
 
 
 def type_sentences(topic: str, changes: Sequence[TypeChange]) -> list[str]:
     """What a landing says of types that change from file to file, so that equal keys or values have other bytes."""
-    found = []
+    sentences = []
     for column, before, now, more in changes:
         times = "" if not more else f" (and changes {more:,} time{'s' if more > 1 else ''} more)"
-        found.append(
+        sentences.append(
             f"{topic}: column {column} is {before.type} in {before.file} and {now.type} in {now.file}{times}, so equal "
             "values differ in their bytes, as 42 and 42.0 do; write one type, or name it (--key-type, --value-type, "
             "--for)"
         )
-    return found
+    return sentences
 
 
 def absent_sentences(topic: str, source: FileSource, counted: CountedFiles) -> list[str]:
     """What a landing says of files of which no row has a column of the mapping that rows of other files have."""
-    found = []
+    sentences = []
     for column, files in counted.absent_columns(source).items():
         more = len(files) - 1
         others = "" if not more else f" and {more:,} other file{'s' if more > 1 else ''}"
         parts = {"keys": source.key, "values (tombstones)": source.value}
         null = [part for part, of in parts.items() if of == column] or ["cells"]
-        found.append(
-            f"{topic}: no row of {files[0].found.name}{others} has column {column}, which rows of other files have, so "
+        sentences.append(
+            f"{topic}: no row of {files[0].listed.name}{others} has column {column}, which rows of other files have, so "
             f"its {' and '.join(null)} are null there"
         )
-    return found
+    return sentences
 
 
 def not_finite_sentences(topic: str, counted: CountedFiles) -> list[str]:
@@ -157,14 +157,14 @@ def not_finite_sentences(topic: str, counted: CountedFiles) -> list[str]:
     cells = Counter[str]()
     for file in counted.files:
         cells.update(file.not_finite)
-    found = []
+    sentences = []
     for name, count in cells.items():
         say = f"1 cell of column {name} is" if count == 1 else f"{count:,} cells of column {name} are"
-        found.append(
+        sentences.append(
             f"{topic}: {say} NaN or infinite; JSON has no such number, so the key or value is null (--key-type double "
             "and --value-type double keep it)"
         )
-    return found
+    return sentences
 
 
 def twice_sentences(topic: str, plan: LandingPlanRow) -> list[str]:

@@ -79,12 +79,12 @@ class OrderedPlan:
         """Partition to number of records, least and largest key of those that land."""
         if self.checked is not None:
             return dict(self.checked["landing"])
-        found: dict[str, list[int]] = {}
+        landing: dict[str, list[int]] = {}
         for each in self.counted:
             for p, span in each.keys.items():
-                count, least, largest = found.get(str(p), [0, span.least, span.largest])
-                found[str(p)] = [count + span.records, min(least, span.least), max(largest, span.largest)]
-        return found
+                count, least, largest = landing.get(str(p), [0, span.least, span.largest])
+                landing[str(p)] = [count + span.records, min(least, span.least), max(largest, span.largest)]
+        return landing
 
     def to_dict(self) -> dict[str, Any]:
         """As a plan keeps it."""
@@ -161,10 +161,10 @@ def with_order(
         )
         for task in to_check
     ]  # fmt: skip
-    found = run_tasks(spark, warehouse, [check.check for check in checks])
-    if any(check["changed"] is not None for check in found):
+    results = run_tasks(spark, warehouse, [check.check for check in checks])
+    if any(check["changed"] is not None for check in results):
         return None
-    for task, check in zip(to_check, found, strict=True):
+    for task, check in zip(to_check, results, strict=True):
         task.checked = check
     written = [task.to_dict() for task in tasks]
     whole = {number for task in tasks if task.task.ranges is None for number in task.task.slices}
@@ -175,4 +175,4 @@ def with_order(
         counts = records_by_partition(written)
         cut_to = {p: first + counts[p] for p, first in plan.cut_from.items()}
         return replace(plan, tasks=written, cut_to=cut_to)
-    return with_offsets(replace(plan, tasks=written), tasks, found)
+    return with_offsets(replace(plan, tasks=written), tasks, results)

@@ -122,13 +122,13 @@ def recorded_times(warehouse: Warehouse, topic: str, *, increment: int) -> Recor
     rows = read_rows(path, read_files(path, opened=opened), RECORDED_TIME_SCHEMA).to_pylist()
     if path in opened and opened[path].version() != len({row["increment"] for row in rows}):  # a version each
         refuse_touched(opened[path], path, -1)
-    found: dict[str, tuple[Recorded, ...]] = {}
+    recorded: dict[str, tuple[Recorded, ...]] = {}
     ticks = _ticks(warehouse, topic) if rows else set()
     for row in sorted(rows, key=lambda row: row["increment"]):
         if row["increment"] <= increment:
             here = Recorded(row["before_offset"], row["time_ms"], row["arrival"], row["increment"] in ticks)
-            found[str(row["partition"])] = (*found.get(str(row["partition"]), ()), here)
-    return found
+            recorded[str(row["partition"])] = (*recorded.get(str(row["partition"]), ()), here)
+    return recorded
 
 
 def _ticks(warehouse: Warehouse, topic: str) -> set[int]:

@@ -45,9 +45,9 @@ class LandedBefore:
     def rows(self, partition: int, first: int, last: int) -> pa.Table:
         """Of the offsets from ``first`` to ``last``."""
         files = [f for f in self.files if f.partition == partition and f.may_hold("offset", first, last)]
-        found = read_rows(self.path, files, LANDED_SCHEMA)
-        within = pc.and_(pc.greater_equal(found["offset"], first), pc.less_equal(found["offset"], last))
-        return found.filter(within).sort_by("offset").combine_chunks()
+        rows = read_rows(self.path, files, LANDED_SCHEMA)
+        within = pc.and_(pc.greater_equal(rows["offset"], first), pc.less_equal(rows["offset"], last))
+        return rows.filter(within).sort_by("offset").combine_chunks()
 
 
 @dataclass(frozen=True)
@@ -90,16 +90,16 @@ class Settling:
         offset = rows["offset"].to_numpy()
         there = landed.rows(self.partition, int(offset[0]), int(offset[-1]))
         known = there["offset"].to_numpy()
-        places = np.searchsorted(known, offset)
-        is_known = places < len(known)
-        is_known[is_known] = known[places[is_known]] == offset[is_known]
+        indices = np.searchsorted(known, offset)
+        is_known = indices < len(known)
+        is_known[is_known] = known[indices[is_known]] == offset[is_known]
         if not is_known.all():
             row = int(np.flatnonzero(~is_known)[0])
             expected = f"offsets of partition {self.partition} from {self.begin} on, or records that have landed"
             got = f"offset {offset[row]}, with which no record has landed"
             self._refuse(rows, row, expected, got)
         is_there = ~np.isin(offset, np.asarray(landed.erased.get(self.partition, ()), np.int64))
-        pairs = self._differing(there.take(pa.array(places)), rows)
+        pairs = self._differing(there.take(pa.array(indices)), rows)
         differs = {word: mask & is_there for word, mask in pairs.items()}
         if self.reports:
             return tuple(offset[np.logical_or.reduce(list(differs.values()))].tolist())
@@ -111,7 +111,7 @@ class Settling:
 
     def _differing(self, one: pa.Table, other: pa.Table) -> dict[str, np.ndarray]:
         """What two tables may differ in, and which rows do."""
-        found = {}
+        masks = {}
         for column, word in _COMPARED.items():
             if column == "headers":
                 pairs = zip(one[column].to_pylist(), other[column].to_pylist(), strict=True) if self.has_headers else ()
@@ -121,8 +121,8 @@ class Settling:
                 a, b = one[column], other[column]
                 equal = pc.fill_null(pc.equal(a, b), False)
                 differs = ~pc.or_(equal, pc.and_(pc.is_null(a), pc.is_null(b))).to_numpy(zero_copy_only=False)
-            found[word] = differs
-        return found
+            masks[word] = differs
+        return masks
 
     def _refuse_other(self, rows: pa.Table, row: int, field: str) -> NoReturn:
         before = self.names[rows["file"][row - 1].as_py()]
@@ -140,5 +140,5 @@ class Settling:
 
 def _first(differs: Mapping[str, np.ndarray]) -> tuple[int, str] | None:
     """The first row that differs, and in what; of several the first."""
-    found = [(int(np.argmax(mask)), word) for word, mask in differs.items() if mask.any()]
-    return min(found, key=lambda each: each[0], default=None)
+    firsts = [(int(np.argmax(mask)), word) for word, mask in differs.items() if mask.any()]
+    return min(firsts, key=lambda each: each[0], default=None)

@@ -31,9 +31,9 @@ class ContainerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ContainerBlock:
-    """Records of a block: how many, and their bytes, one after the other. ``place``: of the block in the file."""
+    """Records of a block: how many, and their bytes, one after the other. ``begin``: of the block in the file."""
 
-    place: int
+    begin: int
     records: int
     data: bytes
 
@@ -44,7 +44,7 @@ class Container:
     """
 
     def __init__(self, stream: io.BufferedIOBase) -> None:
-        self._stream, self._place = stream, 0
+        self._stream, self._at = stream, 0
         magic = self._read(len(_MAGIC))
         if magic != _MAGIC:
             raise ContainerError(0, "an Avro object container, which begins with Obj and 1", repr(magic))
@@ -60,7 +60,7 @@ class Container:
     def blocks(self) -> Iterator[ContainerBlock]:
         """Those that have records, in order."""
         while True:
-            place = self._place
+            place = self._at
             count = self._number(may_end=True)
             if count is None:
                 return
@@ -80,53 +80,53 @@ class Container:
             raise ContainerError(place, f"a block packed by {self.codec}", str(error) or "other bytes") from error
 
     def _metadata(self) -> dict[str, bytes]:
-        found: dict[str, bytes] = {}
+        metadata: dict[str, bytes] = {}
         while count := self._number():
             if count < 0:  # then the block's size is behind it
                 self._number()
             for _ in range(abs(count)):
                 name = self._sized().decode(errors="replace")
-                found[name] = self._sized()
-        return found
+                metadata[name] = self._sized()
+        return metadata
 
     def _sized(self) -> bytes:
-        place, size = self._place, self._number()
+        place, size = self._at, self._number()
         if size is None or not 0 <= size <= _HEADER_BYTES_MAX:
             raise ContainerError(place, "a length", str(size))
         return self._exactly(size)
 
     def _number(self, *, may_end: bool = False) -> int | None:
         """A zigzag number of seven bits a byte. None where the file ends before it and ``may_end``."""
-        found, shift, place = 0, 0, self._place
+        number, shift, place = 0, 0, self._at
         while True:
             byte = self._read(1)
             if not byte and may_end and not shift:
                 return None
             if not byte or shift > 63:
                 raise ContainerError(place, "a number", "the end of the file" if not byte else "more than 10 bytes")
-            found |= (byte[0] & 127) << shift
+            number |= (byte[0] & 127) << shift
             shift += 7
             if byte[0] < 128:
-                return (found >> 1) ^ -(found & 1)
+                return (number >> 1) ^ -(number & 1)
 
     def _exactly(self, size: int) -> bytes:
-        place, found = self._place, self._read(size)
-        if len(found) < size:
-            raise ContainerError(place, f"{size:,} bytes", f"the end of the file after {len(found):,}")
-        return found
+        place, content = self._at, self._read(size)
+        if len(content) < size:
+            raise ContainerError(place, f"{size:,} bytes", f"the end of the file after {len(content):,}")
+        return content
 
     def _read(self, size: int) -> bytes:
-        found = self._stream.read(size)
-        self._place += len(found)
-        return found
+        content = self._stream.read(size)
+        self._at += len(content)
+        return content
 
 
 def _snappy(packed: bytes) -> bytes:
     """Raw Snappy, and the CRC-32 of what it holds in 4 bytes, the highest first."""
-    found, checksum = plain_block(packed[:-4]), packed[-4:]
-    if zlib.crc32(found) != int.from_bytes(checksum, "big"):
+    plain, checksum = plain_block(packed[:-4]), packed[-4:]
+    if zlib.crc32(plain) != int.from_bytes(checksum, "big"):
         raise ValueError("another CRC-32 than that of its bytes")
-    return found
+    return plain
 
 
 def _zstandard(packed: bytes) -> bytes:
@@ -136,10 +136,10 @@ def _zstandard(packed: bytes) -> bytes:
 
 def _deflate(packed: bytes) -> bytes:
     inflate = zlib.decompressobj(-zlib.MAX_WBITS)
-    found = inflate.decompress(packed) + inflate.flush()
+    plain = inflate.decompress(packed) + inflate.flush()
     if not inflate.eof:
         raise ValueError("too few bytes")
-    return found
+    return plain
 
 
 _CODECS: dict[str, Callable[[bytes], bytes]] = {

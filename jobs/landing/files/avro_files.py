@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class AvroReader(FormatReader):
-    """A file is one slice; the place of a row is its number from 1."""
+    """A file is one slice; the location of a row is its number from 1."""
 
     def blocks(self, reading: "SliceReading") -> Iterator[Block]:
         source, name = reading.source, reading.piece.name
@@ -41,40 +41,40 @@ class AvroReader(FormatReader):
             check_columns(source, name, schema.names, columns_of.arrow_type)
             reading.seen.update([*schema.names, *named])
             reading.columns = schema.names
-            for places, rows, bad in _read(container, columns_of):
-                reading.rows += len(places) + len(bad)
+            for locations, rows, bad in _read(container, columns_of):
+                reading.rows += len(locations) + len(bad)
                 expected = "a record of the file's schema"
-                reading.refuse([BadRow(place, expected, row.reason, row.data) for place, row in bad])
-                if places:
+                reading.refuse([BadRow(location, expected, row.reason, row.data) for location, row in bad])
+                if locations:
                     columns = {name: rows.field(name) for name in wanted}
                     columns |= {name: column_at(columns, name) for name in named}
-                    yield Block(columns, places, whole=whole)
+                    yield Block(columns, locations, whole=whole)
 
     def slices(self, source: FileSource, whole: FileSlice) -> list[FileSlice]:
         return [whole]
 
     def as_they_stand(self, source: FileSource, piece: FileSlice, bad: Sequence[BadRow]) -> list[tuple[int, bytes]]:
-        found = {row.place: row.raw for row in bad if row.raw is not None}
-        wanted = {row.place for row in bad} - set(found)
+        raw = {row.location: row.raw for row in bad if row.raw is not None}
+        wanted = {row.location for row in bad} - set(raw)
         if wanted:
             with opened(source, piece.name) as stream, in_sentences(source, piece.name):
                 container = Container(stream)
                 schema = AvroSchema(container.schema)
                 names = schema.readable()
-                for places, rows, _ in _read(container, schema.reader(names)):
-                    for number, place in enumerate(places):
-                        if place in wanted:
-                            found[place] = row_json(names, rows.flatten(), number)
-                    if wanted <= set(found):
+                for locations, rows, _ in _read(container, schema.reader(names)):
+                    for number, location in enumerate(locations):
+                        if location in wanted:
+                            raw[location] = row_json(names, rows.flatten(), number)
+                    if wanted <= set(raw):
                         break
-        return [(row.place, found[row.place]) for row in bad]
+        return [(row.location, raw[row.location]) for row in bad]
 
 
 def _read(
     container: Container, reader: AvroColumns
 ) -> Iterator[tuple[list[int], pa.StructArray, list[tuple[int, AvroRow]]]]:
-    """Places of rows, the rows, and (place, row) of bad ones, of some of the container's blocks each time."""
-    first, places = 1, list[int]()
+    """Locations of rows, the rows, and (location, row) of bad ones, of some of the container's blocks each time."""
+    first, locations = 1, list[int]()
     held: list[pa.StructArray] = []
     bad: list[tuple[int, AvroRow]] = []
     size = 0
@@ -82,27 +82,27 @@ def _read(
         try:
             rows, unread = reader.read(block)
         except ValueError as error:
-            raise ContainerError(block.place, "a block of whole records", str(error)) from error
+            raise ContainerError(block.begin, "a block of whole records", str(error)) from error
         numbers = {row.number for row in unread}
-        places += [first + number for number in range(block.records) if number not in numbers]
+        locations += [first + number for number in range(block.records) if number not in numbers]
         held.append(rows)
         bad += [(first + row.number, row) for row in unread]
         first += block.records
         size += len(block.data)
-        if len(places) >= BLOCK_ROWS or size >= BLOCK_BYTES:
-            yield from _cut(places, pa.concat_arrays(held), bad)
-            places, held, bad, size = [], [], [], 0
+        if len(locations) >= BLOCK_ROWS or size >= BLOCK_BYTES:
+            yield from _cut(locations, pa.concat_arrays(held), bad)
+            locations, held, bad, size = [], [], [], 0
     if held:
-        yield from _cut(places, pa.concat_arrays(held), bad)
+        yield from _cut(locations, pa.concat_arrays(held), bad)
 
 
 def _cut(
-    places: list[int], rows: pa.StructArray, bad: list[tuple[int, AvroRow]]
+    locations: list[int], rows: pa.StructArray, bad: list[tuple[int, AvroRow]]
 ) -> Iterator[tuple[list[int], pa.StructArray, list[tuple[int, AvroRow]]]]:
     """At most BLOCK_ROWS at a time."""
-    for begin in range(0, max(1, len(places)), BLOCK_ROWS):
+    for begin in range(0, max(1, len(locations)), BLOCK_ROWS):
         part = slice(begin, begin + BLOCK_ROWS)
-        yield places[part], rows[part], [] if begin else bad
+        yield locations[part], rows[part], [] if begin else bad
 
 
 @contextmanager

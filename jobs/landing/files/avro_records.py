@@ -69,12 +69,12 @@ class AvroSchema:
 
     def readable(self) -> list[str]:
         """Names of the columns that have values."""
-        found = []
+        readable = []
         for name in self.names:
             with suppress(ConfigError):
                 self.reader([name])
-                found.append(name)
-        return found
+                readable.append(name)
+        return readable
 
     def reader(self, names: Sequence[str]) -> "AvroColumns":
         """Of the columns ``names``, each of the schema. ConfigError for a type that no column can hold."""
@@ -123,19 +123,19 @@ class AvroColumns:
 
 def _number(value: int) -> bytes:
     """Zigzag of a number of 0 or more."""
-    rest, found = value << 1, bytearray()
+    rest, encoding = value << 1, bytearray()
     while rest > 127:
-        found.append(rest & 127 | 128)
+        encoding.append(rest & 127 | 128)
         rest >>= 7
-    return bytes([*found, rest])
+    return bytes([*encoding, rest])
 
 
 def _named(text: str) -> str:
     """The schema with a name where it has the empty one, which Polars writes."""
     with suppress(ValueError):
-        found = json.loads(text)
-        if isinstance(found, dict) and found.get("name") == "":
-            return json.dumps(found | {"name": "Record"})
+        schema = json.loads(text)
+        if isinstance(schema, dict) and schema.get("name") == "":
+            return json.dumps(schema | {"name": "Record"})
     return text
 
 
@@ -265,12 +265,12 @@ def _end_of_bytes(data: bytes, at: int) -> int:
 
 
 def _read_number(data: bytes, at: int) -> tuple[int, int]:
-    found, shift = 0, 0
+    number, shift = 0, 0
     while True:
         byte = data[at]
-        found |= (byte & 127) << shift
+        number |= (byte & 127) << shift
         at, shift = at + 1, shift + 7
         if byte < 128:
-            return (found >> 1) ^ -(found & 1), at
+            return (number >> 1) ^ -(number & 1), at
         if shift > 63:
             raise ValueError("a number has more than 10 bytes")

@@ -46,17 +46,17 @@ def with_files_beside(source: FileSource, files: Sequence[FoundFile], every: Seq
     chosen = {file.name for file in files}
     beside: dict[tuple[str, str], list[FoundFile]] = {}
     for file in every:
-        found = named[file.name]
-        if found is None or not (source.beside or {file.name, values.get(found["stem"])} <= chosen):
+        match = named[file.name]
+        if match is None or not (source.beside or {file.name, values.get(match["stem"])} <= chosen):
             continue
         if not source.beside:
             next_step = "take them (--beside keys headers), or leave them out (--pattern '*[0-9].json')"
-            expected, got = "files of records", f"{found['kind']} of the records in {values[found['stem']]}"
+            expected, got = "files of records", f"{match['kind']} of the records in {values[match['stem']]}"
             raise LandingError(f"{source.path}/{file.name}", expected, got, next_step)
-        if found["kind"] in source.beside and found["stem"] not in values:
+        if match["kind"] in source.beside and match["stem"] not in values:
             expected, next_step = "the file of values that it is beside", "put it back, or take this one out"
             raise LandingError(f"{source.path}/{file.name}", expected, "none", next_step)
-        beside.setdefault((found["kind"], values.get(found["stem"], "")), []).append(file)
+        beside.setdefault((match["kind"], values.get(match["stem"], "")), []).append(file)
     others = {file.name for each in beside.values() for file in each}
 
     def placed(file: FoundFile) -> FoundFile:
@@ -71,12 +71,12 @@ def _stems(name: str) -> list[str]:
     return [name[: at.start()] for at in re.finditer(r"\.(?=[^/]*$)", name)]
 
 
-def _one(source: FileSource, kind: str, name: str, found: Sequence[FoundFile]) -> FileBeside:
-    if len(found) != 1:
-        got = "none" if not found else ", ".join(file.name for file in found)
+def _one(source: FileSource, kind: str, name: str, candidates: Sequence[FoundFile]) -> FileBeside:
+    if len(candidates) != 1:
+        got = "none" if not candidates else ", ".join(file.name for file in candidates)
         next_step = "put it back, or leave the file of values out (--pattern)"
         raise LandingError(f"{source.path}/{name}", f"one file of its {kind} beside it (….{kind}.…)", got, next_step)
-    return FileBeside(kind, found[0].name, found[0].bytes, found[0].mtime_ns)
+    return FileBeside(kind, candidates[0].name, candidates[0].bytes, candidates[0].mtime_ns)
 
 
 def with_rows_beside(reading: "SliceReading", blocks: Iterator[Block]) -> Iterator[Block]:
@@ -87,9 +87,9 @@ def with_rows_beside(reading: "SliceReading", blocks: Iterator[Block]) -> Iterat
     rows = {_IN_BLOCK[each.kind]: _RowsBeside(source, each, piece.name) for each in piece.beside}
     counted = 0
     for block in blocks:
-        counted += len(block.places)
+        counted += len(block.locations)
         _refuse_uncounted(reading, counted)
-        yield replace(block, columns={**block.columns, **{n: of.take(len(block.places)) for n, of in rows.items()}})
+        yield replace(block, columns={**block.columns, **{n: of.take(len(block.locations)) for n, of in rows.items()}})
     _refuse_uncounted(reading, counted)
     for of in rows.values():
         of.end()
@@ -141,14 +141,14 @@ def _rows(source: FileSource, file: FileBeside) -> Iterator[list[Any]]:
         yield from read(source, file)
     except BadValuesError as bad:
         place, value = f"{source.path}/{file.name}", bad.values[0]
-        raise LandingError(place, value.expected, value.found, "correct the file") from bad
+        raise LandingError(place, value.expected, value.got_of_column, "correct the file") from bad
 
 
 def _json_rows(source: FileSource, file: FileBeside) -> Iterator[list[Any]]:
     column, number = _COLUMN[file.kind], 0
     with opened(source, file.name) as stream:
         for _, lines in line_blocks(stream, FileSlice(file.name, 0, None, file.bytes, file.bytes, file.mtime_ns)):
-            found = []
+            values = []
             for line in lines:
                 number += 1
                 try:
@@ -157,8 +157,8 @@ def _json_rows(source: FileSource, file: FileBeside) -> Iterator[list[Any]]:
                     place, got = f"{source.path}/{file.name}, row {number}", f"{line[:80]!r} ({error})"
                     raise LandingError(place, "JSON", got, "put the file there as it was written") from error
                 is_enveloped = file.kind == "headers" and isinstance(row, dict) and list(row) == [column]
-                found.append(row[column] if is_enveloped else row)
-            yield found
+                values.append(row[column] if is_enveloped else row)
+            yield values
 
 
 def _parquet_rows(source: FileSource, file: FileBeside) -> Iterator[list[Any]]:
@@ -177,7 +177,7 @@ def _avro_rows(source: FileSource, file: FileBeside) -> Iterator[list[Any]]:
         for block in container.blocks():
             rows, bad = reader.read(block)
             if bad:
-                place, expected = f"{source.path}/{file.name}, byte {block.place:,}", "records of the file's schema"
+                place, expected = f"{source.path}/{file.name}, byte {block.begin:,}", "records of the file's schema"
                 raise LandingError(place, expected, bad[0].reason, "put the file there as it was written")
             columns = {name: rows.field(name) for name in schema.names}
             yield _values(source, file, columns, is_enveloped=is_enveloped)
@@ -203,8 +203,8 @@ def _values(source: FileSource, file: FileBeside, columns: dict[str, pa.Array], 
     if file.kind == "headers":
         got = f"columns {', '.join(columns)}"
         raise LandingError(f"{source.path}/{file.name}", "a column headers", got, "put the sink's file there")
-    found: list[Any] = json_objects(list(columns), [listed(column) for column in columns.values()]).to_pylist()
-    return found
+    objects: list[Any] = json_objects(list(columns), [listed(column) for column in columns.values()]).to_pylist()
+    return objects
 
 
 _READERS = {"jsonl": _json_rows, "avro": _avro_rows, "parquet": _parquet_rows}

@@ -21,7 +21,7 @@ BLOCK_BYTES = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some consecutive rows as columns. ``places[i]`` is the place of row ``i``: its first byte in JSON lines, its
+    """Some consecutive rows as columns. ``locations[i]`` says where row ``i`` is: its first byte in JSON lines, its
     number from 0 in CSV (with the header line), from 1 in Parquet and Avro. ``lines``: of formats whose rows are lines.
     ``whole``: names of the columns that are the row, where its line is not; ``columns`` may have fields of them as
     well. ``values``: the rows' values where neither are. ``deleted``: is the value null whatever the row has?
@@ -29,7 +29,7 @@ class Block:
     """
 
     columns: Mapping[str, Sequence[Any] | pa.Array]
-    places: Sequence[int]
+    locations: Sequence[int]
     lines: Sequence[bytes] | pa.BinaryArray | None = None
     whole: Sequence[str] = ()
     values: Sequence[Any] | None = None
@@ -43,13 +43,13 @@ class Block:
 
     def without(self, rows: Iterable[int]) -> "Block":
         """The others, in their order."""
-        kept = np.delete(np.arange(len(self.places)), list(rows)).tolist()
+        kept = np.delete(np.arange(len(self.locations)), list(rows)).tolist()
         columns = {name: _chosen(column, kept) for name, column in self.columns.items()}
         lines, values, deleted = (
             None if of is None else _chosen(of, kept) for of in (self.lines, self.values, self.deleted)
         )
-        places = [self.places[row] for row in kept]
-        return replace(self, columns=columns, places=places, lines=lines, values=values, deleted=deleted)
+        locations = [self.locations[row] for row in kept]
+        return replace(self, columns=columns, locations=locations, lines=lines, values=values, deleted=deleted)
 
 
 def check_columns(

@@ -38,7 +38,7 @@ class TypeChange(NamedTuple):
 
 def column_types(source: FileSource, kinds: Mapping[str, pa.DataType]) -> dict[str, ColumnType]:
     """Of columns ``kinds`` those that keys and values are made of, and what is in them, by their path."""
-    found: dict[str, dict[str, str]] = {}
+    spelled_by_path: dict[str, dict[str, str]] = {}
     types: dict[str, str] = {}
     parts = (("key", source.key or (), source.key_type), ("value", source.value or tuple(kinds), source.value_type))
     for part, names, serializer in parts:
@@ -54,11 +54,11 @@ def column_types(source: FileSource, kinds: Mapping[str, pa.DataType]) -> dict[s
             else:
                 written = list(_written(name, kind, is_alone=is_alone))
             for path, spelled, of in written:
-                found.setdefault(path, {})[part] = spelled
+                spelled_by_path.setdefault(path, {})[part] = spelled
                 types[path] = str(of)
     return {
         path: ColumnType(", ".join(f"{part} {how}" for part, how in sorted(spelled.items())), types[path])
-        for path, spelled in found.items()
+        for path, spelled in spelled_by_path.items()
     }
 
 
@@ -89,8 +89,8 @@ def _written(name: str, kind: pa.DataType, *, is_alone: bool) -> Iterator[tuple[
     if pa.types.is_dictionary(kind):
         yield from _written(name, kind.value_type, is_alone=is_alone)
     elif kind.num_fields:
-        for place in range(kind.num_fields):
-            field = kind.field(place)
+        for index in range(kind.num_fields):
+            field = kind.field(index)
             yield from _written(f"{name}.{field.name}", field.type, is_alone=False)
     elif not pa.types.is_null(kind):
         yield name, _spelled(kind, is_alone=is_alone), kind

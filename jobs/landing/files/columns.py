@@ -94,7 +94,7 @@ class BadValue:
     column: str | None = None
 
     @property
-    def found(self) -> str:
+    def got_of_column(self) -> str:
         """What was got, with the column."""
         return self.got if self.column is None else f"{self.got} in column {self.column}"
 
@@ -129,12 +129,12 @@ def listed(values: Sequence[Any] | pa.Array) -> Sequence[Any]:
         return numbers
     bare = with_leaves(values.type, _bare)
     try:
-        found = (values if bare == values.type else values.cast(bare)).to_pylist()
+        items = (values if bare == values.type else values.cast(bare)).to_pylist()
     except (ValueError, pa.ArrowException):
-        found = _one_by_one(values, bare)
+        items = _one_by_one(values, bare)
     if not _has_forms(values.type):
-        return found  # type: ignore[no-any-return]
-    return each(found, "each key of a map once", lambda value: _formed(value, values.type))
+        return items  # type: ignore[no-any-return]
+    return each(items, "each key of a map once", lambda value: _formed(value, values.type))
 
 
 def with_leaves(kind: pa.DataType, of: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
@@ -163,7 +163,7 @@ def _has_forms(kind: pa.DataType) -> bool:
     if pa.types.is_map(kind):
         return is_text(kind.key_type) or _has_forms(kind.key_type) or _has_forms(kind.item_type)
     if kind.num_fields:
-        return any(_has_forms(kind.field(place).type) for place in range(kind.num_fields))
+        return any(_has_forms(kind.field(index).type) for index in range(kind.num_fields))
     return kind in (_UUID, pa.float32()) or _to_ms(kind) is not None
 
 
@@ -175,9 +175,9 @@ def _formed(value: Any, kind: pa.DataType) -> Any:
         pairs = [(_formed(key, kind.key_type), _formed(item, kind.item_type)) for key, item in value]
         if not is_text(kind.key_type):
             return pairs
-        if len(found := dict(pairs)) < len(pairs):
+        if len(by_key := dict(pairs)) < len(pairs):
             raise ValueError(value)
-        return found
+        return by_key
     if isinstance(value, dict):
         return {field.name: _formed(value[field.name], field.type) for field in kind}
     if isinstance(value, list):
@@ -202,10 +202,10 @@ def is_text_or_bytes(kind: pa.DataType) -> bool:
 
 def _one_by_one(values: pa.Array, bare: pa.DataType) -> list[Any]:
     """Values, as the type ``bare``, of which some cannot be Python's."""
-    found, bad = [], []
+    good, bad = [], []
     for row in range(len(values)):
         try:
-            found += values.slice(row, 1).cast(bare).to_pylist()
+            good += values.slice(row, 1).cast(bare).to_pylist()
         except UnicodeDecodeError as error:
             bad.append(_no_utf_8(row, error))
         except (ValueError, pa.ArrowException) as error:
@@ -347,10 +347,10 @@ def numbers_or_none(values: pa.Array) -> np.ndarray:
     try:
         return whole_numbers(values, "a number")
     except BadValuesError as error:
-        found = np.full(len(values), -1, np.int64)
+        numbers = np.full(len(values), -1, np.int64)
         good = np.setdiff1d(np.arange(len(values)), [bad.row for bad in error.values])
-        found[good] = whole_numbers(values.take(pa.array(good)), "a number")
-        return found
+        numbers[good] = whole_numbers(values.take(pa.array(good)), "a number")
+        return numbers
 
 
 def bytes_of(values: Sequence[Any]) -> pa.Array:
@@ -369,9 +369,9 @@ def encoded(values: Sequence[Any], kind: str) -> pa.Array:
         return bytes_of(values)
     read = _READERS[kind]
     article = "an" if kind == "int" else "a"
-    found = each(values, f"{article} {kind}", lambda value: None if value is None else read(value))
+    parsed = each(values, f"{article} {kind}", lambda value: None if value is None else read(value))
     serde = SERDES[kind]()
-    return serde.encode(serde.from_python(found)).cast(pa.binary())
+    return serde.encode(serde.from_python(parsed)).cast(pa.binary())
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,11 +421,11 @@ def _are_written_so(texts: pa.Array, numbers: pa.Array) -> bool:
     """Is each of these texts of integers the shortest that there is, as integers are written? Any other is longer."""
     if not pa.types.is_string(texts.type) or numbers.null_count or not len(numbers):
         return False
-    found = np.asarray(numbers)
-    least, most = int(found.min()), int(found.max())
+    whole = np.asarray(numbers)
+    least, most = int(whole.min()), int(whole.max())
     if least < 0:
         return False
-    digits = len(found) + sum(np.count_nonzero(found >= 10**power) for power in range(1, len(str(most))))
+    digits = len(whole) + sum(np.count_nonzero(whole >= 10**power) for power in range(1, len(str(most))))
     offsets = np.frombuffer(texts.buffers()[1], np.int32)
     return bool(offsets[texts.offset + len(texts)] - offsets[texts.offset] == digits)
 
@@ -587,10 +587,10 @@ def _in_range(number: Any, bits: int) -> int:
 def _double(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal | JsonNumber):
         raise TypeError(value)
-    found = float(_plain(value) if isinstance(value, str) else value)
-    if math.isinf(found) and not isinstance(value, float) and any(map(str.isdigit, str(value))):
+    number = float(_plain(value) if isinstance(value, str) else value)
+    if math.isinf(number) and not isinstance(value, float) and any(map(str.isdigit, str(value))):
         raise OverflowError(value)
-    return found
+    return number
 
 
 def _double_number(text: str) -> JsonNumber | None:

@@ -43,8 +43,8 @@ def timestamp_types(values: Sequence[Any] | pa.Array) -> pa.Array:
         words = types_of(np.asarray(values.fill_null(_CREATE_TIME)))
         if words is not None:
             return words
-    found = each(listed(values), f"a timestamp type ({', '.join(TYPES_OF_TIMESTAMPS.values())})", _timestamp_type)
-    return pa.array(found, pa.string())
+    types = each(listed(values), f"a timestamp type ({', '.join(TYPES_OF_TIMESTAMPS.values())})", _timestamp_type)
+    return pa.array(types, pa.string())
 
 
 def is_headers(kind: pa.DataType) -> bool:

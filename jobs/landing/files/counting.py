@@ -45,7 +45,7 @@ class CountedFile:
     types.
     """
 
-    found: FoundFile
+    listed: FoundFile
     digest: str
     content: str
     rows: int
@@ -61,7 +61,7 @@ class CountedFile:
     def entry(self) -> dict[str, Any]:
         """As a plan keeps it."""
         entry = {
-            **file_entry(self.found, self.digest, self.content),
+            **file_entry(self.listed, self.digest, self.content),
             "records": self.records,
         }
         return entry if not self.bad_rows else {**entry, "dead_letters": self.bad_rows}
@@ -138,10 +138,10 @@ class CountedFiles:
         slices: dict[str, list[dict[str, Any]]] = {}
         counted: list[CountedSlice] = []
         for group, count in zip(groups, counts, strict=True):
-            for piece, found in zip(group, count["slices"], strict=True):
-                slices.setdefault(found["name"], []).append(found)
-                keys = {int(p): KeySpan.from_list(span) for p, span in found["keys"].items()}
-                counted.append(CountedSlice(piece, keys, found["bad_rows"]))
+            for piece, counts_of_slice in zip(group, count["slices"], strict=True):
+                slices.setdefault(counts_of_slice["name"], []).append(counts_of_slice)
+                keys = {int(p): KeySpan.from_list(span) for p, span in counts_of_slice["keys"].items()}
+                counted.append(CountedSlice(piece, keys, counts_of_slice["bad_rows"]))
         tasks = [
             {"slices": [piece.to_list() for piece in group], "counts": count["counts"]}
             for group, count in zip(groups, counts, strict=True)
@@ -176,7 +176,7 @@ class CountedFiles:
         """Raises LandingError when more than the share ``most`` of a file's rows do not fit."""
         for file in self.files:
             if file.bad_rows:
-                refuse_too_many(source, file.found.name, file.rows, file.bad_rows, file.first_bad, most)
+                refuse_too_many(source, file.listed.name, file.rows, file.bad_rows, file.first_bad, most)
 
     def refuse_absent_columns(
         self, source: FileSource, plans: Sequence[LedgerRow[LandingPlanRow]], columns: Sequence[str]
@@ -193,7 +193,7 @@ class CountedFiles:
         with_rows = [file for file in self.files if file.rows > file.left_out and file.columns]
         if absent and with_rows:
             raise LandingError(
-                f"{source.path}/{with_rows[0].found.name}",
+                f"{source.path}/{with_rows[0].listed.name}",
                 f"a column {absent[0]}",
                 with_rows[0].got_columns(),
                 "correct the mapping (a.b is the field b of the object a); a column that comes later can be named then "
@@ -202,12 +202,12 @@ class CountedFiles:
 
     def absent_columns(self, source: FileSource) -> dict[str, list[CountedFile]]:
         """Column of the mapping to the files with records of which no row has it."""
-        found: dict[str, list[CountedFile]] = {}
+        absent: dict[str, list[CountedFile]] = {}
         for file in self.files:
-            for name in source.named_columns(file.found.name) if file.records else ():
+            for name in source.named_columns(file.listed.name) if file.records else ():
                 if name not in file.seen:
-                    found.setdefault(name, []).append(file)
-        return found
+                    absent.setdefault(name, []).append(file)
+        return absent
 
     def refuse_renamed_columns(self, source: FileSource) -> None:
         """Raises LandingError for a file of which no row has a column of the mapping, but a column of nearly that name,
@@ -220,7 +220,7 @@ class CountedFiles:
                 if near is None or near in mapped or any({column, near} <= set(each.columns) for each in self.files):
                     continue
                 raise LandingError(
-                    f"{source.path}/{file.found.name}",
+                    f"{source.path}/{file.listed.name}",
                     f"a column {column}, as in other files",
                     f"{near} ({file.got_columns()})",
                     "rename it in the file, or leave the file out (--pattern) and land it by its own names "
@@ -240,13 +240,13 @@ class CountedFiles:
 
     def of_other_types(self, first: str) -> list[FoundFile]:
         """Of files with records, one for each set of types of keys and values that file ``first`` has not."""
-        known = {_type_set(file) for file in self.files if file.found.name == first}
-        found = []
+        known = {_type_set(file) for file in self.files if file.listed.name == first}
+        others = []
         for file in self.files:
             if file.records and (types := _type_set(file)) not in known:
                 known.add(types)
-                found.append(file.found)
-        return found
+                others.append(file.listed)
+        return others
 
 
 def _type_set(file: CountedFile) -> frozenset[tuple[str, str]]:
@@ -264,7 +264,7 @@ def _counted_file(file: FoundFile, slices: Sequence[Mapping[str, Any]]) -> Count
     for piece in slices:
         not_finite.update(piece["not_finite"])
     return CountedFile(
-        found=file,
+        listed=file,
         digest=digest,
         content=whole_digest(inside) if slices[0]["content"] is not None else digest,
         rows=sum(piece["rows"] for piece in slices),

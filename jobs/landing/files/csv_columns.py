@@ -31,7 +31,7 @@ def csv_columns(source: FileSource, chunk: bytes, width: int) -> list[pa.StringA
         return None
     names = [f"c{number}" for number in range(width)]
     try:
-        found = pyarrow.csv.read_csv(
+        table = pyarrow.csv.read_csv(
             pa.BufferReader(chunk),
             pyarrow.csv.ReadOptions(use_threads=False, column_names=names, block_size=len(chunk) + 1),
             pyarrow.csv.ParseOptions(delimiter=source.delimiter, ignore_empty_lines=False),
@@ -44,7 +44,7 @@ def csv_columns(source: FileSource, chunk: bytes, width: int) -> list[pa.StringA
         )
     except pa.ArrowException:
         return None
-    return [column.combine_chunks() for column in found.columns] if len(found) == len(starts) else None
+    return [column.combine_chunks() for column in table.columns] if len(table) == len(starts) else None
 
 
 def _quotes_are_regular(data: np.ndarray, ends: np.ndarray, delimiter: int) -> bool:
@@ -61,5 +61,5 @@ def _quotes_are_regular(data: np.ndarray, ends: np.ndarray, delimiter: int) -> b
     return bool(opens.all() and closes.all())
 
 
-def _is_one_of(found: np.ndarray, wanted: Sequence[int]) -> np.ndarray:
-    return np.isin(found, np.array(wanted, np.uint8))
+def _is_one_of(values: np.ndarray, wanted: Sequence[int]) -> np.ndarray:
+    return np.isin(values, np.array(wanted, np.uint8))

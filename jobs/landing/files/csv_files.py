@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class CsvReader(FormatReader):
-    """A file is one slice; the place of a row is its number from 0, that of the header line."""
+    """A file is one slice; the location of a row is its number from 0, that of the header line."""
 
     def blocks(self, reading: "SliceReading") -> Iterator[Block]:
         return _csv_blocks(reading)
@@ -38,9 +38,9 @@ class CsvReader(FormatReader):
         return [whole]
 
     def as_they_stand(self, source: FileSource, piece: FileSlice, bad: Sequence[BadRow]) -> list[tuple[int, bytes]]:
-        wanted = {row.place for row in bad}
+        wanted = {row.location for row in bad}
         rows = ((row.number, (row.line, row.raw)) for row in csv_rows(source, piece.name) if row.number in wanted)
-        return [found for _, found in islice(rows, len(wanted))]
+        return [raw for _, raw in islice(rows, len(wanted))]
 
 
 def _csv_blocks(reading: "SliceReading") -> Iterator[Block]:
@@ -49,12 +49,12 @@ def _csv_blocks(reading: "SliceReading") -> Iterator[Block]:
     try:
         with opened(reading.source, reading.piece.name, reading.digests, reading.content) as stream:
             chunks = SideBySide(line_chunks(stream, reading.piece), lambda chunk: columns_of.rows(*chunk))
-            for (place, chunk), rows in chunks:
+            for (at, chunk), rows in chunks:
                 if rows is None:
                     rest: Any = io.BufferedReader(_Behind(chunk, chunks.rest()))
-                    for places, some in _row_blocks(reading.source, rest, number, is_first=place == 0):
-                        yield from columns_of.of_rows(places, some)
-                        number = places.stop
+                    for locations, some in _row_blocks(reading.source, rest, number, is_first=at == 0):
+                        yield from columns_of.of_rows(locations, some)
+                        number = locations.stop
                     return
                 yield from columns_of.of_columns(number, rows)
                 number += len(rows[0])
@@ -71,11 +71,11 @@ class _Columns:
         self._names = reading.source.columns
         self._cells: TextCells | None = None
 
-    def rows(self, place: int, chunk: bytes) -> list[pa.StringArray] | None:
-        """Columns of a chunk that begins at byte ``place``, the header line among them; None: read it by rows."""
+    def rows(self, at: int, chunk: bytes) -> list[pa.StringArray] | None:
+        """Columns of a chunk that begins at byte ``at``, the header line among them; None: read it by rows."""
         if not can_have_columns(self._source):
             return None
-        if place == 0:
+        if at == 0:
             chunk = chunk.removeprefix(codecs.BOM_UTF8)
         if not chunk:
             return None
@@ -99,21 +99,21 @@ class _Columns:
         if rows:
             yield cells.block_of_columns(range(number, number + rows), columns)
 
-    def of_rows(self, places: Sequence[int], rows: list[list[str]]) -> Iterator[Block]:
+    def of_rows(self, locations: Sequence[int], rows: list[list[str]]) -> Iterator[Block]:
         """Of rows with these numbers; those that are not as wide as the header are refused."""
         if self._names is None:
-            self._names, rows, places = tuple(rows[0]), rows[1:], places[1:]
+            self._names, rows, locations = tuple(rows[0]), rows[1:], locations[1:]
         names, reading = self._names, self._reading
         reading.rows += len(rows)
         cells = self._begun(names)
         if any(len(fields) != len(names) for fields in rows):
             expected = f"{len(names)} fields"
-            numbered = list(zip(places, rows, strict=True))
+            numbered = list(zip(locations, rows, strict=True))
             reading.refuse([BadRow(p, expected, f"{len(row)} fields") for p, row in numbered if len(row) != len(names)])
             whole = [(p, row) for p, row in numbered if len(row) == len(names)]
-            places, rows = [p for p, _ in whole], [row for _, row in whole]
+            locations, rows = [p for p, _ in whole], [row for _, row in whole]
         if rows:
-            yield cells.block(places, rows)
+            yield cells.block(locations, rows)
 
     def _begun(self, names: tuple[str, ...]) -> TextCells:
         if self._cells is None:
@@ -125,7 +125,7 @@ class _Columns:
 
 
 class _Behind(io.RawIOBase):
-    """``first``, and ``chunks`` of (place, bytes) behind it."""
+    """``first``, and ``chunks`` of (byte, bytes) behind it."""
 
     def __init__(self, first: bytes, chunks: Iterator[tuple[int, bytes]]) -> None:
         self._bytes, self._chunks = io.BytesIO(first), chunks

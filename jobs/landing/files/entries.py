@@ -25,7 +25,7 @@ class Entries:
     records may be, and those that are ``no_files``.
     """
 
-    found: list[fs.FileInfo] = field(default_factory=list)
+    infos: list[fs.FileInfo] = field(default_factory=list)
     unreadable: dict[str, str] = field(default_factory=dict)
     no_files: dict[str, str] = field(default_factory=dict)
 
@@ -51,16 +51,16 @@ def entries_of(filesystem: fs.FileSystem, root: str) -> Entries:
             if _is_nameless(name):
                 entries.unreadable[os.fsencode(name).decode(errors="replace")] = _NAMELESS
                 continue
-            place, mtime_ns = f"{root}/{name}", status.st_mtime_ns
+            path, mtime_ns = f"{root}/{name}", status.st_mtime_ns
             if stat.S_ISREG(status.st_mode):
                 size = status.st_size
-                entries.found.append(fs.FileInfo(place, fs.FileType.File, mtime_ns=mtime_ns, size=size))
+                entries.infos.append(fs.FileInfo(path, fs.FileType.File, mtime_ns=mtime_ns, size=size))
             elif stat.S_ISDIR(status.st_mode):
                 real = os.path.realpath(entry.path) if entry.is_symlink() else f"{around[-1]}/{entry.name}"
                 if real in around:
                     entries.no_files[name] = _AROUND
                     continue
-                entries.found.append(fs.FileInfo(place, fs.FileType.Directory, mtime_ns=mtime_ns))
+                entries.infos.append(fs.FileInfo(path, fs.FileType.Directory, mtime_ns=mtime_ns))
                 folders.append((f"{name}/", (*around, real)))
             else:
                 entries.no_files[name] = _NO_FILE.get(stat.S_IFMT(status.st_mode), "no file")

@@ -40,10 +40,10 @@ def _debezium(row: dict[str, Any]) -> Opened:
     if not isinstance(change, dict) or "op" not in change:
         raise NoEnvelopeError("a change of Debezium, which has op, before and after")
     is_deleted = change["op"] == "d"
-    found = change.get("before" if is_deleted else "after")
-    if not isinstance(found, dict):
+    row_of_change = change.get("before" if is_deleted else "after")
+    if not isinstance(row_of_change, dict):
         raise NoEnvelopeError("the row before it was deleted" if is_deleted else "the row after the change")
-    return _opened(change, found, is_deleted=is_deleted)
+    return _opened(change, row_of_change, is_deleted=is_deleted)
 
 
 def _opened(envelope: dict[str, Any], row: dict[str, Any], *, is_deleted: bool) -> Opened:

@@ -131,13 +131,13 @@ the name of the file with that time.
 
 def landed_times(parts: Iterable[LandedTimes]) -> LandedTimes:
     """Of all ``parts`` together, in which later ones come after earlier ones."""
-    found: dict[str, Sequence[Any]] = {}
+    together: dict[str, Sequence[Any]] = {}
     for part in parts:
         for number, (largest_ms, back_ms, name) in part.items():
-            before = found.get(number, (largest_ms, back_ms, name))
+            before = together.get(number, (largest_ms, back_ms, name))
             last = (before[0], before[2]) if before[0] > largest_ms else (largest_ms, name)
-            found[number] = [last[0], max(before[1], back_ms), last[1]]
-    return found
+            together[number] = [last[0], max(before[1], back_ms), last[1]]
+    return together
 
 
 def times_of_file(name: str, spans: Spans) -> LandedTimes:
@@ -164,10 +164,10 @@ def late_before(files: Sequence[tuple[str, Spans]], landed: LandedTimes, *, are_
     """Of files and ``landed`` times as for `find_disorder`. A record is late because of the order of the files if it
     is further behind an earlier file than any record is behind another one of its own file.
     """
-    found: LateBefore = {}
+    late: LateBefore = {}
     for border, time_ms in _worse_borders(files, landed, are_sorted):
-        found.setdefault(border.later, {})[border.partition] = time_ms
-    return found
+        late.setdefault(border.later, {})[border.partition] = time_ms
+    return late
 
 
 def _worse_borders(

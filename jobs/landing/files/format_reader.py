@@ -28,6 +28,6 @@ class FormatReader(Protocol):
         """
 
     def as_they_stand(self, source: FileSource, piece: FileSlice, bad: Sequence[BadRow]) -> list[tuple[int, bytes]]:
-        """Of bad rows of a slice, in the order of their places: line or row from 1, and their bytes, or their JSON
+        """Of bad rows of a slice, in the order of their locations: line or row from 1, and their bytes, or their JSON
         where bytes say nothing to a person. The file is read again.
         """

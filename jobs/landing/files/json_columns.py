@@ -49,8 +49,8 @@ class JsonColumns:
         )
         self._of_folders = [name for name in wanted if name in source.folders_of(reading.piece.name)]
 
-    def of_chunk(self, place: int, chunk: bytes) -> ColumnsOfChunk | None:
-        """The lines of ``chunk``, which begins at byte ``place`` of the file; None where they have to be read one by
+    def of_chunk(self, at: int, chunk: bytes) -> ColumnsOfChunk | None:
+        """The lines of ``chunk``, which begins at byte ``at`` of the file; None where they have to be read one by
         one.
         """
         if not self._can_be or chunk[:1] != b"{" or b"\0" in chunk:
@@ -69,7 +69,7 @@ class JsonColumns:
         columns = self._columns(chunk, lines, looked_at)
         if columns is None:
             return None
-        block = Block(columns, (starts + place).tolist(), lines.cast(pa.binary()), is_typed=False)
+        block = Block(columns, (starts + at).tolist(), lines.cast(pa.binary()), is_typed=False)
         return ColumnsOfChunk(block, list(looked_at[0]))
 
     def _columns(
@@ -81,13 +81,13 @@ class JsonColumns:
         read = pyarrow.json.ReadOptions(use_threads=False, block_size=len(chunk) + 1)
         parse = pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
         try:
-            found = pyarrow.json.read_json(pa.BufferReader(chunk), read_options=read, parse_options=parse)
-            columns = {name: found.column(name).combine_chunks() for name in self._wanted}
+            table = pyarrow.json.read_json(pa.BufferReader(chunk), read_options=read, parse_options=parse)
+            columns = {name: table.column(name).combine_chunks() for name in self._wanted}
             for column in columns.values():
                 column.validate(full=True)
         except pa.ArrowException:
             return None
-        if len(found) != len(lines) or any(columns[name].null_count for name in self._of_folders):
+        if len(table) != len(lines) or any(columns[name].null_count for name in self._of_folders):
             return None  # Arrow does not say whether a row has the name, with null, or lacks it
         return columns
 

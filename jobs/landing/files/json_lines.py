@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class JsonLinesReader(FormatReader):
-    """Slices are ranges of bytes; the place of a row is its first byte."""
+    """Slices are ranges of bytes; the location of a row is its first byte."""
 
     def blocks(self, reading: "SliceReading") -> Iterator[Block]:
         return _json_blocks(reading)
@@ -44,27 +44,27 @@ def _json_blocks(reading: "SliceReading") -> Iterator[Block]:
     columns_of = JsonColumns(reading, wanted)
     with opened(source, piece.name, reading.digests, reading.content) as stream:
         chunks = line_chunks(stream, piece)
-        for (place, chunk), at_once in SideBySide(chunks, lambda chunk: columns_of.of_chunk(*chunk)):
+        for (at, chunk), at_once in SideBySide(chunks, lambda chunk: columns_of.of_chunk(*chunk)):
             if at_once is not None:
-                reading.rows += len(at_once.block.places)
+                reading.rows += len(at_once.block.locations)
                 reading.seen.update(at_once.block.columns)
                 reading.columns = reading.columns or at_once.names
                 yield at_once.block
                 continue
-            for places, lines in lines_of(place, chunk):
-                for block in rows_of.read(places, lines):
+            for locations, lines in lines_of(at, chunk):
+                for block in rows_of.read(locations, lines):
                     reading.columns = reading.columns or (list(block.rows[0]) if block.rows else ())
                     columns = {name: _column(reading, block.rows, name, folders.get(name)) for name in wanted}
-                    yield Block(columns, block.places, block.lines, values=block.values, deleted=block.deleted)
+                    yield Block(columns, block.locations, block.lines, values=block.values, deleted=block.deleted)
 
 
 def _column(reading: "SliceReading", rows: Sequence[dict[str, Any]], name: str, folder: str | None) -> list[Any]:
     """Values of column ``name``; that of the ``folder`` where it is not there. ``seen`` once it is in a row."""
     if "." in name:
-        found = [value_at(row, name) for row in rows]
-        if any(value is not MISSING for value in found):
+        cells = [value_at(row, name) for row in rows]
+        if any(value is not MISSING for value in cells):
             reading.seen.add(name)
-        return [folder if value is MISSING else value for value in found]
+        return [folder if value is MISSING else value for value in cells]
     if name not in reading.seen and any(name in row for row in rows):
         reading.seen.add(name)
     return [row.get(name, folder) for row in rows]
@@ -73,7 +73,7 @@ def _column(reading: "SliceReading", rows: Sequence[dict[str, Any]], name: str, 
 class _RowBlock(NamedTuple):
     """Lines that are rows. ``values``, ``deleted``: as in ``Block``."""
 
-    places: Sequence[int]
+    locations: Sequence[int]
     lines: Sequence[bytes]
     rows: Sequence[dict[str, Any]]
     values: Sequence[Any] | None = None
@@ -88,41 +88,43 @@ class _Rows:
         self._open = None if self._source.envelope is None else ENVELOPES[self._source.envelope]
         self._last: Opened | None = None
 
-    def read(self, places: Sequence[int], lines: Sequence[bytes]) -> Iterator[_RowBlock]:
+    def read(self, locations: Sequence[int], lines: Sequence[bytes]) -> Iterator[_RowBlock]:
         """The others are refused."""
         try:
             rows = [json_value(line) for line in lines] if self._open is None else []
         except (ValueError, RecursionError):
             rows = []
         if len(rows) < len(lines) or any(type(row) is not dict for row in rows):
-            for some_places, some in _apart(places, lines):
+            for some_locations, some in _apart(locations, lines):
                 self._reading.rows += len(some)
-                yield self._one_by_one(some_places, some)
+                yield self._one_by_one(some_locations, some)
             return
         self._reading.rows += len(lines)
         self._last = Opened(rows[-1], rows[-1])
-        yield _RowBlock(places, lines, rows)
+        yield _RowBlock(locations, lines, rows)
 
-    def _one_by_one(self, places: Sequence[int], lines: Sequence[bytes]) -> _RowBlock:
+    def _one_by_one(self, locations: Sequence[int], lines: Sequence[bytes]) -> _RowBlock:
         kept: list[tuple[int, bytes, Opened]] = []
         bad: list[BadRow] = []
-        for place, line in zip(places, lines, strict=True):
+        for location, line in zip(locations, lines, strict=True):
             try:
                 self._last = self._row(line)
             except _NoRowError as no_row:
                 self._last = None
-                remedy = _remedy(line) if place == 0 else None
-                bad.append(BadRow(place, no_row.expected, f"{line[:80]!r} ({remedy})" if remedy else no_row.got, line))
+                remedy = _remedy(line) if location == 0 else None
+                bad.append(
+                    BadRow(location, no_row.expected, f"{line[:80]!r} ({remedy})" if remedy else no_row.got, line)
+                )
             else:
-                kept.append((place, line, self._last))
+                kept.append((location, line, self._last))
         self._reading.refuse(bad)
-        opened_rows = [found for _, _, found in kept]
-        deleted = [found.value is None for found in opened_rows]
+        opened_rows = [each for _, _, each in kept]
+        deleted = [each.value is None for each in opened_rows]
         return _RowBlock(
-            [place for place, _, _ in kept],
+            [location for location, _, _ in kept],
             [line for _, line, _ in kept],
-            [found.row for found in opened_rows],
-            None if self._open is None else [found.value for found in opened_rows],
+            [each.row for each in opened_rows],
+            None if self._open is None else [each.value for each in opened_rows],
             deleted if any(deleted) else None,
         )
 
@@ -167,21 +169,21 @@ def _remedy(line: bytes) -> str | None:
     return None
 
 
-def _apart(places: Sequence[int], lines: Sequence[bytes]) -> Iterator[tuple[list[int], list[bytes]]]:
+def _apart(locations: Sequence[int], lines: Sequence[bytes]) -> Iterator[tuple[list[int], list[bytes]]]:
     """Objects of a line one by one, so many at a time, with the bytes at which they begin; other lines as they are."""
-    some_places: list[int] = []
+    some_locations: list[int] = []
     some: list[bytes] = []
     size = 0
-    for place, line in zip(places, lines, strict=True):
+    for location, line in zip(locations, lines, strict=True):
         for begin, part in _objects(line) if _NEXT_OBJECT.search(line) else [(0, line)]:
-            some_places.append(place + begin)
+            some_locations.append(location + begin)
             some.append(part)
             size += len(part)
             if len(some) >= BLOCK_ROWS or size >= BLOCK_BYTES:
-                yield some_places, some
-                some_places, some, size = [], [], 0
+                yield some_locations, some
+                some_locations, some, size = [], [], 0
     if some:
-        yield some_places, some
+        yield some_locations, some
 
 
 def _objects(line: bytes) -> Iterator[tuple[int, bytes]]:

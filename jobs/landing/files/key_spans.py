@@ -112,8 +112,8 @@ class _Open:
         self.least = low if self.least is None else min(self.least, low)
         self.largest = high if self.largest is None else max(self.largest, high)
         count = min(_POINTS, len(keys))
-        places = [(number + 1) * len(keys) // count - 1 for number in range(count)]
-        self.points += [(as_key(keys[place]), self.held_bytes // count) for place in places]
+        indices = [(number + 1) * len(keys) // count - 1 for number in range(count)]
+        self.points += [(as_key(keys[index]), self.held_bytes // count) for index in indices]
         self.held, self.held_bytes = [], 0
 
     def close(self) -> KeySpan:

@@ -110,7 +110,7 @@ def find_files(source: FileSource, topic: str) -> Listing:
         raise LandingError(f"topic {topic}", "a directory of files", source.path, "correct the path")
     every, hidden = list[FoundFile](), list[str]()
     entries = entries_of(filesystem, root)
-    for entry in entries.found:
+    for entry in entries.infos:
         name = entry.path[len(root) :].lstrip("/")
         if entry.type != fs.FileType.File:
             continue
@@ -120,7 +120,7 @@ def find_files(source: FileSource, topic: str) -> Listing:
             hidden.append(name)
     files = [file for file in every if matches(file.name, source.pattern)]
     unmatched = [file.name for file in every if not matches(file.name, source.pattern)]
-    refuse_tables(source.path, topic, filesystem, root, entries.found, [file.name for file in files])
+    refuse_tables(source.path, topic, filesystem, root, entries.infos, [file.name for file in files])
     others = {
         n: what for n, what in (entries.unreadable | entries.no_files).items() if not hidden_by(n, source.pattern)
     }
@@ -174,9 +174,9 @@ class KnownFiles:
         for known in self.files:
             self._by_name.setdefault(known.name, []).append(known)
 
-    def new(self, found: Sequence[FoundFile]) -> list[FoundFile]:
+    def new(self, files: Sequence[FoundFile]) -> list[FoundFile]:
         """Those that no plan names. LandingError for one that changed after it was landed."""
-        return [file for file in found if not self._is_known(file)]
+        return [file for file in files if not self._is_known(file)]
 
     def refuse_other_topics(self, new: Sequence[FoundFile]) -> None:
         """Raises LandingError where the paths of ``new`` and of what has landed are of several topics, and no column

@@ -19,9 +19,9 @@ ALL = "*"
 
 def named_files(path: str, pattern: str = ALL) -> tuple[str, str]:
     """Directory and pattern. Raises ConfigError for a file or a glob beside a ``pattern``."""
-    filesystem, place = open_filesystem(path)
-    kind = filesystem.get_file_info(place).type
-    is_file = kind == fs.FileType.File or (isinstance(filesystem, fs.LocalFileSystem) and _leads_nowhere(place))
+    filesystem, location = open_filesystem(path)
+    kind = filesystem.get_file_info(location).type
+    is_file = kind == fs.FileType.File or (isinstance(filesystem, fs.LocalFileSystem) and _leads_nowhere(location))
     is_glob = kind == fs.FileType.NotFound and has_magic(path) and not is_file
     if not is_file and not is_glob:
         return path, pattern
@@ -35,9 +35,9 @@ def named_files(path: str, pattern: str = ALL) -> tuple[str, str]:
     return folder, f"./{below if is_glob else escape(below)}"
 
 
-def _leads_nowhere(place: str) -> bool:
+def _leads_nowhere(path: str) -> bool:
     """Is it a link to what is not there?"""
-    return os.path.islink(place) and not os.path.exists(place)
+    return os.path.islink(path) and not os.path.exists(path)
 
 
 def matches(name: str, pattern: str) -> bool:

@@ -66,10 +66,10 @@ def _comparable(values: Sequence[Any] | pa.Array, there: ZoneInfo | None) -> Seq
             unit = _DAY_NS if pa.types.is_date32(kind) else _NS["ms"]
         if unit is not None:
             whole = values.view(pa.int32() if kind.bit_width == 32 else pa.int64()).to_pylist()
-            found = [None if number is None else _Nanoseconds(number * unit) for number in whole]
+            nanoseconds = [None if number is None else _Nanoseconds(number * unit) for number in whole]
             if there is None or not pa.types.is_timestamp(kind) or kind.tz is not None:
-                return found
-            return each(found, "a time of its zone, and no null", lambda ns: _local_ns(ns, there))
+                return nanoseconds
+            return each(nanoseconds, "a time of its zone, and no null", lambda ns: _local_ns(ns, there))
     return listed(values)
 
 
@@ -110,8 +110,8 @@ class _Key:
 
 def _text_ns(text: str, there: ZoneInfo | None) -> Decimal:
     """Of ISO 8601, with all digits of its fraction."""
-    found = _FRACTION.fullmatch(text)
-    whole, digits = (text, "") if found is None else (found[1] + found[3], found[2])
+    match = _FRACTION.fullmatch(text)
+    whole, digits = (text, "") if match is None else (match[1] + match[3], match[2])
     seconds = instant_ms(datetime.fromisoformat(whole), there) // 1_000
     return Decimal(f"{seconds * 10 ** len(digits) + int(digits or 0)}e{9 - len(digits)}")
 

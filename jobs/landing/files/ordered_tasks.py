@@ -55,26 +55,26 @@ def _groups(spans: Sequence[KeySpans]) -> Iterator[list[int]]:
     """Numbers of slices that overlap, group by group: of each partition, all keys of a group are before the next's."""
     order = _in_order(spans)
     by_partition: dict[int, list[int]] = {}
-    for place, number in enumerate(order):
+    for index, number in enumerate(order):
         for partition in spans[number]:
-            by_partition.setdefault(partition, []).append(place)
+            by_partition.setdefault(partition, []).append(index)
     changes = [0] * (len(order) + 1)
-    for partition, places in by_partition.items():
-        of = [spans[order[place]][partition] for place in places]
+    for partition, indices in by_partition.items():
+        of = [spans[order[index]][partition] for index in indices]
         least_after = [span.least for span in of]
         for at in range(len(of) - 2, -1, -1):
             least_after[at] = min(least_after[at], least_after[at + 1])
         largest = of[0].largest
         for at in range(1, len(of)):
             if not largest < least_after[at]:
-                changes[places[at - 1]] += 1
-                changes[places[at]] -= 1
+                changes[indices[at - 1]] += 1
+                changes[indices[at]] -= 1
             largest = max(largest, of[at].largest)
     group: list[int] = []
     forbidding = 0
-    for place, number in enumerate(order):
+    for index, number in enumerate(order):
         group.append(number)
-        forbidding += changes[place]
+        forbidding += changes[index]
         if not forbidding:
             yield group
             group = []

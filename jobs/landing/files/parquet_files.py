@@ -28,7 +28,7 @@ _COLUMN_BLOCK_ROWS = 1 << 16
 
 
 class ParquetReader(FormatReader):
-    """Slices are ranges of row groups; the place of a row is its number from 1."""
+    """Slices are ranges of row groups; the location of a row is its number from 1."""
 
     def blocks(self, reading: "SliceReading") -> Iterator[Block]:
         return _parquet_blocks(reading)
@@ -50,7 +50,7 @@ class ParquetReader(FormatReader):
         ]
 
     def as_they_stand(self, source: FileSource, piece: FileSlice, bad: Sequence[BadRow]) -> list[tuple[int, bytes]]:
-        return list(_parquet_rows(source, piece, {row.place for row in bad}))
+        return list(_parquet_rows(source, piece, {row.location for row in bad}))
 
 
 def _parquet_blocks(reading: "SliceReading") -> Iterator[Block]:

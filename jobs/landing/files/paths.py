@@ -18,14 +18,14 @@ def value_at(row: Mapping[str, Any], name: str) -> Any:
     """The value of column ``name`` of a row of JSON, or MISSING."""
     if name in row:
         return row[name]
-    found: Any = row
+    value: Any = row
     for part in name.split("."):
-        if found is None:
+        if value is None:
             return None
-        if not isinstance(found, dict) or part not in found:
+        if not isinstance(value, dict) or part not in value:
             return MISSING
-        found = found[part]
-    return found
+        value = value[part]
+    return value
 
 
 def root_of(name: str, names: Sequence[str]) -> str:

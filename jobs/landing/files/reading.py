@@ -53,7 +53,7 @@ class SliceReading:
         if rows and not self.rules.keeps_bad:
             raise self.error(rows[0])
         self.bad_rows += len(rows)
-        self.bad = sorted([*self.bad, *rows], key=lambda row: row.place)[: self.keeps] if rows else self.bad
+        self.bad = sorted([*self.bad, *rows], key=lambda row: row.location)[: self.keeps] if rows else self.bad
 
     def error(self, row: BadRow) -> LandingError:
         """The error of a row."""
@@ -81,5 +81,5 @@ class SliceReading:
 
 
 def as_they_stand(source: FileSource, piece: FileSlice, bad: Sequence[BadRow]) -> list[tuple[int, bytes]]:
-    """Of bad rows, in the order of their places: line or row from 1, and their bytes. The file is read again."""
+    """Of bad rows, in the order of their locations: line or row from 1, and their bytes. The file is read again."""
     return reader_of(source).as_they_stand(source, piece, bad)

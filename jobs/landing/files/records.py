@@ -112,11 +112,13 @@ def _read(reading: SliceReading, path: _Path) -> Iterator[FileRecords]:
     blocks = reader_of(reading.source).blocks(reading)
     for block in with_rows_beside(reading, blocks) if reading.piece.beside else blocks:
         block = _of_topic(reading, block, path)
-        while block.places:
+        while block.locations:
             try:
                 records = _records(reading, block, path)
             except BadValuesError as bad:
-                refused = [BadRow(block.places[v.row], v.expected, v.found, block.line(v.row)) for v in bad.values]
+                refused = [
+                    BadRow(block.locations[v.row], v.expected, v.got_of_column, block.line(v.row)) for v in bad.values
+                ]
                 reading.refuse(refused)
                 block = block.without({value.row for value in bad.values})
             else:
@@ -165,7 +167,7 @@ def _with_offsets_of_path(
 
 
 def _records(reading: SliceReading, block: Block, path: _Path) -> FileRecords:
-    source, rows = reading.source, len(block.places)
+    source, rows = reading.source, len(block.locations)
     _refuse_other_encodings(reading, block)
     key = (
         pa.nulls(rows, pa.binary()) if source.key is None else _chosen(source, block, path, source.key, source.key_type)
@@ -262,9 +264,9 @@ def _timestamp_types(source: FileSource, block: Block, path: _Path) -> pa.Array 
 def _column(block: Block, name: str, path: _Path) -> Sequence[Any] | pa.Array:
     """Of the rows, or of the path of their file."""
     if name in path.pattern:
-        return [path.pattern[name]] * len(block.places)
+        return [path.pattern[name]] * len(block.locations)
     if name in path.folders and name not in block.columns:
-        return [path.folders[name]] * len(block.places)
+        return [path.folders[name]] * len(block.locations)
     return block.columns[name]
 
 

@@ -31,7 +31,7 @@ _HEADER = re.compile(r"([^:=]*)([:=])(.*)", re.DOTALL)
 
 
 class SeparatedLinesReader(FormatReader):
-    """Slices are ranges of bytes; the place of a row is its first byte."""
+    """Slices are ranges of bytes; the location of a row is its first byte."""
 
     def blocks(self, reading: "SliceReading") -> Iterator[Block]:
         source, piece = reading.source, reading.piece
@@ -42,20 +42,20 @@ class SeparatedLinesReader(FormatReader):
         written = _WrittenCells(source, names)
         cells = TextCells(reading, written.names)
         with opened(source, piece.name, reading.digests, reading.content) as stream:
-            for places, lines in line_blocks(stream, piece, blank=b"\r\n", is_json=False):
+            for locations, lines in line_blocks(stream, piece, blank=b"\r\n", is_json=False):
                 reading.rows += len(lines)
                 kept: list[tuple[int, bytes, list[str]]] = []
                 bad: list[BadRow] = []
-                for place, line in zip(places, lines, strict=True):
-                    row = _row(source, place, line, len(names))
+                for location, line in zip(locations, lines, strict=True):
+                    row = _row(source, location, line, len(names))
                     if isinstance(row, BadRow):
                         bad.append(row)
                     else:
-                        kept.append((place, line, written.plain(row)))
+                        kept.append((location, line, written.plain(row)))
                 reading.refuse(bad)
                 if kept:
                     of_lines = [line for _, line, _ in kept]
-                    block = cells.block([place for place, _, _ in kept], [row for _, _, row in kept], of_lines)
+                    block = cells.block([location for location, _, _ in kept], [row for _, _, row in kept], of_lines)
                     yield replace(block, whole=names)
 
     def slices(self, source: FileSource, whole: FileSlice) -> list[FileSlice]:
@@ -65,12 +65,12 @@ class SeparatedLinesReader(FormatReader):
         return lines_as_they_stand(source, piece, bad)
 
 
-def _row(source: FileSource, place: int, line: bytes, width: int) -> list[str] | BadRow:
+def _row(source: FileSource, location: int, line: bytes, width: int) -> list[str] | BadRow:
     try:
         cells = line.decode(source.encoding).split(source.delimiter, width - 1)
     except UnicodeDecodeError as error:
-        return BadRow(place, f"a line in {source.encoding}", f"{line[:80]!r} ({error.reason})", line)
-    return cells if len(cells) == width else BadRow(place, f"{width} fields", f"{len(cells)} fields", line)
+        return BadRow(location, f"a line in {source.encoding}", f"{line[:80]!r} ({error.reason})", line)
+    return cells if len(cells) == width else BadRow(location, f"{width} fields", f"{len(cells)} fields", line)
 
 
 class _WrittenCells:
@@ -110,5 +110,5 @@ def _headers(cell: str, nulls: Sequence[str]) -> str:
     separators = {None if pair is None else pair[2] for pair in pairs}
     if cell.startswith(("[", "{")) or None in separators or len(separators) > 1:
         return cell
-    found = [(pair[1], None if pair[3] in nulls else pair[3]) for pair in pairs if pair is not None]
-    return json.dumps([part for pair in found for part in pair])
+    headers = [(pair[1], None if pair[3] in nulls else pair[3]) for pair in pairs if pair is not None]
+    return json.dumps([part for pair in headers for part in pair])

@@ -25,7 +25,7 @@ def has_own_text(kind: pa.DataType) -> bool:
 def _has_own_text(kind: pa.DataType) -> bool:
     if pa.types.is_temporal(kind) or pa.types.is_floating(kind):
         return True
-    return any(_has_own_text(kind.field(place).type) for place in range(kind.num_fields))
+    return any(_has_own_text(kind.field(index).type) for index in range(kind.num_fields))
 
 
 def can_be(kind: pa.DataType, type_text: str) -> bool:

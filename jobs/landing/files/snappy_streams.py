@@ -96,10 +96,10 @@ def _framed(stream: io.BufferedReader) -> Iterator[bytes]:
     while start := stream.read(1):
         chunk = _exactly(stream, int.from_bytes(_exactly(stream, 3), "little"))
         if start[0] in (_COMPRESSED, _PLAIN):
-            found = plain_block(chunk[4:]) if start[0] == _COMPRESSED else chunk[4:]
-            if _masked(_crc32c(found)) != int.from_bytes(chunk[:4], "little"):
+            plain = plain_block(chunk[4:]) if start[0] == _COMPRESSED else chunk[4:]
+            if _masked(_crc32c(plain)) != int.from_bytes(chunk[:4], "little"):
                 raise ValueError("another CRC-32C than that of its bytes")
-            yield found
+            yield plain
         elif start[0] < _RESERVED:
             raise ValueError(f"a chunk of the unknown type {start[0]}")
 
@@ -118,11 +118,11 @@ def _hadoop(stream: io.BufferedReader) -> Iterator[bytes]:
     while start := stream.read(4):
         missing = _length(start)
         while missing:
-            found = plain_block(_exactly(stream, _length(_exactly(stream, 4))))
-            missing -= len(found)
-            if missing < 0 or not found:
+            plain = plain_block(_exactly(stream, _length(_exactly(stream, 4))))
+            missing -= len(plain)
+            if missing < 0 or not plain:
                 raise ValueError("a part that holds another number of bytes than its block says")
-            yield found
+            yield plain
 
 
 def _length(four: bytes) -> int:
@@ -132,10 +132,10 @@ def _length(four: bytes) -> int:
 
 
 def _exactly(stream: io.BufferedReader, size: int) -> bytes:
-    found = stream.read(size)
-    if len(found) < size:
+    content = stream.read(size)
+    if len(content) < size:
         raise ValueError("too few bytes")
-    return found
+    return content
 
 
 @cache
@@ -148,10 +148,10 @@ def _table() -> tuple[int, ...]:
 
 
 def _crc32c(data: bytes) -> int:
-    table, found = _table(), 0xFFFFFFFF
+    table, checksum = _table(), 0xFFFFFFFF
     for byte in data:
-        found = table[(found ^ byte) & 255] ^ (found >> 8)
-    return found ^ 0xFFFFFFFF
+        checksum = table[(checksum ^ byte) & 255] ^ (checksum >> 8)
+    return checksum ^ 0xFFFFFFFF
 
 
 def _masked(checksum: int) -> int:

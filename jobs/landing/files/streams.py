@@ -85,31 +85,31 @@ class PartDigests:
 
     def __init__(self, first: int = 0, last: int | None = None, *, part: int | None = None) -> None:
         self.part = SLICE_BYTES if part is None else part
-        self.place, self.last = first, last
-        self.found: list[str] = []
+        self.at, self.last = first, last
+        self._hexdigests: list[str] = []
         self.is_used = False
         self._open: Any = None
 
-    def take(self, place: int, data: memoryview | bytes) -> None:
-        """``data`` is at ``place``; what has been taken already, or is outside, is left out."""
-        data = memoryview(data)[max(0, self.place - place) :]
+    def take(self, at: int, data: memoryview | bytes) -> None:
+        """``data`` is at ``at``; what has been taken already, or is outside, is left out."""
+        data = memoryview(data)[max(0, self.at - at) :]
         if self.last is not None:
-            data = data[: max(0, self.last - self.place)]
+            data = data[: max(0, self.last - self.at)]
         while data:
-            room = self.part - self.place % self.part
+            room = self.part - self.at % self.part
             self._open = self._open or hashlib.sha256()
             self._open.update(data[:room])
-            self.place += len(data[:room])
-            if self.place % self.part == 0:
+            self.at += len(data[:room])
+            if self.at % self.part == 0:
                 self.close()
             data = data[room:]
 
     def close(self) -> list[str]:
         """All digests; the last part may be shorter than the others."""
         if self._open is not None:
-            self.found.append(self._open.hexdigest())
+            self._hexdigests.append(self._open.hexdigest())
             self._open = None
-        return self.found
+        return self._hexdigests
 
 
 def whole_digest(parts: Sequence[str], part: int | None = None) -> str:
@@ -131,8 +131,8 @@ def digest_like(known: str, source: FileSource, name: str) -> str:
 
 def is_compressed(source: FileSource, name: str) -> bool:
     """As a whole, so that no part of the file can be read alone."""
-    filesystem, place = open_filesystem(source.uri_of(name))
-    with filesystem.open_input_file(place) as file:
+    filesystem, path = open_filesystem(source.uri_of(name))
+    with filesystem.open_input_file(path) as file:
         return compression_of(name, file.read(HEAD_BYTES)) is not None
 
 
@@ -144,9 +144,9 @@ def opened(
 
     ``digests`` takes the file's own bytes, all of them unless it ends before; ``content`` those in a compressed file.
     """
-    filesystem, place = open_filesystem(source.uri_of(name))
+    filesystem, path = open_filesystem(source.uri_of(name))
     try:
-        with filesystem.open_input_file(place) as file:
+        with filesystem.open_input_file(path) as file:
             codec = compression_of(name, file.read(HEAD_BYTES))
             file.seek(0)
             own: Any = io.BufferedReader(_Counted(file, digests), buffer_size=_PART)
@@ -165,8 +165,8 @@ def opened(
 @contextmanager
 def parquet_file(source: FileSource, name: str, digests: PartDigests | None = None) -> Iterator[pq.ParquetFile]:
     """A Parquet file; LandingError when it is none. ``digests`` takes the bytes that it is to take at once."""
-    filesystem, place = open_filesystem(source.uri_of(name))
-    with filesystem.open_input_file(place) as file:
+    filesystem, path = open_filesystem(source.uri_of(name))
+    with filesystem.open_input_file(path) as file:
         try:
             # Of a timestamp in 96 bits, which Spark writes, microseconds have room for all its years; nanoseconds wrap.
             whole = file if digests is None else _digested(file, digests)
@@ -180,15 +180,15 @@ def parquet_file(source: FileSource, name: str, digests: PartDigests | None = No
 def _digested(file: pa.NativeFile, digests: PartDigests) -> pa.NativeFile:
     """``file`` after its digests were taken; one that is read at once is read no second time."""
     size = file.size()
-    if digests.place == 0 and size <= digests.part:
+    if digests.at == 0 and size <= digests.part:
         data = file.read()
         digests.take(0, data)
         return pa.BufferReader(data)
-    place, last = digests.place, size if digests.last is None else digests.last
-    file.seek(place)
-    while place < last and (data := file.read(min(_PART, last - place))):
-        digests.take(place, data)
-        place += len(data)
+    at, last = digests.at, size if digests.last is None else digests.last
+    file.seek(at)
+    while at < last and (data := file.read(min(_PART, last - at))):
+        digests.take(at, data)
+        at += len(data)
     file.seek(0)
     return file
 
@@ -197,7 +197,7 @@ class _Counted(io.RawIOBase):
     """``stream``, of which ``digests`` are taken while it is read."""
 
     def __init__(self, stream: Any, digests: PartDigests | None) -> None:
-        self.stream, self.digests, self.place = stream, digests, 0
+        self.stream, self.digests, self.at = stream, digests, 0
         if digests is not None:
             digests.is_used = True
 
@@ -208,17 +208,17 @@ class _Counted(io.RawIOBase):
         return bool(self.stream.seekable())
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        self.place = self.stream.seek(offset, whence)
-        return self.place
+        self.at = self.stream.seek(offset, whence)
+        return self.at
 
     def tell(self) -> int:
-        return self.place
+        return self.at
 
     def readinto(self, buffer: Any) -> int:
         count: int = self.stream.readinto(buffer)
         if self.digests is not None:
-            self.digests.take(self.place, memoryview(buffer)[:count])
-        self.place += count
+            self.digests.take(self.at, memoryview(buffer)[:count])
+        self.at += count
         return count
 
 
@@ -229,8 +229,8 @@ def is_as_planned(source: FileSource, piece: FileSlice) -> bool:
     planned = [(piece.name, piece.size, piece.mtime_ns)]
     planned += [(each.name, each.bytes, each.mtime_ns) for each in piece.beside]
     for name, size, mtime_ns in planned:
-        filesystem, place = open_filesystem(source.uri_of(name))
-        entry = filesystem.get_file_info(place)
+        filesystem, path = open_filesystem(source.uri_of(name))
+        entry = filesystem.get_file_info(path)
         if entry.size != size or mtime_ns not in (None, entry.mtime_ns):
             return False
     return True

@@ -34,7 +34,7 @@ class TextCells:
         self._numbers = numbers_with_commas(source) if source.decimal_comma else ()
 
     def block(
-        self, places: Sequence[int], rows: Sequence[Sequence[str]], lines: Sequence[bytes] | None = None
+        self, locations: Sequence[int], rows: Sequence[Sequence[str]], lines: Sequence[bytes] | None = None
     ) -> Block:
         """Of rows with a cell for each column. ``lines``: theirs, where the reader has them."""
         columns: dict[str, Sequence[str | None]] = {}
@@ -48,16 +48,16 @@ class TextCells:
                 for row in (row for row, cell in enumerate(cells) if cell is not None and _POINT.fullmatch(cell)):
                     raw = None if lines is None else lines[row]
                     got = f"{cells[row]!r} in column {name}"
-                    bad.setdefault(row, BadRow(places[row], "a number with a decimal comma", got, raw))
+                    bad.setdefault(row, BadRow(locations[row], "a number with a decimal comma", got, raw))
                 columns[name] = [None if cell is None else _with_point(cell) for cell in cells]
         self._reading.refuse([bad[row] for row in sorted(bad)])
-        block = Block(columns, places, lines, self._names)
+        block = Block(columns, locations, lines, self._names)
         return block.without(set(bad)) if bad else block
 
-    def block_of_columns(self, places: Sequence[int], columns: Sequence[pa.StringArray]) -> Block:
+    def block_of_columns(self, locations: Sequence[int], columns: Sequence[pa.StringArray]) -> Block:
         """Of whole columns, of a source without decimal commas."""
-        found = dict(zip(self._names, map(self._without_nulls, columns), strict=True))
-        return Block(found, places, whole=self._names, is_typed=False)
+        columns_by_name = dict(zip(self._names, map(self._without_nulls, columns), strict=True))
+        return Block(columns_by_name, locations, whole=self._names, is_typed=False)
 
     def _without_nulls(self, cells: pa.StringArray) -> pa.StringArray:
         if not self._nulls:
@@ -86,7 +86,7 @@ def _with_point(cell: str) -> str:
 
 def numbers_with_commas(source: FileSource) -> set[str]:
     """Columns that are numbers with a fraction, by what is declared."""
-    found = {name for name, kind in source.types.items() if kind in _FRACTIONS}
+    with_commas = {name for name, kind in source.types.items() if kind in _FRACTIONS}
     declared = (source.key, source.key_type), (source.value, source.value_type)
-    found |= {name for name, kind in declared if isinstance(name, str) and kind == "double"}
-    return found if source.timestamp_unit == "iso" else found | {source.timestamp}
+    with_commas |= {name for name, kind in declared if isinstance(name, str) and kind == "double"}
+    return with_commas if source.timestamp_unit == "iso" else with_commas | {source.timestamp}

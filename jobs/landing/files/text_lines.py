@@ -33,30 +33,30 @@ def line_slices(source: FileSource, whole: FileSlice) -> list[FileSlice]:
 
 
 def lines_as_they_stand(source: FileSource, piece: FileSlice, bad: Sequence[BadRow]) -> list[tuple[int, bytes]]:
-    """Of bad rows whose places are their first bytes: their lines from 1, and their bytes. The file is read again."""
+    """Of bad rows located by their first bytes: their lines from 1, and their bytes. The file is read again."""
     with opened(source, piece.name) as stream:
         numbers, at, lines = [], 0, 1
         for row in bad:
-            lines += _ends_within(stream, row.place - at)
-            at = row.place
+            lines += _ends_within(stream, row.location - at)
+            at = row.location
             numbers.append(lines)
     return [(number, row.raw or b"") for number, row in zip(numbers, bad, strict=True)]
 
 
 def line_chunks(stream: io.BufferedReader, piece: FileSlice) -> Iterator[tuple[int, bytes]]:
     """(byte at which it begins, whole lines of about CHUNK_BYTES) of the lines that begin in the slice."""
-    place = piece.start
-    if place > 0:
-        stream.seek(place - 1)
-        place += len(stream.readline()) - 1
-    while piece.end is None or place < piece.end:
-        chunk = stream.read(CHUNK_BYTES if piece.end is None else min(CHUNK_BYTES, piece.end - place))
+    at = piece.start
+    if at > 0:
+        stream.seek(at - 1)
+        at += len(stream.readline()) - 1
+    while piece.end is None or at < piece.end:
+        chunk = stream.read(CHUNK_BYTES if piece.end is None else min(CHUNK_BYTES, piece.end - at))
         if not chunk:
             return
         if not chunk.endswith(b"\n"):
             chunk += stream.readline()
-        yield place, chunk
-        place += len(chunk)
+        yield at, chunk
+        at += len(chunk)
 
 
 def line_blocks(
@@ -65,29 +65,29 @@ def line_blocks(
     """(bytes at which lines begin, lines without their ends) of the lines that begin in the slice and have more than
     ``blank``. ``is_json``: a byte order mark is no part of any line, and not only of the first.
     """
-    for place, chunk in line_chunks(stream, piece):
-        yield from lines_of(place, chunk, blank, is_json=is_json)
+    for at, chunk in line_chunks(stream, piece):
+        yield from lines_of(at, chunk, blank, is_json=is_json)
 
 
 def lines_of(
-    place: int, chunk: bytes, blank: bytes = BLANK, *, is_json: bool = True
+    at: int, chunk: bytes, blank: bytes = BLANK, *, is_json: bool = True
 ) -> Iterator[tuple[list[int], list[bytes]]]:
-    """The same of a chunk that begins at byte ``place``."""
-    places: list[int] = []
+    """The same of a chunk that begins at byte ``at``."""
+    locations: list[int] = []
     lines: list[bytes] = []
     size = 0
     for line in io.BytesIO(chunk):
-        begin = len(codecs.BOM_UTF8) if (is_json or place == 0) and line.startswith(codecs.BOM_UTF8) else 0
+        begin = len(codecs.BOM_UTF8) if (is_json or at == 0) and line.startswith(codecs.BOM_UTF8) else 0
         if line[begin:].strip(blank):
-            places.append(place)
+            locations.append(at)
             lines.append(line[begin:].removesuffix(b"\n").removesuffix(b"\r"))
             size += len(line)
-        place += len(line)
+        at += len(line)
         if len(lines) >= BLOCK_ROWS or size >= BLOCK_BYTES:
-            yield places, lines
-            places, lines, size = [], [], 0
+            yield locations, lines
+            locations, lines, size = [], [], 0
     if lines:
-        yield places, lines
+        yield locations, lines
 
 
 def line_ends(chunk: bytes) -> tuple[np.ndarray, np.ndarray]:

@@ -25,10 +25,10 @@ Verified = Mapping[str, Mapping[str, Any]]
 def read_verified(path: str) -> dict[str, dict[str, Any]]:
     """What was written last; {} where there is nothing that can be believed."""
     with suppress(OSError, ValueError, LookupError, TypeError, StorageError):
-        filesystem, place = open_filesystem(_not_linked(path))
-        if filesystem.get_file_info(place).type != fs.FileType.File:
+        filesystem, location = open_filesystem(_not_linked(path))
+        if filesystem.get_file_info(location).type != fs.FileType.File:
             return {}
-        with filesystem.open_input_stream(place) as file:
+        with filesystem.open_input_stream(location) as file:
             written = json.loads(file.read())
         if written["digest"] == _digest(written["files"]):
             return dict(written["files"])
@@ -38,8 +38,8 @@ def read_verified(path: str) -> dict[str, dict[str, Any]]:
 def write_verified(path: str, files: Verified) -> None:
     """Write it again. Where it cannot be written, files are read again, as they would be without it."""
     with suppress(OSError, StorageError):
-        filesystem, place = open_filesystem(_not_linked(path))
-        with filesystem.open_output_stream(place) as file:
+        filesystem, location = open_filesystem(_not_linked(path))
+        with filesystem.open_output_stream(location) as file:
             file.write(json.dumps({"digest": _digest(files), "files": files}).encode())
 
 

@@ -83,7 +83,7 @@ class LakeReader(ParquetReader):
 
     def as_they_stand(self, source: FileSource, piece: FileSlice, bad: Sequence[BadRow]) -> list[tuple[int, bytes]]:
         assert isinstance(source, LakeMapping)
-        wanted = {row.place for row in bad}
+        wanted = {row.location for row in bad}
         found: list[tuple[int, bytes]] = []
         with parquet_file(source, piece.name) as opened:
             rows = _TableRows(source, source.files[piece.name], opened, source.columns_of.schema.names)
