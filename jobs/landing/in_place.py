@@ -90,15 +90,15 @@ class PlannedInPlace:
             return self._anew(without_files, known, began, changed)
         files = files_to_read(self.mapping, self.table.files, self.changes, began)
         base = self._begin(began)
-        found = Registering(self.table, self.topic, self.mapping, base).files(files)
-        if not found and self.last is None and self.table.files:
+        registered = Registering(self.table, self.topic, self.mapping, base).files(files)
+        if not registered and self.last is None and self.table.files:
             refuse_other_topics(self.table, self.topic, self.mapping)
-        below = [file for file in found if (file.min_offset or 0) < began.get(file.partition, 0)]
+        below = [file for file in registered if (file.min_offset or 0) < began.get(file.partition, 0)]
         if below:
             self._refuse_below(below[0], began)
-        if not found and self.last is not None:
+        if not registered and self.last is not None:
             return without_files
-        plan = self._with_cut(without_files, found, began, sum(file.records for file in found))
+        plan = self._with_cut(without_files, registered, began, sum(file.records for file in registered))
         since = None if self.last is None else self.last.content.in_place
         if since is not None:
             return replace(plan, in_place=since)
@@ -141,18 +141,18 @@ class PlannedInPlace:
         assert self.last is not None
         base = self._begin(began)
         own = [file for file in self.table.files if may_have_topic(self.mapping, file.bounds)]
-        found = Registering(self.table, self.topic, self.mapping, base).files(own)
-        before, now = _counts(known, {}), _counts(found, began)
+        registered = Registering(self.table, self.topic, self.mapping, base).files(own)
+        before, now = _counts(known, {}), _counts(registered, began)
         for p, records in now.items():
             if records > before.get(p, 0):
                 expected = f"{before.get(p, 0):,} records of partition {p} below offset {began.get(p, 0)}, as landed"
                 next_step = "land the table into a topic of another name"
                 raise LandingError(f"{self._place}, in place", expected, f"{records:,}", next_step)
         lost = {p: records - now.get(p, 0) for p, records in before.items() if records > now.get(p, 0)}
-        changed = self._with_lost(dict(changed or {}), known, found, lost)
-        new = sum(file.records for file in found) - sum(now.values())
+        changed = self._with_lost(dict(changed or {}), known, registered, lost)
+        new = sum(file.records for file in registered) - sum(now.values())
         kept = {str(p): offset for p, offset in base.items()}
-        plan = self._with_cut(plan, found, began, new)
+        plan = self._with_cut(plan, registered, began, new)
         return replace(plan, in_place=BEGINS_HERE, base=kept, changed=changed or None, lost=sum(lost.values()) or None)
 
     @property
@@ -160,7 +160,7 @@ class PlannedInPlace:
         return table_place(self.topic, self.table)
 
     def _with_lost(
-        self, changed: Changed, known: Sequence[DataFile], found: Sequence[DataFile], lost: Mapping[int, int]
+        self, changed: Changed, known: Sequence[DataFile], registered: Sequence[DataFile], lost: Mapping[int, int]
     ) -> Changed:
         """``changed`` with the offsets of records that are ``lost`` (how many, by partition), where they were not found
         by reading and are known. LandingError: they may not be.
@@ -169,7 +169,7 @@ class PlannedInPlace:
         unsaid = {p: count for p, count in lost.items() if str(p) not in changed.get("gone", {})}
         if not unsaid:
             return changed
-        gone = {str(p): ranges for p in unsaid if (ranges := _missing(known, found, p)) is not None}
+        gone = {str(p): ranges for p in unsaid if (ranges := _missing(known, registered, p)) is not None}
         if gone:
             changed = {**changed, "gone": {**changed.get("gone", {}), **gone}}
         said = (
@@ -195,15 +195,15 @@ class PlannedInPlace:
         assert first is not None
         return {int(p): offset for p, offset in (first.content.base or {}).items()}
 
-    def _with_cut(self, plan: LandingPlanRow, found: Sequence[DataFile], began: Cut, new: int) -> LandingPlanRow:
-        largest = max((file.partition for file in found), default=0)
+    def _with_cut(self, plan: LandingPlanRow, registered: Sequence[DataFile], began: Cut, new: int) -> LandingPlanRow:
+        largest = max((file.partition for file in registered), default=0)
         if self.declared is not None and largest >= self.declared:
             raise LandingError(self._place, f"partitions below {self.declared}", str(largest), "declare more of them")
         partitions = max(plan.partitions, largest + 1)
         nothing = dict.fromkeys(map(str, range(partitions)), 0)
         cut_from, cut_to, gaps = nothing | plan.cut_from, nothing | plan.cut_to, dict(plan.gaps)
-        for p in sorted({file.partition for file in found}):
-            own = [file for file in found if file.partition == p and (file.max_offset or 0) >= began.get(p, 0)]
+        for p in sorted({file.partition for file in registered}):
+            own = [file for file in registered if file.partition == p and (file.max_offset or 0) >= began.get(p, 0)]
             if not own:
                 continue
             first = min(file.min_offset or 0 for file in own)
@@ -212,9 +212,9 @@ class PlannedInPlace:
             elif first > began.get(p, 0):
                 gaps[str(p)] = [began.get(p, 0), first]
             cut_to[str(p)] = max(cut_to[str(p)], *((file.max_offset or 0) + 1 for file in own))
-        sizes = {file.path: file.bytes for file in found}
+        sizes = {file.path: file.bytes for file in registered}
         records = Counter[str]()
-        for file in found:
+        for file in registered:
             records[file.path] += file.records
         return replace(
             plan,
@@ -224,7 +224,7 @@ class PlannedInPlace:
             gaps=gaps,
             records=new,
             files=[{"name": path, "bytes": size, "records": records[path]} for path, size in sizes.items()],
-            registers=[file.to_dict() for file in found],
+            registers=[file.to_dict() for file in registered],
         )
 
     def _refuse_below(self, file: DataFile, began: Cut) -> None:
@@ -256,30 +256,30 @@ def _is_same(now: LakeFile | None, file: DataFile) -> bool:
     return now is not None and now.bytes == file.bytes and deleted_ranges(now.deleted) == file.in_place.deleted
 
 
-def _missing(known: Sequence[DataFile], found: Sequence[DataFile], p: int) -> list[list[int]] | None:
-    """Ranges `[from, to)` of offsets of partition ``p`` that files ``known`` had and ``found`` do not have; None: those
-    of ``known`` did not follow one another, so that the offsets they had are not known.
+def _missing(known: Sequence[DataFile], registered: Sequence[DataFile], p: int) -> list[list[int]] | None:
+    """Ranges `[from, to)` of offsets of partition ``p`` that files ``known`` had and ``registered`` do not have; None:
+    those of ``known`` did not follow one another, so that the offsets they had are not known.
     """
     own = [file for file in known if file.partition == p]
     spans = [(file.min_offset or 0, (file.max_offset or 0) + 1) for file in own]
     if sum(end - begin for begin, end in spans) != sum(file.records for file in own):
         return None
     had = np.concatenate([np.arange(begin, end) for begin, end in spans])
-    has = [offsets for file in found if file.partition == p for offsets in read_offsets(file)]
+    has = [offsets for file in registered if file.partition == p for offsets in read_offsets(file)]
     return joined_ranges(np.setdiff1d(had, np.concatenate(has) if has else np.array([], np.int64)))
 
 
 def _counts(files: Sequence[DataFile], below: Cut) -> dict[int, int]:
     """Records of each partition; those of offsets ``below`` (of a partition that it does not name: all)."""
-    found: dict[int, int] = {}
+    counts: dict[int, int] = {}
     for file in files:
         end = below.get(file.partition, UNBOUNDED)
         least, most = file.min_offset or 0, file.max_offset or 0
         records = file.records if most < end else 0
         if least < end <= most:
             records = int(sum((each < end).sum() for each in read_offsets(file)))
-        found[file.partition] = found.get(file.partition, 0) + records
-    return found
+        counts[file.partition] = counts.get(file.partition, 0) + records
+    return counts
 
 
 def write_registered(warehouse: Warehouse, topic: str, row: LedgerRow[LandingPlanRow], app_id: str) -> dict[str, Any]:
@@ -347,7 +347,7 @@ class _Copy:
 
     def run(self) -> dict[str, Any]:
         """The files that it wrote, as JSON values."""
-        found: list[DataFile] = []
+        files: list[DataFile] = []
         held: list[pa.RecordBatch] = []
         columns = [name for name in LANDED_SCHEMA.names if name != "partition"]
         last = -1
@@ -360,11 +360,11 @@ class _Copy:
             last = int(offsets[-1])
             held.append(batch)
             if sum(each.nbytes for each in held) >= FILE_BYTES:
-                found.append(self._write(held))
+                files.append(self._write(held))
                 held = []
         if held:
-            found.append(self._write(held))
-        return {"files": [file.to_dict() for file in found]}
+            files.append(self._write(held))
+        return {"files": [file.to_dict() for file in files]}
 
     def _write(self, batches: Sequence[pa.RecordBatch]) -> DataFile:
         rows = pa.Table.from_batches(batches)

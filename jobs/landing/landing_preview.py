@@ -146,8 +146,8 @@ def absent_sentences(topic: str, source: FileSource, counted: CountedFiles) -> l
         parts = {"keys": source.key, "values (tombstones)": source.value}
         null = [part for part, of in parts.items() if of == column] or ["cells"]
         sentences.append(
-            f"{topic}: no row of {files[0].listed.name}{others} has column {column}, which rows of other files have, so "
-            f"its {' and '.join(null)} are null there"
+            f"{topic}: no row of {files[0].listed.name}{others} has column {column}, which rows of other files have, "
+            f"so its {' and '.join(null)} are null there"
         )
     return sentences
 

@@ -86,10 +86,10 @@ def refuse_no_history(table: LakeTable, topic: str) -> None:
 
 
 def _flat(columns: Iterable[str | tuple[str, ...]]) -> list[str]:
-    found: list[str] = []
+    names: list[str] = []
     for each in columns:
-        found += [each] if isinstance(each, str) else each
-    return found
+        names += [each] if isinstance(each, str) else each
+    return names
 
 
 def table_place(topic: str, table: LakeTable) -> str:

@@ -33,58 +33,58 @@ _HISTORY = 200
 """So many of the newest commits are looked at for statements that change rows."""
 
 
-def open_delta(place: str, version: int | None) -> LakeTable:
-    """The table at ``place`` as of ``version`` (None: the newest). Raises LandingError where there is none, where the
+def open_delta(uri: str, version: int | None) -> LakeTable:
+    """The table at ``uri`` as of ``version`` (None: the newest). Raises LandingError where there is none, where the
     log does not go back so far, and for a reader feature that is not known.
     """
-    table = _opened(place, version)
+    table = _opened(uri, version)
     features = table.protocol().reader_features or []
     if unknown := [name for name in features if name not in READER_FEATURES]:
-        raise _unknown(place, ", ".join(unknown))
+        raise _unknown(uri, ", ".join(unknown))
     columns = _columns(table)
     return LakeTable(
         format="Delta",
-        place=place,
-        root=place,
+        place=uri,
+        root=uri,
         id=str(table.metadata().id),
         version=table.version(),
         columns=columns,
-        files=tuple(_files(table, columns, place, has_vectors=_VECTORS in features)),
-        since=lambda before: _changes(place, columns, table.version(), before),
+        files=tuple(_files(table, columns, uri, has_vectors=_VECTORS in features)),
+        since=lambda before: _changes(uri, columns, table.version(), before),
         upserts=lambda: _upserts(table),
     )
 
 
-def _opened(place: str, version: int | None) -> DeltaTable:
-    with _sentences(place, version):
-        table = OpenedTable(place)
+def _opened(uri: str, version: int | None) -> DeltaTable:
+    with _sentences(uri, version):
+        table = OpenedTable(uri)
         if version is not None and version > table.version():
             got = f"newest version {table.version()}"
-            raise LandingError(f"Delta table {place}", f"version {version}", got, "leave --version out, or correct it")
+            raise LandingError(f"Delta table {uri}", f"version {version}", got, "leave --version out, or correct it")
         if version is not None and version != table.version():
-            table = OpenedTable(place, version=version)
+            table = OpenedTable(uri, version=version)
         return table
 
 
 @contextmanager
-def _sentences(place: str, version: int | None) -> Iterator[None]:
+def _sentences(uri: str, version: int | None) -> Iterator[None]:
     try:
         yield
     except TableNotFoundError:
         next_step = "correct the path, or name the folder that has _delta_log"
-        raise LandingError(f"Delta table {place}", "a Delta table", "none", next_step) from None
+        raise LandingError(f"Delta table {uri}", "a Delta table", "none", next_step) from None
     except (DeltaError, OSError, ValueError) as error:
         text = (str(error).strip().splitlines() or [type(error).__name__])[0]
         if "nsupported" in text:
-            raise _unknown(place, text) from error
+            raise _unknown(uri, text) from error
         expected = "a Delta log that can be read" if version is None else f"version {version} in its log"
         next_step = "read the table with another engine; where its log is cleaned up, a later version is there"
-        raise LandingError(f"Delta table {place}", expected, text, next_step) from error
+        raise LandingError(f"Delta table {uri}", expected, text, next_step) from error
 
 
-def _unknown(place: str, got: str) -> LandingError:
+def _unknown(uri: str, got: str) -> LandingError:
     return LandingError(
-        f"Delta table {place}",
+        f"Delta table {uri}",
         f"reader features that are known here ({', '.join(READER_FEATURES)})",
         got,
         "write its rows to a table without that feature, and land that one: read without it, rows could be wrong",
@@ -98,21 +98,21 @@ def _columns(table: DeltaTable) -> TableColumns:
 
 
 def _column(field: pa.Field) -> TableColumn:
-    told = {name.decode(): value.decode() for name, value in (field.metadata or {}).items()}
-    number = told.get("delta.columnMapping.id")
+    metadata = {name.decode(): value.decode() for name, value in (field.metadata or {}).items()}
+    number = metadata.get("delta.columnMapping.id")
     kind = field.type
     within: tuple[TableColumn, ...] = ()
     if pa.types.is_struct(kind):
-        within = tuple(_column(kind.field(place)) for place in range(kind.num_fields))
+        within = tuple(_column(kind.field(index)) for index in range(kind.num_fields))
         kind = pa.struct([(child.name, child.kind) for child in within])
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
         within = (_column(kind.value_field),)
         kind = pa.list_(within[0].kind)
-    physical = told.get("delta.columnMapping.physicalName", field.name)
+    physical = metadata.get("delta.columnMapping.physicalName", field.name)
     return TableColumn(field.name, (physical,), None if number is None else int(number), kind, within)
 
 
-def _files(table: DeltaTable, columns: TableColumns, place: str, *, has_vectors: bool) -> Iterator[LakeFile]:
+def _files(table: DeltaTable, columns: TableColumns, uri: str, *, has_vectors: bool) -> Iterator[LakeFile]:
     actions = pa.table(table.get_add_actions(flatten=True))
     deleted = _deleted(table) if has_vectors else {}
     root = unquote(table.table_uri).rstrip("/")
@@ -128,12 +128,12 @@ def _files(table: DeltaTable, columns: TableColumns, place: str, *, has_vectors:
         constants = {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}
         bounds |= {key: (value, value) for key, value in constants.items() if isinstance(value, int | str)}
         vector = deleted.get(path if "://" in path else f"{root}/{path}")
-        yield LakeFile(_name(place, row["path"]), row["size_bytes"], row["num_records"], constants, vector, bounds)
+        yield LakeFile(_name(uri, row["path"]), row["size_bytes"], row["num_records"], constants, vector, bounds)
 
 
-def _name(place: str, path: str) -> str:
+def _name(uri: str, path: str) -> str:
     """Of a file, of its ``path`` in the log: percent-encoded, and of shallow clones a whole one."""
-    return name_and_root(unquote(path), (place,))[0]
+    return name_and_root(unquote(path), (uri,))[0]
 
 
 def _leaves(columns: tuple[TableColumn, ...], name: str = "", physical: str = "") -> Iterator[tuple[str, str]]:
@@ -147,13 +147,13 @@ def _leaves(columns: tuple[TableColumn, ...], name: str = "", physical: str = ""
 
 def _deleted(table: DeltaTable) -> dict[str, np.ndarray]:
     """URI of a file to the numbers of its deleted rows."""
-    found = {}
+    numbers = {}
     for batch in table.deletion_vectors():
         vectors = pa.record_batch(batch)
         for uri, kept in zip(vectors["filepath"].to_pylist(), vectors["selection_vector"], strict=True):
             mask = np.asarray(kept.values.to_numpy(zero_copy_only=False), np.bool_)
-            found[unquote(uri)] = np.flatnonzero(~mask)
-    return found
+            numbers[unquote(uri)] = np.flatnonzero(~mask)
+    return numbers
 
 
 def _upserts(table: DeltaTable) -> str | None:
@@ -161,18 +161,18 @@ def _upserts(table: DeltaTable) -> str | None:
         if value.lower() == "upsert":
             return f"its property {name} is {value}"
     for commit in table.history(_HISTORY):
-        told = commit.get("operationParameters") or {}
-        if commit.get("operation") == "MERGE" and told.get("matchedPredicates") not in (None, "[]"):
+        parameters = commit.get("operationParameters") or {}
+        if commit.get("operation") == "MERGE" and parameters.get("matchedPredicates") not in (None, "[]"):
             return f"version {commit.get('version')} is a MERGE that changes matched rows"
     return None
 
 
-def _changes(place: str, columns: TableColumns, version: int, before: int) -> LakeChanges:
+def _changes(uri: str, columns: TableColumns, version: int, before: int) -> LakeChanges:
     """What the commits after ``before`` did, up to ``version``."""
     try:
-        older = _opened(place, before)
-        old_files = {file.name: file.bounds for file in _files(older, columns, place, has_vectors=False)}
-        commits = [(number, _commit(place, number)) for number in range(before + 1, version + 1)]
+        older = _opened(uri, before)
+        old_files = {file.name: file.bounds for file in _files(older, columns, uri, has_vectors=False)}
+        commits = [(number, _commit(uri, number)) for number in range(before + 1, version + 1)]
     except (LandingError, FileNotFoundError):
         return LakeChanges(unknown=f"its log does not go back to version {before} any more")
     paths = dict(_leaves(columns.columns))
@@ -184,11 +184,11 @@ def _changes(place: str, columns: TableColumns, version: int, before: int) -> La
         took = False
         for action in actions:
             if (remove := action.get("remove")) is not None and remove.get("dataChange", True):
-                touched.append(bounds.get(_name(place, remove["path"]), {}))
+                touched.append(bounds.get(_name(uri, remove["path"]), {}))
                 took = True
         for action in actions:
             if (add := action.get("add")) is not None:
-                name = _name(place, add["path"])
+                name = _name(uri, add["path"])
                 bounds.setdefault(name, _bounds_of(add, paths))
                 is_new = bool(add.get("dataChange", True))
                 if is_new or name not in old_files:
@@ -200,9 +200,9 @@ def _changes(place: str, columns: TableColumns, version: int, before: int) -> La
     return LakeChanges(added, frozenset(came) - added, tuple(touched), tuple(did))
 
 
-def _commit(place: str, number: int) -> list[dict[str, Any]]:
+def _commit(uri: str, number: int) -> list[dict[str, Any]]:
     """Actions of one commit. FileNotFoundError: it was cleaned up."""
-    filesystem, root = open_filesystem(place)
+    filesystem, root = open_filesystem(uri)
     path = f"{root}/_delta_log/{number:020d}.json"
     if filesystem.get_file_info(path).type != fs.FileType.File:
         raise FileNotFoundError(path)
@@ -212,17 +212,17 @@ def _commit(place: str, number: int) -> list[dict[str, Any]]:
 
 def _bounds_of(add: Mapping[str, Any], paths: Mapping[str, str]) -> Bounds:
     stats = json.loads(add.get("stats") or "{}")
-    found: dict[str, tuple[Any, Any]] = {}
+    bounds: dict[str, tuple[Any, Any]] = {}
     for column, physical in paths.items():
         least, most = (_at(stats.get(end) or {}, physical) for end in ("minValues", "maxValues"))
         if isinstance(least, int | str) and isinstance(most, int | str):
-            found[column] = least, most
+            bounds[column] = least, most
         elif physical in (add.get("partitionValues") or {}):
             text = add["partitionValues"][physical]
             if text is not None:
                 value = int(text) if text.lstrip("-").isdecimal() else text
-                found[column] = value, value
-    return found
+                bounds[column] = value, value
+    return bounds
 
 
 def _at(values: Any, path: str) -> Any:

@@ -109,7 +109,7 @@ def _columns(table: Table, schema: Schema) -> TableColumns:
     mapped = table.name_mapping()
     fields = {} if mapped is None else {each.field_id: each for each in mapped.root}
     arrow = schema_to_pyarrow(schema)
-    columns = tuple(_column(arrow.field(place), fields) for place in range(len(arrow.names)))
+    columns = tuple(_column(arrow.field(index), fields) for index in range(len(arrow.names)))
     return TableColumns(columns, by_id=True, names_too=mapped is not None)
 
 
@@ -120,7 +120,7 @@ def _column(field: pa.Field, mapped: Mapping[int | None, MappedField]) -> TableC
     kind = field.type
     within: tuple[TableColumn, ...] = ()
     if pa.types.is_struct(kind):
-        within = tuple(_column(kind.field(place), below) for place in range(kind.num_fields))
+        within = tuple(_column(kind.field(index), below) for index in range(kind.num_fields))
         kind = pa.struct([(child.name, child.kind) for child in within])
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
         within = (_column(kind.value_field, below),)
@@ -183,29 +183,29 @@ def _deleted(table: Table, task: FileScanTask, read: dict[str, dict[str, pa.Chun
 
 def _constants(table: Table, schema: Schema, file: DataFile) -> dict[str, Any]:
     """Columns that a file may lack: those of its partition, and those with a default from before they were there."""
-    found: dict[str, Any] = {}
+    constants: dict[str, Any] = {}
     for column in schema.fields:
         if (default := getattr(column, "initial_default", None)) is not None:
-            found[column.name] = default
+            constants[column.name] = default
     spec = table.specs()[file.spec_id]
-    for place, field in enumerate(spec.fields):
+    for index, field in enumerate(spec.fields):
         if isinstance(field.transform, IdentityTransform):
             name = schema.find_column_name(field.source_id)
             if name is not None and "." not in name:
-                found[name] = file.partition[place]
-    return found
+                constants[name] = file.partition[index]
+    return constants
 
 
 def _bounds(schema: Schema, file: DataFile) -> Bounds:
-    found: dict[str, tuple[Any, Any]] = {}
+    bounds: dict[str, tuple[Any, Any]] = {}
     least, most = file.lower_bounds or {}, file.upper_bounds or {}
     for number in least.keys() & most.keys():
         name = schema.find_column_name(number)
         kind = None if name is None else schema.find_type(number)
         if name is not None and isinstance(kind, IntegerType | LongType | StringType):
             assert isinstance(kind, PrimitiveType)
-            found[name] = from_bytes(kind, least[number]), from_bytes(kind, most[number])
-    return found
+            bounds[name] = from_bytes(kind, least[number]), from_bytes(kind, most[number])
+    return bounds
 
 
 def _upserts(table: Table, schema: Schema) -> str | None:

@@ -1,7 +1,7 @@
 """Rows of a table's files, as the engine of landings from files takes them.
 
-Owns what the table's log adds to a file: deleted rows, columns that are constant, names that changed. Rule: the place
-of a row is its number in the file from 1, whatever was deleted before it; deleted rows are no rows.
+Owns what the table's log adds to a file: deleted rows, columns that are constant, names that changed. Rule: the
+location of a row is its number in the file from 1, whatever was deleted before it; deleted rows are no rows.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -75,23 +75,23 @@ class LakeReader(ParquetReader):
         with parquet_file(source, piece.name) as opened:
             reading.row_bytes = _row_bytes(opened)
             rows = _TableRows(source, file, opened, [*whole, *named])
-            for places, columns in rows.of(piece):
-                reading.rows += len(places)
+            for locations, columns in rows.of(piece):
+                reading.rows += len(locations)
                 columns |= {name: column_at(columns, name) for name in named}
-                columns[NOTHING] = pa.nulls(len(places), pa.binary())
-                yield Block(columns, places, whole=whole)
+                columns[NOTHING] = pa.nulls(len(locations), pa.binary())
+                yield Block(columns, locations, whole=whole)
 
     def as_they_stand(self, source: FileSource, piece: FileSlice, bad: Sequence[BadRow]) -> list[tuple[int, bytes]]:
         assert isinstance(source, LakeMapping)
         wanted = {row.location for row in bad}
-        found: list[tuple[int, bytes]] = []
+        raw: list[tuple[int, bytes]] = []
         with parquet_file(source, piece.name) as opened:
             rows = _TableRows(source, source.files[piece.name], opened, source.columns_of.schema.names)
-            for places, columns in rows.of(piece):
-                for number, place in enumerate(places):
-                    if place in wanted:
-                        found.append((place, row_json(list(columns), list(columns.values()), number)))
-        return found
+            for locations, columns in rows.of(piece):
+                for number, location in enumerate(locations):
+                    if location in wanted:
+                        raw.append((location, row_json(list(columns), list(columns.values()), number)))
+        return raw
 
 
 _BLOCK_ROWS = 1 << 16
@@ -116,19 +116,19 @@ class _TableRows:
         known = self.all.schema.names
         self.columns = self.all.named(root_of(name, known) for name in names)
         stored = opened.schema_arrow
-        fields = [stored.field(place) for place in range(len(stored.names))]
+        fields = [stored.field(index) for index in range(len(stored.names))]
         self.stored: dict[str, str] = {}
         self.paths: list[str] = []
         for column in self.columns:
-            place = self.all.in_file(column, fields)
-            if place >= 0:
-                self.stored[column.name] = fields[place].name
+            index = self.all.in_file(column, fields)
+            if index >= 0:
+                self.stored[column.name] = fields[index].name
                 own = [name for name in names if root_of(name, known) == column.name]
                 parts = [name.split(".")[1:] if name != column.name else [] for name in own]
-                self.paths += [self.all.path_in_file(column, fields[place], each) for each in parts]
+                self.paths += [self.all.path_in_file(column, fields[index], each) for each in parts]
 
     def of(self, piece: FileSlice) -> Iterator[tuple[list[int] | range, dict[str, Any]]]:
-        """(places of rows, their columns), batch by batch."""
+        """(locations of rows, their columns), batch by batch."""
         for first, batch in parquet_batches(self.opened, piece, list(dict.fromkeys(self.paths)), _BLOCK_ROWS):
             rows = batch.num_rows
             kept = self._kept(first - 1, rows)
@@ -185,8 +185,8 @@ def read_columns(
     whole = FileSlice(file.name, 0, None, file.bytes, file.bytes, None)
     with parquet_file(mapping, file.name) as opened:
         for _, columns in _TableRows(mapping, file, opened, wanted).of(whole):
-            found = {name: column_at(columns, name) for name in wanted}
+            own = {name: column_at(columns, name) for name in wanted}
             if mapping.topic_column is not None and not every_topic:
-                mask = pa.array(equal_to(found[mapping.topic_column], mapping.topic or ""))
-                found = {name: found[name].filter(mask) for name in names}
-            yield found
+                mask = pa.array(equal_to(own[mapping.topic_column], mapping.topic or ""))
+                own = {name: own[name].filter(mask) for name in names}
+            yield own

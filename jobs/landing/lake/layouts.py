@@ -44,16 +44,16 @@ class Layout:
 
     def mapping(self, schema: pa.Schema) -> dict[str, str | tuple[str, ...]]:
         """Fields of a mapping to columns that the table has."""
-        found: dict[str, str | tuple[str, ...]] = {
+        mapping: dict[str, str | tuple[str, ...]] = {
             name: column for name, column in self.columns.items() if has_column(schema, column)
         }
         roots = {root_of(column, schema.names) for name, column in self.columns.items() if name != "value"}
         rest = [name for name in schema.names if name not in roots and not (self.own and name.startswith(self.own))]
         if self.value_is_alone and rest != [self.columns["value"]]:
-            found.pop("value", None)
-        if "value" not in found and rest:
-            found["value"] = tuple(rest)
-        return found
+            mapping.pop("value", None)
+        if "value" not in mapping and rest:
+            mapping["value"] = tuple(rest)
+        return mapping
 
 
 def _named(prefix: str, dash: str) -> dict[str, str]:

@@ -95,17 +95,17 @@ class Registering:
         """
         with ThreadPoolExecutor(_AT_ONCE) as threads:
             footers = list(threads.map(self._footer, given := list(files)))
-        found = [
+        data_files = [
             registered
             for file, (metadata, digest) in zip(given, footers, strict=True)
             for registered in self._registered(file, metadata, digest)
         ]
-        found.sort(key=lambda file: (file.partition, file.min_offset or 0, file.path))
-        for _, own in itertools.groupby(found, key=lambda file: file.partition):
+        data_files.sort(key=lambda file: (file.partition, file.min_offset or 0, file.path))
+        for _, own in itertools.groupby(data_files, key=lambda file: file.partition):
             for together in overlapping(own, lambda file: (file.min_offset or 0, file.max_offset or 0)):
                 if len(together) > 1 or _has_more_rows_than_offsets(together[0]):
                     self._refuse_twice(together)
-        return found
+        return data_files
 
     def _footer(self, file: LakeFile) -> tuple[pq.FileMetaData, str]:
         if why_outside(file.name) is not None:
@@ -190,7 +190,7 @@ class Registering:
     def _columns(self, file: LakeFile, stored: pa.Schema) -> dict[str, str]:
         """Where Kafka's columns are in a file."""
         mapping, table = self.mapping, self.mapping.columns_of
-        fields = [stored.field(place) for place in range(len(stored.names))]
+        fields = [stored.field(index) for index in range(len(stored.names))]
         wanted = {
             "partition": mapping.partition,
             "offset": mapping.offset,
@@ -201,26 +201,26 @@ class Registering:
             "headers": mapping.headers,
             "topic": mapping.topic_column,
         }
-        found = {}
+        paths = {}
         for name, given in wanted.items():
             if given is None or isinstance(given, tuple) or given in file.constants:
                 continue
             root = root_of(given, table.schema.names)
             [column] = table.named([root])
-            place = table.in_file(column, fields)
-            if place >= 0:
+            index = table.in_file(column, fields)
+            if index >= 0:
                 parts = [] if given == root else given.split(".")[1:]
-                found[name] = table.path_in_file(column, fields[place], parts)
+                paths[name] = table.path_in_file(column, fields[index], parts)
         for name in ("offset", "timestamp"):
-            if name not in found:
+            if name not in paths:
                 got = f"{file.name} without it"
                 raise LandingError(f"{table_place(self.topic, self.table)}, in place", f"a column {name}", got, BY_COPY)
-        return found
+        return paths
 
     def _header_names(self, stored: pa.Schema) -> tuple[str, str]:
         """What the fields of a header are called in a file."""
         named, table = self.mapping.headers, self.mapping.columns_of
-        fields = [stored.field(place) for place in range(len(stored.names))]
+        fields = [stored.field(index) for index in range(len(stored.names))]
         if named is None:
             return "key", "value"
         root = root_of(named, table.schema.names)
@@ -228,14 +228,14 @@ class Registering:
         for part in ["", *([] if named == root else named.split(".")[1:])]:
             if part:
                 column = next(child for child in column.within if child.name == part)
-            place = table.in_file(column, fields)
-            if place < 0:
+            index = table.in_file(column, fields)
+            if index < 0:
                 return "key", "value"
-            kind = fields[place].type
+            kind = fields[index].type
             inner = kind.value_type if pa.types.is_list(kind) or pa.types.is_large_list(kind) else kind
             fields = [inner.field(number) for number in range(inner.num_fields)]
-        places = [table.in_file(child, fields) for child in column.within[0].within]
-        key, value = (fields[place].name for place in places)
+        indices = [table.in_file(child, fields) for child in column.within[0].within]
+        key, value = (fields[index].name for index in indices)
         return key, value
 
     def _only_partition(
@@ -280,15 +280,15 @@ class _Alone:
 
 def _bounds(groups: Sequence[pq.RowGroupMetaData], path: str) -> tuple[Any, Any] | None:
     """Of a column in all ``groups`` with rows; None: it is not known, or some row has no value."""
-    found = []
+    bounds = []
     for group in groups:
         leaf = leaf_of(group, path)
         known = None if leaf is None else leaf.statistics
         ends = bounds_of(group, path)
         if ends is None or known is None or not known.has_null_count or known.null_count:
             return None
-        found.append(ends)
-    return (min(least for least, _ in found), max(most for _, most in found)) if found else None
+        bounds.append(ends)
+    return (min(least for least, _ in bounds), max(most for _, most in bounds)) if bounds else None
 
 
 def _has_nulls(group: pq.RowGroupMetaData, path: str) -> bool:

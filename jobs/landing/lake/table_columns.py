@@ -49,13 +49,13 @@ class TableColumns:
         return [column for column in self.columns if column.name in wanted]
 
     def in_file(self, column: TableColumn, fields: Sequence[pa.Field]) -> int:
-        """The place among ``fields`` of a file, or of one of its structs; -1: it has none."""
+        """The index among ``fields`` of a file, or of one of its structs; -1: it has none."""
         if self.by_id:
             ids = [None if field.metadata is None else field.metadata.get(_ID) for field in fields]
             if not self.names_too or any(each is not None for each in ids):
                 wanted = str(column.id).encode()
                 return ids.index(wanted) if wanted in ids else -1
-        return next((place for place, field in enumerate(fields) if field.name in column.physical), -1)
+        return next((index for index, field in enumerate(fields) if field.name in column.physical), -1)
 
     def path_in_file(self, column: TableColumn, stored: pa.Field, fields: Sequence[str]) -> str:
         """Parquet's path of a field within a struct, as far as the file has it. ``stored``: the column there."""
@@ -63,11 +63,11 @@ class TableColumns:
         within = {child.name: child for child in column.within}
         kind = stored.type
         for name in fields:
-            children = [kind.field(place) for place in range(kind.num_fields)]
-            place = self.in_file(within[name], children)
-            if place < 0:
+            children = [kind.field(index) for index in range(kind.num_fields)]
+            index = self.in_file(within[name], children)
+            if index < 0:
                 return path
-            path, kind = f"{path}.{children[place].name}", children[place].type
+            path, kind = f"{path}.{children[index].name}", children[index].type
             within = {child.name: child for child in within[name].within}
         return path
 
@@ -77,11 +77,11 @@ class TableColumns:
         if values.type == kind:
             return values
         if pa.types.is_struct(kind) and pa.types.is_struct(values.type):
-            fields = [values.type.field(place) for place in range(values.type.num_fields)]
+            fields = [values.type.field(index) for index in range(values.type.num_fields)]
             parts = []
             for child in column.within:
-                place = self.in_file(child, fields)
-                parts.append(nulls(child, len(values)) if place < 0 else self._field(child, values, place))
+                index = self.in_file(child, fields)
+                parts.append(nulls(child, len(values)) if index < 0 else self._field(child, values, index))
             return pa.StructArray.from_arrays(parts, [child.name for child in column.within], mask=values.is_null())
         if _is_list(kind) and _is_list(values.type):
             items = self.conformed(column.within[0], values.flatten())
@@ -92,9 +92,9 @@ class TableColumns:
             return values.cast(kind) if not _is_nested(kind.item_type) else values
         return values if is_text_or_bytes(values.type) else values.cast(kind)
 
-    def _field(self, child: TableColumn, values: pa.StructArray, place: int) -> pa.Array:
-        found = values.field(place)
-        return self.conformed(child, found)
+    def _field(self, child: TableColumn, values: pa.StructArray, index: int) -> pa.Array:
+        stored = values.field(index)
+        return self.conformed(child, stored)
 
 
 def nulls(column: TableColumn, rows: int) -> pa.Array:
