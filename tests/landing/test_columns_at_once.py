@@ -37,7 +37,7 @@ def read(source: FileSource, data: bytes) -> tuple[list[tuple[Any, ...]], list[t
         headers = [None] * len(block.key) if block.headers is None else block.headers.to_pylist()
         columns = (block.key.to_pylist(), block.value.to_pylist(), block.time_ms.tolist(), block.partition.tolist())
         found += list(zip(*columns, headers, strict=True))
-    bad = [(row.place, row.expected, row.got) for row in reading.bad]
+    bad = [(row.location, row.expected, row.got) for row in reading.bad]
     return found, bad, [reading.rows, sorted(reading.seen), list(reading.columns), reading.kinds, reading.summary()]
 
 

@@ -1,4 +1,4 @@
-"""One pass over a slice of a file: what it found besides records, and the positions of bad rows.
+"""One pass over a slice of a file: what it found besides records, and the locations of bad rows.
 
 Rule: a bad row has the line or row by which a person finds it, and its bytes; the file is read again for them.
 """

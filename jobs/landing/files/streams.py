@@ -91,7 +91,7 @@ class PartDigests:
         self._open: Any = None
 
     def take(self, at: int, data: memoryview | bytes) -> None:
-        """``data`` is at ``at``; what has been taken already, or is outside, is left out."""
+        """``data`` begins at byte ``at``; what has been taken already, or is outside, is left out."""
         data = memoryview(data)[max(0, self.at - at) :]
         if self.last is not None:
             data = data[: max(0, self.last - self.at)]
