@@ -1,4 +1,5 @@
-"""A tape through a topology, whole in the test driver and through tables in increments of one record.
+"""A tape through a topology, whole in the test driver and through tables in increments of a few records, in
+the nightly tier of one.
 
 Rule: the records of all topics, and ticks of the wall clock among them, keep their order, in the driver as they are
 piped and in tables by the column ``arrival``. So both ways must leave the same rows.
@@ -17,8 +18,11 @@ from kstreams_replay.jobs.landing.recorded_time import record_tick
 from kstreams_replay.jobs.testing.driver_inputs import encoded
 from kstreams_replay.jobs.topology import Topology
 from kstreams_replay.state.tables.warehouse import HEADERS, Warehouse
+from tests.sampling import is_nightly
 
 PIPELINE = "application"
+EACH = 1 if is_nightly() else 4
+"""Records of an increment."""
 
 
 class InputRecord(NamedTuple):
@@ -72,7 +76,7 @@ def pipe(driver: TopologyTestDriver, tape: Tape) -> Outputs:
     }
 
 
-def play_cut(topology: Topology, tape: Tape, folder: Path, *, records: int = 1) -> Outputs:
+def play_cut(topology: Topology, tape: Tape, folder: Path, *, records: int = EACH) -> Outputs:
     """What each output has after a replay of ``tape`` in increments of so many records, each a process of its own as
     far as its tasks know.
     """
@@ -90,7 +94,7 @@ def play_cut(topology: Topology, tape: Tape, folder: Path, *, records: int = 1) 
 
 def assert_plays(topology: Topology, tape: Tape, wanted: Mapping[str, Sequence[Any]], folder: Path) -> None:
     """``wanted``: of each output that the test looks at, its records as (key, value) or (key, value, time_ms). Played
-    whole they are these, and cut between all records every output has the same rows as whole.
+    whole they are these, and cut every output has the same rows as whole.
     """
     whole = play_whole(topology, tape)
     for topic, records in wanted.items():

@@ -26,7 +26,7 @@ from tests.landing import written_tables
 from tests.landing.file_folders import land, write
 from tests.landing.landed_rows import landed
 from tests.landing.written_tables import AVRO_CODECS, PACKED, Column, Columns, rows_in
-from tests.sampling import examples
+from tests.sampling import is_nightly
 
 TYPES = {"NoTimestampType": (-1, "unknown"), "CreateTime": (0, "create"), "LogAppendTime": (1, "logappend")}
 """Words of Kafka, its numbers, kcat's words."""
@@ -641,7 +641,7 @@ LAYOUTS = {
 @pytest.mark.slow
 @pytest.mark.every_run
 @pytest.mark.parametrize("layout", LAYOUTS)
-@settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100 if is_nightly() else 4, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_what_lands_is_what_was_written(layout, data):
     LAYOUTS[layout](data.draw)

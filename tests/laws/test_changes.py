@@ -43,7 +43,10 @@ def applied(seen: Counter[str], changes: list[dict]) -> Counter[str]:
     return +result
 
 
-@pytest.fixture(params=[compaction.EVERY, 2], ids=["files as they were written", "files merged"])
+@pytest.fixture(
+    params=[compaction.EVERY, pytest.param(2, marks=pytest.mark.nightly)],
+    ids=["files as they were written", "files merged"],
+)
 def restated(request) -> Iterator[Warehouse]:
     """Pipeline p: 6 increments; a branch from 3 promoted as 7; two more; set back to 8 as 10; one more; back to 5,
     which was restated long ago, as 12; two more. Made once a test run, and only read.
