@@ -17,7 +17,7 @@ import pytest
 
 Item = TypeVar("Item")
 
-SHARE = 10
+SHARE = 20
 """One in so many."""
 SHARE_OF_LONG = 40
 """Of those that take long and say nothing of their share."""
@@ -113,5 +113,5 @@ def seed() -> int:
 
 
 def examples(nightly: int) -> int:
-    """Hypothesis's number of examples: ``nightly`` in the nightly tier, else a tenth."""
+    """Hypothesis's number of examples: ``nightly`` in the nightly tier, else a twentieth, and at least ten."""
     return nightly if is_nightly() else max(10, nightly // SHARE)

@@ -215,7 +215,7 @@ MOST = (None, 7, 40)
 """Records of an increment, by seed."""
 
 
-@pytest.mark.sampled(share=10)
+@pytest.mark.sampled(share=30)
 @pytest.mark.parametrize("seed", range(len(MOST)))
 @pytest.mark.parametrize(
     "twin", [twin for twin in kept.TWINS if twin is not kept.streams], ids=lambda twin: twin.__name__
@@ -232,7 +232,6 @@ def test_a_pipeline_continues_where_kafkas_tasks_stopped(twin, seed, classes, tm
         assert any(rest)
 
 
-@pytest.mark.sampled(share=10)
 @pytest.mark.parametrize("seed", range(len(MOST)))
 def test_a_join_of_streams_continues_where_kafkas_tasks_stopped(seed, classes, tmp_path):
     """In any order, and without pairs of records that are later than the grace of 12 s. Kafka keeps nowhere when it
@@ -247,7 +246,6 @@ def test_a_join_of_streams_continues_where_kafkas_tasks_stopped(seed, classes, t
     assert all(rest)
 
 
-@pytest.mark.sampled(share=10)
 @pytest.mark.parametrize("seed", range(len(MOST)))
 def test_a_join_of_streams_continues_as_kafkas_tasks_that_restart(seed, classes, tmp_path):
     """Row by row, with records later than the grace, since all of Kafka's times are known then. None is so late that it

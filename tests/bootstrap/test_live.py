@@ -186,7 +186,6 @@ def test_a_pipeline_writes_what_the_application_writes_when_it_starts_again(
         assert any(theirs)
 
 
-@pytest.mark.sampled(share=10)
 @pytest.mark.parametrize("guarantee", [AT_LEAST_ONCE, EXACTLY_ONCE])
 @pytest.mark.parametrize(
     "twin", [kept.totals, kept.windows, kept.sessions, kept.streams, kept.processor], ids=lambda twin: twin.__name__

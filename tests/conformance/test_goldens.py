@@ -124,6 +124,6 @@ def test_where_a_batch_is_cut_into_chunks_changes_no_scenario(chunk_records):
 def test_the_sample_has_every_operator():
     few = sample_of(SCENARIOS, name_of, rarest_operator)
 
-    assert len(SCENARIOS) / 10 <= len(few) <= len(SCENARIOS) / 5
+    assert len(SCENARIOS) / 20 <= len(few) <= len(SCENARIOS) / 5
     assert set().union(*map(operators_of, few)) == set(OPERATORS)
     assert (SCENARIOS if is_nightly() else few) == SAMPLE

@@ -30,7 +30,7 @@ FIRST_SEEDS = SEEDS[:30]
 
 
 @pytest.mark.every_run
-@pytest.mark.parametrize("seed", SEEDS if is_nightly() else sampled(FIRST_SEEDS))
+@pytest.mark.parametrize("seed", SEEDS if is_nightly() else sampled(FIRST_SEEDS, share=30))
 def test_a_damage_is_named_or_changes_nothing(seed):
     outcome = outcome_of(seed)
 

@@ -11,7 +11,7 @@ from tests.sampling import sampled
 
 SEEDS = range(1, 57)
 STATEMENTS = 2
-SHARE = 10
+SHARE = 30
 """A statement takes one to eight CPU seconds, so two of each played seed are played."""
 
 

@@ -87,7 +87,7 @@ def tables(warehouse: Warehouse) -> list[list[tuple[object, ...]]]:
 
 
 @pytest.mark.every_run
-@pytest.mark.parametrize("seed", sampled(SEEDS, share=20))
+@pytest.mark.parametrize("seed", sampled(SEEDS, share=30))
 @pytest.mark.parametrize("layout", ["spark", "redpanda"])
 def test_results_are_those_of_a_copy(tmp_path, monkeypatch, seed, layout):
     monkeypatch.setattr(offset_order, "_SORTED_ROWS", 50)
