@@ -226,6 +226,7 @@ def test_a_table_without_a_changelog_is_its_topic_up_to_the_committed_offset(war
     }
 
 
+@pytest.mark.sampled(share=4)
 @pytest.mark.parametrize(
     ("command", "code", "says"),
     [

@@ -236,6 +236,7 @@ def test_words_for_null_are_null(chunks):
     ]
 
 
+@pytest.mark.sampled(share=4)
 @pytest.mark.parametrize(
     "line",
     [

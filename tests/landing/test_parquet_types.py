@@ -308,6 +308,7 @@ def changes(report):
     return [sentence for sentence in report.warnings if AS_ONE in sentence]
 
 
+@pytest.mark.sampled(share=3)
 @pytest.mark.parametrize(
     ("before", "after", "types"),
     [

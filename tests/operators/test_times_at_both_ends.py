@@ -264,6 +264,7 @@ CLICKS = [landed(0, 10), landed(0, LONG_MAX), landed(0, 61_000), landed(0, LAST 
 VIEWS = [landed(0, 5), landed(0, 70_000), landed(0, 130_000)]
 
 
+@pytest.mark.sampled(share=4)
 @pytest.mark.parametrize("most", [None, 1, 2, 3])
 def test_a_landed_record_of_the_largest_long_is_a_dead_letter_and_holds_up_nothing(tmp_path, most):
     """[0, 60,000) has the click at 10 and the view at 5, the next minute two clicks and a view, wherever it is cut."""

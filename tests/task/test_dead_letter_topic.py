@@ -174,6 +174,7 @@ def test_letters_are_those_of_kafka_streams():
     assert ours == theirs
 
 
+@pytest.mark.sampled(share=4)
 @pytest.mark.parametrize("max_records", [None, 1, 3])
 @pytest.mark.parametrize("made", [longs, lambda: longs(repartitions=False), by_record], ids=["two", "one", "by record"])
 def test_a_replay_writes_the_letters_of_the_driver_wherever_the_tape_is_cut(tmp_path, made, max_records):
@@ -314,6 +315,7 @@ def test_a_loop_writes_each_letter_once(tmp_path, made, times, max_records):
     assert sorted(row["record_time_ms"] for row in read_changelog(warehouse, "p", "letters").to_pylist()) == times
 
 
+@pytest.mark.sampled(share=4)
 @pytest.mark.parametrize("repartitions", [True, False])
 @pytest.mark.parametrize("whole", [True, False])
 def test_explaining_a_record_says_that_it_became_a_letter(tmp_path, repartitions, whole):

@@ -180,6 +180,7 @@ class Asks(Processor):
         self.context.forward(record.with_value(" ".join(map(str, values))))
 
 
+@pytest.mark.sampled(share=3)
 @pytest.mark.parametrize("chunk", [1, 5, None])
 @pytest.mark.parametrize("shape", ["alone", "read below", "old values"])
 def test_a_processor_finds_in_a_table_what_came_and_what_was_put_before(shape, chunk):

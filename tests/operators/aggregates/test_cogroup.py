@@ -206,6 +206,7 @@ def _configured(kind: str, length: int, grace: int, longer: int, is_persistent: 
     return windows, models
 
 
+@pytest.mark.sampled(share=4)
 @pytest.mark.parametrize(
     "windows", [None, TimeWindows(12, 5, 3), SlidingWindows(7, 4), SessionWindows(4, 6)], ids=lambda w: type(w).__name__
 )

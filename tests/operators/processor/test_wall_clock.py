@@ -127,6 +127,7 @@ def below_a_repartition():
     return builder.build()
 
 
+@pytest.mark.sampled(share=4)
 @pytest.mark.parametrize("max_records", [None, 1, 2, 3])
 def test_ticks_of_all_partitions_reach_what_is_below_a_repartition_the_same_wherever_they_are_cut(
     tmp_path, max_records

@@ -127,6 +127,7 @@ def test_what_is_put_is_counted_on_and_what_is_deleted_begins_again():
     assert lines(driver)[-3:] == ["update a@0/10=11 4", "update a@10/20=1 13", "update a@0/10=1 6"]
 
 
+@pytest.mark.sampled("kind")
 @pytest.mark.parametrize("kind", KINDS, ids="-".join)
 @pytest.mark.parametrize("max_records", [None, 1, 4])
 def test_a_replay_gives_what_the_driver_gives_wherever_the_tape_is_cut(tmp_path, kind, max_records):
