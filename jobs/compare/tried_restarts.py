@@ -185,7 +185,7 @@ def _can_be_tried(case: Case) -> bool:
 
 
 def _descriptions(case: Case, topology: Topology, folder: str) -> dict[int, TaskDescription]:
-    """Of the tasks that write the output, by partition: over all records that the pipeline has read. None where the
+    """Of the tasks that write the output, by partition: over all records that the pipeline has read. Empty where the
     topology cannot continue with the pipeline's state, or what it has cannot be read: a trial is no reason to fail.
     """
     describing = _Describing(case.output.sub_topology.id)
