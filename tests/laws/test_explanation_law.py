@@ -165,10 +165,10 @@ def test_the_answer_says_of_every_record_what_the_whole_explanation_says(tmp_pat
     pipeline(warehouse, topology, tapes, partitions, order)
 
     differ = []
-    for whole in sampled(explanations(warehouse, topology, tapes, order), lambda each: str(each.place), share=4):
-        answer = explain(warehouse, "p", topology, whole.place, order=order, whole=False)
+    for whole in sampled(explanations(warehouse, topology, tapes, order), lambda each: str(each.record), share=4):
+        answer = explain(warehouse, "p", topology, whole.record, order=order, whole=False)
         if refused_or_sent(answer) != refused_or_sent(whole) or answer.difference is not None:
-            differ.append((answer.place, refused_or_sent(answer), refused_or_sent(whole), answer.difference))
+            differ.append((answer.record, refused_or_sent(answer), refused_or_sent(whole), answer.difference))
 
     assert differ == []
 
