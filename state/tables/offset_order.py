@@ -23,6 +23,8 @@ T = TypeVar("T")
 
 _SORTED_ROWS = 1 << 23
 """So many rows are sorted together in memory."""
+_DENSE_SPAN = 2
+"""Offsets are dense where they span at most so many times their number."""
 _DICTIONARY_ROWS, _DICTIONARY_KEY_BYTES = 1 << 17, 6
 """Keys are read as dictionary arrays where row groups have so many rows, of no more bytes a key: then the file has them
 so, and a key is read and interned once. Else Arrow would make the dictionary, at four times the cost of plain keys.
@@ -76,7 +78,21 @@ def _sorted(rows: pa.Table) -> pa.Table:
     offsets = rows["offset"].to_numpy()
     if not (np.diff(offsets) <= 0).any():
         return rows
-    return rows.combine_chunks().take(pc.sort_indices(rows["offset"]))
+    return rows.combine_chunks().take(pa.array(_order_of(offsets)))
+
+
+def _order_of(offsets: np.ndarray) -> np.ndarray:
+    """Row numbers by which ``offsets`` rise."""
+    least, rows = int(offsets.min()), len(offsets)
+    span = int(offsets.max()) - least + 1
+    if span <= _DENSE_SPAN * rows:
+        # Each row is written to the place of its offset. That takes a pass, where a sort takes many.
+        row_at = np.full(span, -1, np.int32)
+        row_at[offsets - least] = np.arange(rows, dtype=np.int32)
+        order = row_at[row_at >= 0]
+        if len(order) == rows:  # else an offset comes twice
+            return order
+    return np.argsort(offsets, kind="stable")
 
 
 def overlapping(items: Iterable[T], bounds: Callable[[T], tuple[int, int]]) -> Iterator[list[T]]:
