@@ -116,8 +116,8 @@ def checked_class(cls: Class) -> Class:
     for name, call in list(vars(cls).items()):
         function = call.__func__ if isinstance(call, classmethod) else call
         if not name.startswith("_") and inspect.isfunction(function):
-            found = checked(function, f"{cls.__name__}.{name}", is_method=True)
-            setattr(cls, name, classmethod(found) if isinstance(call, classmethod) else found)
+            checked_call = checked(function, f"{cls.__name__}.{name}", is_method=True)
+            setattr(cls, name, classmethod(checked_call) if isinstance(call, classmethod) else checked_call)
     return cls
 
 

@@ -94,8 +94,8 @@ def writes_letters(handler: Handler | None) -> bool:
 def _logged(context: ErrorHandlerContext, exception: Exception) -> tuple[object, ...]:
     """As Kafka's handlers say it."""
     said = "%s, task %s: %s: %s (topic %s, partition %s, offset %s)"
-    place = context.topic, context.partition, context.offset
-    return said, context.processor_node_id, context.task_id, type(exception).__name__, exception, *place
+    location = context.topic, context.partition, context.offset
+    return said, context.processor_node_id, context.task_id, type(exception).__name__, exception, *location
 
 
 _BY_NAME: dict[str, type[LogAndContinueExceptionHandler] | type[LogAndFailExceptionHandler]] = {

@@ -115,16 +115,16 @@ def key_columns(key: Serde, window: str | None) -> dict[str, pa.DataType]:
 
 def key_arrays(key: Serde, batch: Batch, names: Collection[str]) -> dict[str, pa.Array]:
     """The columns of ``key_columns`` that are among ``names``."""
-    found: dict[str, pa.Array] = {}
+    columns: dict[str, pa.Array] = {}
     named = [name for name in ("record_key", *WINDOW) if name in names]
     if not named:
-        return found
+        return columns
     if batch.window_start_ms is None and key.codec.is_windowed:
         parts = dict(zip(("record_key", *WINDOW), batch.keys.typed(batch.key).flatten(), strict=True))
         return {name: parts[name] for name in named}
     for name in named:
-        found[name] = batch.keys.typed(batch.key) if name == "record_key" else pa.array(getattr(batch, name))
-    return found
+        columns[name] = batch.keys.typed(batch.key) if name == "record_key" else pa.array(getattr(batch, name))
+    return columns
 
 
 def _field(struct: pa.StructArray, name: str) -> pa.Array:
@@ -201,8 +201,8 @@ def _bound(expressible: Expressible, shape: Columns, place: str) -> Expression:
 
 
 def _check_null(expression: pl.Expr, expressible: Expressible, place: str, *, is_condition: bool = False) -> None:
-    if (found := misuse_of_null(expression, is_condition=is_condition)) is not None:
-        expected, got, next_step = found
+    if (misuse := misuse_of_null(expression, is_condition=is_condition)) is not None:
+        expected, got, next_step = misuse
         words = "IS NULL or IS NOT NULL" if isinstance(expressible, str) else ".is_null() or .is_not_null()"
         raise TopologyError(place, expected, f"{expressible!s}, {got}", next_step or f"write {words}")
 

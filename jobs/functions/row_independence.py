@@ -19,7 +19,7 @@ _NUMBERS = (3, None, 1, None, 3, 2)
 
 def looks_beyond_the_record(expression: pl.Expr, columns: Mapping[str, pa.DataType]) -> bool:
     """True when the answer about several records is not the answers about each."""
-    table = pa.table({name: _made_up(kind, place) for place, (name, kind) in enumerate(columns.items())})
+    table = pa.table({name: _made_up(kind, turn) for turn, (name, kind) in enumerate(columns.items())})
     frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame)
     try:

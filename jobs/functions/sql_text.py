@@ -47,7 +47,7 @@ def readings(text: str, names: Collection[str]) -> Iterator[str]:
         yield quoted(text)
         return
     tokens = [_Token(str(matched.lastgroup), matched[0]) for matched in _TOKEN.finditer(text)]
-    sure, mixed = _places(tokens, names)
+    sure, mixed = _name_indices(tokens, names)
     if not sure and not mixed:
         yield text
         return
@@ -55,8 +55,8 @@ def readings(text: str, names: Collection[str]) -> Iterator[str]:
     alternatives = [[is_column] * len(mixed) for is_column in (True, False)]
     choices = product((True, False), repeat=len(mixed)) if len(mixed) <= WORDS_MIXED_MAX else alternatives
     for choice in sorted(choices, key=sum, reverse=True):
-        places = sure.union(place for place, is_column in zip(mixed, choice, strict=True) if is_column)
-        reading = "".join(quoted(token.text) if place in places else token.text for place, token in enumerate(tokens))
+        columns = sure.union(index for index, is_column in zip(mixed, choice, strict=True) if is_column)
+        reading = "".join(quoted(token.text) if index in columns else token.text for index, token in enumerate(tokens))
         if reading not in seen:
             seen.add(reading)
             yield reading
@@ -71,12 +71,12 @@ def balanced(text: str) -> str:
         return text
     alternatives: list[list[list[str]]] = [[[]]]
     level, is_between, end = 0, False, len(tokens)
-    for place, token in enumerate(tokens):
+    for index, token in enumerate(tokens):
         word = token.text.upper() if token.sort in ("word", "mark") else ""
         level += (word in ("(", "CASE")) - (word in (")", "END"))
         is_splitting = level == 0 and word in ("AND", "OR") and not (word == "AND" and is_between)
         if level == 0 and word == "AS":
-            end = place
+            end = index
             break
         if word in ("BETWEEN", "AND") and level == 0:
             is_between = word == "BETWEEN"
@@ -114,21 +114,21 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _places(tokens: list[_Token], names: Collection[str]) -> tuple[set[int], list[int]]:
-    """Places of the words that are certainly names (the alias of a result), and of the words that may be one."""
+def _name_indices(tokens: list[_Token], names: Collection[str]) -> tuple[set[int], list[int]]:
+    """Indices of the words that are certainly names (the alias of a result), and of the words that may be one."""
     sure: set[int] = set()
     mixed: list[int] = []
-    places = [place for place, token in enumerate(tokens) if token.sort != "skipped" or token.text[0] in '"`']
-    for number, place in enumerate(places):
-        sort, word = tokens[place]
+    indices = [index for index, token in enumerate(tokens) if token.sort != "skipped" or token.text[0] in '"`']
+    for number, index in enumerate(indices):
+        sort, word = tokens[index]
         if sort != "word" or not _is_word_of_sql(word):
             continue
-        before = tokens[places[number - 1]].text if number else ""
-        after = tokens[places[number + 1]] if number + 1 < len(places) else _Token("", "")
+        before = tokens[indices[number - 1]].text if number else ""
+        after = tokens[indices[number + 1]] if number + 1 < len(indices) else _Token("", "")
         if before.upper() == "AS" and not after.text:
-            sure.add(place)
+            sure.add(index)
         elif word in names and word.lower() not in _ALWAYS_SQL and after.text != "(" and after.sort != "literal":
-            mixed.append(place)
+            mixed.append(index)
     return sure, mixed
 
 

@@ -132,8 +132,8 @@ class WindowStore(HintingObject, NoDict, ABC):
         """``backward_fetch_range`` of a ``key`` and the ``bounds`` (from, to), ``backward_fetch_keys`` of two keys."""
         check_fetch("backward_fetch", (key, *bounds))
         call = self.backward_fetch_range if len(bounds) == 2 else self.backward_fetch_keys
-        found: Iterator[Any] = call(key, *bounds)
-        return found
+        rows: Iterator[Any] = call(key, *bounds)
+        return rows
 
     @abstractmethod
     def fetch_range(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[int, Any]]:
@@ -385,10 +385,10 @@ def _sessions(name: str, retention: Duration, *, is_persistent: bool) -> StoreSu
 
 
 def _retention_ms(name: str, kind: str, retention: Duration) -> int:
-    found = duration_ms(retention, "retention")
-    if found < 0:
-        raise ConfigError(f"{kind} store {name!r}", "a retention of 0 ms or more", f"{found} ms", "correct it")
-    return found
+    retention_ms = duration_ms(retention, "retention")
+    if retention_ms < 0:
+        raise ConfigError(f"{kind} store {name!r}", "a retention of 0 ms or more", f"{retention_ms} ms", "correct it")
+    return retention_ms
 
 
 _EXAMPLES = {

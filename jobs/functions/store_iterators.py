@@ -98,8 +98,8 @@ def give(cls: type, kind: Callable[[Any], Any], names: Iterable[str]) -> None:
 def _given_as(call: Callable[..., Any], kind: Callable[[Any], Any]) -> Callable[..., Any]:
     @functools.wraps(call)
     def giving(*arguments: Any, **options: Any) -> Any:
-        found = call(*arguments, **options)
-        is_rows = isinstance(found, Iterator | list) and not isinstance(found, StoreIterator | IterableRows)
-        return kind(found) if is_rows else found
+        given = call(*arguments, **options)
+        is_rows = isinstance(given, Iterator | list) and not isinstance(given, StoreIterator | IterableRows)
+        return kind(given) if is_rows else given
 
     return giving

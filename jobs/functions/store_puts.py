@@ -17,10 +17,10 @@ class PutMethods:
 
     def put_if_absent(self: _GetsAndPuts, key: Any, value: Any) -> Any:
         """Put unless there is a value, which is returned."""
-        found = self.get(key)
-        if found is None:
+        value_before = self.get(key)
+        if value_before is None:
             self.put(key, value)
-        return found
+        return value_before
 
     def put_all(self: _GetsAndPuts, entries: Iterable[tuple[Any, Any]]) -> None:
         """Put each (key, value), in order. ConfigError for what is no pair, and for a mapping."""

@@ -362,17 +362,17 @@ def _as_python(records: ConsumedRecords, shape: Shape | None) -> Any:
         python_keys(shape, batch), shape.value.to_python(batch.value.all()), batch.time_ms.tolist(), headers,
         records.offset.tolist(), strict=True,
     )  # fmt: skip
-    for key, value, time_ms, found, offset in rows:
-        pairs = tuple((header["key"], header["value"]) for header in found or ())
+    for key, value, time_ms, own_headers, offset in rows:
+        pairs = tuple((header["key"], header["value"]) for header in own_headers or ())
         yield ConsumerRecord(key, value, time_ms, pairs, records.topic, records.partition, offset)
 
 
 def _before_each(times: np.ndarray, start_ms: int) -> np.ndarray:
     """The largest time before each row."""
-    found: np.ndarray = np.maximum.accumulate(np.concatenate([[start_ms], times]))[:-1]
-    return found
+    largest: np.ndarray = np.maximum.accumulate(np.concatenate([[start_ms], times]))[:-1]
+    return largest
 
 
 def _nulls(column: pa.Array) -> np.ndarray:
-    found: np.ndarray = column.is_null().to_numpy(zero_copy_only=False)
-    return found
+    is_null: np.ndarray = column.is_null().to_numpy(zero_copy_only=False)
+    return is_null

@@ -95,10 +95,10 @@ class MomentsFold(Fold):
         return pa.float64()
 
     def start(self, shape: Shape, place: str) -> "MomentsState":
-        found = filtered(self.of, self.where, shape, place)
-        if pa.types.is_decimal(found.result.arrow_type):
-            found = replace(found, expression=found.expression.cast(pl.Float64), result=Serde.double())
-        of, _ = numeric(found, self.of, place)
+        values = filtered(self.of, self.where, shape, place)
+        if pa.types.is_decimal(values.result.arrow_type):
+            values = replace(values, expression=values.expression.cast(pl.Float64), result=Serde.double())
+        of, _ = numeric(values, self.of, place)
         return MomentsState(of, is_sample=self.is_sample, is_root=self.is_root)
 
 
@@ -136,8 +136,8 @@ class MomentsState(FoldState):
         """Null for fewer than one value, or two of a sample."""
         divisor = moments[:, 0] - self.is_sample
         is_known = divisor > 0
-        found = moments[:, 3] / np.where(is_known, divisor, 1.0)
-        return pa.array(np.sqrt(found) if self.is_root else found, mask=~is_known)
+        variance = moments[:, 3] / np.where(is_known, divisor, 1.0)
+        return pa.array(np.sqrt(variance) if self.is_root else variance, mask=~is_known)
 
 
 def _columns(saved: pa.Array) -> np.ndarray:

@@ -90,13 +90,13 @@ class ObjectState(ObjectSlots):
         return self.empty if self.state[slot] is None else self.state[slot]
 
     def save(self, slots: np.ndarray) -> pa.Array:
-        found = [self.state[slot] for slot in slots.tolist()]
-        return pa.array([None if one is None else self.saved(one) for one in found], self.saved_type)
+        aggregates = [self.state[slot] for slot in slots.tolist()]
+        return pa.array([None if one is None else self.saved(one) for one in aggregates], self.saved_type)
 
     def load(self, slots: np.ndarray, saved: pa.Array) -> None:
         for slot, one in zip(slots.tolist(), saved.to_pylist(), strict=True):
             self.state[slot] = None if one is None else self.loaded(one)
 
     def result(self, saved: pa.Array) -> pa.Array:
-        found = [None if one is None else self.shown(self.loaded(one)) for one in saved.to_pylist()]
-        return pa.array(found, self.output_type)
+        results = [None if one is None else self.shown(self.loaded(one)) for one in saved.to_pylist()]
+        return pa.array(results, self.output_type)

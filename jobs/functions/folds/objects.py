@@ -43,14 +43,14 @@ class DistinctCountFold(Fold):
         return different(timeless(bind(self.of, shape, place)))
 
 
-_Places = tuple[dict[Any, int], int]
-"""Values with their places by first appearance, and how many of them count."""
+_Numbered = tuple[dict[Any, int], int]
+"""Values with their numbers by first appearance, and how many of them count."""
 
 
 class DistinctCountState(ObjectState):
     """Several aggregates may be beginnings of one dict, as with lists; only one of them can make it longer."""
 
-    empty: _Places = ({}, 0)
+    empty: _Numbered = ({}, 0)
     output_type = pa.int64()
 
     def __init__(self, of: Expression) -> None:
@@ -61,29 +61,29 @@ class DistinctCountState(ObjectState):
     def inputs(self, batch: Batch) -> list[Any]:
         return [_comparable(value) for value in self.of.evaluate(batch).to_pylist()]
 
-    def added(self, aggregate: _Places, value: Any) -> _Places:
-        places, count = aggregate
-        if places.get(value, count) < count:
+    def added(self, aggregate: _Numbered, value: Any) -> _Numbered:
+        numbers, count = aggregate
+        if numbers.get(value, count) < count:
             return aggregate
-        if len(places) != count or count == 0:
-            places = dict(list(places.items())[:count])
-        places[value] = count
-        return places, count + 1
+        if len(numbers) != count or count == 0:
+            numbers = dict(list(numbers.items())[:count])
+        numbers[value] = count
+        return numbers, count + 1
 
-    def merged(self, one: _Places, other: _Places) -> _Places:
+    def merged(self, one: _Numbered, other: _Numbered) -> _Numbered:
         for value in self.saved(other):
             one = self.added(one, value)
         return one
 
-    def shown(self, aggregate: _Places) -> int:
+    def shown(self, aggregate: _Numbered) -> int:
         return aggregate[1]
 
-    def saved(self, aggregate: _Places) -> list[Any]:
-        places, count = aggregate
-        return list(places)[:count]
+    def saved(self, aggregate: _Numbered) -> list[Any]:
+        numbers, count = aggregate
+        return list(numbers)[:count]
 
-    def loaded(self, saved: list[Any]) -> _Places:
-        return {_comparable(value): place for place, value in enumerate(saved)}, len(saved)
+    def loaded(self, saved: list[Any]) -> _Numbered:
+        return {_comparable(value): number for number, value in enumerate(saved)}, len(saved)
 
 
 _NAN = float("nan")
@@ -161,8 +161,8 @@ class TopState(ObjectState):
         ]
 
     def added(self, aggregate: _Ranked, value: tuple[Any, Any]) -> _Ranked:
-        place = bisect_right(aggregate, -value[0], key=lambda ranked: -ranked[0])
-        return (*aggregate[:place], value, *aggregate[place : self.k - 1]) if place < self.k else aggregate
+        rank = bisect_right(aggregate, -value[0], key=lambda ranked: -ranked[0])
+        return (*aggregate[:rank], value, *aggregate[rank : self.k - 1]) if rank < self.k else aggregate
 
     def merged(self, one: _Ranked, other: _Ranked) -> _Ranked:
         for value in other:

@@ -87,14 +87,14 @@ class Bag:
 
     def leading(self, k: int) -> list[Any]:
         """Values of the first ``k`` of the ranking."""
-        found: list[tuple[Any, int]] = []
-        while self.ranking and len(found) < k:
+        leaders: list[tuple[Any, int]] = []
+        while self.ranking and len(leaders) < k:
             one = heappop(self.ranking)
             if one[1] in self.entries:
-                found.append(one)
-        for one in found:
+                leaders.append(one)
+        for one in leaders:
             heappush(self.ranking, one)
-        return [self.entries[number][1] for _, number in found]
+        return [self.entries[number][1] for _, number in leaders]
 
 
 class _Reversed:
@@ -213,8 +213,8 @@ class BagState(ObjectSlots):
 
 
 def _leader(bag: Bag) -> Any:
-    found = bag.leading(1)
-    return found[0] if found else None
+    leaders = bag.leading(1)
+    return leaders[0] if leaders else None
 
 
 def extreme(of: Expression, *, largest: bool) -> BagState:

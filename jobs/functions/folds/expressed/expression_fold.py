@@ -71,8 +71,8 @@ class ExpressionFold(Fold):
     @property
     def parts(self) -> Mapping[str, Part]:
         """Those that are given."""
-        found = {"merge": self.merge, "subtract": self.subtract, "step": self.step}
-        return {sort: part for sort, part in found.items() if part is not None}
+        parts = {"merge": self.merge, "subtract": self.subtract, "step": self.step}
+        return {sort: part for sort, part in parts.items() if part is not None}
 
     @property
     def words(self) -> str:
@@ -125,11 +125,11 @@ class FoldInstructions:
         known = np.zeros((len(batch), len(self.read)), np.bool_)
         names = dict.fromkeys(name for one in self.read for name in one.expression.meta.root_names())
         frame = self.shape.frame(batch, list(names)) if names else None
-        for place, expression in enumerate(self.read):
+        for column, expression in enumerate(self.read):
             assert frame is not None
             dtype = np.float64 if expression.result == Serde.double() else np.int64
-            values, known[:, place] = number_columns(expression.compute(frame), dtype)
-            words[:, place] = values.view(np.int64)
+            values, known[:, column] = number_columns(expression.compute(frame), dtype)
+            words[:, column] = values.view(np.int64)
         return words, known
 
 
@@ -166,10 +166,10 @@ class ExpressionState(FoldState):
     def load(self, slots: np.ndarray, saved: pa.Array) -> None:
         words, known = self.state
         parts = [saved] if "" in self.written.kinds else saved.flatten()
-        for place, (part, kind) in enumerate(zip(parts, self.written.kinds.values(), strict=True)):
+        for column, (part, kind) in enumerate(zip(parts, self.written.kinds.values(), strict=True)):
             part = part.cast(pa.int64()) if kind == pl.Boolean else part
-            values, known[slots, place] = number_columns(part, np.float64 if kind == pl.Float64 else np.int64)
-            words[slots, place] = values.view(np.int64)
+            values, known[slots, column] = number_columns(part, np.float64 if kind == pl.Float64 else np.int64)
+            words[slots, column] = values.view(np.int64)
         known[slots, self.fields] = is_valid(saved)
 
     def result(self, saved: pa.Array) -> pa.Array:
@@ -272,8 +272,8 @@ def _constant(value: Initial, place: str) -> pl.Series:
     expression, _ = tried(value, _Sight(pa.null(), None), place)
     if expression.meta.root_names():
         raise TopologyError(place, "an initial value that is a constant", str(value), "put it into the step")
-    found = pl.select(expression).to_series()
-    return found.cast(pl.Float64) if found.dtype.is_decimal() else found
+    constant = pl.select(expression).to_series()
+    return constant.cast(pl.Float64) if constant.dtype.is_decimal() else constant
 
 
 def _said(part: Mapping[str, Any]) -> str:

@@ -106,8 +106,8 @@ class Instructions:
         named = _name_of(node)
         if named is not None:
             side, name = named
-            place = list(self.fields).index(name) + (len(self.fields) if side == OTHER else 0)
-            return place, self.fields[name]
+            register = list(self.fields).index(name) + (len(self.fields) if side == OTHER else 0)
+            return register, self.fields[name]
         if sort == "Ternary":
             kind = self._kind(node)
             test = self._value(about["predicate"], pl.Boolean)
@@ -139,10 +139,12 @@ class Instructions:
         if name not in _OF_MANY:
             raise self._refused(node)
         operation = _OF_MANY[name]
-        found, *others = (self._value(each, kind) for each in given)
+        register, *others = (self._value(each, kind) for each in given)
         for other in others:
-            found = self._instruction(operation if name == "Coalesce" else _of_kind(operation, kind), found, other)
-        return found, kind
+            register = self._instruction(
+                operation if name == "Coalesce" else _of_kind(operation, kind), register, other
+            )
+        return register, kind
 
     def _of_two(self, node: Node, name: str, left: Node, right: Node) -> tuple[int, Any]:
         if name in _COMPARISONS:

@@ -30,14 +30,14 @@ _OF_LONGS, _OF_DOUBLES = PLUS, PLUS + DOUBLES
 def fold_expressions(program, codes, registers, initial, inputs, state, wanted, wanted_old, new, old, is_plain):  # type: ignore[no-untyped-def]
     """Fold the rows of ``inputs`` into ``state`` by slot. Parameters not named here are those of fold_numbers.
 
-    ``codes``: (code, bounds, results, places). MERGE, TAKE and ADD, part 0 to 2, run code[bounds[part] : bounds[part +
-    1]], which leaves their fields in the registers results[part]. Column k of the inputs goes into register places[k].
+    ``codes``: (code, bounds, results, targets). MERGE, TAKE and ADD, part 0 to 2, run code[bounds[part] : bounds[part +
+    1]], which leaves their fields in the registers results[part]. Column k of the inputs goes into register targets[k].
     ``registers``: (words, doubles, known). An aggregate of n fields has the first n registers, another one the next n.
     ``initial``, ``inputs``, ``state``, ``new``, ``old``: (words, known), a row a slot or record, a column a field. Of
     all but inputs, ``known`` has a last column: whether there is an aggregate. ``is_plain``: a null one is none.
     """
     flags, slots, arguments = program
-    code, bounds, results, places = codes
+    code, bounds, results, targets = codes
     words, doubles, known = registers
     input_words, input_known = inputs
     state_words, state_known = state
@@ -67,8 +67,8 @@ def fold_expressions(program, codes, registers, initial, inputs, state, wanted, 
                 if part == 0:
                     words[fields + field], known[fields + field] = state_words[a, field], state_known[a, field]
             if part > 0:
-                for place in range(places.shape[0]):
-                    words[places[place]], known[places[place]] = input_words[a, place], input_known[a, place]
+                for column in range(targets.shape[0]):
+                    words[targets[column]], known[targets[column]] = input_words[a, column], input_known[a, column]
             carry_out(code, bounds[part], bounds[part + 1], words, doubles, known)
             for field in range(fields):
                 register = results[part, field]
