@@ -97,8 +97,8 @@ class ChunkRun:
         if isinstance(operator, MultiOperator):
             return operator.process_all(tuple(batch.coded_by(operator.context.keys) for batch in inputs), self.chunk)
         if node.is_step:
-            if self.impure is not None and (found := difference(operator, node, inputs[0], self.chunk)) is not None:
-                self.impure[node.name] = found
+            if self.impure is not None and (impurity := difference(operator, node, inputs[0], self.chunk)) is not None:
+                self.impure[node.name] = impurity
             to_dead_letters = node.name in self.dataflow.graph.dead_lettering
             return process_step(operator, inputs[0], self.chunk, to_dead_letters=to_dead_letters)
         if operator.is_repeatable and self.chunk.handling is not None:
@@ -121,15 +121,15 @@ class ChunkRun:
         return self.dataflow.seen(self._forwarded[name], name, when)
 
     def _inputs(self, node: Node) -> list[Batch]:
-        found: list[Batch] = []
+        batches: list[Batch] = []
         for slot, name in enumerate(() if node.takes_letters else node.inputs):
             edge = Edge(name, node.name, slot)
             above = self.dataflow.origin(edge)
-            found.append(self._below(self._forwarded[above], edge))
+            batches.append(self._below(self._forwarded[above], edge))
             self._left[above] -= 1
             if not self._left[above] and not self.dataflow.readers.get(name):
                 del self._forwarded[above]
-        return found
+        return batches
 
     def _below(self, batch: Batch, edge: Edge) -> Batch:
         """What ``edge`` leads down of the batch: a processor may send a record to one child alone."""

@@ -106,15 +106,15 @@ class Dataflow:
 
     def _side_by_side(self, name: str) -> list[list[Edge]]:
         """Edges from ``name`` into this sub-topology; between two lists a child elsewhere has its turn."""
-        found: list[list[Edge]] = []
+        lists: list[list[Edge]] = []
         here, before = self.children.get(name, ()), None
         for edge in self.edges_down.get(name, ()):
             if edge in here:
                 if before not in here:
-                    found.append([])
-                found[-1].append(edge)
+                    lists.append([])
+                lists[-1].append(edge)
             before = edge
-        return found
+        return lists
 
     def edges_from(self, source: str) -> list[Edge]:
         """Edges that a node's records, or those of an import, go down here."""
@@ -235,8 +235,8 @@ def build_dataflows(topology: Topology, wants: Wants) -> dict[int, Dataflow]:
             wired[other.id] for other in topology.sub_topologies if other.kafka_id == sub.kafka_id and other.id in wired
         ]
         here = {node.name for node in sub.nodes}
-        imported = (found for dataflow in later for found in dataflow.imports)
-        exports = dict.fromkeys(found for found in imported if found.node in here)
+        imported = (edge for dataflow in later for edge in dataflow.imports)
+        exports = dict.fromkeys(edge for edge in imported if edge.node in here)
         wired[sub.id] = Dataflow(topology.graph, sub, wants, tuple(exports))
     return wired
 

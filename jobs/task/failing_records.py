@@ -36,14 +36,14 @@ def process_step(operator: Operator, batch: Batch, chunk: Chunk, *, to_dead_lett
     failing = np.zeros(len(batch), np.bool_)
     failing[list(errors)] = True
     if to_dead_letters:
-        for row, found in errors.items():
-            chunk.failures.setdefault(int(batch.cause[row]), (operator.context.node, f"step: {found.got}"))
+        for row, failure in errors.items():
+            chunk.failures.setdefault(int(batch.cause[row]), (operator.context.node, f"step: {failure.got}"))
             if chunk.letters is not None:
-                chunk.letters.step_failed(operator.context.node, batch, row, found)
+                chunk.letters.step_failed(operator.context.node, batch, row, failure)
         return operator.process(batch.where(~failing), chunk)
     failed = FailedRecords(operator.context, batch, chunk)
-    for row, found in errors.items():
-        failed.add(row, _of_record(operator, batch, chunk, row, found))
+    for row, failure in errors.items():
+        failed.add(row, _of_record(operator, batch, chunk, row, failure))
     failed.book()
     return operator.process_up_to_failures(batch, failing, chunk)
 
@@ -65,8 +65,8 @@ def _named(operator: Operator, batch: Batch, chunk: Chunk, error: TaskFailed) ->
     rows, first = np.arange(len(batch)), error
     while len(rows) > 1:
         left, right = np.array_split(rows, 2)
-        found = _error_of(operator, batch, chunk, left)
-        rows, first = (left, found) if found is not None else (right, first)
+        left_error = _error_of(operator, batch, chunk, left)
+        rows, first = (left, left_error) if left_error is not None else (right, first)
     last = _error_of(operator, batch, chunk, rows)
     if last is None:  # it fails with others beside it only, or not again
         return error

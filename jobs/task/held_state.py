@@ -76,12 +76,12 @@ class Kept:
     def __init__(self, functions: Sequence[Any]) -> None:
         self.functions = functions
         held = self._held()
-        self._before = {one.place: _copied(one.value) for one in held}
+        self._before = {one.location: _copied(one.value) for one in held}
         self._put_back = PutBack(held)
 
     def outside(self) -> Outside:
         """What has changed since then."""
-        return _compared((self._before.get(one.place, MISSING), one.value, one.label) for one in self._held())
+        return _compared((self._before.get(one.location, MISSING), one.value, one.label) for one in self._held())
 
     def put_back(self) -> None:
         """Let plain data be as it was (jobs/task/put_back.py), and caches empty."""
@@ -92,12 +92,12 @@ class Kept:
                 one.value.cache_clear()
 
     def _held(self) -> list[HeldValue]:
-        found: dict[tuple[int, str], HeldValue] = {}
+        held: dict[tuple[int, str], HeldValue] = {}
         seen: set[int] = set()
         for function in self.functions:
             for one in _held_by(function, 0, seen):
-                found.setdefault(one.place, one)
-        return list(found.values())
+                held.setdefault(one.location, one)
+        return list(held.values())
 
 
 def outside_of(what: str, ran: object, fresh: object) -> Outside:
@@ -179,11 +179,13 @@ def _of_function(function: FunctionType, depth: int, seen: set[int]) -> Iterator
     defaults, code = function.__defaults__ or (), function.__code__
     positional = code.co_varnames[: code.co_argcount][code.co_argcount - len(defaults) :]
     named = {**dict(zip(positional, defaults, strict=True)), **(function.__kwdefaults__ or {})}
-    found = [(f"the default of {name!r} of {function.__name__}()", f"({name})", value) for name, value in named.items()]
-    found += [
+    values = [
+        (f"the default of {name!r} of {function.__name__}()", f"({name})", value) for name, value in named.items()
+    ]
+    values += [
         (f"the attribute {name!r} of {function.__name__}()", name, value) for name, value in vars(function).items()
     ]
-    for label, name, value in found:
+    for label, name, value in values:
         if callable(value):
             yield from _held_by(value, depth + 1, seen)
         else:
@@ -205,13 +207,13 @@ def _parameters(function: Any) -> bool:
 
 def _global(function: Any, depth: int, seen: set[int]) -> Iterator[HeldValue]:
     """Global variables that it names, and what the functions and classes of the same package hold that it names."""
-    places = function.__globals__
+    variables = function.__globals__
     for name in _names(function.__code__):
-        value = places.get(name, MISSING)
+        value = variables.get(name, MISSING)
         if value is MISSING or inspect.ismodule(value) or _is_of_project(type(value)):
             continue
         if not callable(value):
-            yield HeldValue(f"the global variable {name!r}", value, (id(places), name), _keeping(places, name))
+            yield HeldValue(f"the global variable {name!r}", value, (id(variables), name), _keeping(variables, name))
         elif _package(value) == _package(function):
             yield from _held_by(value, depth + 1, seen)
 
@@ -255,12 +257,12 @@ def _setting(owner: Any, name: str) -> Callable[[Any], None]:
     return put
 
 
-def _keeping(places: dict[str, Any], name: str) -> Callable[[Any], None]:
+def _keeping(variables: dict[str, Any], name: str) -> Callable[[Any], None]:
     def put(value: Any) -> None:
         if value is MISSING:
-            places.pop(name, None)
+            variables.pop(name, None)
         else:
-            places[name] = value
+            variables[name] = value
 
     return put
 
@@ -270,13 +272,13 @@ def _package(kind: Any) -> str:
 
 
 def _attributes(owner: object) -> dict[str, Any]:
-    found = dict(getattr(owner, "__dict__", {}))
+    attributes = dict(getattr(owner, "__dict__", {}))
     for kind in type(owner).__mro__:
         slots = getattr(kind, "__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
             if hasattr(owner, name):
-                found.setdefault(name, getattr(owner, name))
-    return found
+                attributes.setdefault(name, getattr(owner, name))
+    return attributes
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,12 +55,14 @@ def sent_records(node: RepartitionNode, batch: Batch, chunk: Chunk, partitions: 
         return batch, target
     records = zip(python_keys(node.shape, batch), node.shape.value.to_python(batch.value.all()), strict=True)
     chosen = [node.partitions_of(*record, partitions) for record in records]
-    several = [[by_key] if found is None else found for by_key, found in zip(target.tolist(), chosen, strict=True)]
-    times = np.array([len(found) for found in several], np.int64)
+    several = [
+        [by_key] if numbers is None else numbers for by_key, numbers in zip(target.tolist(), chosen, strict=True)
+    ]
+    times = np.array([len(numbers) for numbers in several], np.int64)
     nowhere = np.flatnonzero(times == 0).astype(np.int32)
     chunk.drop(node.name, batch, Drops(DropReason.NO_PARTITION, nowhere, np.ones(len(nowhere), np.bool_)))
     sent = batch if (times == 1).all() else batch.take(np.repeat(np.arange(len(batch)), times))
-    return sent, np.array([one for found in several for one in found], np.int32)
+    return sent, np.array([one for numbers in several for one in numbers], np.int32)
 
 
 def repartition_table(node: RepartitionNode, batch: Batch, chunk: Chunk, target: np.ndarray) -> pa.Table:
@@ -171,5 +173,5 @@ def failed_step_table(
     """Records of one source on which a step failed, as they came, with the step and what it said."""
     here = np.flatnonzero(np.isin(cause, list(chunk.failures)))
     rows = {int(row): chunk.failures[int(cause[row])] for row in here}
-    found = dead_letter_table(records, cause, source, {row: reason for row, (_, reason) in rows.items()})
-    return found.set_column(0, "node", pa.array([node for node, _ in rows.values()], pa.string()))
+    letters = dead_letter_table(records, cause, source, {row: reason for row, (_, reason) in rows.items()})
+    return letters.set_column(0, "node", pa.array([node for node, _ in rows.values()], pa.string()))

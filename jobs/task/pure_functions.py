@@ -108,21 +108,21 @@ class _Looks:
         """State outside of stores in the node; if nothing of it has changed, in those whose records or stores it may
         read.
         """
-        found = self.outside[name].with_(self._of_objects(name))
-        if found.changed:
-            return found
+        outside = self.outside[name].with_(self._of_objects(name))
+        if outside.changed:
+            return outside
         for other in self.nodes:
             if other != name and (self.task.is_by_record or other in self._above(name)):
-                found = found.with_(self.outside[other].with_(self._of_objects(other)).of(other))
-        return found
+                outside = outside.with_(self.outside[other].with_(self._of_objects(other)).of(other))
+        return outside
 
     def _above(self, name: str) -> set[str]:
-        found, left = set[str](), [name]
+        above, left = set[str](), [name]
         while left:
             node = self.task.graph.nodes[left.pop()]
-            left += {*node.inputs, *node.reads} - found
-            found |= {*node.inputs, *node.reads}
-        return found
+            left += {*node.inputs, *node.reads} - above
+            above |= {*node.inputs, *node.reads}
+        return above
 
     @cached_property
     def new_task(self) -> Task:
@@ -133,10 +133,10 @@ class _Looks:
         """What objects that run in the node hold otherwise than those of a new task."""
         fresh = {what: one for each in _parts(self.new_task, name) for what, one in each.running().items()}
         before = {what: one for each in _parts(self.task, name) for what, one in each.running().items()}
-        found = Outside()
+        outside = Outside()
         for what, one in before.items():
-            found = found.with_(outside_of(what, one, fresh[what]))
-        return found
+            outside = outside.with_(outside_of(what, one, fresh[what]))
+        return outside
 
 
 class _Listener:

@@ -26,18 +26,18 @@ _TIMES = (datetime.date, datetime.time, datetime.timedelta)
 
 
 class HeldValue(NamedTuple):
-    """``value`` of a place, which is called ``label`` in words. ``place``: the object that holds it and its name there;
-    ``put``: lets the place hold another value, or nothing.
+    """``value`` of a location, which is called ``label`` in words. ``location``: the object that holds it and its name
+    there; ``put``: lets the location hold another value, or nothing.
     """
 
     label: str
     value: Any
-    place: tuple[int, str]
+    location: tuple[int, str]
     put: Callable[[Any], None]
 
 
 class PutBack:
-    """What places hold now."""
+    """What locations hold now."""
 
     def __init__(self, held: Iterable[HeldValue]) -> None:
         self._values: dict[tuple[int, str], Any] = {}
@@ -46,18 +46,18 @@ class PutBack:
         self._tuples: set[int] = set()
         """Those that were looked into, by identity."""
         for one in held:
-            self._values[one.place] = one.value
+            self._values[one.location] = one.value
             self._note(one.value)
 
     def put_back(self, held: Iterable[HeldValue]) -> None:
-        """Let all be as it was. ``held``: the places, with what they hold by now."""
+        """Let all be as it was. ``held``: the locations, with what they hold by now."""
         for container, entries in self._entries.values():
             if not _has(container, entries):
                 container.clear()
                 fill = container.extend if isinstance(container, list | deque | bytearray) else container.update
                 fill(entries)
         for one in held:
-            before = self._values.get(one.place, MISSING)
+            before = self._values.get(one.location, MISSING)
             if one.value is not before and _is_plain(one.value) and (before is MISSING or _is_plain(before)):
                 with contextlib.suppress(AttributeError, TypeError):  # of an object that takes nothing any more
                     one.put(before)

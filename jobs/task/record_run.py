@@ -3,7 +3,7 @@
 Only for tasks in which a processor uses the store of another node: what it finds there depends on how far the others
 have got with the same record. Rule: a record goes depth first through all nodes below a node before the node's next
 record. Its puts are seen at once, by processors and by all views. Then the schedules that are due by its time are
-called. What leaves the task has the place at which it left, so the task's output equals that of jobs/task/chunk_run.py.
+called. What leaves the task has the turn in which it left, so the task's output equals that of jobs/task/chunk_run.py.
 
 A record stays Python values while it passes processors and tables that they look into, which take it as it is
 (``Operator.take_single``); for every other operator it is a batch of one row.
@@ -143,10 +143,10 @@ class RecordRun(ChunkRun):
         self._ran_behind: dict[str, Batch] = {}
         """What those forwarded."""
         self._handed: dict[Edge, list[tuple[int, Single]]] = {}
-        """What went down to sinks and repartition tables, with its place."""
+        """What went down to sinks and repartition tables, with its turn."""
         self._took: dict[str, list[tuple[list[Batch], Batch]]] = {}
         """What nodes took and forwarded, for who looks on."""
-        self._places = 0
+        self._turns = 0
 
     def run(self, batches: dict[str, Batch]) -> None:
         for name, operator in self._sharing.items():
@@ -227,14 +227,14 @@ class RecordRun(ChunkRun):
         """Steps whose records nobody takes but such steps, outputs and other tasks, and at which nobody looks: they run
         over all that came at once.
         """
-        graph, found = self.dataflow.graph, dict[str, Node]()
+        graph, steps = self.dataflow.graph, dict[str, Node]()
         looked_at = {name for name, _ in self._seen_by} | self.dataflow.readers.keys() | graph.dead_lettering
         for node in reversed(self.dataflow.sub_topology.nodes):
             below = (graph.nodes[edge.child] for edge in self.dataflow.edges_from(node.name))
             is_free = node.is_step and node.name not in looked_at and node.name not in self._ahead
-            if is_free and all(child.name in found or _leaves(child) for child in below):
-                found[node.name] = node
-        return [*found.values()][::-1]
+            if is_free and all(child.name in steps or _leaves(child) for child in below):
+                steps[node.name] = node
+        return [*steps.values()][::-1]
 
     def _run_behind(self) -> None:
         try:
@@ -252,7 +252,7 @@ class RecordRun(ChunkRun):
     def _ask_one_by_one(self) -> None:
         """Of several records on which steps behind fail, the first ends the run."""
         handed = {node.name: self._handed.get(self._edge_to(node), []) for node in self._behind}
-        for _, name, one in sorted((place, name, one) for name, every in handed.items() for place, one in every):
+        for _, name, one in sorted((turn, name, one) for name, every in handed.items() for turn, one in every):
             self._ask(name, one.batch())
 
     def _ask(self, name: str, batch: Batch) -> None:
@@ -306,7 +306,7 @@ class RecordRun(ChunkRun):
 
     def _enter(self, step: _Step, one: Single) -> None:
         if step.is_handed:
-            self._handed.setdefault(step.edge, []).append((self._next_place(), one))
+            self._handed.setdefault(step.edge, []).append((self._next_turn(), one))
             return
         self._come(step.child, 1)
         if step.lookers:
@@ -350,16 +350,16 @@ class RecordRun(ChunkRun):
 
     def _inputs_of(self, step: _Step, one: Single) -> list[Batch]:
         inputs = [self.empty_batches[above] for above in step.child.inputs]
-        inputs[step.edge.slot] = replace(one.batch(), path=(np.array([self._next_place()]),))
+        inputs[step.edge.slot] = replace(one.batch(), path=(np.array([self._next_turn()]),))
         return inputs
 
     def _note(self, step: _Step, inputs: list[Batch]) -> None:
         """What a node takes, for who looks on."""
         self._took.setdefault(step.child.name, []).append((inputs, self.empty_batches[step.child.name]))
 
-    def _next_place(self) -> int:
-        self._places += 1
-        return self._places
+    def _next_turn(self) -> int:
+        self._turns += 1
+        return self._turns
 
     def _seen(self, name: str, when: str) -> Batch:
         """What a view is fed when its node runs: it has seen everything already."""
@@ -423,7 +423,7 @@ class RecordRun(ChunkRun):
         handed = self._handed.get(edge)
         if not handed:
             return self.empty_batches[edge.parent]
-        return replace(batch_of([one for _, one in handed]), path=(np.array([place for place, _ in handed]),))
+        return replace(batch_of([one for _, one in handed]), path=(np.array([turn for turn, _ in handed]),))
 
     def _report(self, batches: dict[str, Batch]) -> None:
         """Report to observers what every node took and forwarded."""

@@ -192,12 +192,12 @@ class Task:
     @property
     def stores(self) -> dict[str, StatefulOperator]:
         """Stateful operators by the name of their store."""
-        found = {}
+        stores = {}
         for store, node in self.sub_topology.stores.items():
             operator = self.operators[node.name]
             assert isinstance(operator, StatefulOperator), f"{node.name} has a store and no state"
-            found[store] = operator
-        return found
+            stores[store] = operator
+        return stores
 
     @refusing_exits()
     def resume(
@@ -217,12 +217,12 @@ class Task:
         shown = dict(imported or {})
         wanted = {name for view in self.views if view.is_replica for name, _ in view.wants}
         for store, operator in self.stores.items():
-            found = rows.get(store)
-            if isinstance(found, StoredRows):
-                operator.resume_with(found, counters.get(store, {}))
+            stored = rows.get(store)
+            if isinstance(stored, StoredRows):
+                operator.resume_with(stored, counters.get(store, {}))
             else:
                 nothing = operator.rows_schema().empty_table()
-                operator.resume(nothing if found is None else found, counters.get(store, {}))
+                operator.resume(nothing if stored is None else stored, counters.get(store, {}))
             node = self.sub_topology.stores[store].name
             if node in wanted:
                 shown[node] = operator.contents()
@@ -236,7 +236,9 @@ class Task:
 
     def metrics(self) -> dict[str, dict[str, int]]:
         """Numbers of the operators that have any, by node."""
-        return {operator.context.node: found for operator in self.operators.values() if (found := operator.metrics())}
+        return {
+            operator.context.node: numbers for operator in self.operators.values() if (numbers := operator.metrics())
+        }
 
     # --- records ---------------------------------------------------------------------------------------------
 
@@ -257,8 +259,8 @@ class Task:
         for view in self.views:
             view.settle()
         unread = np.zeros(len(input_), np.bool_)
-        for number, found in reasons.items():
-            unread[input_.rows(number)[list(found)]] = True
+        for number, by_row in reasons.items():
+            unread[input_.rows(number)[list(by_row)]] = True
         unread[list(chunk.failures)] = True
         self._count(chunk, unread)
         return self._result(chunk_run, chunk, input_, takes, reasons)
@@ -337,8 +339,8 @@ class Task:
         reasons: dict[int, dict[int, str]],
     ) -> Result:
         letters = [
-            dead_letter_table(input_.tables[number], input_.rows(number), self.sub_topology.sources[number], found)
-            for number, found in reasons.items()
+            dead_letter_table(input_.tables[number], input_.rows(number), self.sub_topology.sources[number], by_row)
+            for number, by_row in reasons.items()
         ]
         if chunk.failures:
             letters += [

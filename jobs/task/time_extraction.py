@@ -51,8 +51,8 @@ class TimeExtraction:
                 error.cause_row = int(read[error.cause_row])  # type: ignore[attr-defined]
             raise
         self.partition_time_ms = int(known_times(times).max(initial=self.partition_time_ms))
-        place, landed = rows.column_names.index("timestamp"), rows["timestamp"]
-        return rows.set_column(place, "timestamp", pa.array(times)).append_column(LANDED_TIME, landed)
+        column, landed = rows.column_names.index("timestamp"), rows["timestamp"]
+        return rows.set_column(column, "timestamp", pa.array(times)).append_column(LANDED_TIME, landed)
 
 
 def extractions(sub: SubTopology, partition: int, before: TaskEntry) -> dict[int, TimeExtraction]:
