@@ -50,17 +50,17 @@ def partitions_of(graph: Graph, counts: Mapping[str, int]) -> dict[str, int]:
     }
 
 
-def _settle(graph: Graph, group: frozenset[str], found: dict[str, int], counts: Mapping[str, int]) -> None:
+def _settle(graph: Graph, group: frozenset[str], partitions: dict[str, int], counts: Mapping[str, int]) -> None:
     """Give the free repartition tables of a group the number of the others."""
-    nodes = [node for name, node in graph.nodes.items() if name in group and name in found]
-    fixed = {node.name: found[node.name] for node in nodes if not _is_free(node, counts)}
+    nodes = [node for name, node in graph.nodes.items() if name in group and name in partitions]
+    fixed = {node.name: partitions[node.name] for node in nodes if not _is_free(node, counts)}
     if len(set(fixed.values())) > 1:
         said = [f"{graph.nodes[name].topic_of_records} has {number}" for name, number in sorted(fixed.items())]
         got = ", ".join(dict.fromkeys(said))
         next_step = "put repartition() before the join, or land topics of as many partitions"
         raise TopologyError("joined topics", "as many partitions on both sides", got, next_step)
-    number = next(iter(fixed.values()), max((found[node.name] for node in nodes), default=1))
-    found.update({node.name: number for node in nodes if _is_free(node, counts)})
+    number = next(iter(fixed.values()), max((partitions[node.name] for node in nodes), default=1))
+    partitions.update({node.name: number for node in nodes if _is_free(node, counts)})
 
 
 def _is_free(node: Node, counts: Mapping[str, int]) -> bool:

@@ -137,11 +137,11 @@ class Node(TakesLateRecords, TouchesTopics, RunsAgain):
         """Its running operator where ``context`` says (jobs/operators/base/operator.py has both), or None."""
         return self.found_at(self.operator)(node=self, context=context) if self.operator else None
 
-    def found_at(self, place: str) -> Callable[..., Any]:
+    def found_at(self, path: str) -> Callable[..., Any]:
         """The class or function at ".module:name", imported when it is asked for: running things are heavy."""
-        module, _, name = place.partition(":")
-        found: Callable[..., Any] = getattr(import_module(module, type(self).__module__.rpartition(".")[0]), name)
-        return found
+        module, _, name = path.partition(":")
+        imported: Callable[..., Any] = getattr(import_module(module, type(self).__module__.rpartition(".")[0]), name)
+        return imported
 
     # --- in the graph ----------------------------------------------------------------------------------------
 

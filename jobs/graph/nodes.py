@@ -224,10 +224,10 @@ class RepartitionNode(Node):
 
     def kafka_processors(self, graph: Graph) -> Iterable[KafkaNode]:
         above = graph.parent(self).forwarding_processors(graph)
-        found = [kafka_processor(self.filter_name, above)] if self.filter_name else []
+        filters = [kafka_processor(self.filter_name, above)] if self.filter_name else []
         above = (self.filter_name,) if self.filter_name else above
         return [
-            *found,
+            *filters,
             KafkaNode(SINK, self.sink_name, above, topic=self.topic),
             KafkaNode(SOURCE, self.name, topic=self.topic),
         ]

@@ -60,15 +60,15 @@ class OwnListing:
 
     def __call__(self, times: np.ndarray, keys: np.ndarray) -> ListedWindows:
         known: dict[int, list[tuple[int, int]]] = {}
-        found: list[tuple[int, int]] = []
+        windows: list[tuple[int, int]] = []
         first = np.zeros(len(times) + 1, np.int64)
         for row, (time_ms, key) in enumerate(zip(times.tolist(), keys.tolist(), strict=True)):
             if key >= 0:
                 if time_ms not in known:
                     known[time_ms] = self._of(time_ms)
-                found += known[time_ms]
-            first[row + 1] = len(found)
-        bounds = np.array(found, np.int64).reshape(-1, 2)
+                windows += known[time_ms]
+            first[row + 1] = len(windows)
+        bounds = np.array(windows, np.int64).reshape(-1, 2)
         return ListedWindows(first, bounds[:, 0].copy(), bounds[:, 1].copy())
 
     def _of(self, time_ms: int) -> list[tuple[int, int]]:

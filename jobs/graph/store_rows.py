@@ -55,5 +55,5 @@ def buffer_schema(shape: Shape) -> pa.Schema:
     """Records of ``shape`` that wait and continue as what they were; a null value is a tombstone."""
     bounds = () if shape.window is None else WINDOW
     times = [(name, pa.int64()) for name in (*bounds, *BUFFER_KEY)]
-    place = [("headers", HEADERS), ("topic", pa.string()), ("offset", pa.int64())]
-    return pa.schema([("key", shape.key.arrow_type), *times, ("value", shape.value.arrow_type), *place])
+    origin = [("headers", HEADERS), ("topic", pa.string()), ("offset", pa.int64())]
+    return pa.schema([("key", shape.key.arrow_type), *times, ("value", shape.value.arrow_type), *origin])
