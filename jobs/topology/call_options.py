@@ -121,8 +121,8 @@ class TableJoined(Named):
         return replace(self, other_partitioner=other_partitioner)
 
     def _keywords(self, parameters: Collection[str]) -> dict[str, Any]:
-        found = {"partitioner": self.partitioner, "other_partitioner": self.other_partitioner}
-        return super()._keywords(parameters) | {name: one for name, one in found.items() if one is not None}
+        options = {"partitioner": self.partitioner, "other_partitioner": self.other_partitioner}
+        return super()._keywords(parameters) | {name: one for name, one in options.items() if one is not None}
 
 
 @dataclass(frozen=True)
@@ -143,8 +143,8 @@ class Repartitioned(Named):
         return replace(self, partitioner=partitioner)
 
     def _keywords(self, parameters: Collection[str]) -> dict[str, Any]:
-        found = {"partitions": self.partitions, "partitioner": self.partitioner}
-        return super()._keywords(parameters) | {name: one for name, one in found.items() if one is not None}
+        options = {"partitions": self.partitions, "partitioner": self.partitioner}
+        return super()._keywords(parameters) | {name: one for name, one in options.items() if one is not None}
 
 
 @dataclass(frozen=True)

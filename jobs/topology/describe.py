@@ -92,10 +92,10 @@ def _with_kafkas_parents(graph: Graph, made: list[KafkaNode]) -> list[KafkaNode]
     """Below a node of ours that Kafka has none for, they are below those above it."""
     names = {kafka.name for kafka in made}
 
-    def found(name: str) -> tuple[str, ...]:
+    def kafka_names(name: str) -> tuple[str, ...]:
         return (name,) if name in names else graph.nodes[name].forwarding_processors(graph)
 
-    return [replace(kafka, above=tuple(name for above in kafka.above for name in found(above))) for kafka in made]
+    return [replace(kafka, above=tuple(name for above in kafka.above for name in kafka_names(above))) for kafka in made]
 
 
 def _groups(nodes: list[KafkaNode]) -> list[list[KafkaNode]]:

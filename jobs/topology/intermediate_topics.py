@@ -207,9 +207,9 @@ def _loops(graph: Graph, writers: Writers) -> tuple[Writers, dict[str, LoopTopic
     ends, loops = Writers(), dict[str, LoopTopic]()
     for topic, source in sources.items():
         paths = _paths_down(source.name, below)
-        if topic is not None and (found := [sink for sink in writers[topic] if sink.name in paths]):
-            ends[topic] = found
-            path = [graph.nodes[name] for name in (*paths[found[0].name], source.name)]
+        if topic is not None and (looping := [sink for sink in writers[topic] if sink.name in paths]):
+            ends[topic] = looping
+            path = [graph.nodes[name] for name in (*paths[looping[0].name], source.name)]
             said = " → ".join(
                 node.name if node.landed_topic is None else f"topic {node.landed_topic!r}" for node in path
             )

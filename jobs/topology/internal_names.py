@@ -17,15 +17,15 @@ def note_internal_topics(graph: Graph, application_id: str | None) -> None:
     """
     if application_id is None:
         return
-    found: dict[str, str] = {}
+    internal: dict[str, str] = {}
     for node in graph.nodes.values():
         if isinstance(node, RepartitionNode) and not node.is_replay_only:
-            found[f"{application_id}-{node.topic}"] = f"the repartition topic of {node.name}"
+            internal[f"{application_id}-{node.topic}"] = f"the repartition topic of {node.name}"
         for store in node.changelogs(graph):
-            found[f"{application_id}-{store}-changelog"] = f"the changelog of the store {store!r}"
-    graph.internal_topics = tuple(found)
+            internal[f"{application_id}-{store}-changelog"] = f"the changelog of the store {store!r}"
+    graph.internal_topics = tuple(internal)
     for node in graph.nodes.values():
-        if (topic := node.written_topic) in found:
-            got = f"{found[topic]}, which Kafka Streams writes itself"
+        if (topic := node.written_topic) in internal:
+            got = f"{internal[topic]}, which Kafka Streams writes itself"
             next_step = "choose another name; records that are to go there are brought by merge() above it, or by put()"
             raise TopologyError(f"topic {topic!r}", "a topic of the application's own", got, next_step)

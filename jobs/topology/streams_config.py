@@ -280,8 +280,8 @@ def _serde(name: str, value: Any) -> Serde | None:
 def _named(config: Mapping[str, Any], name: str, known: Mapping[str, str]) -> str | None:
     if (value := config.get(name)) is None:
         return None
-    found = known.get(str(value).rpartition(".")[2].rpartition("$")[2])
-    if found is None:
+    kind = known.get(str(value).rpartition(".")[2].rpartition("$")[2])
+    if kind is None:
         got, next_step = repr(value), 'give Materialized.as_(name, store="in_memory") where the store is made'
         raise ConfigError(f"{_PLACE} {name}", f"one of {list(known)}", got, next_step)
-    return found
+    return kind

@@ -295,8 +295,8 @@ class Topology(Hinting):
 
     def source_topics(self) -> list[str]:
         """Topics to land, global tables' included."""
-        found = (node.landed_topic for node in self.graph.nodes.values() if node.landed_topic is not None)
-        return list(dict.fromkeys(found))
+        topics = (node.landed_topic for node in self.graph.nodes.values() if node.landed_topic is not None)
+        return list(dict.fromkeys(topics))
 
     def intermediate_topics(self) -> list[str]:
         """Topics that it both writes and reads and that nobody lands (jobs/topology/intermediate_topics.py)."""
@@ -450,13 +450,13 @@ def _levels(graph: Graph, group_of: dict[str, int]) -> dict[str, int]:
 
 def _reaches(fed: dict[tuple[int, int], set[tuple[int, int]]], start: tuple[int, int], goal: tuple[int, int]) -> bool:
     """Whether ``goal`` waits for ``start``; each level of a group waits for those below it."""
-    found, waiting = {start}, [start]
+    reached, waiting = {start}, [start]
     while waiting:
         group, level = waiting.pop()
         later = {part for part in (*fed, goal) if part[0] == group and part[1] > level}
-        waiting += (fed.get((group, level), set()) | later) - found
-        found |= {*waiting}
-    return goal in found
+        waiting += (fed.get((group, level), set()) | later) - reached
+        reached |= {*waiting}
+    return goal in reached
 
 
 def _in_order(parts: list[SubTopology]) -> tuple[SubTopology, ...]:

@@ -241,9 +241,9 @@ class KGroupedTable(Hinting):
         return type(self.table)(graph, made)
 
     def _repartitioned(self, topic: str, sink: str, source: str) -> Node:
-        found = found_repartition(self.graph, self.node, topic)
-        if found is not None:
-            return found
+        existing = found_repartition(self.graph, self.node, topic)
+        if existing is not None:
+            return existing
         return add_repartition(self.graph, self.node, topic, sink=sink, source=source, carries_change=True)
 
 

@@ -310,10 +310,10 @@ def _key(shape: Shape) -> str:
 
 def not_negative(duration: Duration, place: str) -> int:
     """``duration`` in milliseconds, 0 or more, else ConfigError."""
-    found = duration_ms(duration, place)
-    if found < 0:
-        raise ConfigError(place, "0 ms or more", f"{found} ms", "correct the duration")
-    return found
+    duration_in_ms = duration_ms(duration, place)
+    if duration_in_ms < 0:
+        raise ConfigError(place, "0 ms or more", f"{duration_in_ms} ms", "correct the duration")
+    return duration_in_ms
 
 
 def check_serdes(place: str, **serdes: Any) -> None:
@@ -413,8 +413,8 @@ def checked_merger(windows: Windows | None, merger: Any, place: str) -> Aggregat
     if not is_of_sessions:
         got = "no windows" if windows is None else type(windows).__name__
         raise TopologyError(place, "SessionWindows beside a merger", got, "leave the merger out")
-    found: Aggregator = merger
-    return found
+    checked: Aggregator = merger
+    return checked
 
 
 def check_merges(windows: Windows | None, folds: Iterable[Fold], place: str) -> None:

@@ -169,18 +169,18 @@ class StreamsBuilder(Hinting):
         """
         topics = (topic.pattern,) if isinstance(topic, re.Pattern) else _topics(topic)
         said = topics[0] if len(topics) == 1 else ", ".join(topics)
-        place = topic if isinstance(topic, re.Pattern) else frozenset(topics)
+        subscription = topic if isinstance(topic, re.Pattern) else frozenset(topics)
         consumed = self._consumed(said, consumed)
         shape = Shape(consumed.key, consumed.value)
         name = self._graph.name(_name(name, consumed), "KSTREAM-SOURCE-")
         extractor = bind_extractor(self._extractor_of(consumed), shape, name)
-        if place not in self._streams and isinstance(topic, re.Pattern):
-            self._streams[place] = add_pattern(self._graph, name, topic, shape, extractor), extractor
-        elif place not in self._streams:
+        if subscription not in self._streams and isinstance(topic, re.Pattern):
+            self._streams[subscription] = add_pattern(self._graph, name, topic, shape, extractor), extractor
+        elif subscription not in self._streams:
             for one in topics:
                 self._check_unread(one)
-            self._streams[place] = add_source(self._graph, name, topics, shape, extractor), extractor
-        node, known = self._streams[place]
+            self._streams[subscription] = add_source(self._graph, name, topics, shape, extractor), extractor
+        node, known = self._streams[subscription]
         next_step = "use the same Consumed in both places"
         if node.shape != shape:
             raise TopologyError(f"topic {said!r}", "the serdes of the other stream()", "others", next_step)

@@ -215,15 +215,15 @@ def _joined(
 
 def _routes(partitioners: Mapping[str, Any], place: str, *, is_by_foreign_key: bool) -> "_Partitioners":
     """Raises TopologyError for a partitioner of another form, and where there is no foreign key."""
-    found = []
+    routes = []
     for option, partitioner in partitioners.items():
         if partitioner is not None and not is_by_foreign_key:
             next_step = "leave it out: tables are joined by key in the partitions in which they are"
             raise TopologyError(place, f"{option}= beside a foreign_key", "one without", next_step)
         if partitioner is not None:
             form_of(partitioner, f"{place} {option}", PARTITIONER)
-        found.append(None if partitioner is None else OfKeyAlone(partitioner))
-    return _Partitioners(*found)
+        routes.append(None if partitioner is None else OfKeyAlone(partitioner))
+    return _Partitioners(*routes)
 
 
 class _Partitioners(NamedTuple):
