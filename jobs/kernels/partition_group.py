@@ -164,8 +164,8 @@ class QueueOrder:
     @property
     def heap(self) -> list[int]:
         """The queues that have a record, in the order of the heap's array."""
-        found: list[int] = self._heap[: self._progress[0]].tolist()
-        return found
+        queues: list[int] = self._heap[: self._progress[0]].tolist()
+        return queues
 
     def take(self, records: int, least: int | None = None) -> np.ndarray:
         """Queues (int16) of the next ``records``, of at least ``least`` (default: half as many) where the piece of a

@@ -10,19 +10,19 @@ from ...state.stores.slots import CHANGED, FREE_TOP, LIVE, LIVE_COUNT, STORED
 
 
 @inner_kernel
-def is_expired(position, limit, segment):  # type: ignore[no-untyped-def]
-    """Does the store count a put at ``position`` (start, or end of a session) as expired? In memory to the millisecond,
+def is_expired(time, limit, segment):  # type: ignore[no-untyped-def]
+    """Does the store count a put at ``time`` (start, or end of a session) as expired? In memory to the millisecond,
     persistent by whole segments.
     """
     if segment == 0:
-        return position <= limit
+        return time <= limit
     # Java divides toward zero; a negative limit is in segment 0 or below, where nothing is expired.
-    return limit > 0 and position // segment < limit // segment
+    return limit > 0 and time // segment < limit // segment
 
 
 @inner_kernel
 def first_kept(limit, segment):  # type: ignore[no-untyped-def]
-    """The earliest position that a store still has when it shows what is behind ``limit``."""
+    """The earliest time that a store still has when it shows what is behind ``limit``."""
     # A persistent store loses whole segments, so it still has all of the one that ``limit`` is in.
     return limit + 1 if segment == 0 else max(limit, 0) // segment * segment
 
