@@ -111,8 +111,8 @@ class CausalOrder:
         known = self._sequence[np.maximum(numbers, 0)] if self._count else 0
         # A recorded time that was handed on by k tasks has the number LANDED - k. It comes behind all that its landed
         # record causes, and the k-th behind the one before it, so each k has ADVANCE_SEQUENCES numbers of its own.
-        found: np.ndarray = np.where(numbers < 0, (LANDED - numbers) * ADVANCE_SEQUENCES, known)
-        return found
+        sequence: np.ndarray = np.where(numbers < 0, (LANDED - numbers) * ADVANCE_SEQUENCES, known)
+        return sequence
 
     def end_of(self, arrival: int, number: int) -> int:
         """The highest place that belongs to the record taken last at or before row ``number``: its own, or of what is
@@ -121,13 +121,13 @@ class CausalOrder:
         if not self._count:
             return 0
         sent, _ = self._all()
-        places = self.sequence(np.flatnonzero((sent.arrival == arrival) & ~self._inlined(sent)))
-        later = places[places > self.sequence(np.array([number]))[0]]
+        sequences = self.sequence(np.flatnonzero((sent.arrival == arrival) & ~self._inlined(sent)))
+        later = sequences[sequences > self.sequence(np.array([number]))[0]]
         return int(later.min(initial=UNBOUNDED)) - 1
 
     def _inlined(self, sent: _SentRow) -> np.ndarray:
-        found: np.ndarray = np.array(self._is_inlined, np.bool_)[sent.topic]
-        return found
+        is_inlined: np.ndarray = np.array(self._is_inlined, np.bool_)[sent.topic]
+        return is_inlined
 
     def _known(self, sent: _SentRow, topic: int) -> np.ndarray:
         """Numbers of the rows that were sent in an earlier run, and _NEW."""
@@ -180,23 +180,23 @@ class CausalOrder:
         order = there[np.lexsort((sent.send[there], sent.parent[there], sent.arrival[there]))]
         # In order of (landed record, parent, send), so that what one row sends is a range: ``starts`` to ``ends``.
         parent, n = sent.parent[order], len(order)
-        place = np.full(self._count, _NEW)
-        place[order] = np.arange(n)
+        index = np.full(self._count, _NEW)
+        index[order] = np.arange(n)
         starts = np.flatnonzero(_changes(sent.arrival[order], parent))
         ends = np.append(starts[1:], n)
         begin, end = np.zeros(n, np.int64), np.zeros(n, np.int64)
         # A range whose parent is a landed record, or a recorded time that was handed on, has no row above it.
         is_first = parent[starts] <= LANDED
-        above = place[parent[starts]]
+        above = index[parent[starts]]
         has_parent = ~is_first & (above != _NEW)
         begin[above[has_parent]], end[above[has_parent]] = starts[has_parent], ends[has_parent]
         queue = np.where(self._inlined(sent), INLINED, sent.topic)[order]
         sequence, rest = np.zeros(n, np.int64), (queue, sent.time[order], len(self._topics))
         # Each level of recorded times is numbered on its own, behind the levels before it, as in ``sequence``.
         for level in np.unique(parent[starts[is_first]]).tolist():
-            roots, found = is_first & (parent[starts] == level), np.zeros(n, np.int64)
-            number_caused(starts[roots], ends[roots], begin, end, *rest, found)
-            sequence += np.where(found > 0, found + (LANDED - level) * ADVANCE_SEQUENCES, 0)
+            roots, caused = is_first & (parent[starts] == level), np.zeros(n, np.int64)
+            number_caused(starts[roots], ends[roots], begin, end, *rest, caused)
+            sequence += np.where(caused > 0, caused + (LANDED - level) * ADVANCE_SEQUENCES, 0)
         numbered = np.zeros(self._count, np.int64)
         numbered[order] = sequence
         return numbered
@@ -204,9 +204,9 @@ class CausalOrder:
 
 def _changes(*columns: np.ndarray) -> np.ndarray:
     """Of sorted rows, those that differ from the one before."""
-    found = np.ones(len(columns[0]), np.bool_)
-    found[1:] = np.logical_or.reduce([np.diff(column) != 0 for column in columns])
-    return found
+    is_change = np.ones(len(columns[0]), np.bool_)
+    is_change[1:] = np.logical_or.reduce([np.diff(column) != 0 for column in columns])
+    return is_change
 
 
 def _within(is_first: np.ndarray) -> np.ndarray:

@@ -71,9 +71,9 @@ class ExtractedSlice(Slice):
         """Offset and time of the first record from offset ``least`` on that has a time; None when there is none."""
         for piece in self._pieces():
             offset, time_ms = piece["offset"].to_numpy(), known_times(piece["timestamp"].to_numpy())
-            found = np.flatnonzero((offset >= least) & (time_ms >= 0))
-            if len(found):
-                return int(offset[found[0]]), int(time_ms[found[0]])
+            rows = np.flatnonzero((offset >= least) & (time_ms >= 0))
+            if len(rows):
+                return int(offset[rows[0]]), int(time_ms[rows[0]])
         return None
 
     def keys_and_times(self) -> Iterator[tuple[pa.Array, np.ndarray]]:

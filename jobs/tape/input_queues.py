@@ -47,10 +47,10 @@ class Pieces:
     def read(self, order: str, nothing: pa.Table) -> pa.Table:
         """Rows in the order of causes, with PLACE_COLUMNS, what writers forwarded among them. ``nothing``: no rows."""
         tables = [nothing] if self.signals else []
-        for place, path in enumerate(self.paths):
+        for index, path in enumerate(self.paths):
             table = read_exchange_file(path)
             if order == "arrival" and self.numbers:
-                own = {"cause_number": self.numbers[place], "cause_depth": self.sequences[place]}
+                own = {"cause_number": self.numbers[index], "cause_depth": self.sequences[index]}
                 for name, column in own.items():
                     table = table.set_column(table.column_names.index(name), name, pa.array(column))
             tables.append(table)

@@ -31,16 +31,16 @@ class LandedRows:
 
     def take(self, records: int) -> pa.Table:
         """The next ``records``, which there must be; each column is one array."""
-        found, missing = [], records
+        pieces, missing = [], records
         while missing and (self._pieces or self._read_on()):
             piece = self._pieces.popleft()
-            found.append(piece.slice(0, missing))
-            missing -= len(found[-1])
-            if len(piece) > len(found[-1]):
-                self._pieces.appendleft(piece.slice(len(found[-1])))
-        if len(found) == 1:
-            return found[0]
-        return concatenated(found).combine_chunks() if found else self._nothing
+            pieces.append(piece.slice(0, missing))
+            missing -= len(pieces[-1])
+            if len(piece) > len(pieces[-1]):
+                self._pieces.appendleft(piece.slice(len(pieces[-1])))
+        if len(pieces) == 1:
+            return pieces[0]
+        return concatenated(pieces).combine_chunks() if pieces else self._nothing
 
     def _read_on(self) -> bool:
         """Read the next piece, if there is one."""

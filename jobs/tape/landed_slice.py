@@ -248,7 +248,7 @@ def in_tape_order(slices: Sequence[Slice], order: str) -> pa.Table | None:
     None when there are none.
     """
     parts = [list(one.chunks(1 << 20)) for one in slices]
-    tables = [pa.concat_tables(found, promote_options="default").combine_chunks() for found in parts if found]
+    tables = [pa.concat_tables(chunks, promote_options="default").combine_chunks() for chunks in parts if chunks]
     if len(tables) < 2:
         return tables[0] if tables else None
     if order == "arrival":
@@ -309,12 +309,12 @@ def _row_groups(parquet: pq.ParquetFile, begin: int, end: int) -> list[int]:
     """Row groups that may hold an offset in ``[begin, end)``."""
     metadata = parquet.metadata
     column = parquet.schema_arrow.names.index("offset")
-    found = []
+    groups = []
     for number in range(metadata.num_row_groups):
         bounds = metadata.row_group(number).column(column).statistics
         if bounds is None or not bounds.has_min_max or (bounds.min < end and bounds.max >= begin):
-            found.append(number)
-    return found
+            groups.append(number)
+    return groups
 
 
 def slice_of(

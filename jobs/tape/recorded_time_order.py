@@ -91,10 +91,10 @@ def parts(is_advance: np.ndarray, records: int) -> list[tuple[int, int]]:
     """Rows ``[begin, end)`` of the chunks of a tape: every recorded time is one of its own, others have ``records``
     rows.
     """
-    found, begin = [], 0
+    ranges, begin = [], 0
     for at in [*np.flatnonzero(is_advance).tolist(), len(is_advance)]:
-        found += [(first, min(first + records, at)) for first in range(begin, at, records)]
+        ranges += [(first, min(first + records, at)) for first in range(begin, at, records)]
         if at < len(is_advance):
-            found.append((at, at + 1))
+            ranges.append((at, at + 1))
         begin = at + 1
-    return found
+    return ranges

@@ -36,11 +36,11 @@ class WaitingRestarts:
         yield begin, len(chunk), before
 
     def _within(self, chunk: TapeChunk) -> list[tuple[int, TaskRestart]]:
-        found: dict[int, TaskRestart] = {}
+        restarts: dict[int, TaskRestart] = {}
         for source, offsets in self._offsets.items():
             own = integers(chunk.tables[source], "offset", -1)
             while offsets and len(own) and offsets[0] <= own[-1]:
                 offset = offsets.pop(0)
                 row = int(chunk.rows(source)[np.searchsorted(own, offset)])
-                found[row] = TaskRestart(source, offset)
-        return sorted(found.items(), key=lambda each: each[0])
+                restarts[row] = TaskRestart(source, offset)
+        return sorted(restarts.items(), key=lambda each: each[0])

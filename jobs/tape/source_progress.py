@@ -54,8 +54,10 @@ class SourceClock:
             tape_time_ms = recorded.time_ms + 1
         counts = np.bincount(taken, minlength=len(self.queues))
         sources = {
-            other.source: self._passed_on(other) if other.pieces is not None else self._landed(place, counts, tables)
-            for place, other in enumerate(self.queues)
+            other.source: self._passed_on(other)
+            if other.pieces is not None
+            else self._landed(other_number, counts, tables)
+            for other_number, other in enumerate(self.queues)
             if not other.is_global
         }
         return StreamTimeAdvance(queue.source, sources, tape_time_ms, tick_ms)
@@ -68,10 +70,10 @@ class SourceClock:
         time_ms = min((signals.get(str(writer), NO_TIMESTAMP_MS) for writer in queue.pieces.writers), default=-1)
         return SourceProgress(time_ms, time_ms)
 
-    def _landed(self, place: int, counts: np.ndarray, tables: Sequence[pa.Table]) -> SourceProgress:
-        queue, recorded_ms, reached_ms = self.queues[place], self._recorded[place], FOREVER
+    def _landed(self, number: int, counts: np.ndarray, tables: Sequence[pa.Table]) -> SourceProgress:
+        queue, recorded_ms, reached_ms = self.queues[number], self._recorded[number], FOREVER
         if tables:
-            times, n = known_times(tables[place]["timestamp"].to_numpy()), int(counts[place])
+            times, n = known_times(tables[number]["timestamp"].to_numpy()), int(counts[number])
             has_more = self.order == "time" and (n < len(times) or queue.beyond_ms != NO_MORE)
             known_ms = int(times[:n].max(initial=queue.before.reached_ms))
             if known_ms != NO_TIMESTAMP_MS and not has_more:

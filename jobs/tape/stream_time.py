@@ -26,9 +26,9 @@ HOLDS_NONE_BACK = SourceProgress(NO_TIMESTAMP_MS, FOREVER)
 
 def combine(above: Iterable[SourceProgress]) -> SourceProgress:
     """Where several inputs are merged: the largest recorded time, as far as all of them have reached."""
-    found = list(above) or [NO_PROGRESS]
-    reached_ms = min(each.reached_ms for each in found)
-    return SourceProgress(min(reached_ms, max(each.recorded_ms for each in found)), reached_ms)
+    progress = list(above) or [NO_PROGRESS]
+    reached_ms = min(each.reached_ms for each in progress)
+    return SourceProgress(min(reached_ms, max(each.recorded_ms for each in progress)), reached_ms)
 
 
 @dataclass(frozen=True, slots=True)
