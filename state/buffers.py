@@ -75,10 +75,10 @@ def binary_array(data: np.ndarray, offsets: np.ndarray, valid: np.ndarray | None
     return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
 
 
-def big_endian_at(texts: pa.BinaryArray, place: int) -> np.ndarray:
-    """The numbers of eight bytes that begin at ``place`` of each of ``texts``; below 0 it is counted from the end."""
+def big_endian_at(texts: pa.BinaryArray, offset: int) -> np.ndarray:
+    """The numbers of eight bytes that begin at ``offset`` of each of ``texts``; below 0 it is counted from the end."""
     view = binary_view(texts)
-    begins = (view.offsets[1:] if place < 0 else view.offsets[:-1]) + place
+    begins = (view.offsets[1:] if offset < 0 else view.offsets[:-1]) + offset
     return view.data[begins[:, None] + np.arange(8)].view(">i8").ravel().astype(np.int64)
 
 

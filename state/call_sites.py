@@ -27,23 +27,23 @@ def call_site() -> str | None:
 
 def call_site_of(traceback: TracebackType | None) -> str | None:
     """As ``call_site``, of an error that was raised: the user's frame that is nearest to where it was."""
-    found = None
+    site = None
     while traceback is not None:
         if _is_the_users(traceback.tb_frame):
-            found = _said(traceback.tb_frame, traceback.tb_lineno)
+            site = _said(traceback.tb_frame, traceback.tb_lineno)
         traceback = traceback.tb_next
-    return found
+    return site
 
 
 def users_frames(traceback: TracebackType | None) -> list[str]:
     """The user's frames of an error that was raised, the nearest to it first, as "function(shop.py:41)"."""
-    found: list[str] = []
+    frames: list[str] = []
     while traceback is not None:
         code = traceback.tb_frame.f_code
         if _is_the_users(traceback.tb_frame):
-            found.append(f"{code.co_qualname}({os.path.basename(code.co_filename)}:{traceback.tb_lineno})")
+            frames.append(f"{code.co_qualname}({os.path.basename(code.co_filename)}:{traceback.tb_lineno})")
         traceback = traceback.tb_next
-    return found[::-1]
+    return frames[::-1]
 
 
 def _is_the_users(frame: FrameType) -> bool:

@@ -110,9 +110,9 @@ def failure_of(error: BaseException, place: str) -> ReplayError | None:
     """
     seen: BaseException | None = error
     while seen is not None:
-        found = _translated(seen, place)
-        if found is not None:
-            return found
+        translated = _translated(seen, place)
+        if translated is not None:
+            return translated
         seen = seen.__cause__
     return None
 
@@ -202,18 +202,18 @@ def of_worker(text: str) -> MachineError | None:
 
 def _number(text: str) -> int | None:
     """The system's error number, as Rust and Arrow write it."""
-    found = re.search(r"Os \{ code: (\d+)|os error (\d+)|\[errno (\d+)", text, re.IGNORECASE)
-    return None if found is None else int(next(group for group in found.groups() if group))
+    match = re.search(r"Os \{ code: (\d+)|os error (\d+)|\[errno (\d+)", text, re.IGNORECASE)
+    return None if match is None else int(next(group for group in match.groups() if group))
 
 
 def _path(text: str) -> str:
     """The first path or URI in ``text``."""
-    found = re.search(r"[\w+.-]*:?/?/[^\s'\",;:]+", text)
-    return "" if found is None else found[0]
+    match = re.search(r"[\w+.-]*:?/?/[^\s'\",;:]+", text)
+    return "" if match is None else match[0]
 
 
-def _named(place: Any) -> str:
-    return os.fsdecode(place) if isinstance(place, str | bytes | os.PathLike) else ""
+def _named(path: Any) -> str:
+    return os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else ""
 
 
 def _first_line(error: BaseException) -> str:

@@ -24,9 +24,9 @@ _hidden: set[str] = set()
 def hide(settings: Mapping[str, str]) -> None:
     """From now on the values of those of ``settings`` that are credentials, by their names, are not shown."""
     for name, value in settings.items():
-        for found in _secrets(name, str(value)):
-            if len(found) >= LENGTH_MIN:
-                _hidden.update({found, quote(found, safe="")})
+        for secret in _secrets(name, str(value)):
+            if len(secret) >= LENGTH_MIN:
+                _hidden.update({secret, quote(secret, safe="")})
 
 
 def _secrets(name: str, value: str) -> Iterator[str]:

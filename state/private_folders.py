@@ -38,15 +38,15 @@ def refuse_shared(folder: str, variable: str, *, owners: Collection[int]) -> Non
 
     ``owners``: numbers of users; ``variable``: of the environment, which names another folder.
     """
-    found = os.lstat(folder)
-    if stat.S_ISLNK(found.st_mode):
+    status = os.lstat(folder)
+    if stat.S_ISLNK(status.st_mode):
         raise _shared(folder, "a symbolic link", variable)
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(status.st_mode):
         raise _shared(folder, "no folder", variable)
-    if found.st_uid not in owners:
-        raise _shared(folder, f"one of user {found.st_uid}", variable)
-    if _may_others_write(found):
-        raise _shared(folder, f"mode {stat.S_IMODE(found.st_mode):04o}, so that others may write it", variable)
+    if status.st_uid not in owners:
+        raise _shared(folder, f"one of user {status.st_uid}", variable)
+    if _may_others_write(status):
+        raise _shared(folder, f"mode {stat.S_IMODE(status.st_mode):04o}, so that others may write it", variable)
     trusted = {_ROOT, os.geteuid(), *owners}
     for above, its in _above(os.path.realpath(folder)):
         if its.st_uid not in trusted:
@@ -62,9 +62,9 @@ def _above(folder: str) -> Iterator[tuple[str, os.stat_result]]:
         folder = above
 
 
-def _may_others_write(found: os.stat_result) -> bool:
-    is_group_shared = found.st_gid != found.st_uid
-    return bool(found.st_mode & stat.S_IWOTH or (found.st_mode & stat.S_IWGRP and is_group_shared))
+def _may_others_write(status: os.stat_result) -> bool:
+    is_group_shared = status.st_gid != status.st_uid
+    return bool(status.st_mode & stat.S_IWOTH or (status.st_mode & stat.S_IWGRP and is_group_shared))
 
 
 def _shared(folder: str, got: str, variable: str) -> StorageError:

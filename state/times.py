@@ -142,13 +142,13 @@ def known_times(times: np.ndarray) -> np.ndarray:
 
 
 def _text_ms(text: str, name: str) -> int:
-    total_ms, position = 0, 0
-    while position < len(text.rstrip()):
-        part = _PART.match(text, position)
+    total_ms, at = 0, 0
+    while at < len(text.rstrip()):
+        part = _PART.match(text, at)
         if part is None:
             raise ConfigError(name, 'a duration such as "30s", "1h 30m" or "500ms"', repr(text), "correct the text")
         total_ms += int(part[1]) * _UNITS_MS[part[2]]
-        position = part.end()
-    if position == 0:
+        at = part.end()
+    if at == 0:
         raise ConfigError(name, 'a duration such as "30s"', repr(text), "give a number and a unit")
     return total_ms

@@ -18,23 +18,23 @@ def span(name: str, **attributes: str | int | bool) -> Iterator[Attributes]:
     """A span "replay.NAME" around what is done meanwhile, below the one that is open. An error that passes through is
     its status. What is put into the dict that it gives becomes attributes at its end. Texts are without secrets.
     """
-    found: Attributes = {}
+    added: Attributes = {}
     trace = sys.modules.get("opentelemetry.trace")
     if trace is None:
-        yield found
+        yield added
         return
     tracer = trace.get_tracer("kstreams_replay")
     with tracer.start_as_current_span(
         f"replay.{name}", attributes=_shown(attributes), record_exception=False, set_status_on_exception=False
     ) as opened:
         try:
-            yield found
+            yield added
         except BaseException as error:
             said = without_hidden(f"{type(error).__name__}: {error}")
             opened.set_status(trace.Status(trace.StatusCode.ERROR, said))
             raise
         finally:
-            opened.set_attributes(_shown(found))
+            opened.set_attributes(_shown(added))
 
 
 def _shown(attributes: Attributes) -> Attributes:

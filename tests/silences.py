@@ -66,7 +66,7 @@ SILENCES = [
     _silence(
         "somebody else appended to an output",
         "state/tables/test_foreign_commits.py::test_the_error_says_what_is_left_and_what_to_paste",
-        "if not found.is_rearranged:", "if found.is_nothing:",
+        "if not touched.is_rearranged:", "if touched.is_nothing:",
     ),
     _silence(
         "rows replaced under cover of an OPTIMIZE",

@@ -80,7 +80,7 @@ def _compile_share(share: list[Any]) -> bool:
 
 def main() -> int:
     """Exit code 0: all that standard input names is in the cache."""
-    versions = [version for found in json.load(sys.stdin) if (version := from_json(found)) is not None]
+    versions = [version for written in json.load(sys.stdin) if (version := from_json(written)) is not None]
     return 0 if compile_side_by_side(versions) else 1
 
 

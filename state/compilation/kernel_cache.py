@@ -78,9 +78,9 @@ def to_json(version: Version) -> list[Any]:
     return [kernel.__module__, kernel.__qualname__, kinds]
 
 
-def from_json(found: list[Any]) -> Version | None:
+def from_json(written: list[Any]) -> Version | None:
     """The version that ``to_json`` has written; None where this process cannot import it."""
-    module, name, kinds = found
+    module, name, kinds = written
     try:
         kernel = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError):

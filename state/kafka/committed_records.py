@@ -128,13 +128,13 @@ class CommittedRecords:
                 del waiting[: len(added)]
             most = sum(self.ranges[p][1] - begin for p, begin in self._following.items()) + len(self._following)
             with interpreted(is_on=is_small):
-                found = self._batch(min(BATCH, most))
-            if found:
+                batch = self._batch(min(BATCH, most))
+            if batch:
                 heard = time.monotonic()
             elif time.monotonic() > heard + self.patience_s:
                 p, begin = next(iter(self._following.items()))
                 raise ReadFailedError(f"nothing for {self.patience_s:g} s, next offset {begin} of partition {p}")
-            yield from found or ()
+            yield from batch or ()
 
     def _assign(self, partitions: Sequence[int]) -> None:
         self._change(self._lib.rd_kafka_incremental_assign, {p: self.ranges[p][0] for p in partitions})
@@ -173,7 +173,7 @@ class CommittedRecords:
         describe(messages, words, words.ctypes.data, times, kinds, headers, counts, scratch, scratch.ctypes.data)
         error, partition = (words[:, column] & LOW_HALF for column in (ERROR, PARTITION))
         offset = words[:, OFFSET]
-        found: list[Records] = []
+        records: list[Records] = []
         for p in np.unique(partition).tolist():
             if p not in self._following:
                 continue  # was ended; what librdkafka had fetched before goes
@@ -185,17 +185,17 @@ class CommittedRecords:
                 raise ReadFailedError(f"{said}, partition {p}, next offset {self._following[p]}")
             rows = np.flatnonzero(mine & (error == 0) & (offset < end) & (offset >= self._following[p]))
             if len(rows):
-                found.append(_records(p, rows, words, times, kinds, headers, counts, scratch))
+                records.append(_records(p, rows, words, times, kinds, headers, counts, scratch))
                 assert np.all(np.diff(offset[rows]) > 0), f"partition {p}: not in the order of offsets"
                 self._following[p] = int(offset[rows[-1]]) + 1
             if self._following[p] >= end or bool((offset[mine] >= end).any()):
                 self._change(self._lib.rd_kafka_incremental_unassign, {p: 0})
                 del self._following[p]
         failed = np.flatnonzero((partition == LOW_HALF) & (error != 0))
-        if len(failed) and not found:
+        if len(failed) and not records:
             said = self._lib.rd_kafka_message_errstr(int(messages[failed[0]])).decode(errors="replace")
             raise ReadFailedError(said)
-        return found
+        return records
 
 
 def _records(

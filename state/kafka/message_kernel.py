@@ -45,8 +45,8 @@ def describe_headers(headers, counts, cells, scratch, scratch_at):  # type: igno
     """Fill ``cells``, message after message."""
     row = 0
     for i in range(len(headers)):
-        for place in range(counts[i]):
-            _header(headers[i], place, scratch_at, scratch_at + 8, scratch_at + 16)
+        for index in range(counts[i]):
+            _header(headers[i], index, scratch_at, scratch_at + 8, scratch_at + 16)
             cells[row, 0], cells[row, 1] = scratch[0], _strlen(scratch[0])
             cells[row, 2], cells[row, 3] = scratch[1], scratch[2]
             row += 1

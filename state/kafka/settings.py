@@ -57,14 +57,14 @@ def librdkafka_settings(options: Mapping[str, str]) -> dict[str, str]:
 
 def _of_login(value: str) -> dict[str, str]:
     """What a login module of Java's is given."""
-    found = _LOGIN.fullmatch(value)
-    module = "" if found is None else found[1].rpartition(".")[2]
-    if found is None or module not in _MODULES:
+    match = _LOGIN.fullmatch(value)
+    module = "" if match is None else match[1].rpartition(".")[2]
+    if match is None or module not in _MODULES:
         expected, next_step = f"one of {', '.join(_MODULES)}, its options, and a ;", "correct it, or name sasl.username"
         raise _refused("sasl.jaas.config", expected, module or "something else", next_step)
     names = _MODULES[module]
     said = {"sasl.oauthbearer.method": "oidc"} if names is _OAUTH else {}
-    for name, text in _OPTION.findall(found[2]):
+    for name, text in _OPTION.findall(match[2]):
         if name in names:
             said[names[name]] = re.sub(r"\\(.)", r"\1", text[1:-1]) if text[0] in "\"'" else text
     return said
@@ -105,11 +105,11 @@ def read_client_settings(path: str | Path) -> dict[str, str]:
         raise ConfigError(str(path), "a file of Kafka's client settings", str(got), "correct the path") from error
     settings = {}
     for number, line in _logical_lines(text):
-        found = re.match(r"((?:[^\\=:\s]|\\.)+)(?:\s*[=:]\s*|\s+|$)", line)
-        if found is None:
+        match = re.match(r"((?:[^\\=:\s]|\\.)+)(?:\s*[=:]\s*|\s+|$)", line)
+        if match is None:
             expected, next_step = "NAME=VALUE", "correct the line, or begin it with #"
             raise ConfigError(f"{path}, line {number}", expected, "no name", next_step)
-        settings[_unescaped(found[1])] = _unescaped(line[found.end() :])
+        settings[_unescaped(match[1])] = _unescaped(line[match.end() :])
     hide(settings)
     return settings
 
@@ -156,20 +156,20 @@ def provided(value: str, variable: Callable[[str], str | None]) -> str:
     def of(match: re.Match[str]) -> str:
         kind, rest = match[1], match[2]
         if kind == "env":
-            found = variable(rest)
-            if found is None:
+            value = variable(rest)
+            if value is None:
                 raise ConfigError(f"${{env:{rest}}}", f"the environment variable {rest}", "not set", "set it")
-            return found
-        place, _, name = rest.rpartition(":")
+            return value
+        path, _, name = rest.rpartition(":")
         if kind == "file":
-            settings = read_client_settings(place)
+            settings = read_client_settings(path)
             if name not in settings:
-                raise ConfigError(place, f"a line {name}=…", "none", "correct the name")
+                raise ConfigError(path, f"a line {name}=…", "none", "correct the name")
             return settings[name]
         try:
-            return (Path(place) / name).read_text().strip("\r\n")
+            return (Path(path) / name).read_text().strip("\r\n")
         except (OSError, UnicodeDecodeError) as error:
             got = error.strerror if isinstance(error, OSError) else "bytes that are no UTF-8"
-            raise ConfigError(f"{place}/{name}", "a file with the value", str(got), "correct the path") from error
+            raise ConfigError(f"{path}/{name}", "a file with the value", str(got), "correct the path") from error
 
     return _PROVIDED.sub(of, value)

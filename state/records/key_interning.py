@@ -90,19 +90,19 @@ def _has_tag(entry, hashed):  # type: ignore[no-untyped-def]
 
 @inner_kernel
 def find(table, data, offsets, hashed, words, begin, end):  # type: ignore[no-untyped-def]
-    """(place in ``table``, code) of the key ``words[begin:end]``; code -1: absent, place is where it would go."""
+    """(slot of ``table``, code) of the key ``words[begin:end]``; code -1: absent, the slot is where it would go."""
     mask = np.uint64(table.shape[0] - 1)
-    place = hashed & mask
+    slot = hashed & mask
     while True:
-        entry = table[place]
+        entry = table[slot]
         if entry == EMPTY:
-            return place, np.int64(EMPTY)
+            return slot, np.int64(EMPTY)
         if _has_tag(entry, hashed):
             code = entry & _CODE
             first = offsets[code]
             if offsets[code + 1] - first == end - begin and _is_same(data, first, words, begin, end - begin):
-                return place, np.int64(code)
-        place = (place + _1) & mask
+                return slot, np.int64(code)
+        slot = (slot + _1) & mask
 
 
 @kernel
@@ -147,11 +147,11 @@ def _intern_blocks(words, word_offsets, order, table, data, offsets, count, code
             if is_candidate and _is_same(data, firsts[b], words, begin, end - begin):
                 codes[word] = entry & _CODE
                 continue
-            place, code = find(table, data, offsets, hashed, words, begin, end)
+            slot, code = find(table, data, offsets, hashed, words, begin, end)
             if code == EMPTY:
                 code = count
                 _append(data, offsets, count, words, begin, end)
-                table[place] = (_tag(hashed) << 32) | code
+                table[slot] = (_tag(hashed) << 32) | code
                 count += 1
             codes[word] = code
     return count
@@ -188,10 +188,10 @@ def rebuild(table, data, offsets, count):  # type: ignore[no-untyped-def]
     mask = np.uint64(table.shape[0] - 1)
     for code in range(count):
         hashed = hash_bytes(data, offsets[code], offsets[code + 1])
-        place = hashed & mask
-        while table[place] != EMPTY:
-            place = (place + _1) & mask
-        table[place] = (_tag(hashed) << 32) | code
+        slot = hashed & mask
+        while table[slot] != EMPTY:
+            slot = (slot + _1) & mask
+        table[slot] = (_tag(hashed) << 32) | code
 
 
 @kernel

@@ -109,8 +109,8 @@ class Keys:
             indices = indices.fill_null(NULL_CODE)
         rows, words = indices.to_numpy(), self._words_of(array.dictionary)
         order = np.empty(min(len(rows), len(words.is_named)), np.int64)
-        found = key_interning.first_uses(rows, words.is_named, order)
-        self._intern_words(words.view, order[:found], words.codes)
+        count = key_interning.first_uses(rows, words.is_named, order)
+        self._intern_words(words.view, order[:count], words.codes)
         return words.codes[rows]
 
     def _words_of(self, dictionary: pa.Array) -> "_Words":

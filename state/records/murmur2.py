@@ -56,8 +56,8 @@ def murmur2(data, begin, end):  # type: ignore[no-untyped-def]
         h = ((h * _M) & _MASK) ^ k
         i += 4
     if i < end:
-        for place in range(end - i):
-            h ^= np.uint64(data[i + place]) << np.uint64(8 * place)
+        for index in range(end - i):
+            h ^= np.uint64(data[i + index]) << np.uint64(8 * index)
         h = (h * _M) & _MASK
     h = ((h ^ (h >> _13)) * _M) & _MASK
     return np.int64(h ^ (h >> _15))

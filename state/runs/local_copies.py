@@ -62,13 +62,13 @@ def open_run(state_file: StateFile, form: RowForm, cache: str | None) -> SortedR
     if cache is None:
         return run_of(_whole(state_file, form), form)
     folder = _folder(cache, state_file)
-    found = _sealed(folder, state_file, form)
-    if found is not None:
+    run = _sealed(folder, state_file, form)
+    if run is not None:
         refuse_missing(state_file.table, [state_file.file])  # the copy lives longer than what it is a copy of
     else:
         _copy(state_file, form, cache, lambda rows: True)
-        found = _sealed(folder, state_file, form)
-    return run_of(_whole(state_file, form), form) if found is None else found
+        run = _sealed(folder, state_file, form)
+    return run_of(_whole(state_file, form), form) if run is None else run
 
 
 def make_copy(state_file: StateFile, form: RowForm, cache: str, goes_on: Callable[[int], bool]) -> None:

@@ -137,8 +137,8 @@ def newest(rows: pa.Table, row_key: Sequence[str]) -> np.ndarray:
     keys = [name for name in ("partition", *row_key) if name in rows.column_names]
     frame = pl.from_arrow(rows.select(keys).append_column("row", pa.array(np.arange(len(rows)))))
     assert isinstance(frame, pl.DataFrame)
-    found: np.ndarray = np.sort(frame.unique(subset=keys, keep="last", maintain_order=False)["row"].to_numpy())
-    return found
+    last: np.ndarray = np.sort(frame.unique(subset=keys, keep="last", maintain_order=False)["row"].to_numpy())
+    return last
 
 
 def every_row(runs: Sequence[SortedRun], form: RowForm) -> pa.Table:

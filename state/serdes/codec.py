@@ -188,8 +188,8 @@ def _made_of(value: object, expected: str) -> str:
 
 def refused_part(error: ConfigError) -> str:
     """What a serde refused, for a sentence that names the function which gave it; of a nested value with the part."""
-    found = _PART.search(error.place)
-    part = found[1] if found else ""
+    match = _PART.search(error.place)
+    part = match[1] if match else ""
     if part:
         return f"{error.got}, in {part} instead of {error.expected}"
     return f"{error.got}, instead of {error.expected}" if error.expected.startswith("only ") else error.got
@@ -197,8 +197,8 @@ def refused_part(error: ConfigError) -> str:
 
 def maps_as_dicts(values: pa.Array) -> list[Any]:
     """Python values of a column, as Arrow gives them, but every map a dict; of equal keys the last counts."""
-    found = values.to_pylist()
-    return [_with_dicts(one, values.type) for one in found] if _has_map(values.type) else found
+    converted = values.to_pylist()
+    return [_with_dicts(one, values.type) for one in converted] if _has_map(values.type) else converted
 
 
 def _has_map(kind: pa.DataType) -> bool:

@@ -28,13 +28,13 @@ ID_MAX = _LENGTH_MAX = 2**31 - 1
 @dataclass(frozen=True, slots=True)
 class ConfluentCodec(Codec):
     """``plain``: of what is behind the head. ``write_id``: the id that is written. ``ids``: those that are read,
-    rising; None: all. ``places``: what may be between id and value, of which the first is written.
+    rising; None: all. ``message_indexes``: what may be between id and value, of which the first is written.
     """
 
     plain: Codec
     write_id: int
     ids: tuple[int, ...] | None = None
-    places: tuple[bytes, ...] = (b"",)
+    message_indexes: tuple[bytes, ...] = (b"",)
 
     @property
     def name(self) -> str:
@@ -62,9 +62,9 @@ class ConfluentCodec(Codec):
                 reasons[row] = f"expected an id of {', '.join(map(str, self.ids))}, got {ids[row]}"
         values = _from(binary, HEAD_BYTES)
         waits, behind = np.ones(len(binary), np.bool_), pa.nulls(len(binary), pa.binary())
-        for place in self.places:
-            begins = pc.fill_null(pc.starts_with(values, place), False).to_numpy(zero_copy_only=False) & waits
-            behind = pc.if_else(pa.array(begins), _from(values, len(place)), behind)
+        for indexes in self.message_indexes:
+            begins = pc.fill_null(pc.starts_with(values, indexes), False).to_numpy(zero_copy_only=False) & waits
+            behind = pc.if_else(pa.array(begins), _from(values, len(indexes)), behind)
             waits &= ~begins
         for row in np.flatnonzero(waits & valid).tolist():
             reasons.setdefault(row, "expected the indexes of the message behind the id, got those of another message")
@@ -74,7 +74,7 @@ class ConfluentCodec(Codec):
         return Decoded(decoded.values, bad | decoded.bad, dict(sorted((reasons | decoded.reasons).items())))
 
     def encode(self, values: pa.Array) -> pa.BinaryArray:
-        head = b"\0" + self.write_id.to_bytes(4, "big") + self.places[0]
+        head = b"\0" + self.write_id.to_bytes(4, "big") + self.message_indexes[0]
         return pc.binary_join_element_wise(pa.scalar(head), self.plain.encode(values), pa.scalar(b""))
 
     def sizes(self, values: pa.Array) -> np.ndarray:
@@ -87,10 +87,10 @@ class ConfluentCodec(Codec):
         return self.plain.from_python(values)
 
     def value_writer(self) -> Write | None:
-        return behind_head(head_of(self.write_id) + self.places[0], self.plain.value_writer())
+        return behind_head(head_of(self.write_id) + self.message_indexes[0], self.plain.value_writer())
 
     def value_reader(self) -> Read | None:
-        return from_behind_head(head_of(self.write_id) + self.places[0], self.plain.value_reader())
+        return from_behind_head(head_of(self.write_id) + self.message_indexes[0], self.plain.value_reader())
 
     def taking(self) -> Callable[[Any], Any]:
         return self.plain.taking()
@@ -120,7 +120,7 @@ def _from(binary: pa.BinaryArray, first: int) -> pa.BinaryArray:
 
 
 def with_head(
-    place: str, plain: Codec, write_id: object, ids: Collection[Any] | None, places: tuple[bytes, ...] = (b"",)
+    place: str, plain: Codec, write_id: object, ids: Collection[Any] | None, message_indexes: tuple[bytes, ...] = (b"",)
 ) -> ConfluentCodec:
     """Raises ConfigError for an id that is none; ``place`` names the serde in it."""
     read = None if ids is None else [*ids, write_id]
@@ -128,7 +128,7 @@ def with_head(
         if not is_id(one):
             raise ConfigError(place, "ids that a registry gives, from 0 to 2147483647", repr(one), "correct the id")
     assert isinstance(write_id, int)
-    return ConfluentCodec(plain, write_id, None if read is None else tuple(sorted(set(read))), places)
+    return ConfluentCodec(plain, write_id, None if read is None else tuple(sorted(set(read))), message_indexes)
 
 
 def is_id(one: object) -> bool:
@@ -136,18 +136,18 @@ def is_id(one: object) -> bool:
     return isinstance(one, int) and not isinstance(one, bool) and 0 <= one <= ID_MAX
 
 
-def places_of(path: list[int]) -> tuple[bytes, ...]:
+def message_indexes_of(path: list[int]) -> tuple[bytes, ...]:
     """Of the message with these indexes: of the file's messages, then of those within each other."""
     whole = b"".join(_varint(2 * number) for number in (len(path), *path))
     return (b"\0", whole) if path == [0] else (whole,)
 
 
 def _varint(number: int) -> bytes:
-    found = bytearray()
+    encoded = bytearray()
     while number > 127:
-        found.append(number & 127 | 128)
+        encoded.append(number & 127 | 128)
         number >>= 7
-    return bytes([*found, number])
+    return bytes([*encoded, number])
 
 
 def with_header_ids(binary: pa.BinaryArray, headers: pa.ListArray, name: str) -> pa.BinaryArray:
@@ -192,8 +192,8 @@ def guids(data: np.ndarray, offsets: np.ndarray, has_none: np.ndarray) -> list[t
     rows = rows[data[begins[rows]] == 1]
     if not len(rows):
         return []
-    found, which = np.unique(data[begins[rows][:, None] + np.arange(1, GUID_HEAD_BYTES)], axis=0, return_inverse=True)
-    return [(str(UUID(bytes=guid.tobytes())), rows[which.ravel() == number]) for number, guid in enumerate(found)]
+    unique, which = np.unique(data[begins[rows][:, None] + np.arange(1, GUID_HEAD_BYTES)], axis=0, return_inverse=True)
+    return [(str(UUID(bytes=guid.tobytes())), rows[which.ravel() == number]) for number, guid in enumerate(unique)]
 
 
 def heads(data: np.ndarray, offsets: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, dict[int, str]]:

@@ -110,8 +110,8 @@ def big_endian_values(view: BinaryView, good: np.ndarray, dtype: np.dtype) -> np
         if count == len(good):
             return packed
     else:
-        places = starts[good][:, None] + np.arange(dtype.itemsize)
-        packed = view.data[places].view(dtype).ravel().astype(native)
+        indices = starts[good][:, None] + np.arange(dtype.itemsize)
+        packed = view.data[indices].view(dtype).ravel().astype(native)
     values = np.zeros(len(good), native)
     values[good] = packed
     return values

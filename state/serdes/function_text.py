@@ -123,9 +123,9 @@ def _said_of_name(name: str, value: Any, function: FunctionType, seen: set[int])
 
 def _names(code: CodeType, *operations: str) -> list[str]:
     """Names on which the code, or that of functions within, does one of the operations (of the module ``dis``)."""
-    found = [one.argval for one in dis.get_instructions(code) if one.opname in operations]
+    names = [one.argval for one in dis.get_instructions(code) if one.opname in operations]
     within = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    return list(dict.fromkeys([*found, *(name for one in within for name in _names(one, *operations))]))
+    return list(dict.fromkeys([*names, *(name for one in within for name in _names(one, *operations))]))
 
 
 def _is_constant(value: Any) -> bool:

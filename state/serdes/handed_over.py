@@ -147,8 +147,8 @@ def _of_fields(kind: pa.StructType) -> Take:
 
 def _class_of(kind: pa.DataType) -> str:
     """Class of the Python values of a scalar type."""
-    found = [name for is_kind, name in _CLASSES if is_kind(kind)]
-    return found[0] if found else "NoneType"
+    names = [name for is_kind, name in _CLASSES if is_kind(kind)]
+    return names[0] if names else "NoneType"
 
 
 def _plain(kind: pa.DataType) -> str:
@@ -210,11 +210,11 @@ def _double(value: Any) -> Any:
 
 
 def _float(value: Any) -> Any:
-    found = _double(value)
-    if found is None or not math.isfinite(found):
-        return found
-    if abs(found) < _NO_FLOAT:
-        return float(np.float32(found))
+    double = _double(value)
+    if double is None or not math.isfinite(double):
+        return double
+    if abs(double) < _NO_FLOAT:
+        return float(np.float32(double))
     raise Unlike
 
 

@@ -27,20 +27,20 @@ class JavaBytes:
     def read_int(self) -> int:
         """Of four bytes."""
         self._at += _INT.size
-        found: int = _INT.unpack_from(self._data, self._at - _INT.size)[0]
-        return found
+        number: int = _INT.unpack_from(self._data, self._at - _INT.size)[0]
+        return number
 
     def read_long(self) -> int:
         """Of eight bytes."""
         self._at += _LONG.size
-        found: int = _LONG.unpack_from(self._data, self._at - _LONG.size)[0]
-        return found
+        number: int = _LONG.unpack_from(self._data, self._at - _LONG.size)[0]
+        return number
 
     def read(self, length: int | None = None) -> bytes:
         """``length`` of them (None: all that are left)."""
         end = len(self._data) if length is None else self._at + length
-        found, self._at = self._data[self._at : end], end
-        return found
+        part, self._at = self._data[self._at : end], end
+        return part
 
 
 def int_bytes(number: int) -> bytes:

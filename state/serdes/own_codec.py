@@ -60,47 +60,47 @@ class OwnCodec(Codec):
         valid, reasons = is_valid(binary), {}
         rows = np.flatnonzero(valid)
         given = binary if len(rows) == len(binary) else binary.take(pa.array(rows))
-        found, why = self._decoded_columns(given) if self.arrow else self._decoded_values(given)
-        reasons = {int(rows[place]): reason for place, reason in why.items()}
+        decoded, why = self._decoded_columns(given) if self.arrow else self._decoded_values(given)
+        reasons = {int(rows[index]): reason for index, reason in why.items()}
         bad = np.zeros(len(binary), np.bool_)
         bad[list(reasons)] = True
-        places = np.zeros(len(binary), np.int64)
-        places[rows] = np.arange(len(rows))
-        values = found.take(pa.array(places, mask=bad | ~valid))
+        indices = np.zeros(len(binary), np.int64)
+        indices[rows] = np.arange(len(rows))
+        values = decoded.take(pa.array(indices, mask=bad | ~valid))
         return Decoded(values, bad, dict(sorted(reasons.items())))
 
     def _decoded_values(self, given: pa.BinaryArray) -> tuple[pa.Array, dict[int, str]]:
         decoded: list[Any] = []
         reasons: dict[int, str] = {}
-        for place, one in enumerate(given.to_pylist()):
+        for index, one in enumerate(given.to_pylist()):
             try:
                 decoded.append(own_copy(self.decode_one(one)))
             except Exception as error:
                 decoded.append(None)
-                reasons[place] = said(error)
+                reasons[index] = said(error)
         try:
             return values_from_python(decoded, self.declared, "value"), reasons
         except ConfigError:
             pass  # find whose value it was
-        for place, one in enumerate(decoded):
+        for index, one in enumerate(decoded):
             try:
                 values_from_python([one], self.declared, "value")
             except ConfigError as error:
-                decoded[place] = None
-                reasons[place] = f"expected {error.expected}, got {error.got}"
+                decoded[index] = None
+                reasons[index] = f"expected {error.expected}, got {error.got}"
         return values_from_python(decoded, self.declared, "value"), reasons
 
     def _decoded_columns(self, given: pa.BinaryArray) -> tuple[pa.Array, dict[int, str]]:
         """Of the whole, or row by row where that fails; null is what cannot be read."""
         try:
-            found = self._column(self.decode_one(given), len(given), self.declared, "decode")
+            decoded = self._column(self.decode_one(given), len(given), self.declared, "decode")
         except Exception as error:
             if len(given) <= 1:
                 return pa.nulls(len(given), self.declared), dict.fromkeys(range(len(given)), said(error))
-            parts = [self._decoded_columns(given.slice(place, 1)) for place in range(len(given))]
-            reasons = {place: part[1][0] for place, part in enumerate(parts) if part[1]}
+            parts = [self._decoded_columns(given.slice(index, 1)) for index in range(len(given))]
+            reasons = {index: part[1][0] for index, part in enumerate(parts) if part[1]}
             return pa.concat_arrays([part[0] for part in parts]), reasons
-        return found, {int(row): "expected a value, got null of decode" for row in np.flatnonzero(~is_valid(found))}
+        return decoded, {int(row): "expected a value, got null of decode" for row in np.flatnonzero(~is_valid(decoded))}
 
     def encode(self, values: pa.Array) -> pa.BinaryArray:
         rows = np.flatnonzero(is_valid(values))
@@ -108,12 +108,12 @@ class OwnCodec(Codec):
         written = self._encoded_columns(given) if self.arrow else self._encoded_values(given, rows)
         if len(rows) == len(values):
             return written
-        places = np.zeros(len(values), np.int64)
-        places[rows] = np.arange(len(rows))
-        return written.take(pa.array(places, mask=~is_valid(values)))
+        indices = np.zeros(len(values), np.int64)
+        indices[rows] = np.arange(len(rows))
+        return written.take(pa.array(indices, mask=~is_valid(values)))
 
     def _encoded_values(self, given: pa.Array, rows: np.ndarray) -> pa.BinaryArray:
-        found: list[bytes] = []
+        encoded: list[bytes] = []
         for row, value in zip(rows.tolist(), values_to_python(given), strict=True):
             try:
                 one = self.encode_one(value)
@@ -121,8 +121,8 @@ class OwnCodec(Codec):
                 raise ConfigError(f"Serde.{self.name}", f"bytes of {shown(value)}", said(error), _NEXT_STEP) from error
             if not isinstance(one, bytes):
                 refuse_value(f"Serde.{self.name}, row {row}", "bytes of encode", one, _NEXT_STEP)
-            found.append(one)
-        return pa.array(found, pa.binary())
+            encoded.append(one)
+        return pa.array(encoded, pa.binary())
 
     def _encoded_columns(self, given: pa.Array) -> pa.BinaryArray:
         try:
@@ -135,14 +135,14 @@ class OwnCodec(Codec):
             raise ConfigError(f"Serde.{self.name}", "bytes for every value", "null of encode", _NEXT_STEP)
         return written
 
-    def _column(self, found: Any, rows: int, kind: pa.DataType, what: str) -> pa.Array:
+    def _column(self, answer: Any, rows: int, kind: pa.DataType, what: str) -> pa.Array:
         """What a function gave, which must be an array of ``rows`` values of ``kind``."""
-        if isinstance(found, pa.ChunkedArray):
-            found = found.combine_chunks()
-        if not isinstance(found, pa.Array) or len(found) != rows:
-            got = f"{len(found)} values" if isinstance(found, pa.Array) else repr(type(found).__name__)
+        if isinstance(answer, pa.ChunkedArray):
+            answer = answer.combine_chunks()
+        if not isinstance(answer, pa.Array) or len(answer) != rows:
+            got = f"{len(answer)} values" if isinstance(answer, pa.Array) else repr(type(answer).__name__)
             raise ConfigError(f"{what} of a serde", f"an Arrow array of {rows} values", got, _NEXT_STEP)
-        return found if found.type == kind else found.cast(kind)
+        return answer if answer.type == kind else answer.cast(kind)
 
     def sizes(self, values: pa.Array) -> np.ndarray:
         return byte_lengths(self.encode(values))
@@ -173,10 +173,10 @@ class OwnCodec(Codec):
 
         def read(data: bytes) -> Any:
             try:
-                found = decode(data)
+                value = decode(data)
             except Exception as error:
                 raise LeftToColumns from error
-            return None if found is None else convert(found)
+            return None if value is None else convert(value)
 
         return None if self.arrow else read
 

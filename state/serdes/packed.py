@@ -67,8 +67,8 @@ class PackedCodec(Codec):
     def encode(self, values: pa.Array) -> pa.BinaryArray:
         valid, total = is_valid(values), np.zeros(len(values), np.int64)
         parts = []
-        for place, (_, serde) in enumerate(self.fields):
-            part = serde.encode(values.field(place))
+        for index, (_, serde) in enumerate(self.fields):
+            part = serde.encode(values.field(index))
             view = binary_view(part)
             lengths = np.where(is_valid(part), np.diff(view.offsets), _NULL)
             total += _LENGTH_BYTES + np.maximum(lengths, 0)
@@ -85,7 +85,7 @@ class PackedCodec(Codec):
         return np.diff(view.offsets)
 
     def to_python(self, values: pa.Array) -> list[Any]:
-        columns = [serde.to_python(values.field(place)) for place, (_, serde) in enumerate(self.fields)]
+        columns = [serde.to_python(values.field(index)) for index, (_, serde) in enumerate(self.fields)]
         names = [name for name, _ in self.fields]
         rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
         return [row if there else None for row, there in zip(rows, is_valid(values), strict=True)]

@@ -19,7 +19,7 @@ from ..times import Duration, duration_ms
 from .boolean import BooleanCodec
 from .codec import Codec, Decoded
 from .computed_types import computed_type
-from .confluent_head import places_of, with_head
+from .confluent_head import message_indexes_of, with_head
 from .fixed_width import FixedWidth
 from .json_text import JsonCodec, parse_schema
 from .kafka_types import ListCodec, UuidCodec, VoidCodec
@@ -277,7 +277,7 @@ class Serde(metaclass=_SerdeNames):
         from .protobuf import ProtobufCodec, descriptor_set
 
         plain = ProtobufCodec(descriptor_set(descriptor), message)
-        return Serde(with_head("Serde.confluent_protobuf", plain, write_id, ids, places_of(plain.path)))
+        return Serde(with_head("Serde.confluent_protobuf", plain, write_id, ids, message_indexes_of(plain.path)))
 
     @staticmethod
     def confluent_json_schema(schema: object, *, write_id: _Id, ids: Collection[_Id] | None = None) -> "Serde":

@@ -154,7 +154,7 @@ class WindowedCodec(Codec):
             if start < 0 or end < start:
                 refuse_value(f"{place}, row {row}", "a window that begins at 0 or later, and then ends", value)
         columns = [self.inner.from_python([value and value[0] for value in values])]
-        columns += [pa.array([value and value[place] for value in values], pa.int64()) for place in (1, 2)]
+        columns += [pa.array([value and value[index] for value in values], pa.int64()) for index in (1, 2)]
         mask = pa.array([value is None for value in values], pa.bool_())
         return pa.StructArray.from_arrays(columns, fields=list(self.arrow_type), mask=mask)
 

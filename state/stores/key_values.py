@@ -39,10 +39,10 @@ class KeyValueRows:
         if is_row.all():
             return fresh
         kept = self.heap.take(references[~is_row])
-        places = np.empty(len(references), np.int64)
-        places[~is_row] = np.arange(len(kept))
-        places[is_row] = len(kept) + np.arange(len(fresh))
-        return pa.concat_arrays([kept, fresh]).take(pa.array(places))
+        indices = np.empty(len(references), np.int64)
+        indices[~is_row] = np.arange(len(kept))
+        indices[is_row] = len(kept) + np.arange(len(fresh))
+        return pa.concat_arrays([kept, fresh]).take(pa.array(indices))
 
     def keep(self, rows: pa.Array, at: np.ndarray) -> None:
         """Take the values of ``rows`` that slots refer to into the heap; no others than those of ``at`` do."""

@@ -138,9 +138,9 @@ class Slots:
         grown = capacity - self.capacity
         names = ("key", "start", "end", "time", *self.beside)
         block = np.zeros((capacity, len(names)), np.int64)
-        for place, name in enumerate(names):
-            block[: self.capacity, place] = getattr(self, name, ())
-            setattr(self, name, block[:, place])
+        for column, name in enumerate(names):
+            block[: self.capacity, column] = getattr(self, name, ())
+            setattr(self, name, block[:, column])
         for name in ("flags", *self.extra):
             old = getattr(self, name)
             new = np.zeros(capacity, old.dtype)

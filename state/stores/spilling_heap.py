@@ -24,30 +24,30 @@ class SpillFile:
         self.bytes = 0
 
     def write(self, values: pa.Array) -> tuple[int, int]:
-        """Append ``values``; where they are: position and length."""
+        """Append ``values``; where they are: offset and length."""
         written = pa.record_batch([values], schema=self._schema).serialize()
         self._file.write(written)
         self._file.flush()
         self._map = None
-        position, self.bytes = self.bytes, self.bytes + written.size
-        return position, written.size
+        offset, self.bytes = self.bytes, self.bytes + written.size
+        return offset, written.size
 
-    def read(self, position: int, length: int) -> pa.Array:
+    def read(self, offset: int, length: int) -> pa.Array:
         """What is there, mapped and not copied."""
         if self._map is None:
             self._map = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
-        written = pa.py_buffer(self._map).slice(position, length)
+        written = pa.py_buffer(self._map).slice(offset, length)
         return pa.ipc.read_record_batch(written, self._schema).column(0)
 
 
 @dataclass(slots=True)
 class _HeapSegment:
-    """Values ``[base, base + length)``: ``values`` in memory, or their ``place`` in the file."""
+    """Values ``[base, base + length)``: ``values`` in memory, or their ``span`` in the file."""
 
     base: int
     length: int
     values: pa.Array | None
-    place: tuple[int, int] = (0, 0)
+    span: tuple[int, int] = (0, 0)
 
     @property
     def bytes_in_memory(self) -> int:
@@ -86,14 +86,14 @@ class SpillingHeap(ValueHeap):
             return pa.nulls(len(references), self.kind)
         bases = np.array([part.base for part in self._parts], np.int64)
         part_of = np.searchsorted(bases, references, side="right") - 1
-        pieces, places = [pa.nulls(1, self.kind)], np.zeros(len(references), np.int64)
+        pieces, indices = [pa.nulls(1, self.kind)], np.zeros(len(references), np.int64)
         size = 1
         for number in np.unique(part_of[references >= 0]).tolist():
             rows = np.flatnonzero(part_of == number)
             pieces.append(self._read(self._parts[number]).take(pa.array(references[rows] - bases[number])))
-            places[rows] = size + np.arange(len(rows))
+            indices[rows] = size + np.arange(len(rows))
             size += len(rows)
-        return pa.concat_arrays(pieces).take(pa.array(places))
+        return pa.concat_arrays(pieces).take(pa.array(indices))
 
     def keep_only(self, references: np.ndarray) -> None:
         """Forget values that ``references`` (changed in place) do not name, when it is worth it: piece by piece, so
@@ -121,11 +121,11 @@ class SpillingHeap(ValueHeap):
             self._file = self._file or SpillFile(self.kind)
             for part in in_memory:
                 assert part.values is not None
-                part.place, part.values = self._file.write(part.values), None
+                part.span, part.values = self._file.write(part.values), None
 
     def _read(self, part: _HeapSegment, file: SpillFile | None = None) -> pa.Array:
         if part.values is not None:
             return part.values
         source = file or self._file
         assert source is not None
-        return source.read(*part.place)
+        return source.read(*part.span)

@@ -110,8 +110,8 @@ class TimedRecords:
     def alive(self, oldest_ms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(block, row in the pool) of every record that is not expired, by block, then time, then arrival."""
         block, row = np.empty((2, int(self.counts[TOP])), np.int64)
-        found = enumerate_records(self.columns(), oldest_ms, block, row)
-        return block[:found], row[:found]
+        count = enumerate_records(self.columns(), oldest_ms, block, row)
+        return block[:count], row[:count]
 
     def _fill(self, room: int, records: np.ndarray, block: np.ndarray) -> None:
         """A pool of so many rows with ``records``, which are by block, then time; nothing is in lists then."""

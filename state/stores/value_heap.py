@@ -45,13 +45,13 @@ class ValueHeap:
             return self._pieces[0].take(pa.array(references, mask=None if has_all else references < 0))
         bases = np.cumsum([0, *(len(piece) for piece in self._pieces[:-1])])
         piece_of = np.searchsorted(bases, references, side="right") - 1
-        pieces, places, size = [pa.nulls(1, self.kind)], np.zeros(len(references), np.int64), 1
+        pieces, indices, size = [pa.nulls(1, self.kind)], np.zeros(len(references), np.int64), 1
         for number, piece in enumerate(self._pieces):
             rows = np.flatnonzero(piece_of == number)
             pieces.append(piece.take(pa.array(references[rows] - bases[number])))
-            places[rows] = size + np.arange(len(rows))
+            indices[rows] = size + np.arange(len(rows))
             size += len(rows)
-        return pa.concat_arrays(pieces).take(pa.array(places))
+        return pa.concat_arrays(pieces).take(pa.array(indices))
 
     def one(self, reference: int) -> pa.Array:
         """The value of ``reference`` alone, where it is; null for -1."""

@@ -15,7 +15,7 @@ from .data_files import (
     DataFile,
     OpenTables,
     Within,
-    by_place,
+    in_order,
     live_files,
     mark_of,
     open_table,
@@ -66,11 +66,11 @@ def table_files(
     """Files of ``table`` as of a done row, those of bases first; each of a base names its table's folder (``root``).
     ``opened``: as of ``open_table``. Raises DamagedTable for a log that does not say what it said.
     """
-    own, found = warehouse.pipeline(pipeline).table(table), []
+    own, all_files = warehouse.pipeline(pipeline).table(table), []
     for path, version, digest in table_parts(warehouse, pipeline, done, table):
         files = read_files(path, version=version, opened=opened, digest=digest)
-        found += files if path == own else [replace(file, root=path) for file in files]
-    return found
+        all_files += files if path == own else [replace(file, root=path) for file in files]
+    return all_files
 
 
 def table_names(done: DoneRow) -> list[str]:
@@ -104,7 +104,7 @@ def landed_files(
     if last.content.in_place is None:
         return own
     lying = files_in_place(warehouse, topic, last)
-    return by_place([*own, *(file for file in lying if within is None or file.may_hold(*within))])
+    return in_order([*own, *(file for file in lying if within is None or file.may_hold(*within))])
 
 
 def _own_files(
@@ -119,8 +119,8 @@ def _own_files(
     path = warehouse.landed(topic)
     newest = None if opened is None else opened.get(path)
     if newest is not None and version is not None and newest.version() > version:
-        found = refuse_touched(newest, path, version)
-        if found is not None and found.is_vacuumed:
+        touched = refuse_touched(newest, path, version)
+        if touched is not None and touched.is_vacuumed:
             return live_files(newest, within, place=path)
     return read_files(path, version=version, within=within, opened=opened, digest=digest)
 
@@ -222,13 +222,13 @@ def _newest_mark(
     warehouse: Warehouse, pipeline: str, epoch: int, tables: Iterable[str], opened: OpenTables | None
 ) -> tuple[int, str]:
     """The highest increment that any of a pipeline's ``tables`` is marked with, and the table's path; 0: none is."""
-    found = 0, ""
+    highest = 0, ""
     for name in tables:
         path = warehouse.pipeline(pipeline).table(name)
         table = open_table(path, opened=opened)
         mark = None if table is None else mark_of(table, path, f"{pipeline}/{name}/{epoch}")
-        found = max(found, (mark or 0, path))
-    return found
+        highest = max(highest, (mark or 0, path))
+    return highest
 
 
 def refuse_damage(

@@ -112,11 +112,11 @@ def settle(table: DeltaTable, path: str, since: int) -> DeltaTable:
     data. Those of a landed topic stay where ours were deleted. Raises TouchedTable for all else that they did.
     """
     attempts = 0
-    while (found := refuse_touched(table, path, since, writes=True)) is not None and not found.is_vacuumed:
+    while (touched := refuse_touched(table, path, since, writes=True)) is not None and not touched.is_vacuumed:
         if attempts == _ATTEMPTS:
-            raise found.error()
+            raise touched.error()
         with suppress(CommitFailedError):  # others were quicker: it is looked at again
-            _put_back(table, found, changes_data=False)
+            _put_back(table, touched, changes_data=False)
         table.update_incremental()
         attempts += 1
     return table
@@ -130,14 +130,14 @@ def take_back(path: str, since: int) -> Touched | None:
     feature that delta-rs does not know.
     """
     table = OpenedTable(path)
-    found = touched_since(path, since, table.version())
-    if found is None or (found.is_nothing and not _has_unknown_features(table, path)):
+    touched = touched_since(path, since, table.version())
+    if touched is None or (touched.is_nothing and not _has_unknown_features(table, path)):
         return None
-    if found.changes or _has_unknown_features(table, path):
-        first = found.commits[0].version
-        if any(version > first for version in found.ours_since):
-            raise found.error("; and increments were committed since")
-        said = CommitProperties(custom_metadata=_metadata(_PUT_BACK, found.newest))
+    if touched.changes or _has_unknown_features(table, path):
+        first = touched.commits[0].version
+        if any(version > first for version in touched.ours_since):
+            raise touched.error("; and increments were committed since")
+        said = CommitProperties(custom_metadata=_metadata(_PUT_BACK, touched.newest))
         try:
             with readable(path):
                 table.restore(first - 1, protocol_downgrade_allowed=True, commit_properties=said)
@@ -145,28 +145,28 @@ def take_back(path: str, since: int) -> Touched | None:
             next_step = f"take it back with the engine that committed it: drop the feature, or RESTORE to {first - 1}"
             raise TouchedTable(path, "a table that can be committed to", str(error), next_step) from error
     else:
-        _put_back(table, found, changes_data=not is_only_appended(path))
+        _put_back(table, touched, changes_data=not is_only_appended(path))
     table.update_incremental()
     left = touched_since(path, since, table.version())
     if left is not None and not left.is_nothing:
         raise left.error()
-    return found
+    return touched
 
 
-def _put_back(table: DeltaTable, found: Touched, *, changes_data: bool) -> None:
+def _put_back(table: DeltaTable, touched: Touched, *, changes_data: bool) -> None:
     """Raises CommitFailedError when somebody else commits, TouchedTable when a file that must come back is gone."""
     removed_at_ms = now_ms()
     try:
-        refuse_missing(found.path, list(found.gone.values()))
+        refuse_missing(touched.path, list(touched.gone.values()))
     except DamagedFile as damaged:
-        raise found.error(f"; and {damaged.place} has {damaged.got}") from damaged
+        raise touched.error(f"; and {damaged.place} has {damaged.got}") from damaged
     actions = [
-        *_add_actions(found.path, list(found.gone.values()), changes_data=changes_data),
-        *(_remove_action(file, removed_at_ms, changes_data=changes_data) for file in found.added.values()),
+        *_add_actions(touched.path, list(touched.gone.values()), changes_data=changes_data),
+        *(_remove_action(file, removed_at_ms, changes_data=changes_data) for file in touched.added.values()),
     ]
     schema = pa.schema(table.schema().to_arrow())
-    mark = _mark(_PUT_BACK, found.newest)
-    _commit(table, found.path, actions, "append", schema, table.metadata().partition_columns, mark)
+    mark = _mark(_PUT_BACK, touched.newest)
+    _commit(table, touched.path, actions, "append", schema, table.metadata().partition_columns, mark)
 
 
 def _has_unknown_features(table: DeltaTable, path: str) -> bool:
@@ -292,10 +292,10 @@ def create_table(
     try:
         made = patiently(create, timeout_seconds(path))
     except DeltaError:
-        found = open_table(path, opened=opened)
-        if found is None:
+        existing = open_table(path, opened=opened)
+        if existing is None:
             raise
-        return found
+        return existing
     made = OpenedTable(path) if is_remote(path) else made
     refuse_newer(made, path)  # of another runner, which was quicker
     if opened is not None:
@@ -415,8 +415,8 @@ def was_restored(table: DeltaTable, path: str, app_id: str) -> bool:
 
 
 def _lacks_files_of(path: str, version: int, newest: int) -> bool:
-    found = touched_since(path, version, newest)
-    return found is not None and bool(found.gone)
+    touched = touched_since(path, version, newest)
+    return touched is not None and bool(touched.gone)
 
 
 def _after_conflict(path: str, app_id: str, increment: int, error: CommitFailedError) -> int:

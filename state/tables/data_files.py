@@ -176,10 +176,10 @@ def _digest_of(table: DeltaTable, actions: pa.Table) -> str:
         for name in _COUNTED
     ]
     lines = pc.binary_join_element_wise(*columns, "|") if actions.num_rows else nothing
-    found = hashlib.blake2b(table.schema().to_json().encode(), digest_size=16)
+    digest = hashlib.blake2b(table.schema().to_json().encode(), digest_size=16)
     for line in lines.take(pc.sort_indices(lines)).to_pylist():
-        found.update(line.encode() + b"\n")
-    return found.hexdigest()
+        digest.update(line.encode() + b"\n")
+    return digest.hexdigest()
 
 
 def _newest(path: str, opened: OpenTables) -> DeltaTable:
@@ -224,8 +224,8 @@ def highest(table: DeltaTable, column: str) -> int | None:
     """The highest value of a column of BOUNDED in an open table; None when it has none."""
     actions = pa.table(table.get_add_actions(flatten=True))
     name = f"max.{column}"
-    found: int | None = pc.max(actions[name]).as_py() if name in actions.column_names else None
-    return found
+    maximum: int | None = pc.max(actions[name]).as_py() if name in actions.column_names else None
+    return maximum
 
 
 def live_files(
@@ -264,15 +264,15 @@ def live_files(
             raise DamagedTable(place, "names of files that stay below it", got, how_to_restore(place, None))
         offsets = known.get("offset", NO_BOUNDS)
         files.append(DataFile(path, size, records, partition, offsets[0], offsets[1], known))
-    return by_place(files)
+    return in_order(files)
 
 
-def by_place(files: Iterable[DataFile]) -> list[DataFile]:
+def in_order(files: Iterable[DataFile]) -> list[DataFile]:
     """``files`` in order of (partition, first offset, first increment, path)."""
-    return sorted(files, key=_place)
+    return sorted(files, key=_order)
 
 
-def _place(file: DataFile) -> tuple[int, int, int, str]:
+def _order(file: DataFile) -> tuple[int, int, int, str]:
     """Sort key of files. A compacted file sorts where the first file that it replaced did."""
     firsts = [file.bounds[name][0] if name in file.bounds else -1 for name in ("offset", "increment")]
     return file.partition, firsts[0], firsts[1], file.path
@@ -310,8 +310,8 @@ def conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
 def _column(table: pa.Table, column: pa.Field) -> pa.ChunkedArray:
     if column.name not in table.column_names:
         return pa.chunked_array([pa.nulls(len(table), column.type)])
-    found = table[column.name]
-    return pa.chunked_array([_conformed(chunk, column.type) for chunk in found.chunks], column.type)
+    values = table[column.name]
+    return pa.chunked_array([_conformed(chunk, column.type) for chunk in values.chunks], column.type)
 
 
 def _conformed(array: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -81,8 +81,8 @@ def log_begins_after(path: str) -> int:
     version 0, or none.
     """
     filesystem, root = open_filesystem(path)
-    found = filesystem.get_file_info(fs.FileSelector(f"{root}/_delta_log", allow_not_found=True))
-    versions = (_ENTRY.fullmatch(info.base_name) for info in found)
+    infos = filesystem.get_file_info(fs.FileSelector(f"{root}/_delta_log", allow_not_found=True))
+    versions = (_ENTRY.fullmatch(info.base_name) for info in infos)
     return min((int(match[1]) for match in versions if match is not None), default=0) or -1
 
 

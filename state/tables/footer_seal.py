@@ -23,26 +23,26 @@ _MARK = KEY.encode() + b"\x18\x10"
 
 def token_of(path: str) -> str | None:
     """Token of a file whose footer is sealed, by its name; None: it is not sealed. A copy keeps the end of the name."""
-    found = _TOKEN.search(path)
-    return None if found is None else found[1]
+    match = _TOKEN.search(path)
+    return None if match is None else match[1]
 
 
 def sealed(end: bytes, token: str) -> bytes:
     """``end`` of a new file, from before its footer on, with the digest put in."""
     footer = _footer(end)
-    place = footer.rindex(_MARK + UNSEALED.encode()) + len(_MARK)
+    at = footer.rindex(_MARK + UNSEALED.encode()) + len(_MARK)
     digest = _digest(footer, token)
-    whole = footer[:place] + digest.encode() + footer[place + len(digest) :]
+    whole = footer[:at] + digest.encode() + footer[at + len(digest) :]
     return end[: len(end) - 8 - len(footer)] + whole + end[-8:]
 
 
 def holds(footer: bytes, token: str) -> bool:
     """Whether a footer is the one that was sealed for ``token``."""
-    place = footer.rfind(_MARK) + len(_MARK)
-    if place < len(_MARK):
+    at = footer.rfind(_MARK) + len(_MARK)
+    if at < len(_MARK):
         return False
-    found = footer[place : place + len(UNSEALED)]
-    return found == _digest(footer[:place] + UNSEALED.encode() + footer[place + len(found) :], token).encode()
+    digest = footer[at : at + len(UNSEALED)]
+    return digest == _digest(footer[:at] + UNSEALED.encode() + footer[at + len(digest) :], token).encode()
 
 
 def _footer(end: bytes) -> bytes:

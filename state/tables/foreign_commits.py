@@ -119,23 +119,23 @@ def touched_since(path: str, since: int, newest: int) -> Touched | None:
         return None
     before = _before(path, since)
     files = {file.path: file for file in live_files(before)} if before is not None else {}
-    found = Touched(path, since, newest, theirs)
-    found.ours_since = [entry.version for entry in entries if entry.is_ours]
+    touched = Touched(path, since, newest, theirs)
+    touched.ours_since = [entry.version for entry in entries if entry.is_ours]
     for entry in entries:
-        _follow(found, files, entry)
-    found.changes = _changes(path, before, entries)
+        _follow(touched, files, entry)
+    touched.changes = _changes(path, before, entries)
     if len(entries) < newest - since:
-        found.changes.append(f"its log has lost {newest - since - len(entries)} of the versions since")
-    return found
+        touched.changes.append(f"its log has lost {newest - since - len(entries)} of the versions since")
+    return touched
 
 
 def refuse_ever_altered(table: DeltaTable, path: str) -> None:
     """Raises TouchedTable where something is left of what others altered since the first version that its log still
     has. ``table``: open at its newest version.
     """
-    found = touched_since(path, log_begins_after(path), table.version())
-    if found is not None and found.is_altered:
-        raise found.error("; and it has been used since")
+    touched = touched_since(path, log_begins_after(path), table.version())
+    if touched is not None and touched.is_altered:
+        raise touched.error("; and it has been used since")
 
 
 def refuse_touched(table: DeltaTable, path: str, since: int, *, writes: bool = False) -> Touched | None:
@@ -147,49 +147,49 @@ def refuse_touched(table: DeltaTable, path: str, since: int, *, writes: bool = F
     if table.version() <= since:
         return None
     refuse_unknown_features(table, path, writes=writes)
-    found = touched_since(path, since, table.version())
-    if found is None or found.is_nothing:
+    touched = touched_since(path, since, table.version())
+    if touched is None or touched.is_nothing:
         return None
-    if not found.is_rearranged:
-        raise found.error()
+    if not touched.is_rearranged:
+        raise touched.error()
     try:
-        refuse_missing(path, list(found.gone.values()))
+        refuse_missing(path, list(touched.gone.values()))
     except DamagedFile as damaged:
         if not _is_landed(path):
-            raise found.error(f"; and {damaged.place} has {damaged.got}") from damaged
-        found.is_vacuumed = True
-    return found
+            raise touched.error(f"; and {damaged.place} has {damaged.got}") from damaged
+        touched.is_vacuumed = True
+    return touched
 
 
 def _is_landed(path: str) -> bool:
     return path.split("/")[-2] == LANDED
 
 
-def _follow(found: Touched, files: dict[str, DataFile], entry: LogEntry) -> None:
-    """Bring ``files``, those that are ours and live, and what is ``found`` behind ``entry``."""
+def _follow(touched: Touched, files: dict[str, DataFile], entry: LogEntry) -> None:
+    """Bring ``files``, those that are ours and live, and what is ``touched`` behind ``entry``."""
     is_altered = False
     for remove in entry.of("remove"):
         path = unquote(remove["path"])
         was = files.pop(path, None)
-        if found.added.pop(path, None) is not None:
-            is_altered |= path in found.altered
+        if touched.added.pop(path, None) is not None:
+            is_altered |= path in touched.altered
         elif not entry.is_ours:
-            found.gone.setdefault(path, _file_of(remove) if was is None else was)
-            found.altered |= {path} if remove.get("dataChange", True) else set()
+            touched.gone.setdefault(path, _file_of(remove) if was is None else was)
+            touched.altered |= {path} if remove.get("dataChange", True) else set()
         else:
-            found.gone.pop(path, None)
+            touched.gone.pop(path, None)
     for add in entry.of("add"):
         path, file = unquote(add["path"]), _file_of(add)
         is_whole = add.get("deletionVector") is None
-        was = found.gone.get(path)
+        was = touched.gone.get(path)
         if entry.is_ours or (is_whole and was is not None and was.bytes == file.bytes):
-            found.gone.pop(path, None)
-            found.altered.discard(path)
+            touched.gone.pop(path, None)
+            touched.altered.discard(path)
             files[path] = file if was is None else was
         elif not (is_whole and path in files):  # else the log says it again, as computing statistics does
-            found.added[path] = file
+            touched.added[path] = file
             if is_altered or not is_whole or add.get("dataChange", True):
-                found.altered.add(path)
+                touched.altered.add(path)
 
 
 def _changes(path: str, before: DeltaTable | None, entries: Sequence[LogEntry]) -> list[str]:

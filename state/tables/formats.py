@@ -50,5 +50,5 @@ def raise_format(table: DeltaTable) -> None:
 
 def _format_of(table: DeltaTable) -> tuple[int, str]:
     """Number, and the version that gave it."""
-    found = _DESCRIPTION.fullmatch(table.metadata().description or "")
-    return (_FIRST, "0.1.0") if found is None else (int(found[2]), found[1])
+    match = _DESCRIPTION.fullmatch(table.metadata().description or "")
+    return (_FIRST, "0.1.0") if match is None else (int(match[2]), match[1])

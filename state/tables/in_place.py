@@ -108,10 +108,10 @@ class InPlaceRows:
             asked = [*names, *deciding]
             paths = list(dict.fromkeys(self.how.columns[name] for name in asked if name in self.how.columns))
             for batch in self._decoded(number, batch_size, paths):
-                found = self._rows(batch, row, names, deciding)
+                rows = self._rows(batch, row, names, deciding)
                 row += batch.num_rows
-                if found.num_rows:
-                    yield found
+                if rows.num_rows:
+                    yield rows
 
     def _decoded(self, number: int, batch_size: int, paths: list[str]) -> Iterator[pa.RecordBatch]:
         """Rows of a row group as they lie there, decoded once for all tasks of this process."""

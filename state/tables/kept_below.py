@@ -58,11 +58,11 @@ def below(root: str, name: str) -> str:
     if why is not None:
         raise _refused(root, f"{_short(name)}, {why}")
     if "://" not in root:
-        place = root
+        path = root
         for part in name.split("/"):
-            place = f"{place}/{part}"
-            if os.path.islink(place):
-                raise _refused(root, f"{_short(name)}, behind the symbolic link {place}")
+            path = f"{path}/{part}"
+            if os.path.islink(path):
+                raise _refused(root, f"{_short(name)}, behind the symbolic link {path}")
     return f"{root}/{name}"
 
 
@@ -73,11 +73,11 @@ def files_below(root: str) -> "dict[str, fs.FileInfo]":
     """
     filesystem, path = open_filesystem(root)
     if not isinstance(filesystem, fs.LocalFileSystem):
-        found = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True, recursive=True))
+        infos = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True, recursive=True))
     else:
-        found = filesystem.get_file_info(list(_local_files(root)))
+        infos = filesystem.get_file_info(list(_local_files(root)))
     prefix = f"{path.rstrip('/')}/"
-    names = {info.path.removeprefix(prefix): info for info in found if info.type == fs.FileType.File}
+    names = {info.path.removeprefix(prefix): info for info in infos if info.type == fs.FileType.File}
     return {name: info for name, info in names.items() if why_outside(name) is None}
 
 

@@ -93,14 +93,14 @@ class LedgerOf(Generic[P, D]):
 
     def rows(self) -> list[LedgerRow[P] | LedgerRow[D]]:
         """Every row, by increment, planned before done; [] when there is no table."""
-        found = self._all()
-        rows: list[LedgerRow[P] | LedgerRow[D]] = [*found.planned, *found.done]
+        by_phase = self._all()
+        rows: list[LedgerRow[P] | LedgerRow[D]] = [*by_phase.planned, *by_phase.done]
         return sorted(rows, key=lambda row: row.increment)
 
     def rows_of(self, increment: int) -> IncrementRows[P, D]:
         """The rows of one increment. Reads no others."""
-        found = self._all(increment, increment)
-        return IncrementRows(next(iter(found.planned), None), found.last_done())
+        by_phase = self._all(increment, increment)
+        return IncrementRows(next(iter(by_phase.planned), None), by_phase.last_done())
 
     def newest(self) -> int:
         """The highest increment that is planned or done; 0: none is."""

@@ -30,8 +30,8 @@ def trim_log(path: str, oldest: int) -> None:
     runner may be at it too.
     """
     filesystem, root = open_filesystem(path)
-    found = filesystem.get_file_info(fs.FileSelector(f"{root}/_delta_log"))
-    names = [info.base_name for info in found if info.type == fs.FileType.File]
+    infos = filesystem.get_file_info(fs.FileSelector(f"{root}/_delta_log"))
+    names = [info.base_name for info in infos if info.type == fs.FileType.File]
     for name in entries_before(names, names, oldest):
         with suppress(FileNotFoundError):
             filesystem.delete_file(f"{root}/_delta_log/{name}")

@@ -57,10 +57,10 @@ class ObjectFiles(fs.FileSystemHandler):  # type: ignore[misc]
     def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
         """Raises FileNotFoundError where nothing is, unless the selector allows that."""
         base = selector.base_dir.rstrip("/")
-        found = self._below(base) if selector.recursive else self._in(base)
-        if not found and not selector.allow_not_found:
+        infos = self._below(base) if selector.recursive else self._in(base)
+        if not infos and not selector.allow_not_found:
             raise FileNotFoundError(f"{self._url}: no folder {base}")
-        return found
+        return infos
 
     def open_input_file(self, path: str) -> pa.PythonFile:
         """Raises FileNotFoundError."""
@@ -160,8 +160,8 @@ class ObjectFiles(fs.FileSystemHandler):  # type: ignore[misc]
         path = path.rstrip("/")
         if self._key(path):
             try:
-                found = self.ask("HEAD", path, lambda key: obstore.head(self.store, key))
-                return self._file(path, found)
+                meta = self.ask("HEAD", path, lambda key: obstore.head(self.store, key))
+                return self._file(path, meta)
             except FileNotFoundError:
                 pass
         first = self.ask("LIST", path, lambda key: next(iter(obstore.list(self.store, f"{key}/", chunk_size=1)), []))
@@ -169,9 +169,9 @@ class ObjectFiles(fs.FileSystemHandler):  # type: ignore[misc]
 
     def _in(self, base: str) -> list[fs.FileInfo]:
         """What is in a folder, the folders without what is in them."""
-        found = self.ask("LIST", base, lambda key: obstore.list_with_delimiter(self.store, f"{key}/" if key else None))
-        folders = [self._path(prefix) for prefix in found["common_prefixes"]]
-        files = [self._file(self._path(each["path"]), each) for each in found["objects"]]
+        listed = self.ask("LIST", base, lambda key: obstore.list_with_delimiter(self.store, f"{key}/" if key else None))
+        folders = [self._path(prefix) for prefix in listed["common_prefixes"]]
+        files = [self._file(self._path(each["path"]), each) for each in listed["objects"]]
         marks = {base, *folders}
         return [
             *(fs.FileInfo(folder, fs.FileType.Directory) for folder in folders),
@@ -180,11 +180,11 @@ class ObjectFiles(fs.FileSystemHandler):  # type: ignore[misc]
 
     def _below(self, base: str) -> list[fs.FileInfo]:
         """All that is below a folder, with the folders that this makes."""
-        found = self.ask(
+        objects = self.ask(
             "LIST", base, lambda key: obstore.list(self.store, f"{key}/" if key else None).collect()
         )  # fmt: skip
-        REQUESTS.count("LIST", (max(1, len(found)) - 1) // _PAGE)
-        files = [self._file(self._path(each["path"]), each) for each in found]
+        REQUESTS.count("LIST", (max(1, len(objects)) - 1) // _PAGE)
+        files = [self._file(self._path(each["path"]), each) for each in objects]
         folders = sorted({folder for file in files for folder in _folders_above(file.path, base)})
         marks = {base, *folders}
         return [
@@ -208,8 +208,8 @@ class ObjectFiles(fs.FileSystemHandler):  # type: ignore[misc]
     def _path(self, key: str) -> str:
         return f"{self._bucket}/{key}".rstrip("/")
 
-    def _file(self, path: str, found: Any) -> fs.FileInfo:
-        return fs.FileInfo(path, fs.FileType.File, size=found["size"], mtime=found["last_modified"])
+    def _file(self, path: str, meta: Any) -> fs.FileInfo:
+        return fs.FileInfo(path, fs.FileType.File, size=meta["size"], mtime=meta["last_modified"])
 
 
 def _is_missing(error: Exception) -> bool:
@@ -236,25 +236,25 @@ def _folders_above(path: str, base: str) -> Iterator[str]:
 
 
 class _Source:
-    """A file that is read at any place."""
+    """A file that is read at any offset."""
 
     def __init__(self, files: ObjectFiles, path: str) -> None:
-        self._files, self._path, self._place, self.closed = files, path, 0, False
+        self._files, self._path, self._offset, self.closed = files, path, 0, False
         self._size, self._whole = files.get_whole(path)
 
     def read(self, length: int | None = -1) -> bytes:
-        end = self._size if length is None or length < 0 else min(self._size, self._place + length)
-        start, self._place = self._place, max(self._place, end)
+        end = self._size if length is None or length < 0 else min(self._size, self._offset + length)
+        start, self._offset = self._offset, max(self._offset, end)
         if start >= end:
             return b""
         return self._files.get_range(self._path, start, end) if self._whole is None else self._whole[start:end]
 
-    def seek(self, place: int, whence: int = 0) -> int:
-        self._place = place + (0, self._place, self._size)[whence]
-        return self._place
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._offset = offset + (0, self._offset, self._size)[whence]
+        return self._offset
 
     def tell(self) -> int:
-        return self._place
+        return self._offset
 
     def size(self) -> int:
         return self._size

@@ -120,8 +120,8 @@ def open_filesystem(directory: str) -> tuple[fs.FileSystem, str]:
 def has_folder(directory: str) -> bool:
     """Whether it is there."""
     filesystem, root = open_filesystem(directory)
-    found: bool = filesystem.get_file_info(root).type == fs.FileType.Directory
-    return found
+    is_there: bool = filesystem.get_file_info(root).type == fs.FileType.Directory
+    return is_there
 
 
 def delete_folder(directory: str) -> None:

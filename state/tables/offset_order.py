@@ -136,27 +136,25 @@ class _Reading:
         metadata, share = _parquet(rows).metadata, 1.0
         if isinstance(rows, InPlaceRows):
             share = file.records / max(1, rows.how.rows)
-        found = []
+        pieces = []
         for number in range(metadata.num_row_groups):
             group = metadata.row_group(number)
             known = rows.offset_bounds(number) if isinstance(rows, InPlaceRows) else bounds_of(group, "offset")
             least, most = known or whole
             if least < end and most >= begin:
                 size = int(group.num_rows * share)
-                found.append(_Piece(max(least, whole[0]), min(most, whole[1]), size, file, number))
-        return found
+                pieces.append(_Piece(max(least, whole[0]), min(most, whole[1]), size, file, number))
+        return pieces
 
     def rows(self, piece: _Piece, offsets: tuple[int, int] | None, *, is_alone: bool) -> pa.Table:
         """Rows of a row group, those of the ``offsets`` (None: all). ``is_alone``: they are sorted among no others."""
         opened = self._open(piece.file, dictionary_keys=is_alone and self._dictionary_keys)
         names = [name for name in self._columns if _has(opened, name)]
         batches = list(opened.iter_batches(self._records, row_groups=[piece.group], columns=names))
-        found = pa.Table.from_batches(batches, None if batches else _schema(opened.schema_arrow, names))
+        rows = pa.Table.from_batches(batches, None if batches else _schema(opened.schema_arrow, names))
         if offsets is None:
-            return found
-        return found.filter(
-            pc.and_(pc.greater_equal(found["offset"], offsets[0]), pc.less(found["offset"], offsets[1]))
-        )
+            return rows
+        return rows.filter(pc.and_(pc.greater_equal(rows["offset"], offsets[0]), pc.less(rows["offset"], offsets[1])))
 
     def _open(self, file: DataFile, *, dictionary_keys: bool = False) -> pq.ParquetFile | InPlaceRows:
         """Its rows. A file that is read a second time, by dictionaries or without, is opened and checked once."""

@@ -40,7 +40,7 @@ def exclusions(warehouse: Warehouse, topic: str) -> list[Exclusion]:
     if last is None or last.content.excluded is None:
         return []
     booked = [(row, row.content.exclusion) for row in ledger.done_rows() if row.content.exclusion is not None]
-    found = {
+    by_record = {
         (int(partition), offset): Exclusion(
             topic, int(partition), offset, exclusion["reason"], row.increment, row.written_at_ms,
             is_erased="erased_by" in exclusion,
@@ -49,15 +49,15 @@ def exclusions(warehouse: Warehouse, topic: str) -> list[Exclusion]:
         for partition, offsets in exclusion["records"].items()
         for offset in offsets
     }  # fmt: skip
-    return list(found.values())
+    return list(by_record.values())
 
 
 def erased_offsets(warehouse: Warehouse, topic: str) -> dict[int, list[int]]:
     """By partition, of a landed topic's records whose content was erased."""
-    found: dict[int, list[int]] = {}
+    offsets: dict[int, list[int]] = {}
     for each in erased_records(warehouse, [topic]):
-        found.setdefault(each.partition, []).append(each.offset)
-    return found
+        offsets.setdefault(each.partition, []).append(each.offset)
+    return offsets
 
 
 def erased_records(warehouse: Warehouse, topics: Iterable[str]) -> list[Exclusion]:

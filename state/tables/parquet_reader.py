@@ -201,9 +201,9 @@ def take_back_command(path: str) -> str:
 
 def _increment(file: DataFile) -> int | None:
     """That wrote the file: its name begins with it, except in files of Spark's landing."""
-    found = _WRITTEN_BY.match(file.path.rpartition("/")[2])
-    if found is not None:
-        return int(found[1])
+    match = _WRITTEN_BY.match(file.path.rpartition("/")[2])
+    if match is not None:
+        return int(match[1])
     return file.bounds["increment"][1] if "increment" in file.bounds else None
 
 
@@ -245,8 +245,8 @@ def _footer(source: pa.NativeFile) -> bytes:
         raise _NotWhole("a footer longer than the file")
     if length > len(tail) - _ENDS:
         tail = source.read_at(length + _ENDS, size - length - _ENDS)
-    found: bytes = tail[len(tail) - _ENDS - length : -_ENDS]
-    return found
+    footer: bytes = tail[len(tail) - _ENDS - length : -_ENDS]
+    return footer
 
 
 def _first_line(error: Exception) -> str:

@@ -158,9 +158,9 @@ def _repeats(table: pa.Table, path: str) -> bool:
 
 def stored_as(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """``rows`` with the columns and types of ``schema``; dictionary arrays stay what they are."""
-    found = rows.select(schema.names)
-    kinds = [a.type if pa.types.is_dictionary(a.type) else b.type for a, b in zip(found.schema, schema, strict=True)]
-    return found.cast(pa.schema(list(zip(schema.names, kinds, strict=True))))
+    selected = rows.select(schema.names)
+    kinds = [a.type if pa.types.is_dictionary(a.type) else b.type for a, b in zip(selected.schema, schema, strict=True)]
+    return selected.cast(pa.schema(list(zip(schema.names, kinds, strict=True))))
 
 
 def _bytes_in_memory(column: pa.ChunkedArray) -> int:
@@ -172,9 +172,9 @@ def _bytes_in_memory(column: pa.ChunkedArray) -> int:
 
 def _with_named_words(table: pa.Table) -> pa.Table:
     """Dictionary arrays of one piece each, with the words that a row names and no others."""
-    for place, column in enumerate(table.columns):
+    for index, column in enumerate(table.columns):
         if pa.types.is_dictionary(column.type):
-            table = table.set_column(place, table.column_names[place], _named_words(column))
+            table = table.set_column(index, table.column_names[index], _named_words(column))
     return table
 
 
@@ -197,7 +197,7 @@ def _with_bounds(schema: pa.Schema) -> list[str]:
     sink = pa.BufferOutputStream()
     pq.write_metadata(schema, sink)
     columns = pq.read_metadata(pa.BufferReader(sink.getvalue())).schema
-    paths = [columns.column(place).path for place in range(len(columns))]
+    paths = [columns.column(index).path for index in range(len(columns))]
     dictionaries = {column.name for column in schema if pa.types.is_dictionary(column.type)}
     return [path for path in paths if path not in dictionaries]
 

@@ -85,6 +85,6 @@ def refused_shares(books: Iterable[Mapping[str, Any]]) -> list[RefusedShare]:
 
 def too_many_refused(books: Iterable[Mapping[str, Any]], limit: RefusedLimit = DEFAULT_LIMIT) -> list[RefusedShare]:
     """Those above ``limit``, in that order. A sub-topology is left out where one of its operators is named."""
-    found = [each for each in refused_shares(books) if not limit.allows(each.refused, each.came)]
-    named = {each.sub_topology for each in found if each.operator is not None}
-    return [each for each in found if each.operator is not None or each.sub_topology not in named]
+    above = [each for each in refused_shares(books) if not limit.allows(each.refused, each.came)]
+    named = {each.sub_topology for each in above if each.operator is not None}
+    return [each for each in above if each.operator is not None or each.sub_topology not in named]

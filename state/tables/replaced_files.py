@@ -44,12 +44,12 @@ def replaced_files(path: str, last: int) -> Iterator[Waste]:
     """Files of a table that its newest version does not have: those that were committed, and those of increments up to
     ``last``. For a table of which nobody may ask for an earlier version.
     """
-    found = files_below(path)
-    if not found:
+    infos = files_below(path)
+    if not infos:
         return
-    log = {name.removeprefix("_delta_log/") for name in found if name.startswith("_delta_log/")}
+    log = {name.removeprefix("_delta_log/") for name in infos if name.startswith("_delta_log/")}
     committed, live = {file for files in added_files(path, log).values() for file in files}, live_paths(path, None, {})
-    for name, info in found.items():
+    for name, info in infos.items():
         numbered = BY_INCREMENT.match(name.rpartition("/")[2])
         is_old = name in committed or (numbered is not None and int(numbered[1]) <= last)
         if name.endswith(".parquet") and not name.startswith("_") and name not in live and is_old:
@@ -69,14 +69,14 @@ def delete_files(waste: list[Waste]) -> None:
 def added_files(path: str, log: Iterable[str]) -> dict[int, set[str]]:
     """Files that each version added, as far as the log's own entries (not its checkpoints) say."""
     filesystem, root = open_filesystem(path)
-    found = {}
+    added = {}
     for name in log:
         match = LOG_ENTRY.fullmatch(name)
         if match is not None and match[2] == "json":
             with filesystem.open_input_file(f"{root}/_delta_log/{name}") as opened:
                 lines = [json.loads(line) for line in opened.read().decode().splitlines() if line]
-            found[int(match[1])] = {line["add"]["path"] for line in lines if "add" in line}
-    return found
+            added[int(match[1])] = {line["add"]["path"] for line in lines if "add" in line}
+    return added
 
 
 def live_paths(path: str, version: int | None, opened: OpenTables) -> set[str]:

@@ -22,11 +22,11 @@ def refuse_other_columns(table: DeltaTable, path: str, schema: pa.Schema) -> Non
     want, have = _delta_types(Schema.from_arrow(schema)), _delta_types(table.schema())
     if want != have:
         wanted = ", ".join(f"{name} {kind}" for name, kind in want.items() if have.get(name) != kind)
-        found = ", ".join(f"{name} {kind}" for name, kind in have.items() if want.get(name) != kind)
+        got = ", ".join(f"{name} {kind}" for name, kind in have.items() if want.get(name) != kind)
         raise ConfigError(
             path,
             f"columns {wanted or '(no more)'}",
-            found or "a table without them",
+            got or "a table without them",
             "write to another pipeline or output",
         )
 

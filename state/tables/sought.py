@@ -52,14 +52,14 @@ class Sought:
         """Of every row of ``table``, as bool, whether it is of a key, or holds one of the words. ``mentions``: or has a
         key anywhere.
         """
-        found = np.zeros(len(table), np.bool_)
+        is_sought = np.zeros(len(table), np.bool_)
         for name in table.column_names:
             for leaf, rows in leaves(table[name]):
                 if name in KEY_COLUMNS:
-                    found[rows[self._is_key(leaf)]] = True
+                    is_sought[rows[self._is_key(leaf)]] = True
                 if is_text(leaf.type):
-                    found[rows[self.holds(leaf) if mentions else _contains(leaf, self._words)]] = True
-        return found
+                    is_sought[rows[self.holds(leaf) if mentions else _contains(leaf, self._words)]] = True
+        return is_sought
 
     def holds(self, texts: pa.Array) -> np.ndarray:
         """Of every one of ``texts`` (text or bytes) whether it is a key or mentions one, or holds one of the words."""
@@ -99,13 +99,13 @@ class Sought:
 
     def _is_windowed(self, leaf: pa.Array) -> np.ndarray:
         """Whether a key is before a window, whose times begin with a zero byte until the year 2 million."""
-        found = np.zeros(len(leaf), np.bool_)
+        is_windowed = np.zeros(len(leaf), np.bool_)
         data = leaf.cast(pa.binary())
         for key in self.keys:
             begins = pc.fill_null(pc.starts_with(data, pattern=key + b"\0"), False)
             for row in np.flatnonzero(np.asarray(begins)).tolist():
-                found[row] |= len(data[row].as_py()) - len(key) in _WINDOW_BYTES
-        return found
+                is_windowed[row] |= len(data[row].as_py()) - len(key) in _WINDOW_BYTES
+        return is_windowed
 
 
 def leaves(column: pa.ChunkedArray | pa.Array) -> Iterator[tuple[pa.Array, np.ndarray]]:
@@ -154,10 +154,10 @@ def _is_in(leaf: pa.Array, values: Sequence[object]) -> np.ndarray:
 
 
 def _contains(texts: pa.Array, patterns: Sequence[bytes]) -> np.ndarray:
-    found, data = np.zeros(len(texts), np.bool_), texts.cast(pa.binary())
+    contains, data = np.zeros(len(texts), np.bool_), texts.cast(pa.binary())
     for pattern in patterns:
-        found |= np.asarray(pc.fill_null(pc.match_substring(data, pattern), False))
-    return found
+        contains |= np.asarray(pc.fill_null(pc.match_substring(data, pattern), False))
+    return contains
 
 
 def _spelled(word: bytes) -> list[bytes]:
@@ -179,6 +179,6 @@ def _numbers(key: bytes, kind: pa.DataType) -> Iterator[int | float]:
         return
     lowest = 0 if pa.types.is_unsigned_integer(kind) else -(1 << kind.bit_width - 1)
     digits = key.removeprefix(b"-")
-    found = [int.from_bytes(key, "big", signed=lowest < 0)] if len(key) == width else []
-    found += [int(key)] if digits.isdigit() and len(digits) < 20 else []
-    yield from (number for number in found if lowest <= number < lowest + (1 << kind.bit_width))
+    numbers = [int.from_bytes(key, "big", signed=lowest < 0)] if len(key) == width else []
+    numbers += [int(key)] if digits.isdigit() and len(digits) < 20 else []
+    yield from (number for number in numbers if lowest <= number < lowest + (1 << kind.bit_width))

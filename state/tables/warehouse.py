@@ -301,8 +301,8 @@ class Warehouse:
     def topics(self) -> list[str]:
         """Names of the landed topics, in alphabetical order."""
         filesystem, path = open_filesystem(f"{self.root}/{LANDED}")
-        found = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True))
-        names = [entry.base_name for entry in found if entry.type == fs.FileType.Directory]
+        entries = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True))
+        names = [entry.base_name for entry in entries if entry.type == fs.FileType.Directory]
         names = list(filter(is_name, names))
         logs = filesystem.get_file_info([f"{path}/{name}/_delta_log" for name in names])
         return sorted(n for n, log in zip(names, logs, strict=True) if log.type == fs.FileType.Directory)
@@ -310,8 +310,8 @@ class Warehouse:
     def pipelines(self) -> list[str]:
         """Names of the pipelines that have a ledger, in alphabetical order."""
         filesystem, path = open_filesystem(self.root)
-        found = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True))
-        names = [entry.base_name for entry in found if entry.type == fs.FileType.Directory]
+        entries = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True))
+        names = [entry.base_name for entry in entries if entry.type == fs.FileType.Directory]
         names = [name for name in names if name not in _TAKEN and is_name(name)]
         ledgers = [open_filesystem(f"{self.pipeline(name).ledger}/_delta_log")[1] for name in names]
         logs = filesystem.get_file_info(ledgers)

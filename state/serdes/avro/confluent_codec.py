@@ -140,11 +140,11 @@ def by_rank(writers: Writers) -> tuple[tuple[int | str, str], ...]:
 
 def id_of(one: Any) -> int | str:
     """An id, or a GUID as its header has it."""
-    found: int | str | None = one if is_id(one) else guid_of(one)
-    if found is None:
+    schema_id: int | str | None = one if is_id(one) else guid_of(one)
+    if schema_id is None:
         expected = "ids that a registry gives, from 0 to 2147483647, or GUIDs"
         raise ConfigError(_PLACE, expected, repr(one), "correct the id")
-    return found
+    return schema_id
 
 
 def _rank(one: int | str) -> tuple[bool, Any]:
@@ -160,9 +160,9 @@ def _in_order(parts: list[pa.Array], rows: list[np.ndarray], count: int, kind: p
     """The parts' values at their rows; null elsewhere."""
     if len(parts) == 1 and len(parts[0]) == count:
         return parts[0]
-    place = np.full(count, -1, np.int64)
+    indices = np.full(count, -1, np.int64)
     if rows:
         at = np.concatenate(rows)
-        place[at] = np.arange(len(at))
+        indices[at] = np.arange(len(at))
     every = pa.concat_arrays(parts) if parts else pa.nulls(0, kind)
-    return every.take(pa.array(place, mask=place < 0))
+    return every.take(pa.array(indices, mask=indices < 0))

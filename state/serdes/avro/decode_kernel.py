@@ -301,12 +301,12 @@ def _block(data, at, end, registers):  # type: ignore[no-untyped-def]
 
 
 @inner_kernel
-def _items(data, at, end, place, depth, slot, behind, slots, stack, registers):  # type: ignore[no-untyped-def]
-    """(place in the bytes or minus the fault, place in the program, depth) where items begin; how many there are is in
+def _items(data, at, end, instruction, depth, slot, behind, slots, stack, registers):  # type: ignore[no-untyped-def]
+    """(place in the bytes or minus the fault, instruction, depth) where items begin; how many there are is in
     the registers, and is counted in their cell. The stack has two numbers a level: items that are left, and their cell.
     """
     if depth + 2 > len(stack):
-        return -DEEP, place, depth
+        return -DEEP, instruction, depth
     at = _block(data, at, end, registers)
     # The number of items is a cell itself, which ``_row`` writes behind this: its place is known now, and later blocks
     # of the same array add to it. -1: nobody reads the array.
@@ -314,13 +314,13 @@ def _items(data, at, end, place, depth, slot, behind, slots, stack, registers): 
         stack[depth] = registers.numbers[0]
         stack[depth + 1] = -1 if slot < 0 else slots.bases[slot] + slots.counts[slot]
         if registers.numbers[0] > 0:
-            return at, place, depth + 2
+            return at, instruction, depth + 2
     # No items: go on behind the instructions of an item, with nothing on the stack.
     return at, behind, depth
 
 
 @inner_kernel
-def _next(data, at, end, place, depth, first, slots, stack, registers):  # type: ignore[no-untyped-def]
+def _next(data, at, end, instruction, depth, first, slots, stack, registers):  # type: ignore[no-untyped-def]
     """As ``_items``, where an item ends."""
     stack[depth - 2] -= 1
     if stack[depth - 2] > 0:
@@ -332,37 +332,37 @@ def _next(data, at, end, place, depth, first, slots, stack, registers):  # type:
         if stack[depth - 1] >= 0:
             slots.cells[stack[depth - 1]] += registers.numbers[0]
         return at, first, depth
-    return at, place, depth - 2
+    return at, instruction, depth - 2
 
 
 @inner_kernel
-def _jump(data, at, end, place, depth, operation, a, b, tables, stack, registers):  # type: ignore[no-untyped-def]
+def _jump(data, at, end, instruction, depth, operation, a, b, tables, stack, registers):  # type: ignore[no-untyped-def]
     """As ``_items``, of a union, a jump, a call and a return."""
     # A union is the number of its branch and then that branch's value: a jump.
     if operation == UNION:
         at = _varint(data, at, end, _INT_BYTES, registers)
         if at >= 0 and (registers.numbers[0] < 0 or registers.numbers[0] >= b):
-            return -NO_BRANCH, place, depth
-        return at, tables[a + registers.numbers[0]] if at >= 0 else place, depth
+            return -NO_BRANCH, instruction, depth
+        return at, tables[a + registers.numbers[0]] if at >= 0 else instruction, depth
     if operation == JUMP:
         return at, a, depth
     if operation == RETURN:
         return at, stack[depth - 1], depth - 1
     if depth + 1 > len(stack):  # a call
-        return -DEEP, place, depth
+        return -DEEP, instruction, depth
     # A call, which recursive schemas need: the instructions of a named type are there once.
-    stack[depth] = place
+    stack[depth] = instruction
     return at, a, depth + 1
 
 
 @inner_kernel
-def _row(data, at, end, place, instructions, slots, stack, checks_text, registers):  # type: ignore[no-untyped-def]
+def _row(data, at, end, instruction, instructions, slots, stack, checks_text, registers):  # type: ignore[no-untyped-def]
     """0 when a row was read, HAS_NO_ROOM, or the fault of its bytes."""
     code, tables = instructions.code, instructions.tables
     depth = 0
     while True:
-        operation, slot, a, b = code[place, 0], code[place, 1], code[place, 2], code[place, 3]
-        place += 1
+        operation, slot, a, b = code[instruction, 0], code[instruction, 1], code[instruction, 2], code[instruction, 3]
+        instruction += 1
         width = 0
         # Bytes have two cells, begin and length; a decimal its two halves. All others have one.
         if INT <= operation <= LAST_VALUE:
@@ -373,16 +373,16 @@ def _row(data, at, end, place, instructions, slots, stack, checks_text, register
             registers.numbers[0] = a
             width = 1
         elif operation == ITEMS:
-            at, place, depth = _items(data, at, end, place, depth, slot, a, slots, stack, registers)
+            at, instruction, depth = _items(data, at, end, instruction, depth, slot, a, slots, stack, registers)
             width = 1
         elif operation == NEXT:
-            at, place, depth = _next(data, at, end, place, depth, a, slots, stack, registers)
+            at, instruction, depth = _next(data, at, end, instruction, depth, a, slots, stack, registers)
         elif operation == FAIL:
             return FIRST_REASON + a
         elif operation == END:
             return 0 if at == end else TRAILING
         else:
-            at, place, depth = _jump(data, at, end, place, depth, operation, a, b, tables, stack, registers)
+            at, instruction, depth = _jump(data, at, end, instruction, depth, operation, a, b, tables, stack, registers)
         # After each instruction, so that no step needs to look at a fault itself.
         if at < 0:
             return -at

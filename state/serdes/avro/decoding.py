@@ -102,13 +102,13 @@ def _array(column: Column, cells: Cells) -> pa.Array:
     return _number(column, cells.of(column.slot))
 
 
-def _number(column: columns.Number, found: np.ndarray) -> pa.Array:
+def _number(column: columns.Number, numbers: np.ndarray) -> pa.Array:
     if column.kind in ("float", "double"):
-        doubles = found.view(np.float64)
+        doubles = numbers.view(np.float64)
         return pa.array(doubles if column.kind == "double" else doubles.astype(np.float32))
     if column.kind == "boolean":
-        return pa.array(found != 0)
-    stored = found.astype(np.int32) if column.arrow_type in (pa.int32(), pa.date32()) else found.copy()
+        return pa.array(numbers != 0)
+    stored = numbers.astype(np.int32) if column.arrow_type in (pa.int32(), pa.date32()) else numbers.copy()
     return fixed_array(stored, np.ones(len(stored), np.bool_), column.arrow_type)
 
 
@@ -118,10 +118,10 @@ def _bytes(column: columns.Bytes, cells: Cells) -> pa.Array:
     np.cumsum(lengths, out=offsets[1:])
     gathered = np.empty(int(offsets[-1]), np.uint8)
     gather_rows(cells.data, cells.constants, begins, offsets, gathered)
-    found = binary_array(gathered, offsets)
+    values = binary_array(gathered, offsets)
     if column.is_uuid:
-        return pa.array([_uuid_text(one) for one in found.to_pylist()], pa.string())
-    return found.cast(column.arrow_type)
+        return pa.array([_uuid_text(one) for one in values.to_pylist()], pa.string())
+    return values.cast(column.arrow_type)
 
 
 def _uuid_text(value: bytes) -> str:

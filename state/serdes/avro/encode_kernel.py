@@ -42,23 +42,23 @@ def _decimal(out, at, upper, lower, size):  # type: ignore[no-untyped-def]
         size = 16
         while size > 1:  # the first byte only repeats the sign of the next
             # Byte ``size - 1`` of the number, from the lowest, 0: the upper half has bytes 8 to 15.
-            half, place = (upper, size - 9) if size > 8 else (lower, size - 1)
-            first = (half >> np.int64(8 * place)) & np.int64(0xFF)
-            half, place = (upper, size - 10) if size > 9 else (lower, size - 2)
-            second = (half >> np.int64(8 * place)) & np.int64(0xFF)
+            half, byte = (upper, size - 9) if size > 8 else (lower, size - 1)
+            first = (half >> np.int64(8 * byte)) & np.int64(0xFF)
+            half, byte = (upper, size - 10) if size > 9 else (lower, size - 2)
+            second = (half >> np.int64(8 * byte)) & np.int64(0xFF)
             if not ((first == 0 and second < 128) or (first == 255 and second >= 128)):
                 break
             size -= 1
         at = _varint(out, at, size)
     for i in range(size):
-        place = size - 1 - i
+        byte = size - 1 - i
         # A fixed of more than 16 bytes repeats the sign in front of the number.
-        if place >= 16:
+        if byte >= 16:
             out[at + i] = np.int64(255) if upper < 0 else np.int64(0)
-        elif place >= 8:
-            out[at + i] = (upper >> np.int64(8 * (place - 8))) & np.int64(0xFF)
+        elif byte >= 8:
+            out[at + i] = (upper >> np.int64(8 * (byte - 8))) & np.int64(0xFF)
         else:
-            out[at + i] = (lower >> np.int64(8 * place)) & np.int64(0xFF)
+            out[at + i] = (lower >> np.int64(8 * byte)) & np.int64(0xFF)
     return at + size
 
 
@@ -89,22 +89,22 @@ def _value(out, at, operation, a, text, value, second, registers):  # type: igno
 
 
 @inner_kernel
-def _row(at, place, instructions, text, cells, bases, cursors, stack, registers, out):  # type: ignore[no-untyped-def]
+def _row(at, instruction, instructions, text, cells, bases, cursors, stack, registers, out):  # type: ignore[no-untyped-def]
     """Place behind a row, whose cells are passed by."""
     code, tables = instructions.code, instructions.tables
     depth = 0
     while True:
-        operation, slot, a = code[place, 0], code[place, 1], code[place, 2]
-        place += 1
+        operation, slot, a = code[instruction, 0], code[instruction, 1], code[instruction, 2]
+        instruction += 1
         if operation == END:
             return at
         if operation == JUMP:
-            place = a
+            instruction = a
             continue
         if operation == NEXT:
             stack[depth - 1] -= 1
             if stack[depth - 1] > 0:
-                place = a
+                instruction = a
             # The end of an array is a block of no items.
             else:
                 at = _varint(out, at, 0)
@@ -121,7 +121,7 @@ def _row(at, place, instructions, text, cells, bases, cursors, stack, registers,
         registers.numbers[0] = value
         if operation == UNION:
             at = _varint(out, at, value)
-            place = tables[a + value]
+            instruction = tables[a + value]
         elif operation == ITEMS:
             at = _varint(out, at, value)
             stack[depth] = value
@@ -129,7 +129,7 @@ def _row(at, place, instructions, text, cells, bases, cursors, stack, registers,
             if value > 0:
                 depth += 1
             else:
-                place = a
+                instruction = a
         else:
             at = _value(out, at, operation, a, text, value, second, registers)
 

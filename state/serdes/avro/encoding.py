@@ -60,14 +60,14 @@ def _write(column: Column, code: Code) -> None:
         for one in column.columns:
             _write(one, code)
     elif isinstance(column, columns.Choice):
-        union, places, jumps = code.add(UNION, column.slot, b=len(column.branches)), [], []
+        union, starts, jumps = code.add(UNION, column.slot, b=len(column.branches)), [], []
         for at in range(len(column.branches)):
-            places.append(code.here)
+            starts.append(code.here)
             for other, branch in enumerate(column.branches):
                 if branch is not None:
                     (_write if other == at else _pass_by)(branch, code)
             jumps.append(code.add(JUMP))
-        code.code[union][2] = code.table(places)
+        code.code[union][2] = code.table(starts)
         for jump in jumps:
             code.code[jump][2] = code.here
     elif isinstance(column, columns.Items):
@@ -234,13 +234,13 @@ def _number(column: columns.Number, array: pa.Array) -> np.ndarray:
 
 
 def _uuid_bytes(array: pa.Array, wanted: np.ndarray, place: str) -> pa.Array:
-    found = []
+    uuids = []
     for text, is_wanted in zip(array.to_pylist(), wanted, strict=True):
         try:
-            found.append(uuid.UUID(text).bytes if is_wanted else b"")
+            uuids.append(uuid.UUID(text).bytes if is_wanted else b"")
         except ValueError:
             _refuse(place, "a UUID", text)
-    return pa.array(found, pa.binary())
+    return pa.array(uuids, pa.binary())
 
 
 def _refuse(place: str, expected: str, got: object) -> NoReturn:

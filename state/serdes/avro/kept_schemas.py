@@ -44,11 +44,11 @@ def keep_schemas(
 
 def referenced_texts(client: Any, schema: Any) -> list[str]:
     """Texts of the schemas that it names, each once and after those that it names itself."""
-    found: list[str] = []
+    texts: list[str] = []
     for one in schema.references or []:
         named = client.get_version(one.subject, one.version).schema
-        found += [text for text in (*referenced_texts(client, named), named.schema_str) if text not in found]
-    return found
+        texts += [text for text in (*referenced_texts(client, named), named.schema_str) if text not in texts]
+    return texts
 
 
 def _keep(folder: Path, one: int, content: dict[str, Any]) -> None:
@@ -81,10 +81,10 @@ def kept_schemas(folder: Path | str) -> dict[int, str]:
 
 def _read(path: Path) -> str:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if found["format"] != _FORMAT or path.name != f"{found['id']}.json":
-            raise ValueError(f"{found['format']}, id {found['id']}")
-        return _text(found)
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        if kept["format"] != _FORMAT or path.name != f"{kept['id']}.json":
+            raise ValueError(f"{kept['format']}, id {kept['id']}")
+        return _text(kept)
     except (ValueError, KeyError, TypeError, OSError) as error:
         raise ConfigError(f"{path}", "a schema that keep_schemas() wrote", f"{error}", "keep it again") from error
 

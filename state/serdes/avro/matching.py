@@ -157,5 +157,5 @@ def may_be(schema: Schema, value: Any) -> bool:
 
 
 def _has(one: Field, value: dict[str, Any]) -> bool:
-    found = value.get(one.name, one.default)
-    return found is not MISSING and may_be(one.type, found)
+    field_value = value.get(one.name, one.default)
+    return field_value is not MISSING and may_be(one.type, field_value)

@@ -74,15 +74,15 @@ def records_of(text: str) -> list[str]:
 
 def with_own_ids(reads: ConfluentAvroCodec, records: list[str]) -> ConfluentRecordsCodec:
     """Raises ConfigError unless each of ``records`` has an id among those that are read; the highest is written."""
-    found: list[int | str] = []
+    ids: list[int | str] = []
     for record in records:
         own = [one for one, text in reads.writers if text == record]
         if not own:
             name = getattr(reading(record).schema, "name", "")
             got, next_step = f"ids of other schemas than that of {name}", "give ids={…} the id of every record's schema"
             raise ConfigError("Serde.confluent_avro", "an id of each record of the union", got, next_step)
-        found.append(max(own, key=lambda one: (isinstance(one, int), one)))
-    return ConfluentRecordsCodec(reads, tuple(found))
+        ids.append(max(own, key=lambda one: (isinstance(one, int), one)))
+    return ConfluentRecordsCodec(reads, tuple(ids))
 
 
 def confluent_avro(

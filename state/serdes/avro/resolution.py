@@ -114,12 +114,12 @@ class _Compiler:
     def branches(self, writer: UnionSchema, each: Any) -> None:
         """A jump to the instructions that ``each`` writes for a branch, of the number that is in the bytes."""
         union = self.code.add(UNION, b=len(writer.branches))
-        places, jumps = [], []
+        starts, jumps = [], []
         for at, one in enumerate(writer.branches):
-            places.append(self.code.here)
+            starts.append(self.code.here)
             each(at, one)
             jumps.append(self.code.add(JUMP))
-        self.code.code[union][2] = self.code.table(places)
+        self.code.code[union][2] = self.code.table(starts)
         for jump in jumps:
             self.code.code[jump][2] = self.code.here
 

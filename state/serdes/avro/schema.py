@@ -173,36 +173,36 @@ class _Reader:
 
     def whole(self, text: str) -> Schema:
         try:
-            found = json.loads(text)
+            declaration = json.loads(text)
         except ValueError as error:
             shown = text if len(text) <= 60 else text[:57] + "..."
             raise ConfigError(_PLACE, "a schema in JSON", f"{shown!r} ({error})", "correct the schema") from error
-        return self.read(found, "", "schema")
+        return self.read(declaration, "", "schema")
 
-    def read(self, found: Any, space: str, place: str) -> Schema:
-        if isinstance(found, str):
-            return self.named(found, space, place)
-        if isinstance(found, list):
-            return self.union(found, space, place)
-        if not isinstance(found, dict) or "type" not in found:
-            _refuse(place, "a type: a name, a list of branches, or an object with a type", found)
-        kind = found["type"]
+    def read(self, declaration: Any, space: str, place: str) -> Schema:
+        if isinstance(declaration, str):
+            return self.named(declaration, space, place)
+        if isinstance(declaration, list):
+            return self.union(declaration, space, place)
+        if not isinstance(declaration, dict) or "type" not in declaration:
+            _refuse(place, "a type: a name, a list of branches, or an object with a type", declaration)
+        kind = declaration["type"]
         if isinstance(kind, dict | list):
             return self.read(kind, space, place)
         if kind == "array":
-            return ArraySchema(self.read(_part(found, "items", place), space, f"{place}[]"))
+            return ArraySchema(self.read(_part(declaration, "items", place), space, f"{place}[]"))
         if kind == "map":
-            return MapSchema(self.read(_part(found, "values", place), space, f"{place}[]"))
+            return MapSchema(self.read(_part(declaration, "values", place), space, f"{place}[]"))
         if kind in ("record", "error"):
-            return self.record(found, space, place)
+            return self.record(declaration, space, place)
         if kind == "enum":
-            return self.enum(found, space, place)
+            return self.enum(declaration, space, place)
         if kind == "fixed":
-            return self.fixed(found, space, place)
-        if kind == "long" and found.get("logicalType") in self.times:
-            return PrimitiveSchema(kind, found["logicalType"])
+            return self.fixed(declaration, space, place)
+        if kind == "long" and declaration.get("logicalType") in self.times:
+            return PrimitiveSchema(kind, declaration["logicalType"])
         if kind in PRIMITIVES:
-            return PrimitiveSchema(kind, *_logical(found, kind, 0))
+            return PrimitiveSchema(kind, *_logical(declaration, kind, 0))
         return self.named(kind, space, place)
 
     def named(self, name: str, space: str, place: str) -> Schema:
@@ -218,29 +218,29 @@ class _Reader:
             )
         return self.names[full]
 
-    def union(self, found: list[Any], space: str, place: str) -> UnionSchema:
-        branches = tuple(self.read(one, space, f"{place}, branch {at}") for at, one in enumerate(found))
+    def union(self, declaration: list[Any], space: str, place: str) -> UnionSchema:
+        branches = tuple(self.read(one, space, f"{place}, branch {at}") for at, one in enumerate(declaration))
         keys = [getattr(branch, "name", branch.kind) for branch in branches]
         if not branches or len(set(keys)) != len(keys) or "union" in keys:
             _refuse(place, "a union of one or more types, each once and none a union", keys)
         return UnionSchema(branches)
 
-    def declare(self, found: dict[str, Any], space: str, place: str) -> tuple[str, str, tuple[str, ...]]:
+    def declare(self, declaration: dict[str, Any], space: str, place: str) -> tuple[str, str, tuple[str, ...]]:
         """Full name, namespace for the types inside, and full aliases."""
-        name = _part(found, "name", place)
+        name = _part(declaration, "name", place)
         if not isinstance(name, str) or not all(_NAME.fullmatch(part) for part in name.split(".")):
             _refuse(place, "a name of letters, digits and _", name)
-        inner = name.rpartition(".")[0] if "." in name else found.get("namespace", space) or ""
+        inner = name.rpartition(".")[0] if "." in name else declaration.get("namespace", space) or ""
         full = name if "." in name or not inner else f"{inner}.{name}"
         if full in self.names:
             _refuse(place, "each name declared once", full)
-        aliases = (one if "." in one or not inner else f"{inner}.{one}" for one in found.get("aliases", []))
+        aliases = (one if "." in one or not inner else f"{inner}.{one}" for one in declaration.get("aliases", []))
         return full, inner, tuple(aliases)
 
-    def record(self, found: dict[str, Any], space: str, place: str) -> RecordSchema:
-        name, inner, aliases = self.declare(found, space, place)
+    def record(self, declaration: dict[str, Any], space: str, place: str) -> RecordSchema:
+        name, inner, aliases = self.declare(declaration, space, place)
         record = self.names[name] = RecordSchema(name, aliases)
-        fields = _part(found, "fields", place)
+        fields = _part(declaration, "fields", place)
         if not isinstance(fields, list) or not all(isinstance(one, dict) for one in fields):
             _refuse(place, "a list of fields", fields)
         for one in fields:
@@ -253,9 +253,9 @@ class _Reader:
             record.fields.append(Field(own, kind, default, tuple(one.get("aliases", []))))
         return record
 
-    def enum(self, found: dict[str, Any], space: str, place: str) -> EnumSchema:
-        name, _, aliases = self.declare(found, space, place)
-        symbols, default = tuple(_part(found, "symbols", place)), found.get("default")
+    def enum(self, declaration: dict[str, Any], space: str, place: str) -> EnumSchema:
+        name, _, aliases = self.declare(declaration, space, place)
+        symbols, default = tuple(_part(declaration, "symbols", place)), declaration.get("default")
         if not all(isinstance(one, str) for one in symbols) or len(set(symbols)) != len(symbols):
             _refuse(place, "symbols, each once", symbols)
         if default is not None and default not in symbols:
@@ -263,25 +263,25 @@ class _Reader:
         enum = self.names[name] = EnumSchema(name, symbols, aliases, default)
         return enum
 
-    def fixed(self, found: dict[str, Any], space: str, place: str) -> FixedSchema:
-        name, _, aliases = self.declare(found, space, place)
-        size = _part(found, "size", place)
+    def fixed(self, declaration: dict[str, Any], space: str, place: str) -> FixedSchema:
+        name, _, aliases = self.declare(declaration, space, place)
+        size = _part(declaration, "size", place)
         if not isinstance(size, int) or size < 0:
             _refuse(place, "a size in bytes", size)
-        fixed = self.names[name] = FixedSchema(name, size, aliases, *_logical(found, "fixed", size))
+        fixed = self.names[name] = FixedSchema(name, size, aliases, *_logical(declaration, "fixed", size))
         return fixed
 
 
-def _logical(found: Mapping[str, Any], kind: str, size: int) -> tuple[str | None, int, int]:
+def _logical(declaration: Mapping[str, Any], kind: str, size: int) -> tuple[str | None, int, int]:
     """Logical type, precision and scale. One that is not valid is ignored, as Avro says."""
-    logical = found.get("logicalType")
+    logical = declaration.get("logicalType")
     if logical not in _LOGICAL or kind not in _LOGICAL[logical]:
         return None, 0, 0
     if logical in ("uuid", "duration") and kind == "fixed" and size != {"uuid": 16, "duration": 12}[logical]:
         return None, 0, 0
     if logical != "decimal":
         return logical, 0, 0
-    precision, scale = found.get("precision"), found.get("scale", 0)
+    precision, scale = declaration.get("precision"), declaration.get("scale", 0)
     if not isinstance(precision, int) or not isinstance(scale, int) or not 0 <= scale <= precision or precision == 0:
         return None, 0, 0
     if kind == "fixed" and precision > len(str(2 ** max(8 * size - 1, 0) - 1)) - 1:
@@ -289,10 +289,10 @@ def _logical(found: Mapping[str, Any], kind: str, size: int) -> tuple[str | None
     return logical, precision, scale
 
 
-def _part(found: Mapping[str, Any], name: str, place: str) -> Any:
-    if name not in found:
-        _refuse(place, f"{name!r} of the {found.get('type', 'field')}", found)
-    return found[name]
+def _part(declaration: Mapping[str, Any], name: str, place: str) -> Any:
+    if name not in declaration:
+        _refuse(place, f"{name!r} of the {declaration.get('type', 'field')}", declaration)
+    return declaration[name]
 
 
 def _refuse(place: str, expected: str, got: object) -> NoReturn:
@@ -331,12 +331,12 @@ def _normal(schema: Schema, known: set[str]) -> Any:
 
 
 def _normal_field(one: Field, known: set[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {"name": one.name, "type": _normal(one.type, known)}
+    parts: dict[str, Any] = {"name": one.name, "type": _normal(one.type, known)}
     if one.default is not MISSING:
-        found["default"] = one.default
-    return found | ({"aliases": list(one.aliases)} if one.aliases else {})
+        parts["default"] = one.default
+    return parts | ({"aliases": list(one.aliases)} if one.aliases else {})
 
 
 def _logical_parts(schema: PrimitiveSchema | FixedSchema) -> dict[str, Any]:
-    found: dict[str, Any] = {} if schema.logical is None else {"logicalType": schema.logical}
-    return found | ({"precision": schema.precision, "scale": schema.scale} if schema.logical == "decimal" else {})
+    parts: dict[str, Any] = {} if schema.logical is None else {"logicalType": schema.logical}
+    return parts | ({"precision": schema.precision, "scale": schema.scale} if schema.logical == "decimal" else {})

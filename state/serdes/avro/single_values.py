@@ -57,10 +57,10 @@ def value_reader(schema: Schema) -> Read:
     read = _reader(schema)
 
     def read_value(data: bytes) -> Any:
-        found, end = read(data, 0)
-        if end != len(data) or found is None:
+        value, end = read(data, 0)
+        if end != len(data) or value is None:
             raise LeftToColumns
-        return found
+        return value
 
     return read_value
 
@@ -73,12 +73,12 @@ def _number(value: int) -> bytes:
     rest = value << 1 if value >= 0 else ~(value << 1)
     if rest < 128:
         return _SHORT[rest]
-    found = bytearray()
+    encoded = bytearray()
     while rest > 127:
-        found.append(rest & 127 | 128)
+        encoded.append(rest & 127 | 128)
         rest >>= 7
-    found.append(rest)
-    return bytes(found)
+    encoded.append(rest)
+    return bytes(encoded)
 
 
 def _writer(schema: Schema) -> WriteOne:
@@ -91,7 +91,7 @@ def _writer(schema: Schema) -> WriteOne:
     if isinstance(schema, MapSchema):
         return _map_writer(_writer(schema.values))
     if isinstance(schema, EnumSchema):
-        numbers = {symbol: _number(place) for place, symbol in enumerate(schema.symbols)}
+        numbers = {symbol: _number(index) for index, symbol in enumerate(schema.symbols)}
         return lambda value: numbers[_exactly(value, str)]
     return _leaf_writer(schema) if schema.logical is None else _logical_writer(schema)
 
@@ -129,9 +129,9 @@ def _field_writer(schema: Schema, default: Any) -> WriteOne:
 
 
 def _union_writer(schema: UnionSchema) -> WriteOne:
-    heads = [_number(place) for place in range(len(schema.branches))]
-    present = [place for place, one in enumerate(schema.branches) if one.kind != "null"]
-    null = next((heads[place] for place, one in enumerate(schema.branches) if one.kind == "null"), None)
+    heads = [_number(branch) for branch in range(len(schema.branches))]
+    present = [branch for branch, one in enumerate(schema.branches) if one.kind != "null"]
+    null = next((heads[branch] for branch, one in enumerate(schema.branches) if one.kind == "null"), None)
     if len(present) == 1:
         head, write_only = heads[present[0]], _writer(schema.branches[present[0]])
 
@@ -144,7 +144,7 @@ def _union_writer(schema: UnionSchema) -> WriteOne:
 
         return write
     names = _branch_names(schema)
-    writers = {names[place]: (heads[place], _writer(schema.branches[place])) for place in present}
+    writers = {names[branch]: (heads[branch], _writer(schema.branches[branch])) for branch in present}
 
     def write_branch(value: Any) -> bytes:
         if value is None and null is not None:
@@ -161,7 +161,7 @@ def _union_writer(schema: UnionSchema) -> WriteOne:
 def _branch_names(schema: UnionSchema) -> list[str]:
     """Raises LeftToColumns where short names are not different, so that the columns have others."""
     names = [short_name(getattr(one, "name", one.kind)) for one in schema.branches]
-    return names if len(set(names)) == len(names) else [f"\0{place}" for place in range(len(names))]
+    return names if len(set(names)) == len(names) else [f"\0{branch}" for branch in range(len(names))]
 
 
 def _array_writer(write: WriteOne) -> WriteOne:
@@ -317,51 +317,51 @@ def _reader(schema: Schema) -> ReadOne:
 
 
 def _read_record(fields: list[tuple[str, ReadOne]], data: bytes, at: int) -> tuple[dict[str, Any], int]:
-    found = {}
+    record = {}
     for name, read in fields:
-        found[name], at = read(data, at)
-    return found, at
+        record[name], at = read(data, at)
+    return record, at
 
 
 def _union_reader(schema: UnionSchema) -> ReadOne:
-    present = [place for place, one in enumerate(schema.branches) if one.kind != "null"]
+    present = [branch for branch, one in enumerate(schema.branches) if one.kind != "null"]
     readers = [None if one.kind == "null" else _reader(one) for one in schema.branches]
     names = _branch_names(schema)
-    is_one, nothing = len(present) == 1, {names[place]: None for place in present}
+    is_one, nothing = len(present) == 1, {names[branch]: None for branch in present}
     if any(name.startswith("\0") for name in names):
         return lambda data, at: _exactly(None, tuple)
 
     def read(data: bytes, at: int) -> tuple[Any, int]:
-        place, at = _read_number(data, at)
-        if place < 0:
+        branch, at = _read_number(data, at)
+        if branch < 0:
             raise LeftToColumns
-        taken = readers[place]
+        taken = readers[branch]
         if taken is None:
             return None, at
-        found, at = taken(data, at)
-        return (found if is_one else nothing | {names[place]: found}), at
+        value, at = taken(data, at)
+        return (value if is_one else nothing | {names[branch]: value}), at
 
     return read
 
 
 def _read_items(read: ReadOne, data: bytes, at: int) -> tuple[list[Any], int]:
-    found: list[Any] = []
+    items: list[Any] = []
     count, at = _read_number(data, at)
     while count:
         if count < 0 or count > len(data):
             raise LeftToColumns
         for _ in range(count):
             one, at = read(data, at)
-            found.append(one)
+            items.append(one)
         count, at = _read_number(data, at)
-    return found, at
+    return items, at
 
 
 def _map_reader(value: ReadOne) -> ReadOne:
     def read_entry(data: bytes, at: int) -> tuple[tuple[str, Any], int]:
         key, at = _read_text(data, at)
-        found, at = value(data, at)
-        return (key, found), at
+        item, at = value(data, at)
+        return (key, item), at
 
     def read(data: bytes, at: int) -> tuple[dict[str, Any], int]:
         entries, at = _read_items(read_entry, data, at)
@@ -394,8 +394,8 @@ def _read_text(data: bytes, at: int) -> tuple[str, int]:
         if end > len(data):
             raise LeftToColumns
         return data[begin:end].decode(), end
-    found, at = _read_bytes(data, at)
-    return found.decode(), at
+    encoded, at = _read_bytes(data, at)
+    return encoded.decode(), at
 
 
 def _fixed_reader(size: int) -> ReadOne:
@@ -420,10 +420,10 @@ def _whole_reader(limit: int) -> ReadOne:
         return _read_number
 
     def read(data: bytes, at: int) -> tuple[int, int]:
-        found, behind = _read_number(data, at)
-        if not -limit <= found < limit or behind - at > 5:
+        number, behind = _read_number(data, at)
+        if not -limit <= number < limit or behind - at > 5:
             raise LeftToColumns
-        return found, behind
+        return number, behind
 
     return read
 
@@ -450,8 +450,8 @@ def _logical_reader(schema: PrimitiveSchema | FixedSchema) -> ReadOne:
 
 def _converted(read: ReadOne, convert: Callable[[Any], Any]) -> ReadOne:
     def read_converted(data: bytes, at: int) -> tuple[Any, int]:
-        found, at = read(data, at)
-        return convert(found), at
+        stored, at = read(data, at)
+        return convert(stored), at
 
     return read_converted
 

@@ -124,20 +124,20 @@ def _branch(value: Any, schema: UnionSchema, path: str) -> Any:
     if isinstance(value, dict) and set(value) <= set(names) and sum(one is not None for one in value.values()) == 1:
         name = next(name for name, one in value.items() if one is not None)
         return {name: _stored(value[name], branches[names.index(name)], f"{path}.{name}")}
-    found: dict[str, Any] = {}
+    fits: dict[str, Any] = {}
     for name, one in zip(names, branches, strict=True):
         try:
             stored = _stored(value, one, path)
         except _Refused:
             continue
         if not isinstance(one, RecordSchema):
-            return found or {name: stored}
-        found[name] = stored
-    if len(found) > 1:
-        _refuse(path, f"{' or '.join(found)} by its name, as {{{next(iter(found))!r}: …}}, since it may be each", value)
-    if not found:
+            return fits or {name: stored}
+        fits[name] = stored
+    if len(fits) > 1:
+        _refuse(path, f"{' or '.join(fits)} by its name, as {{{next(iter(fits))!r}: …}}, since it may be each", value)
+    if not fits:
         _refuse(path, f"one of {', '.join(names)}", value)
-    return found
+    return fits
 
 
 def _leaf(value: Any, schema: PrimitiveSchema | FixedSchema, path: str) -> Any:
@@ -209,8 +209,8 @@ def _default(value: Any, schema: Schema) -> Any:
         branches = [one for one in schema.branches if one.kind != "null"]
         if value is None and _takes_null(schema):
             return None
-        found = _default(value, branches[0])
-        return found if len(branches) == 1 else {short_name(getattr(branches[0], "name", branches[0].kind)): found}
+        default = _default(value, branches[0])
+        return default if len(branches) == 1 else {short_name(getattr(branches[0], "name", branches[0].kind)): default}
     if isinstance(schema, RecordSchema):
         return {one.name: _default(value.get(one.name, one.default), one.type) for one in schema.fields}
     if isinstance(schema, ArraySchema):
@@ -230,8 +230,8 @@ def _default(value: Any, schema: Schema) -> Any:
         return (_EPOCH + datetime.timedelta(microseconds=value * (1000 if logical.endswith("millis") else 1))).time()
     if "timestamp" in logical:
         unit = 1000 if logical.endswith("millis") else 1
-        found = _EPOCH + datetime.timedelta(microseconds=value * unit)
-        return found if logical.startswith("local") else found.replace(tzinfo=datetime.UTC)
+        time = _EPOCH + datetime.timedelta(microseconds=value * unit)
+        return time if logical.startswith("local") else time.replace(tzinfo=datetime.UTC)
     return value
 
 

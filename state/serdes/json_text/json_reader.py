@@ -87,9 +87,9 @@ def _has_infinity(values: pa.Array) -> bool:
 def _with_rows(decoded: Decoded, rows: np.ndarray, binary: pa.BinaryArray, arrow_type: pa.StructType) -> Decoded:
     """``decoded`` with these ``rows`` read one by one."""
     read = read_values(binary.take(pa.array(rows)), arrow_type)
-    places = np.arange(len(binary))
-    places[rows] = len(binary) + np.arange(len(rows))
-    values = pa.concat_arrays([decoded.values, read.values]).take(pa.array(places))
+    indices = np.arange(len(binary))
+    indices[rows] = len(binary) + np.arange(len(rows))
+    values = pa.concat_arrays([decoded.values, read.values]).take(pa.array(indices))
     decoded.bad[rows] = read.bad
     reasons = {row: why for row, why in decoded.reasons.items() if decoded.bad[row]}
     reasons |= {int(rows[row]): why for row, why in read.reasons.items()}

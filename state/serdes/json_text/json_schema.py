@@ -101,10 +101,10 @@ class _Parser:
     def plain(self) -> pa.DataType | None:
         """The type that the whole text is; None when it is none, and has fields perhaps."""
         try:
-            found = self.type()
+            kind = self.type()
         except ConfigError:
             return None
-        return found if self.at == len(self.text) and not pa.types.is_struct(found) else None
+        return kind if self.at == len(self.text) and not pa.types.is_struct(kind) else None
 
     def whole(self) -> pa.StructType:
         fields = self.fields()

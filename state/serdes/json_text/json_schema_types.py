@@ -23,55 +23,55 @@ def type_of_document(schema: object) -> pa.DataType:
     """``schema``: text, a ``Path`` or a dict. Raises ConfigError for what is no schema, or none of columns."""
     try:
         text = schema.read_text(encoding="utf-8") if isinstance(schema, Path) else schema
-        found = json.loads(text) if isinstance(text, str) else text
+        document = json.loads(text) if isinstance(text, str) else text
     except (ValueError, OSError) as error:
         raise ConfigError(_PLACE, "a JSON Schema document", str(error), "correct the text or the path") from error
-    return _type(found, found, "document", ())
+    return _type(document, document, "document", ())
 
 
-def _type(found: Any, whole: Any, place: str, above: tuple[str, ...]) -> pa.DataType:
-    if not isinstance(found, dict):
-        _refuse(place, "a schema that is an object", found)
-    if "$ref" in found:
-        return _referenced(found["$ref"], whole, place, above)
-    branches = found.get("oneOf", found.get("anyOf"))
+def _type(schema: Any, whole: Any, place: str, above: tuple[str, ...]) -> pa.DataType:
+    if not isinstance(schema, dict):
+        _refuse(place, "a schema that is an object", schema)
+    if "$ref" in schema:
+        return _referenced(schema["$ref"], whole, place, above)
+    branches = schema.get("oneOf", schema.get("anyOf"))
     if branches is not None:
         some = [one for one in branches if one != {"type": "null"}]
         if len(some) != 1:
             _refuse(place, "one type, and null perhaps", branches)
         return _type(some[0], whole, place, above)
-    kinds = found.get("type", "string" if "enum" in found else "object" if "properties" in found else None)
+    kinds = schema.get("type", "string" if "enum" in schema else "object" if "properties" in schema else None)
     some = [one for one in kinds if one != "null"] if isinstance(kinds, list) else [kinds]
     if len(some) != 1 or some[0] not in (*_PLAIN, "array", "object"):
         _refuse(place, f"one type of {', '.join(_PLAIN)}, array, object, and null perhaps", kinds)
     if some[0] == "array":
-        return pa.list_(_type(found.get("items"), whole, f"{place}[]", above))
+        return pa.list_(_type(schema.get("items"), whole, f"{place}[]", above))
     if some[0] == "object":
-        return _object(found, whole, place, above)
-    if some[0] == "string" and found.get("contentEncoding") == "base64":
+        return _object(schema, whole, place, above)
+    if some[0] == "string" and schema.get("contentEncoding") == "base64":
         return pa.binary()
-    return _FORMATS.get(str(found.get("format")), pa.string()) if some[0] == "string" else _PLAIN[some[0]]
+    return _FORMATS.get(str(schema.get("format")), pa.string()) if some[0] == "string" else _PLAIN[some[0]]
 
 
-def _object(found: dict[str, Any], whole: Any, place: str, above: tuple[str, ...]) -> pa.DataType:
-    if found.get("properties"):
-        below = {name: f"{place}.{name}" for name in found["properties"]}
-        fields = found["properties"].items()
+def _object(schema: dict[str, Any], whole: Any, place: str, above: tuple[str, ...]) -> pa.DataType:
+    if schema.get("properties"):
+        below = {name: f"{place}.{name}" for name in schema["properties"]}
+        fields = schema["properties"].items()
         return pa.struct([(name, _type(one, whole, below[name], above)) for name, one in fields])
-    if isinstance(found.get("additionalProperties"), dict):
-        return pa.map_(pa.string(), _type(found["additionalProperties"], whole, f"{place}[]", above))
-    return _refuse(place, "an object with properties, or with additionalProperties of one type", found)
+    if isinstance(schema.get("additionalProperties"), dict):
+        return pa.map_(pa.string(), _type(schema["additionalProperties"], whole, f"{place}[]", above))
+    return _refuse(place, "an object with properties, or with additionalProperties of one type", schema)
 
 
 def _referenced(name: str, whole: Any, place: str, above: tuple[str, ...]) -> pa.DataType:
     if name in above:
         _refuse(place, "schemas that end, as columns do", f"{name} inside itself")
-    found = whole
+    schema = whole
     for step in name.removeprefix("#").strip("/").split("/") if name.startswith("#/") else [None]:
-        found = found.get(step) if isinstance(found, dict) else None
-    if found is None:
+        schema = schema.get(step) if isinstance(schema, dict) else None
+    if schema is None:
         _refuse(place, "a reference into the document, such as #/$defs/Place", name)
-    return _type(found, whole, place, (*above, name))
+    return _type(schema, whole, place, (*above, name))
 
 
 def _refuse(place: str, expected: str, got: object) -> NoReturn:

@@ -39,9 +39,9 @@ def json_texts(values: pa.Array) -> pa.StringArray:
 
 def _objects(values: pa.StructArray) -> pa.StringArray:
     pieces: list[pa.Array | str] = []
-    for place, field in enumerate(values.type):
-        pieces += [("{" if place == 0 else ",") + json.dumps(field.name, ensure_ascii=False) + ":"]
-        pieces += [json_texts(values.field(place))]
+    for index, field in enumerate(values.type):
+        pieces += [("{" if index == 0 else ",") + json.dumps(field.name, ensure_ascii=False) + ":"]
+        pieces += [json_texts(values.field(index))]
     texts = pc.binary_join_element_wise(*pieces, "}", "")
     return texts if values.null_count == 0 else pc.if_else(values.is_valid(), texts, "null")
 

@@ -65,10 +65,10 @@ def converter(kind: pa.DataType) -> One:
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise LeftToColumns
-    return found
+    return members
 
 
 def _refuse(_: str) -> Any:
@@ -119,7 +119,7 @@ def _or_null(text: Callable[[Any], str]) -> Callable[[Any], str]:
 def _object_writer(kind: pa.StructType) -> Callable[[Any], str]:
     if not kind.num_fields:
         raise AssertionError("an object has fields")
-    heads = [("{" if place == 0 else ",") + encode_basestring(field.name) + ":" for place, field in enumerate(kind)]
+    heads = [("{" if index == 0 else ",") + encode_basestring(field.name) + ":" for index, field in enumerate(kind)]
     fields = [(field.name, head, _writer(field.type)) for field, head in zip(kind, heads, strict=True)]
     names = {field.name for field in kind}
 
@@ -128,8 +128,8 @@ def _object_writer(kind: pa.StructType) -> Callable[[Any], str]:
             raise LeftToColumns
         get, text = value.get, ""
         for name, head, one in fields:
-            found = get(name)
-            text += head + ("null" if found is None else one(found))
+            item = get(name)
+            text += head + ("null" if item is None else one(item))
         return text + "}"
 
     return write
@@ -229,7 +229,7 @@ def _object_reader(kind: pa.StructType) -> One:
     def read(value: Any) -> dict[str, Any]:
         if type(value) is not dict or len(value) != count:
             raise LeftToColumns
-        return {name: None if (found := value[name]) is None else one(found) for name, one in fields}
+        return {name: None if (item := value[name]) is None else one(item) for name, one in fields}
 
     return read
 
@@ -242,7 +242,7 @@ def _array_reader(kind: pa.ListType) -> One:
         _exactly(value, list)
         if is_text and {_NULL, str}.issuperset(map(type, value)):
             return value  # type: ignore[no-any-return]
-        return [one(found) for found in value]
+        return [one(item) for item in value]
 
     return read
 
@@ -277,10 +277,10 @@ def _spelled_reader(kind: pa.DataType) -> One:
     spell, parse = _speller(kind), _parser(kind)
 
     def read(text: Any) -> Any:
-        found = parse(_exactly(text, str))
-        if spell(found) != text:
+        parsed = parse(_exactly(text, str))
+        if spell(parsed) != text:
             raise LeftToColumns
-        return found
+        return parsed
 
     return read
 
@@ -306,7 +306,7 @@ def _converter(kind: pa.DataType) -> One:
         return _object_converter(kind)
     if pa.types.is_list(kind):
         one = _or_none(_converter(kind.value_type))
-        return lambda value: [one(found) for found in (value if type(value) is tuple else _exactly(value, list))]
+        return lambda value: [one(item) for item in (value if type(value) is tuple else _exactly(value, list))]
     if pa.types.is_map(kind):
         item = _or_none(_converter(kind.item_type))
         return lambda value: {_text(key): item(one) for key, one in _exactly(value, dict).items()}

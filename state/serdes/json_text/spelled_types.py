@@ -173,26 +173,26 @@ def _timestamps(texts: pa.StringArray, kind: pa.DataType) -> pa.Array:
     return fixed_array(number.astype(np.int32) if pa.types.is_date(kind) else number, good, kind)
 
 
-def _days(found: pa.StructArray) -> tuple[np.ndarray, np.ndarray]:
+def _days(groups: pa.StructArray) -> tuple[np.ndarray, np.ndarray]:
     """Days since 1970, and which there are."""
-    year, month, day = (_numbers(found, name) for name in ("y", "mo", "d"))
+    year, month, day = (_numbers(groups, name) for name in ("y", "mo", "d"))
     good = (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1)
     months = ((year - 1970) * 12 + np.where(good, month, 1) - 1).astype("datetime64[M]")
     days = months.astype("datetime64[D]") + np.where(good, day, 1) - 1
     return days.astype(np.int64), good & (days.astype("datetime64[M]") == months)
 
 
-def _microseconds(found: pa.StructArray) -> tuple[np.ndarray, np.ndarray]:
+def _microseconds(groups: pa.StructArray) -> tuple[np.ndarray, np.ndarray]:
     """Since midnight, and which times there are."""
-    hour, minute, second = (_numbers(found, name) for name in ("h", "mi", "s"))
-    fraction = pc.utf8_rpad(pc.fill_null(_group(found, "f"), ""), 6, "0")
+    hour, minute, second = (_numbers(groups, name) for name in ("h", "mi", "s"))
+    fraction = pc.utf8_rpad(pc.fill_null(_group(groups, "f"), ""), 6, "0")
     of_second = np.asarray(fraction.cast(pa.int64()))
     return ((hour * 60 + minute) * 60 + second) * 1_000_000 + of_second, (hour < 24) & (minute < 60) & (second < 60)
 
 
-def _shift(found: pa.StructArray) -> tuple[np.ndarray, np.ndarray]:
+def _shift(groups: pa.StructArray) -> tuple[np.ndarray, np.ndarray]:
     """Microseconds east of UTC, and which offsets Java's ZoneOffset has."""
-    zone = pc.replace_substring(pc.fill_null(_group(found, "z"), "Z"), "Z", "+00:00")
+    zone = pc.replace_substring(pc.fill_null(_group(groups, "z"), "Z"), "Z", "+00:00")
     hours = np.asarray(pc.utf8_slice_codeunits(zone, 1, 3).cast(pa.int64()))
     minutes = np.asarray(pc.utf8_slice_codeunits(zone, 4, 6).cast(pa.int64()))
     east = np.asarray(pc.starts_with(zone, "+").to_numpy(zero_copy_only=False), np.bool_)
@@ -200,13 +200,13 @@ def _shift(found: pa.StructArray) -> tuple[np.ndarray, np.ndarray]:
     return (hours * 60 + minutes) * 60_000_000 * np.where(east, 1, -1), good
 
 
-def _numbers(found: pa.StructArray, name: str) -> np.ndarray:
-    texts = pc.fill_null(_group(found, name), "0")
+def _numbers(groups: pa.StructArray, name: str) -> np.ndarray:
+    texts = pc.fill_null(_group(groups, name), "0")
     return np.asarray(pc.if_else(pc.equal(texts, ""), "0", texts).cast(pa.int64()))
 
 
-def _group(found: pa.StructArray, name: str) -> pa.StringArray:
-    return found.flatten()[found.type.get_field_index(name)]
+def _group(groups: pa.StructArray, name: str) -> pa.StringArray:
+    return groups.flatten()[groups.type.get_field_index(name)]
 
 
 # --- writing
@@ -236,8 +236,8 @@ def _short(texts: pa.StringArray) -> pa.StringArray:
 
 
 def _refuse_beyond(numbers: pa.Array, least: int, most: int, place: str) -> None:
-    found = pc.min_max(numbers).as_py()
-    if found["min"] is not None and (found["min"] < least or found["max"] > most):
+    bounds = pc.min_max(numbers).as_py()
+    if bounds["min"] is not None and (bounds["min"] < least or bounds["max"] > most):
         raise ConfigError(place, "dates of the years 1 to 9999", "one beyond them", "correct the value")
 
 

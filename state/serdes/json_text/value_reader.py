@@ -113,13 +113,13 @@ def _object(kind: pa.StructType, path: str) -> Reader:
     fields = {field.name: _reader(field.type, f"{path}.{field.name}" if path else field.name) for field in kind}
 
     def read(value: Any) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for name, one in _of(value, _Pairs, "an object", path):
             if name in fields:
-                if name in found:
+                if name in values:
                     raise _Bad(f"field {path}{'.' if path else ''}{name}: expected once, got twice")
-                found[name] = fields[name](one)
-        return found
+                values[name] = fields[name](one)
+        return values
 
     return read
 
@@ -127,10 +127,10 @@ def _object(kind: pa.StructType, path: str) -> Reader:
 def _map(item: Reader, path: str) -> Reader:
     def read(value: Any) -> list[tuple[str, Any]]:
         pairs = _of(value, _Pairs, "an object", path)
-        found = {_string(name, path): item(one) for name, one in pairs}
-        if len(found) < len(pairs):
+        entries = {_string(name, path): item(one) for name, one in pairs}
+        if len(entries) < len(pairs):
             _refuse("each key once", "one twice", path)
-        return list(found.items())
+        return list(entries.items())
 
     return read
 

@@ -69,11 +69,11 @@ class ListCodec(Codec):
         _find_entries(view.data, view.offsets, valid & ~bad, self._entry_size, offsets, begins, lengths, bad)
         entries = self.inner.decode(gather(view.data, begins, lengths))
         reasons = {int(row): "expected a list, got one that is cut off" for row in np.flatnonzero(bad)}
-        for place in np.flatnonzero(entries.bad):
-            row = int(np.searchsorted(offsets, place, side="right")) - 1
+        for entry in np.flatnonzero(entries.bad):
+            row = int(np.searchsorted(offsets, entry, side="right")) - 1
             if not bad[row]:
                 bad[row] = True
-                reasons[row] = f"entry {place - offsets[row]}: {entries.reasons[int(place)]}"
+                reasons[row] = f"entry {entry - offsets[row]}: {entries.reasons[int(entry)]}"
         mask, starts = pa.array(bad | ~valid), pa.array(offsets.astype(np.int32))
         values = pa.ListArray.from_arrays(starts, entries.values, self.arrow_type, mask=mask)
         return Decoded(values, bad, dict(sorted(reasons.items())))
@@ -98,11 +98,11 @@ class ListCodec(Codec):
 
     def to_python(self, values: pa.Array) -> list[Any]:
         entries, counts = self.inner.to_python(values.flatten()), pc.list_value_length(values).to_pylist()
-        found, at = [], 0
+        lists, at = [], 0
         for count in counts:
-            found.append(None if count is None else entries[at : at + count])
+            lists.append(None if count is None else entries[at : at + count])
             at += count or 0
-        return found
+        return lists
 
     def from_python(self, values: list[Any]) -> pa.Array:
         for row, value in enumerate(values):
@@ -126,7 +126,7 @@ class ListCodec(Codec):
             if size < 0:
                 sized = (_NULL_ENTRY if one is None else len(one).to_bytes(4, "big") + one for one in entries)
                 return b"\1" + count + b"".join(sized)
-            nulls = [place.to_bytes(4, "big") for place, one in enumerate(entries) if one is None]
+            nulls = [index.to_bytes(4, "big") for index, one in enumerate(entries) if one is None]
             there = (one for one in entries if one is not None)
             return b"".join((b"\0", len(nulls).to_bytes(4, "big"), *nulls, count, *there))
 
@@ -138,8 +138,8 @@ class ListCodec(Codec):
             return None
 
         def read(data: bytes) -> list[Any]:
-            places = _places_with_sizes(data) if size < 0 else _places_of_size(data, size)
-            return [None if end < 0 else read_entry(data[begin:end]) for begin, end in places]
+            spans = _spans_with_sizes(data) if size < 0 else _spans_of_size(data, size)
+            return [None if end < 0 else read_entry(data[begin:end]) for begin, end in spans]
 
         return read
 
@@ -148,7 +148,7 @@ class ListCodec(Codec):
         return lambda value: [take_one(one) for one in value] if type(value) is list else self._through_a_column(value)
 
 
-def _places_with_sizes(data: bytes) -> list[tuple[int, int]]:
+def _spans_with_sizes(data: bytes) -> list[tuple[int, int]]:
     """Where each entry begins and ends, (0, -1) for null, of bytes that the codec has written."""
     count = int.from_bytes(data[1:5], "big")
     if data[0] != 1 or len(data) < 5 + 4 * count:
@@ -168,21 +168,21 @@ def _places_with_sizes(data: bytes) -> list[tuple[int, int]]:
     return spans
 
 
-def _places_of_size(data: bytes, size: int) -> list[tuple[int, int]]:
-    """As ``_places_with_sizes``, of entries of ``size`` bytes."""
+def _spans_of_size(data: bytes, size: int) -> list[tuple[int, int]]:
+    """As ``_spans_with_sizes``, of entries of ``size`` bytes."""
     count_at = 5 + 4 * int.from_bytes(data[1:5], "big")
     count = int.from_bytes(data[count_at : count_at + 4], "big")
     if data[0] != 0 or len(data) < count_at + 4 or count > len(data):
         raise LeftToColumns
     nulls = [int.from_bytes(data[at : at + 4], "big") for at in range(5, count_at, 4)]
     at, spans, is_null = count_at + 4, [], set(nulls)
-    for place in range(count):
-        if place in is_null:
+    for index in range(count):
+        if index in is_null:
             spans.append((0, -1))
         else:
             spans.append((at, at + size))
             at += size
-    if at != len(data) or len(is_null) != len(nulls) or any(place >= len(spans) for place in nulls):
+    if at != len(data) or len(is_null) != len(nulls) or any(index >= len(spans) for index in nulls):
         raise LeftToColumns
     return spans
 
@@ -226,11 +226,11 @@ def _find_entries(data, offsets, wanted, entry_size, firsts, begins, lengths, ba
                 nulls = (nulls << 8) | np.int64(data[at + i])
             at += 5
             for _ in range(nulls):
-                place = np.int64(0)
+                index = np.int64(0)
                 for i in range(4):
-                    place = (place << 8) | np.int64(data[at + i])
-                if place < last - first:
-                    lengths[first + place] = -1
+                    index = (index << 8) | np.int64(data[at + i])
+                if index < last - first:
+                    lengths[first + index] = -1
                 at += 4
             at += 4
         else:

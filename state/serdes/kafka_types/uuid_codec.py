@@ -42,8 +42,8 @@ class UuidCodec(Codec):
         read = [_read(values[int(row)].as_py()) for row in odd]
         mask = np.zeros(len(binary), np.bool_)
         mask[odd] = True
-        for row, found in zip(odd.tolist(), read, strict=True):
-            if found is None:
+        for row, text in zip(odd.tolist(), read, strict=True):
+            if text is None:
                 bad[row] = True
                 shown = values[row].as_py()
                 reasons[row] = f"expected a UUID, got {shown if len(shown) <= 40 else shown[:37] + '...'!r}"
@@ -89,10 +89,10 @@ class UuidCodec(Codec):
 
 def _read(text: str) -> str | None:
     """As ``UUID.fromString`` does: five numbers, of which the lower bits count."""
-    found = _SHORT.fullmatch(text) if len(text) <= _CHARACTERS_MAX else None
-    if found is None:
+    match = _SHORT.fullmatch(text) if len(text) <= _CHARACTERS_MAX else None
+    if match is None:
         return None
-    numbers = [int(digits, 16) for digits in found.groups()]
+    numbers = [int(digits, 16) for digits in match.groups()]
     if max(numbers) >= 2**63:
         return None
     kept = [number % 2**bits for number, bits in zip(numbers, _BITS, strict=True)]

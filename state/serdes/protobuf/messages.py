@@ -105,11 +105,11 @@ def _field(field: FieldDescriptor, above: tuple[str, ...]) -> MessageField:
     return MessageField(name, kind, read, write)
 
 
-def _append(found: Any, field: FieldDescriptor, value: Any, to_field: Callable[[Any, Any], Any]) -> None:
+def _append(items: Any, field: FieldDescriptor, value: Any, to_field: Callable[[Any, Any], Any]) -> None:
     if field.message_type is not None:
-        to_field(found.add(), value)
+        to_field(items.add(), value)
     else:
-        found.append(to_field(None, value))
+        items.append(to_field(None, value))
 
 
 def _is_map(field: FieldDescriptor) -> bool:
@@ -153,12 +153,12 @@ def _one(field: FieldDescriptor, above: tuple[str, ...]) -> tuple[pa.DataType, R
 
 def _whole(_: Any, value: Any) -> int:
     try:
-        found = int(with_scale(value, 0) if isinstance(value, Decimal) else value)
+        whole = int(with_scale(value, 0) if isinstance(value, Decimal) else value)
     except ArithmeticError:
-        found = None
-    if found is None or isinstance(value, bool) or value != found:
+        whole = None
+    if whole is None or isinstance(value, bool) or value != whole:
         raise ValueError(f"expected a whole number, got {value!r}")
-    return found
+    return whole
 
 
 def _checked_bool(is_bool: bool) -> Callable[[Any, Any], Any]:

@@ -77,13 +77,13 @@ def descriptor_set(descriptor: object) -> bytes:
     return descriptors.SerializeToString(deterministic=True)
 
 
-def _with_imports(file: FileDescriptor, found: dict[str, FileDescriptorProto]) -> dict[str, FileDescriptorProto]:
+def _with_imports(file: FileDescriptor, protos: dict[str, FileDescriptorProto]) -> dict[str, FileDescriptorProto]:
     for one in file.dependencies:
-        _with_imports(one, found)
-    if file.name not in found:
-        found[file.name] = FileDescriptorProto()
-        file.CopyToProto(found[file.name])
-    return found
+        _with_imports(one, protos)
+    if file.name not in protos:
+        protos[file.name] = FileDescriptorProto()
+        file.CopyToProto(protos[file.name])
+    return protos
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,13 +132,13 @@ class ProtobufCodec(Codec):
     def decode(self, binary: pa.BinaryArray) -> Decoded:
         made, rows, reasons = reading(self.files, self.message), [], {}
         for row, written in enumerate(binary.to_pylist()):
-            found = None
+            value = None
             if written is not None:
                 try:
-                    found = made.fields.read(made.message.FromString(written))
+                    value = made.fields.read(made.message.FromString(written))
                 except (DecodeError, UnicodeDecodeError):
                     reasons[row] = f"expected a message {self.message}, got bytes that are none"
-            rows.append(found)
+            rows.append(value)
         bad = np.zeros(len(binary), np.bool_)
         bad[list(reasons)] = True
         return Decoded(pa.array(rows, self.arrow_type), bad, reasons)
