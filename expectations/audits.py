@@ -50,8 +50,8 @@ class Audit:
     @classmethod
     def of(cls, rows: int, violations: Mapping[str, pl.DataFrame], **counts: int) -> "Audit":
         """Those of the judged ``rows`` that break rules, by the rule's column; ``counts``: reported beside them."""
-        found = {column: broken.height for column, broken in violations.items()}
-        frame = pl.DataFrame({name: [count] for name, count in {"rows": rows, **counts, **found}.items()})
+        by_rule = {column: broken.height for column, broken in violations.items()}
+        frame = pl.DataFrame({name: [count] for name, count in {"rows": rows, **counts, **by_rule}.items()})
         witnesses = [{"breaks": column, **row} for column, broken in violations.items() for row in witness_rows(broken)]
         return cls(frame, witnesses[:WITNESSES_MAX], rows, violations)
 
@@ -246,17 +246,17 @@ def _pieces(path: str, file: DataFile, columns: Sequence[str], out: Sequence[int
 
 def recorded_times(scope: Scope) -> pl.DataFrame:
     """Recorded times that the increments up to this one took: topic, partition, time_ms."""
-    found = [pl.DataFrame(schema={"topic": pl.String, "partition": pl.Int32, "time_ms": pl.Int64})]
+    times = [pl.DataFrame(schema={"topic": pl.String, "partition": pl.Int32, "time_ms": pl.Int64})]
     for topic, counts in (scope.planned.recorded_to or {}).items():
         path = scope.warehouse.recorded_time(topic)
         rows = scope.scan(path, read_files(path), ["time_ms", "increment"]).collect()
         for partition, count in counts.items():
             mine = rows.filter(pl.col("partition") == int(partition)).sort("increment").head(count)
-            found.append(mine.select(pl.lit(topic).alias("topic"), "partition", "time_ms"))
+            times.append(mine.select(pl.lit(topic).alias("topic"), "partition", "time_ms"))
     if scope.planned.flushes:
         ends = [(topic, int(p), END_OF_TIME_MS) for topic, ps in scope.planned.cut_to.items() for p in ps]
-        found.append(pl.DataFrame(ends, found[0].schema, orient="row"))
-    return pl.concat(found)
+        times.append(pl.DataFrame(ends, times[0].schema, orient="row"))
+    return pl.concat(times)
 
 
 def open_scope(

@@ -103,8 +103,8 @@ def _unbooked_outputs(scope: Scope) -> Iterator[dict[str, Any]]:
         ]
         rows = sum(file.records for file in files if file.bounds.get("increment") == (number, number))
         if mixed := [file for file in files if file.bounds.get("increment") != (number, number)]:
-            found = scope.scan(path, mixed, ["increment"]).filter(pl.col("increment") == number)
-            rows += int(found.select(pl.len()).collect().item())
+            own = scope.scan(path, mixed, ["increment"]).filter(pl.col("increment") == number)
+            rows += int(own.select(pl.len()).collect().item())
         if rows != booked:
             yield {"output": name, "rows": rows, "booked": booked}
 

@@ -52,11 +52,11 @@ def _count(scope: Scope, who: Promised, promise: WindowedRows) -> int:
 
 def _stream_times(scope: Scope, who: Promised, store: str) -> dict[int, int]:
     """By partition; of an operator of several streams that of the slowest, which still opens windows."""
-    found = {}
+    slowest = {}
     for task, entry in scope.done.tasks.items():
         sub, partition = TaskId.of(task)
         clocks = entry.counters.get(store, {})
         times = [time_ms for name, time_ms in clocks.items() if name.startswith("stream_time")]
         if sub == who.sub_topology and times:
-            found[partition] = min(times)
-    return found
+            slowest[partition] = min(times)
+    return slowest

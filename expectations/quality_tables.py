@@ -135,13 +135,13 @@ def newest_results(warehouse: Warehouse, pipeline: str) -> list[Row]:
     """
     rows = read_quality(warehouse.pipeline(pipeline).quality_results, RESULTS_SCHEMA)
     newest = {_subject(row): row for row in _in_order(rows)} if rows is not None else {}
-    found = [
+    results = [
         row
         | {name: json.loads(row[name]) for name in ("observed", "witnesses")}
         | {"severity": row["severity"] or _SEVERITIES.get(row["guarantee"], "error")}
         for row in newest.values()
     ]
-    return sorted(found, key=lambda row: (row["increment"], row["epoch"], row["guarantee"], row["table"]))
+    return sorted(results, key=lambda row: (row["increment"], row["epoch"], row["guarantee"], row["table"]))
 
 
 def _append(path: str, schema: pa.Schema, news: Callable[[pa.Table], list[Row]]) -> int:

@@ -37,37 +37,41 @@ def judged_again(scope: Scope, node: str, why_not: str, audit: OfNode, beside: s
     """
     if scope.again is None:
         return Unchecked(why_not)
-    found = scope.again(scope.increment, node)
-    unseen = found if isinstance(found, str) else found.unseen
-    if isinstance(found, str) or unseen:
+    node_rows = scope.again(scope.increment, node)
+    unseen = node_rows if isinstance(node_rows, str) else node_rows.unseen
+    if isinstance(node_rows, str) or unseen:
         return Unchecked(f"{why_not}, and {unseen}")
     if beside:
         also = scope.again(scope.increment, beside)
-        if isinstance(also, str) or also.chosen.tasks != found.chosen.tasks:
+        if isinstance(also, str) or also.chosen.tasks != node_rows.chosen.tasks:
             return Unchecked(f"{why_not}, and other tasks have what it looks into")
-        inputs, before = (*found.inputs, *also.inputs), (*found.earlier, *also.earlier)
-        found = replace(found, inputs=inputs, earlier=before, dropped=pa.concat_tables([found.dropped, also.dropped]))
-    names = [TableName.repartition(f"second-run-{slot}") for slot in range(len(found.inputs))]
+        inputs, before = (*node_rows.inputs, *also.inputs), (*node_rows.earlier, *also.earlier)
+        node_rows = replace(
+            node_rows, inputs=inputs, earlier=before, dropped=pa.concat_tables([node_rows.dropped, also.dropped])
+        )
+    names = [TableName.repartition(f"second-run-{slot}") for slot in range(len(node_rows.inputs))]
     forwarded = TableName.output("second-run-forwarded")
     with TemporaryDirectory() as folder:
         planted = _Planted(scope, folder)
-        for name, own, earlier in zip(names, found.inputs, found.earlier, strict=True):
+        for name, own, earlier in zip(names, node_rows.inputs, node_rows.earlier, strict=True):
             planted.add(name, (earlier, scope.increment - 1), (own, scope.increment))
-        planted.add(forwarded, (_as_kept(found), scope.increment - 1), (found.forwarded, scope.increment))
-        dropped = [found.dropped.append_column("topic", pa.array([name.name] * len(found.dropped))) for name in names]
+        planted.add(forwarded, (_as_kept(node_rows), scope.increment - 1), (node_rows.forwarded, scope.increment))
+        dropped = [
+            node_rows.dropped.append_column("topic", pa.array([name.name] * len(node_rows.dropped))) for name in names
+        ]
         planted.add(DROPPED, (pa.concat_tables(dropped), scope.increment))
         planted.add(DEAD_LETTER)
-        partitions = found.partitions if found.chosen.others else None
+        partitions = node_rows.partitions if node_rows.chosen.others else None
         seen = scope.with_tables(planted.listed, partitions)
-        audited = audit(seen, found, tuple(InputPromise(name) for name in names), forwarded)
+        audited = audit(seen, node_rows, tuple(InputPromise(name) for name in names), forwarded)
     if isinstance(audited, Unchecked):
         return Unchecked(f"{why_not}, and {audited.reason}")
-    return _with_comparison(scope, found, audited, why_not)
+    return _with_comparison(scope, node_rows, audited, why_not)
 
 
-def _as_kept(found: NodeRows) -> pa.Table:
+def _as_kept(node_rows: NodeRows) -> pa.Table:
     """What the node's store had, as rows that it forwarded: their causes are the records."""
-    earlier = found.earlier[0]
+    earlier = node_rows.earlier[0]
     columns = {"partition": earlier["partition"], "offset": earlier["offset"], "cause_offset": earlier["offset"]}
     return pa.table({**columns, "record_time_ms": earlier["timestamp"]})
 
@@ -93,10 +97,10 @@ class _Planted:
         self.listed[self._scope.tables.table(table)] = files
 
 
-def _with_comparison(scope: Scope, found: NodeRows, audited: Audit, why_not: str) -> Audit:
+def _with_comparison(scope: Scope, node_rows: NodeRows, audited: Audit, why_not: str) -> Audit:
     """With what differs in the tables below the node, and which tasks ran."""
-    chosen = found.chosen
-    other = [row for table, again in found.written.items() for row in _differing(scope, table, found, again)]
+    chosen = node_rows.chosen
+    other = [row for table, again in node_rows.written.items() for row in _differing(scope, table, node_rows, again)]
     frame = audited.frame.with_columns(
         pl.lit(len(other)).alias(OTHER_ROWS), pl.lit(chosen.records).alias("run_again"),
         pl.lit(chosen.others).alias("tasks_left_out"), pl.lit(chosen.seed).alias("seed"),
@@ -108,12 +112,12 @@ def _with_comparison(scope: Scope, found: NodeRows, audited: Audit, why_not: str
     )
 
 
-def _differing(scope: Scope, table: str, found: NodeRows, again: pa.Table) -> list[dict[str, Any]]:
+def _differing(scope: Scope, table: str, node_rows: NodeRows, again: pa.Table) -> list[dict[str, Any]]:
     """Rows of the increment that the second run wrote otherwise, or not at all, and those that it alone wrote."""
     names = [name for name in again.column_names if name not in _NOT_COMPARED] or _PLACE
     committed = scope.own_rows(table, [name for name in names if name != "partition"]).select(names)
-    if found.chosen.others:
-        committed = committed.filter(pl.col("partition").is_in(list(found.partitions)))
+    if node_rows.chosen.others:
+        committed = committed.filter(pl.col("partition").is_in(list(node_rows.partitions)))
     mine = pl.from_arrow(again.select(names)) if again.num_columns else committed.clear()
     assert isinstance(mine, pl.DataFrame)
     if mine.is_empty() and committed.is_empty():
@@ -122,7 +126,7 @@ def _differing(scope: Scope, table: str, found: NodeRows, again: pa.Table) -> li
         return []
     before, now = ({(row["partition"], row["offset"]): row for row in rows.to_dicts()} for rows in (committed, mine))
     return [
-        {"table": table, "partition": place[0], "offset": place[1], "committed": shown(old), "run_again": shown(new)}
-        for place in sorted({*before, *now})
-        if repr(old := before.get(place)) != repr(new := now.get(place))
+        {"table": table, "partition": at[0], "offset": at[1], "committed": shown(old), "run_again": shown(new)}
+        for at in sorted({*before, *now})
+        if repr(old := before.get(at)) != repr(new := now.get(at))
     ]

@@ -127,8 +127,8 @@ def check_increment(
     ``again``: runs increments again where no table has the evidence; None: such verdicts are unchecked.
     Never raises for what the tables hold or lack: such a verdict is unknown, with the reason.
     """
-    found = _found(warehouse, pipeline, facts, increment, suites, again)
-    (verdicts,), _ = _judged([found], JudgedRun(pipeline, found.increment or 0, run_id), engine, docs)
+    case = _case_of(warehouse, pipeline, facts, increment, suites, again)
+    (verdicts,), _ = _judged([case], JudgedRun(pipeline, case.increment or 0, run_id), engine, docs)
     return verdicts
 
 
@@ -149,9 +149,9 @@ def check_increments(
     Up to TOGETHER increments are one run of Great Expectations, with one page a table; fewer, where users' suites have
     more than ROWS_TOGETHER rows to judge. Where that fails, each of them is judged alone.
     """
-    waiting: list[_Found] = []
+    waiting: list[_Case] = []
     for number in increments:
-        waiting.append(_found(warehouse, pipeline, facts, number, suites, again))
+        waiting.append(_case_of(warehouse, pipeline, facts, number, suites, again))
         if len(waiting) == TOGETHER or sum(each.rows for each in waiting) > ROWS_TOGETHER:
             yield from _judged_together(pipeline, waiting, run_id, engine, docs)
             waiting = []
@@ -159,7 +159,7 @@ def check_increments(
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Case:
     """What there is to judge of an increment: ``scope``, or why it could not be read; audits, and rows for suites, each
     with the seconds that they took.
     """
@@ -175,106 +175,106 @@ class _Found:
         return sum(len(rows) for _, rows, _ in self.batches if isinstance(rows, pl.DataFrame))
 
 
-def _found(
+def _case_of(
     warehouse: Warehouse,
     pipeline: str,
     facts: ReplayFacts | None,
     increment: int | None,
     suites: Sequence[ProjectSuite],
     again: RunAgain | None,
-) -> _Found:
+) -> _Case:
     questions = [] if facts is None else questions_of(facts)
     try:
         scope = open_scope(warehouse, pipeline, facts or ReplayFacts(()), increment, again)
     except (ReplayError, OSError) as error:
-        return _Found(increment, error, questions, [], [(suite, error, 0.0) for suite in suites])
+        return _Case(increment, error, questions, [], [(suite, error, 0.0) for suite in suites])
     audits = [_timed_audit(question, scope) for question in questions]
     batches = [(suite, *_timed_rows(suite, scope)) for suite in suites]
-    return _Found(scope.increment, scope, questions, audits, batches)
+    return _Case(scope.increment, scope, questions, audits, batches)
 
 
 def _judged_together(
-    pipeline: str, found: list[_Found], run_id: str, engine: Engine, docs: DataDocs | None
+    pipeline: str, cases: list[_Case], run_id: str, engine: Engine, docs: DataDocs | None
 ) -> list[list[Verdict]]:
-    if len(found) > 1:
-        numbers = [each.increment or 0 for each in found]
-        verdicts, used = _judged(found, JudgedRun(pipeline, numbers[0], run_id, numbers[-1]), engine, docs)
+    if len(cases) > 1:
+        numbers = [each.increment or 0 for each in cases]
+        verdicts, used = _judged(cases, JudgedRun(pipeline, numbers[0], run_id, numbers[-1]), engine, docs)
         if used == engine:
             return verdicts
-    alone = [_judged([each], JudgedRun(pipeline, each.increment or 0, run_id), engine, docs) for each in found]
+    alone = [_judged([each], JudgedRun(pipeline, each.increment or 0, run_id), engine, docs) for each in cases]
     return [verdicts[0] for verdicts, _ in alone]
 
 
 def _judged(
-    found: list[_Found], run: JudgedRun, engine: Engine, docs: DataDocs | None
+    cases: list[_Case], run: JudgedRun, engine: Engine, docs: DataDocs | None
 ) -> tuple[list[list[Verdict]], Engine]:
     """Verdicts by increment, and the engine that gave them."""
     known = [
         Evidence(question.table, question.judged_by(audit), audit, each.increment or 0)
-        for each in found
+        for each in cases
         for question, (audit, _) in zip(each.questions, each.audits, strict=False)  # none of what could not be read
         if isinstance(audit, Audit)
     ]
     readable = [
         SuiteRows(suite, rows, each.increment or 0)
-        for each in found
+        for each in cases
         for suite, rows, _ in each.batches
         if isinstance(rows, pl.DataFrame)
     ]
     judged, used, reason = _judge(run, known, readable, engine, docs)
     rules, of_suites = iter(judged.rules), iter(judged.suites)
     verdicts = [
-        [*_of_guarantees(each, rules, judged, used, reason), *_of_suites(each, of_suites, judged)] for each in found
+        [*_of_guarantees(each, rules, judged, used, reason), *_of_suites(each, of_suites, judged)] for each in cases
     ]
     return verdicts, used
 
 
 def _of_guarantees(
-    found: _Found, rules: Iterator[dict[str, bool]], judged: Judged, used: Engine, reason: str
+    case: _Case, rules: Iterator[dict[str, bool]], judged: Judged, used: Engine, reason: str
 ) -> Iterator[Verdict]:
-    if isinstance(found.scope, Exception):
-        for question in found.questions:
-            yield _unknown(question, None, found.increment, found.scope)
+    if isinstance(case.scope, Exception):
+        for question in case.questions:
+            yield _unknown(question, None, case.increment, case.scope)
         return
-    for question, (audit, seconds) in zip(found.questions, found.audits, strict=True):
+    for question, (audit, seconds) in zip(case.questions, case.audits, strict=True):
         if isinstance(audit, Audit):
-            verdict = _verdict(question, found.scope, audit, next(rules), used, reason)
+            verdict = _verdict(question, case.scope, audit, next(rules), used, reason)
         else:
-            verdict = _unknown(question, found.scope, found.increment, audit)
+            verdict = _unknown(question, case.scope, case.increment, audit)
         yield replace(verdict, seconds=seconds, page=judged.pages.get(verdict.table, ""))
 
 
-def _of_suites(found: _Found, answers: Iterator[SuiteAnswer], judged: Judged) -> Iterator[Verdict]:
-    scope = None if isinstance(found.scope, Exception) else found.scope
-    for suite, rows, seconds in found.batches:
+def _of_suites(case: _Case, answers: Iterator[SuiteAnswer], judged: Judged) -> Iterator[Verdict]:
+    scope = None if isinstance(case.scope, Exception) else case.scope
+    for suite, rows, seconds in case.batches:
         is_read = isinstance(rows, pl.DataFrame)
         answer = next(answers) if is_read else SuiteAnswer(error=str(rows))
         count = len(rows) if isinstance(rows, pl.DataFrame) else 0
-        verdict = _suite_verdict(suite, scope, found.increment, answer, count)
-        page = judged.pages.get((suite.name, found.increment or 0), "")
+        verdict = _suite_verdict(suite, scope, case.increment, answer, count)
+        page = judged.pages.get((suite.name, case.increment or 0), "")
         yield replace(verdict, seconds=seconds, page=page)
 
 
 def _timed_audit(question: Question, scope: Scope) -> tuple[Audit | Unchecked | Exception, float]:
     """The audit, or why it was not possible; and the seconds that it took."""
     begun = time.perf_counter()
-    found: Audit | Unchecked | Exception
+    audit: Audit | Unchecked | Exception
     try:
-        found = question.judge(scope)
+        audit = question.judge(scope)
     except (ReplayError, OSError, pl.exceptions.PolarsError) as error:
-        found = error
-    return found, time.perf_counter() - begun
+        audit = error
+    return audit, time.perf_counter() - begun
 
 
 def _timed_rows(suite: ProjectSuite, scope: Scope) -> tuple[pl.DataFrame | Exception, float]:
     """The rows that a suite is about, or why they cannot be read; and the seconds that it took."""
     begun = time.perf_counter()
-    found: pl.DataFrame | Exception
+    rows: pl.DataFrame | Exception
     try:
-        found = rows_of_increment(scope, suite.table)
+        rows = rows_of_increment(scope, suite.table)
     except (ReplayError, OSError, pl.exceptions.PolarsError) as error:
-        found = error
-    return found, time.perf_counter() - begun
+        rows = error
+    return rows, time.perf_counter() - begun
 
 
 def _judge(

@@ -71,8 +71,8 @@ def guarantees_of(pipeline: Pipeline, output: str) -> list[Guarantee]:
     dead letters report them for the increments of a run.
     """
     questions = questions_of(facts_of_output(pipeline.topology, output))
-    found = {question.guarantee.id: question.guarantee for question in questions}
-    return [guarantee for guarantee in found.values() if guarantee.severity == "error"]
+    guarantees = {question.guarantee.id: question.guarantee for question in questions}
+    return [guarantee for guarantee in guarantees.values() if guarantee.severity == "error"]
 
 
 def evaluations_of(
@@ -177,17 +177,17 @@ def _specs(pipeline: Pipeline, table: TableName) -> list[dg.AssetCheckSpec]:
 
 
 def _fresh(pipeline: Pipeline, key: dg.AssetCheckKey, output: str) -> dg.AssetCheckResult:
-    found = freshness_of(pipeline, output, now_ms())
+    freshness = freshness_of(pipeline, output, now_ms())
     said: dict[str, Any] = {WAREHOUSE: pipeline.warehouse.root}
-    if found.stream_time_ms is not None and found.behind_ms is not None:
-        said["stream_time"] = dg.MetadataValue.timestamp(found.stream_time_ms / 1000)
-        said["seconds_behind"] = found.behind_ms / 1000
+    if freshness.stream_time_ms is not None and freshness.behind_ms is not None:
+        said["stream_time"] = dg.MetadataValue.timestamp(freshness.stream_time_ms / 1000)
+        said["seconds_behind"] = freshness.behind_ms / 1000
     return dg.AssetCheckResult(
         asset_key=key.asset_key,
         check_name=key.name,
-        passed=found.is_fresh,
+        passed=freshness.is_fresh,
         severity=dg.AssetCheckSeverity.WARN,
-        description=str(found),
+        description=str(freshness),
         metadata=said,
     )
 
@@ -221,15 +221,15 @@ def _rows(
 def _held_up(pipeline: Pipeline, key: dg.AssetCheckKey, topic: str) -> dg.AssetCheckResult:
     """Made by every landing, since no other run begins while partitions are held up."""
     try:
-        found = held_up_by(pipeline, topic)
+        held_up = held_up_by(pipeline, topic)
     except ReplayError as error:
-        found = str(error)
+        held_up = str(error)
     return dg.AssetCheckResult(
         asset_key=key.asset_key,
         check_name=key.name,
-        passed=found is None,
+        passed=held_up is None,
         severity=dg.AssetCheckSeverity.WARN,
-        description=found or HELD_UP_RULE,
+        description=held_up or HELD_UP_RULE,
         metadata={WAREHOUSE: pipeline.warehouse.root},
     )
 
@@ -318,7 +318,7 @@ def _unread(pipeline: Pipeline, output: str) -> int:
 
 def _spec(pipeline: Pipeline, table: TableName, subject: Guarantee | ProjectSuite) -> dg.AssetCheckSpec:
     if isinstance(subject, ProjectSuite):
-        words = {"suite": subject.name, "file": subject.place}
+        words = {"suite": subject.name, "file": subject.file}
     else:
         words = {"guarantee": subject.id, "operator": subject.operator, "kip": subject.kip or "none"}
     return dg.AssetCheckSpec(
@@ -429,5 +429,5 @@ def _shown(value: Any) -> Any:
 
 
 def _type(rows: list[dict[str, Any]], name: str) -> str:
-    found = next((row[name] for row in rows if row[name] is not None), "")
-    return {bool: "bool", int: "int", float: "float"}.get(type(found), "string")
+    value = next((row[name] for row in rows if row[name] is not None), "")
+    return {bool: "bool", int: "int", float: "float"}.get(type(value), "string")

@@ -49,9 +49,9 @@ def _audit(
     came = _came(scope, promise, left)
     if rows.is_empty() and came.is_empty():
         return Audit.of(0, {"wrong": rows, "missing": came, "twice": rows})
-    found = rows.select("partition", pl.col("cause_offset").alias("offset"), pl.col("value").alias("got"))
+    got = rows.select("partition", pl.col("cause_offset").alias("offset"), pl.col("value").alias("got"))
     can_be = _with_values(promise, _can_be(scope, promise, right, came, is_in_order=is_in_order))
-    wanted = can_be.filter("makes_a_row").join(found.unique(PLACE, keep="first"), on=PLACE, how="inner")
+    wanted = can_be.filter("makes_a_row").join(got.unique(PLACE, keep="first"), on=PLACE, how="inner")
     possible = wanted.filter(pl.col("got").eq_missing(pl.col("joined"))).select(PLACE).unique()
     needs_none = can_be.filter(~pl.col("makes_a_row")).select(PLACE)
     shown = [*PLACE, "timestamp", "key"]
@@ -59,8 +59,8 @@ def _audit(
     return Audit.of(
         came.height,
         {
-            "wrong": found.join(possible, on=PLACE, how="anti").join(came.select(shown), on=PLACE, how="left"),
-            "missing": came.select(shown).join(needs_none, on=PLACE, how="anti").join(found, on=PLACE, how="anti"),
+            "wrong": got.join(possible, on=PLACE, how="anti").join(came.select(shown), on=PLACE, how="left"),
+            "missing": came.select(shown).join(needs_none, on=PLACE, how="anti").join(got, on=PLACE, how="anti"),
             "twice": rows.filter(~first).select("partition", "offset", "cause_offset"),
         },
     )

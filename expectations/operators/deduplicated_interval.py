@@ -56,12 +56,12 @@ def _audit(scope: Scope, promise: Deduplicated, given: InputPromise) -> Audit | 
     judged = with_kept_times.filter("is_own", pl.col("key").is_not_null()).with_columns(
         is_close.fill_null(False).alias("is_close")
     )
-    found = {
+    broken = {
         "too_close": judged.filter("is_kept", "is_close"),
         "refused": judged.filter(~pl.col("is_kept"), ~pl.col("is_close")).join(_refusals(scope), on=PLACE, how="anti"),
     }
     shown = [*PLACE, "timestamp", "key", "kept_time_ms"]
-    return Audit.of(own.height, {name: rows.select(shown) for name, rows in found.items()})
+    return Audit.of(own.height, {name: rows.select(shown) for name, rows in broken.items()})
 
 
 def _lowest_ms(scope: Scope, promise: Deduplicated, given: InputPromise, own: pl.DataFrame) -> int:
@@ -89,16 +89,16 @@ def _kept(scope: Scope, promise: Deduplicated, tape: pl.DataFrame) -> pl.DataFra
     """Places of records that are in the output; its newest files are read until they reach the first of them."""
     path = scope.tables.table(promise.table)
     first = dict(tape.group_by("partition").agg(pl.col("offset").min()).iter_rows())
-    found = [pl.DataFrame(schema={"partition": pl.Int32, "offset": pl.Int64})]
+    kept = [pl.DataFrame(schema={"partition": pl.Int32, "offset": pl.Int64})]
     for partition, low in first.items():
         mine = [file for file in scope.files(promise.table, path) if file.partition == partition and file.records]
         for file in sorted(mine, key=lambda each: each.max_offset or 0, reverse=True):
             rows = scope.scan(path, [file], ["cause_offset"]).collect()
-            found.append(rows.select("partition", pl.col("cause_offset").alias("offset")))
+            kept.append(rows.select("partition", pl.col("cause_offset").alias("offset")))
             lowest = rows["cause_offset"].min()
             if isinstance(lowest, int) and lowest <= low:
                 break
-    return pl.concat(found).unique()
+    return pl.concat(kept).unique()
 
 
 def _refusals(scope: Scope) -> pl.DataFrame:

@@ -93,12 +93,12 @@ def _rows(scope: Scope, table: str, wanted: pl.DataFrame) -> pl.DataFrame:
     files = [file for file in scope.files(table, path) if file.records]
     if not files:
         return pl.DataFrame(schema={"key": wanted.schema["key"], "got": wanted.schema["want"]})
-    found = (
+    rows = (
         scope.scan(path, files, ["key", "value", "offset"])
         .filter(pl.col("key").is_in(wanted["key"].implode()))
         .collect()
     )
-    return found.sort("offset").unique("key", keep="last").select("key", pl.col("value").alias("got"))
+    return rows.sort("offset").unique("key", keep="last").select("key", pl.col("value").alias("got"))
 
 
 def _questions(facts: ReplayFacts) -> Iterator[About]:

@@ -56,31 +56,31 @@ def records(scope: Scope, given: InputPromise, lowest_ms: int, highest_ms: int, 
     return _read(scope, path, chosen, given, more).filter(pl.col("timestamp").is_between(lowest_ms, highest_ms))
 
 
-def at_offsets(scope: Scope, given: InputPromise, places: pl.DataFrame, *more: str) -> pl.DataFrame:
-    """Records of ``given`` at ``places`` (partition, offset): SCHEMA and ``more`` columns."""
-    if places.is_empty():
+def at_offsets(scope: Scope, given: InputPromise, offsets: pl.DataFrame, *more: str) -> pl.DataFrame:
+    """Records of ``given`` at ``offsets`` (partition, offset): SCHEMA and ``more`` columns."""
+    if offsets.is_empty():
         return pl.DataFrame(schema={**SCHEMA, **dict.fromkeys(more, pl.Binary)})
     path, files = scope.source_files(_source(given))
-    spans = {row[0]: (row[1], row[2]) for row in places.group_by("partition").agg(
+    spans = {row[0]: (row[1], row[2]) for row in offsets.group_by("partition").agg(
         pl.col("offset").min().alias("low"), pl.col("offset").max().alias("high")).iter_rows()}  # fmt: skip
     chosen = [file for file in files if file.partition in spans and file.may_hold("offset", *spans[file.partition])]
-    found = _read(scope, path, chosen, given, more)
-    return found.join(places.select("partition", "offset").unique(), on=["partition", "offset"], how="semi")
+    records = _read(scope, path, chosen, given, more)
+    return records.join(offsets.select("partition", "offset").unique(), on=["partition", "offset"], how="semi")
 
 
-def without_refused(scope: Scope, given: InputPromise, found: pl.DataFrame) -> pl.DataFrame:
-    """``found`` records of ``given`` without those that an operator refused, up to this increment: for their keys or
+def without_refused(scope: Scope, given: InputPromise, records: pl.DataFrame) -> pl.DataFrame:
+    """``records`` of ``given`` without those that an operator refused, up to this increment: for their keys or
     values, or as late ones.
     """
-    low, high = found["offset"].min(), found["offset"].max()
+    low, high = records["offset"].min(), records["offset"].max()
     if not isinstance(low, int) or not isinstance(high, int):
-        return found
+        return records
     path, topic = scope.tables.dropped, TableName(given.table).name
     files = [file for file in scope.files(DROPPED, path) if file.records and file.may_hold("offset", low, high)]
     if not files:
-        return found
+        return records
     refused = scope.scan(path, files, ["topic", "offset"]).filter(pl.col("topic") == topic).select(PLACE).collect()
-    return found.join(refused.unique(), on=PLACE, how="anti")
+    return records.join(refused.unique(), on=PLACE, how="anti")
 
 
 def own_records(scope: Scope, given: InputPromise, *more: str) -> pl.DataFrame:
@@ -110,11 +110,11 @@ def newest_values(
     tombstone's value is null. Records ``without`` (partition, offset) are none. Keys are in one partition each.
     """
     path, files = scope.source_files(_source(given))
-    found = _read(scope, path, [file for file in files if file.records], given, ("value",), keys)
-    found = found.filter(pl.col("key").is_not_null())
+    records = _read(scope, path, [file for file in files if file.records], given, ("value",), keys)
+    records = records.filter(pl.col("key").is_not_null())
     if without is not None and without.height:
-        found = found.join(without, on=PLACE, how="anti")
-    return found.unique("key", keep="last", maintain_order=True).select("key", "value", "partition")
+        records = records.join(without, on=PLACE, how="anti")
+    return records.unique("key", keep="last", maintain_order=True).select("key", "value", "partition")
 
 
 def has_own_offsets(scope: Scope, given: InputPromise, lowest_ms: int) -> bool:
@@ -150,14 +150,14 @@ def reached_before(scope: Scope, given: InputPromise, begins: pl.DataFrame) -> l
     files; 0 if the bounds do not say.
     """
     _path, files = scope.source_files(_source(given))
-    found = []
+    reached = []
     for partition, begin in begins.select("partition", "_begin").iter_rows():
         chosen = [file for file in files if file.partition == partition and file.records]
         whole = [file for file in chosen if file.max_offset is not None and file.max_offset < begin]
         times = [file.bounds["timestamp"][1] for file in whole if "timestamp" in file.bounds]
         if any((file.min_offset or 0) < begin for file in chosen):
-            found.append(max(times, default=0))
-    return found
+            reached.append(max(times, default=0))
+    return reached
 
 
 def _source(given: InputPromise) -> SourceTopic:

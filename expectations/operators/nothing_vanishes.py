@@ -96,8 +96,8 @@ def _outside(sessions: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
 
 def _of_all(*tables: pl.DataFrame) -> pl.DataFrame:
     """Windows of the tables that have rows; one without has no type of its keys."""
-    found = [rows.select(IDENTITY) for rows in tables if rows.height]
-    return pl.concat(found) if found else tables[0].select(IDENTITY)
+    windows = [rows.select(IDENTITY) for rows in tables if rows.height]
+    return pl.concat(windows) if windows else tables[0].select(IDENTITY)
 
 
 def _without(rows: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:

@@ -62,13 +62,13 @@ def _gaps(scope: Scope, promise: RepartitionPromise, rows: pl.DataFrame) -> pl.D
 def partitions_of(keys: pl.Series, partitions: int) -> np.ndarray:
     """Partition of each serialized key by its hash, int32 in [0, partitions); 0 of a null key (Utils.murmur2)."""
     # keys of one length are hashed together
-    found = np.zeros(len(keys), np.int32)
+    numbers = np.zeros(len(keys), np.int32)
     lengths = keys.bin.size().fill_null(-1).to_numpy()
     for length in np.unique(lengths[lengths >= 0]):
         mine = np.flatnonzero(lengths == length)
         data = np.frombuffer(b"".join(keys.gather(mine).to_list()), np.uint8).reshape(len(mine), int(length))
-        found[mine] = ((_murmur2(data) & 0x7FFFFFFF) % partitions).astype(np.int32)
-    return found
+        numbers[mine] = ((_murmur2(data) & 0x7FFFFFFF) % partitions).astype(np.int32)
+    return numbers
 
 
 def _murmur2(data: np.ndarray) -> np.ndarray:
@@ -76,16 +76,16 @@ def _murmur2(data: np.ndarray) -> np.ndarray:
     rows, length = data.shape
     hashed = np.full(rows, 0x9747B28C ^ length, np.uint64)
     words = data[:, : length // 4 * 4].astype(np.uint64).reshape(rows, -1, 4)
-    for place in range(words.shape[1]):
-        word = words[:, place]
+    for index in range(words.shape[1]):
+        word = words[:, index]
         k = word[:, 0] | word[:, 1] << np.uint64(8) | word[:, 2] << np.uint64(16) | word[:, 3] << np.uint64(24)
         k = _times(k)
         k = _times(k ^ (k >> np.uint64(24)))
         hashed = _times(hashed) ^ k
     rest = length % 4
     if rest:
-        for place in range(rest):
-            hashed ^= data[:, length - rest + place].astype(np.uint64) << np.uint64(8 * place)
+        for index in range(rest):
+            hashed ^= data[:, length - rest + index].astype(np.uint64) << np.uint64(8 * index)
         hashed = _times(hashed)
     hashed = _times(hashed ^ (hashed >> np.uint64(13)))
     return hashed ^ (hashed >> np.uint64(15))

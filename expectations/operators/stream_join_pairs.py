@@ -73,8 +73,8 @@ def _pairs(
     scope: Scope, given: InputPromise, rows: pl.DataFrame, others: pl.DataFrame, back: int, ahead: int
 ) -> pl.DataFrame:
     """GROUP of every pair of a cause, as a record of this side, with a record of the other one."""
-    places = rows.select("partition", pl.col("cause_offset").alias("offset")).unique()
-    causes = at_offsets(scope, given, places).filter(pl.col("key").is_not_null())
+    offsets = rows.select("partition", pl.col("cause_offset").alias("offset")).unique()
+    causes = at_offsets(scope, given, offsets).filter(pl.col("key").is_not_null())
     partnered = _with_partners(causes, others, back, ahead, earliest=0)
     later = pl.max_horizontal("timestamp", "timestamp_right")
     return partnered.select("partition", pl.col("offset").alias("cause_offset"), later.alias("record_time_ms"))
@@ -102,8 +102,8 @@ def _alone(
     the cause themselves, as one that comes when its window has closed. A record with a partner of its time or before
     is not among them, since that would be a pair of this cause and time.
     """
-    places = rows.select("partition", pl.col("cause_offset").alias("offset")).unique()
-    found = [pl.DataFrame(schema={"partition": pl.Int32, "record_time_ms": pl.Int64})]
+    offsets = rows.select("partition", pl.col("cause_offset").alias("offset")).unique()
+    alone = [pl.DataFrame(schema={"partition": pl.Int32, "record_time_ms": pl.Int64})]
     (left, right), (of_left, of_right) = inputs, records_of
     sides = [
         (left, of_left, right, of_right, promise.before_ms, promise.after_ms),
@@ -116,13 +116,13 @@ def _alone(
         )
         before = without_refused(scope, beside, before.drop("_begin"))
         partnered = side.clear() if promise.emits_at_once else _with_partners(side, before, back, ahead)
-        causes = at_offsets(scope, given, places)
+        causes = at_offsets(scope, given, offsets)
         with_partner = _with_partners(causes, others, back, min(ahead, 0)).select("partition", "offset").unique()
         causes = causes.join(with_partner, on=["partition", "offset"], how="anti")
         free = side.join(partnered.select("partition", "offset").unique(), on=["partition", "offset"], how="anti")
         both = pl.concat([free.select(*SCHEMA), causes.select(*SCHEMA)]).unique(["partition", "offset"])
-        found.append(both.select("partition", pl.col("timestamp").alias("record_time_ms")))
-    return pl.concat(found)
+        alone.append(both.select("partition", pl.col("timestamp").alias("record_time_ms")))
+    return pl.concat(alone)
 
 
 def _questions(facts: ReplayFacts) -> Iterator[About]:

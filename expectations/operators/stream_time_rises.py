@@ -42,7 +42,7 @@ def _tasks(scope: Scope) -> pl.DataFrame:
 
 def _recorded(scope: Scope) -> tuple[pl.DataFrame, int]:
     """Recorded times of the increment that are below one before them, and how many there are."""
-    found = [pl.DataFrame(schema={"topic": pl.String, "partition": pl.Int32, "before_offset": pl.Int64,
+    falling = [pl.DataFrame(schema={"topic": pl.String, "partition": pl.Int32, "before_offset": pl.Int64,
                                   "time_ms": pl.Int64, "earlier_ms": pl.Int64})]  # fmt: skip
     compared = 0
     for topic, counts in (scope.planned.recorded_to or {}).items():
@@ -61,8 +61,8 @@ def _recorded(scope: Scope) -> tuple[pl.DataFrame, int]:
             ).slice(taken.get(partition, 0))
             compared += ranked.height
             back = (pl.col("time_ms") < pl.col("earlier_ms")) | (pl.col("before_offset") < pl.col("_offset"))
-            found.append(ranked.filter(back).select(found[0].columns))
-    return pl.concat(found), compared
+            falling.append(ranked.filter(back).select(falling[0].columns))
+    return pl.concat(falling), compared
 
 
 def _questions(_: ReplayFacts) -> Iterator[About]:

@@ -49,9 +49,9 @@ def _earlier(scope: Scope, promise: Deletions, tombstones: pl.DataFrame) -> pl.D
         return tombstones.clear()
     columns = ["key", *WINDOW, "offset", "increment", "value"]
     rows = scope.scan(path, files, columns).filter(pl.col("increment") < number)
-    found = rows.join(tombstones.lazy().select(IDENTITY).unique(), on=IDENTITY, how="semi", nulls_equal=True)
+    earlier = rows.join(tombstones.lazy().select(IDENTITY).unique(), on=IDENTITY, how="semi", nulls_equal=True)
     is_tombstone = pl.col("value").is_null().alias("is_tombstone")
-    return found.with_columns(is_tombstone).select(tombstones.columns).collect()
+    return earlier.with_columns(is_tombstone).select(tombstones.columns).collect()
 
 
 def _questions(facts: ReplayFacts) -> Iterator[About]:

@@ -93,8 +93,8 @@ def run_checkpoint(
         bench = _Bench(gx, context, context.data_sources.add_or_update_pandas_filesystem(
             run.pipeline, base_directory=Path(batches)
         ))  # fmt: skip
-        for table, found in tables.items():
-            rows, suite = batch_of(found), build_suite(table, _once(found))
+        for table, mine in tables.items():
+            rows, suite = batch_of(mine), build_suite(table, _once(mine))
             bench.add(table, suite_name(table), rows, suite, suite.name)
             bench.rows_most = max(bench.rows_most, len(rows))  # all rows that break a rule are to be named
         added = [_added(bench, each, "" if run.last is None else f".{each.increment:06}") for each in suites]
@@ -185,7 +185,7 @@ def _added(bench: _Bench, each: SuiteRows, whose: str) -> SuiteAnswer:
             built.name = f"{suite.name}.without-rows"  # not the suite that other increments are judged by
         bench.add(_name(each), f"{suite_name(suite.table)}.rows{whose}", each.rows, built, f"{suite.name}{whose}")
     except Exception as error:  # whatever a user's suite makes Great Expectations raise is the answer to that suite
-        return SuiteAnswer(error=f"{suite.place}: {error}")
+        return SuiteAnswer(error=f"{suite.file}: {error}")
     return SuiteAnswer(without_rows=without_rows)
 
 
@@ -200,8 +200,8 @@ def _answer(result: Any, so_far: SuiteAnswer, judged: pl.DataFrame) -> SuiteAnsw
 
 def _failed(result: Any, judged: pl.DataFrame) -> Failed:
     """``judged``: the rows that the suite was about."""
-    found = result.result or {}
-    broken = (found.get("partial_unexpected_index_list") or [])[:WITNESSES_MAX]
+    details = result.result or {}
+    broken = (details.get("partial_unexpected_index_list") or [])[:WITNESSES_MAX]
     keys = keys_by_row(judged, [str(row.get(ROW)) for row in broken])
     rows = [
         {
@@ -210,9 +210,9 @@ def _failed(result: Any, judged: pl.DataFrame) -> Failed:
         }
         for row in broken
     ]
-    if not rows and "observed_value" in found:
-        rows = [{"expectation": _label(result), "observed_value": _plain(found["observed_value"])}]
-    return Failed(_label(result), severity_of(result), int(found.get("unexpected_count") or 1), rows)
+    if not rows and "observed_value" in details:
+        rows = [{"expectation": _label(result), "observed_value": _plain(details["observed_value"])}]
+    return Failed(_label(result), severity_of(result), int(details.get("unexpected_count") or 1), rows)
 
 
 def _label(result: Any) -> str:

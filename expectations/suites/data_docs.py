@@ -88,8 +88,8 @@ def publish(context: Any, docs: DataDocs, site: str, results: Mapping[Any, Any])
     shutil.rmtree(Path(site, "static"), ignore_errors=True)  # 4 MB of pictures and letters, which no page of ours loads
     addresses = {}
     for identifier in results:
-        (found,) = context.get_docs_sites_urls(resource_identifier=identifier, site_names=[_SITE])
-        page = Path(unquote(urlsplit(found["site_url"]).path)).resolve().relative_to(Path(site).resolve())
+        (link,) = context.get_docs_sites_urls(resource_identifier=identifier, site_names=[_SITE])
+        page = Path(unquote(urlsplit(link["site_url"]).path)).resolve().relative_to(Path(site).resolve())
         addresses[identifier] = docs.address(page.as_posix())
     return addresses
 
@@ -153,14 +153,14 @@ class _Mirror:
 
     def bring(self) -> None:
         """Suites and results, which are JSON, and of pages their names: the index lists them, and nobody reads them."""
-        for found in self.files.get_file_info(fs.FileSelector(self.root, recursive=True, allow_not_found=True)):
-            name = found.path.removeprefix(f"{self.root}/")
-            if found.type != fs.FileType.File or (name.startswith("gx/") and not _is_kept(name)):
+        for info in self.files.get_file_info(fs.FileSelector(self.root, recursive=True, allow_not_found=True)):
+            name = info.path.removeprefix(f"{self.root}/")
+            if info.type != fs.FileType.File or (name.startswith("gx/") and not _is_kept(name)):
                 continue
             file = Path(below(str(self.here), name))
             file.parent.mkdir(parents=True, exist_ok=True)
             if _is_kept(name):
-                with self.files.open_input_stream(found.path) as stream:
+                with self.files.open_input_stream(info.path) as stream:
                     file.write_bytes(stream.read())
             else:
                 file.touch()

@@ -32,14 +32,14 @@ _WORDS = {"passed": "✓ passed", "warning": "! warning", "failed": "✗ failed"
 
 def linked_run(name: str, dagster_url: str | None) -> dict[str, Any] | None:
     """Pipeline, increment, run and its address, of what contains a run's name; None where that names no increment."""
-    found = _RUN.search(name)
-    if found is None:
+    match = _RUN.search(name)
+    if match is None:
         return None
-    run = found["run"] or ""
+    run = match["run"] or ""
     address = f"{dagster_url.rstrip('/')}/runs/{quote(run)}" if run and _is_web(dagster_url) and dagster_url else ""
-    first, last = int(found["increment"]), int(found["last"] or found["increment"])
+    first, last = int(match["increment"]), int(match["last"] or match["increment"])
     words = {"increment": first, "increments": f"{first}" if first == last else f"{first} to {last}"}
-    return {"pipeline": found["pipeline"], **words, "run": run, "address": address}
+    return {"pipeline": match["pipeline"], **words, "run": run, "address": address}
 
 
 class OfflinePageView(DefaultJinjaPageView):
@@ -81,8 +81,8 @@ class VerdictIndex:
 
     def render(self, links: Mapping[str, Any]) -> Mapping[str, Any]:
         """The links of results with their verdicts: what is broken first, and else in the order in which they came."""
-        found = [{**link, "verdict": self._verdict(link)} for link in links.get("validations_links", [])]
-        return {**links, "validations_links": sorted(found, key=lambda link: link["verdict"] != "failed")}
+        judged = [{**link, "verdict": self._verdict(link)} for link in links.get("validations_links", [])]
+        return {**links, "validations_links": sorted(judged, key=lambda link: link["verdict"] != "failed")}
 
     def _verdict(self, link: Mapping[str, Any]) -> str:
         """Of a result that is no success, what failed says whether that is only a warning."""

@@ -30,10 +30,10 @@ def open_context(folder: str | None) -> Any:
         from great_expectations.data_context.types.base import DataContextConfig, InMemoryStoreBackendDefaults
 
         defaults = InMemoryStoreBackendDefaults()
-        for store, place in KEPT.items():
+        for store, name in KEPT.items():
             defaults.stores[store]["store_backend"] = {
                 "class_name": "TupleFilesystemStoreBackend",
-                "base_directory": str(Path(folder, place).resolve()),
+                "base_directory": str(Path(folder, name).resolve()),
             }
         context = gx.get_context(mode="ephemeral", project_config=DataContextConfig(store_backend_defaults=defaults))
     context.variables.progress_bars = {"globally": False}

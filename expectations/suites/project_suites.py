@@ -22,13 +22,13 @@ _WORDS = ("name", "expectations", "meta", "notes", "id", "suite_parameters")
 
 @dataclass(frozen=True)
 class ProjectSuite:
-    """One suite. ``table``: as the warehouse names it ("outputs/pages"); ``place``: its file; ``content``: what Great
+    """One suite. ``table``: as the warehouse names it ("outputs/pages"); ``file``: where it is; ``content``: what Great
     Expectations makes a suite of.
     """
 
     name: str
     table: str
-    place: str
+    file: str
     content: dict[str, Any] = field(repr=False, hash=False)
 
     @property
@@ -42,7 +42,7 @@ class ProjectSuite:
         notes = self.content.get("notes")
         if isinstance(notes, str) and notes.strip():
             return " ".join(notes.split())
-        return f"What {self.place} expects of {self.table}."
+        return f"What {self.file} expects of {self.table}."
 
     @property
     def check(self) -> str:
@@ -55,23 +55,23 @@ def read_suites(folder: str | Path) -> tuple[ProjectSuite, ...]:
 
     Raises ConfigError for a folder that is not there or has no suite, and for what is not a suite.
     """
-    place = Path(folder)
-    if not place.is_dir():
+    path = Path(folder)
+    if not path.is_dir():
         raise ConfigError(str(folder), "a folder with suites", "no folder", "name the folder, or leave it out")
-    found: list[ProjectSuite] = []
-    for file in sorted(place.iterdir()):
+    suites: list[ProjectSuite] = []
+    for file in sorted(path.iterdir()):
         if file.is_file() and not file.name.startswith(("_", ".")):
-            found += _suites_of(file)
-    if not found:
+            suites += _suites_of(file)
+    if not suites:
         raise ConfigError(
             str(folder), "at least one suite (*.yaml, *.json or *.py)", "none", "write one, or leave it out"
         )
-    for number, suite in enumerate(found):
-        if earlier := [each for each in found[:number] if each.check == suite.check]:
+    for number, suite in enumerate(suites):
+        if earlier := [each for each in suites[:number] if each.check == suite.check]:
             raise ConfigError(
-                suite.place, "a name that no other suite has", f"{suite.name!r}, as in {earlier[0].place}", "rename one"
+                suite.file, "a name that no other suite has", f"{suite.name!r}, as in {earlier[0].file}", "rename one"
             )
-    return tuple(found)
+    return tuple(suites)
 
 
 def _suites_of(file: Path) -> Iterator[ProjectSuite]:
@@ -106,15 +106,15 @@ def _python_suites(file: Path) -> list[ProjectSuite]:
     sys.modules[name] = module  # classes of expectations look up their module
     spec.loader.exec_module(module)
     known = sys.modules.get("great_expectations")
-    found = (
+    suites = (
         [] if known is None else [each for each in vars(module).values() if isinstance(each, known.ExpectationSuite)]
     )
-    if not found:
+    if not suites:
         raise ConfigError(
             str(file), "an ExpectationSuite in the module", "none",
             'write `pages = gx.ExpectationSuite(name="pages", meta={"table": "outputs/pages"}, expectations=[…])`',
         )  # fmt: skip
-    return [_suite(file, each.to_json_dict()) for each in found]
+    return [_suite(file, each.to_json_dict()) for each in suites]
 
 
 def _suite(file: Path, content: Any) -> ProjectSuite:
@@ -151,7 +151,7 @@ def build_project_suite(suite: ProjectSuite, gx: Any, rows: pl.DataFrame) -> tup
     built = gx.ExpectationSuite(
         name=suite.name,
         expectations=[each for each in known if each not in without],
-        meta={**(suite.content.get("meta") or {}), "file": suite.place},
+        meta={**(suite.content.get("meta") or {}), "file": suite.file},
         notes=suite.content.get("notes"),
     )
     return built, tuple(f"{each.expectation_type}({each.column})" for each in without)

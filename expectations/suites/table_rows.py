@@ -34,22 +34,22 @@ def rows_of_increment(scope: Scope, table: str) -> pl.DataFrame:
     return _flat(rows.filter(pl.col("increment") == number))
 
 
-def keys_by_row(rows: pl.DataFrame, places: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Key and window, as far as the table has them, of those ``rows`` whose words (`row`) are ``places``."""
-    if not places:
+def keys_by_row(rows: pl.DataFrame, words: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Key and window, as far as the table has them, of those ``rows`` whose words (`row`) are ``words``."""
+    if not words:
         return {}
     names = [name for name in rows.columns if name in WINDOW_KEY or name.startswith("key.")]
-    found = rows.filter(pl.col(ROW).is_in(list(places))).select(ROW, *names)
-    return {str(row.pop(ROW)): row for row in found.to_dicts()}
+    chosen = rows.filter(pl.col(ROW).is_in(list(words))).select(ROW, *names)
+    return {str(row.pop(ROW)): row for row in chosen.to_dicts()}
 
 
 def _flat(rows: pl.DataFrame) -> pl.DataFrame:
     while structs := [name for name, kind in rows.schema.items() if isinstance(kind, pl.Struct)]:
         for name in structs:
             rows = rows.with_columns(pl.col(name).struct.unnest().name.prefix(f"{name}.")).drop(name)
-    places = [pl.format(f"{name} {{}}", pl.col(name)) for name in _PLACES if name in rows.columns]
+    words = [pl.format(f"{name} {{}}", pl.col(name)) for name in _PLACES if name in rows.columns]
     texts = [_as_text(rows[name]) for name, kind in rows.schema.items() if kind == pl.Binary or kind.is_nested()]
-    return rows.with_columns(*texts, pl.concat_str(places, separator=", ").alias(ROW))
+    return rows.with_columns(*texts, pl.concat_str(words, separator=", ").alias(ROW))
 
 
 def _as_text(column: pl.Series) -> pl.Series:

@@ -26,11 +26,11 @@ def suites_of(folder: str | Path | None, topology: Topology, engine: str) -> tup
     for suite in suites:
         if suite.table not in tables:
             raise ConfigError(
-                suite.place, f"a table of the pipeline: {', '.join(tables)}", repr(suite.table), "correct its meta"
+                suite.file, f"a table of the pipeline: {', '.join(tables)}", repr(suite.table), "correct its meta"
             )
         if taken := [each for each in GUARANTEES if suite.name == each.id or suite.check == each.check]:
             raise ConfigError(
-                suite.place,
+                suite.file,
                 "a name of its own",
                 f"{suite.name!r}, a guarantee: {taken[0].sentence}",
                 "rename the suite",
