@@ -96,17 +96,18 @@ def report_dry_run(
     then with what has landed (``ends``, ``after``: as ``dry_run_of`` takes them).
     """
     with failing_in_one_sentence():
-        place = pipeline.warehouse, pipeline.topology
-        found = dry_run_of(*place, pipeline=pipeline.name, asked=asked, ends=ends, after=after)
-    sentences = [*first, *found.sentences, *sentences_of(found.waits, pipeline.warehouse.root)]
+        dry_run = dry_run_of(
+            pipeline.warehouse, pipeline.topology, pipeline=pipeline.name, asked=asked, ends=ends, after=after
+        )
+    sentences = [*first, *dry_run.sentences, *sentences_of(dry_run.waits, pipeline.warehouse.root)]
     for sentence in sentences:
         context.log.info(sentence)
     said: Metadata = {
         DRY_RUN: dg.MetadataValue.md("\n".join(f"- {sentence}" for sentence in sentences)),
-        "records_to_read": found.records,
-        "increments_to_run": found.increments,
-        "is_refused": found.refusal is not None,
-        "records_waiting": sum(each.records for each in found.waits),
+        "records_to_read": dry_run.records,
+        "increments_to_run": dry_run.increments,
+        "is_refused": dry_run.refusal is not None,
+        "records_waiting": sum(each.records for each in dry_run.waits),
     }
     for name in written_tables(pipeline):
         if pipeline.key(name) in context.selected_asset_keys:

@@ -210,12 +210,14 @@ def replay_landed(
         ):
             ran.append(_log_report(context, pipeline, report))
             waits = waiting_before(until_ms, report.waits)
-        place = pipeline.warehouse, pipeline.topology
+        warehouse, topology = pipeline.warehouse, pipeline.topology
         if waits is None:
-            waits = inputs_that_wait(*place, pipeline=pipeline.name, idle=pipeline.idle, until_ms=until_ms, times=times)
-        for sentence in sentences_of(waits, pipeline.warehouse.root):
+            waits = inputs_that_wait(
+                warehouse, topology, pipeline=pipeline.name, idle=pipeline.idle, until_ms=until_ms, times=times
+            )
+        for sentence in sentences_of(waits, warehouse.root):
             context.log.warning(sentence)
-        for results in results_that_wait(*place, pipeline=pipeline.name) if ran else ():
+        for results in results_that_wait(warehouse, topology, pipeline=pipeline.name) if ran else ():
             context.log.info(str(results))
     return ran, waits
 

@@ -106,10 +106,10 @@ def replay_definitions(
     Kafka to which an asset publishes it, behind the output's checks; ``publish_settings``: how, None for the defaults
     (docs/publish.md). ``operator_jobs``: jobs to plan changed code, promote, restore and vacuum. Raises ConfigError.
     """
-    places = _places(warehouse, sources or {})
-    topology = topology.reading(lambda: {*(sources or {}), *warehouse_of(places["place"]).topics()})
+    given = _tables_and_topics(warehouse, sources or {})
+    topology = topology.reading(lambda: {*(sources or {}), *warehouse_of(given["storage"]).topics()})
     settings = Pipeline(
-        name=pipeline, topology=topology, **places,
+        name=pipeline, topology=topology, **given,
         engine=engine or SparkEngine(), landing=landing or LandingRules(),
         max_records=max_records, increments=increments, idle=idle, kafka_version=kafka_version,
         refused=refused or RefusedLimit(),
@@ -128,12 +128,12 @@ def replay_definitions(
     return _definitions(settings, cron, cron_timezone, sensor, operator_jobs=operator_jobs)
 
 
-def _places(
+def _tables_and_topics(
     warehouse: Warehouse | WarehouseResource | str | Path, sources: Mapping[str, Source | SourceResource | LandedBy]
 ) -> dict[str, Any]:
     """Where a pipeline's tables are, and its topics."""
     return {
-        "place": warehouse if isinstance(warehouse, Warehouse | WarehouseResource) else Warehouse(str(warehouse)),
+        "storage": warehouse if isinstance(warehouse, Warehouse | WarehouseResource) else Warehouse(str(warehouse)),
         "sources": {topic: source for topic, source in sources.items() if not isinstance(source, LandedBy)},
         "landed_by": {topic: source.pipeline for topic, source in sources.items() if isinstance(source, LandedBy)},
     }

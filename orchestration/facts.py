@@ -102,13 +102,13 @@ def _final_output(topology: Topology, part: Part, sink: SinkNode) -> FinalOutput
 
 def _behind(graph: Graph, nodes: Iterable[Node]) -> set[str]:
     """Names of ``nodes`` and of all that their records came through or were looked up in."""
-    found, begun = set[str](), [node.name for node in nodes]
+    names, begun = set[str](), [node.name for node in nodes]
     while begun:
         node = graph.nodes[begun.pop()]
-        if node.name not in found:
-            found.add(node.name)
+        if node.name not in names:
+            names.add(node.name)
             begun += [*node.inputs, *node.reads, *node.shares]
-    return found
+    return names
 
 
 def _upstream(topology: Topology, part: Part) -> set[int]:

@@ -42,14 +42,14 @@ def tables_of(topology: Topology, sub: SubTopology) -> list[Table]:
     own = written | {  # its sources are written by others; what several write belongs to the last of them
         node.name for node in sub.repartitions if topology.is_last_writer(node.topic, sub)
     }
-    found, repeated = [], _repeated(topology)
+    tables, repeated = [], _repeated(topology)
     for node in topology.graph.nodes.values():
         table = node.table(topology.graph) if node.name in own else None
         if table is not None and table not in repeated:
             above = list(_above(topology, node, table, repeated, is_rekeyed=node.key_step is not None))
             rekeyed = frozenset(name for name, is_rekeyed in above if is_rekeyed)
-            found.append(Table(table, node, tuple(dict.fromkeys(name for name, _ in above)), rekeyed))
-    return found
+            tables.append(Table(table, node, tuple(dict.fromkeys(name for name, _ in above)), rekeyed))
+    return tables
 
 
 def _repeated(topology: Topology) -> set[str]:
@@ -94,15 +94,15 @@ def column_lineage(topology: Topology, table: Table) -> Columns:
     times; values, times and headers are made from their own kind. Columns with the position of a row are made from
     none, and are left out.
     """
-    found, mine = Columns(), _columns(topology, table.name)
+    made_from, mine = Columns(), _columns(topology, table.name)
     for above in table.upstream:
         theirs = _columns(topology, above)
         for column in mine:
             wanted = _made_of(column, theirs, is_rekeyed=above in table.rekeyed)
             sources = [(above, name) for name in theirs if name in wanted]
             if sources:
-                found.setdefault(column, []).extend(sources)
-    return found
+                made_from.setdefault(column, []).extend(sources)
+    return made_from
 
 
 def _made_of(column: str, theirs: list[str], *, is_rekeyed: bool) -> tuple[str, ...]:

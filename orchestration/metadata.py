@@ -71,8 +71,8 @@ def topic_version(pipeline: Pipeline, row: LedgerRow[RowContent]) -> dg.DataVers
 def table_metadata(pipeline: Pipeline, table: str) -> Metadata:
     """What is known of a table before anything has run: where it lies and its columns."""
     schema = LANDED_SCHEMA if TableName(table).kind == LANDED else table_schema(pipeline.topology, table)
-    place = {} if pipeline.known_root is None else {TABLE: pipeline.path(table)}
-    return place | {"dagster/column_schema": _column_schema(schema)} | _columns_above(pipeline, table)
+    location = {} if pipeline.known_root is None else {TABLE: pipeline.path(table)}
+    return location | {"dagster/column_schema": _column_schema(schema)} | _columns_above(pipeline, table)
 
 
 def _columns_above(pipeline: Pipeline, table: str) -> Metadata:

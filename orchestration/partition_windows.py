@@ -65,11 +65,11 @@ class Behind(NamedTuple):
 
 def windows_of(definition: dg.TimeWindowPartitionsDefinition, keys: list[str]) -> list[Window]:
     """In the order of their times."""
-    found = []
+    windows = []
     for key in keys:
         window = definition.time_window_for_partition_key(key)
-        found.append(Window(key, round(window.start.timestamp() * 1000), round(window.end.timestamp() * 1000)))
-    return sorted(found, key=lambda window: window.start_ms)
+        windows.append(Window(key, round(window.start.timestamp() * 1000), round(window.end.timestamp() * 1000)))
+    return sorted(windows, key=lambda window: window.start_ms)
 
 
 def reached(pipeline: Pipeline) -> Reached:

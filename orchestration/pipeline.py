@@ -50,7 +50,7 @@ REFUSALS = (DROPPED, DEAD_LETTER)
 
 @dataclass(frozen=True)
 class Pipeline:
-    """``place``: where its tables are, which ``warehouse`` gives. ``sources``: topic → where it is landed from;
+    """``storage``: where its tables are, which ``warehouse`` gives. ``sources``: topic → where it is landed from;
     ``landed_by``: topic → the pipeline of the same warehouse that lands it.
 
     ``production``: output → the landed topic that a live application wrote. ``publish``: output → the topic to which it
@@ -66,7 +66,7 @@ class Pipeline:
 
     name: str
     topology: Topology
-    place: Warehouse | WarehouseResource
+    storage: Warehouse | WarehouseResource
     engine: Engine
     sources: Mapping[str, Source | SourceResource] = field(default_factory=dict)
     landed_by: Mapping[str, str] = field(default_factory=dict)
@@ -95,12 +95,12 @@ class Pipeline:
     @property
     def warehouse(self) -> Warehouse:
         """Where its tables are now. Raises ConfigError for an environment variable that is not set."""
-        return warehouse_of(self.place)
+        return warehouse_of(self.storage)
 
     @property
     def known_root(self) -> str | None:
         """Where its tables are, as far as it is known while definitions load."""
-        return known_root(self.place)
+        return known_root(self.storage)
 
     @property
     def word(self) -> str:
@@ -120,16 +120,16 @@ class Pipeline:
     @property
     def resources(self) -> dict[str, dg.ConfigurableResource[Any]]:
         """By key: the engine, and what of warehouse and sources was given as a resource; one key a pipeline each."""
-        found: dict[str, dg.ConfigurableResource[Any]] = {self.engine_key: self.engine}
-        if isinstance(self.place, WarehouseResource):
-            found[f"{self.word}_warehouse"] = self.place
+        resources: dict[str, dg.ConfigurableResource[Any]] = {self.engine_key: self.engine}
+        if isinstance(self.storage, WarehouseResource):
+            resources[f"{self.word}_warehouse"] = self.storage
         for topic, source in self.sources.items():
             if isinstance(source, FilesResource | LakeResource | KafkaResource):
-                found[self._source_key(topic)] = source
+                resources[self._source_key(topic)] = source
         for output, target in self.publish.items():
             if isinstance(target, KafkaTargetResource):
-                found[self._target_key(output)] = target
-        return found
+                resources[self._target_key(output)] = target
+        return resources
 
     @property
     def resource_keys(self) -> set[str]:
@@ -140,9 +140,9 @@ class Pipeline:
         """Itself, with the resources as a run's config has them (``context.resources``). Raises ConfigError for a
         source that cannot be, or an environment variable that is not set.
         """
-        place: Warehouse | WarehouseResource = self.place
-        if isinstance(place, WarehouseResource):
-            place = getattr(resources, f"{self.word}_warehouse").warehouse()
+        storage: Warehouse | WarehouseResource = self.storage
+        if isinstance(storage, WarehouseResource):
+            storage = getattr(resources, f"{self.word}_warehouse").warehouse()
         sources = {
             topic: source_of(getattr(resources, self._source_key(topic), source))
             for topic, source in self.sources.items()
@@ -150,7 +150,7 @@ class Pipeline:
         publish = {
             output: getattr(resources, self._target_key(output), target) for output, target in self.publish.items()
         }
-        return replace(self, place=place, sources=sources, publish=publish)
+        return replace(self, storage=storage, sources=sources, publish=publish)
 
     def target(self, output: str) -> KafkaTarget:
         """Where an output is published now. Raises ConfigError for an environment variable that is not set."""

@@ -124,8 +124,8 @@ def last_evaluation(
             event = None if record.event is None else record.event.dagster_event
             evaluation = None if event is None else event.event_specific_data
             if isinstance(evaluation, dg.AssetCheckEvaluation):
-                place = evaluation.metadata.get(WAREHOUSE)
-                if place is None or place.value == warehouse:
+                root = evaluation.metadata.get(WAREHOUSE)
+                if root is None or root.value == warehouse:
                     return evaluation.metadata
         cursor = records[-1].id
     return None

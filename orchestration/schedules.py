@@ -123,9 +123,9 @@ def replay_schedule(
         description=f"Replays {pipeline.name} unless a run is still at work.",
     )
     def tick(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        found = waits_for(pipeline, context.instance, job.name, context.log)
-        if found is not None:
-            return dg.SkipReason(found)
+        waited_for = waits_for(pipeline, context.instance, job.name, context.log)
+        if waited_for is not None:
+            return dg.SkipReason(waited_for)
         return _next_partition(pipeline) if job.name == f"{pipeline.word}_replay" else dg.RunRequest()
 
     return tick
@@ -136,13 +136,13 @@ def waits_for(pipeline: Pipeline, instance: dg.DagsterInstance, job_name: str, l
     mine = dg.RunsFilter(job_name=job_name, statuses=UNFINISHED, tags=warehouse_tag(pipeline))
     words = None
     for record in instance.get_run_records(mine):
-        found = judged(pipeline, instance, record, now_ms())
-        if found.is_waited_for:
-            words = words or found.words
+        judgement = judged(pipeline, instance, record, now_ms())
+        if judgement.is_waited_for:
+            words = words or judgement.words
             continue
-        log.warning(found.words)
-        if found.is_lost:
-            instance.report_run_failed(record.dagster_run, found.words)
+        log.warning(judgement.words)
+        if judgement.is_lost:
+            instance.report_run_failed(record.dagster_run, judgement.words)
             forget(pipeline.own, record.dagster_run.run_id)
     return words
 
@@ -151,8 +151,8 @@ def _next_partition(pipeline: Pipeline) -> dg.RunRequest | dg.SkipReason:
     """Of a pipeline without partitions just a run."""
     if pipeline.partitions is None:
         return dg.RunRequest()
-    found = next_or_why_not(pipeline)
-    return dg.SkipReason(found) if isinstance(found, str) else dg.RunRequest(partition_key=found.key)
+    window = next_or_why_not(pipeline)
+    return dg.SkipReason(window) if isinstance(window, str) else dg.RunRequest(partition_key=window.key)
 
 
 def judged(pipeline: Pipeline, instance: dg.DagsterInstance, record: RunRecord, at_ms: int) -> RunJudgement:

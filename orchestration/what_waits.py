@@ -75,7 +75,7 @@ def waiting_before(until_ms: int | None, waits: Sequence[WaitingInput]) -> list[
 def results_that_wait(warehouse: Warehouse, topology: Topology, *, pipeline: str) -> list[WaitingResults]:
     """Results that suppress holds back after the last increment, by store; none before the first."""
     as_of = None
-    found = []
+    waiting = []
     for node in topology.graph.nodes.values():
         if node.metric_prefix != "buffer":
             continue
@@ -90,8 +90,8 @@ def results_that_wait(warehouse: Warehouse, topology: Topology, *, pipeline: str
         count = sum(task.counters.get(store, {}).get("count", 0) for task in tasks)
         if count:
             first_ms, last_ms = _bounds(as_of, store)
-            found.append(WaitingResults(store, count, first_ms, last_ms))
-    return found
+            waiting.append(WaitingResults(store, count, first_ms, last_ms))
+    return waiting
 
 
 def _bounds(as_of: AsOf, store: str) -> tuple[int | None, int | None]:
@@ -116,8 +116,8 @@ def sentences_of(waits: Sequence[WaitingInput], warehouse: str) -> list[str]:
     """
     slowest = dict.fromkeys((each.for_topic, each.for_partition) for each in waits)
     return [
-        _sentence([each for each in waits if (each.for_topic, each.for_partition) == place], warehouse)
-        for place in slowest
+        _sentence([each for each in waits if (each.for_topic, each.for_partition) == awaited], warehouse)
+        for awaited in slowest
     ]
 
 
@@ -132,9 +132,9 @@ def _sentence(waits: Sequence[WaitingInput], warehouse: str) -> str:
     records, first, last = sum(each.records for each in waits), waits[0], max(each.last_ms for each in waits)
     topics = " and ".join(dict.fromkeys(each.topic for each in waits))
     what = f"{records:,} record{'' if records == 1 else 's'} of {topics} wait{'s' if records == 1 else ''}"
-    topic, place = first.for_topic, f"topic {first.for_topic}, partition {first.for_partition}"
+    topic, awaited = first.for_topic, f"topic {first.for_topic}, partition {first.for_partition}"
     return (
-        f"{what} for {place}, which has landed up to {utc(first.reached_ms)}: more of it may still come first, for "
+        f"{what} for {awaited}, which has landed up to {utc(first.reached_ms)}: more of it may still come first, for "
         f"which Kafka waits too (max.task.idle.ms). What to do: nothing, if more of {topic} lands later; if none ever "
         f"comes: {advance_command(topic, warehouse, None)}; if none comes up to there: "
         f"{advance_command(topic, warehouse, last)}; or replay with --idle proceed, which takes the records now"

@@ -200,7 +200,7 @@ SILENCES = [
     ),
     _silence(
         "results that wait in a suppress", f"{_CLI}/test_what_waits.py::test_results_that_are_not_final_are_counted",
-        "found.append(WaitingResults(store, count, first_ms, last_ms))", "continue",
+        "waiting.append(WaitingResults(store, count, first_ms, last_ms))", "continue",
     ),
     _silence(
         "records that cannot be decoded, in Dagster",

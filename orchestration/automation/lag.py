@@ -89,12 +89,12 @@ def lag_of(pipeline: Pipeline) -> Lag:
 def _new_files(pipeline: Pipeline, topic: str, source: FileSource) -> list[FoundFile]:
     """Files that the next landing would take."""
     warehouse = pipeline.warehouse
-    found = find_files(source, topic).files
+    files = find_files(source, topic).files
     known = KnownFiles(
         source, topic, kept_plans(pipeline.landing_ledger(topic)),
         allow_same_content=pipeline.landing.allow_same_content, verified=read_verified(warehouse.verified_files(topic)),
     )  # fmt: skip
-    return known.new(found)
+    return known.new(files)
 
 
 def broker_ends(topic: str, source: KafkaSource) -> dict[int, int]:

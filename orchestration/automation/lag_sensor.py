@@ -75,10 +75,10 @@ def lag_sensor(
             said = f"{lag}: too little for a run" if decided.since_ms is not None else str(lag)
             return dg.SensorResult(skip_reason=said, cursor=str(decided))
         if lag.seen == cursor.asked:
-            found = "a run was started for it, and left it" if pipeline.partitions is None else _partition(pipeline)
-            if isinstance(found, str):
-                return dg.SkipReason(f"{lag}: {found}")
-            return dg.SensorResult(run_requests=[found], cursor=str(cursor))
+            next_run = "a run was started for it, and left it" if pipeline.partitions is None else _partition(pipeline)
+            if isinstance(next_run, str):
+                return dg.SkipReason(f"{lag}: {next_run}")
+            return dg.SensorResult(run_requests=[next_run], cursor=str(cursor))
         return _started(pipeline, lag)
 
     return tick
@@ -104,18 +104,18 @@ def _started(pipeline: Pipeline, lag: Lag) -> dg.SensorResult | dg.SkipReason:
     if lag.is_outside:
         job = f"{pipeline.word}_land"
         return dg.SensorResult(run_requests=[dg.RunRequest(lag.seen, job_name=job, tags=tags)], cursor=cursor)
-    found = _partition(pipeline)
-    if isinstance(found, str):
-        return dg.SensorResult(skip_reason=f"{lag}: {found}", cursor=cursor)
-    return dg.SensorResult(run_requests=[found], cursor=cursor)
+    next_run = _partition(pipeline)
+    if isinstance(next_run, str):
+        return dg.SensorResult(skip_reason=f"{lag}: {next_run}", cursor=cursor)
+    return dg.SensorResult(run_requests=[next_run], cursor=cursor)
 
 
 def _partition(pipeline: Pipeline) -> dg.RunRequest | str:
     """Of the next partition, once it has landed whole; in words why there is none now."""
-    found, last = next_or_why_not(pipeline), pipeline.ledger.last_done()
-    if isinstance(found, str):
-        return found
+    window, last = next_or_why_not(pipeline), pipeline.ledger.last_done()
+    if isinstance(window, str):
+        return window
     done = 0 if last is None else last.increment
     return dg.RunRequest(
-        f"{found.key} after increment {done}", job_name=f"{pipeline.word}_replay", partition_key=found.key
+        f"{window.key} after increment {done}", job_name=f"{pipeline.word}_replay", partition_key=window.key
     )

@@ -181,8 +181,8 @@ def _promote(pipeline: Pipeline, asked: PromoteConfig, context: dg.OpExecutionCo
         raise ConfigError(
             f"branch {asked.branch!r}", f"a branch of {pipeline.name}", f"one of {branch.parent}", "launch its own job"
         )
-    place, changed = pipeline.warehouse, asked.topology
-    topology = pipeline.topology if changed is None else load_topology(changed, place)
+    warehouse, changed = pipeline.warehouse, asked.topology
+    topology = pipeline.topology if changed is None else load_topology(changed, warehouse)
     verdicts = list(_verdicts(pipeline, asked.branch, topology))
     broken = [verdict for verdict in verdicts if not is_in_order(verdict)]
     for verdict in broken:
@@ -199,13 +199,13 @@ def _promote(pipeline: Pipeline, asked: PromoteConfig, context: dg.OpExecutionCo
 
 def _verdicts(pipeline: Pipeline, branch: str, topology: Topology) -> Iterator[Verdict]:
     """On every increment of the branch's own."""
-    place, facts = pipeline.warehouse, replay_facts(topology)
-    ledger = Ledger(place.pipeline(branch).ledger)
+    warehouse, facts = pipeline.warehouse, replay_facts(topology)
+    ledger = Ledger(warehouse.pipeline(branch).ledger)
     engine: Any = pipeline.check_engine
-    again = second_run(place, branch, topology)
+    again = second_run(warehouse, branch, topology)
     for row in ledger.done_rows():
         if row.content.forked is None:
-            yield from check_increment(place, branch, facts, row.increment, engine=engine, again=again)
+            yield from check_increment(warehouse, branch, facts, row.increment, engine=engine, again=again)
 
 
 def _sentence(verdict: Verdict) -> str:
@@ -228,19 +228,19 @@ def _restore(pipeline: Pipeline, asked: RestoreConfig, context: dg.OpExecutionCo
 
 
 def _vacuum(pipeline: Pipeline, asked: VacuumConfig, context: dg.OpExecutionContext) -> dict[str, Any]:
-    found = vacuum(
+    report = vacuum(
         pipeline.warehouse,
         pipeline.name,
         keep_increments=asked.keep_increments,
         keep_days=asked.keep_days,
         delete=asked.delete,
     )
-    size = sum(waste.bytes for waste in found.waste)
-    verb = "deleted" if found.is_deleted else "would be deleted with `delete: true`"
-    context.log.info(f"{len(found.waste):,} files, {size:,} bytes {verb}")
-    said: dict[str, Any] = {"files": len(found.waste), "bytes": size, "is_deleted": found.is_deleted}
-    if found.waste:
-        said["by_table"] = dg.MetadataValue.md(markdown_table(found.lines()))
-    if found.oldest:
-        said["oldest_increment"] = found.oldest
+    size = sum(waste.bytes for waste in report.waste)
+    verb = "deleted" if report.is_deleted else "would be deleted with `delete: true`"
+    context.log.info(f"{len(report.waste):,} files, {size:,} bytes {verb}")
+    said: dict[str, Any] = {"files": len(report.waste), "bytes": size, "is_deleted": report.is_deleted}
+    if report.waste:
+        said["by_table"] = dg.MetadataValue.md(markdown_table(report.lines()))
+    if report.oldest:
+        said["oldest_increment"] = report.oldest
     return said

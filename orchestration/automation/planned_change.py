@@ -114,11 +114,11 @@ def _replayed(
 
 def _compared(pipeline: Pipeline, now: str, branch: str, at: int, records: int) -> Planned:
     """Their outputs as of the last increment of each."""
-    place = pipeline.warehouse
-    mine, other = outputs_of(place, now), outputs_of(place, branch)
-    is_one_cut = _cut(done_row(place, now).content) == _cut(done_row(place, branch).content)
+    warehouse = pipeline.warehouse
+    mine, other = outputs_of(warehouse, now), outputs_of(warehouse, branch)
+    is_one_cut = _cut(done_row(warehouse, now).content) == _cut(done_row(warehouse, branch).content)
     caveat = None if is_one_cut else f"{branch} has read further than {now}: replay {now}, then plan again"
-    diffs = [diff_output(place, now, branch, name) for name in mine if name in other]
+    diffs = [diff_output(warehouse, now, branch, name) for name in mine if name in other]
     return Planned(branch, at, records, caveat, sorted({*mine} ^ {*other}), diffs)
 
 

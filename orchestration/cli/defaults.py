@@ -36,10 +36,10 @@ def defaults_of(params: Iterable[click.Parameter]) -> dict[str, Any]:
     known = {
         param.name for param in params if param.name not in _REQUIRED_ALONE or param.required or _takes_default(param)
     }
-    found = {name: value for name, value in said.items() if name in known}
+    defaults = {name: value for name, value in said.items() if name in known}
     if STORAGE_OPTIONS in said and "storage_option" in known:
-        found["storage_option"] = tuple(f"{name}={value}" for name, value in said[STORAGE_OPTIONS].items())
-    return found
+        defaults["storage_option"] = tuple(f"{name}={value}" for name, value in said[STORAGE_OPTIONS].items())
+    return defaults
 
 
 def _takes_default(param: click.Parameter) -> bool:

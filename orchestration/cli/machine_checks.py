@@ -84,10 +84,10 @@ def look_at_machine(
 
 
 def _python() -> MachineFinding:
-    found = f"Python {platform.python_version()} on {platform.system()} {platform.machine()}"
+    sentence = f"Python {platform.python_version()} on {platform.system()} {platform.machine()}"
     if os.name != "posix":
-        return MachineFinding("python", WRONG, found, "use Linux or macOS, on Windows its subsystem for Linux")
-    return MachineFinding("python", OK, found)
+        return MachineFinding("python", WRONG, sentence, "use Linux or macOS, on Windows its subsystem for Linux")
+    return MachineFinding("python", OK, sentence)
 
 
 def _packages() -> Iterator[MachineFinding]:
@@ -117,10 +117,10 @@ def _java() -> MachineFinding:
 def _memory() -> MachineFinding:
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     limits = [total, *_limits_of_container()]
-    found = f"{_gib(min(limits))}" + ("" if min(limits) == total else f" by the container's limit, of {_gib(total)}")
+    sentence = f"{_gib(min(limits))}" + ("" if min(limits) == total else f" by the container's limit, of {_gib(total)}")
     if min(limits) < MEMORY_LEAST:
-        return MachineFinding("memory", WARNING, found, f"give it {_gib(MEMORY_LEAST)}, or run with --max-records")
-    return MachineFinding("memory", OK, found)
+        return MachineFinding("memory", WARNING, sentence, f"give it {_gib(MEMORY_LEAST)}, or run with --max-records")
+    return MachineFinding("memory", OK, sentence)
 
 
 def _limits_of_container() -> Iterator[int]:
@@ -132,12 +132,12 @@ def _limits_of_container() -> Iterator[int]:
 def _disk(name: str, folder: Path) -> MachineFinding:
     there = next(each for each in (folder.absolute(), *folder.absolute().parents) if each.exists())
     free = shutil.disk_usage(there).free
-    found = f"{name}: {_gib(free)} free in {there}"
+    sentence = f"{name}: {_gib(free)} free in {there}"
     if not os.access(there, os.W_OK):
-        return MachineFinding("disk", WRONG, f"{found}, where this user may not write", "choose another folder")
+        return MachineFinding("disk", WRONG, f"{sentence}, where this user may not write", "choose another folder")
     if free < DISK_LEAST:
-        return MachineFinding("disk", WRONG if free < DISK_NEEDED else WARNING, found, "make room")
-    return MachineFinding("disk", OK, found)
+        return MachineFinding("disk", WRONG if free < DISK_NEEDED else WARNING, sentence, "make room")
+    return MachineFinding("disk", OK, sentence)
 
 
 def _storage(warehouse: str) -> Iterator[MachineFinding]:
@@ -172,10 +172,10 @@ def _clock(warehouse: str) -> MachineFinding:
         return MachineFinding("clock", WRONG, f"{warehouse}: a file that was written is not there", "check the storage")
     written = entry.mtime_ns // 1_000_000
     apart = max(before - written, written - after, 0)
-    found = f"clocks of this machine and of {warehouse} are {apart / 1000:.1f} s apart"
+    sentence = f"clocks of this machine and of {warehouse} are {apart / 1000:.1f} s apart"
     if apart > CLOCK_MOST_MS:
-        return MachineFinding("clock", WARNING, found, "set this machine's clock by NTP")
-    return MachineFinding("clock", OK, found)
+        return MachineFinding("clock", WARNING, sentence, "set this machine's clock by NTP")
+    return MachineFinding("clock", OK, sentence)
 
 
 def _broker(server: str) -> MachineFinding:
@@ -195,13 +195,13 @@ def _client(servers: str, settings: Mapping[str, str]) -> MachineFinding:
     try:
         connection = Connection(servers, settings, SECONDS)
         try:
-            (found,) = connection.ask(connection.admin.describe_cluster)
+            (cluster,) = connection.ask(connection.admin.describe_cluster)
         except connection.kafka.KafkaException as error:
             said, step = connection.said(error.args[0]), "check the client's settings, its rights and the listeners"
             return MachineFinding("kafka", WRONG, f"{servers}: {said}", step)
     except (ConfigError, MachineError) as error:
         return MachineFinding("kafka", WRONG, f"{error.place}: {error.got}", error.next_step)
-    nodes = "1 broker" if len(found.nodes) == 1 else f"{len(found.nodes)} brokers"
+    nodes = "1 broker" if len(cluster.nodes) == 1 else f"{len(cluster.nodes)} brokers"
     return MachineFinding("kafka", OK, f"a client with these settings is let in; the cluster has {nodes}")
 
 
@@ -210,17 +210,17 @@ def _registry(url: str) -> MachineFinding:
     parts = urlsplit(url)
     if parts.username is not None or parts.scheme not in ("http", "https"):
         raise ConfigError("--registry", "an http or https URL without credentials", "another one", "leave them out")
-    place = f"{parts.scheme}://{parts.netloc}"
+    address = f"{parts.scheme}://{parts.netloc}"
     try:
         with urllib.request.urlopen(f"{url.rstrip('/')}/subjects", timeout=SECONDS) as answer:
             subjects = json.load(answer)
-            return MachineFinding("registry", OK, f"{place} has {len(subjects):,} subjects")
+            return MachineFinding("registry", OK, f"{address} has {len(subjects):,} subjects")
     except urllib.error.HTTPError as error:
         if error.code in (401, 403):
-            return MachineFinding("registry", OK, f"{place} answers, and asks for credentials")
-        return MachineFinding("registry", WRONG, f"{place} answers {error.code}", "check the path of the URL")
+            return MachineFinding("registry", OK, f"{address} answers, and asks for credentials")
+        return MachineFinding("registry", WRONG, f"{address} answers {error.code}", "check the path of the URL")
     except (OSError, ValueError, TypeError) as error:
-        return MachineFinding("registry", WRONG, f"{place}: {error}", "check the address and the network")
+        return MachineFinding("registry", WRONG, f"{address}: {error}", "check the address and the network")
 
 
 def _gib(size: int) -> str:

@@ -139,11 +139,11 @@ class _Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """None for a name that is not in COMMANDS."""
-        found = next((section[cmd_name] for section in COMMANDS.values() if cmd_name in section), None)
-        if found is None:
+        entry = next((section[cmd_name] for section in COMMANDS.values() if cmd_name in section), None)
+        if entry is None:
             return None
         try:
-            module = importlib.import_module(found[0], __package__)
+            module = importlib.import_module(entry[0], __package__)
         except ModuleNotFoundError as error:
             if error.name != BENCHMARKS:
                 raise

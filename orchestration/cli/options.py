@@ -28,7 +28,7 @@ def warehouse_if_any(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _with_warehouse(function: Callable[..., Any], *, required: bool) -> Callable[..., Any]:
-    place = option(
+    warehouse = option(
         "--warehouse", required=required, metavar="W", envvar=WAREHOUSE_VARIABLE,
         help=f"directory or URI of all tables (default: ${WAREHOUSE_VARIABLE}, else that of {FILE})",
     )  # fmt: skip
@@ -41,7 +41,7 @@ def _with_warehouse(function: Callable[..., Any], *, required: bool) -> Callable
         f"--{STORAGE_TIMEOUT.replace('_', '-')}", metavar="DURATION", section="object store",
         help="how long a request that fails is made again, such as 5m (default 2m)",
     )  # fmt: skip
-    return place(how(patience(function)))
+    return warehouse(how(patience(function)))
 
 
 pipeline = option(
@@ -94,8 +94,8 @@ def kafka_config(**more: str) -> Decorator:
 
 def client_settings_of(kafka_config: str | None, settings: Sequence[str]) -> dict[str, str]:
     """Of a Kafka client, with what they name elsewhere. Raises ConfigError for a file that cannot be read."""
-    found = [] if kafka_config is None else list(read_client_settings(kafka_config).items())
-    pairs = [*(f"{name}={value}" for name, value in found), *settings]
+    from_file = [] if kafka_config is None else list(read_client_settings(kafka_config).items())
+    pairs = [*(f"{name}={value}" for name, value in from_file), *settings]
     return dict(key_and_value(pair, "--option") for pair in pairs)
 
 

@@ -80,33 +80,33 @@ class OutputAccount:
 
     def lines(self) -> list[dict[str, Any]]:
         """A row of a table for each number, under the stage that it belongs to."""
-        found = []
+        lines = []
         for stage in self.stages:
             numbers = {
                 "came": stage.came, "applied": stage.applied, "left out (filter, no match, duplicate)": stage.left_out,
                 **{f"dropped: {reason}": number for reason, number in sorted(stage.dropped.items())},
                 "undecodable": stage.undecodable,
             }  # fmt: skip
-            place = f"sub-topology {stage.sub_topology}, of {', '.join(stage.reads)}"
-            found += _lines(place, numbers)
+            title = f"sub-topology {stage.sub_topology}, of {', '.join(stage.reads)}"
+            lines += _lines(title, numbers)
         for each in self.operators:
             refused = {f"refused: {reason}": number for reason, number in sorted(each.refused.items())}
-            found += _lines(each.operator, {"came": each.came, **refused})
+            lines += _lines(each.operator, {"came": each.came, **refused})
         numbers = {"written": self.written, "rows now": self.rows, "replaced or deleted later": self.updates,
                    "tombstones": self.tombstones, "results that wait": self.waiting}  # fmt: skip
-        return found + _lines(TableName.output(self.output), numbers)
+        return lines + _lines(TableName.output(self.output), numbers)
 
     def to_json(self) -> dict[str, Any]:
         """All numbers, and whether they balance."""
         return asdict(self) | {"balance": self.balance}
 
 
-def _lines(place: str, numbers: dict[str, int]) -> list[dict[str, Any]]:
+def _lines(title: str, numbers: dict[str, int]) -> list[dict[str, Any]]:
     first, *others = numbers.items()
     kept = [first, *((name, number) for name, number in others if number)]
-    places = [place, *[""] * len(others)]
+    titles = [title, *[""] * len(others)]
     return [
-        {"where": where, "what": name, "records": number} for where, (name, number) in zip(places, kept, strict=False)
+        {"where": where, "what": name, "records": number} for where, (name, number) in zip(titles, kept, strict=False)
     ]
 
 
@@ -147,18 +147,18 @@ def _stages(topology: Topology, output: str) -> list[SubTopology]:
         known = [sink.topic for sink in topology.sinks()]
         next_step = did_you_mean(output, known, "name one of them")
         raise ConfigError("account", f"one of {', '.join(map(str, known))}", repr(output), next_step)
-    found = {sub.id: sub for sub in writers}
+    by_id = {sub.id: sub for sub in writers}
     unseen = writers
     while unseen:
         above = {other.id: other for sub in unseen for other in topology.sub_topologies
                  if set(other.repartitions) & set(sub.sources)}  # fmt: skip
-        unseen = [sub for number, sub in above.items() if number not in found]
-        found |= above
-    return [sub for sub in topology.sub_topologies if sub.id in found]
+        unseen = [sub for number, sub in above.items() if number not in by_id]
+        by_id |= above
+    return [sub for sub in topology.sub_topologies if sub.id in by_id]
 
 
 def _account(sub: SubTopology, reports: Sequence[IncrementReport]) -> StageAccount:
-    books = [found for report in reports if (found := report.books_by_sub_topology.get(str(sub.id))) is not None]
+    books = [own for report in reports if (own := report.books_by_sub_topology.get(str(sub.id))) is not None]
     dropped: dict[str, int] = {}
     for each in books:
         for reason, number in each.dropped_by_reason.items():

@@ -118,10 +118,10 @@ class ReplayPipelineComponent(dg.Component, dg.Model, dg.Resolvable):
         )
 
     def _topology(self, folder: Path, root: str) -> str:
-        place, colon, attribute = self.topology.rpartition(":")
+        file, colon, attribute = self.topology.rpartition(":")
         if not colon:
-            place, attribute = self.topology, ""
-        if not place.endswith(".py"):
+            file, attribute = self.topology, ""
+        if not file.endswith(".py"):
             return self.topology
-        beside = folder / place
-        return f"{beside if beside.is_file() else below(root, place)}{colon}{attribute}"
+        beside = folder / file
+        return f"{beside if beside.is_file() else below(root, file)}{colon}{attribute}"

@@ -85,12 +85,12 @@ class ReplayIOManager(dg.IOManager):
                 place, f"partition {window.key} of {self.pipeline.name}, replayed", "one that was not run yet",
                 "run it first",
             )  # fmt: skip
-        found = [numbers[-1] for end, numbers in so_far.increments.items() if end <= window.end_ms]
-        if not found:
+        ended = [numbers[-1] for end, numbers in so_far.increments.items() if end <= window.end_ms]
+        if not ended:
             raise LedgerError(
                 place, f"an increment up to the end of partition {window.key}", "none", "load a later partition"
             )
-        return max(found)
+        return max(ended)
 
     def _frame(self, context: dg.InputContext, rows: pa.Table) -> Any:
         kind = context.dagster_type.typing_type

@@ -50,7 +50,7 @@ def backfill_job(pipeline: Pipeline) -> dg.JobDefinition:
                 heart.say(sentence)
                 context.log.info(sentence)
 
-            found = backfill(
+            made = backfill(
                 in_run.warehouse,
                 in_run.topology if config.topology is None else load_topology(config.topology, in_run.warehouse),
                 pipeline=in_run.name,
@@ -63,7 +63,7 @@ def backfill_job(pipeline: Pipeline) -> dg.JobDefinition:
                 doing=log_line,
                 kafka_version=in_run.kafka_version,
             )
-            context.add_output_metadata(_metadata(in_run, found))
+            context.add_output_metadata(_metadata(in_run, made))
 
     @dg.job(
         name=f"{pipeline.word}_backfill",
@@ -76,29 +76,29 @@ def backfill_job(pipeline: Pipeline) -> dg.JobDefinition:
     return job
 
 
-def _metadata(pipeline: Pipeline, found: Backfill) -> Metadata:
+def _metadata(pipeline: Pipeline, made: Backfill) -> Metadata:
     said: Metadata = {
-        "branch": found.name,
-        "from": utc(found.range.from_ms),
-        "to": utc(found.range.to_ms),
-        "began_with": found.begins,
-        "records_warming_up": found.warmed_up,
-        "records_replayed": found.replayed,
-        "still_open": ", ".join(sorted({each.node for each in found.open})) or "nothing",
-        "not_made": "; ".join(f"{output} (processor {by})" for output, by in found.left_out.items()) or "nothing",
-        "proved_equal": ", ".join(found.compared) or "nothing: the code is another",
+        "branch": made.name,
+        "from": utc(made.range.from_ms),
+        "to": utc(made.range.to_ms),
+        "began_with": made.begins,
+        "records_warming_up": made.warmed_up,
+        "records_replayed": made.replayed,
+        "still_open": ", ".join(sorted({each.node for each in made.open})) or "nothing",
+        "not_made": "; ".join(f"{output} (processor {by})" for output, by in made.left_out.items()) or "nothing",
+        "proved_equal": ", ".join(made.compared) or "nothing: the code is another",
     }
     known = outputs_of(pipeline.warehouse, pipeline.name)
-    for output in found.rows:
-        said[f"rows/{output}"] = found.rows[output]
+    for output in made.rows:
+        said[f"rows/{output}"] = made.rows[output]
         if output in known:
-            said |= _differences(pipeline, found, output)
+            said |= _differences(pipeline, made, output)
     return said
 
 
-def _differences(pipeline: Pipeline, found: Backfill, output: str) -> Metadata:
+def _differences(pipeline: Pipeline, made: Backfill, output: str) -> Metadata:
     """Keys and windows of an output, the pipeline's (A) against the branch's (B), and the first that differ."""
-    diff = diff_output(pipeline.warehouse, pipeline.name, found.name, output)
+    diff = diff_output(pipeline.warehouse, pipeline.name, made.name, output)
     kinds = diff.rows["difference"].to_list()
     said: Metadata = {
         f"equal/{output}": diff.equal,

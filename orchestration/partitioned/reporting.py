@@ -69,11 +69,11 @@ def outputs(context: dg.AssetExecutionContext, pipeline: Pipeline) -> Iterator[d
 
 def _selected(context: dg.AssetExecutionContext, pipeline: Pipeline) -> dict[str, Callable[[int], Metadata]]:
     """Tables that the run is to report, each with its metadata of an increment."""
-    found: dict[str, Callable[[int], Metadata]] = {
+    tables: dict[str, Callable[[int], Metadata]] = {
         table.name: partial(increment_metadata, pipeline, sub, table) for sub, table in pipeline.all_tables()
     }
-    found |= {name: partial(refusals_metadata, pipeline, name) for name in REFUSALS}
-    return {name: said for name, said in found.items() if pipeline.key(name) in context.selected_asset_keys}
+    tables |= {name: partial(refusals_metadata, pipeline, name) for name in REFUSALS}
+    return {name: said for name, said in tables.items() if pipeline.key(name) in context.selected_asset_keys}
 
 
 def _version(pipeline: Pipeline, window: Window, row: LedgerRow[DoneRow] | None) -> str:

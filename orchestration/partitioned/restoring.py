@@ -43,13 +43,13 @@ class Withdrawal:
 
 def withdrawal_of(pipeline: Pipeline, window: Window) -> Withdrawal:
     """What running ``window`` again withdraws. ConfigError when it was not run before."""
-    found = _withdrawal_of(pipeline, window)
-    if found is None:
+    withdrawal = _withdrawal_of(pipeline, window)
+    if withdrawal is None:
         raise ConfigError(
             f"pipeline {pipeline.name!r}, partition {window.key}", "one that was run before", "one that was not",
             "launch it without `restore`",
         )  # fmt: skip
-    return found
+    return withdrawal
 
 
 def _withdrawal_of(pipeline: Pipeline, window: Window) -> Withdrawal | None:
@@ -66,8 +66,8 @@ def go_back(context: dg.AssetExecutionContext, pipeline: Pipeline, windows: list
     and later ones were run since.
     """
     window = windows[0]
-    found, last = _withdrawal_of(pipeline, window), pipeline.ledger.last_done()
-    if found is None and last is not None and last.content.restates is not None:
+    withdrawal, last = _withdrawal_of(pipeline, window), pipeline.ledger.last_done()
+    if withdrawal is None and last is not None and last.content.restates is not None:
         return  # by a try of this run that died after it
     before = _withdrawn_by(context)
     if before is None and _withdrawn_by_backfill(context, pipeline, window):
@@ -79,10 +79,10 @@ def go_back(context: dg.AssetExecutionContext, pipeline: Pipeline, windows: list
         )
         return
     if before is None:
-        found = withdrawal_of(pipeline, window)
-        context.log.warning(found.sentence)
-        restore(pipeline.warehouse, pipeline.name, found.stays)
-        said = {RESTORED_TO: found.stays}
+        withdrawal = withdrawal_of(pipeline, window)
+        context.log.warning(withdrawal.sentence)
+        restore(pipeline.warehouse, pipeline.name, withdrawal.stays)
+        said = {RESTORED_TO: withdrawal.stays}
         context.log_event(dg.AssetObservation(pipeline.key(REFUSALS[0]), metadata=said, partition=window.key))
         return
     so_far = reached(pipeline).until_ms

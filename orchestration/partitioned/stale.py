@@ -108,19 +108,19 @@ def increment_of(so_far: Reached, window: Window) -> int | None:
 def _result(pipeline: Pipeline, instance: dg.DagsterInstance, table: TableName) -> dg.AssetCheckResult:
     key, said = pipeline.key(table), {WAREHOUSE: pipeline.warehouse.root}
     try:
-        found = stale_partitions(pipeline, instance, table)
+        partitions = stale_partitions(pipeline, instance, table)
     except LedgerError as error:
         return dg.AssetCheckResult(
             asset_key=key, check_name=STALE, passed=False, severity=dg.AssetCheckSeverity.WARN,
             description=str(error), metadata=said,
         )  # fmt: skip
-    stale = [*found.withdrawn, *found.replaced]
+    stale = [*partitions.withdrawn, *partitions.replaced]
     return dg.AssetCheckResult(
         asset_key=key,
         check_name=STALE,
         passed=not stale,
         severity=dg.AssetCheckSeverity.WARN,
-        description=str(found),
+        description=str(partitions),
         metadata=said | {"partitions_stale": len(set(stale)), "stale": ", ".join(sorted(set(stale)))},
     )
 

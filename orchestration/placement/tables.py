@@ -33,18 +33,18 @@ def preview_lines(hint: Hint, members: int | None) -> list[str]:
     group, known = group_of(hint), _present(hint)
     count = len(known) if members is None else members
     there = [*known, *(Present(f"new-{number}") for number in range(1, count - len(known) + 1))][:count]
-    found = preview(group, there)
-    copied = sum(copy.bytes for copy in found.copies)
-    slowest = max((sum(c.bytes for c in found.copies if c.member == member.id) for member in there), default=0)
+    plan = preview(group, there)
+    copied = sum(copy.bytes for copy in plan.copies)
+    slowest = max((sum(c.bytes for c in plan.copies if c.member == member.id) for member in there), default=0)
     lines = [
-        f"{len(found.moved)} of {len(group.tasks)} tasks would move; increments until all is done: {found.increments}",
+        f"{len(plan.moved)} of {len(group.tasks)} tasks would move; increments until all is done: {plan.increments}",
         f"{_size(copied)} of state would be copied, {slowest / LEARNED_BYTES_PER_SECOND:.1f} s at least",
     ]
-    for task in found.moved:
-        before, after = found.owners[task], found.assignment.owner(task)
+    for task in plan.moved:
+        before, after = plan.owners[task], plan.assignment.owner(task)
         lines.append(f"  {task}: {_name(hint, before or '')} -> {_name(hint, after)}, {_size(group.tasks[task].bytes)}")
     said = advice(there, len(group.tasks), _seconds(hint))
-    return lines + said + stage_advice(group, there, found.assignment.owners())
+    return lines + said + stage_advice(group, there, plan.assignment.owners())
 
 
 def placement_numbers(hint: Hint | None, increment: int) -> dict[str, int]:
@@ -78,7 +78,7 @@ def placement_sentence(hint: Hint | None, increment: int) -> str | None:
 
 def _advice(hint: Hint, group: Group) -> list[str]:
     said = advice(_present(hint), len(group.tasks), _seconds(hint))
-    return said + stage_advice(group, _present(hint), {task: found.owner for task, found in group.tasks.items()})
+    return said + stage_advice(group, _present(hint), {task: state.owner for task, state in group.tasks.items()})
 
 
 def _members(hint: Hint, group: Group) -> Rows:
@@ -102,7 +102,7 @@ def _members(hint: Hint, group: Group) -> Rows:
 
 def _tasks(hint: Hint, group: Group) -> Rows:
     rows = []
-    for task, found in sorted(group.tasks.items()):
+    for task, state in sorted(group.tasks.items()):
         standbys = [
             f"{_name(hint, member)} {_progress(group, member, task)}"
             for member, tasks in sorted(hint["group"]["standby"].items())
@@ -112,8 +112,8 @@ def _tasks(hint: Hint, group: Group) -> Rows:
         rows.append(
             {
                 "task": str(task),
-                "ran on": _name(hint, found.owner or ""),
-                "state": _size(found.bytes) if found.files is not None else "none",
+                "ran on": _name(hint, state.owner or ""),
+                "state": _size(state.bytes) if state.files is not None else "none",
                 "seconds": None if seconds is None else round(seconds, 2),
                 "warm elsewhere": ", ".join(standbys),
             }

@@ -98,15 +98,15 @@ def _steps(increments: Iterable[int]) -> dict[int, int]:
     """Of each increment the first one of the step in which it is drawn."""
     numbers = sorted(increments)
     width = -(-len(numbers) // POINTS_MAX)
-    return {number: numbers[place - place % width] for place, number in enumerate(numbers)}
+    return {number: numbers[index - index % width] for index, number in enumerate(numbers)}
 
 
 def _thinned(points: Sequence[Point], increments: Iterable[int], total: Any) -> list[Point]:
     step = _steps(increments)
-    found: dict[tuple[int, str], list[float]] = {}
+    by_step: dict[tuple[int, str], list[float]] = {}
     for increment, name, value in points:
-        found.setdefault((step[increment], name), []).append(value)
-    return [(increment, name, total(values)) for (increment, name), values in found.items()]
+        by_step.setdefault((step[increment], name), []).append(value)
+    return [(increment, name, total(values)) for (increment, name), values in by_step.items()]
 
 
 def _svg(chart: Any) -> str:

@@ -47,7 +47,7 @@ def _result(pipeline: Pipeline) -> dg.AssetCheckResult:
     last = pipeline.ledger.last_done()
     assert last is not None
     try:
-        found = verify(
+        verification = verify(
             pipeline.warehouse, pipeline.topology, pipeline=pipeline.name, runner=LocalRunner(), since=since,
             until=until, increments=(1, RANDOM), seed=last.increment,
         )  # fmt: skip
@@ -55,15 +55,17 @@ def _result(pipeline: Pipeline) -> dg.AssetCheckResult:
         words = f"Increments {since} to {until} could not be run again: {error}"
         return dg.AssetCheckResult(passed=False, severity=dg.AssetCheckSeverity.WARN, description=words)
     return dg.AssetCheckResult(
-        passed=found.holds,
+        passed=verification.holds,
         severity=dg.AssetCheckSeverity.ERROR,
-        description=". ".join([f"Increments {since} to {until}, {found.records:,} records", *_differences(found)]),
+        description=". ".join(
+            [f"Increments {since} to {until}, {verification.records:,} records", *_differences(verification)]
+        ),
         metadata={
             "first_increment": since,
             "last_increment": until,
-            "records": found.records,
-            "seconds": sum(cutting.seconds for cutting in found.cuttings),
-            "digests": dg.MetadataValue.json(found.digests),
+            "records": verification.records,
+            "seconds": sum(cutting.seconds for cutting in verification.cuttings),
+            "digests": dg.MetadataValue.json(verification.digests),
         },
     )
 
@@ -81,8 +83,8 @@ def _turn(pipeline: Pipeline) -> range | None:
     return None if last is None or not pieces else pieces[last.increment % len(pieces)]
 
 
-def _differences(found: Verification) -> Iterator[str]:
-    for cutting in found.cuttings:
+def _differences(verification: Verification) -> Iterator[str]:
+    for cutting in verification.cuttings:
         if cutting.difference is not None:
             yield f"{cutting.name} the tables are others: {cutting.difference}"
             yield from (f"{node} answered otherwise when asked again: {said}" for node, said in cutting.impure.items())

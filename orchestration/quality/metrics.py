@@ -91,13 +91,13 @@ def increments_in_force(warehouse: Warehouse, pipeline: str) -> list[Increment]:
 def metric_rows(planned: PlanRow, row: LedgerRow[DoneRow]) -> list[Row]:
     """The numbers of one increment, as rows of `quality_metrics`."""
     report = report_of(row.increment, planned, row.content)
-    found: list[Row] = []
+    rows: list[Row] = []
 
     def add(
         metric: str, value: float | None, sub: int | None = None, operator: str | None = None, label: str = ""
     ) -> None:
         if value is not None:
-            found.append(
+            rows.append(
                 {
                     "increment": row.increment,
                     "epoch": row.epoch,
@@ -139,15 +139,15 @@ def metric_rows(planned: PlanRow, row: LedgerRow[DoneRow]) -> list[Row]:
         add(SECONDS, seconds, label=part)
     add(WAITING, report.waiting)
     add(MEMORY, report.rss_bytes_max or None)
-    return found
+    return rows
 
 
 def recorded_open_windows(warehouse: Warehouse, pipeline: str, increments: Collection[Increment]) -> list[Row]:
     """Rows of `quality_metrics` with the open windows of ``increments``; none of those that nobody checked."""
     path = warehouse.pipeline(pipeline).quality_metrics
-    found = read_quality(path, METRICS_SCHEMA)
+    table = read_quality(path, METRICS_SCHEMA)
     wanted = {(done.increment, done.epoch) for _, done in increments}
-    rows = [] if found is None else found.filter(pc.equal(found["metric"], OPEN_WINDOWS)).to_pylist()
+    rows = [] if table is None else table.filter(pc.equal(table["metric"], OPEN_WINDOWS)).to_pylist()
     return [row for row in rows if (row["increment"], row["epoch"]) in wanted]
 
 

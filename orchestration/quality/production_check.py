@@ -44,31 +44,31 @@ def _check_of(pipeline: Pipeline, output: str, topic: str) -> dg.AssetChecksDefi
 
 def _result(ask: Callable[[], Comparison]) -> dg.AssetCheckResult:
     try:
-        found = ask()
+        comparison = ask()
     except ReplayError as error:
         return dg.AssetCheckResult(passed=False, severity=dg.AssetCheckSeverity.WARN, description=str(error))
     return dg.AssetCheckResult(
-        passed=found.is_equal,
+        passed=comparison.is_equal,
         severity=dg.AssetCheckSeverity.WARN,
-        description=_sentence(found),
+        description=_sentence(comparison),
         metadata={
-            "increment": found.increment,
-            "topic": found.topic,
-            "compared_as": found.form,
-            "differences": len(found.differences),
-            "not_explained": found.not_explained,
-            "verdicts": dg.MetadataValue.json(dict(found.verdicts)),
-            "causes": dg.MetadataValue.json(dict(found.causes)),
-            "restarts": dg.MetadataValue.json([restart.place for restart in found.restarts]),
+            "increment": comparison.increment,
+            "topic": comparison.topic,
+            "compared_as": comparison.form,
+            "differences": len(comparison.differences),
+            "not_explained": comparison.not_explained,
+            "verdicts": dg.MetadataValue.json(dict(comparison.verdicts)),
+            "causes": dg.MetadataValue.json(dict(comparison.causes)),
+            "restarts": dg.MetadataValue.json([restart.place for restart in comparison.restarts]),
         },
     )
 
 
-def _sentence(found: Comparison) -> str:
-    if found.is_equal:
-        return f"{found.topic} equals {found.output}."
-    causes = ", ".join(f"{count:,} {cause}" for cause, count in found.causes.items())
+def _sentence(comparison: Comparison) -> str:
+    if comparison.is_equal:
+        return f"{comparison.topic} equals {comparison.output}."
+    causes = ", ".join(f"{count:,} {cause}" for cause, count in comparison.causes.items())
     return (
-        f"{found.topic} differs from {found.output}: {causes}. First: {found.first[0].sentence}; "
-        f"see `replay compare {found.output} --with-topic {found.topic} …`."
+        f"{comparison.topic} differs from {comparison.output}: {causes}. First: {comparison.first[0].sentence}; "
+        f"see `replay compare {comparison.output} --with-topic {comparison.topic} …`."
     )

@@ -228,7 +228,7 @@ def _charts(rows: list[Row], days: dict[int, str]) -> list[Chart]:
 
 def grace_charts(advice: Mapping[str, Any]) -> list[Chart]:
     """Of every operator, what another grace would have refused, and where results wait, the most that wait."""
-    found = []
+    shown = []
     for node in advice["nodes"]:
         tried = [each for each in node["what_if"] if each["fails"] is None]
         names = [
@@ -242,8 +242,8 @@ def grace_charts(advice: Mapping[str, Any]) -> list[Chart]:
             counts = [(name, unit, each[column]) for name, each in zip(names, tried, strict=True)]
             if any(number for _, _, number in counts):
                 drawn = Markup(charts.distribution([(*each[:2], each[2] or 0) for each in counts], "grace", unit))
-                found.append(Chart(f"{title}: {node['node']}", _suggestion(node, advice), drawn))
-    return found
+                shown.append(Chart(f"{title}: {node['node']}", _suggestion(node, advice), drawn))
+    return shown
 
 
 def _suggestion(node: Mapping[str, Any], advice: Mapping[str, Any]) -> str:
@@ -262,8 +262,8 @@ def _distribution(increments: Sequence[Increment]) -> list[Chart]:
     if not any(counts.values()):
         return []
     says = "Records of all increments, by sub-topology. A class has all that are at most so late, to an eighth."
-    found = [(name, f"sub-topology {sub}", records) for (name, sub), records in counts.items()]
-    return [Chart("Distribution of lateness", says, Markup(charts.distribution(found, "late by at most")))]
+    classes = [(name, f"sub-topology {sub}", records) for (name, sub), records in counts.items()]
+    return [Chart("Distribution of lateness", says, Markup(charts.distribution(classes, "late by at most")))]
 
 
 def _subs(increments: Sequence[Increment]) -> list[str]:
@@ -317,7 +317,7 @@ def _summed(points: Iterable[charts.Point]) -> list[charts.Point]:
 
 def _largest_keys(warehouse: Warehouse, pipeline: str, versions: dict[str, int], last: int) -> list[dict[str, Any]]:
     """Of every output the keys with most records in the newest increments."""
-    found = []
+    largest = []
     for table in sorted(versions):
         if TableName(table).kind != OUTPUTS:
             continue
@@ -327,8 +327,8 @@ def _largest_keys(warehouse: Warehouse, pipeline: str, versions: dict[str, int],
         counted = _texts(rows["key"]).value_counts()
         pairs = sorted(zip(counted.field(1).to_pylist(), counted.field(0).to_pylist(), strict=True), key=_by_number)
         keys = [(key, number, number / len(rows)) for number, key in itertools.islice(pairs, KEYS_MAX)]
-        found.append({"output": TableName(table).name, "keys": keys})
-    return found
+        largest.append({"output": TableName(table).name, "keys": keys})
+    return largest
 
 
 def _texts(keys: pa.ChunkedArray) -> pa.ChunkedArray:

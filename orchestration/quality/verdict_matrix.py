@@ -36,10 +36,10 @@ def as_shown(row: Row) -> Row:
 
 def worst_by_increment(results: Sequence[Row], increments: Sequence[int]) -> dict[int, str]:
     """Of each of ``increments`` the worst verdict among ``results``, or NOBODY."""
-    found = dict.fromkeys(increments, NOBODY)
+    worst = dict.fromkeys(increments, NOBODY)
     for row in sorted(results, key=lambda row: -_RANKS[row["verdict"]]):
-        found[row["increment"]] = row["verdict"]
-    return found
+        worst[row["increment"]] = row["verdict"]
+    return worst
 
 
 def matrix(results: Sequence[Row], increments: Sequence[int], faults: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -47,9 +47,9 @@ def matrix(results: Sequence[Row], increments: Sequence[int], faults: Sequence[d
     shown = list(reversed(increments[-MATRIX_INCREMENTS:]))
     anchors = {(fault["verdict"], fault["guarantee"], fault["table"]): fault["anchor"] for fault in faults}
     lines, order = [], []
-    for (guarantee, table), found in _grouped(results, "guarantee", "table").items():
-        by_increment = {row["increment"]: row for row in found}
-        verdicts = [row["verdict"] for row in found]
+    for (guarantee, table), rows in _grouped(results, "guarantee", "table").items():
+        by_increment = {row["increment"]: row for row in rows}
+        verdicts = [row["verdict"] for row in rows]
         lines.append(
             {
                 "guarantee": guarantee,
@@ -60,9 +60,9 @@ def matrix(results: Sequence[Row], increments: Sequence[int], faults: Sequence[d
                 "failed": verdicts.count(FAILED),
             }
         )
-        order.append(min(map(_order, found)))
-    places = sorted(range(len(lines)), key=lambda at: order[at] if order[at][0] < _RANKS[PASSED] else order[at][:1])
-    return {"increments": shown, "lines": [lines[at] for at in places], "all": len(increments)}
+        order.append(min(map(_order, rows)))
+    indices = sorted(range(len(lines)), key=lambda at: order[at] if order[at][0] < _RANKS[PASSED] else order[at][:1])
+    return {"increments": shown, "lines": [lines[at] for at in indices], "all": len(increments)}
 
 
 def faults_of(
@@ -71,14 +71,14 @@ def faults_of(
     """What is not "passed", worst first: the newest row of each fault, with its witnesses, the commands that explain
     it, and in which increments it is. ``section``: id of the pipeline's part of the page.
     """
-    found = []
+    faults = []
     bad = [row for row in results if row["verdict"] != PASSED]
     groups = sorted(_grouped(bad, "verdict", "guarantee", "table").values(), key=lambda rows: min(map(_order, rows)))
     for number, rows in enumerate(groups[:FAULTS_MAX]):
         rows = sorted(rows, key=lambda row: -row["increment"])
         newest = rows[0]
         witnesses = [{name: str(value) for name, value in flat_row(each).items()} for each in newest["witnesses"]]
-        found.append(
+        faults.append(
             newest
             | {
                 "anchor": f"{section}-fault-{number + 1}",
@@ -91,7 +91,7 @@ def faults_of(
                 "explain": _explains(newest, f"--warehouse {quote(warehouse)} --pipeline {quote(pipeline)}"),
             }
         )
-    return found
+    return faults
 
 
 def _order(row: Row) -> tuple[int, int, str, str]:
@@ -126,13 +126,13 @@ def _observed(row: Row) -> str:
 
 def _explains(row: Row, where: str) -> list[str]:
     """Commands that explain the landed records which the witnesses name, or that check the increment again."""
-    places = [
+    records = [
         f"{each['topic']}:{each['partition']}:{each['offset']}"
         for each in row["witnesses"]
         if {"topic", "partition", "offset"} <= each.keys()
     ]
     named = [
-        f"replay explain --record {quote(place)} {where} --topology topology.py:topology"
-        for place in list(dict.fromkeys(places))[:3]
+        f"replay explain --record {quote(record)} {where} --topology topology.py:topology"
+        for record in list(dict.fromkeys(records))[:3]
     ]
     return named or [f"replay check topology.py:topology {where} --increment {row['increment']} --json"]

@@ -147,9 +147,9 @@ SourceResource = FilesResource | LakeResource | KafkaResource
 Source = FileSource | LakeSource | KafkaSource
 
 
-def warehouse_of(place: Warehouse | WarehouseResource) -> Warehouse:
-    """The current value of ``place``."""
-    return place.warehouse() if isinstance(place, WarehouseResource) else place
+def warehouse_of(storage: Warehouse | WarehouseResource) -> Warehouse:
+    """The current value of ``storage``."""
+    return storage.warehouse() if isinstance(storage, WarehouseResource) else storage
 
 
 def source_of(source: Source | SourceResource) -> Source:
@@ -157,11 +157,11 @@ def source_of(source: Source | SourceResource) -> Source:
     return source.source() if isinstance(source, FilesResource | LakeResource | KafkaResource) else source
 
 
-def known_root(place: Warehouse | WarehouseResource) -> str | None:
+def known_root(storage: Warehouse | WarehouseResource) -> str | None:
     """Where the tables lie, as far as it is known while definitions load; None: its variable is not set there."""
-    if isinstance(place, Warehouse):
-        return place.root
-    root = place.root.get_value() if isinstance(place.root, dg.EnvVar) else place.root
+    if isinstance(storage, Warehouse):
+        return storage.root
+    root = storage.root.get_value() if isinstance(storage.root, dg.EnvVar) else storage.root
     return None if root is None else Warehouse(root).root
 
 

@@ -84,9 +84,9 @@ def _planned(
         planner = Planner(
             warehouse, topology, increment=len(plans) + 1, previous=previous, idle=asked.idle, until_ms=end, times=times
         )
-        found = list(planner.plans(asked.max_records))
-        plans, waits = [*plans, *found], planner.waits
-        if found:
-            row = found[-1].row
+        planned = list(planner.plans(asked.max_records))
+        plans, waits = [*plans, *planned], planner.waits
+        if planned:
+            row = planned[-1].row
             previous = replace(previous, cut_to=row.cut_to, recorded_to=row.recorded_to or previous.recorded_to)
     return plans[: asked.increments], waits

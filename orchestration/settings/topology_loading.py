@@ -31,9 +31,9 @@ def load_topology(reference: str, warehouse: Warehouse | str | None = None) -> T
 
     Raises ConfigError for what cannot be found, loaded or built, and what the DSL raises while it is built.
     """
-    found = _found(reference)
+    named = _named(reference)
     try:
-        topology = found if isinstance(found, Topology) or not callable(found) else found()
+        topology = named if isinstance(named, Topology) or not callable(named) else named()
     except ReplayError as error:
         _say_where(error)
         raise
@@ -46,30 +46,30 @@ def load_topology(reference: str, warehouse: Warehouse | str | None = None) -> T
             f"{type(topology).__name__}",
             "name another attribute",
         )
-    place = Warehouse(warehouse) if isinstance(warehouse, str) else warehouse
-    return topology if place is None else topology.reading(place.topics)
+    opened = Warehouse(warehouse) if isinstance(warehouse, str) else warehouse
+    return topology if opened is None else topology.reading(opened.topics)
 
 
 def load_function(reference: str) -> Callable[..., Any]:
     """The function that ``reference`` names. Raises ConfigError as ``load_topology`` does, and for anything else."""
-    found: Callable[..., Any] = _found(reference)
-    if not callable(found) or not reference.rpartition(":")[1]:
-        raise ConfigError(reference, "module:function or file.py:function", type(found).__name__, "name a function")
-    return found
+    function: Callable[..., Any] = _named(reference)
+    if not callable(function) or not reference.rpartition(":")[1]:
+        raise ConfigError(reference, "module:function or file.py:function", type(function).__name__, "name a function")
+    return function
 
 
-def _found(reference: str) -> Any:
-    place, separator, attribute = reference.rpartition(":")
+def _named(reference: str) -> Any:
+    source, separator, attribute = reference.rpartition(":")
     if not separator:
-        place, attribute = reference, ""
-    return _attribute(_load(place, reference), attribute, reference)
+        source, attribute = reference, ""
+    return _attribute(_load(source, reference), attribute, reference)
 
 
-def _load(place: str, reference: str) -> ModuleType:
+def _load(source: str, reference: str) -> ModuleType:
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # as `python -m` does; a console script does not
     try:
-        module = _load_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+        module = _load_file(Path(source)) if source.endswith(".py") else importlib.import_module(source)
     except (FileNotFoundError, ModuleNotFoundError) as error:
         raise ConfigError(
             reference, "a module or a file", str(error), "check the path, or run it from its folder"

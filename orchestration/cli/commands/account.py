@@ -19,11 +19,11 @@ def account(output: str, topology: str, warehouse: str, pipeline: str, as_json: 
     """Say where the records of an output have gone, sub-topology by sub-topology. The exit code is 4 when one is not
     accounted for.
     """
-    found = account_of(Warehouse(warehouse), pipeline, load_topology(topology, warehouse), output)
+    accounted = account_of(Warehouse(warehouse), pipeline, load_topology(topology, warehouse), output)
     if as_json:
-        print_json(found.to_json())
+        print_json(accounted.to_json())
     else:
-        print_table(found.lines(), thousands=True, wide=True)
-        increments = f"{found.increments:,} {'increment' if found.increments == 1 else 'increments'}"
-        print(f"{increments}: {'all is accounted for' if found.balance else 'NOT BALANCED'}")
-    return ExitCode.DONE if found.balance else ExitCode.FAILED
+        print_table(accounted.lines(), thousands=True, wide=True)
+        increments = f"{accounted.increments:,} {'increment' if accounted.increments == 1 else 'increments'}"
+        print(f"{increments}: {'all is accounted for' if accounted.balance else 'NOT BALANCED'}")
+    return ExitCode.DONE if accounted.balance else ExitCode.FAILED

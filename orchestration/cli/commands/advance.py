@@ -35,8 +35,8 @@ def advance(
     if tick and partition is not None:
         got, next_step = f"--partition {partition}", "leave one of both out"
         raise ConfigError("--tick", "a tick of every partition", got, next_step)
-    place = Warehouse(warehouse)
-    recorded = record_tick(place, topic, time_ms) if tick else record_time(place, topic, time_ms, partition=partition)
+    opened = Warehouse(warehouse)
+    recorded = record_tick(opened, topic, time_ms) if tick else record_time(opened, topic, time_ms, partition=partition)
     if as_json:
         print_json({"topic": topic, "is_tick": tick, "reached_ms": recorded})
     else:

@@ -38,7 +38,7 @@ def backfill(
     """Make the rows of a range of time again, on a branch, reading no more of the past than matters to them."""
     with closing(progress_on(sys.stderr)) as progress:
         runner = runner_of(None if local else start_spark(master))
-        found = make_range(
+        made = make_range(
             Warehouse(warehouse),
             load_topology(topology, warehouse),
             pipeline=pipeline,
@@ -51,32 +51,30 @@ def backfill(
             kafka_version=kafka_version,
         )
     if as_json:
-        print_json(asdict(found))
+        print_json(asdict(made))
     else:
-        _print(found)
+        _print(made)
     return 0
 
 
-def _print(found: Backfill) -> None:
-    begins, ends = utc(found.range.from_ms), utc(found.range.to_ms)
-    print(f"{found.name} has the rows of {found.pipeline} from {begins} to {ends}")
-    print(
-        f"began with {found.begins}; {found.warmed_up:,} records read before the range, {found.replayed:,} from it on"
-    )
-    lines = [{"output": output, "rows": rows, "proof": _proof(found, output)} for output, rows in found.rows.items()]
+def _print(made: Backfill) -> None:
+    begins, ends = utc(made.range.from_ms), utc(made.range.to_ms)
+    print(f"{made.name} has the rows of {made.pipeline} from {begins} to {ends}")
+    print(f"began with {made.begins}; {made.warmed_up:,} records read before the range, {made.replayed:,} from it on")
+    lines = [{"output": output, "rows": rows, "proof": _proof(made, output)} for output, rows in made.rows.items()]
     print_table(lines, thousands=True)
-    for processor in dict.fromkeys(found.left_out.values()):
-        outputs = ", ".join(output for output, by in found.left_out.items() if by == processor)
+    for processor in dict.fromkeys(made.left_out.values()):
+        outputs = ", ".join(output for output, by in made.left_out.items() if by == processor)
         print(
             f"not made: {outputs}, since the processor {processor} may forward any time: fork the pipeline before the "
             "range, run the branch to the end, and promote that"
         )
-    for each in found.open:
+    for each in made.open:
         print(
             f"{each.node} in task {each.task} has come to {utc(each.has_ms)}: results of the range may still come "
             f"until {utc(each.needs_ms or each.has_ms)}"
         )
 
 
-def _proof(found: Backfill, output: str) -> str:
-    return "equal to what is committed" if output in found.compared else "other code, or not read so far"
+def _proof(made: Backfill, output: str) -> str:
+    return "equal to what is committed" if output in made.compared else "other code, or not read so far"

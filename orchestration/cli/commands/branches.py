@@ -74,20 +74,20 @@ def diff(
     limit: int, as_json: bool, raw: bool,
 ) -> int:  # fmt: skip
     """Compare the outputs of two pipelines by key and window. The exit code is 4 when any row differs."""
-    place = Warehouse(warehouse)
-    mine, other = outputs_of(place, a, increment_a), outputs_of(place, b, increment_b)
+    opened = Warehouse(warehouse)
+    mine, other = outputs_of(opened, a, increment_a), outputs_of(opened, b, increment_b)
     left_out = {
         name: f"{one} does not make it (processor {processor})"
         for one, increment in (() if output else ((a, increment_a), (b, increment_b)))
-        for name, processor in outputs_left_out(place, one, increment).items()
+        for name, processor in outputs_left_out(opened, one, increment).items()
     }
     one_sided = [] if output else sorted(({*mine} ^ {*other}) - {*left_out})
-    found = (
-        diff_output(place, a, b, name, increment_a=increment_a, increment_b=increment_b)
+    diffs = (
+        diff_output(opened, a, b, name, increment_a=increment_a, increment_b=increment_b)
         for name in ([output] if output else [name for name in mine if name in other])
     )
     if as_json:
-        outputs = [_as_json(each, limit) for each in found]
+        outputs = [_as_json(each, limit) for each in diffs]
         print_json(
             {
                 "outputs": outputs,
@@ -103,29 +103,29 @@ def diff(
         for name, why in left_out.items():
             print(f"{name}: not compared, {why}")
         differs = bool(one_sided)
-        for each in found:
+        for each in diffs:
             _print_diff(each, limit, raw=raw)
             differs = differs or not each.is_empty
     return ExitCode.FAILED if differs else ExitCode.DONE
 
 
-def _as_json(found: OutputDiff, limit: int) -> dict[str, Any]:
+def _as_json(diff: OutputDiff, limit: int) -> dict[str, Any]:
     """``records``: of the changelogs of A and B."""
     return {
-        "output": found.output, "equal": found.equal, "differ": len(found.rows), "records": found.records,
-        "rows": found.rows.head(limit).to_dicts(),
+        "output": diff.output, "equal": diff.equal, "differ": len(diff.rows), "records": diff.records,
+        "rows": diff.rows.head(limit).to_dicts(),
     }  # fmt: skip
 
 
-def _print_diff(found: OutputDiff, limit: int, *, raw: bool) -> None:
+def _print_diff(diff: OutputDiff, limit: int, *, raw: bool) -> None:
     """``A`` and ``B`` represent the names that were given, which may be the same."""
-    counts = f"{found.equal:,} equal, {len(found.rows):,} differ"
-    print(f"{found.output}: {counts}; changelog of A {found.records[0]:,} records, of B {found.records[1]:,}")
-    rows = found.rows.head(limit).to_dicts()
+    counts = f"{diff.equal:,} equal, {len(diff.rows):,} differ"
+    print(f"{diff.output}: {counts}; changelog of A {diff.records[0]:,} records, of B {diff.records[1]:,}")
+    rows = diff.rows.head(limit).to_dicts()
     if rows:
         print_table([flat_row(row, as_numbers=raw) for row in rows])
-    if len(found.rows) > len(rows):
-        print(f"… {len(rows):,} of {len(found.rows):,} rows; --limit shows more")
+    if len(diff.rows) > len(rows):
+        print(f"… {len(rows):,} of {len(diff.rows):,} rows; --limit shows more")
 
 
 @command()

@@ -65,26 +65,28 @@ def check(
     """Judge the guarantees of an increment. The exit code is 4 when one does not hold, or a table cannot be read."""
     if data_docs is not None and engine == "plain":
         raise ConfigError("--data-docs", "--engine gx, which builds them", "--engine plain", "leave one of both out")
-    loaded, place = load_topology(topology, warehouse), Warehouse(warehouse)
-    if outputs_left_out(place, pipeline, increment):
+    loaded, opened = load_topology(topology, warehouse), Warehouse(warehouse)
+    if outputs_left_out(opened, pipeline, increment):
         loaded = range_part(loaded).topology
     facts = replay_facts(loaded, RefusedLimit(refused_max, refused_severity))
     suites = suites_of(expectations, loaded, engine)
     docs = None if data_docs is None else DataDocs(data_docs)
-    again = second_run(place, pipeline, loaded, run_again)
-    last = done_row(place, pipeline, increment).increment
+    again = second_run(opened, pipeline, loaded, run_again)
+    last = done_row(opened, pipeline, increment).increment
     if engine == "gx":
         load_great_expectations()  # where it is missing, that is said once, and not with every verdict
-    ledger = Ledger(place.pipeline(pipeline).ledger)
+    ledger = Ledger(opened.pipeline(pipeline).ledger)
     numbers = list(own_increments(ledger.done_rows(ledger.oldest_kept()))) if every else [last]
     are_in_order, not_recorded = True, None
     for begin in range(0, len(numbers), TOGETHER):
         part = numbers[begin : begin + TOGETHER]
         with closing(progress_on(sys.stderr)) as progress:
             progress.doing(f"judging increments {part[0]} to {part[-1]}, {begin} of {len(numbers)} are judged")
-            found = check_increments(place, pipeline, facts, part, engine=engine, suites=suites, docs=docs, again=again)
-            verdicts = [verdict for each in found for verdict in each]
-            not_recorded = why_not_recorded(place, pipeline, verdicts, facts) or not_recorded
+            judged = check_increments(
+                opened, pipeline, facts, part, engine=engine, suites=suites, docs=docs, again=again
+            )
+            verdicts = [verdict for each in judged for verdict in each]
+            not_recorded = why_not_recorded(opened, pipeline, verdicts, facts) or not_recorded
         keep(f"verdicts on increments up to {part[-1]} are recorded")
         for verdict in verdicts:
             if as_json:

@@ -28,18 +28,18 @@ def check_topology(
     topology: str, warehouse: str, pipeline: str, migrate: tuple[str, ...], renamed: tuple[str, ...]
 ) -> int:
     """Say whether a changed topology can continue with a pipeline's state. The exit code is 4 when it does not."""
-    place, changed = Warehouse(warehouse), load_topology(topology, warehouse)
-    last = done_row(place, pipeline)
+    opened, changed = Warehouse(warehouse), load_topology(topology, warehouse)
+    last = done_row(opened, pipeline)
     if last.content.code is None:
         is_same = last.content.topology == changed.fingerprint
         print("the topology that made the state" if is_same else "another topology than that which made the state")
         return ExitCode.DONE if is_same else ExitCode.FAILED
     verdict = verdict_on(last.content, changed, wanted_of(migrate, renamed))
-    pending = Ledger(place.pipeline(pipeline).ledger).pending()
+    pending = Ledger(opened.pipeline(pipeline).ledger).pending()
     _print(verdict, last.increment)
     is_held = False
     if pending is not None and pending.content.topology != changed.fingerprint:
-        is_held = bool(tables_with(place, pipeline, pending))
+        is_held = bool(tables_with(opened, pipeline, pending))
         next_step = (
             "run it to its end with that code first"
             if is_held

@@ -57,7 +57,7 @@ def compare(
     """
     with closing(progress_on(sys.stderr)) as progress:
         progress.doing(f"comparing {output} with {with_topic}")
-        found = compare_output(
+        comparison = compare_output(
             Warehouse(warehouse), load_topology(topology, warehouse), output, with_topic=with_topic, pipeline=pipeline,
             increment=increment, since_ms=None if since is None else instant_ms(since, "--from"),
             until_ms=None if until is None else instant_ms(until, "--to"), form=form, ignore_fields=ignore_fields,
@@ -65,46 +65,46 @@ def compare(
             say_time=str if raw else utc,
         )  # fmt: skip
     if as_json:
-        print(json.dumps(found.to_json(), indent=2, default=str))
+        print(json.dumps(comparison.to_json(), indent=2, default=str))
     else:
-        _print(found, f"--topology {topology} --warehouse {warehouse} --pipeline {pipeline}", raw=raw)
+        _print(comparison, f"--topology {topology} --warehouse {warehouse} --pipeline {pipeline}", raw=raw)
         if infer_restarts:
-            _print_proposal(found, warehouse)
-    return ExitCode.DONE if found.is_equal else ExitCode.FAILED
+            _print_proposal(comparison, warehouse)
+    return ExitCode.DONE if comparison.is_equal else ExitCode.FAILED
 
 
-def _print(found: Comparison, place: str, *, raw: bool) -> None:
+def _print(comparison: Comparison, options: str, *, raw: bool) -> None:
     say_time = str if raw else utc
-    ours, theirs = found.rows
+    ours, theirs = comparison.rows
     print(
-        f"{found.output} of {found.pipeline}, increment {found.increment}: {ours:,} rows; {found.topic}: {theirs:,}; "
-        f"compared as {'a changelog' if found.form == CHANGELOG else 'events'}\n"
+        f"{comparison.output} of {comparison.pipeline}, increment {comparison.increment}: {ours:,} rows; "
+        f"{comparison.topic}: {theirs:,}; compared as {'a changelog' if comparison.form == CHANGELOG else 'events'}\n"
     )
-    print_table([{"verdict": name, "rows": count} for name, count in found.verdicts.items()], thousands=True)
-    if found.is_equal:
+    print_table([{"verdict": name, "rows": count} for name, count in comparison.verdicts.items()], thousands=True)
+    if comparison.is_equal:
         print("\nproduction equals its rules")
         return
     print()
     causes = [
-        {"cause": name, "differences": count, "since": say_time(found.begins[name])}
-        for name, count in found.causes.items()
+        {"cause": name, "differences": count, "since": say_time(comparison.begins[name])}
+        for name, count in comparison.causes.items()
     ]
     print_table(causes, thousands=True)
-    if found.restarts:
+    if comparison.restarts:
         print("\nthe fewest restarts that explain what was let in:")
-        for restart in found.restarts:
+        for restart in comparison.restarts:
             print(f"  {say_restart(restart)}: {_let_in(restart)}")
     print("\ndifferences over time:")
-    most = max(each["differences"] for each in found.over_time)
-    for each in found.over_time:
+    most = max(each["differences"] for each in comparison.over_time)
+    for each in comparison.over_time:
         count = each["differences"]
         bar = "#" * -(-count * BAR // most)
         print(f"  {say_time(each['from_ms']):>23}  {bar:<{BAR}}  {count:,}")
-    for number, difference in enumerate(found.first, 1):
+    for number, difference in enumerate(comparison.first, 1):
         print()
-        print_difference(number, difference, place, say_time)
-    if len(found.differences) > len(found.first):
-        print(f"\n… {len(found.first):,} of {len(found.differences):,} differences; --limit shows more")
+        print_difference(number, difference, options, say_time)
+    if len(comparison.differences) > len(comparison.first):
+        print(f"\n… {len(comparison.first):,} of {len(comparison.differences):,} differences; --limit shows more")
 
 
 def _let_in(restart: Restart) -> str:
@@ -113,28 +113,30 @@ def _let_in(restart: Restart) -> str:
     return "1 late record" if restart.records == 1 else f"{restart.records:,} late records"
 
 
-def _print_proposal(found: Comparison, warehouse: str) -> None:
+def _print_proposal(comparison: Comparison, warehouse: str) -> None:
     """Commands that record the restarts, and how many differences have another cause."""
-    topics = dict.fromkeys(restart.topic for restart in found.restarts)
+    topics = dict.fromkeys(restart.topic for restart in comparison.restarts)
     intro = "to replay with these restarts, record them and replay under another pipeline name:"
     print(f"\n{intro if topics else 'no restart is to be recorded'}")
     for topic in topics:
-        places = " ".join(f"--restart {restart.place}" for restart in found.restarts if restart.topic == topic)
-        print(f"  replay land {topic} --warehouse {warehouse} {places}")
-    others = {name: count for name, count in found.causes.items() if name != str(Cause.RESTART)}
+        restarts = " ".join(f"--restart {restart.place}" for restart in comparison.restarts if restart.topic == topic)
+        print(f"  replay land {topic} --warehouse {warehouse} {restarts}")
+    others = {name: count for name, count in comparison.causes.items() if name != str(Cause.RESTART)}
     left = ", ".join(f"{count:,} {name}" for name, count in others.items())
     print(f"they leave {left}" if left else "they leave nothing")
 
 
 def print_difference(
-    number: int, found: Difference, place: str, say_time: Callable[[int], str], *, other: str = "production"
+    number: int, difference: Difference, options: str, say_time: Callable[[int], str], *, other: str = "production"
 ) -> None:
     """A difference with both rows, its sentence and the command that explains its record. ``other``: whose rows are
     compared with ours.
     """
-    window = "" if found.window is None else f", window {say_time(found.window[0])} to {say_time(found.window[1])}"
-    print(f"{number}. {found.verdict}: key {found.key}{window}")
-    for name, row in (("ours", found.ours), (other, found.theirs)):
+    window = ""
+    if difference.window is not None:
+        window = f", window {say_time(difference.window[0])} to {say_time(difference.window[1])}"
+    print(f"{number}. {difference.verdict}: key {difference.key}{window}")
+    for name, row in (("ours", difference.ours), (other, difference.theirs)):
         if row is None:
             print(f"   {name:<10}  -")
         else:
@@ -142,7 +144,7 @@ def print_difference(
                 f"   {name:<10}  {row['partition']}:{row['offset']} at {say_time(row['time_ms'])}: "
                 f"{'tombstone' if row['value'] is None else row['value']}"
             )
-    if found.sentence:
-        print(indent("\n".join(wrap(found.sentence, WIDTH)), "   "))
-    if found.record is not None:
-        print(f"   replay explain --record {found.record} {place}")
+    if difference.sentence:
+        print(indent("\n".join(wrap(difference.sentence, WIDTH)), "   "))
+    if difference.record is not None:
+        print(f"   replay explain --record {difference.record} {options}")

@@ -13,9 +13,9 @@ from ..command import argument, command
 @options.pipeline
 def current(output: str, warehouse: str, pipeline: str) -> int:
     """Bring the table of an output's current values up to the last increment; make it where there is none."""
-    place = Warehouse(warehouse)
-    row = keep_current(place, pipeline, output)
-    path = place.pipeline(pipeline).current(output)
+    opened = Warehouse(warehouse)
+    row = keep_current(opened, pipeline, output)
+    path = opened.pipeline(pipeline).current(output)
     count = sum(file.records for file in read_files(path))
     print(f"{path}: {count:,} {'row' if count == 1 else 'rows'} as of increment {row.increment}")
     return 0

@@ -41,9 +41,9 @@ def describe(topology: str, svg: str | None) -> int:
 @options.as_json
 def books(warehouse: str, pipeline: str, last: int, as_json: bool) -> int:
     """Say what became of the records, in a line for every increment."""
-    place = Warehouse(warehouse)
-    newest = done_row(place, pipeline).increment
-    ledger = Ledger(place.pipeline(pipeline).ledger)
+    opened = Warehouse(warehouse)
+    newest = done_row(opened, pipeline).increment
+    ledger = Ledger(opened.pipeline(pipeline).ledger)
     rows = ledger.done_rows(max(1, newest - last + 1))
     pairs = [ledger.rows_of(increment) for increment in own_increments(rows)]
     reports = [
@@ -56,8 +56,8 @@ def books(warehouse: str, pipeline: str, last: int, as_json: bool) -> int:
     lines = [line if line["increment"] in counting else line | {"restated": "yes"} for line in lines]
     beside = {
         "refused": refusal_lines(report for report in reports if report.increment in counting),
-        "put_aside": put_aside_lines(place, rows[-1].content.cut_to),
-        "excluded": excluded_lines(place, rows[-1].content),
+        "put_aside": put_aside_lines(opened, rows[-1].content.cut_to),
+        "excluded": excluded_lines(opened, rows[-1].content),
     }
     if as_json:
         print_json({"pipeline": pipeline, "increments": lines, "takeovers": takeovers(reports), **beside})

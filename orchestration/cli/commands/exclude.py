@@ -13,9 +13,9 @@ from ..command import argument, command, option, partition_and_offset
 @option("--reason", required=True, metavar="TEXT", help="why, for those who find that the record has no effect")
 def exclude(topic: str, warehouse: str, records: tuple[str, ...], reason: str) -> int:
     """Take landed records out of play, so that what is planned from now on never reads them."""
-    place = Warehouse(warehouse)
-    report = exclude_records(place, topic, [partition_and_offset(each, "--record") for each in records], reason)
-    _print(place, report)
+    opened = Warehouse(warehouse)
+    report = exclude_records(opened, topic, [partition_and_offset(each, "--record") for each in records], reason)
+    _print(opened, report)
     return 0
 
 

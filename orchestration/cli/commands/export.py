@@ -46,12 +46,12 @@ def export(
     if path.suffix not in _WRITERS or "://" in out:
         expected = f"a path on this machine that ends in {', '.join(_WRITERS)}"
         raise ConfigError("--out", expected, repr(out), "choose one of these")
-    table, place = table_of(name), Warehouse(warehouse)
+    table, opened = table_of(name), Warehouse(warehouse)
     kind, named = TableName(table).kind, TableName(table).name
     if changelog or kind not in (OUTPUTS, STATE):
-        rows = read_table(place, pipeline, table, increment=increment)
+        rows = read_table(opened, pipeline, table, increment=increment)
     else:
-        rows = (read_newest if kind == OUTPUTS else read_state)(place, pipeline, named, increment=increment)
+        rows = (read_newest if kind == OUTPUTS else read_state)(opened, pipeline, named, increment=increment)
     rows, total = RowChoice(key, window).of(rows)
     _write_whole(path, lambda part: _WRITERS[path.suffix](rows, part))
     print(f"{table}: {total:,} {'row' if total == 1 else 'rows'} in {out}, {path.stat().st_size:,} bytes")

@@ -20,11 +20,11 @@ def fsck(warehouse: str, pipeline: str | None, as_json: bool) -> int:
 
     Each finding says what is wrong, and how to repair it.
     """
-    found = examine(Warehouse(warehouse), pipeline, lambda table: print(f"reading {table}", file=sys.stderr))
+    report = examine(Warehouse(warehouse), pipeline, lambda table: print(f"reading {table}", file=sys.stderr))
     if as_json:
-        print_json(asdict(found))
-        return ExitCode.FAILED if found.findings else ExitCode.DONE
-    for finding in found.findings:
+        print_json(asdict(report))
+        return ExitCode.FAILED if report.findings else ExitCode.DONE
+    for finding in report.findings:
         print(f"DAMAGED {finding.place}\n        {finding.wrong}\n        to repair it: {finding.repair}")
-    print(f"{found.files:,} files, {found.bytes:,} bytes read: {len(found.findings) or 'nothing'} damaged")
-    return ExitCode.FAILED if found.findings else ExitCode.DONE
+    print(f"{report.files:,} files, {report.bytes:,} bytes read: {len(report.findings) or 'nothing'} damaged")
+    return ExitCode.FAILED if report.findings else ExitCode.DONE

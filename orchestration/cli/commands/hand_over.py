@@ -35,10 +35,10 @@ def hand_over(
     offsets that the pipeline has read, in one transaction. The application is started with the new application.id.
     """
     application = KafkaApplication(kafka, application_id, options.client_settings_of(kafka_config, settings))
-    place, loaded = Warehouse(warehouse), load_topology(topology, warehouse)
+    opened, loaded = Warehouse(warehouse), load_topology(topology, warehouse)
     with closing(progress_on(sys.stderr)) as progress:
-        state = state_of_pipeline(place, loaded, pipeline, application_id=application_id, increment=increment)
-        given = changelog_settings(loaded.reading(place.topics))
+        state = state_of_pipeline(opened, loaded, pipeline, application_id=application_id, increment=increment)
+        given = changelog_settings(loaded.reading(opened.topics))
         report = give(state, application, given, dry_run=dry_run, say=progress.doing)
     if as_json:
         print_json(asdict(report))

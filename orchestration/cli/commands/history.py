@@ -176,25 +176,27 @@ def _print_output(asked: ExplainOptions, history: History, topology: Topology) -
     """The rows of the key and window, or where else they are; the record that caused the newest, if one alone can."""
     assert asked.output is not None, "it is asked for"
     assert asked.key is not None, "both or none"
-    found = find_output_rows(history, topology, asked.output, asked.key, asked.window)
+    output_rows = find_output_rows(history, topology, asked.output, asked.key, asked.window)
     what = f"{asked.output}, key {asked.key}" + ("" if asked.window is None else f", window from {asked.window}")
-    if found.rows:
-        print(f"{what}: {found.total:,} {'row' if found.total == 1 else 'rows'} of the changelog")
+    if output_rows.rows:
+        print(f"{what}: {output_rows.total:,} {'row' if output_rows.total == 1 else 'rows'} of the changelog")
         print_table([flat_row({name: row[name] for name in SHOWN if name in row}, as_numbers=asked.raw)
-                     for row in found.rows])  # fmt: skip
+                     for row in output_rows.rows])  # fmt: skip
     else:
         print(f"{what}: no row")
-    for store, rows in found.waiting.items():
+    for store, rows in output_rows.waiting.items():
         print(f"\nwaits in {store}:")
         print_table([flat_row(row, as_numbers=asked.raw) for row in rows])
-    if found.dropped and not found.rows:
+    if output_rows.dropped and not output_rows.rows:
         print("\nrefused by windows that begin then, whatever their key; `explain --record TOPIC:PARTITION:OFFSET`:")
-        print_table([flat_row({name: row[name] for name in REFUSED}, as_numbers=asked.raw) for row in found.dropped])
-    if len(found.causes) == 1:
+        print_table(
+            [flat_row({name: row[name] for name in REFUSED}, as_numbers=asked.raw) for row in output_rows.dropped]
+        )
+    if len(output_rows.causes) == 1:
         print("\nthe newest row was caused by")
-        return say_place(found.causes[0])
-    for place in found.causes:
-        print(f"\nperhaps caused by {say_place(place)}: `replay explain --record {say_place(place)} …`")
+        return say_place(output_rows.causes[0])
+    for cause in output_rows.causes:
+        print(f"\nperhaps caused by {say_place(cause)}: `replay explain --record {say_place(cause)} …`")
     return None
 
 

@@ -51,15 +51,15 @@ def judge(
         _numbers(partitions), max_records,
     )  # fmt: skip
     with closing(progress_on(sys.stderr)) as progress:
-        found = judge_pipeline(
+        judgement = judge_pipeline(
             Warehouse(warehouse), load_topology(topology, warehouse), application, pipeline=pipeline,
             increment=increment, chosen=chosen, shown=limit, say=progress.doing,
         )  # fmt: skip
     if as_json:
-        print_json(found.to_json())
+        print_json(judgement.to_json())
     else:
-        _print(found, f"--topology {topology} --warehouse {warehouse} --pipeline {pipeline}", raw=raw)
-    return ExitCode.DONE if found.is_equal else ExitCode.FAILED
+        _print(judgement, f"--topology {topology} --warehouse {warehouse} --pipeline {pipeline}", raw=raw)
+    return ExitCode.DONE if judgement.is_equal else ExitCode.FAILED
 
 
 def _numbers(partitions: str | None) -> tuple[int, ...] | None:
@@ -71,23 +71,23 @@ def _numbers(partitions: str | None) -> tuple[int, ...] | None:
         raise ConfigError("--partitions", "numbers, as 0,3", partitions, "name partitions by their numbers") from None
 
 
-def _print(found: Judgement, place: str, *, raw: bool) -> None:
-    rate = found.records / max(found.seconds, 0.001)
+def _print(judgement: Judgement, options: str, *, raw: bool) -> None:
+    rate = judgement.records / max(judgement.seconds, 0.001)
     print(
-        f"{found.pipeline}, increment {found.increment}: {found.records:,} records through Kafka Streams "
-        f"{found.kafka_version} in {found.seconds:.1f} s ({rate:,.0f} a second)\n"
+        f"{judgement.pipeline}, increment {judgement.increment}: {judgement.records:,} records through Kafka Streams "
+        f"{judgement.kafka_version} in {judgement.seconds:.1f} s ({rate:,.0f} a second)\n"
     )
-    if found.topology:
+    if judgement.topology:
         print("describe() differs (- the application, + the topology):")
-        print("\n".join(f"  {line}" for line in found.topology), end="\n\n")
+        print("\n".join(f"  {line}" for line in judgement.topology), end="\n\n")
     print_table(
         [
             {"output": each.output, "ours": each.rows[0], "Kafka Streams": each.rows[1], **each.verdicts}
-            for each in found.outputs
+            for each in judgement.outputs
         ],
         thousands=True,
     )
-    if found.stores:
+    if judgement.stores:
         print()
         print_table(
             [
@@ -95,17 +95,17 @@ def _print(found: Judgement, place: str, *, raw: bool) -> None:
                     "store": each.store, "ours": each.rows[0], "Kafka Streams": each.rows[1], "missing": each.missing,
                     "extra": each.extra, "other value": each.other,
                 }
-                for each in found.stores
+                for each in judgement.stores
             ],
             thousands=True,
         )  # fmt: skip
-    for topic in found.not_written:
+    for topic in judgement.not_written:
         print(f"\nthe application writes {topic}, which the topology does not have")
-    if found.not_judged:
-        print(f"\nnot judged: {', '.join(found.not_judged)}")
-    for each in found.outputs:
+    if judgement.not_judged:
+        print(f"\nnot judged: {', '.join(judgement.not_judged)}")
+    for each in judgement.outputs:
         for number, difference in enumerate(each.first, 1):
             print(f"\n{each.output}:")
-            print_difference(number, difference, place, str if raw else utc, other="Kafka")
-    if found.is_equal:
+            print_difference(number, difference, options, str if raw else utc, other="Kafka")
+    if judgement.is_equal:
         print("\nthe pipeline does what the application does")

@@ -403,23 +403,23 @@ def _dry_run(asked: LandOptions, warehouse: Warehouse, source: Source) -> int:
         spark = None if asked.local else start_spark(asked.master)(progress.doing)
         progress.doing(f"reading {asked.topic}")
         if isinstance(source, FileSource):
-            found = preview_files(spark, warehouse, asked.topic, source, rules=asked.rules(), show=show)
+            preview = preview_files(spark, warehouse, asked.topic, source, rules=asked.rules(), show=show)
         else:
-            found = preview_lake(spark, warehouse, asked.topic, source, rules=asked.rules(), show=show)
-    warnings = () if found is None else found.warnings
+            preview = preview_lake(spark, warehouse, asked.topic, source, rules=asked.rules(), show=show)
+    warnings = () if preview is None else preview.warnings
     if asked.as_json:
-        print(json.dumps(None if found is None else asdict(found)))
-    elif found is None:
+        print(json.dumps(None if preview is None else asdict(preview)))
+    elif preview is None:
         print(f"{asked.topic}: nothing new")
     else:
-        _print_preview(found)
+        _print_preview(preview)
         for warning in warnings:
             print(f"replay: warning: {warning}", file=sys.stderr)
-        rows = "1 row" if found.dead_letters == 1 else f"{found.dead_letters:,} rows"
-        letters = f", and {rows} would become none" if found.dead_letters else ""
-        print(f"{asked.topic}: {found.records:,} records of {found.files:,} files would land{letters}")
-        print_table(found.rows())
-    quiet = ExitCode.NOTHING_NEW if found is None else ExitCode.DONE
+        rows = "1 row" if preview.dead_letters == 1 else f"{preview.dead_letters:,} rows"
+        letters = f", and {rows} would become none" if preview.dead_letters else ""
+        print(f"{asked.topic}: {preview.records:,} records of {preview.files:,} files would land{letters}")
+        print_table(preview.rows())
+    quiet = ExitCode.NOTHING_NEW if preview is None else ExitCode.DONE
     return (ExitCode.WARNINGS if warnings else quiet).unless_detailed(asked.detailed_exit_code)
 
 
@@ -435,13 +435,13 @@ def _print_lag(asked: LandOptions, ranges: Mapping[int, tuple[int, int]]) -> int
     return (ExitCode.DONE if offsets else ExitCode.NOTHING_NEW).unless_detailed(asked.detailed_exit_code)
 
 
-def _print_preview(found: LandingPreview) -> None:
-    if not found.files:
+def _print_preview(preview: LandingPreview) -> None:
+    if not preview.files:
         return
-    if found.layout is not None:
-        print(f"  columns    {found.layout}")
-    print(f"  order      {found.order}")
-    if (times := found.times()) is not None:
+    if preview.layout is not None:
+        print(f"  columns    {preview.layout}")
+    print(f"  order      {preview.order}")
+    if (times := preview.times()) is not None:
         print(f"  times      {times}")
     sys.stdout.flush()
 
@@ -460,10 +460,10 @@ def _landed(
     spark = None if in_process else start_spark(asked.master)(progress.doing)
     progress.doing(f"landing {asked.topic}")
 
-    def preview(found: LandingPreview) -> None:
+    def preview(previewed: LandingPreview) -> None:
         progress.close()
         if not asked.as_json:
-            _quietly(lambda: _print_preview(found))
+            _quietly(lambda: _print_preview(previewed))
         progress.doing(f"landing {asked.topic}")
 
     if isinstance(source, FileSource):

@@ -27,13 +27,13 @@ def lineage(topology: str, warehouse: str, pipeline: str, since: int | None, sen
 
     from ...openlineage_events import event_of
 
-    place = Warehouse(warehouse)
-    newest = done_row(place, pipeline).increment
+    opened = Warehouse(warehouse)
+    newest = done_row(opened, pipeline).increment
     loaded = load_topology(topology, warehouse)
-    rows = in_force(Ledger(place.pipeline(pipeline).ledger).done_rows(newest if since is None else since, newest))
+    rows = in_force(Ledger(opened.pipeline(pipeline).ledger).done_rows(newest if since is None else since, newest))
     client = OpenLineageClient() if send else None
     for row in rows:
-        event = event_of(place, pipeline, loaded, row)
+        event = event_of(opened, pipeline, loaded, row)
         if client is None:
             print(Serde.to_json(event))
         else:

@@ -15,13 +15,13 @@ from ..command import command
 @options.raw
 def pipelines(warehouse: str, as_json: bool, raw: bool) -> int:
     """List what is in a warehouse: landed topics, and pipelines with their branches."""
-    place = Warehouse(warehouse)
-    topics = [asdict(each) for each in landed_topics(place)]
-    replayed = [asdict(each) for each in replayed_pipelines(place)]
+    opened = Warehouse(warehouse)
+    topics = [asdict(each) for each in landed_topics(opened)]
+    replayed = [asdict(each) for each in replayed_pipelines(opened)]
     if as_json:
-        print_json({"warehouse": place.root, "topics": topics, "pipelines": replayed})
+        print_json({"warehouse": opened.root, "topics": topics, "pipelines": replayed})
         return 0
-    print(f"{place.root}: {_count(len(topics), 'landed topic')}, {_count(len(replayed), 'pipeline')}")
+    print(f"{opened.root}: {_count(len(topics), 'landed topic')}, {_count(len(replayed), 'pipeline')}")
     for lines in (topics, replayed):
         if lines:
             print()

@@ -83,7 +83,7 @@ def advise(
 ) -> int:  # fmt: skip
     """Run the landed history again with other graces, and say what each would have done. Nothing is changed."""
     with closing(progress_on(sys.stderr)) as progress:
-        found = advise_grace(
+        advice = advise_grace(
             Warehouse(warehouse),
             load_topology(topology, warehouse),
             pipeline=pipeline,
@@ -96,15 +96,15 @@ def advise(
             doing=progress.doing,
         )
     if as_json:
-        print(json.dumps(asdict(found)))
+        print(json.dumps(asdict(advice)))
         return 0
-    _print(found)
+    _print(advice)
     return 0
 
 
-def _print(found: Advice) -> None:
-    print(f"increments {found.since} to {found.until}: {found.records:,} records, run {found.runs} times")
-    for each in found.nodes:
+def _print(advice: Advice) -> None:
+    print(f"increments {advice.since} to {advice.until}: {advice.records:,} records, run {advice.runs} times")
+    for each in advice.nodes:
         print(f"\n{each.node} (sub-topology {each.sub_topology}), grace {duration_text(each.grace_ms)}")
         print_table(lateness_lines(each))
         print()

@@ -11,9 +11,9 @@ from ..command import argument, command
 @options.warehouse
 def take_back(table: str, warehouse: str) -> int:
     """Take back what others committed to a table since the version that its ledger names."""
-    found = take_back_table(Warehouse(warehouse), table)
-    if found is None:
+    touched = take_back_table(Warehouse(warehouse), table)
+    if touched is None:
         print(f"{table}: nobody else has changed it")
     else:
-        print(f"{table}: taken back: {found.culprits()} ({found.said()})")
+        print(f"{table}: taken back: {touched.culprits()} ({touched.said()})")
     return 0

@@ -31,10 +31,10 @@ def upgrade_advice(topology: str, since: str, until: str, as_json: bool) -> int:
 
 
 def _row(each: TouchedOperators) -> dict[str, object]:
-    found = each.difference
+    difference = each.difference
     return {
-        "since": found.since, "effect": found.effect.value, "ids": list(found.ids), "says": found.says,
-        "operators": list(each.operators), "verified": found.verified,
+        "since": difference.since, "effect": difference.effect.value, "ids": list(difference.ids),
+        "says": difference.says, "operators": list(each.operators), "verified": difference.verified,
     }  # fmt: skip
 
 
@@ -43,9 +43,9 @@ def _print(advice: UpgradeAdvice, topology: str) -> None:
     said = f"{number} of {known} touch operators" if number else f"none of {known} touches an operator"
     print(f"Kafka Streams {advice.since} to {advice.until}: {said} of {topology}")
     for each in advice.touched:
-        found = each.difference
-        print(f"\n{found.since}  {found.effect}  {', '.join(found.ids)}".rstrip())
-        print(textwrap.fill(found.says, WIDTH, initial_indent="  ", subsequent_indent="  "))
+        difference = each.difference
+        print(f"\n{difference.since}  {difference.effect}  {', '.join(difference.ids)}".rstrip())
+        print(textwrap.fill(difference.says, WIDTH, initial_indent="  ", subsequent_indent="  "))
         for name in each.operators:
             print(f"  - {name}")
-        print(textwrap.fill(f"verified: {found.verified}", WIDTH, initial_indent="  ", subsequent_indent="  "))
+        print(textwrap.fill(f"verified: {difference.verified}", WIDTH, initial_indent="  ", subsequent_indent="  "))

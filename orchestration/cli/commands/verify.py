@@ -42,15 +42,15 @@ def verify(
     loaded = load_topology(topology, warehouse)
     runs = runner_of(start_spark(master) if runner == "spark" else None)
     with closing(progress_on(sys.stderr)) as progress:
-        found = verify_range(
+        verification = verify_range(
             Warehouse(warehouse), loaded, pipeline=pipeline, runner=runs, since=since, until=until, increments=wanted,
             seed=seed, order=order, doing=progress.doing,
         )  # fmt: skip
     if as_json:
-        print_json(asdict(found))
+        print_json(asdict(verification))
     else:
-        _print(found)
-    return ExitCode.DONE if found.holds else ExitCode.FAILED
+        _print(verification)
+    return ExitCode.DONE if verification.holds else ExitCode.FAILED
 
 
 def _number(text: str) -> int | str:
@@ -61,11 +61,14 @@ def _number(text: str) -> int | str:
     return int(text)
 
 
-def _print(found: Verification) -> None:
-    lines = [{"table": name, "rows": found.rows[name], "digest": found.digests[name]} for name in found.rows]
-    print(f"increments {found.since} to {found.until}, {found.records:,} records")
+def _print(verification: Verification) -> None:
+    lines = [
+        {"table": name, "rows": verification.rows[name], "digest": verification.digests[name]}
+        for name in verification.rows
+    ]
+    print(f"increments {verification.since} to {verification.until}, {verification.records:,} records")
     print_table(lines, thousands=True)
-    for cutting in found.cuttings:
+    for cutting in verification.cuttings:
         sizes = f"{len(cutting.sizes)} increments" if len(cutting.sizes) > 1 else "1 increment"
         said = "the same tables" if cutting.difference is None else "OTHER TABLES"
         print(f"{cutting.name} ({sizes}): {said} in {cutting.seconds:.1f} s")

@@ -302,8 +302,8 @@ def _block(data, at, end, registers):  # type: ignore[no-untyped-def]
 
 @inner_kernel
 def _items(data, at, end, instruction, depth, slot, behind, slots, stack, registers):  # type: ignore[no-untyped-def]
-    """(place in the bytes or minus the fault, instruction, depth) where items begin; how many there are is in
-    the registers, and is counted in their cell. The stack has two numbers a level: items that are left, and their cell.
+    """(place in the bytes or minus the fault, instruction, depth) where items begin; how many there are is in the
+    registers, and is counted in their cell. The stack has two numbers a level: items that are left, and their cell.
     """
     if depth + 2 > len(stack):
         return -DEEP, instruction, depth
