@@ -88,6 +88,7 @@ def commit_dead_letters(
             LANDED_DEAD_LETTER_SCHEMA,
             added,
             removed=removed,
+            # The table may have the increment's own mark, with which `commit_files` would leave it as it is.
             app_id=f"{app_id}/given-up" if given_up else app_id,
             increment=increment,
         )

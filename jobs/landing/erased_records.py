@@ -62,6 +62,7 @@ def erase_planned(
     path, app_id = warehouse.landed(topic), f"landing/{topic}/{planned.epoch}"
     table = open_table(path)
     assert table is not None, f"{path}: has landed, yet is not there"
+    # An earlier run of this increment may have died between its commit and its done row.
     if mark_of(table, path, app_id) != planned.increment:
         table = settle(table, path, table.version() if since is None else since)
         assert planned.content.exclusion is not None
@@ -165,6 +166,8 @@ def _swap(
 ) -> None:
     """Raises CommitLost when somebody else committed meanwhile, unless it was this very increment."""
     try:
+        # As a transaction that changes no data: landed tables are
+        # append-only to Delta, which refuses any other that removes files.
         swap_files(table, path, added, gone, app_id=app_id, increment=increment)
     except CommitFailedError as error:
         table.update_incremental()

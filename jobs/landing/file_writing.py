@@ -102,6 +102,7 @@ class WriteTask:
         except PlanOutdated as changed:
             return {"changed": str(changed)}
         kept = []
+        # The generator fills `letters` while the files are written, so they are whole only behind them.
         if letters:
             table = pa.concat_tables(letters)
             kept.append(write_task_file(self.directories[1], table, partition=0, name=self.name))
@@ -137,6 +138,8 @@ class WriteTask:
                 if rows := len(settled.rows):
                     order = settled.rows["offset"]
                     ends = as_key(order[0]), as_key(order[rows - 1])
+                    # Pieces of a partition come in their order: the first
+                    # has the least key, the last one so far the largest.
                     count, least, _ = landing.get(str(p), [0, *ends])
                     landing[str(p)] = [count + rows, least, ends[1]]
         except PlanOutdated as changed:
@@ -175,6 +178,7 @@ class WriteTask:
         if self.order is None:
             return Settled(rows)
         if self.source.offset is None:
+            # Arrow sorts stably, so rows of equal keys stay in the order of names.
             return Settled(rows if self.order.streams else rows.take(pc.sort_indices(rows, [("offset", "ascending")])))
         names = [piece.name for piece in self.slices]
         settling = Settling(
@@ -198,6 +202,7 @@ class WriteTask:
 
     def _read(self, piece: FileSlice, letters: list[pa.Table]) -> Iterator[FileRecords]:
         """Records of a slice; then its dead letters are among ``letters``. PlanOutdated when the file changed."""
+        # Also where its records were kept: they are of the file as it was counted, and the plan is of that one.
         if not is_as_planned(self.source, piece):
             raise PlanOutdated(piece.name)
         if self.kept is not None and (kept := self.kept.of(piece)) is not None:
@@ -205,9 +210,12 @@ class WriteTask:
             return
         reading = SliceReading(self.source, piece, self.rules, takes_digests=False, keeps=None)
         yield from read_slice(reading)
+        # A slice may be read by several tasks of ranges; its bad rows
+        # are written by the one task with no range (`with_order`).
         if reading.bad and not (self.order is not None and self.order.ranges):
             rows = as_they_stand(self.source, piece, reading.bad)
             letters.append(dead_letters(rows, reading.bad, piece.name, self.increment))
+        # A file may have changed while it was read, so it is asked again behind its last row.
         if not is_as_planned(self.source, piece):
             raise PlanOutdated(piece.name)
 

@@ -187,8 +187,10 @@ class FileLander:
         counted.refuse_absent_columns(source, plans, source.named_columns())
         counted.refuse_renamed_columns(source)
         entries = [file.entry() for file in counted.files]
+        # With offsets the same content again is a repetition, which lands once (settling.py).
         if not self.rules.allow_same_content and source.offset is None:
             known.refuse_same_content(entries)
+        # A topic without records may be declared with another number of partitions, so its cut is made again.
         cut_from = dict.fromkeys(map(str, range(source.partitions)), 0)
         if last is not None and any(last.content.cut_to.values()):
             cut_from = last.content.cut_to
@@ -239,6 +241,7 @@ class FileLander:
     def _present(self, source: FileSource, row: LedgerRow[LandingPlanRow]) -> dict[str, FoundFile]:
         """The planned files as they lie there now, with the content that was planned."""
         present = {file.name: file for file in find_files(source, self.topic).files}
+        # Without its folder the plan knows its files under every one: the directory may have moved since.
         planned = KnownFiles(source, self.topic, [replace(row, content=replace(row.content, folder=None))])
         for file in row.content.files:
             if file["name"] not in present:

@@ -54,11 +54,13 @@ class KafkaLander:
         landed = None if last is None else last.content
         following = {int(p): offset for p, offset in landed.cut_to.items()} if landed is not None else {}
         self._refuse_other_topic(state, landed, following)
+        # A partition that was added to the topic since has no landed offset, and begins at its earliest one.
         cut_from = {p: following.get(p, earliest) for p, earliest in state.earliest.items()}
         gaps = self._gaps(state, cut_from)
         begins = _behind(gaps, cut_from)
         available = {p: state.stable[p] - first for p, first in begins.items()}
         taken = share_out(available, self.max_records)
+        # A new partition makes an increment even if it is empty, so that the topic has as many as the broker's.
         is_quiet = landed is not None and not any(taken.values()) and not gaps and len(following) == len(cut_from)
         if is_quiet and not must:
             return None
@@ -84,9 +86,13 @@ class KafkaLander:
             written = self._read_ranges(ranges, row)
         except ReadFailedError as error:
             raise self._explained(error, row, cut_from, cut_to) from error
+        # librdkafka reads by name: a topic that is deleted and created
+        # again meanwhile gives records of the new one without an error.
         if ranges:
             after = topic_state(self.source_topic, self.source)
             self._refuse_other_topic(after, row.content, {})
+        # Before the records: the mark of the landed table is what
+        # counts as committed, and nothing is written behind it.
         commit_dead_letters(self.warehouse, self.topic, written.dead_letters, app_id, row.increment)
         path = self.warehouse.landed(self.topic)
         commit_files(path, LANDED_SCHEMA, written.files, app_id=app_id, increment=row.increment)
@@ -121,12 +127,14 @@ class KafkaLander:
         """Gaps of the plan, and what the broker has deleted of the planned ranges since."""
         gaps = {int(p): (first, to) for p, (first, to) in row.content.gaps.items()}
         begins = _behind(gaps, cut_from)
+        # Retention may have passed the end of the plan, too; what is gone behind it is a gap of the next plan.
         grown = {p for p, begin in begins.items() if begin < min(state.earliest[p], cut_to[p])}
         return gaps | self._skipped({p: (cut_from[p], min(state.earliest[p], cut_to[p])) for p in sorted(grown)})
 
     def _refuse_other_topic(
         self, state: TopicState, landed: LandingDoneRow | LandingPlanRow | None, following: Mapping[int, int]
     ) -> None:
+        # KIP-516: a topic that is created again has another id. A topic that only files have landed has none.
         if landed is not None and landed.source.get("topic_id", state.topic_id) != state.topic_id:
             raise LandingError(
                 f"topic {self.topic}",
@@ -142,6 +150,7 @@ class KafkaLander:
                 "correct the topic's name (--source-topic), or land it into a topic of another name",
             )
         for p, offset in following.items():
+            # After an unclean leader election a log may end before offsets that were read already.
             if state.stable[p] < offset:
                 raise LandingError(
                     f"topic {self.topic}, partition {p}",
@@ -173,6 +182,7 @@ def share_out(available: Mapping[int, int], limit: int | None) -> dict[int, int]
     """How many offsets of each partition to take: all, or ``limit`` in all, as equal as they can be."""
     left = sum(available.values()) if limit is None else limit
     taken = {}
+    # The fewest first: what a partition leaves of its equal share goes to those that have more.
     for index, p in enumerate(sorted(available, key=lambda p: (available[p], p))):
         taken[p] = min(available[p], left // (len(available) - index))
         left -= taken[p]

@@ -94,6 +94,7 @@ class LakeLander:
         warn: Callable[[str], None],
     ) -> LandingPlanRow | None:
         """What the table has and the topic has not; None where that is nothing, and nothing ``must`` be planned."""
+        # A plan that is made again must see the newest version (asked: None) as it is by now.
         self._opened.clear()
         if self.rules.copy:
             return CopiedFiles(self.spark, self.warehouse, self.topic).plan(last)
@@ -102,6 +103,8 @@ class LakeLander:
         plans = [row.content for row in planned() if row.content.source["kind"] == self.kind]
         landed = None if last is None or not any(last.content.cut_to.values()) else last.content
         changes = self._changes(table, plans, is_first=landed is None, warn=warn)
+        # Signs of upserts are looked for before the first rows land;
+        # afterwards the log itself names rows that were changed.
         if changes is None and self.rules.on_change != IGNORE:
             refuse_no_history(table, self.topic)
         if changes is not None and changes.is_nothing and not must:
@@ -112,6 +115,8 @@ class LakeLander:
             before = plans[-1].source["lake"]["mapping"]
             mapped = mapping_changes(self.topic, before, mapping, refuse=not self.rules.new_mapping)
         if changes is not None:
+            # A DELETE that touched files of other topics alone is
+            # no change of this one, and nothing is compared for it.
             own = [bounds for bounds in changes.touched if may_have_topic(mapping, bounds)]
             changes = replace(changes, touched=tuple(own))
         view = _FoundTable(table, mapping, why, changes, plans, landed)
@@ -120,6 +125,7 @@ class LakeLander:
             plan = look(view, last, clock_ms, warn)
         except FileNotFoundError:
             refuse_missing(table, self.topic, mapping, table.files)
+        # Dead letters are committed by an increment, so rows that are nothing else make one as well.
         has_letters = any("dead_letters" in file for file in plan.files)
         is_quiet = plan.cut_to == plan.cut_from and plan.changed is None and plan.registers is None
         if last is not None and not must and is_quiet and not has_letters:
@@ -129,6 +135,7 @@ class LakeLander:
         if self.rules.on_change == ERASE and changes is not None and (gone := (plan.changed or {}).get("gone")):
             place = table_place(self.topic, table)
             refuse_to_erase(place, gone, changes, asked=self.source.asked, mapped=mapped)
+            # Noted in the plan and done behind its done row (`_erase_gone`): a plan may still be given up.
             plan = replace(plan, erases=True)
         for sentence in [*twice_sentences(self.topic, plan), *missing_sentences(table, self.topic, plan, landed)]:
             warn(sentence)
@@ -156,6 +163,7 @@ class LakeLander:
             takes_digests=False,
         )  # fmt: skip
         if counted is None:
+            # A file of a version is never written again: one that changed is gone, and the caller names it.
             raise FileNotFoundError
         counted.refuse_bad(mapping, self.rules.max_bad_share)
         if changes is None and not any(file.rows > file.left_out for file in counted.files):
@@ -191,6 +199,8 @@ class LakeLander:
         known = declared or (1 if landed is None else landed.partitions)
         mapping = replace(view.mapping, partitions=known)
         self._listed(mapping, table.files)
+        # The comparison reads rows as a landing by copy does; its
+        # first record and its preview would be shown a second time.
         quiet = replace(self, show=None, preview=None)
         in_place = PlannedInPlace(
             self.warehouse, self.topic, table, mapping, view.changes, last, declared,
@@ -256,6 +266,7 @@ class LakeLander:
             )
         if before["version"] == table.version:
             return LakeChanges()
+        # Ids of Iceberg's snapshots have no order: there `since` finds that the landed one is no ancestor.
         if table.has_numbers and table.version < before["version"]:
             warn(f"{self.topic}: version {table.version} is older than version {before['version']}, which has landed")
             return LakeChanges()

@@ -36,6 +36,7 @@ def give_up(warehouse: Warehouse, topic: str, planned: LedgerRow[LandingPlanRow]
     path = warehouse.landed(topic)
     app_id, number = landing_app_id(topic, planned), planned.increment
     if not is_given_up(warehouse, topic, planned):
+        # Opened before its mark is read: Delta refuses `write_mark` where the plan's own runner commits in between.
         table = create_table(path, schema, partition_by=["partition"])
         if mark_of(table, path, app_id) == number:
             return False
@@ -44,6 +45,7 @@ def give_up(warehouse: Warehouse, topic: str, planned: LedgerRow[LandingPlanRow]
         except CommitFailedError as error:
             expected, got = f"increment {number} to give up", "one that another runner commits"
             raise LedgerConflict(path, expected, got, "let the other runner finish, then land again") from error
+    # Also where the plan was fenced off before: whoever did that may have died before this.
     commit_dead_letters(warehouse, topic, [], app_id, number, given_up=True)
     return True
 

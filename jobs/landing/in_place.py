@@ -93,6 +93,8 @@ class PlannedInPlace:
         registered = Registering(self.table, self.topic, self.mapping, base).files(files)
         if not registered and self.last is None and self.table.files:
             refuse_other_topics(self.table, self.topic, self.mapping)
+        # A file that was appended with offsets below the landed ones: in place no
+        # row is read, so a repetition cannot be distinguished from another record.
         below = [file for file in registered if (file.min_offset or 0) < began.get(file.partition, 0)]
         if below:
             self._refuse_below(below[0], began)
@@ -144,6 +146,8 @@ class PlannedInPlace:
         registered = Registering(self.table, self.topic, self.mapping, base).files(own)
         before, now = _counts(known, {}), _counts(registered, began)
         for p, records in now.items():
+            # More rows below the cut than have landed: some came at
+            # offsets that pipelines have passed. Only the counts show it.
             if records > before.get(p, 0):
                 expected = f"{before.get(p, 0):,} records of partition {p} below offset {began.get(p, 0)}, as landed"
                 next_step = "land the table into a topic of another name"
@@ -179,6 +183,7 @@ class PlannedInPlace:
                 f"{count:,} landed records of partition {p} are gone from the table" for p, count in unsaid.items()
             )
         )
+        # An erasure is booked by offsets; where a partition's are not known there is nothing to book.
         if self.on_change == REFUSE or (self.on_change == ERASE and len(gone) < len(unsaid)):
             next_step = "restore them in the table; or continue without them (--on-change ignore)"
             raise LandingError(self._place, "the records that have landed, as they landed", said, next_step)
@@ -207,11 +212,14 @@ class PlannedInPlace:
             if not own:
                 continue
             first = min(file.min_offset or 0 for file in own)
+            # As of a copy (`with_offsets`): a topic without records begins
+            # at its first offset, and a hole behind landed records is a gap.
             if self.last is None or not any(plan.cut_from.values()):
                 cut_from[str(p)] = first
             elif first > began.get(p, 0):
                 gaps[str(p)] = [began.get(p, 0), first]
             cut_to[str(p)] = max(cut_to[str(p)], *((file.max_offset or 0) + 1 for file in own))
+        # A file with rows of several partitions is registered once for each of them, and is one file of the plan.
         sizes = {file.path: file.bytes for file in registered}
         records = Counter[str]()
         for file in registered:
@@ -275,6 +283,7 @@ def _counts(files: Sequence[DataFile], below: Cut) -> dict[int, int]:
     for file in files:
         end = below.get(file.partition, UNBOUNDED)
         least, most = file.min_offset or 0, file.max_offset or 0
+        # No row is beyond the bounds, so only a file on both sides of the border is opened to be counted.
         records = file.records if most < end else 0
         if least < end <= most:
             records = int(sum((each < end).sum() for each in read_offsets(file)))
@@ -310,6 +319,7 @@ class CopiedFiles:
         content = last.content
         return LandingPlanRow(
             partitions=content.partitions,
+            # The records have their offsets already: a copy moves where they lie, and lands none.
             cut_from=content.cut_to,
             cut_to=content.cut_to,
             source=content.source,
@@ -320,6 +330,8 @@ class CopiedFiles:
 
     def write(self, row: LedgerRow[LandingPlanRow], app_id: str) -> dict[str, Any]:
         """Write all records that lie in place, in the order of their offsets, and commit them."""
+        # The plan names no files: those of the row before it count,
+        # behind which nothing lands while the plan is pending.
         last = LandingLedger(self.warehouse.landing_ledger(self.topic)).last_done()
         assert last is not None, f"{self.topic}: nothing has landed"
         files = files_in_place(self.warehouse, self.topic, last)
@@ -353,6 +365,8 @@ class _Copy:
         last = -1
         for batch in in_offset_order(self.path, self.files, columns, (0, UNBOUNDED), 1 << 16):
             offsets = batch.column("offset").to_numpy()
+            # Registering compares counts with bounds: an offset that
+            # comes twice is not seen where another one is missing.
             if np.any(np.diff(offsets, prepend=last) <= 0):
                 place, got = f"{self.path}, in place, partition {self.partition}", "one of them again"
                 next_step = "land the table into a topic of another name, by copy (without --in-place)"

@@ -131,6 +131,7 @@ class _Writing:
     def _hand_over(self, threads: ThreadPoolExecutor, partition: int, own: _LandingPartition, *, is_last: bool) -> None:
         if own.busy is not None:
             own.busy.result()  # pieces of a partition stay in their order
+        # A broker that gives more than the disk takes is made to wait, else all of it would be held in memory.
         while len(self._running) >= _WAITING:
             done, self._running = wait(self._running, return_when=FIRST_COMPLETED)
             for future in done:

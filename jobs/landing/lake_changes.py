@@ -47,6 +47,7 @@ def gone_offsets(
     """Offsets that landed by ``plans`` and are not in the table any more, in what ``changes`` touched. ``last``: the
     topic's last done row.
     """
+    # Empty bounds overlap with those of every file, so the whole table is compared.
     touched: Sequence[Bounds] = ({},) if changes.unknown is not None and plans else changes.touched
     if not touched or last is None:
         return {}
@@ -138,10 +139,13 @@ def refuse_unfinished(warehouse: Warehouse, topic: str, gone: Mapping[str, Seque
     """Raises LandingError where an increment of a pipeline that is planned and not done reads what is to be erased."""
     for pipeline in warehouse.pipelines():
         pending = Ledger(warehouse.pipeline(pipeline).ledger).pending()
+        # A restatement reads no records.
         if pending is None or pending.content.restates is not None:
             continue
         row, records = pending.content, ((p, offset) for p, offsets in gone.items() for offset in offsets)
         for p, offset in records:
+            # Finished after the erasure, the increment would read
+            # nulls where its first attempt may have read the content.
             if is_read_by(row, row.cut_from, topic, p, offset):
                 expected = f"records to erase that no unfinished increment reads (the landing of {topic} is done)"
                 got = f"{topic}:{p}:{offset}, which increment {pending.increment} of {pipeline!r} reads"

@@ -318,6 +318,8 @@ def _land(
     if newest is not None:
         _refuse_other_source(topic, newest.content, lander, is_pending=pending is not None)
     run = _LandingRun(warehouse, topic, ledger, lander, rules, clock_ms)
+    # What `exclude` or `record_time` has planned needs no source, so a landing
+    # finishes it, too: the ledger takes no plan while one is unfinished.
     if pending is not None and not pending.content.lands_records:
         last, pending = finish_without_records(warehouse, topic, pending, clock_ms), None
     if pending is not None:
@@ -360,11 +362,14 @@ class _LandingRun:
         """Plan and land what is new; the last done row."""
         last = self._erase_gone(last)
         for _ in range(_ATTEMPTS):
+            # The plan that was given up is pending until another has
+            # its place, so one is made even where nothing is new.
             must = self.given_up is not None
             plan = self.lander.next_plan(last, self._kept_plans, self.clock_ms(), must=must, warn=self._warn)
             if plan is None:
                 assert last is not None, f"{self.topic}: a first landing always has an increment"
                 return last
+            # Not asked before: a landing of a complete topic that finds nothing new is no error.
             if not self.rules.reopen:
                 refuse_complete(self.topic, last)
             done = self._try(self._plan(plan, last))
@@ -383,6 +388,8 @@ class _LandingRun:
         """Erase what plans have found gone from the table, where that is asked for, also where a landing died before it
         did; and the files that had it. The last done row.
         """
+        # While the plan that was given up has no successor it is pending,
+        # and an erasure, an increment of its own, cannot be booked.
         if self.rules.on_change != ERASE or last is None or self.given_up is not None:
             return last
         own = [row.content for row in self._kept_plans() if row.content.erases]
@@ -394,6 +401,8 @@ class _LandingRun:
             reason, by = f"gone from {table} as of version {lake['version']}", f"its owner ({table})"
             last = book_erasure(self.warehouse, self.topic, gone, reason, by, clock_ms=self.clock_ms)
             self.done.append(last)
+        # Also of an erasure that an earlier call has booked: it may
+        # have died before it deleted the files that have the content.
         if (last.content.exclusion or {}).get("erased_by") is not None:
             delete_files(list(replaced_files(self.warehouse.landed(self.topic), last.increment)))
         return last
@@ -410,7 +419,9 @@ class _LandingRun:
         """In the place of the plan that was given up, if one was."""
         now, gone = self.clock_ms(), self.given_up
         if last is not None:
+            # Each row repeats what holds from then on: readers look at the last done row alone.
             plan = replace(plan, excluded=last.content.excluded, restarts=last.content.restarts)
+            # A topic in place may continue from Kafka or from files: what lies in place stays there. A copy ends that.
             if plan.registers is None and not plan.copies:
                 plan = replace(plan, in_place=last.content.in_place)
         increment, epoch = (0, 0) if last is None else (last.increment, last.epoch)
@@ -421,6 +432,7 @@ class _LandingRun:
         if plan.in_place == BEGINS_HERE:
             plan = replace(plan, in_place=increment)
         if gone is not None:
+            # `plan` refuses while another plan is pending; this one gives it up, and fails where it is done meanwhile.
             return self.ledger.plan_restatement(increment, plan, epoch=epoch, written_at_ms=now)
         return self.ledger.plan(increment, plan, epoch=epoch, written_at_ms=now)
 
@@ -430,6 +442,8 @@ class _LandingRun:
             try:
                 row = self._run(planned)
             except PlanOutdated as outdated:
+                # Where it cannot be given up, another runner has committed
+                # it meanwhile, and only its done row may be missing.
                 if not self._give_up(planned, str(outdated)):
                     row = self._run(planned)
                 else:
@@ -454,13 +468,17 @@ class _LandingRun:
         warehouse, number = self.warehouse, planned.increment
         path, app_id = warehouse.landed(self.topic), landing_app_id(self.topic, planned)
         if is_given_up(warehouse, self.topic, planned):
+            # Asked before `_is_committed`: giving up sets the increment's
+            # own mark as well, so the plan would look committed.
             raise PlanOutdated("given up by a landing that died then")
         since = self._known_version()
+        # What others did to the table is put back, or refused, before anything of ours follows it.
         self._settle(since)
         added: dict[str, Any] = {}
         if not _is_committed(path, app_id, number, warehouse):
             added = self.lander.write(planned, app_id)
         if is_given_up(warehouse, self.topic, planned):
+            # Another runner gave it up while this one wrote, so `commit_files` saw its mark and added nothing.
             got = "one that another runner has given up"
             raise LedgerConflict(path, f"the plan of increment {number}", got, "land the topic again")
         if not _is_committed(path, app_id, number, warehouse):
@@ -532,6 +550,8 @@ def _refuse_other_source(
 ) -> None:
     """Kafka, tables, and files with a column of Kafka's offsets, land a topic in turn; all else keeps to one source."""
     landed, known = newest.source["kind"], _known_offsets(newest)
+    # As long as no record has landed no offset is given, so the
+    # same source may still be declared with or without offsets.
     if landed == lander.kind and (known == lander.known_offsets or not any(newest.cut_to.values())):
         return
     if known == lander.known_offsets == KAFKA_OFFSETS:
@@ -564,6 +584,7 @@ def _report(
     done = run.done
     for row in done or [last]:
         begun = row.content.cut_from if done else row.content.cut_to
+        # The first increment of the call wins: later ones begin where it ends.
         cut_from = {int(p): offset for p, offset in begun.items()} | cut_from
         gaps |= {int(p): (a, b) for p, (a, b) in row.content.gaps.items()} if done else {}
     return LandingReport(

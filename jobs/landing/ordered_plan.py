@@ -69,6 +69,7 @@ class OrderedPlan:
                 by_partition.setdefault(p, []).append(span)
         for spans in by_partition.values():
             spans.sort(key=lambda span: span.least)
+            # Offsets that do not rise within a slice may come twice in it, so how many land is not known by counting.
             if not all(span.rises for span in spans):
                 return False
             if any(one.largest >= other.least for one, other in itertools.pairwise(spans)):
@@ -150,6 +151,7 @@ def with_order(
     ]
     begins = cut if source.offset is not None else None
     to_check = [task for task in tasks if task.needs_check(begins)]
+    # Offsets below the cut are allowed to be repetitions of landed records alone, and only those make these files read.
     landed = LandedBefore(warehouse.landed(topic), ())
     if last is not None and begins is not None and any(task.is_below(begins) for task in to_check):
         landed = LandedBefore(landed.path, landed_files(warehouse, topic, last), erased_offsets(warehouse, topic))

@@ -49,6 +49,8 @@ def write_planned(
     work = []
     for number, task in enumerate(plan.tasks or ()):
         slices = [FileSlice.from_list(values) for values in task["slices"]]
+        # A file that was only touched since the plan has been
+        # compared by its digest, and is guarded by its time of now.
         slices = [replace(piece, mtime_ns=times[piece.name]) for piece in slices]
         name = f"{row.increment:08d}-{number:05d}"
         order = None if "order" not in task else Order.from_dict(task["order"])
@@ -70,6 +72,7 @@ def write_planned(
     else:
         _check_offsets(topic, files, plan)
     letters = [DataFile.from_dict(fields) for task in written for fields in task["dead_letters"]]
+    # Before the records: the mark of the landed table is what counts as committed, and nothing is written behind it.
     commit_dead_letters(warehouse, topic, letters, app_id, row.increment)
     commit_files(directories[0], LANDED_SCHEMA, files, app_id=app_id, increment=row.increment)
 

@@ -161,6 +161,7 @@ def land_no_records(
     """A landing increment after ``last`` that lands no records; ``fields`` are what it has instead. Raises
     LedgerConflict when another runner lands meanwhile.
     """
+    # What the last increment alone did; all else of its row (cut, exclusions, restarts, what is complete) still holds.
     without: dict[str, Any] = dict.fromkeys(
         ("dead_letters", "implausible", "lost", "recorded_time", "arrival", "is_tick", "exclusion", "restart")
     )
@@ -177,6 +178,8 @@ def finish_without_records(
     nothing; then its done row.
     """
     ledger, done = LandingLedger(warehouse.landing_ledger(topic)), LandingDoneRow.from_json(planned.content.to_json())
+    # Each commit looks for the increment's mark in its table first,
+    # so an increment that died is finished by doing all of it again.
     if planned.content.recorded_time is not None:
         _commit_times(warehouse, topic, planned, planned.content.recorded_time)
     if (planned.content.exclusion or {}).get("erased_by") is not None:
@@ -209,6 +212,7 @@ def _commit_times(
 
 def _newest_ms(path: str, file: DataFile, excluded: Sequence[int]) -> int:
     """The largest timestamp of a landed file, but for the offsets ``excluded``; NO_TIMESTAMP_MS without one."""
+    # A time of the far future is a reason to exclude a record, and bounds may be its time: then rows are read.
     if "timestamp" in file.bounds and not any(file.may_hold("offset", offset, offset) for offset in excluded):
         return file.bounds["timestamp"][1]
     columns = pa.schema([("offset", pa.int64()), ("timestamp", pa.int64())])
@@ -228,6 +232,7 @@ def _record(
     is_tick: bool = False,
 ) -> dict[int, int]:
     known = recorded_times(warehouse, topic, increment=last.increment)
+    # Stream time and the wall clock rise each by itself: a tick is no reason to record no stream time, and vice versa.
     new = {
         p: time_ms
         for p, time_ms in wanted.items()

@@ -74,6 +74,7 @@ class Settling:
         again = np.flatnonzero(offset[1:] == offset[:-1]) + 1
         if len(again):
             rows = rows.combine_chunks()
+            # Each repetition is compared with the row before it: where none differs, all rows of an offset are equal.
             other = _first(self._differing(rows.take(pa.array(again - 1)), rows.take(pa.array(again))))
             if other is not None:
                 self._refuse_other(rows, int(again[other[0]]), other[1])
@@ -115,6 +116,7 @@ class Settling:
         for column, word in _COMPARED.items():
             if column == "headers":
                 pairs = zip(one[column].to_pylist(), other[column].to_pylist(), strict=True) if self.has_headers else ()
+                # Kafka has no null headers, so null and an empty list are the same ones.
                 differs = np.array([(a or []) != (b or []) for a, b in pairs], np.bool_)
                 differs = differs if self.has_headers else np.zeros(len(one), np.bool_)
             else:
