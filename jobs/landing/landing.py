@@ -362,8 +362,7 @@ class _LandingRun:
         """Plan and land what is new; the last done row."""
         last = self._erase_gone(last)
         for _ in range(_ATTEMPTS):
-            # The plan that was given up is pending until another has
-            # its place, so one is made even where nothing is new.
+            # The plan that was given up is pending until another follows it, so one is made even where nothing is new.
             must = self.given_up is not None
             plan = self.lander.next_plan(last, self._kept_plans, self.clock_ms(), must=must, warn=self._warn)
             if plan is None:

@@ -49,8 +49,8 @@ def write_planned(
     work = []
     for number, task in enumerate(plan.tasks or ()):
         slices = [FileSlice.from_list(values) for values in task["slices"]]
-        # A file that was only touched since the plan has been
-        # compared by its digest, and is guarded by its time of now.
+        # A file that was only touched since the plan has been compared
+        # by its digest; from here on its current time guards it.
         slices = [replace(piece, mtime_ns=times[piece.name]) for piece in slices]
         name = f"{row.increment:08d}-{number:05d}"
         order = None if "order" not in task else Order.from_dict(task["order"])
