@@ -105,6 +105,7 @@ class AvroColumns:
         """The records of a block that are some, as one struct a record, and the others. Raises ValueError with a reason
         for a block that does not end where its last record does.
         """
+        # An array in Avro is a count, so many items, and a count of zero behind the last.
         decoded = self._many.decode(pa.array([_number(block.records) + block.data + b"\0"], pa.binary()))
         if not decoded.bad[0]:
             return self._timed(decoded.values.flatten()), []

@@ -47,6 +47,8 @@ def with_files_beside(source: FileSource, files: Sequence[FoundFile], every: Seq
     beside: dict[tuple[str, str], list[FoundFile]] = {}
     for file in every:
         match = named[file.name]
+        # Where nothing is declared, such a name is refused only beside its
+        # file of values, if both would land; alone it is a file as others are.
         if match is None or not (source.beside or {file.name, values.get(match["stem"])} <= chosen):
             continue
         if not source.beside:
@@ -90,6 +92,7 @@ def with_rows_beside(reading: "SliceReading", blocks: Iterator[Block]) -> Iterat
         counted += len(block.locations)
         _refuse_uncounted(reading, counted)
         yield replace(block, columns={**block.columns, **{n: of.take(len(block.locations)) for n, of in rows.items()}})
+    # Bad rows behind the last block are in none.
     _refuse_uncounted(reading, counted)
     for of in rows.values():
         of.end()

@@ -63,6 +63,8 @@ class _Decoder(json.JSONDecoder):
     def decode(self, s: str, *more: Any) -> Any:
         try:
             return super().decode(s, *more)
+        # A JSONDecodeError is a ValueError, too. Any other here is
+        # Python's limit on digits of an int (sys.set_int_max_str_digits).
         except json.JSONDecodeError:
             raise
         except ValueError:
@@ -289,6 +291,7 @@ def times_ms(values: Sequence[Any] | pa.Array, unit: str, zone: str | None = Non
             local = _temporal_numbers(values) or ()
             return _as_int64(each(local, f"a time in {zone}", lambda ms: instant_ms(_LOCAL_EPOCH + ms * _MS, here)))
         if pa.types.is_timestamp(kind):
+            # Seconds are multiplied, which may overflow 64 bits without a word in NumPy; Python's ints name the row.
             if values.null_count == 0 and kind.unit != "s":
                 return np.asarray(values.view(pa.int64())) // _TO_MS[kind.unit][1]
             unit, values = "ms", _temporal_numbers(values)
@@ -448,6 +451,7 @@ def _json_column(values: Sequence[Any]) -> pa.Array:
     kinds = set(map(type, values))
     if kinds <= {str, type(None)}:
         texts = ["null" if value is None else encode_basestring(value) for value in values]
+    # By exact types: a bool is an int as well, and JSON writes it otherwise.
     elif kinds <= {int, type(None)}:
         texts = ["null" if value is None else str(value) for value in values]
     else:
@@ -538,6 +542,7 @@ def _time_ms(value: Any, unit: str, there: ZoneInfo | None) -> int:
         value = int(value)
     if isinstance(value, int):
         return value * times // divisor
+    # Both are powers of ten, so the difference of their lengths is the exponent.
     number = _FLOOR.scaleb(Decimal(_plain(str(value))), len(str(times)) - len(str(divisor)))
     return int(number.quantize(_ONE, context=_FLOOR))
 
@@ -588,6 +593,7 @@ def _double(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal | JsonNumber):
         raise TypeError(value)
     number = float(_plain(value) if isinstance(value, str) else value)
+    # 1e400 is too large for a double and refused; the words inf and Infinity have no digit, and are meant.
     if math.isinf(number) and not isinstance(value, float) and any(map(str.isdigit, str(value))):
         raise OverflowError(value)
     return number

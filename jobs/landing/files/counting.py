@@ -266,6 +266,7 @@ def _counted_file(file: FoundFile, slices: Sequence[Mapping[str, Any]]) -> Count
     return CountedFile(
         listed=file,
         digest=digest,
+        # Only compressed files have a content of their own, and these are one slice.
         content=whole_digest(inside) if slices[0]["content"] is not None else digest,
         rows=sum(piece["rows"] for piece in slices),
         bad_rows=sum(piece["bad_rows"] for piece in slices),
@@ -301,6 +302,7 @@ class _CountTask:
             if not is_as_planned(self.source, piece):
                 return {"changed": piece.name}
             kept = self.kept if self.kept is not None and self.kept.has_room() else None
+            # Records that are kept will land, so they are read with keys and values, which counting does without.
             source = self.counting if kept is None else self.source
             reading = SliceReading(source, piece, self.rules, takes_digests=self.takes_digests, keeps=_FIRST_BAD)
             spans: Spans = {}
@@ -314,6 +316,7 @@ class _CountTask:
                     size = records.nbytes if reading.row_bytes is None else reading.row_bytes * rows
                     keys.add(records.order, records.partition, size)
                 spans = joined_spans([spans, spans_of(records.time_ms, records.partition)])
+            # Bad rows are not kept, and the second pass needs their bytes for dead letters.
             if kept is not None and reading.bad_rows:
                 kept.drop(piece)
             times = [[p, span.least_ms, span.largest_ms, span.back_ms] for p, span in spans.items()]

@@ -53,6 +53,7 @@ def _quotes_are_regular(data: np.ndarray, ends: np.ndarray, delimiter: int) -> b
         return True
     if (np.searchsorted(quotes, ends) % 2).any():
         return False  # a field goes on in the next line
+    # A doubled quote ends one pair and begins the next, so a quote may be beside a quote.
     opening, closing = quotes[::2], quotes[1::2]
     before = data[np.maximum(opening - 1, 0)]
     behind = data[np.minimum(closing + 1, len(data) - 1)]

@@ -50,6 +50,8 @@ def _csv_blocks(reading: "SliceReading") -> Iterator[Block]:
         with opened(reading.source, reading.piece.name, reading.digests, reading.content) as stream:
             chunks = SideBySide(line_chunks(stream, reading.piece), lambda chunk: columns_of.rows(*chunk))
             for (at, chunk), rows in chunks:
+                # Then by rows to the end of the file: a chunk may end within
+                # quotes, and its successor does not show where a row begins.
                 if rows is None:
                     rest: Any = io.BufferedReader(_Behind(chunk, chunks.rest()))
                     for locations, some in _row_blocks(reading.source, rest, number, is_first=at == 0):
@@ -59,6 +61,8 @@ def _csv_blocks(reading: "SliceReading") -> Iterator[Block]:
                 yield from columns_of.of_columns(number, rows)
                 number += len(rows[0])
     except (csv.Error, UnicodeDecodeError):
+        # Read again from the first byte, since only reading finds
+        # where rows begin; those that were yielded are left out.
         for numbers, some in _csv_good_rows(reading, number):
             yield from columns_of.of_rows(numbers, some)
 
@@ -150,6 +154,7 @@ def _row_blocks(
     """
     reader, size = csv_reader(source, csv_text(source, stream, is_first=is_first)), 1_000
     while block := list(islice(reader, size)):
+        # Blank rows have no number here either, so that `csv_rows` finds a bad row by it.
         rows = block if all(block) else [row for row in block if row]
         if rows:
             yield range(number, number + len(rows)), rows

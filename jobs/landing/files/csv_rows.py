@@ -48,6 +48,7 @@ def csv_rows(
                     bad = BadRow(number, a_csv_row(source), f"{problem}: a quote is not closed")
                     raise bad.error(source, name, line) from error
             text = "".join(lines.taken)
+            # Strict decoding would end the file here. As half surrogate pairs such bytes spoil their own row alone.
             if fields is not None and not text.isascii() and any("\udc80" <= char <= "\udcff" for char in text):
                 problem, fields = f"bytes that are not {source.encoding.upper()}", None
             if fields != []:

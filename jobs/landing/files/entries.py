@@ -43,6 +43,8 @@ def entries_of(filesystem: fs.FileSystem, root: str) -> Entries:
             try:
                 status = entry.stat()
             except OSError:
+                # An entry that is gone since the folder was listed is
+                # none; what is there and cannot be read ends the landing.
                 if entry.is_symlink():
                     entries.unreadable[name] = f"{_ABSENT} ({os.readlink(entry.path)!r})"
                 elif os.path.lexists(entry.path):

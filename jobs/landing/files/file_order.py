@@ -23,6 +23,7 @@ _NUMBERS = re.compile(r"(\d+)")
 def natural_order(name: str) -> NameKey:
     """By which names are sorted: runs of digits are numbers and come before text."""
     parts = (part for part in _NUMBERS.split(name) if part)
+    # The text decides between 1 and 01, so that the order of any two names is fixed.
     return (*((0, int(part), part) if part.isdecimal() else (1, 0, part) for part in parts),)
 
 
@@ -185,6 +186,8 @@ def _worse_borders(
             back_ms = largest_ms - span.least_ms
             if back_ms > within[number]:
                 yield Disorder(earlier, name, number, back_ms, within[number]), largest_ms - within[number]
+            # Compared with the largest time of all files before, not
+            # of the last: a short file between two hides no step back.
             if not are_sorted and (number not in before or span.largest_ms > largest_ms):
                 before[number] = name, span.largest_ms
 

@@ -60,6 +60,7 @@ class JsonColumns:
         if (ends - starts < 2).any() or (data[starts] != ord("{")).any() or (data[ends - 1] != ord("}")).any():
             return None
         lines = _texts_between(chunk, starts, ends)
+        # A level takes two bytes of its line at least, so shorter lines are not counted.
         if lines is None or ((ends - starts).max() > 2 * _NESTED_MOST and _is_nested_deeply(lines)):
             return None
         try:
@@ -78,6 +79,7 @@ class JsonColumns:
         schema = _schema(looked_at, self._wanted)
         if schema is None:
             return None
+        # One block: Arrow refuses an object that is longer than one.
         read = pyarrow.json.ReadOptions(use_threads=False, block_size=len(chunk) + 1)
         parse = pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
         try:

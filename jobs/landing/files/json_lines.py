@@ -32,6 +32,7 @@ class JsonLinesReader(FormatReader):
         return _json_blocks(reading)
 
     def slices(self, source: FileSource, whole: FileSlice) -> list[FileSlice]:
+        # A line null deletes the key of the row before it, which another slice might have.
         return [whole] if source.null_lines == TOMBSTONE else line_slices(source, whole)
 
     def as_they_stand(self, source: FileSource, piece: FileSlice, bad: Sequence[BadRow]) -> list[tuple[int, bytes]]:
@@ -111,6 +112,7 @@ class _Rows:
                 self._last = self._row(line)
             except _NoRowError as no_row:
                 self._last = None
+                # The first line shows what a whole file is; to each of the others the same could be said.
                 remedy = _remedy(line) if location == 0 else None
                 bad.append(
                     BadRow(location, no_row.expected, f"{line[:80]!r} ({remedy})" if remedy else no_row.got, line)

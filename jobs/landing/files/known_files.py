@@ -221,6 +221,8 @@ class KnownFiles:
     def _is_known(self, file: FoundFile) -> bool:
         named = self._by_name.get(file.name, [])
         here = [known for known in named if known.folder in (None, self.folder)]
+        # By digest: an entry of `files_again` does not say how many
+        # records its file has, and has the digest of one that does.
         empty = {known.digest for known in named if known.is_empty}
         empty -= {known.digest for known in named if known.is_landed and not known.is_empty}
         filled = [known for known in here if known.digest not in empty]
@@ -229,6 +231,8 @@ class KnownFiles:
         is_landed = any(known.is_landed for known in here)
         if self.allow_same_content and not is_landed:
             return False
+        # Only files of this directory: elsewhere the same size and
+        # time may be of other bytes, so those are compared by digest.
         if any((known.bytes, known.mtime_ns) == (file.bytes, file.mtime_ns) for known in here):
             return True
         candidates = here if self.allow_same_content else named

@@ -134,6 +134,8 @@ def _sized(is_negative: bool, digits: str, power: int) -> bytes:
     kept = digits.rstrip("0")
     if not kept:
         return _NUMBER + _ZERO
+    # Of equal signs the higher power of ten is larger, then the digits as text; the
+    # end is below any digit. Below zero all of it is inverted, the end as well.
     size = (power + _BIAS).to_bytes(8, "big") + kept.encode() + b"\x00"
     return _NUMBER + (_BELOW + size.translate(_OPPOSITE) if is_negative else _ABOVE + size)
 

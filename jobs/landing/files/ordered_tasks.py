@@ -58,6 +58,8 @@ def _groups(spans: Sequence[KeySpans]) -> Iterator[list[int]]:
     for index, number in enumerate(order):
         for partition in spans[number]:
             by_partition.setdefault(partition, []).append(index)
+    # How many more partitions forbid a cut behind a slice than behind the one before it. A
+    # partition does as long as some later key of it is not larger than all earlier ones.
     changes = [0] * (len(order) + 1)
     for partition, indices in by_partition.items():
         of = [spans[order[index]][partition] for index in indices]
@@ -82,6 +84,7 @@ def _groups(spans: Sequence[KeySpans]) -> Iterator[list[int]]:
 
 def _in_order(spans: Sequence[KeySpans]) -> list[int]:
     """Numbers of slices so that keys rise in each partition, where there is such an order; else nearly so."""
+    # Kahn's order over one chain a partition; of slices that are ready, the first by name.
     after: list[list[int]] = [[] for _ in spans]
     before = [0] * len(spans)
     for partition in sorted({partition for of in spans for partition in of}):
@@ -149,6 +152,7 @@ def _ranges(
     begin: Key | None = None
     size = 0
     for key, weight in points:
+        # Rows of equal keys cannot be cut apart: a range that begins and ends with one key has none.
         if size and size + weight > room and key != begin:
             yield size, (partition, begin, key)
             begin, size = key, 0

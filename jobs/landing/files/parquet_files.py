@@ -39,6 +39,8 @@ class ParquetReader(FormatReader):
             groups = file.metadata.num_row_groups
         step = max(1, groups * streams.SLICE_BYTES // size)
         starts = range(0, groups, step)
+        # Digests are of parts of SLICE_BYTES, at which no row group ends:
+        # each slice takes those of some whole parts, wherever its rows are.
         parts, most = -(-size // streams.SLICE_BYTES), max(1, len(starts))
         shares = [min(size, parts * number // most * streams.SLICE_BYTES) for number in range(len(starts) + 1)]
         weight = size * step // max(1, groups)

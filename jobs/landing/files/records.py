@@ -83,6 +83,8 @@ class FileRecords:
 def slices_of(source: FileSource, file: FoundFile) -> list[FileSlice]:
     """Cut one file into slices of about ``SLICE_BYTES``, in order. Raises LandingError for Parquet that is none."""
     whole = FileSlice(file.name, 0, None, file.bytes, file.bytes, file.mtime_ns, beside=file.beside)
+    # Rows that are numbered from the file's first, or matched by
+    # number with rows beside them, cannot begin in its middle.
     is_counted = source.offset_of_path(file.name) is not None or bool(file.beside)
     is_whole = is_counted or file.bytes <= streams.SLICE_BYTES
     return [whole] if is_whole else reader_of(source).slices(source, whole)
@@ -120,6 +122,8 @@ def _read(reading: SliceReading, path: _Path) -> Iterator[FileRecords]:
                     BadRow(block.locations[v.row], v.expected, v.got_of_column, block.line(v.row)) for v in bad.values
                 ]
                 reading.refuse(refused)
+                # The error has the bad rows of one column alone: the
+                # others are tried again until every column takes them.
                 block = block.without({value.row for value in bad.values})
             else:
                 yield records

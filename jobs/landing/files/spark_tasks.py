@@ -36,6 +36,7 @@ def run_tasks(spark: "SparkSession | None", warehouse: Warehouse, tasks: Sequenc
                 answer = json.dumps(_answer(tasks[number]))
                 yield pa.RecordBatch.from_arrays([pa.array([number]), pa.array([answer])], ["task", "answer"])
 
+    # A partition a task, so that tasks run, and are repeated, one by one.
     numbers = spark.range(0, len(tasks), 1, len(tasks))
     rows = numbers.mapInArrow(run, "task long, answer string").collect()  # type: ignore[arg-type]
     answers = [json.loads(row["answer"]) for row in sorted(rows, key=lambda row: row["task"])]
@@ -49,4 +50,5 @@ def _answer(task: Callable[[], Any]) -> dict[str, Any]:
     try:
         return {"result": task()}
     except LandingError as error:
+        # As an answer: Spark would repeat a task that raises (spark.task.maxFailures), and bring back its text alone.
         return {"error": [error.place, error.expected, error.got, error.next_step]}

@@ -47,6 +47,7 @@ def line_chunks(stream: io.BufferedReader, piece: FileSlice) -> Iterator[tuple[i
     """(byte at which it begins, whole lines of about CHUNK_BYTES) of the lines that begin in the slice."""
     at = piece.start
     if at > 0:
+        # From the byte before on: if it is a line end, the line that begins at `start` is this slice's own.
         stream.seek(at - 1)
         at += len(stream.readline()) - 1
     while piece.end is None or at < piece.end:
