@@ -229,6 +229,7 @@ def _changes(
         snapshots.append(snapshot)
         oldest = snapshot
     else:
+        # 0 is the table before its first snapshot: what came since is known where the oldest one has no parent.
         if before != 0 or (snapshots and oldest.parent_snapshot_id is not None):
             return LakeChanges(unknown=f"snapshot {before} has expired or is on no branch of it any more")
     added, moved = set[str](), set[str]()
@@ -240,9 +241,11 @@ def _changes(
         is_move = operation == Operation.REPLACE
         took = False
         for manifest in snapshot.manifests(_store_of(table)):
+            # A snapshot lists all manifests that are live, most of which earlier ones wrote.
             if manifest.added_snapshot_id != snapshot.snapshot_id:
                 continue
             for entry in manifest.fetch_manifest_entry(_store_of(table), discard_deleted=False):
+                # Manifests are merged: one that is new may have entries of earlier snapshots (EXISTING).
                 if entry.snapshot_id != snapshot.snapshot_id:
                     continue
                 if manifest.content == ManifestContent.DELETES:
@@ -259,5 +262,6 @@ def _changes(
         return LakeChanges(frozenset(added), frozenset(moved))
     assert current is not None
     tasks = table.scan(snapshot_id=current.snapshot_id).plan_files()
+    # Delete files take rows out of data files that stay, so any file that has some may have lost landed rows.
     hidden = [_bounds(schema, task.file) for task in tasks if task.delete_files]
     return LakeChanges(frozenset(added), frozenset(moved), (*removed, *hidden), tuple(did))

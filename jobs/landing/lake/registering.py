@@ -113,6 +113,7 @@ class Registering:
             raise LandingError(f"{table_place(self.topic, self.table)}, in place", expected, got, BY_COPY)
         filesystem, path = open_filesystem(below(self.table.root, file.name))
         with filesystem.open_input_file(path) as source:
+            # Files of a table are never written again: one of another size is not the table's, whose own is gone.
             if source.size() != file.bytes:
                 raise FileNotFoundError(path)
             return described(source)
@@ -152,6 +153,7 @@ class Registering:
         records = metadata.num_rows - (0 if file.deleted is None else len(file.deleted))
         if records:
             bounds = {"offset": offsets}
+            # `record_idle` takes the bound for the newest time, which a deleted row may have had.
             times = None if file.deleted is not None else _times(stored, groups, columns["timestamp"], how.unit)
             if times is not None:
                 bounds["timestamp"] = times

@@ -85,6 +85,8 @@ class TableColumns:
             return pa.StructArray.from_arrays(parts, [child.name for child in column.within], mask=values.is_null())
         if _is_list(kind) and _is_list(values.type):
             items = self.conformed(column.within[0], values.flatten())
+            # `flatten` leaves out what is behind nulls and outside a slice,
+            # so the offsets of the file's buffer do not fit its items.
             lengths = pc.fill_null(pc.list_value_length(values), 0).to_numpy()
             ends = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
             return pa.ListArray.from_arrays(ends, items, mask=values.is_null())
