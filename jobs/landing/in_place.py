@@ -88,6 +88,9 @@ class PlannedInPlace:
             changed, is_anew = self._changed(known), True
         if is_anew and known:
             return self._anew(without_files, known, began, changed)
+        # All that has landed is in the topic's own table: a copy. What is gone
+        # from theirs, or others there, concerns that copy and is noted as well.
+        without_files = replace(without_files, changed=changed)
         files = files_to_read(self.mapping, self.table.files, self.changes, began)
         base = self._begin(began)
         registered = Registering(self.table, self.topic, self.mapping, base).files(files)

@@ -101,6 +101,23 @@ def test_what_is_gone_is_erased_from_the_topic_and_booked(warehouse, lake, in_pl
     assert land(warehouse, lake, rules=ERASE, in_place=in_place).increments == ()
 
 
+@pytest.mark.parametrize("end", [10, 14])
+def test_what_was_copied_is_erased_where_the_topic_continues_in_place(warehouse, lake, end):
+    bronze(lake, secret_rows(0, 10))
+    land(warehouse, lake)
+    table = bronze(lake, rows(10, end)) if end > 10 else DeltaTable(str(lake))
+    table.delete("offset = 1 AND partition = 0 OR offset = 3")
+
+    report = land(warehouse, lake, rules=ERASE, in_place=True)
+
+    assert any(warning.endswith("the topic has them erased") for warning in report.warnings)
+    assert erased(warehouse) == GONE
+    assert played(warehouse) == [row[:2] for row in in_order(rows(0, end)) if row[:2] not in GONE]
+    assert holding(warehouse) == []
+    assert fsck(warehouse).findings == []
+    assert land(warehouse, lake, rules=ERASE, in_place=True).increments == ()
+
+
 def test_a_copy_keeps_the_places_and_times_of_what_was_erased(warehouse, lake):
     landed_and_deleted(warehouse, lake)
 
