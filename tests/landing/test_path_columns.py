@@ -239,6 +239,26 @@ def test_a_path_that_the_pattern_does_not_match_is_named(warehouse, tmp_path):
         land(warehouse, directory, path_pattern="confluent")
 
 
+@pytest.mark.parametrize("first", [2**63 - 1, 10**20])
+def test_an_offset_in_a_path_that_no_log_has_is_refused(warehouse, tmp_path, first):
+    directory = write(tmp_path / "in", {f"t+0+{first}.json": lines("a")})
+
+    with pytest.raises(LandingError, match=rf"t\+0\+{first}\.json: expected an offset up to {2**63 - 2} in its path"):
+        land(warehouse, directory, path_pattern="confluent")
+
+
+def test_rows_that_count_offsets_beyond_the_last_are_refused(warehouse, tmp_path):
+    last = 2**63 - 2
+    for folder, first in (("in", last - 1), ("beyond", last)):
+        write(tmp_path / folder, {f"t+0+{first}.json": lines("a", "b")})
+
+    land(warehouse, tmp_path / "in", path_pattern="confluent", value="v")
+    with pytest.raises(LandingError, match=f"expected offsets up to {last}, got offset {last} and 2 rows"):
+        land(warehouse, tmp_path / "beyond", topic="u", path_pattern="confluent", value="v")
+
+    assert landed(warehouse, "t", *PLACE) == [(0, last - 1, b"a"), (0, last, b"b")]
+
+
 @pytest.mark.parametrize("pattern", ["(", "confluence"])
 def test_a_pattern_that_says_nothing_is_refused(pattern):
     with pytest.raises(ConfigError, match="path_pattern"):

@@ -21,6 +21,7 @@ from . import streams
 from .beside import with_rows_beside
 from .blocks import Block
 from .columns import (
+    LATEST_OFFSET,
     BadValue,
     BadValuesError,
     PlainTexts,
@@ -146,9 +147,9 @@ def _with_offsets_of_path(
 ) -> Iterator[FileRecords]:
     """Offsets one by one from the file's first, or up to its last: of these the file is held in memory."""
     source, name = reading.source, reading.piece.name
-    known = whole_numbers([text], "").tolist()[0] if text is not None and text.isdecimal() else None
-    if known is None:
-        expected = f"an offset in its path, as {column}"
+    known = int(text) if text is not None and text.isdecimal() else None
+    if known is None or known > LATEST_OFFSET:
+        expected = f"an offset up to {LATEST_OFFSET} in its path, as {column}"
         raise LandingError(f"{source.path}/{name}", expected, repr(text), "correct the pattern (--path-pattern)")
     following = known
     held = list(read) if column == LAST_OFFSET else None
@@ -161,6 +162,9 @@ def _with_offsets_of_path(
             raise LandingError(f"{source.path}/{name}", expected, f"{column} {known:,}", next_step)
     for records in read if held is None else held:
         rows = len(records.partition)
+        if following + rows - 1 > LATEST_OFFSET:
+            expected, got = f"offsets up to {LATEST_OFFSET}", f"{column} {known} and {following - known + rows:,} rows"
+            raise LandingError(f"{source.path}/{name}", expected, got, "correct the pattern (--path-pattern)")
         yield replace(records, order=pa.array(np.arange(following, following + rows, dtype=np.int64)))
         following += rows
     others = reading.left_out if reading.left_out < reading.rows else 0  # a file of another topic leaves no hole
