@@ -30,8 +30,8 @@ class ForwardDeadLetters(Operator):
     def _batch(self, letters: Sequence[Letter]) -> Batch:
         """The ``letters`` as records, in order."""
         depth = max((len(letter.path) for letter in letters), default=0)
-        places = [(*letter.path, *[-1] * (depth - len(letter.path))) for letter in letters]
-        path = np.array(places, np.int64).reshape(len(letters), depth)
+        paths = [(*letter.path, *[-1] * (depth - len(letter.path))) for letter in letters]
+        path = np.array(paths, np.int64).reshape(len(letters), depth)
         value = pa.array([letter.value for letter in letters], pa.binary())
         headers = [[{"key": name, "value": content} for name, content in letter.headers] for letter in letters]
         return Batch(

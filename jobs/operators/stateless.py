@@ -148,13 +148,13 @@ class _FlatMapping(Operator):
 
     def _until_it_fails(self, key: Any, value: Any) -> list[Any]:
         """What comes before the failure, which is known already, and can be forwarded."""
-        found: list[Any] = []
+        records: list[Any] = []
         with suppress(Exception):
             for one in several(self.node.function(key, value), self.context.node, self.example):
                 taken = self._take(one)
                 self._columns([taken])
-                found.append(taken)
-        return found
+                records.append(taken)
+        return records
 
     @abstractmethod
     def _columns(self, given: list[Any]) -> tuple[pa.Array, ...]:

@@ -32,8 +32,8 @@ class FilterNode(Node):
             return []
         split, above = graph.parts[self.name]
         first = next(name for name, parts in graph.parts.items() if parts == (split, above))
-        found = [kafka_processor(split, (above,))] if self.name == first else []
-        return [*found, kafka_processor(self.name, (split,))]
+        processors = [kafka_processor(split, (above,))] if self.name == first else []
+        return [*processors, kafka_processor(self.name, (split,))]
 
     def explain(self, seen: Observation, say: Wording) -> list[str]:
         passed, came = len(seen.forwarded), len(seen.rows)

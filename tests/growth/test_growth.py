@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kstreams_replay.jobs.operators.processor.placed_rows import OrderedKeys
+from kstreams_replay.jobs.operators.processor.sorted_rows import OrderedKeys
 from kstreams_replay.jobs.topology import (
     BufferConfig,
     Consumed,

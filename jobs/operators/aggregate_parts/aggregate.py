@@ -362,8 +362,8 @@ class Aggregate(StatefulOperator, WindowedStore):
     def shown_windows(self, key: int | None = None) -> np.ndarray:
         self._settle()
         is_there = self.slots.flags & LIVE > 0
-        found = np.flatnonzero(is_there if key is None else is_there & (self.slots.key == key))
-        return found[~self._over(found)]
+        slots = np.flatnonzero(is_there if key is None else is_there & (self.slots.key == key))
+        return slots[~self._over(slots)]
 
     def window_at(self, key: int, start_ms: int, end_ms: int) -> int:
         self._settle()
@@ -403,8 +403,8 @@ class Aggregate(StatefulOperator, WindowedStore):
         """Results of windows in the store that leave in this batch."""
         assert self.final is not None
         live = self.slots.live()
-        places, row = self.final.due(self._position(live), visible_from)
-        slots, n = live[places], len(places)
+        indices, row = self.final.due(self._position(live), visible_from)
+        slots, n = live[indices], len(indices)
         program = np.full(n, EMIT, np.uint8), slots.astype(np.int32), np.full(n, -1, np.int32)
         return Decisions(
             row=row.astype(np.int32),
@@ -425,11 +425,11 @@ class Aggregate(StatefulOperator, WindowedStore):
         if self.aggregation.only.is_record_by_record:
             state = self.folds.only
             assert isinstance(state, PythonState)
-            found = state.typed(state.step(finals.program, empty_batch)[0])
+            values = state.typed(state.step(finals.program, empty_batch)[0])
         else:
-            found, _ = Updates(self.folds, empty_batch, finals).run(np.arange(len(finals.row)))
-        old = Values(pa.nulls(len(finals.row), found.type)) if self.context.wants_old else None
-        return replace(finals, valid=is_valid(found)), Values(found), old
+            values, _ = Updates(self.folds, empty_batch, finals).run(np.arange(len(finals.row)))
+        old = Values(pa.nulls(len(finals.row), values.type)) if self.context.wants_old else None
+        return replace(finals, valid=is_valid(values)), Values(values), old
 
     def _closed(
         self, batch: Batch, decided: Decisions, value: Column, old: Values | None

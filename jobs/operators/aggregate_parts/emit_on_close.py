@@ -57,7 +57,7 @@ class FinalResults:
 
 def key_ranks(keys: Keys, codes: np.ndarray) -> np.ndarray:
     """Numbers in the order of the serialized keys (unsigned bytes, the shorter first)."""
-    distinct, places = np.unique(codes, return_inverse=True)
+    distinct, indices = np.unique(codes, return_inverse=True)
     ranks = np.empty(len(distinct), np.int64)
     ranks[pc.sort_indices(keys.take(distinct)).to_numpy()] = np.arange(len(distinct))
-    return ranks[places]
+    return ranks[indices]

@@ -8,7 +8,7 @@ A null key is refused before the clock moves; null values are taken.
 
 Arrays: ``rows`` has the fields of RecordsToDecide, ``windows`` of SessionTimes, ``asked`` of SessionOutputs,
 ``closing`` of Closing, ``slots`` of SlotColumns, ``updates`` of WindowUpdates, ``program`` of FoldProgram, ``refusals``
-of Refusals. ``lists``: a tuple as in slots_by_key_kernel, head int32 (keys,) first. ``found`` int32 (slots,).
+of Refusals. ``lists``: a tuple as in slots_by_key_kernel, head int32 (keys,) first. ``to_merge`` int32 (slots,).
 ``totals`` int64 (4,). ``session``: a tuple of five integers, (row, key, start, end, stream time); ``written``: a tuple
 of two.
 """
@@ -74,13 +74,13 @@ class Closing(NamedTuple):
 
 @kernel
 def aggregate_sessions(  # type: ignore[no-untyped-def]
-    rows, windows, asked, closing, slots, lists, found, updates, program, refusals, totals
+    rows, windows, asked, closing, slots, lists, to_merge, updates, program, refusals, totals
 ):
     """Decide ``rows`` in order. Fields of RecordsToDecide, SessionTimes, SessionOutputs, Closing, SlotColumns,
     WindowUpdates, FoldProgram and Refusals; ``totals``: as in aggregate_buffers.
 
     ``lists``: as in slots_by_key_kernel; visible sessions of a key are apart, so their order by start is the same.
-    ``found`` int32: room for as many slots as there are. Refusals of the store do not keep the update from being
+    ``to_merge`` int32: room for as many slots as there are. Refusals of the store do not keep the update from being
     forwarded.
     """
     rows, windows, asked, closing = (
@@ -104,7 +104,7 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
             observed = max(observed, t)
         close = observed - grace - gap
         # The record's own session is [t, t]; every session that is found widens it.
-        start, end, n_found = t, t, 0
+        start, end, n_to_merge = t, t, 0
         if k >= 0:
             # findSessions(key, t - gap, t + gap). The store shows no session that it has expired by its own stream
             # time, although it may still be in a segment.
@@ -114,12 +114,12 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
             slot = lists[0][k] if windows.overlaps else first_from(lists, k, slots.start, t + gap)
             while slot != NO_SLOT and slots.end[slot] >= horizon:
                 if not windows.overlaps or slots.start[slot] <= t + gap:
-                    found[n_found] = slot
-                    n_found += 1
+                    to_merge[n_to_merge] = slot
+                    n_to_merge += 1
                     start, end = min(start, slots.start[slot]), max(end, slots.end[slot])
                 slot = following[slot]
             if windows.overlaps:
-                order_ties(found[:n_found], slots)
+                order_ties(to_merge[:n_to_merge], slots)
         # windowCloseTime. The merged session decides, not the record: a late record is taken if it joins a session that
         # is still open. Nothing has been changed yet, so a refused record leaves the sessions as they were.
         if k < 0 or end < close:
@@ -132,20 +132,20 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
         session, has_tombstones = (row, k, start, end, observed), start != t or end != t
         written = n_updates, n_program
         n_updates, n_program = forward_merged(
-            found[:n_found], session, has_tombstones, asked, closing, slots, updates, program, written
+            to_merge[:n_to_merge], session, has_tombstones, asked, closing, slots, updates, program, written
         )
         # The tombstones show the old aggregates, so their entries come before those that merge them.
         goes_on = asked.go_on and not windows.overlaps
-        merged, n_program = merge(found[:n_found], goes_on, slots, lists, program, n_program)
+        merged, n_program = merge(to_merge[:n_to_merge], goes_on, slots, lists, program, n_program)
         # Without a session to merge the aggregate begins from the initializer (START), else it is what ``merge`` has
         # made.
-        enter(program, n_program, ADD | (0 if n_found else START) | (EMIT if asked.updates else 0), merged, row)
+        enter(program, n_program, ADD | (0 if n_to_merge else START) | (EMIT if asked.updates else 0), merged, row)
         n_program += 1
         if asked.updates:
             show(updates, n_updates, row, k, start, end, UPDATE, observed)
             n_updates += 1
-        # found[n_found - 1] ends first: it was widened where it is, and needs no new place in the list.
-        if n_found and merged == found[n_found - 1]:
+        # to_merge[n_to_merge - 1] ends first: it was widened where it is, and need not move in the list.
+        if n_to_merge and merged == to_merge[n_to_merge - 1]:
             extend_in_place(merged, start, end, slots)
         else:
             shows_again = asked.final or windows.overlaps
@@ -154,27 +154,29 @@ def aggregate_sessions(  # type: ignore[no-untyped-def]
 
 
 @inner_kernel
-def order_ties(found, slots):  # type: ignore[no-untyped-def]
+def order_ties(to_merge, slots):  # type: ignore[no-untyped-def]
     """Put sessions that end at one time, of those by falling end, in the order of falling start."""
-    for at in range(1, found.shape[0]):
-        n, slot = at, found[at]
-        while n > 0 and slots.end[found[n - 1]] == slots.end[slot] and slots.start[found[n - 1]] < slots.start[slot]:
-            found[n] = found[n - 1]
+    for at in range(1, to_merge.shape[0]):
+        n, slot = at, to_merge[at]
+        while (
+            n > 0 and slots.end[to_merge[n - 1]] == slots.end[slot] and slots.start[to_merge[n - 1]] < slots.start[slot]
+        ):
+            to_merge[n] = to_merge[n - 1]
             n -= 1
-        found[n] = slot
+        to_merge[n] = slot
 
 
 @inner_kernel
-def forward_merged(found, session, has_tombstones, asked, closing, slots, updates, program, written):  # type: ignore[no-untyped-def]
-    """Forward what becomes of the sessions ``found`` (by falling end): final results of those that have closed, and
+def forward_merged(to_merge, session, has_tombstones, asked, closing, slots, updates, program, written):  # type: ignore[no-untyped-def]
+    """Forward what becomes of the sessions ``to_merge`` (by falling end): final results of those that have closed, and
     tombstones. ``written``: updates and entries so far; how many then.
     """
     s_start, s_end = slots.start, slots.end
     row, k, _, _, observed = session
     n_updates, n_program = written
     # Backwards, so by ascending end: the order in which Kafka removes and forwards them.
-    for f in range(found.shape[0] - 1, -1, -1):
-        slot = found[f]
+    for f in range(to_merge.shape[0] - 1, -1, -1):
+        slot = to_merge[f]
         if asked.final and has_closed(closing, s_end[slot], row):  # it left before; its value stood until now
             enter(program, n_program, EMIT, slot, -1)
             # Its row is the one whose stream time closed it, which is the first with ``closed >= end``.
@@ -189,25 +191,25 @@ def forward_merged(found, session, has_tombstones, asked, closing, slots, update
 
 
 @inner_kernel
-def merge(found, goes_on, slots, lists, program, n_program):  # type: ignore[no-untyped-def]
-    """Merge the sessions ``found`` (by falling end), by rising end; the slot where their aggregate is, and how many
+def merge(to_merge, goes_on, slots, lists, program, n_program):  # type: ignore[no-untyped-def]
+    """Merge the sessions ``to_merge`` (by falling end), by rising end; the slot where their aggregate is, and how many
     entries there are then. The first of them continues in its slot, if that may be, and stays in its list, where its
     place is that of the merged session. A durable one is left for a new slot, so that its row is deleted.
     """
     s_flags, free, counts = slots.flags, slots.free, slots.counts
-    n = found.shape[0]
+    n = to_merge.shape[0]
     # In place: the aggregate is there already (MERGE alone). In a new slot it is the initializer's, into which all of
     # them are merged.
-    if n and goes_on and not s_flags[found[n - 1]] & STORED:
-        merged, flags = np.int64(found[n - 1]), MERGE
+    if n and goes_on and not s_flags[to_merge[n - 1]] & STORED:
+        merged, flags = np.int64(to_merge[n - 1]), MERGE
     else:
         counts[FREE_TOP] -= 1
         merged, flags = np.int64(free[counts[FREE_TOP]]), START | MERGE
     for f in range(n - 1, -1, -1):
-        if found[f] != merged:
-            enter(program, n_program, flags, merged, found[f])
+        if to_merge[f] != merged:
+            enter(program, n_program, flags, merged, to_merge[f])
             n_program, flags = n_program + 1, MERGE
-            unlink(slots, lists, found[f])
+            unlink(slots, lists, to_merge[f])
     return merged, n_program
 
 

@@ -12,9 +12,9 @@ forwarded and not stored.
 
 Arrays: ``rows`` is a tuple of key int32, time int64 and valid bool (rows,), and of the two bounds. ``slots`` has the
 fields of SlotColumns, ``updates`` of WindowUpdates, ``program`` of FoldProgram, ``refusals`` of Refusals, ``into`` of
-WindowOutputs. ``lists``: a tuple as in slots_by_key_kernel, head int32 (keys,) first. ``found`` int32 and ``s_start``
-int64 (slots,). ``store_time`` int64 (rows,). ``totals`` int64 (5,). ``windows``, ``kept``, ``asked``, ``record`` and
-``bounds``: tuples of numbers.
+WindowOutputs. ``lists``: a tuple as in slots_by_key_kernel, head int32 (keys,) first. ``window_slots`` int32 and
+``s_start`` int64 (slots,). ``store_time`` int64 (rows,). ``totals`` int64 (5,). ``windows``, ``kept``, ``asked``,
+``record`` and ``bounds``: tuples of numbers.
 """
 
 from typing import NamedTuple
@@ -61,13 +61,13 @@ class WindowOutputs(NamedTuple):
 
 @kernel
 def aggregate_sliding_windows(  # type: ignore[no-untyped-def]
-    rows, windows, kept, asked, slots, lists, found, store_time, updates, program, refusals, totals
+    rows, windows, kept, asked, slots, lists, window_slots, store_time, updates, program, refusals, totals
 ):
     """Decide rows of ``(key int32, time int64, valid bool, begin, end_row)`` in order, as long as there is room.
 
     ``windows``: (difference, grace). ``store_time`` int64: the store's newest start after each row, filled. ``kept``,
-    ``asked``: as for time windows; ``lists``: as in slots_by_key_kernel. ``found`` int32: room for as many slots as
-    there are. Fields of SlotColumns, WindowUpdates, FoldProgram and Refusals.
+    ``asked``: as for time windows; ``lists``: as in slots_by_key_kernel. ``window_slots`` int32: room for as many slots
+    as there are. Fields of SlotColumns, WindowUpdates, FoldProgram and Refusals.
     """
     slots = SlotColumns(*slots)
     into = WindowOutputs(WindowUpdates(*updates), FoldProgram(*program), Refusals(*refusals), totals)
@@ -75,8 +75,8 @@ def aggregate_sliding_windows(  # type: ignore[no-untyped-def]
     difference, grace = windows
     counts = slots.counts
     observed = totals[STREAM_TIME]
-    for place in (UPDATES, PROGRAM, REFUSALS):
-        totals[place] = 0
+    for total in (UPDATES, PROGRAM, REFUSALS):
+        totals[total] = 0
     for row in range(begin, end_row):
         totals[NEXT_ROW] = row
         t = time[row]
@@ -89,8 +89,8 @@ def aggregate_sliding_windows(  # type: ignore[no-untyped-def]
             continue
         # Searched first, because the room that a record needs depends on it. Nothing has changed yet, so a call that
         # has no room can be repeated from this row.
-        n_found, has_right = search(key[row], t, difference, kept[0], slots, lists, found)
-        if not has_room(n_found + _OTHERS, into):
+        n_windows, has_right = search(key[row], t, difference, kept[0], slots, lists, window_slots)
+        if not has_room(n_windows + _OTHERS, into):
             return
         observed = max(observed, t)
         totals[STREAM_TIME] = observed
@@ -103,9 +103,9 @@ def aggregate_sliding_windows(  # type: ignore[no-untyped-def]
             record = row, key[row], t, observed, close, kept
             # The left window would start before 0: processEarly.
             if t < difference:
-                take_early(record, difference, asked, found[:n_found], has_right, slots, lists, into)
+                take_early(record, difference, asked, window_slots[:n_windows], has_right, slots, lists, into)
             else:
-                take(record, difference, asked, found[:n_found], has_right, slots, lists, into)
+                take(record, difference, asked, window_slots[:n_windows], has_right, slots, lists, into)
             # Every window refused it, so the record as a whole is dropped.
             if totals[PROGRAM] == n_before:
                 into.refusals.is_record[first_refusal : totals[REFUSALS]] = True
@@ -124,40 +124,40 @@ def has_room(needed, into):  # type: ignore[no-untyped-def]
 
 
 @inner_kernel
-def search(k, t, difference, hidden, slots, lists, found):  # type: ignore[no-untyped-def]
-    """Write the visible windows of key ``k`` that have ``t``, by falling start, and the one before them, to ``found``;
-    their number, and whether the window that starts after ``t`` is there.
+def search(k, t, difference, hidden, slots, lists, window_slots):  # type: ignore[no-untyped-def]
+    """Write the visible windows of key ``k`` that have ``t``, by falling start, and the one before them, to
+    ``window_slots``; their number, and whether the window that starts after ``t`` is there.
     """
     _, s_start, s_end, _, _, _, _, counts = slots
     following = lists[1]
     # backwardFetch(key, t - 2 * timeDifference, t + 1): far enough for the left window of the record before, and one
     # more for the record's own right window.
     lowest = max(0, t - 2 * difference, counts[OBSERVED_MS] - hidden)
-    n_found, has_right = 0, False
+    n_windows, has_right = 0, False
     slot = first_from(lists, k, s_start, t + 1)
     while slot != NO_SLOT and s_start[slot] >= lowest:
         if s_start[slot] == t + 1:
             has_right = True
         else:
-            found[n_found] = slot
-            n_found += 1
+            window_slots[n_windows] = slot
+            n_windows += 1
             # The newest window before the record: it knows the time of the previous record, and nothing older is
             # needed.
             if s_end[slot] < t:
                 break
         slot = following[slot]
-    return n_found, has_right
+    return n_windows, has_right
 
 
 @inner_kernel
-def take(record, difference, asked, found, has_right, slots, lists, into):  # type: ignore[no-untyped-def]
+def take(record, difference, asked, window_slots, has_right, slots, lists, into):  # type: ignore[no-untyped-def]
     """Update and make the windows of a record that is not early (processReverse, createWindows)."""
     _, s_start, s_end, s_time, s_flags, _, _, _ = slots
     t = record[2]
     left, right, previous, has_left, is_repeated = NO_SLOT, NO_SLOT, -1, False, False
     # By falling start, as processReverse. The first that ends after t has all that lies after the record and within
     # reach (rightWinAgg), one that ends at t is the left window of t, and the one before has the previous record.
-    for slot in found:
+    for slot in window_slots:
         if s_end[slot] > t:
             right = slot if right == NO_SLOT else right
         elif s_end[slot] == t:
@@ -171,12 +171,12 @@ def take(record, difference, asked, found, has_right, slots, lists, into):  # ty
         left, right, previous = NO_SLOT, NO_SLOT, -1
     # Before any update: the right window must not have the record itself.
     copied = copy_right(record, difference, right, has_right, slots, into)
-    for slot in found:
+    for slot in window_slots:
         if s_end[slot] >= t:
             update(record, slot, asked, slots, into)
     made = NO_SLOT
     # createPreviousRecordRightWindow: the previous record's right window has this record as its first.
-    if previous >= 0 and previous + 1 + difference >= t and not starts_at(found, previous + 1, s_start):
+    if previous >= 0 and previous + 1 + difference >= t and not starts_at(window_slots, previous + 1, s_start):
         made = make(record, previous + 1, difference, NO_SLOT, asked, slots, lists, into)
     if made != NO_SLOT and previous + 1 == t - difference:  # Kafka makes this window once more, from nothing
         put(record, made, START | ADD | (OLD if asked[1] else 0), record[0], asked, slots, into)
@@ -193,12 +193,12 @@ def take(record, difference, asked, found, has_right, slots, lists, into):  # ty
 
 
 @inner_kernel
-def take_early(record, difference, asked, found, has_right, slots, lists, into):  # type: ignore[no-untyped-def]
+def take_early(record, difference, asked, window_slots, has_right, slots, lists, into):  # type: ignore[no-untyped-def]
     """Update and make the windows of a record before ``difference`` (processEarly)."""
     _, s_start, _, s_time, _, _, _, _ = slots
     t = record[2]
     combined, right, previous = NO_SLOT, NO_SLOT, -1
-    for slot in found:
+    for slot in window_slots:
         # [0, difference] is the left window of all early records. Its time is that of the latest; if that is after t,
         # the previous record's right window is there already, made by the later record.
         if s_start[slot] == 0:
@@ -211,13 +211,13 @@ def take_early(record, difference, asked, found, has_right, slots, lists, into):
     right = combined if right == NO_SLOT else right
     copied = copy_right(record, difference, right, has_right, slots, into)
     # processEarly fetches by rising start, processReverse by falling.
-    for place in range(found.shape[0] - 1, -1, -1):
-        if s_start[found[place]] > 0:
-            update(record, found[place], asked, slots, into)
+    for index in range(window_slots.shape[0] - 1, -1, -1):
+        if s_start[window_slots[index]] > 0:
+            update(record, window_slots[index], asked, slots, into)
     if copied != NO_SLOT:
         enter_right(record, copied, asked, slots, lists, into)
     # The previous record's right window always reaches t, since both are before ``difference``.
-    if previous >= 0 and not starts_at(found, previous + 1, s_start):
+    if previous >= 0 and not starts_at(window_slots, previous + 1, s_start):
         make(record, previous + 1, difference, NO_SLOT, asked, slots, lists, into)
     if combined == NO_SLOT:
         make(record, 0, difference, NO_SLOT, asked, slots, lists, into)
@@ -226,9 +226,9 @@ def take_early(record, difference, asked, found, has_right, slots, lists, into):
 
 
 @inner_kernel
-def starts_at(found, start, s_start):  # type: ignore[no-untyped-def]
+def starts_at(window_slots, start, s_start):  # type: ignore[no-untyped-def]
     """Does one of the windows start there?"""
-    for slot in found:
+    for slot in window_slots:
         if s_start[slot] == start:
             return True
     return False

@@ -65,12 +65,12 @@ class Changelog:
 
     def decoded(self, serde: Serde, column: pa.Array) -> pa.Array:
         """``column`` of the records, or a part of it, by ``serde``. Raises ConfigError for what it cannot read."""
-        found = serde.decode(column)
-        if found.reasons:
-            row, reason = next(iter(found.reasons.items()))
+        decoded = serde.decode(column)
+        if decoded.reasons:
+            row, reason = next(iter(decoded.reasons.items()))
             expected, got = f"bytes of {serde}", f"others, in its record {row} that counts ({reason})"
             raise ConfigError(f"changelog {self.topic}", expected, got, "give the store the application's serdes")
-        return found.values
+        return decoded.values
 
     @cached_property
     def window_keys(self) -> "WindowKeys":
@@ -138,12 +138,12 @@ class KeptStore:
         if self.shape.window is None:
             return {"key": log.decoded(self.shape.key, log.key)}
         if self.shape.window == "session":
-            found = log.session_keys
+            keys = log.session_keys
         else:
             starts = big_endian_at(log.key, -_START)
-            found = Bounded(pc.binary_slice(log.key, 0, -_START), starts, self.ends(starts))
-        bounds = {"window_start_ms": pa.array(found.start_ms), "window_end_ms": pa.array(found.end_ms)}
-        return {"key": log.decoded(self.shape.key, found.key), **bounds}
+            keys = Bounded(pc.binary_slice(log.key, 0, -_START), starts, self.ends(starts))
+        bounds = {"window_start_ms": pa.array(keys.start_ms), "window_end_ms": pa.array(keys.end_ms)}
+        return {"key": log.decoded(self.shape.key, keys.key), **bounds}
 
     def serialized_table_keys(self, rows: pa.Table) -> pa.BinaryArray:
         """The reverse of ``table_keys``."""

@@ -48,8 +48,8 @@ def merge_in_forward_order(batches: Sequence[Batch]) -> MergedRows:
 
 def _merge_two(first: Batch, second: Batch) -> MergedRows:
     """Without branches that merge again, as in most joins."""
-    places = len(first) + len(second)
-    merged = MergedRows(np.empty(places, np.int8), np.empty(places, np.int64))
+    length = len(first) + len(second)
+    merged = MergedRows(np.empty(length, np.int8), np.empty(length, np.int64))
     merge_two(first.cause, second.cause, *merged)
     return merged
 

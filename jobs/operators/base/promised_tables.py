@@ -57,8 +57,8 @@ def extracted_keys(of: Shape, step: Expression | Call) -> Callable[[pa.Array, pa
 
     def extracted(keys: pa.Array, values: pa.Array) -> pa.Array:
         batch = _batch(of, keys, values)
-        found = step.result.encode(step.evaluate(batch.where(batch.valid)))
-        return found.take(pa.array(np.cumsum(batch.valid) - 1, mask=~batch.valid))
+        encoded = step.result.encode(step.evaluate(batch.where(batch.valid)))
+        return encoded.take(pa.array(np.cumsum(batch.valid) - 1, mask=~batch.valid))
 
     return extracted
 

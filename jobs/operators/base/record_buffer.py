@@ -39,13 +39,13 @@ class _Later:
 
     def pop(self, time_ms: int) -> list[pa.Table]:
         """Take out all rows up to ``time_ms``, inclusive."""
-        found, kept = [], []
+        due, kept = [], []
         for piece in self._pieces:
             after = int(np.searchsorted(piece[_TIME].to_numpy(), time_ms, "right"))
-            found.append(piece.slice(0, after))
+            due.append(piece.slice(0, after))
             kept.append(piece.slice(after))
         self._pieces = [piece for piece in kept if len(piece)]
-        return found
+        return due
 
 
 class RecordBuffer:
@@ -130,9 +130,9 @@ class RecordBuffer:
             window_end_ms=here.get("window_end_ms"),
             has_headers=False,
         )
-        place = {topic: number for number, topic in enumerate(chunk.context_topics)}
-        places = [*(place.get(topic, _NO_TOPIC) for topic in self._topics), _NO_TOPIC]
-        source = np.array(places, np.int64)[here["topic"]]
+        number_of = {topic: number for number, topic in enumerate(chunk.context_topics)}
+        numbers = [*(number_of.get(topic, _NO_TOPIC) for topic in self._topics), _NO_TOPIC]
+        source = np.array(numbers, np.int64)[here["topic"]]
         self._forget(who)
         return replace(
             forwarded,

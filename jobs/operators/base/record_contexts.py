@@ -16,8 +16,8 @@ def names_of_topics(extractor: Expression | Call, batch: Batch, chunk: Chunk) ->
     if isinstance(extractor, ContextCall):
         called = _with_contexts(extractor.function, record_contexts(batch, chunk))
         extractor = Call(called, extractor.shape, extractor.result, extractor.place)
-    found: list[Any] = extractor.evaluate(batch).to_pylist()
-    return found
+    names: list[Any] = extractor.evaluate(batch).to_pylist()
+    return names
 
 
 def _with_contexts(function: Callable[..., Any], contexts: Iterator[RecordContext]) -> Callable[[Any, Any], Any]:

@@ -162,16 +162,16 @@ def singles(batch: Batch) -> Iterable[Single]:
 
 def batch_of(records: Sequence[Single]) -> Batch:
     """One record or more as one batch, in that order."""
-    found: dict[object, list[int]] = {}
-    for at, one in enumerate(records):
-        where = one.rows if isinstance(one, OfSource) else one.maker if isinstance(one, Made) else None
-        found.setdefault(where, []).append(at)
-    pieces = [_piece([records[at] for at in places]) for places in found.values()]
+    indices_by_source: dict[object, list[int]] = {}
+    for index, one in enumerate(records):
+        source = one.rows if isinstance(one, OfSource) else one.maker if isinstance(one, Made) else None
+        indices_by_source.setdefault(source, []).append(index)
+    pieces = [_piece([records[index] for index in indices]) for indices in indices_by_source.values()]
     if len(pieces) == 1:
         return pieces[0]
     which, row = np.empty(len(records), np.int64), np.empty(len(records), np.int64)
-    for number, places in enumerate(found.values()):
-        which[places], row[places] = number, np.arange(len(places))
+    for number, indices in enumerate(indices_by_source.values()):
+        which[indices], row[indices] = number, np.arange(len(indices))
     keys = pieces[0].keys
     return joined_batch([piece.coded_by(keys) for piece in pieces], MergedRows(which, row))
 
@@ -208,6 +208,6 @@ def records_in(shape: Shape, batch: Batch) -> list[Record]:
     return list(map(Record, keys, values, batch.time_ms.tolist(), headers))
 
 
-def headers_of(found: list[dict[str, Any]] | None) -> Headers:
+def headers_of(structs: list[dict[str, Any]] | None) -> Headers:
     """Headers as Arrow gives them, as a record has them."""
-    return tuple((one["key"], one["value"]) for one in found or ())
+    return tuple((one["key"], one["value"]) for one in structs or ())

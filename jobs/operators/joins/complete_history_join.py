@@ -68,18 +68,18 @@ class CompleteJoin(MultiOperator):
             chunk.left_out[batch.cause] = True
         merged = merge_in_forward_order(batches)
         results = self._join_versions(merged)
-        asking = joined_batch(batches, merged, with_values=False).take(results.place)
+        asking = joined_batch(batches, merged, with_values=False).take(results.at)
         now, before = [], []
         for number, batch in enumerate(batches):
-            is_of_side = merged.which[results.place] == number
-            rows = pa.array(merged.row[results.place], mask=~is_of_side)
+            is_of_side = merged.which[results.at] == number
+            rows = pa.array(merged.row[results.at], mask=~is_of_side)
             references = np.where(is_of_side, results.before, results.other)
             shown = self.sides[number].shown(
                 asking, references, np.where(is_of_side, results.before_time, results.other_time)
             )
             now.append(pc.if_else(pa.array(is_of_side & ~results.follows), batch.value.all().take(rows), shown))
             before.append(shown)
-        return self._forward(asking, results, merged.which[results.place], now, before)
+        return self._forward(asking, results, merged.which[results.at], now, before)
 
     def _join_versions(self, merged: MergedRows) -> JoinResults:
         """Run the kernel over all merged rows, with more room whenever there is too little."""
@@ -147,7 +147,7 @@ def _forwards_a_result(
     The results that exist or existed, and the end of a result that no earlier result has ended. That is so when the
     other side ends a result that begins, and when the version ends in nothing as it began in nothing.
     """
-    same = np.append(False, results.place[1:] == results.place[:-1])[: len(is_there)]
+    same = np.append(False, results.at[1:] == results.at[:-1])[: len(is_there)]
 
     def above(column: np.ndarray) -> np.ndarray:
         return same & np.append(False, column[:-1])[: len(column)]

@@ -25,8 +25,8 @@ from ..tables.versioned_store_kernel import IS_LATEST, NOT_PUT, Journal, Puts, f
 class JoinResults(NamedTuple):
     """Of each result, in order, shape (results,); times in ms, references TOMBSTONE and times -1 for nothing."""
 
-    place: NDArray[np.int64]
-    """Of the change among the merged rows."""
+    at: NDArray[np.int64]
+    """Index of the change among the merged rows."""
     time: NDArray[np.int64]
     before: NDArray[np.int64]
     before_time: NDArray[np.int64]
@@ -42,7 +42,7 @@ class JoinResults(NamedTuple):
 
 @kernel
 def join_versions(merged, begin, changes, retentions, stores, journal, results):  # type: ignore[no-untyped-def]
-    """Put changes from place ``begin`` of ``merged`` (which, row) on; (place reached, number of results).
+    """Put changes from index ``begin`` of ``merged`` (which, row) on; (index reached, number of results).
 
     It stops before a change for which there may be no room. ``changes``, ``retentions``, ``stores``: of both sides.
     Fields of Puts, VersionColumns, Journal and JoinResults.
@@ -51,16 +51,16 @@ def join_versions(merged, begin, changes, retentions, stores, journal, results):
     stores = VersionColumns(*stores[0]), VersionColumns(*stores[1])
     journal, results = Journal(*journal), JoinResults(*results)
     which, row = merged
-    place, n = begin, 0
-    while place < which.shape[0]:
-        side, r = which[place], row[place]
+    at, n = begin, 0
+    while at < which.shape[0]:
+        side, r = which[at], row[at]
         mine, other = (stores[0], stores[1]) if side == 0 else (stores[1], stores[0])
         key, time, reference = changes[side].key[r], changes[side].time[r], changes[side].reference[r]
         # The version will be valid up to the next one of its key. The bound: each version of the other table that
         # begins in that time may cause a result where it begins and one where it ends, beside the first and the last.
         next_own = last_after(key, time, mine)
         latest_end = LATEST if next_own < 0 else mine.start[next_own]
-        if n + 3 + 2 * begun_between(key, time, latest_end, other) > results.place.shape[0]:
+        if n + 3 + 2 * begun_between(key, time, latest_end, other) > results.at.shape[0]:
             break
         # Before the put: afterwards the old version would no longer be shown at this time.
         before, before_time = shown_at(key, time, retentions[side], mine)
@@ -69,22 +69,22 @@ def join_versions(merged, begin, changes, retentions, stores, journal, results):
             first = n
             n = add_results(key, time, LATEST if until == IS_LATEST else until, retentions[1 - side], other, results, n)
             for i in range(first, n):
-                results.place[i], results.before[i], results.before_time[i] = place, before, before_time
+                results.at[i], results.before[i], results.before_time[i] = at, before, before_time
                 # Results go by rising time, so of a latest version the last one is what the key shows now.
                 results.is_newest[i], results.follows[i] = until == IS_LATEST and i == n - 1, False
             # A version out of order, which ends where the next one of its key begins: what both tables show there is a
             # last result, behind those that the put corrects.
             if until != IS_LATEST:
-                add_what_follows(place, key, until, retentions[side], retentions[1 - side], mine, other, results, n)
+                add_what_follows(at, key, until, retentions[side], retentions[1 - side], mine, other, results, n)
                 n += 1
-        place += 1
-    return place, n
+        at += 1
+    return at, n
 
 
 @inner_kernel
-def add_what_follows(place, key, time, retention, other_retention, mine, other, results, n):  # type: ignore[no-untyped-def]
+def add_what_follows(at, key, time, retention, other_retention, mine, other, results, n):  # type: ignore[no-untyped-def]
     """What both tables show at the end of a version."""
-    results.place[n], results.time[n], results.is_newest[n], results.follows[n] = place, time, False, True
+    results.at[n], results.time[n], results.is_newest[n], results.follows[n] = at, time, False, True
     results.before[n], results.before_time[n] = shown_at(key, time, retention, mine)
     results.other[n], results.other_time[n] = shown_at(key, time, other_retention, other)
 

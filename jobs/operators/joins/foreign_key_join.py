@@ -99,15 +99,15 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
         answers = self._join((merged.which, merged.row), asked, answers_due)
         at, valid = answers.at, answers.valid
         right = pa.concat_arrays([right_values.value, changes.value.all()])
-        place = merged.row[at] + np.where(merged.which[at] == _RIGHT, len(subscriptions), 0)
-        value = self._value(answers, right.take(pa.array(place, mask=~valid)))
+        right_rows = merged.row[at] + np.where(merged.which[at] == _RIGHT, len(subscriptions), 0)
+        value = self._value(answers, right.take(pa.array(right_rows, mask=~valid)))
         plain = tuple(batch.with_value(pa.nulls(len(batch))) for batch in batches)
         every = np.ones(len(at), np.bool_)
         return joined_batch(plain, merged).forward(
             at, key=answers.primary, keys=self.keys, time_ms=answers.time, valid=every, value=Values(value)
         )
 
-    def _asked(self, batch: Batch, found: Found, chunk: Chunk) -> tuple[np.ndarray, ...]:
+    def _asked(self, batch: Batch, right_values: Found, chunk: Chunk) -> tuple[np.ndarray, ...]:
         """The subscriptions as the kernel takes them: fields of Asked."""
         message = batch.value.all()
         primary, instruction, hash_a, hash_b, partition = message.flatten()
@@ -117,7 +117,7 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
         chunk.applied[batch.cause[~refused]] = True
         asks = ~refused & np.isin(instructions, _ASKING)
         self.looked_up += int(asks.sum())
-        self.matched += int((asks & found.valid).sum())
+        self.matched += int((asks & right_values.valid).sum())
         return (
             batch.key,
             self.keys.intern(primary),
@@ -128,8 +128,8 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
             hash_b.fill_null(0).to_numpy().copy(),
             partition.to_numpy().copy(),
             refused,
-            found.valid,
-            found.time_ms,
+            right_values.valid,
+            right_values.time_ms,
         )
 
     def _answers_due(self, batch: Batch, chunk: Chunk) -> tuple[np.ndarray, ...]:

@@ -26,7 +26,7 @@ from ...kernels.slot_lifecycle import vacate
 SUBSCRIPTION = 0
 """``which`` of a row: a subscription, else a change of the right table."""
 WRITTEN, NEXT, NEEDED = 0, 1, 2
-"""Places in ``totals``: answers written; the first row not done; answers that it needs room for."""
+"""Indices of ``totals``: answers written; the first row not done; answers that it needs room for."""
 NO_SLOT = -1
 # SubscriptionWrapper.Instruction: DELETE_KEY_AND_PROPAGATE, PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE and
 # PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE, by Kafka's numbers; DELETE_KEY_NO_PROPAGATE is 0, and has no answer.
@@ -47,9 +47,9 @@ class SubscriptionRecords(NamedTuple):
     partition: NDArray[np.int32]
     refused: NDArray[np.bool_]
     """It is not done at all."""
-    found: NDArray[np.bool_]
-    """There is a right value, of ``found_time``."""
-    found_time: NDArray[np.int64]
+    has_value: NDArray[np.bool_]
+    """There is a right value, of ``value_time``."""
+    value_time: NDArray[np.int64]
 
 
 class RightChanges(NamedTuple):
@@ -103,7 +103,7 @@ class SubscriptionResponses(NamedTuple):
     """SubscriptionResponses in order, shape (answers,); times in ms."""
 
     at: NDArray[np.int64]
-    """Place of what causes it, among the merged rows."""
+    """Index of what causes it, among the merged rows."""
     primary: NDArray[np.int32]
     time: NDArray[np.int64]
     valid: NDArray[np.bool_]
@@ -149,7 +149,7 @@ def join(which, rows, subscriptions, changes, store, lists, keys, answers, begin
 @inner_kernel
 def _subscribe(row, at, subscriptions, store, lists, answers, n):  # type: ignore[no-untyped-def]
     """Put or remove subscription ``row``, and answer it; the new number of answers."""
-    s_key, s_primary, s_instruction, s_time, s_hashed, s_a, s_b, s_partition, _, r_found, r_time = subscriptions
+    s_key, s_primary, s_instruction, s_time, s_hashed, s_a, s_b, s_partition, _, r_valid, r_time = subscriptions
     instruction, key, primary, time = s_instruction[row], s_key[row], s_primary[row], s_time[row]
     # The two instructions that propagate a right value put the subscription, the two that delete remove it.
     subscribes = instruction >= _ANSWERS_ALWAYS
@@ -168,12 +168,12 @@ def _subscribe(row, at, subscriptions, store, lists, answers, n):  # type: ignor
     if (
         instruction == _ANSWERS_NULL
         or instruction == _ANSWERS_ALWAYS
-        or (instruction == _ANSWERS_IF_FOUND and r_found[row])
+        or (instruction == _ANSWERS_IF_FOUND and r_valid[row])
     ):
         answers.at[n], answers.primary[n], answers.partition[n] = at, primary, s_partition[row]
-        answers.time[n] = max(time, r_time[row]) if r_found[row] else time
+        answers.time[n] = max(time, r_time[row]) if r_valid[row] else time
         # DELETE_KEY_AND_PROPAGATE is answered with null, also where there is a right value.
-        answers.valid[n] = r_found[row] and instruction != _ANSWERS_NULL
+        answers.valid[n] = r_valid[row] and instruction != _ANSWERS_NULL
         answers.has_hash[n], answers.hash_a[n], answers.hash_b[n] = s_hashed[row], s_a[row], s_b[row]
         n += 1
     return n

@@ -146,8 +146,8 @@ class ForeignKeyResponse(Operator):
         stale = _rows(~is_fresh)
         chunk.drop(self.context.node, batch, Drops(DropReason.STALE_RESPONSE, stale, np.ones(len(stale), np.bool_)))
         rows = np.flatnonzero(is_fresh)
-        places = pa.array(rows)
-        return self._joined(batch.take(rows), left_values.value.take(places), answers.field("right").take(places))
+        matched = pa.array(rows)
+        return self._joined(batch.take(rows), left_values.value.take(matched), answers.field("right").take(matched))
 
     def _joined(self, batch: Batch, left: pa.Array, right: pa.Array) -> Batch:
         """The joiner is asked only where its result counts, as Kafka asks it."""
@@ -156,8 +156,8 @@ class ForeignKeyResponse(Operator):
             asks |= is_valid(left)
         asking = pa.array(np.flatnonzero(asks))
         values = self.node.joiner.evaluate(batch.where(asks), left.take(asking), right.take(asking))
-        places = np.cumsum(asks) - 1
-        return batch.with_value(values.take(pa.array(places, mask=~asks)))
+        indices = np.cumsum(asks) - 1
+        return batch.with_value(values.take(pa.array(indices, mask=~asks)))
 
 
 class StoredForeignKeyResponse(StoredTable):

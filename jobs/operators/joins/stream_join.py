@@ -37,7 +37,7 @@ _PAIRS_MIN = 65_536
 
 
 class _StoredRows(NamedTuple):
-    """Durable rows of some kinds: ``kind`` is a place in _KINDS, even for left ones."""
+    """Durable rows of some kinds: ``kind`` is an index into _KINDS, even for left ones."""
 
     kind: np.ndarray
     key: np.ndarray
@@ -277,16 +277,16 @@ class StreamJoin(MultiOperator, StatefulOperator):
     # --- state -----------------------------------------------------------------------------------------------
 
     def restored(self, left: LeftState) -> tuple[pa.Table, Counters]:
-        found = restored_records(left, self.context.shapes, self.rows_schema())
-        stream_time, first_ms = left.stream_time_ms, int(found.waiting_ms.min(initial=UNBOUNDED))
+        restored = restored_records(left, self.context.shapes, self.rows_schema())
+        stream_time, first_ms = left.stream_time_ms, int(restored.waiting_ms.min(initial=UNBOUNDED))
         tracked = UNBOUNDED if left.has_restarted else first_ms
-        left_ms = first_ms - 1 if len(found.waiting_ms) else stream_time - int(self.windows[kernel.RETENTION])
+        left_ms = first_ms - 1 if len(restored.waiting_ms) else stream_time - int(self.windows[kernel.RETENTION])
         counters = {
             "left_ms": left_ms, "stream_time_ms": stream_time, "tracked_time_ms": tracked,
-            "left_store_time_ms": found.store_times_ms[LEFT], "right_store_time_ms": found.store_times_ms[RIGHT],
-            "sequence": found.records,
+            "left_store_time_ms": restored.store_times_ms[LEFT], "right_store_time_ms": restored.store_times_ms[RIGHT],
+            "sequence": restored.records,
         }  # fmt: skip
-        return found.rows, counters
+        return restored.rows, counters
 
     def logged(self, rows: pa.Table, kept: KeptStore) -> tuple[Changelog, ...]:
         return logged_records(rows, kept, self.context.shapes)

@@ -54,9 +54,9 @@ def restored_records(left: LeftState, shapes: tuple[Shape, ...], schema: pa.Sche
         pieces.append(_rows(_SIDES[side], side, key, start_ms, sequence, value, schema))
     waiting_ms = np.zeros(0, np.int64)
     if waiting is not None:
-        found, records = _waiting(waiting.last(), shapes, numbers, records, schema)
-        waiting_ms = np.concatenate([rows["record_time_ms"].to_numpy() for rows in found])
-        pieces += found
+        unmatched, records = _waiting(waiting.last(), shapes, numbers, records, schema)
+        waiting_ms = np.concatenate([rows["record_time_ms"].to_numpy() for rows in unmatched])
+        pieces += unmatched
     return RestoredJoin(pa.concat_tables(pieces), waiting_ms, times, records)
 
 
@@ -80,14 +80,14 @@ def _waiting(
         known = [*range(records, records + missing), *known]
         records += missing
         sides[side] += [(key, time_ms, number, value) for number, value in zip(known, values, strict=True)]
-    found = []
+    pieces = []
     for side, rows in enumerate(sides):
         keys, times, given, values = (list(column) for column in zip(*rows, strict=True)) if rows else ([], [], [], [])
         key = log.decoded(shapes[side].key, pa.array(keys, pa.binary()))
         value = log.decoded(shapes[side].value, pa.array(values, pa.binary()))
         times_ms, sequence = np.array(times, np.int64), np.array(given, np.int64)
-        found.append(_rows(f"unmatched-{_SIDES[side]}", side, key, times_ms, sequence, value, schema))
-    return found, records
+        pieces.append(_rows(f"unmatched-{_SIDES[side]}", side, key, times_ms, sequence, value, schema))
+    return pieces, records
 
 
 def _listed(data: bytes) -> list[bytes]:
@@ -107,8 +107,8 @@ def _rows(
         "kind": pa.array([kind] * n, pa.string()), "key": key, "record_time_ms": pa.array(time_ms),
         "sequence": pa.array(sequence), _SIDES[side]: value,
     }  # fmt: skip
-    found = [columns[field.name] if field.name in columns else pa.nulls(n, field.type) for field in schema]
-    return pa.table(found, schema=schema)
+    arrays = [columns[field.name] if field.name in columns else pa.nulls(n, field.type) for field in schema]
+    return pa.table(arrays, schema=schema)
 
 
 def logged_records(rows: pa.Table, kept: KeptStore, shapes: tuple[Shape, ...]) -> tuple[Changelog, ...]:

@@ -87,16 +87,16 @@ def sort_ties(order, spare, rows, keys):  # type: ignore[no-untyped-def]
 @inner_kernel
 def _merge(order, spare, left, middle, right, rows, keys):  # type: ignore[no-untyped-def]
     a, b = left, middle
-    for place in range(left, right):
+    for index in range(left, right):
         # Of equal ones the left run's go first, which have arrived earlier.
         if b >= right or (a < middle and not _is_before(order[b], order[a], rows, keys)):
-            spare[place] = order[a]
+            spare[index] = order[a]
             a += 1
         else:
-            spare[place] = order[b]
+            spare[index] = order[b]
             b += 1
-    for place in range(left, right):
-        order[place] = spare[place]
+    for index in range(left, right):
+        order[index] = spare[index]
 
 
 @inner_kernel

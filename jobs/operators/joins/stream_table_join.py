@@ -48,12 +48,12 @@ class Lookup:
 
     def join(self, batch: Batch, keys: np.ndarray) -> Batch:
         """Results of the records of ``batch``, each with the table's value of its one of ``keys``."""
-        found = self.view.get(batch, keys, batch.time_ms if self.view.is_versioned else None)
+        shown = self.view.get(batch, keys, batch.time_ms if self.view.is_versioned else None)
         self.looked_up += len(batch)
-        self.matched += int(found.valid.sum())
-        if self.is_left or found.valid.all():
-            return batch.with_value(self.joiner.evaluate(batch, batch.value.all(), found.value))
-        joined, value = batch.where(found.valid), found.value.filter(pa.array(found.valid))
+        self.matched += int(shown.valid.sum())
+        if self.is_left or shown.valid.all():
+            return batch.with_value(self.joiner.evaluate(batch, batch.value.all(), shown.value))
+        joined, value = batch.where(shown.valid), shown.value.filter(pa.array(shown.valid))
         return joined.with_value(self.joiner.evaluate(joined, joined.value.all(), value))
 
     def metrics(self) -> dict[str, Any]:

@@ -97,8 +97,8 @@ class StreamTableJoinNode(Node):
         said = []
         for table, rows in seen.looked.items():
             for row in seen.rows if not seen.refusals else ():
-                found = [e["value"] for e in rows if e["key"] == row.key and _is_valid_at(e, row.record_time_ms)]
-                what = f"has {found[0]!r}" if found else "has nothing"
+                values = [e["value"] for e in rows if e["key"] == row.key and _is_valid_at(e, row.record_time_ms)]
+                what = f"has {values[0]!r}" if values else "has nothing"
                 said.append(f"looks up {row.key!r}: {table} {what}")
         said += [f"forwards {say.row(row)}" for row in seen.forwarded]
         return said if seen.forwarded or seen.refusals else [*said, "no match: forwards nothing"]

@@ -41,13 +41,15 @@ class _Rule:
     has_old: np.ndarray
 
 
-def _rule(kind: str, is_left: bool, found: np.ndarray, valid: np.ndarray, old_valid: np.ndarray) -> _Rule:
+def _rule(kind: str, is_left: bool, other_valid: np.ndarray, valid: np.ndarray, old_valid: np.ndarray) -> _Rule:
     if kind == "left" and not is_left:
-        return _Rule(found, found, found)
+        return _Rule(other_valid, other_valid, other_valid)
     if kind == "inner":
-        return _Rule(found, found & valid, found & old_valid)
-    emits = found | valid | old_valid
-    return _Rule(emits, valid, old_valid) if kind == "left" else _Rule(emits, found | valid, found | old_valid)
+        return _Rule(other_valid, other_valid & valid, other_valid & old_valid)
+    emits = other_valid | valid | old_valid
+    return (
+        _Rule(emits, valid, old_valid) if kind == "left" else _Rule(emits, other_valid | valid, other_valid | old_valid)
+    )
 
 
 class TableJoin(MultiOperator):
@@ -83,8 +85,8 @@ class TableJoin(MultiOperator):
             chosen = np.flatnonzero(wanted)
             pair = mine.take(chosen), other.value.take(pa.array(chosen))
             joined_values = self.joiner.evaluate(batch.take(chosen), *(pair if is_left else pair[::-1]))
-            places = np.cumsum(wanted) - 1
-            return joined_values.take(pa.array(places[rows], mask=~wanted[rows]))
+            indices = np.cumsum(wanted) - 1
+            return joined_values.take(pa.array(indices[rows], mask=~wanted[rows]))
 
         new = join(batch.value, rule.has_new)
         before = None if old is None or not self.context.wants_old else join(old, rule.has_old)

@@ -20,8 +20,8 @@ from ...functions.state_stores import StoreBuilder
 from ..base.changelogs import Changelog
 from ..base.operator import Counters, StoreContents
 from ..base.store_segments import is_put_expired
-from .placed_rows import PlacedRows
 from .rows_of_store import RowsOfStore
+from .sorted_rows import SortedRows
 from .stores import SerializedRows
 from .value_coders import KeyCoder, coder_of
 
@@ -39,7 +39,7 @@ class RefusedPut(NamedTuple):
 
 
 class ExpiringRows(SerializedRows):
-    """``keeper``: the processor that keeps its rows. A place begins with the row's time; in a persistent store, with
+    """``keeper``: the processor that keeps its rows. A sort key begins with the row's time; in a persistent store, with
     the segment of that time.
     """
 
@@ -83,12 +83,12 @@ class ExpiringRows(SerializedRows):
         return int.from_bytes(name[self.time_at :][:8], "big")
 
     @abstractmethod
-    def _place(self, name: bytes) -> bytes:
+    def _sort_key(self, name: bytes) -> bytes:
         """Bytes by which rows are in order in memory."""
 
     @abstractmethod
-    def _places(self, names: pa.BinaryArray) -> pa.BinaryArray:
-        """As ``_place``, of all ``names``."""
+    def _sort_keys(self, names: pa.BinaryArray) -> pa.BinaryArray:
+        """As ``_sort_key``, of all ``names``."""
 
     def _is_refused(self, time_ms: int) -> bool:
         segment_ms = self.spec.segment_ms if self.spec.is_persistent else 0
@@ -118,27 +118,27 @@ class ExpiringRows(SerializedRows):
         return _StoredTimes(names, big_endian_at(names, self.time_at))
 
     @cached_property
-    def _by_place(self) -> PlacedRows:
+    def _by_sort_key(self) -> SortedRows:
         names, values = self._stored.columns()
         if not self.spec.is_persistent:
-            return self._followed(PlacedRows(names, values, self._places(names), self._place))
+            return self._followed(SortedRows(names, values, self._sort_keys(names), self._sort_key))
         segments = big_endian_at(names, self.time_at) // self.spec.segment_ms
-        places = pc.binary_join_element_wise(big_endian(segments), names, pa.scalar(b"", pa.binary()))
-        return self._followed(PlacedRows(names, values, places, self._place_in_segment))
+        sort_keys = pc.binary_join_element_wise(big_endian(segments), names, pa.scalar(b"", pa.binary()))
+        return self._followed(SortedRows(names, values, sort_keys, self._sort_key_in_segment))
 
-    def _place_in_segment(self, name: bytes) -> bytes:
+    def _sort_key_in_segment(self, name: bytes) -> bytes:
         return (self._time_of(name) // self.spec.segment_ms).to_bytes(8, "big") + name
 
     def _in_order(self) -> list[tuple[bytes, bytes]]:
         """(name, value) of all rows."""
-        return self._by_place.between(None, None, self._seen)
+        return self._by_sort_key.between(None, None, self._seen)
 
     def _rows_around(self, from_ms: int, to_ms: int | None = None) -> list[tuple[bytes, bytes]]:
         """In order, the rows with times in ``[from_ms, to_ms]`` (None: no bound), and some around them."""
         unit = self.spec.segment_ms if self.spec.is_persistent else 1
         first = (min(max(from_ms, 0), _LATEST) // unit).to_bytes(8, "big")
         last = None if to_ms is None else (min(max(to_ms + 1, 0), _LATEST) // unit + 1).to_bytes(8, "big")
-        return self._by_place.between(first, last, self._seen)
+        return self._by_sort_key.between(first, last, self._seen)
 
     # --- state -----------------------------------------------------------------------------------------------
 
@@ -171,5 +171,5 @@ class _StoredTimes:
         if self._taken == len(self._times) or self._times[self._taken] > time_ms:
             return []
         first, self._taken = self._taken, int(np.searchsorted(self._times, time_ms, "right"))
-        found: list[bytes] = self._names.take(pa.array(self._order[first : self._taken])).to_pylist()
-        return found
+        names: list[bytes] = self._names.take(pa.array(self._order[first : self._taken])).to_pylist()
+        return names

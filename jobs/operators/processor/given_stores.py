@@ -66,16 +66,16 @@ def find_awaited_stores(graph: Graph) -> None:
     awaited, graph.awaited_stores = graph.awaited_stores, {}
     for name, stores in awaited.items():
         node: Any = graph.nodes[name]
-        found = given_stores(graph, stores, name)
+        given = given_stores(graph, stores, name)
         if name in graph.awaited_stores:
             unknown, graph.awaited_stores = graph.awaited_stores[name][0], awaited
             raise _unknown(graph, node, unknown)
         graph.nodes[name] = replace(
             node,
-            stores=(*node.stores, *found.stores),
-            shared={**node.shared, **found.shared},
-            tables={**node.tables, **found.tables},
-            replicas={**node.replicas, **found.replicas},
+            stores=(*node.stores, *given.stores),
+            shared={**node.shared, **given.shared},
+            tables={**node.tables, **given.tables},
+            replicas={**node.replicas, **given.replicas},
         )
 
 

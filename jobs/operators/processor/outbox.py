@@ -52,7 +52,7 @@ class Outbox:
         self.node, self.keys = node, keys
         self._take_key, self._take_value = handing.key.take, handing.value.take
         self._is_windowed = node.shape.window is not None
-        self._places: list[tuple[int, int, int, int]] = []
+        self._origins: list[tuple[int, int, int, int]] = []
         self._keys: list[Any] = []
         self._values: list[Any] = []
         self._times: list[int] = []
@@ -75,7 +75,7 @@ class Outbox:
         """
         own_key, own_value, own = self._own(key, value, headers)
         self._children.append(child)
-        self._places.append(self._now)
+        self._origins.append(self._now)
         self._keys.append(own_key)
         self._values.append(own_value)
         self._times.append(time_ms)
@@ -125,7 +125,7 @@ class Outbox:
 
     def batch(self, taken: Batch) -> Batch:
         """All of it. ``taken``: the batch that was processed."""
-        rows, causes, due_ms, numbers = np.array(self._places, np.int64).reshape(-1, 4).T
+        rows, causes, due_ms, numbers = np.array(self._origins, np.int64).reshape(-1, 4).T
         is_due = rows == _NO_ROW
         own = np.where(is_due, 0, rows)
         context = None
@@ -159,13 +159,13 @@ class Outbox:
         }
 
     def _path(
-        self, taken: Batch, own: np.ndarray, is_due: np.ndarray, places: tuple[np.ndarray, np.ndarray]
+        self, taken: Batch, own: np.ndarray, is_due: np.ndarray, own_levels: tuple[np.ndarray, np.ndarray]
     ) -> tuple[np.ndarray, ...]:
         if not is_due.any():
             return tuple(column[own] for column in taken.path)
         due: list[int | np.ndarray] = [
             BEHIND,
-            *places,
+            *own_levels,
             int.from_bytes(self.node.name.encode()[-7:], "big"),
         ]  # names end in their number
         own_path = [*taken.path, *[None] * (len(due) - len(taken.path))]

@@ -271,8 +271,8 @@ class Process(SharingOperator):
         rows: list[_Row] = []
         counters: Counters = {"stream_time_ms": left.task_time_ms}
         for (name, store), log in zip(self.own_stores.items(), left.logs, strict=True):
-            found, own = store.restored(log)
-            rows += [(name, key, value) for key, value in found]
+            restored, own = store.restored(log)
+            rows += [(name, key, value) for key, value in restored]
             counters |= own
         return _table(rows), counters
 

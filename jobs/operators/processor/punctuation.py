@@ -75,49 +75,49 @@ class Punctuations:
 
     def counters(self) -> Counters:
         """Of every schedule its time, its place in the heap (_ABSENT when it is over), and whether it is cancelled."""
-        places = {schedule.number: place for place, schedule in enumerate(self._heap)}
+        indices = {schedule.number: index for index, schedule in enumerate(self._heap)}
         counters: Counters = {}
         for schedule in self._all:
-            numbers = schedule.due_ms, places.get(schedule.number, _ABSENT), int(schedule.is_cancelled)
+            numbers = schedule.due_ms, indices.get(schedule.number, _ABSENT), int(schedule.is_cancelled)
             counters |= dict(zip(self._names(schedule), numbers, strict=True))
         return counters
 
     def resume(self, counters: Counters) -> None:
         """Put the schedules, made again, where ``counters`` says; one that it does not know is as new."""
-        placed = []
+        listed = []
         for schedule in self._all:
-            due, place, cancelled = self._names(schedule)
+            due, index, cancelled = self._names(schedule)
             if due in counters:
                 schedule.due_ms, schedule.is_cancelled = counters[due], bool(counters[cancelled])
-            placed.append((counters.get(place, len(self._all)), schedule.number, schedule))
+            listed.append((counters.get(index, len(self._all)), schedule.number, schedule))
         self._heap = []
-        for at, _, schedule in sorted(placed, key=lambda one: one[:2]):
+        for at, _, schedule in sorted(listed, key=lambda one: one[:2]):
             if at != _ABSENT:
                 self._offer(schedule)
 
     def _offer(self, schedule: Schedule) -> None:
-        heap, place = self._heap, len(self._heap)
+        heap, index = self._heap, len(self._heap)
         heap.append(schedule)
-        while place > 0 and schedule.due_ms < heap[(place - 1) // 2].due_ms:
-            heap[place] = heap[(place - 1) // 2]
-            place = (place - 1) // 2
-        heap[place] = schedule
+        while index > 0 and schedule.due_ms < heap[(index - 1) // 2].due_ms:
+            heap[index] = heap[(index - 1) // 2]
+            index = (index - 1) // 2
+        heap[index] = schedule
 
     def _poll(self) -> Schedule:
         heap = self._heap
         first, last = heap[0], heap.pop()
         if not heap:
             return first
-        place = 0
-        while 2 * place + 1 < len(heap):
-            child = 2 * place + 1
+        index = 0
+        while 2 * index + 1 < len(heap):
+            child = 2 * index + 1
             if child + 1 < len(heap) and heap[child].due_ms > heap[child + 1].due_ms:
                 child += 1
             if last.due_ms <= heap[child].due_ms:
                 break
-            heap[place] = heap[child]
-            place = child
-        heap[place] = last
+            heap[index] = heap[child]
+            index = child
+        heap[index] = last
         return first
 
     def _names(self, schedule: Schedule) -> tuple[str, str, str]:

@@ -23,8 +23,8 @@ class RowsOfStore:
         """The value of the row ``name``."""
         if self._stored is None:
             return None
-        found: bytes | None = self._stored.find(name, (self._store, name), "value")
-        return found
+        value: bytes | None = self._stored.find(name, (self._store, name), "value")
+        return value
 
     def find_all(self, names: Sequence[bytes]) -> Mapping[bytes, bytes]:
         """Values of the rows with these names, by name. A name without a row is left out; other rows may be in it."""

@@ -49,12 +49,12 @@ class SessionStoreRows(ExpiringRows, SessionStore):
         self._put(name, None)
         self._expire()
 
-    def _place(self, name: bytes) -> bytes:
+    def _sort_key(self, name: bytes) -> bytes:
         """By end, key and start, the latest start first."""
         key, start_ms, _ = _parts(name)
         return name[-_BOUNDS:-8] + key + (FOREVER - start_ms).to_bytes(8, "big")
 
-    def _places(self, names: pa.BinaryArray) -> pa.BinaryArray:
+    def _sort_keys(self, names: pa.BinaryArray) -> pa.BinaryArray:
         ends, keys = pc.binary_slice(names, -_BOUNDS, -8), pc.binary_slice(names, 0, -_BOUNDS)
         starts = big_endian(FOREVER - big_endian_at(names, -8))
         return pc.binary_join_element_wise(ends, keys, starts, pa.scalar(b"", pa.binary()))
@@ -64,8 +64,8 @@ class SessionStoreRows(ExpiringRows, SessionStore):
     def fetch_session(self, key: Any, session_start_ms: int, session_end_ms: int) -> Any:
         data, bounds = self._key.encode(key), (session_start_ms, session_end_ms)
         start_ms, end_ms = (whole_ms(bound, self.place) for bound in bounds)
-        found = self._value(_name(data, start_ms, end_ms)) if 0 <= start_ms <= end_ms < FOREVER else None
-        return None if found is None else self._coder.decode(found)
+        value = self._value(_name(data, start_ms, end_ms)) if 0 <= start_ms <= end_ms < FOREVER else None
+        return None if value is None else self._coder.decode(value)
 
     def fetch(self, key: Any, last: Any = NOT_GIVEN) -> Iterator[tuple[Windowed, Any]]:
         return self._shown(self._of(key, last))
@@ -106,21 +106,21 @@ class SessionStoreRows(ExpiringRows, SessionStore):
         low, high = (None if bound is None else self._key.encode(bound) for bound in (first, last))
         if low is not None and low == high:
             return self._rows_of(low, earliest_end_ms, latest_start_ms)
-        found = []
+        rows = []
         for name, value in self._rows_around(earliest_end_ms):
             key, start_ms, end_ms = _parts(name)
             is_key = (low is None or key >= low) and (high is None or key <= high)
             if is_key and end_ms >= earliest_end_ms and start_ms <= latest_start_ms:
-                found.append((name, value))
-        return found
+                rows.append((name, value))
+        return rows
 
     def _rows_of(self, key: bytes, first_ms: int, last_ms: int) -> list[tuple[bytes, bytes]]:
         """Between them may be rows of longer keys that begin as the key does."""
         first_ms = min(max(first_ms, 0), _LATEST)
         rows = self._by_name.between(_name(key, 0, first_ms), _name(key, _LATEST, _LATEST), self._seen)
-        size, place = len(key) + _BOUNDS, self._place_in_segment if self.spec.is_persistent else self._place
-        found = [row for row in rows if len(row[0]) == size and _parts(row[0])[1] <= last_ms]
-        return sorted(found, key=lambda row: place(row[0]))
+        size, sort_key = len(key) + _BOUNDS, self._sort_key_in_segment if self.spec.is_persistent else self._sort_key
+        of_key = [row for row in rows if len(row[0]) == size and _parts(row[0])[1] <= last_ms]
+        return sorted(of_key, key=lambda row: sort_key(row[0]))
 
     def _shown(self, rows: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[Windowed, Any]]:
         parted = ((*_parts(name), value) for name, value in rows)

@@ -17,8 +17,8 @@ from ....state.tables.warehouse import HEADERS
 from ...functions.processor_api import KeyValues, KeyValueStore
 from ..base.changelogs import Changelog
 from ..base.operator import Counters, StoreContents
-from .placed_rows import PlacedRows
 from .rows_of_store import RowsOfStore
+from .sorted_rows import SortedRows
 from .value_coders import Coder, KeyCoder, after_prefix, coder_of, prefix_bytes
 
 
@@ -32,15 +32,15 @@ class SerializedRows:
         self._seen: dict[bytes, bytes | None] = {}
         """Rows that were looked up or changed; None where there is none."""
         self._changed: set[bytes] = set()
-        self._orders: list[PlacedRows] = []
+        self._orders: list[SortedRows] = []
         """Those that somebody has asked for, which see all changes."""
 
     def _value(self, name: bytes) -> bytes | None:
         try:
             return self._seen[name]
         except KeyError:
-            found = self._seen[name] = self._stored.find(name)
-            return found
+            value = self._seen[name] = self._stored.find(name)
+            return value
 
     def _put(self, name: bytes, value: bytes | None) -> None:
         self._changed.add(name)
@@ -49,11 +49,11 @@ class SerializedRows:
             order.note(name, is_there=value is not None)
 
     @cached_property
-    def _by_name(self) -> PlacedRows:
+    def _by_name(self) -> SortedRows:
         names, values = self._stored.columns()
-        return self._followed(PlacedRows(names, values, names, _name_as_it_is))
+        return self._followed(SortedRows(names, values, names, _name_as_it_is))
 
-    def _followed(self, order: PlacedRows) -> PlacedRows:
+    def _followed(self, order: SortedRows) -> SortedRows:
         """``order``, which from now on sees changes."""
         order.begin((name, self._seen[name]) for name in self._changed)
         self._orders.append(order)
@@ -62,8 +62,8 @@ class SerializedRows:
     def expect(self, names: pa.BinaryArray) -> None:
         """Look up rows at once that are likely to be asked for one by one."""
         unseen = [name for name in names.to_pylist() if name not in self._seen]
-        found = self._stored.find_all(unseen)
-        self._seen.update((name, found.get(name)) for name in unseen)
+        stored = self._stored.find_all(unseen)
+        self._seen.update((name, stored.get(name)) for name in unseen)
 
     @property
     def has_stored(self) -> bool:
@@ -80,15 +80,15 @@ class SerializedRows:
         headers = [None] * len(last) if last.headers is None else last.headers.to_pylist()
         columns = last.key.to_pylist(), last.value.to_pylist(), last.time_ms.tolist(), headers
         return [
-            (key, self._coder.logged(value, time_ms, [(one["key"], one["value"]) for one in found or ()]))
-            for key, value, time_ms, found in zip(*columns, strict=True)
+            (key, self._coder.logged(value, time_ms, [(one["key"], one["value"]) for one in structs or ()]))
+            for key, value, time_ms, structs in zip(*columns, strict=True)
         ]
 
     def logged(self, topic: str, names: list[bytes], values: list[bytes]) -> Changelog:
         """The reverse of ``restored``: records of the changelog ``topic``."""
         parted = [self._coder.parted(value) for value in values]
         times = np.array([self._logged_at(name, time_ms) for name, (_, time_ms, _) in zip(names, parted, strict=True)])
-        headers = [[{"key": name, "value": content} for name, content in found] for _, _, found in parted]
+        headers = [[{"key": name, "value": content} for name, content in pairs] for _, _, pairs in parted]
         return Changelog(
             topic,
             pa.array(names, pa.binary()),

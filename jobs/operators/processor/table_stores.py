@@ -105,10 +105,10 @@ class TableValues(KeyValueStore):
     def get(self, key: Any) -> ValueAndTimestamp | None:
         data = self._key.encode(key)
         try:
-            found = self._newest[data]
+            newest = self._newest[data]
         except KeyError:
-            found = self._newest[data] = self._look_up(data)
-        return None if found is None else ValueAndTimestamp(self._handing.give(found.value), found.timestamp_ms)
+            newest = self._newest[data] = self._look_up(data)
+        return None if newest is None else ValueAndTimestamp(self._handing.give(newest.value), newest.timestamp_ms)
 
     def _look_up(self, key: bytes) -> ValueAndTimestamp | None:
         """What the view shows."""
@@ -128,7 +128,7 @@ class TableValues(KeyValueStore):
 
     def prefix_scan(self, prefix: Any, serde: Serde) -> Iterator[tuple[Any, Any]]:
         begin = prefix_bytes(prefix, serde, self.place)
-        return self._rows([found for found in self._between(None, None) if found[0].startswith(begin)])
+        return self._rows([entry for entry in self._between(None, None) if entry[0].startswith(begin)])
 
     def __len__(self) -> int:
         self.view.settle()
@@ -152,9 +152,9 @@ class TableValues(KeyValueStore):
         self.writer.links.show(self.owner, one)
 
     def delete(self, key: Any) -> Any:
-        found = self.get(key)
+        deleted = self.get(key)
         self.put(key, None)
-        return found
+        return deleted
 
     def _writable(self) -> WritableStore:
         if self.operator is None:
@@ -188,16 +188,16 @@ class TableValues(KeyValueStore):
     def _shown(self, codes: list[int]) -> list[ValueAndTimestamp | None]:
         slots = self._table.slots
         at = slots.find(np.array(codes, np.int32), None, None)
-        reference = np.where(at >= 0, slots.reference[at], NO_REFERENCE)
-        values = self.shape.value.to_python(self._table.heap.take(reference))
+        references = np.where(at >= 0, slots.reference[at], NO_REFERENCE)
+        values = self.shape.value.to_python(self._table.heap.take(references))
         return [
-            None if found == NO_REFERENCE else ValueAndTimestamp(value, time_ms)
-            for found, value, time_ms in zip(reference.tolist(), values, slots.time[at].tolist(), strict=True)
+            None if reference == NO_REFERENCE else ValueAndTimestamp(value, time_ms)
+            for reference, value, time_ms in zip(references.tolist(), values, slots.time[at].tolist(), strict=True)
         ]
 
-    def _rows(self, found: list[tuple[bytes, int]]) -> Iterator[tuple[Any, Any]]:
-        keys = self.shape.key.to_python(self.view.keys.typed(np.array([code for _, code in found], np.int32)))
-        rows = zip(keys, self._shown([code for _, code in found]), strict=True)
+    def _rows(self, entries: list[tuple[bytes, int]]) -> Iterator[tuple[Any, Any]]:
+        keys = self.shape.key.to_python(self.view.keys.typed(np.array([code for _, code in entries], np.int32)))
+        rows = zip(keys, self._shown([code for _, code in entries]), strict=True)
         return ((key, value) for key, value in rows if value is not None)
 
     def _between(self, first: Any, last: Any) -> list[tuple[bytes, int]]:

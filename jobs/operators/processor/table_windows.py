@@ -108,11 +108,11 @@ class _WindowRows:
         code = None
         if low is not None and low == high and (code := self.keeper.store_keys.lookup(low)) < 0:
             return []
-        found = self._in(self.keeper.shown_windows(code))
+        rows = self._in(self.keeper.shown_windows(code))
         return sorted(
             (
                 row
-                for row in found
+                for row in rows
                 if (low is None or row.key >= low) and (high is None or row.key <= high)
                 if starts[0] <= row.start_ms <= starts[1] and ends[0] <= row.end_ms <= ends[1]
             ),

@@ -186,10 +186,10 @@ def build_view(node: TransformValuesNode, graph: Graph, keys: Keys) -> TableView
 
 def _looked_up(transformer: Transformer, shape: Shape, shown: Batch) -> list[Any]:
     """What is made of every row that is shown, or not there; nobody asks for a null key."""
-    found: list[Any] = []
+    transformed: list[Any] = []
     keys, values = python_keys(shape, shown), shape.value.to_python(shown.value.all())
     times = np.where(shown.valid, shown.time_ms, -1).tolist()
     for code, key, value, time_ms in zip(shown.key.tolist(), keys, values, times, strict=True):
         transformer.context.now = time_ms, (), None
-        found.append(transformer.transformed(key, value) if code >= 0 else None)
-    return found
+        transformed.append(transformer.transformed(key, value) if code >= 0 else None)
+    return transformed

@@ -61,12 +61,12 @@ class Coder:
 
     def decode(self, data: bytes) -> Any:
         """Raises ConfigError for bytes that are none of the serde's, as a serde of the user's own may find them."""
-        found = self._values.decode(data)
-        if found is None and (reasons := self.serde.decode(pa.array([data], pa.binary())).reasons):
+        value = self._values.decode(data)
+        if value is None and (reasons := self.serde.decode(pa.array([data], pa.binary())).reasons):
             next_step = "correct the functions of the serde: decode reads what encode wrote"
             got = f"some that it does not ({reasons[0]})"
             raise ConfigError(self.place, f"bytes that {self.serde} reads", got, next_step)
-        return found
+        return value
 
     def logged(self, value: bytes, time_ms: int, headers: Sequence[tuple[str, bytes | None]]) -> bytes:
         """The stored bytes of ``value`` in a record of the store's changelog."""
@@ -248,25 +248,25 @@ def _parted(data: bytes) -> tuple[Headers, bytes]:
 
 def _all_parted(data: Sequence[bytes]) -> tuple[pa.Array, list[bytes]]:
     parted = list(map(_parted, data))
-    headers = [[{"key": name, "value": content} for name, content in found] for found, _ in parted]
+    headers = [[{"key": name, "value": content} for name, content in pairs] for pairs, _ in parted]
     return pa.array(headers, HEADERS), [rest for _, rest in parted]
 
 
 def _varint(number: int) -> bytes:
     """Seven bits a byte, the lowest first, of 0, -1, 1, -2 as 0, 1, 2, 3 (Kafka's ByteUtils)."""
-    rest, found = number << 1 if number >= 0 else (-number << 1) - 1, bytearray()
+    rest, written = number << 1 if number >= 0 else (-number << 1) - 1, bytearray()
     while rest > 0x7F:
-        found.append(rest & 0x7F | 0x80)
+        written.append(rest & 0x7F | 0x80)
         rest >>= 7
-    found.append(rest)
-    return bytes(found)
+    written.append(rest)
+    return bytes(written)
 
 
 def _read_varint(data: bytes, at: int) -> tuple[int, int]:
     """The number that begins ``at``, and where it ends."""
-    found, shift = 0, 0
+    number, shift = 0, 0
     while data[at] > 0x7F:
-        found |= (data[at] & 0x7F) << shift
+        number |= (data[at] & 0x7F) << shift
         at, shift = at + 1, shift + 7
-    found |= data[at] << shift
-    return (found >> 1) ^ -(found & 1), at + 1
+    number |= data[at] << shift
+    return (number >> 1) ^ -(number & 1), at + 1

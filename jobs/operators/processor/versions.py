@@ -86,8 +86,8 @@ class VersionedValues(VersionedKeyValueStore):
 
     def get(self, key: Any, as_of_ms: int | None = None) -> VersionedRecord | None:
         self._key.encode(key)
-        found = self._store.version(key, None if as_of_ms is None else min(whole_ms(as_of_ms, self.place), FOREVER))
-        return None if found is None else VersionedRecord(*found[:2])
+        version = self._store.version(key, None if as_of_ms is None else min(whole_ms(as_of_ms, self.place), FOREVER))
+        return None if version is None else VersionedRecord(*version[:2])
 
     @property
     def key(self) -> Serde:
@@ -172,8 +172,8 @@ class VersionedValues(VersionedKeyValueStore):
         return StoreContents(self.spec.key, self.spec.value, pa.table(columns), versions=versions)
 
 
-def _byte_at(texts: pa.BinaryArray, place: int) -> np.ndarray:
+def _byte_at(texts: pa.BinaryArray, index: int) -> np.ndarray:
     """Whether the byte at ``place`` of each of ``texts`` is not 0; below 0 it is counted from the end."""
     view = binary_view(texts)
-    begins = view.offsets[1:] if place < 0 else view.offsets[:-1]
-    return view.data[begins + place] != 0
+    begins = view.offsets[1:] if index < 0 else view.offsets[:-1]
+    return view.data[begins + index] != 0

@@ -52,12 +52,12 @@ class WindowStoreRows(ExpiringRows, WindowStore):
             self._put(_name(data, window_start_ms, self._sequence), coded)
         self._expire()
 
-    def _place(self, name: bytes) -> bytes:
+    def _sort_key(self, name: bytes) -> bytes:
         """By start and key, and where a key and start may be there twice by the sequence number."""
         suffix = name[-4:] if self.spec.retain_duplicates else b""
         return name[-_SUFFIX:-4] + name[:-_SUFFIX] + suffix
 
-    def _places(self, names: pa.BinaryArray) -> pa.BinaryArray:
+    def _sort_keys(self, names: pa.BinaryArray) -> pa.BinaryArray:
         parts = [pc.binary_slice(names, -_SUFFIX, -4), pc.binary_slice(names, 0, -_SUFFIX)]
         if self.spec.retain_duplicates:
             parts.append(pc.binary_slice(names, -4, _NAME_BYTES_MAX))
@@ -69,8 +69,8 @@ class WindowStoreRows(ExpiringRows, WindowStore):
         data, time_ms = self._key.encode(key), min(whole_ms(time_ms, self.place), _LATEST)
         if time_ms < 0 or (self.spec.retain_duplicates and not self.spec.is_persistent):
             return None
-        found = self._value(_name(data, time_ms, self._sequence))
-        return None if found is None else self._coder.decode(found)
+        value = self._value(_name(data, time_ms, self._sequence))
+        return None if value is None else self._coder.decode(value)
 
     def fetch_range(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[int, Any]]:
         return self._of_key(self._between(key, from_ms, to_ms))
@@ -111,13 +111,13 @@ class WindowStoreRows(ExpiringRows, WindowStore):
     def _of_keys(self, first: Any, last: Any, from_ms: int, to_ms: int) -> list[tuple[bytes, bytes]]:
         low, high = (None if bound is None else self._key.encode(bound) for bound in (first, last))
         from_ms, to_ms = whole_ms(from_ms, self.place), whole_ms(to_ms, self.place)
-        found = []
+        rows = []
         for name, value in self._rows_around(from_ms, to_ms):
             key, start_ms, _ = _parts(name)
             is_key = (low is None or key >= low) and (high is None or key <= high)
             if is_key and from_ms <= start_ms <= to_ms:
-                found.append((name, value))
-        return found
+                rows.append((name, value))
+        return rows
 
     def _of_key(self, rows: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[int, Any]]:
         return ((_parts(name)[1], self._coder.decode(value)) for name, value in rows)

@@ -121,8 +121,8 @@ class Entries:
         """Serialized size of each value, -1 for null, and a hash of its bytes, 0 for null."""
         valid, encoded = is_valid(values), binary_view(self.value.encode(values))
         with np.errstate(over="ignore"):  # the hash wraps; NumPy would say so when JIT is off
-            found = hashes(encoded.data, encoded.offsets)
-        return np.where(valid, self.value.sizes(values), -1), np.where(valid, found, 0)
+            value_hashes = hashes(encoded.data, encoded.offsets)
+        return np.where(valid, self.value.sizes(values), -1), np.where(valid, value_hashes, 0)
 
     def settle(
         self, batch: Batch, chunk: Chunk, seen_ms: np.ndarray, slot: np.ndarray, reference: np.ndarray
@@ -138,13 +138,13 @@ class Entries:
         move = _Move(slot, is_fresh, stays, rows)
         source, offset = batch.coordinates(chunk, rows)
         codes = np.array([*(self._topic(name) for name in chunk.context_topics), -1], np.int16)
-        place = {topic: number for number, topic in enumerate(chunk.context_topics)}
-        places = np.array([*(place.get(topic, -1) for topic in self._topics), -1], np.int16)
+        number_of = {topic: number for number, topic in enumerate(chunk.context_topics)}
+        topic_numbers = np.array([*(number_of.get(topic, -1) for topic in self._topics), -1], np.int16)
         left = EvictedEntries(
             value=self._moved("reference", batch.value, move, reference),
             old=self._moved("old", batch.old, move, slots.old[slot]) if self.context.wants_old else None,
             headers=self._headers(batch, move),
-            context=(places[move.numbers(slots.topic, codes[source])], move.numbers(slots.offset, offset)),
+            context=(topic_numbers[move.numbers(slots.topic, codes[source])], move.numbers(slots.offset, offset)),
             seen_ms=move.numbers(slots.seen, seen_ms[rows]),
         )
         if batch.old is not None:
@@ -165,10 +165,10 @@ class Entries:
         heap.keep_only(kept)
         if old is None:
             return fresh.slice(0, n)
-        places = np.empty(len(references), np.int64)
-        places[~move.is_fresh] = np.arange(len(old))
-        places[move.is_fresh] = len(old) + np.arange(n)
-        return pa.concat_arrays([old, fresh.slice(0, n)]).take(pa.array(places))
+        indices = np.empty(len(references), np.int64)
+        indices[~move.is_fresh] = np.arange(len(old))
+        indices[move.is_fresh] = len(old) + np.arange(n)
+        return pa.concat_arrays([old, fresh.slice(0, n)]).take(pa.array(indices))
 
     def _headers(self, batch: Batch, move: "_Move") -> pa.Array | None:
         if batch.headers is None and not self._has_headers:

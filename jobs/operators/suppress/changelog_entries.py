@@ -39,8 +39,8 @@ def restored_entries(left: LeftState, schema: pa.Schema) -> pa.Table:
 
 
 def _headers(column: pa.Array | None, rows: int) -> list[dict[str, bytes]]:
-    found = [None] * rows if column is None else column.to_pylist()
-    return [{one["key"]: one["value"] for one in headers or ()} for headers in found]
+    all_headers = [None] * rows if column is None else column.to_pylist()
+    return [{one["key"]: one["value"] for one in headers or ()} for headers in all_headers]
 
 
 def _entry(data: bytes) -> dict[str, Any]:

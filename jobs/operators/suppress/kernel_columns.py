@@ -52,7 +52,7 @@ class EntryColumns(NamedTuple):
     reference: NDArray[np.int64]
     prior: NDArray[np.int64]
     number: NDArray[np.int64]
-    """Of the entry in a call: its place in ``Held``."""
+    """Of the entry in a call: its index in ``Held``."""
     bytes: NDArray[np.int64]
     prior_bytes: NDArray[np.int64]
     prior_hash: NDArray[np.int64]

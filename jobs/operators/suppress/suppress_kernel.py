@@ -297,7 +297,7 @@ def by_row(n_held, held, last_row, goes, valid, with_tombstones, e_reference):  
     """Numbers of the entries that leave, by the row, up to ``last_row``, at which they do; none that do in silence."""
     h_leaves, n = held.leaves, goes.shape[0]
     is_forwarded, at = np.empty(n_held, np.bool_), np.zeros(n + 1, np.int64)
-    # A counting sort by row: ``at[row + 1]`` counts the entries of a row, the sums make ``at[row]`` its first place,
+    # A counting sort by row: ``at[row + 1]`` counts the entries of a row, the sums make ``at[row]`` its first index,
     # and each entry moves that on by one. Entries of one row are put in their final order by ``in_order``.
     for number in range(n_held):
         is_forwarded[number] = h_leaves[number] < n and h_leaves[number] <= last_row
@@ -339,20 +339,20 @@ def write_out(order, held, observed, rows, with_tombstones, slots, entries, left
     key, start, end, due, time, valid = rows
     s_key, s_start, s_end, s_time, _, _, _, _ = slots
     l_row, l_slot, l_key, l_start, l_end, l_due, l_time, l_reference, l_stream_time = left
-    for place in range(order.shape[0]):
-        number = order[place]
+    for index in range(order.shape[0]):
+        number = order[index]
         slot, first, latest, row = held.slot[number], held.first[number], held.latest[number], held.leaves[number]
-        l_row[place], l_slot[place], l_stream_time[place] = row, slot, observed[row]
-        l_reference[place] = reference_of(number, held, valid, with_tombstones, entries.reference)
+        l_row[index], l_slot[index], l_stream_time[index] = row, slot, observed[row]
+        l_reference[index] = reference_of(number, held, valid, with_tombstones, entries.reference)
         # It came and left within the call, and never had a slot: its key and buffer time are those of its first change.
         if slot < 0:
-            l_key[place], l_start[place], l_end[place], l_due[place] = key[first], start[first], end[first], due[first]
+            l_key[index], l_start[index], l_end[index], l_due[index] = key[first], start[first], end[first], due[first]
         else:
-            l_key[place], l_start[place], l_end[place] = s_key[slot], s_start[slot], s_end[slot]
-            l_due[place] = entries.due[slot]
+            l_key[index], l_start[index], l_end[index] = s_key[slot], s_start[slot], s_end[slot]
+            l_due[index] = entries.due[slot]
         # The buffer time is the first change's, the record's timestamp the latest one's, since its value is what is
         # forwarded.
-        l_time[place] = s_time[slot] if latest < 0 else time[latest]
+        l_time[index] = s_time[slot] if latest < 0 else time[latest]
 
 
 @inner_array_kernel
@@ -364,14 +364,14 @@ def staying(n_before, n_held, n, held, weighed):  # type: ignore[no-untyped-def]
         n_staying += h_leaves[number] >= n
     first, latest = np.empty(n_staying, np.int32), np.empty(n_staying, np.int32)
     kept = np.empty((n_staying if weighed.shape[0] else 0, 3), np.int64)
-    place = 0
+    index = 0
     for number in range(n_before, n_held):
         if h_leaves[number] >= n:
-            first[place], latest[place] = h_first[number], h_latest[number]
+            first[index], latest[index] = h_first[number], h_latest[number]
             if weighed.shape[0]:
                 for column in range(3):
-                    kept[place, column] = weighed[number, column]
-            place += 1
+                    kept[index, column] = weighed[number, column]
+            index += 1
     return Staying(first, latest, kept)
 
 
@@ -415,8 +415,8 @@ def stay(stays, rows, keeps, slots, entries):  # type: ignore[no-untyped-def]
     key, start, end, due, time, valid = Changes(*rows)
     s_time, s_flags = slots.time, slots.flags
     e_due, e_reference, e_prior, _, e_bytes, e_prior_bytes, e_prior_hash = EntryColumns(*entries)
-    for place in range(first.shape[0]):
-        began, now = first[place], latest[place]
+    for index in range(first.shape[0]):
+        began, now = first[index], latest[index]
         slot = enter(key[began], start[began], end[began], slots)
         s_flags[slot] |= CHANGED
         s_time[slot], e_due[slot] = time[now], due[began]
@@ -424,14 +424,14 @@ def stay(stays, rows, keeps, slots, entries):  # type: ignore[no-untyped-def]
         # The prior value is the old value of the first change, a row of this call: ``-(row + 2)``.
         e_prior[slot] = -(np.int64(began) + 2) if keeps[1] else np.int64(NO_VALUE)
         if weighed.shape[0]:
-            e_bytes[slot] = weighed[place, 0]
-            e_prior_bytes[slot], e_prior_hash[slot] = weighed[place, 1], weighed[place, 2]
+            e_bytes[slot] = weighed[index, 0]
+            e_prior_bytes[slot], e_prior_hash[slot] = weighed[index, 1], weighed[index, 2]
 
 
 @array_kernel
 def hashes(data, offsets):  # type: ignore[no-untyped-def]
     """A 64-bit hash of each value's bytes, ours alone and never stored."""
-    found = np.empty(offsets.shape[0] - 1, np.int64)
-    for row in range(found.shape[0]):
-        found[row] = np.int64(hash_bytes(data, offsets[row], offsets[row + 1]))
-    return found
+    value_hashes = np.empty(offsets.shape[0] - 1, np.int64)
+    for row in range(value_hashes.shape[0]):
+        value_hashes[row] = np.int64(hash_bytes(data, offsets[row], offsets[row + 1]))
+    return value_hashes

@@ -32,13 +32,13 @@ def in_order(left, most, keys, is_session):  # type: ignore[no-untyped-def]
         return left
     row, slot, key, start, end, due, time, reference, stream_time = left
     order, spare, first = np.empty(row.shape[0], np.int32), room_to_sort(most), 0
-    for place in range(order.shape[0]):
-        order[place] = place
-    for place in range(1, order.shape[0] + 1):
-        if place == order.shape[0] or row[place] != row[first]:
-            if place - first > 1:
-                sort_leaving(order[first:place], spare, keys, is_session, key, start, end, due)
-            first = place
+    for index in range(order.shape[0]):
+        order[index] = index
+    for index in range(1, order.shape[0] + 1):
+        if index == order.shape[0] or row[index] != row[first]:
+            if index - first > 1:
+                sort_leaving(order[first:index], spare, keys, is_session, key, start, end, due)
+            first = index
     slot, key, start, end = taken(slot, order), taken(key, order), taken(start, order), taken(end, order)
     due, time, reference = taken(due, order), taken(time, order), taken(reference, order)
     return Leaving(row, slot, key, start, end, due, time, reference, stream_time)
@@ -47,10 +47,10 @@ def in_order(left, most, keys, is_session):  # type: ignore[no-untyped-def]
 @inner_array_kernel
 def taken(column, order):  # type: ignore[no-untyped-def]
     """Elements of ``column`` in ``order``."""
-    found = np.empty(order.shape[0], column.dtype)
-    for place in range(order.shape[0]):
-        found[place] = column[order[place]]
-    return found
+    elements = np.empty(order.shape[0], column.dtype)
+    for index in range(order.shape[0]):
+        elements[index] = column[order[index]]
+    return elements
 
 
 @array_kernel
@@ -72,43 +72,43 @@ def sort_leaving(group, spare, keys, is_session, s_key, s_start, s_end, e_due): 
     # Keys of one topic often share a long prefix, which says nothing about their order. The eight bytes behind it
     # mostly decide, and they are compared as one number.
     begin = common_bytes(group, keys, s_key)
-    for place in range(n):
-        slot = group[place]
-        slots[0][place], dues[0][place] = slot, e_due[slot]
-        words[0][place] = next_bytes(keys, s_key[slot], suffix[slot], begin)
+    for index in range(n):
+        slot = group[index]
+        slots[0][index], dues[0][index] = slot, e_due[slot]
+        words[0][index] = next_bytes(keys, s_key[slot], suffix[slot], begin)
     at = 0
     # A sort by digits is stable, so the less important number goes first: bytes of the key, then the buffer time.
     if n > _FEW:
         at = sort_by_digits(n, words, words, dues, slots, counts, at)
         lowest = dues[0][0] if at == 0 else dues[1][0]
         # Times are counted from the lowest: numbers must not be negative, and few digits then differ.
-        for place in range(n):
-            lowest = min(lowest, dues[at][place])
-        for place in range(n):
-            dues[at][place] -= lowest
+        for index in range(n):
+            lowest = min(lowest, dues[at][index])
+        for index in range(n):
+            dues[at][index] -= lowest
         at = sort_by_digits(n, dues, words, dues, slots, counts, at)
         # Entries that are still equal differ behind the eight bytes, or not at all: runs of them are compared as a
         # whole.
         first = 0
-        for place in range(1, n + 1):
-            if place == n or dues[at][place] != dues[at][first] or words[at][place] != words[at][first]:
-                merge_sort(first, place, at, slots, dues, words, keys, is_session, s_key, s_start, s_end, e_due)
-                first = place
+        for index in range(1, n + 1):
+            if index == n or dues[at][index] != dues[at][first] or words[at][index] != words[at][first]:
+                merge_sort(first, index, at, slots, dues, words, keys, is_session, s_key, s_start, s_end, e_due)
+                first = index
     else:
         merge_sort(0, n, at, slots, dues, words, keys, is_session, s_key, s_start, s_end, e_due)
-    for place in range(n):
-        group[place] = slots[at][place]
+    for index in range(n):
+        group[index] = slots[at][index]
 
 
 @inner_kernel
 def insert_each(group, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
     """Put the slots ``group`` in order by inserting one after the other."""
-    for place in range(1, group.shape[0]):
-        slot = group[place]
-        while place > 0 and is_before(slot, group[place - 1], keys, is_session, s_key, s_start, s_end, e_due):
-            group[place] = group[place - 1]
-            place -= 1
-        group[place] = slot
+    for index in range(1, group.shape[0]):
+        slot = group[index]
+        while index > 0 and is_before(slot, group[index - 1], keys, is_session, s_key, s_start, s_end, e_due):
+            group[index] = group[index - 1]
+            index -= 1
+        group[index] = slot
 
 
 @inner_kernel
@@ -118,26 +118,26 @@ def sort_by_digits(n, numbers, words, dues, slots, counts, at):  # type: ignore[
     """
     highest = np.uint64(0)
     lowest = ~highest
-    for place in range(n):
-        highest, lowest = max(highest, np.uint64(numbers[at][place])), min(lowest, np.uint64(numbers[at][place]))
+    for index in range(n):
+        highest, lowest = max(highest, np.uint64(numbers[at][index])), min(lowest, np.uint64(numbers[at][index]))
     differs = highest ^ lowest
     for shift in range(0, 64, _DIGIT_BITS):
         # Digits above the highest bit that differs are the same in all numbers.
         if differs >> np.uint64(shift) == 0:
             break
         counts[:] = 0
-        for place in range(n):
-            counts[(np.uint64(numbers[at][place]) >> np.uint64(shift)) & np.uint64(_DIGITS - 1)] += 1
-        # From counts to the first place of each digit.
+        for index in range(n):
+            counts[(np.uint64(numbers[at][index]) >> np.uint64(shift)) & np.uint64(_DIGITS - 1)] += 1
+        # From counts to the first index of each digit.
         total = 0
         for digit in range(_DIGITS):
             counts[digit], total = total, total + counts[digit]
         to = 1 - at
-        for place in range(n):
-            own = (np.uint64(numbers[at][place]) >> np.uint64(shift)) & np.uint64(_DIGITS - 1)
+        for index in range(n):
+            own = (np.uint64(numbers[at][index]) >> np.uint64(shift)) & np.uint64(_DIGITS - 1)
             new = counts[own]
             counts[own] += 1
-            slots[to][new], dues[to][new], words[to][new] = slots[at][place], dues[at][place], words[at][place]
+            slots[to][new], dues[to][new], words[to][new] = slots[at][index], dues[at][index], words[at][index]
         at = to
     return at
 
@@ -148,9 +148,9 @@ def common_bytes(group, keys, s_key):  # type: ignore[no-untyped-def]
     data, offsets = keys
     first = offsets[s_key[group[0]]]
     common = offsets[s_key[group[0]] + 1] - first
-    for place in range(1, group.shape[0]):
-        other = offsets[s_key[group[place]]]
-        common = min(common, offsets[s_key[group[place]] + 1] - other)
+    for index in range(1, group.shape[0]):
+        other = offsets[s_key[group[index]]]
+        common = min(common, offsets[s_key[group[index]] + 1] - other)
         for byte in range(common):
             if data[first + byte] != data[other + byte]:
                 common = byte
@@ -175,14 +175,14 @@ def next_bytes(keys, code, suffix, begin):  # type: ignore[no-untyped-def]
 
 @inner_kernel
 def merge_sort(begin, end, at, slots, dues, words, keys, is_session, s_key, s_start, s_end, e_due):  # type: ignore[no-untyped-def]
-    """Bottom up, of the places ``begin`` to ``end``; the half that is not full is where the merged go."""
+    """Bottom up, of the indices ``begin`` to ``end``; the half that is not full is where the merged go."""
     # Compared from the cheapest to the dearest: buffer time, eight bytes of the key as a number, whole serialized keys.
     to, width = 1 - at, 1
     while width < end - begin:
         for left in range(begin, end, 2 * width):
             middle, right = min(left + width, end), min(left + 2 * width, end)
             a, b = left, middle
-            for place in range(left, right):
+            for index in range(left, right):
                 if a == middle or b == right:
                     takes_a = a < middle
                 elif dues[at][a] != dues[at][b]:
@@ -195,10 +195,10 @@ def merge_sort(begin, end, at, slots, dues, words, keys, is_session, s_key, s_st
                     takes_a = not is_before(one, other, keys, is_session, s_key, s_start, s_end, e_due)
                 taken = a if takes_a else b
                 a, b = a + takes_a, b + (not takes_a)
-                slots[to][place], dues[to][place] = slots[at][taken], dues[at][taken]
-                words[to][place] = words[at][taken]
-        for place in range(begin, end):
-            slots[at][place], dues[at][place], words[at][place] = slots[to][place], dues[to][place], words[to][place]
+                slots[to][index], dues[to][index] = slots[at][taken], dues[at][taken]
+                words[to][index] = words[at][taken]
+        for index in range(begin, end):
+            slots[at][index], dues[at][index], words[at][index] = slots[to][index], dues[to][index], words[to][index]
         width *= 2
 
 

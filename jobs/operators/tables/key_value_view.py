@@ -90,17 +90,17 @@ class KeyValueView(TableView):
         """Whatever ``as_of_ms``: what the table shows now."""
         assert self._puts is not None, "a view is fed before it is asked"
         puts, slots = self._puts, self.table.slots
-        references, found_time = np.empty(len(asking), np.int64), np.empty(len(asking), np.int64)
+        references, time_ms = np.empty(len(asking), np.int64), np.empty(len(asking), np.int64)
         look(
             tuple(merge_in_forward_order((puts, asking))),
             (self._at, puts.time_ms, puts.valid),
             slots.find(keys, asking.window_start_ms, asking.window_end_ms),
             self._bound(),
             (self._observed_ms, self.clamp.retention_ms),
-            *(slots.time, slots.reference, slots.newest, references, found_time),
+            *(slots.time, slots.reference, slots.newest, references, time_ms),
         )
         value = self.table.gather(references, puts.value.all())
-        return Found(value, references != NO_REFERENCE, found_time)
+        return Found(value, references != NO_REFERENCE, time_ms)
 
     def settle(self) -> None:
         self._settle()

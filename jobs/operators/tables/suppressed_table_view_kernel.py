@@ -6,7 +6,7 @@ leave in silence: those whose window's end is ``<= stream time - wait`` are gone
 
 Arrays: ``merged`` is a tuple of which int8 and row int64 (all rows,). ``changes`` is a tuple of slot int64, time int64
 and old valid bool (changes,). ``c_at`` int64 and ``old_valid`` bool (changes,) are two of these. ``leaving`` int64
-(emissions,). ``asked`` int64, ``found`` int64 and ``is_held`` bool (rows that ask,). ``ends`` int64, ``s_flags`` uint8,
+(emissions,). ``asked`` int64, ``shown`` int64 and ``is_held`` bool (rows that ask,). ``ends`` int64, ``s_flags`` uint8,
 ``reference`` int64 and ``newest`` int64 (slots,). ``clock``: a tuple of two numbers.
 """
 
@@ -21,12 +21,12 @@ LEFT = -1
 
 
 @kernel
-def watch_buffer(merged, changes, leaving, asked, clock, ends, s_flags, reference, newest, found, is_held):  # type: ignore[no-untyped-def]
+def watch_buffer(merged, changes, leaving, asked, clock, ends, s_flags, reference, newest, shown, is_held):  # type: ignore[no-untyped-def]
     """Walk ``changes`` (slot, time, old valid), emissions ``leaving`` (slots) and rows ``asked`` (slots, -1: nothing)
     in the order of ``merged``; the largest time of a change so far.
 
     ``clock``: (that before the call, wait). ``newest``: 1 + row of the change that began the entry, or LEFT; stays as
-    it is, for ``clear`` or ``commit``. ``found``: reference of what a row sees where ``is_held``.
+    it is, for ``clear`` or ``commit``. ``shown``: reference of what a row sees where ``is_held``.
     """
     which, row_of = merged
     c_at, c_time, c_old_valid = changes
@@ -52,7 +52,7 @@ def watch_buffer(merged, changes, leaving, asked, clock, ends, s_flags, referenc
             if is_held[row]:
                 begun = newest[slot] - 1
                 # From before the chunk: its prior value was kept when that chunk was committed.
-                found[row] = reference[slot] if begun < 0 else prior_of(begun, c_old_valid)
+                shown[row] = reference[slot] if begun < 0 else prior_of(begun, c_old_valid)
     return observed
 
 

@@ -29,9 +29,9 @@ class TableNode(Node):
         ends = pa.table({"timestamp": ended["valid_to_ms"], "key": self._keys(ended), "value": none})
         values = self.shape.value.encode(only_chunk(rows, "value")).cast(pa.binary())
         begins = pa.table({"timestamp": rows["valid_from_ms"], "key": self._keys(rows), "value": values})
-        found = pa.concat_tables([ends, begins])
-        order = np.argsort(found["timestamp"].to_numpy(), kind="stable")
-        return (found.take(pa.array(order)),)
+        records = pa.concat_tables([ends, begins])
+        order = np.argsort(records["timestamp"].to_numpy(), kind="stable")
+        return (records.take(pa.array(order)),)
 
     def _keys(self, rows: pa.Table) -> pa.Array:
         return self.shape.key.encode(only_chunk(rows, "key")).cast(pa.binary())

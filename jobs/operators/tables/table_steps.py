@@ -30,8 +30,8 @@ def evaluate_present(step: Expression | Struct | Call, batch: Batch) -> pa.Array
         return step.evaluate(batch)
     if not isinstance(step, Call):
         return masked(step.evaluate(batch), batch.valid)
-    found = step.evaluate(batch.where(batch.valid))
-    return found.take(pa.array(np.cumsum(batch.valid) - 1, mask=~batch.valid))
+    present = step.evaluate(batch.where(batch.valid))
+    return present.take(pa.array(np.cumsum(batch.valid) - 1, mask=~batch.valid))
 
 
 def filtering(predicate: Expression | Call, *, keeps: bool) -> Step:

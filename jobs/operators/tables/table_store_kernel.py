@@ -4,8 +4,8 @@ Rule: a put replaces, whatever its time; a reader sees the puts before it and no
 would have forgotten by then are not seen: those whose start (a session's end) is ``<= newest one put - retention``.
 
 Arrays: ``at`` int64, ``time`` int64, ``valid`` bool and ``before`` int64 (puts,); ``puts`` is a tuple of the first
-three. ``merged`` is a tuple of which int8 and row int64 (all rows,). ``asked`` int64, ``found`` int64 and
-``found_time`` int64 (rows that ask,). ``s_time`` int64, ``s_flags`` uint8, ``reference`` int64, ``bound`` int64 and
+three. ``merged`` is a tuple of which int8 and row int64 (all rows,). ``asked`` int64, ``shown`` int64 and
+``shown_time`` int64 (rows that ask,). ``s_time`` int64, ``s_flags`` uint8, ``reference`` int64, ``bound`` int64 and
 ``newest`` int64 (slots,). ``clock``: a tuple of two numbers.
 """
 
@@ -31,12 +31,12 @@ def put_rows(at, time, valid, s_time, s_flags, reference, before):  # type: igno
 
 
 @kernel
-def look(merged, puts, asked, bound, clock, s_time, reference, newest, found, found_time):  # type: ignore[no-untyped-def]
+def look(merged, puts, asked, bound, clock, s_time, reference, newest, shown, shown_time):  # type: ignore[no-untyped-def]
     """Answer rows ``asked`` (slots, -1: nothing), which are merged with ``puts`` (slots, time, valid) in the order
     ``merged``.
 
     ``newest``: zeros, one a slot, and zeros again on return. ``bound``: of every slot, what retention counts by;
-    ``clock``: (largest bound put so far, retention). ``found``: references.
+    ``clock``: (largest bound put so far, retention). ``shown``: references.
     """
     which, row_of = merged
     p_at, p_time, p_valid = puts
@@ -49,7 +49,7 @@ def look(merged, puts, asked, bound, clock, s_time, reference, newest, found, fo
             observed = max(observed, bound[p_at[row]])
             continue
         slot = asked[row]
-        found[row], found_time[row] = NO_REFERENCE, NO_TIME
+        shown[row], shown_time[row] = NO_REFERENCE, NO_TIME
         # The window store has expired this window: its own stream time is the newest bound that was put.
         if slot < 0 or bound[slot] <= observed - retention:
             continue
@@ -57,10 +57,10 @@ def look(merged, puts, asked, bound, clock, s_time, reference, newest, found, fo
         # No put before this row in the chunk: what the table had before the chunk counts.
         if put < 0:
             if reference[slot] != NO_REFERENCE:
-                found[row], found_time[row] = reference[slot], s_time[slot]
+                shown[row], shown_time[row] = reference[slot], s_time[slot]
         # A deletion is a put, too: the row then sees nothing, whatever was there before it.
         elif p_valid[put]:
-            found[row], found_time[row] = FIRST_ROW - put, p_time[put]
+            shown[row], shown_time[row] = FIRST_ROW - put, p_time[put]
     # Only what was put is cleared: the array has an element for every slot of the table.
     for row in range(p_at.shape[0]):
         newest[p_at[row]] = 0

@@ -42,10 +42,10 @@ class StepView(TableView):
         self.above.feed(seen)
 
     def get(self, asking: Batch, keys: np.ndarray, as_of_ms: np.ndarray | None = None) -> Found:
-        found = self.above.get(asking, keys, as_of_ms)
+        above = self.above.get(asking, keys, as_of_ms)
         asked = _asked(asking, keys, self.keys)
-        done = self.step(replace(asked, value=Values(found.value), valid=found.valid, time_ms=found.time_ms))
-        return Found(done.value.all(), done.valid, np.where(done.valid, found.time_ms, -1))
+        done = self.step(replace(asked, value=Values(above.value), valid=above.valid, time_ms=above.time_ms))
+        return Found(done.value.all(), done.valid, np.where(done.valid, above.time_ms, -1))
 
     def advance(self, reached_ms: Mapping[str, int]) -> None:
         self.above.advance(reached_ms)
@@ -83,7 +83,7 @@ class JoinView(TableView):
         left, right = self.left.get(asking, keys, as_of_ms), self.right.get(asking, keys, as_of_ms)
         is_there = _is_shown(self.kind, left, right)
         rows = np.flatnonzero(is_there)
-        values = (found.value.take(pa.array(rows)) for found in (left, right))
+        values = (side.value.take(pa.array(rows)) for side in (left, right))
         joined = self.joiner.evaluate(_asked(asking, keys, self.keys).take(rows), *values)
         value = joined.take(pa.array(np.cumsum(is_there) - 1, mask=~is_there))
         valid = is_valid(value)

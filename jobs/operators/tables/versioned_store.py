@@ -99,8 +99,8 @@ class VersionedTableStore(TableStore):
 
     def get(self, key: Any, as_of_ms: int | None = None) -> tuple[int, Any] | None:
         """(valid from, value) of the version of a Python ``key`` as of a time, as ``version``."""
-        found = self.version(key, as_of_ms)
-        return None if found is None else (found[1], found[0])
+        version = self.version(key, as_of_ms)
+        return None if version is None else (version[1], version[0])
 
     def version(self, key: Any, as_of_ms: int | None = None) -> tuple[Any, int, int | None] | None:
         """Value, valid from and valid to (None: the latest) of the version of a Python ``key`` as of a time, by default
@@ -252,7 +252,7 @@ class VersionedView(TableView):
             self._puts = _none_of(self._puts)
         store, puts = self.versions, self._puts
         store.cover()
-        found = np.empty(len(asking), np.int64), np.empty(len(asking), np.int64)
+        shown = np.empty(len(asking), np.int64), np.empty(len(asking), np.int64)
         versioned_store_kernel.put_and_find(
             tuple(merge_in_forward_order((puts, asking))),
             (puts.key, puts.time_ms, self._references),
@@ -261,10 +261,10 @@ class VersionedView(TableView):
             store.columns(),
             self._journal,
             self._answers,
-            found,
+            shown,
         )
         self._is_put = True
-        return found
+        return shown
 
     def _rewind(self) -> None:
         """Back to the beginning of the chunk."""

@@ -9,7 +9,7 @@ when a version joins it. Both are kept here.
 
 Arrays: ``rows`` and ``puts`` have the fields of Puts, ``versions`` of VersionColumns, ``journal`` of Journal.
 ``answers`` int64 and ``old`` int64 (puts,). ``merged`` is a tuple of which int8 and row int64 (all rows,). ``asked`` is
-a tuple of key int32 and time int64 (lookups,), ``found`` one of two int64 (lookups,). ``column`` int64 is one of the
+a tuple of key int32 and time int64 (lookups,), ``shown`` one of two int64 (lookups,). ``column`` int64 is one of the
 columns of ``versions`` (slots,), or of the heads (keys,).
 """
 
@@ -69,10 +69,10 @@ def put_all(rows, skips_nothing, retention, versions, journal, answers, old):  #
 
 
 @kernel
-def put_and_find(merged, puts, asked, retention, versions, journal, answers, found):  # type: ignore[no-untyped-def]
+def put_and_find(merged, puts, asked, retention, versions, journal, answers, shown):  # type: ignore[no-untyped-def]
     """Run ``puts`` and lookups ``(key int32, as of int64)`` in the order of ``merged``: (which, row), 0 for a put.
 
-    ``answers``: of each put. ``found``: (reference, time) of each lookup; TOMBSTONE and -1 if there is nothing. Fields
+    ``answers``: of each put. ``shown``: (reference, time) of each lookup; TOMBSTONE and -1 if there is nothing. Fields
     of Puts, VersionColumns and Journal.
     """
     puts, versions, journal = Puts(*puts), VersionColumns(*versions), Journal(*journal)
@@ -83,8 +83,8 @@ def put_and_find(merged, puts, asked, retention, versions, journal, answers, fou
             answers[r] = put(puts.key[r], puts.time[r], puts.reference[r], retention, versions, journal)
         else:
             slot = find(asked[0][r], asked[1][r], retention, versions)
-            found[0][r] = TOMBSTONE if slot < 0 else versions.reference[slot]
-            found[1][r] = -1 if slot < 0 else versions.start[slot]
+            shown[0][r] = TOMBSTONE if slot < 0 else versions.reference[slot]
+            shown[1][r] = -1 if slot < 0 else versions.start[slot]
 
 
 @kernel

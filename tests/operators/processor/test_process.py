@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor, Record, RecordMetadata
-from kstreams_replay.jobs.operators.processor.placed_rows import OrderedKeys
+from kstreams_replay.jobs.operators.processor.sorted_rows import OrderedKeys
 from kstreams_replay.state.errors import ConfigError, TaskFailed
 from kstreams_replay.state.serdes import Serde
 from tests.operators.cut_tapes import PARTITION, chunk_of

@@ -1,7 +1,8 @@
 """Rows of a processor's store in the order in which it shows them: stored rows, and over them what has changed.
 
 Owns the order. Rule: stored rows stay columns, and are searched where they are; only rows between the bounds that are
-asked for become Python values. A row's place is bytes, by which rows are in order, unsigned; each row has another one.
+asked for become Python values. A row's sort key is bytes, by which rows are in order, unsigned; each row has another
+one.
 """
 
 from bisect import bisect_left, bisect_right
@@ -53,32 +54,36 @@ class OrderedKeys:
         """Keys from ``first`` to ``last``, both included; None is no bound."""
         begin = 0 if first is None else self._number(first)
         end = len(self._blocks) - 1 if last is None else self._number(last)
-        found = []
+        keys = []
         for number in range(begin, end + 1):
             block = self._blocks[number]
             low = bisect_left(block, first) if first is not None and number == begin else 0
             high = bisect_right(block, last) if last is not None and number == end else len(block)
-            found += block[low:high]
-        return found
+            keys += block[low:high]
+        return keys
 
     def _number(self, key: bytes) -> int:
         """Of the block where a key is or would be."""
         return min(bisect_left(self._lasts, key), len(self._blocks) - 1)
 
 
-class PlacedRows:
-    """``names`` and ``values`` of stored rows and their ``places``; ``place``: of one name, the same."""
+class SortedRows:
+    """``names`` and ``values`` of stored rows and their ``sort_keys``; ``sort_key``: of one name, the same."""
 
     def __init__(
-        self, names: pa.BinaryArray, values: pa.BinaryArray, places: pa.BinaryArray, place: Callable[[bytes], bytes]
+        self,
+        names: pa.BinaryArray,
+        values: pa.BinaryArray,
+        sort_keys: pa.BinaryArray,
+        sort_key: Callable[[bytes], bytes],
     ) -> None:
-        order = pc.sort_indices(places)
-        self._names, self._values, self._places = names.take(order), values.take(order), places.take(order)
-        self._place = place
+        order = pc.sort_indices(sort_keys)
+        self._names, self._values, self._sort_keys = names.take(order), values.take(order), sort_keys.take(order)
+        self._sort_key = sort_key
         self._fresh: dict[bytes, bytes] = {}
-        """Names by place, of rows that are there and were not stored."""
+        """Names by sort key, of rows that are there and were not stored."""
         self._order = OrderedKeys([])
-        """Places of those."""
+        """Sort keys of those."""
         self._gone: set[bytes] = set()
         """Names of stored rows that are deleted."""
 
@@ -88,48 +93,52 @@ class PlacedRows:
     def begin(self, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
         """Rows that have changed already, by name. Called once, before ``note``."""
         for name, value in changes:
-            place = self._place(name)
-            if self._is_stored(place):
+            sort_key = self._sort_key(name)
+            if self._is_stored(sort_key):
                 if value is None:
                     self._gone.add(name)
             elif value is not None:
-                self._fresh[place] = name
+                self._fresh[sort_key] = name
         self._order = OrderedKeys(sorted(self._fresh))
 
     def note(self, name: bytes, *, is_there: bool) -> None:
         """A row was put or deleted."""
-        place = self._place(name)
-        if place in self._fresh:
+        sort_key = self._sort_key(name)
+        if sort_key in self._fresh:
             if not is_there:
-                del self._fresh[place]
-                self._order.remove(place)
-        elif self._is_stored(place):
+                del self._fresh[sort_key]
+                self._order.remove(sort_key)
+        elif self._is_stored(sort_key):
             (self._gone.discard if is_there else self._gone.add)(name)
         elif is_there:
-            self._fresh[place] = name
-            self._order.add(place)
+            self._fresh[sort_key] = name
+            self._order.add(sort_key)
 
     def between(self, first: bytes | None, last: bytes | None, changes: Changes) -> list[tuple[bytes, bytes]]:
-        """(name, value) of the rows with places from ``first`` to ``last``, both included; None is no bound."""
-        low = 0 if first is None else bisect_left(range(len(self._places)), first, key=self._place_at)
-        high = len(self._places)
+        """(name, value) of the rows with sort keys from ``first`` to ``last``, both included; None is no bound."""
+        low = 0 if first is None else bisect_left(range(len(self._sort_keys)), first, key=self._sort_key_at)
+        high = len(self._sort_keys)
         if last is not None:
-            high = bisect_right(range(high), last, lo=min(low, high), key=self._place_at)
+            high = bisect_right(range(high), last, lo=min(low, high), key=self._sort_key_at)
         stored = zip(self._names[low:high].to_pylist(), self._values[low:high].to_pylist(), strict=True)
         rows = [(name, value) for name, was in stored if (value := changes.get(name, was)) is not None]
         fresh = self._order.between(first, last)
         if not fresh:
             return rows
-        more = [(place, (name, value)) for place in fresh if (value := changes[name := self._fresh[place]]) is not None]
+        more = [
+            (sort_key, (name, value))
+            for sort_key in fresh
+            if (value := changes[name := self._fresh[sort_key]]) is not None
+        ]
         if not rows:
             return [row for _, row in more]
-        placed = [(self._place(row[0]), row) for row in rows]
-        return [row for _, row in sorted(placed + more, key=itemgetter(0))]
+        stored_rows = [(self._sort_key(row[0]), row) for row in rows]
+        return [row for _, row in sorted(stored_rows + more, key=itemgetter(0))]
 
-    def _is_stored(self, place: bytes) -> bool:
-        at = bisect_left(range(len(self._places)), place, key=self._place_at)
-        return at < len(self._places) and self._place_at(at) == place
+    def _is_stored(self, sort_key: bytes) -> bool:
+        at = bisect_left(range(len(self._sort_keys)), sort_key, key=self._sort_key_at)
+        return at < len(self._sort_keys) and self._sort_key_at(at) == sort_key
 
-    def _place_at(self, number: int) -> bytes:
-        place: bytes = self._places[number].as_py()
-        return place
+    def _sort_key_at(self, number: int) -> bytes:
+        sort_key: bytes = self._sort_keys[number].as_py()
+        return sort_key
