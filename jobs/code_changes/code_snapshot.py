@@ -23,6 +23,8 @@ from ..topology.topology import SubTopology, Topology
 from .step_text import describe_fold, describe_operator, describe_step, functions_of, made_with
 from .upstream_lineage import lineage, nodes_above
 
+# Names and edges hold Kafka's generated numbers: as settings they would refuse each topology that gained an operator
+# elsewhere.
 _NOT_SETTINGS = frozenset(
     {"name", "inputs", "reads", "shape", "is_table", "store", "stores", "windows", "semantics", "aggregation"}
 )
@@ -117,10 +119,14 @@ def _stores(topology: Topology, sub: SubTopology) -> dict[str, Any]:
 def _settings(topology: Topology, sub: SubTopology, node: Node) -> dict[str, Any]:
     """Numbers and names of the node, each under its own name."""
     settings = {name: value for name, value in vars(node).items() if name not in _NOT_SETTINGS}
+    # What users wrote (expressions, functions, folds, serdes) has no JSON of its own: it comes in as text, by the
+    # lineage and by `_own`.
     settings = {name: value for name, value in settings.items() if isinstance(value, int | str | bool | None)}
     windows = node.windowed_by
     if windows is not None:
         settings["windows"] = type(windows).__name__
+        # A window class of the user's is kept as an object that no comparison sees (`OwnWindows.given`), and is no
+        # JSON.
         settings |= {field.name: getattr(windows, field.name) for field in fields(windows) if field.compare}
     traits = topology.graph.tables.get(node.name)
     if traits is not None and traits.store is not None and topology.graph.store_of(node) == traits.store.name:

@@ -19,6 +19,8 @@ from .store_rules import compare_stores, same_or_grown, type_words
 
 Record = Mapping[str, Any]
 
+# Kafka numbers its nodes with %010d (InternalStreamsBuilder.newProcessorName):
+# "KSTREAM-AGGREGATE-STATE-STORE-0000000003", and "KSTREAM-JOINTHIS-0000000004-store" of a join.
 _GENERATED = re.compile(r"-\d{10}(-|$)")
 
 
@@ -120,12 +122,15 @@ def _renamed(before: Record, now: Record, requests: StateRequests) -> dict[str, 
         if new is None and old in now["stores"]:
             next_step = "migrate it with a function that gives no rows"
             raise ConfigError(f"renamed {old!r}", "a store that the topology has no more", repr(old), next_step)
+        # Both names may have rows and be in use: the old name was given to another store after the rename. A command
+        # that is given again asks for that rename once more, and it must not move rows twice.
         if new is None or old not in now["stores"] or new not in before["stores"]:
             left[old] = new
     return left
 
 
 def _sources(before: Record, now: Record, renamed: Mapping[str, str | None]) -> dict[str, str]:
+    # A store whose rows go to another name gives none to the store that has its name today: that one begins empty.
     sources = {name: name for name in now["stores"] if name in before["stores"] and name not in renamed}
     return sources | {new: old for old, new in renamed.items() if new is not None}
 
@@ -153,6 +158,7 @@ def _repartitions(before: Record, now: Record, partitions: Mapping[str, int]) ->
     for name, node in now["repartitions"].items():
         had = partitions.get(TableName.repartition(name))
         wanted = node["partitions"]
+        # None: the topology asks for no number, so the table keeps the one it was made with (Planner.partitions).
         if had is not None and wanted is not None and wanted != had:
             note = "keys would move away from their rows"
             yield TopologyChange(f"repartition {name!r}", "partitions", had, wanted, note, goes_on=False)
@@ -175,6 +181,8 @@ def _store(
     place = f"store {names[1]!r}"
     if names[0] != names[1]:
         yield TopologyChange(place, "name", names[0], names[1], "its rows are taken along")
+    # Where the number in a generated name has moved, another operator's store may have it, and only the steps above
+    # show that. Whoever renames a store has said that it is the same one.
     is_strict = is_generated(names[0]) and names[0] == names[1]
     for what, old, new, note, goes_on in compare_stores(before, now, comparable=comparable, is_strict=is_strict):
         if names[1] in requests.migrated and not goes_on:

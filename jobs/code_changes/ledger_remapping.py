@@ -69,6 +69,8 @@ def _removed(before: Content, now: Content, sources: Mapping[str, str], incremen
     for kind in ("stores", "outputs"):
         gone = dict(before.get("removed", {}).get(kind, {}))
         gone |= {name: part | {"increment": increment} for name, part in before[kind].items() if name not in now[kind]}
+        # An output that is back continues behind its old rows. A store that is back stays listed: it is refused, or its
+        # rows are migrated, and then `forget_rows` takes it off the list.
         removed[kind] = {name: part for name, part in gone.items() if kind == "stores" or name not in now[kind]}
     return {"stores": {n: s for n, s in removed["stores"].items() if n not in sources}, "outputs": removed["outputs"]}
 
@@ -105,6 +107,8 @@ def _tasks(previous: DoneRow, before: Content, code: Content, sources: Mapping[s
 def _same(number: str, sub: Content, stores: Content, before: Content, sources: Mapping[str, str]) -> Iterator[str]:
     """Sub-topologies from before that read what ``sub`` reads, or kept its stores."""
     kept = {sources[name] for name in stores if name in sources}
+    # Unless Grouped names it, Kafka names a repartition topic after the store behind it ("<store>-repartition"): it has
+    # another name as soon as the store has.
     renamed = {
         before["stores"][sources[name]]["repartition"]: store["repartition"]
         for name, store in stores.items()
@@ -166,6 +170,7 @@ def _heap(sub: Content, entries: list[tuple[str, TaskEntry]], previous: DoneRow,
     if not names:
         return None
     numbers = {name: number for number, name in enumerate(_queues(sub, counts)) if name is not None}
+    # Each once: tasks that have become one may both have had a queue of the same topic.
     return [numbers[name] for name in dict.fromkeys(names) if name in numbers]
 
 
@@ -189,6 +194,8 @@ def _tape_times(previous: DoneRow, before: Content) -> dict[str, Any]:
 
 def _partitions(previous: DoneRow, before: Content, now: Content, sources: Mapping[str, str]) -> dict[str, int]:
     """Of the repartition tables; one under a new name above a store from before keeps the number of the old one."""
+    # The other entries count tasks by the number of a sub-topology, which may be another one's: the planner counts them
+    # again.
     counts: dict[str, int] = {
         name: number for name, number in previous.partitions.items() if TableName(name).kind == REPARTITION
     }

@@ -107,13 +107,18 @@ def take_over(
         _refuse_unrecorded(pipeline, previous, topology)
         return CodeChange(previous, now)
     if is_recorded_as(before, now):
+        # Not the snapshot of today: the record from before also has the columns and tables that there have ever been
+        # (`known`, `removed`, `next_offsets`), and the next done rows must keep that.
         return CodeChange(previous, before)
     verdict = verdict_on(previous, topology, wanted)
     if not verdict.goes_on:
         raise _refusal(pipeline, verdict)
+    # A removed store that is back has its rows still in its table, so they may be migrated like any others.
     there = before["stores"] | before.get("removed", {}).get("stores", {})
     moved = {new: old for new, old in verdict.sources.items() if new != old}
     touched = {change.place for change in verdict.changes}
+    # A store without a difference was migrated before, by the same command: its function must not get its own results.
+    # One that is renamed as well takes the rows from the name before.
     asked = {name: name for name in wanted.migrate if name in there and f"store {name!r}" in touched} | moved
     rewrites = {
         name: Rewrite(old, wanted.migrate.get(name, keep), tuple(there[old]["row_key"])) for name, old in asked.items()
@@ -181,6 +186,7 @@ def _made(store: str, rewrite: Rewrite, rows: pa.Table, named: list[str], schema
     except pa.ArrowException as error:
         got = str(error).splitlines()[0]
         raise ConfigError(place, ", ".join(map(str, columns)), got, "cast the columns") from error
+    # By polars: Arrow's group_by takes no struct or list as a key, which keys and ids may be.
     names = pl.from_arrow(table.select(named))
     assert isinstance(names, pl.DataFrame)
     if names.n_unique() < len(table):
@@ -205,6 +211,8 @@ def _refusal(pipeline: str, verdict: Compatibility) -> CodeChanged:
     what = "; ".join(change.sentence() for change in verdict.refused)
     options = "two options: fork and replay from the start under another pipeline name"
     changed = {change.store: change for change in verdict.refused if change.what != "gone"}
+    # A function makes rows of stores alone. Where an output, a repartition or the semantics differ as well (no store:
+    # None), it would not help, and is not offered.
     if changed and all(changed):
         stores = ", ".join(f"{store!r}: function" for store in changed)
         options += f", or give a function that makes the new rows of the old, migrate={{{stores}}}"
@@ -225,5 +233,7 @@ def _refuse_unrecorded(pipeline: str, previous: DoneRow, topology: Topology) -> 
 
 def is_recorded_as(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     """Whether ``before``, a record of the code from the ledger, is of the code whose snapshot is ``now``."""
+    # Only the parts that a snapshot has are compared: `known`, `removed` and `next_offsets` are history, which
+    # `carried` (ledger_remapping.py) puts in.
     stores = {name: {k: v for k, v in store.items() if k != "known"} for name, store in before["stores"].items()}
     return all((stores if name == "stores" else before.get(name)) == part for name, part in now.items())

@@ -70,6 +70,7 @@ def compare_stores(
         if old.get(name) == new.get(name):
             continue
         is_one_of_both = name == "times" and bool(old.get(name)) != bool(new.get(name))  # an extractor came or went
+        # Folds are compared all the same: which names there are, and the kind of each, do not depend on versions.
         if name in _TEXTS and name != "folds" and not comparable and not is_one_of_both:
             continue
         if name == "folds":
@@ -110,6 +111,7 @@ def _folds(
             yield what, None, new, _WHY["values"] if takes_back else _NEW_FOLD, not takes_back
         elif new is None:
             yield what, old, None, "it is kept no more", True
+        # The first word is the kind of the fold, in our words; behind it may be an expression in polars' words.
         elif old != new and (comparable or old.split()[0] != new.split()[0]):
             yield what, old, new, _OTHER_FOLD, False
 
@@ -157,6 +159,7 @@ def _columns(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Diff
             yield *shown, "it names the rows, which have it in the other type", False
         elif not same_or_grown(old, new):
             yield *shown, "its rows have the other type", False
+        # The table keeps a removed column and its files the old values, which would be read again.
         elif _returns(known.get(column), old, new):
             yield *shown, "the table has such a field from before, with values that missed what came between", False
         else:
@@ -176,6 +179,7 @@ def same_or_grown(before: Any, now: Any) -> bool:
         return same_or_grown(before["list"], now["list"])
     old, new = before["struct"], now["struct"]
     common = old.keys() & new.keys()
+    # Structs without a common field are another type: all that is stored would be read as a struct of nulls.
     return bool(common) and all(same_or_grown(old[name], new[name]) for name in common)
 
 
