@@ -23,6 +23,8 @@ class Backlog:
 
     def records_before(self, time_ms: int) -> int:
         """Unread records that are before a time."""
+        # Places are doubled milliseconds: a record of time t is at 2 t, a recorded time at 2 T + 1
+        # (jobs/tape/recorded_time_order.py), so half a place, rounded down, is a time.
         return sum(queue.records(queue.before(2 * time_ms, len(queue))) for queue in self.queues)
 
     @property

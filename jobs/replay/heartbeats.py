@@ -77,6 +77,8 @@ def beating(tables: PipelineTables, run: str, said: str, *, seconds: float = BEA
         yield heart
     finally:
         is_over.set()
+        # Before the file is deleted: a beat under way would write it again, and others would wait for a run that has
+        # ended.
         thread.join()
         heart.stop()
 
@@ -90,6 +92,7 @@ def heartbeat_of(tables: PipelineTables, run: str) -> Heartbeat | None:
     try:
         with filesystem.open_input_stream(path) as file:
             said = file.read().decode()
+    # The run ended, and deleted its file, between the two looks.
     except FileNotFoundError:
         return None
     return Heartbeat(said, info.mtime_ns // 1_000_000)

@@ -76,6 +76,8 @@ def percentile_ms(counts: dict[int, int], percent: int, most_ms: float | None) -
     """Of records by lateness, of which ``most_ms`` is the largest; None: there are none."""
     if most_ms is None or not counts:
         return None
+    # Nearest rank, rounded up in integers. A class is known by the largest lateness that fits into it, which may be
+    # more than any record had: hence the bound by `most_ms`.
     rank, seen = -(-percent * sum(counts.values()) // 100), 0
     for late_ms in sorted(counts):
         seen += counts[late_ms]

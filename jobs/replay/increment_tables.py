@@ -78,6 +78,8 @@ class Transactions:
         for table, path in written_tables(self.topology, self.warehouse.pipeline(self.pipeline)).items():
             files, removed = new_files(reports, table), removed_files(reports, table)
             app_id = f"{self.pipeline}/{table}/{self.epoch}"
+            # A table without a version in the ledger is committed though it gets nothing: readers ask for the versions
+            # that the done row names.
             if files or removed or table in rewritten or table not in committed:
                 committed[table] = commit_files(
                     path,
@@ -91,6 +93,8 @@ class Transactions:
                     opened=self.opened,
                     since=versions.get(table, -1),
                 )
+            # Files of stores are sorted runs, which tasks merge by row key (state/runs/sorted_runs.py): put side by
+            # side they would be no run.
             if TableName(table).kind != STATE:
                 merged = compact(path, app_id=app_id, increment=self.increment, opened=self.opened)
                 committed[table] = committed[table] if merged is None else self._settled(path, committed[table], merged)

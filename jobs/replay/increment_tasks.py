@@ -102,6 +102,8 @@ class IncrementTasks:
                 node.topic: plan.row.partitions[TableName.repartition(node.topic)] for node in sub.repartitions
             },
             before=self.previous.task(TaskId(sub.id, partition)),
+            # The check calls the user's functions once more over the first records, and holds the rows of all stores
+            # meanwhile. So it is made only where the code is new to the pipeline.
             checks_purity=plan.row.changes is not None or not self.previous.tasks,
             is_trial=is_trial,
             kept=self.kept,

@@ -82,6 +82,8 @@ class LandedRecords:
         source, last = self._extracting.get(topic), self.landed[topic].ends[partition]
         if source is None or source.time_step is None:
             return self.landed[topic].slice(partition, end, last).first()
+        # Kafka's TimestampExtractor.extract also gets the partition's time so far (partitionTime): such an answer needs
+        # all the records that the increment reads before `end`.
         read = self.read(topic, partition, begin if source.time_step.knows_partition_time else end, last)
         assert isinstance(read, ExtractedSlice)
         return read.first(least=end)
@@ -90,6 +92,7 @@ class LandedRecords:
         """The largest time of a partition that the increments before have read; NO_TIMESTAMP_MS before the first."""
         if topic in self.merged:
             return (self.previous.tape_times or {}).get(topic, {}).get(partition, NO_TIMESTAMP_MS)
+        # The first reader answers for all: each reads the topic alone, so their tapes have come to the same time.
         for sub in self.topology.readers_of(topic):
             return self.previous.task(TaskId(sub.id, int(partition))).tape_time_ms
         return NO_TIMESTAMP_MS  # a global table that no task looks into

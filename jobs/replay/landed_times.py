@@ -33,6 +33,7 @@ class LandedTimes:
         if kept is None or not kept.begin <= begin <= end <= kept.end:
             times = read()
             if kept is None or end >= kept.end:
+                # A copy, here and below: by_time (unread_records.py) doubles the times that it gets in place.
                 self._kept[topic, partition] = _Kept(begin, end, (times[0], times[1].copy()))
             return times
         offset, time_ms = kept.times

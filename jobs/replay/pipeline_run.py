@@ -130,8 +130,12 @@ class PipelineRun:
         refusal = refusal_of(self.warehouse, self.name, pending, self.topology, self.code, self.last_done)
         without = None if pending is None or refusal is not None else self._without_excluded(pending)
         if pending is not None and (refusal is not None or without is not None):
+            # Before anything is planned: past this line another run may lose what it has computed, since a plan takes
+            # its place.
             refuse_while_at_work(self.warehouse, self.name, pending, at_ms=now_ms(), run=settings.run)
             why = "records that it reads were taken out of play" if refusal is None else why_not(refusal)
+            # The number of the plan that is given up stays used: plan rows are never changed, and its runner may still
+            # be at work under it.
             self.given_up, self.increment = (pending, why), self.ledger.next_free() - 1
         planner = self._planner()
         if without is not None:
@@ -141,10 +145,16 @@ class PipelineRun:
             yield Plan(pending.increment, pending.content, is_rerun=True)
         elif self.code.rewrites:
             yield planner.migration(self.code)
+        # What was yielded above, if anything, has run by now, so `previous` is another row, and records may have landed
+        # meanwhile.
         if pending is not None or self.code.rewrites:
             planner = self._planner()
         for number, plan in enumerate(planner.plans(settings.max_records)):
+            # Not before the loop: a flushed pipeline for which nothing has landed since may be run again, and does
+            # nothing.
             refuse_after_flush(self.name, self.previous)
+            # After a rerun or a migration `previous` is its done row: then the changes are in the plan of that
+            # increment already.
             is_first = number == 0 and self.previous is self.code.previous
             yield replace(plan, row=replace(plan.row, changes=self.code.changes())) if is_first else plan
         if settings.flush_at_end and not self.previous.flushed:
@@ -181,6 +191,7 @@ class PipelineRun:
         settings = self.settings
         planner = Planner(
             self.warehouse, self.topology, increment=self.increment + 1, previous=self.previous,
+            # The flush is for what has been read: after it, records that still wait would all be late.
             idle="proceed" if settings.flush_at_end else settings.idle,
             order=settings.order, until_ms=settings.until_ms, times=settings.times,
         )  # fmt: skip
@@ -200,6 +211,8 @@ class PipelineRun:
     def _run(self, plan: Plan) -> IncrementReport:
         started, plan = time.perf_counter(), self._write(plan)
         if plan.row.instead_of is not None:
+            # Only once the plan is in the ledger. From there on the old runner's done row is a conflict, so that
+            # undoing its commits cannot take away an increment that is done.
             shut_out(
                 self.warehouse, self.name, self.topology, self._tables(), self.last_versions,
                 last_done=self.last_epoch, epoch=self.epoch, increment=plan.increment, written_at_ms=now_ms(),
@@ -211,6 +224,7 @@ class PipelineRun:
         self.on_step(f"planned {plan.increment}")
         ready = time.perf_counter()
         with self._unless_overtaken(plan):
+            # By the plan, and not by the code: a plan that is run again after a crash is run as it was written.
             rewritten = self._migrate(plan) if plan.row.migrate is not None else {}
             reports = self._tasks(plan, landed).run() if plan.row.migrate is None else []
             self.on_step(f"computed {plan.increment}")
@@ -224,6 +238,8 @@ class PipelineRun:
         digests = digests_of(self.warehouse, self.name, done, self.previous, self._opened)
         requests = sum((Counter(report.requests) for report in reports), REQUESTS.made() - self._asked)
         done = replace(done, digests=digests, requests=dict(sorted(requests.items())) or None)
+        # The commit point. A crash before it runs the increment again, which finds its marks in the tables and commits
+        # none twice; what is done after it may be left undone.
         self.ledger.done(plan.increment, done, written_at_ms=now_ms())
         clear_exchange(self.tables, plan.increment)
         self.previous, self.increment, self._asked = done, plan.increment, REQUESTS.made()

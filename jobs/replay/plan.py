@@ -41,5 +41,7 @@ class Plan:
         """
         later = landed.recorded.get(partition, ())[self.taken(landed.topic, partition) :]
         if later and not self.row.flushes and (record is None or later[0].before_offset <= record[0]):
+            # A recorded time T is behind all records of T and before those of T + 1, so on tapes it counts as a row of
+            # time T + 1.
             return later[0].time_ms + 1, True
         return (NO_MORE, False) if record is None else (record[1], False)

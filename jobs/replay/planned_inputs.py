@@ -45,6 +45,8 @@ class PlannedInputs:
 
 def planned_inputs(plan: Plan, records: LandedRecords, order: str) -> PlannedInputs:
     """Of a plan that continues from ``records.previous``. ``order``: "time" or "arrival"."""
+    # By arrival each record has a number of its own, and one topic alone is read in the order of its offsets: what
+    # comes after the cut decides nothing in either.
     is_merged = order == "time" and len(records.landed) > 1
     queues = {
         (topic, p): _queue(plan, records, topic, p, is_merged=is_merged)
@@ -83,6 +85,7 @@ def tape_times(plan: Plan, records: LandedRecords) -> Cut:
     for topic in records.merged:
         for p, end in plan.row.cut_to[topic].items():
             read = records.read(topic, p, plan.row.cut_from[topic].get(p, 0), end)
+            # What follows a recorded time T in its partition is at T + 1 or later, whatever its own time.
             recorded = [each.time_ms + 1 for each in plan.recorded(records.landed[topic], p)]
             latest_ms = max([times_by_topic.get(topic, {}).get(p, NO_TIMESTAMP_MS), read.latest_ms(), *recorded])
             if latest_ms != NO_TIMESTAMP_MS:

@@ -55,6 +55,8 @@ class Planner:
         self.idle, self.order, self.until_ms = idle, order, until_ms
         _refuse_landed(warehouse, topology)
         cut_from = previous.cut_to
+        # Every task fills its replica of a global table from offset 0 on (PlannedInputs.read_before), so no file of it
+        # is left out.
         read_again = {table.topic for sub in topology.sub_topologies for table in sub.globals}
         topics = landed or {
             topic: Landed.of(warehouse, topic, None if topic in read_again else cut_from.get(topic))
@@ -99,6 +101,8 @@ class Planner:
         landed = {topic: len(landed.ends) for topic, landed in self.landed.items()}
         topics = self.topology.partitions_of(landed)
         counts: dict[str, int] = {}
+        # By Kafka's number: parts of one sub-topology of Kafka's have as many tasks as the part with the most
+        # partitions, as Kafka's PartitionGrouper counts.
         tasks: dict[int, int] = {}
         for sub in self.topology.sub_topologies:
             for node in sub.repartitions:
@@ -122,10 +126,12 @@ class Planner:
             unread = self._unread()
             waiting = unread.waiting
             if self.until_ms is not None:
+                # Places are doubled milliseconds (jobs/tape/recorded_time_order.py), here and below.
                 unread.end_before(2 * self.until_ms)
             cuts = self._cuts(unread, max_records or max(unread.ready, 1))
         waits = [each.to_json() for each in self.waits] or None
         for cut, recorded, records in cuts:
+            # An empty increment would be written down at every run in which nothing has landed.
             if any(cut[topic] != begin[topic] for topic in cut) or recorded != taken:
                 yield Plan(
                     increment,
@@ -264,6 +270,8 @@ class Planner:
                         # comes next in the partition is behind it.
                         reached.append((last + last % 2, number))
             some_complete = any(self.landed[unread.queues[number].topic].is_complete for number in numbers)
+            # A queue that has never had a record delays no other. So where one queue alone has had some, there is
+            # nothing that its records would have to wait for.
             if len(reached) > 1 or (reached and some_complete):
                 position, slowest = min(reached)
                 others = [number for number in numbers if number != slowest]
@@ -286,6 +294,7 @@ class Planner:
             if sub.globals or sub.repartitions or above:
                 groups.append(of_sub[sub.id])
             else:
+                # Without a repartition or a global table, only partitions of one number are read by one task.
                 groups += [{queue for queue in landed if queue[1] == p} for p in {p for _, p in landed}]
         circles = (self.topology.circle(sub) for sub in self.topology.sub_topologies)
         groups += [set().union(*(of_sub[sub.id] for sub in circle)) for circle in circles if circle]

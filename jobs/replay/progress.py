@@ -57,6 +57,7 @@ class Meter:
 
     def __init__(self, on_progress: OnProgress | None = None, *, seconds: Callable[[], float] = time.monotonic) -> None:
         self._on_progress, self._seconds = on_progress, seconds
+        # A run of the same increment that was killed may have left its notes in the same exchange folder.
         self._started, self._run = seconds(), uuid.uuid4().hex[:16]
         self._unread: Callable[[], int] | None = None
         self._done = self._to_do = self._records = 0

@@ -95,6 +95,7 @@ class Exchange:
             for name, signals in report.signals:
                 self._signals.setdefault(name, []).append(TimeSignal(*signals))
         self._ran.add(sub.id)
+        # Several sub-topologies may write one repartition topic: it ends with the last of them.
         self._causes.end(name for name in written if self.topology.is_last_writer(name, sub))
 
     def _number(self, name: str, paths: list[str], *, is_inlined: bool) -> None:
@@ -110,6 +111,8 @@ class Exchange:
     def queue(self, source: int, name: str, partition: int, sub: SubTopology) -> Queue:
         """What was written for one source of a task of ``sub``."""
         written, task = self._written(name, partition), str(TaskId(sub.id, partition))
+        # The reader of a loop's topic waits for the times of no writer: the writers run after it, so it would wait for
+        # itself.
         writers = () if name in self._loops else self._writers(name, partition)
         paths = tuple(piece.path for piece in written)
         numbered = [self._numbers[path] for path in paths if path in self._numbers]
@@ -237,6 +240,7 @@ def clear_exchange(tables: PipelineTables, increment: int) -> None:
     folder, _, newest = exchange_folder(tables, increment).removeprefix(f"{tables.root}/").rpartition("/")
     filesystem, above = open_filesystem(below(tables.root, folder))
     for entry in filesystem.get_file_info(fs.FileSelector(above, allow_not_found=True)):
+        # Names have eight digits (exchange_folder), so their order as text is that of the numbers.
         if entry.base_name.isdecimal() and entry.base_name <= newest:
             with suppress(OSError):
                 filesystem.delete_dir(entry.path)

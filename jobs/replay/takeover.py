@@ -54,6 +54,7 @@ def tables_with(warehouse: Warehouse, pipeline: str, planned: LedgerRow[PlanRow]
 def unused_epoch(warehouse: Warehouse, pipeline: str, after: int) -> int:
     """The first epoch above ``after`` that no table has a mark of."""
     tables, epoch = committed_tables(warehouse, pipeline), after + 1
+    # After a RESTORE of the ledger, tables may have marks of epochs that it knows no more.
     while any(_mark(warehouse, pipeline, table, epoch) is not None for table in tables):
         epoch += 1
     return epoch
@@ -154,6 +155,7 @@ def shut_out(
     plan that takes over. Done again it changes nothing. Raises Fenced when that plan was given up in turn.
     """
     own = warehouse.pipeline(pipeline)
+    # Also tables that this topology does not have: the runner to be shut out may run one that does.
     for table in dict.fromkeys([*committed_tables(warehouse, pipeline), *tables]):
         path, version = own.table(table), versions.get(table)
         stay = [] if version is None else read_files(path, version=version)

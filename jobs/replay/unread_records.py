@@ -57,6 +57,8 @@ class PendingQueue:
         """(next offset, recorded times taken) after the first rows."""
         advance_rows = int(np.searchsorted(self.rows.advance_rows, rows))
         last, before = rows - 1, advance_rows
+        # A recorded time has the offset of the record behind it (`before_offset`). At the end of a cut that record is
+        # not read, so the next offset is the one behind the last record.
         while before and self.rows.advance_rows[before - 1] == last:
             last, before = last - 1, before - 1
         return self.begin if last < 0 else int(self.rows.offset[last]) + 1, self.taken + advance_rows
