@@ -53,6 +53,7 @@ def rerun(
     runs_all = bool(topology.loop_topics) or (order == "arrival" and is_known_late(topology))
     stops = stops and order == "time" and not runs_all
     chosen = _Chosen(topology, record, order, cause, runs_all=runs_all, stops=stops)
+    # The exchange folder of the increment is the pipeline's: a run that is at work on it may be writing there.
     with TemporaryDirectory() as folder:
         again = Rerun(warehouse, topology, pipeline, chosen, before=before, order=order, exchange=folder)
         again.run(plan)
@@ -97,6 +98,7 @@ class _Chosen:
         reports = []
         for description in descriptions:
             is_reached = self._is_reached(sub, description.partition)
+            # Its tape is not whole yet. It runs the next time, when every task that sends to it has run.
             if is_reached and above - self._whole:
                 self._missing |= above
             elif is_reached or sub.id in self._whole:
@@ -104,6 +106,7 @@ class _Chosen:
         return reports
 
     def _run(self, description: TaskDescription, is_reached: bool) -> TaskReport:
+        # A task that ran the last time wrote its pieces then, and its report still names them.
         if self.runs_all or description.id not in self.runs:
             find = self._find if is_reached else _nothing
             stops = self._stops and is_reached and self._may_stop(description.sub_topology)

@@ -97,6 +97,8 @@ class _Committed:
         ]
         if letters or any(row["is_record"] for row in refusals):
             return steps
+        # Without a row there, nothing says whether the record was applied, or left out by a filter or a join: only a
+        # run can.
         if not self._says_all_it_sends(sub):
             return None
         sent = [(node, row) for node in sub.repartitions for row in self._sent(sub, record, node)]
@@ -109,6 +111,7 @@ class _Committed:
             if below is None:
                 return None
             steps += below
+        # Nothing was sent: a step, such as a filter, left the record out, and no table names the step.
         return steps if sent else None
 
     def _says_all_it_sends(self, sub: SubTopology) -> bool:

@@ -31,6 +31,8 @@ def difference(history: History, topology: Topology, increment: int, runs: Seque
             table = TableName.output(sink.topic)
             again = _rows(pa.concat_tables(run.written[table])) if table in run.written else []
             offsets = {row["offset"] for row in again}
+            # An output names its cause by the offset alone. Where a task reads several topics, that may be another
+            # record's, so there only rows that the re-run wrote are compared.
             causes = {taken.record[2] for taken in run.taken} if len(run.sub.sources) == 1 and run.is_alone else set()
 
             def is_selected(rows: pa.Table, offsets: set[int] = offsets, causes: set[int] = causes) -> Any:

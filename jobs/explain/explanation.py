@@ -112,6 +112,8 @@ def explain(
     if row is None:
         next_step = "ask the pipeline that it was forked from; of an application's state nothing is known"
         raise LedgerError(history.ledger.path, f"a plan of increment {increment}", "none", next_step)
+    # A pattern matches the topics that were read then: with those that landed since, the fingerprint would be another
+    # one.
     topology = topology.reading(row.content.cut_to)
     if row.content.topology != topology.fingerprint:
         raise ConfigError(
@@ -198,6 +200,8 @@ def _landed(history: History, topology: Topology, record: Position) -> Landed:
         known = ", ".join([*topology.source_topics(), *repartitioned])
         raise ConfigError(name, f"one of the topics {known}", repr(topic), "name a topic that the topology reads")
     now = Landed.of(history.warehouse, topic)
+    # With all records, those out of play too: that such a record exists is checked first, so that the error below can
+    # name why it is not read.
     landed = replace(now, excluded={})
     if str(partition) not in landed.ends:
         last = len(landed.ends) - 1

@@ -56,6 +56,8 @@ class ObservedTask(RunObserver):
 
     def begins(self, task: Task, next_offsets: Mapping[str, int]) -> None:
         """As RunObserver."""
+        # In a trial in which something failed, the task begins from the start again (TaskRun): what was seen before
+        # counts no more.
         self.task, self.next_offsets = None, next_offsets
         self.taken: list[Taken] = []
         self.left: list[ReleasedRow] = []
@@ -91,6 +93,8 @@ class ObservedTask(RunObserver):
         for begin, end, self.is_record in _runs(mask):
             if self._stops and begin > last:
                 return
+            # An observer makes every node report each batch. Elsewhere nobody asks, and the task runs as fast as in a
+            # replay.
             task.observer = self if self.is_record or any(self._watched.values()) else None
             if self.is_record:
                 self._before = {name: (each.contents(), shown_by(each)) for name, each in task.stores.items()}

@@ -40,6 +40,8 @@ def values_of(history: History, topology: Topology, record: str) -> RecordValues
             if named[0] in {node.topic for node in sub.repartitions}:
                 _, cause = cause_of(history, named)
                 sender = topology.sub_topology(cause[1])
+                # A cause names sub-topology, partition and offset, and no topic: with several sources it may be of any
+                # of them.
                 (source,) = sender.sources if len(sender.sources) == 1 else (None,)
                 if source is None or isinstance(source, RepartitionNode) or source.landed_topic is None:
                     return None
