@@ -95,6 +95,7 @@ def backfill(
     )  # fmt: skip
     try:
         return run.run()
+    # Also for KeyboardInterrupt: half a range left behind would hold the name, and pin files of its parent.
     except BaseException:
         run.drop()
         raise
@@ -195,6 +196,8 @@ class _BackfillRun:
             beginning = self._earlier(beginning, unsettled)
 
     def _first(self) -> _Beginning:
+        # No beginning in the log is early enough: such nodes keep what a key has however old it is, or the first rows
+        # of the stores are an application's.
         if self.horizon.unbounded or self._begins_with_state:
             return self._forked(self.ledger.done_rows(), "")
         return self._from_log({group: self.horizon.start(group, self.range.from_ms) for group in self.log.groups})
@@ -211,6 +214,7 @@ class _BackfillRun:
         """
         graph_start = Start({group: self.horizon.start(group, self.range.from_ms) for group in self.log.groups})
         range_start = Start(dict.fromkeys(self.log.groups, self.range.from_ms))
+        # The latest first: the later the state, the fewer records are read to warm it up.
         for row in reversed(in_force(rows)):
             try:
                 verdict = take_over(self.pipeline, self.part.recorded(row), self.topology).verdict
@@ -220,9 +224,13 @@ class _BackfillRun:
             if self._is_vacuumed(row.increment):
                 because = f"increment {row.increment} and those before it were vacuumed"
                 break
+            # What take_over finds changed may be only that processors are left out. Where this part's own code ran the
+            # increment, the part's state is right as it is.
             verdict = None if self.part.is_recorded_in(row) else verdict
             cut, _ = self.log.cut(range_start if verdict is None else graph_start)
             if row.content.code is not None and row.increment > 0 and _is_before(row.content, cut):
+                # Under the same code this is the state that a replay of everything has there. Under other code, what
+                # made it counts as not read.
                 missing = {} if verdict is None else self.log.reached_by(row.content.cut_to)
                 return _Beginning(range_start, row, missing, because)
             if verdict is not None:
@@ -333,6 +341,8 @@ class _BackfillRun:
         return unsettled
 
     def _checkpoints(self, beginning: _Beginning) -> Iterator[int]:
+        # Looked at early, a node of sessions may be known to be right from an earlier time on (Horizon.settled), and
+        # with it the nodes below.
         if self.horizon.chained:
             times = [beginning.start.times[group] for group in beginning.missing]
             first = min((time for time in times if time is not None), default=None)
@@ -343,6 +353,7 @@ class _BackfillRun:
     def _run_range(self) -> list[Unsettled]:
         """Read the range, and on until nothing of it is to come; returns what would come with records to come."""
         run, to_ms = self._at_work.keeping(self.range), self.range.to_ms
+        # A record of the range may have landed late, behind records past its end: these are read up to there.
         until = max(to_ms + self.horizon.longest_ms, self.log.latest_of_earlier(to_ms) + 1)
         while True:
             self.doing("replaying the range")
@@ -351,6 +362,7 @@ class _BackfillRun:
             waiting = self.horizon.waiting(self._done, to_ms)
             if all(self.log.is_over(each.group, until) for each in waiting):
                 return waiting
+            # Twice as far each time: where sessions are, longest_ms is an estimate, and nobody knows how far is enough.
             until = to_ms + 2 * max(until - to_ms, 1)
 
     @property

@@ -139,6 +139,7 @@ def begin(
         done_row(warehouse, pipeline)  # says that there is nothing to fork from
     assert last is not None
     known = branches(warehouse).get(name)
+    # A fork that died between its entry in the registry and the first row of its ledger continues under that entry.
     if known is None or (known.parent, known.increment) != (pipeline, increment) or ledger.rows():
         if known is not None or has_folder(warehouse.pipeline(name).root):
             raise _name_is_taken(warehouse, name, ledger.last_done())
@@ -185,6 +186,7 @@ def drop(warehouse: Warehouse, name: str, *, clock_ms: Callable[[], int] = now_m
     if name in open_now:
         _refuse_in_use(warehouse, open_now, open_now[name])
         _enter(warehouse, Branch(name, open_now[name].parent, open_now[name].increment, {}, clock_ms()), _DROPPED)
+    # Dropped in the registry, and its folder is still there: that drop died before the deletion, which follows here.
     elif not events or not has_folder(warehouse.pipeline(name).root):
         branch_of(warehouse, name)  # says which there are
     delete_folder(warehouse.pipeline(name).root)
@@ -223,6 +225,8 @@ def _events(warehouse: Warehouse) -> list[dict[str, Any]]:
 def _enter(warehouse: Warehouse, branch: Branch, status: str) -> None:
     """Append an event. LedgerConflict when another process changed the registry at the same time."""
     table = create_table(warehouse.branches, BRANCHES_SCHEMA)
+    # The sequence is the mark of the commit too: of two processes that have read the same rows, Delta refuses the
+    # second.
     sequence = max((row["sequence"] for row in _events(warehouse)), default=0) + 1
     cells = sequence, branch.name, branch.parent, branch.increment, json.dumps(branch.bases), status
     columns = [

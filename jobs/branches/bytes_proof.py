@@ -39,6 +39,7 @@ class Remains:
 def remains(root: str, sought: Sought) -> Iterator[Remains]:
     """Every place below ``root`` with something of what is sought, by file."""
     for name in sorted(files_below(root)):
+        # Writers of Delta percent-encode the values of partition columns in the names of folders.
         if sought.is_in(name.encode()) or sought.is_in(unquote(name).encode()):
             yield Remains(name, "its name")
         in_columns = list(_in_columns(root, name, sought))
@@ -105,6 +106,7 @@ def _is_in_bytes(root: str, name: str, sought: Sought) -> bool:
             while block := stream.read(_BLOCK):
                 if sought.is_in(end + block):
                     return True
+                # One byte less than the longest pattern: one that lies whole in what is kept was seen already.
                 end = (end + block)[1 - most :]
     except FileNotFoundError:  # deleted since it was listed
         return False

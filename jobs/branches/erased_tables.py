@@ -185,6 +185,7 @@ def erase_rows(
         versions=versions,
         bases=None,
         excluded=_with_places(last.content, erased.places),
+        # Its sentences quote keys and values of records.
         impure=None,
         erased=said | {"rows": {table: count for table, count in run.counts.items() if count}},
         seconds={"commit": time.perf_counter() - started},

@@ -104,6 +104,8 @@ class Horizon:
 
     def earlier(self, group: Group, now_ms: int, from_ms: int, unsettled: list[Unsettled]) -> int | None:
         """Where to begin instead of ``now_ms``, since ``unsettled`` was not settled at ``from_ms``."""
+        # Where some node cannot say what it needs, the distance to the range is doubled, so that few warm-ups are in
+        # vain.
         at_least = min(now_ms - max(from_ms - now_ms, 1), now_ms - 1)
         wanted = [each.has_ms - each.reach_ms for each in unsettled if each.needs_ms is not None and each.has_ms >= 0]
         exact = len(wanted) == len(unsettled)
@@ -134,6 +136,7 @@ class Horizon:
             unsettled += self._settle(other, group, latest_ms, tainted, done, branch)
         above = [tainted[other] for other in node.inputs]
         limits = [limit for limit in above if limit is not None]
+        # A node above has no limit yet. That one is reported; of this one nothing can be said before.
         if len(limits) < len(above):
             tainted[name] = None
             return unsettled
@@ -164,6 +167,7 @@ class Horizon:
             return
         for task in tasks:
             oldest_ms = _clocks(done, store, task)[0] - reach.ms
+            # Two gaps: one record between two sessions, at most a gap from each, makes them one.
             if self._reaches_back(branch, store, task, limit_ms + reach.gap_ms, oldest_ms, 2 * reach.gap_ms):
                 yield Unsettled(node.name, str(task), group, oldest_ms + reach.ms, None, needs_ms - latest_ms)
                 return
@@ -208,6 +212,7 @@ class Horizon:
             for group in self.log.groups:
                 for task in self._tasks(node, group, done):
                     least, most = _clocks(done, self._store(node), task)
+                    # A task that no record has come to has nothing that waits.
                     if most > NO_TIMESTAMP_MS and least < limit:
                         unsettled.append(Unsettled(name, str(task), group, least, limit, limit - to_ms))
         return unsettled

@@ -34,6 +34,7 @@ def compare(warehouse: Warehouse, part: RangePart, pipeline: str, branch: str, r
     ledger = Ledger(warehouse.pipeline(pipeline).ledger)
     ran = in_force(ledger.done_rows())
     ends = done_row(warehouse, branch).content.cut_to
+    # The parent has not read as far as the backfill: it may have fewer rows of the range, and all of them right.
     if not ran or behind(ran[-1].content.cut_to, ends):
         return []
 

@@ -42,6 +42,8 @@ def promote(
     ledger = Ledger(warehouse.pipeline(branch.parent).ledger)
     pending, last = ledger.pending(), ledger.last_done()
     assert last is not None, f"{branch.parent}: was forked, so something is done"
+    # A promote of this branch that died is finished as it was planned, whatever the branch has since: some tables may
+    # have the planned rows already.
     if pending is None or pending.content.branch != name:
         _refuse_unfinished(warehouse, branch.parent, pending)
         row = done_row(warehouse, name)

@@ -93,6 +93,8 @@ class RangeCuts:
     def latest_before(self, queue: tuple[str, str], time_ms: int | None) -> int:
         """Time that the partition has reached before the cut of a time, NO_TIMESTAMP_MS where nothing is before it."""
         rows = self.rows_before(queue, time_ms)
+        # Rounded up: a recorded time T is at 2 T + 1 and has brought its partition to T + 1, a record of time t is at 2
+        # t.
         return NO_TIMESTAMP_MS if rows == 0 else (int(self.queues[queue].rows.position[rows - 1]) + 1) // 2
 
     def reached(self, group: Group, time_ms: int | None) -> int:

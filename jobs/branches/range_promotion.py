@@ -62,6 +62,7 @@ def plan_range(
     for table in _outputs(row.content):
         _refuse_other_columns(warehouse, branch, table, last.content, row.content)
         _refuse_rows(warehouse, branch, table, range_, beyond)
+    # For what it refuses: a plan that nobody can carry out would block the pipeline.
     _spans(warehouse, branch, last.content, row.content)
     plan = PlanRow(
         kind="promote",
@@ -305,6 +306,8 @@ def _refuse_rows(warehouse: Warehouse, branch: Branch, table: str, range_: Range
     edges = _frame(there, ["partition", "offset", TIME]).filter(pl.col(TIME) >= range_.from_ms)
     edge = edges.group_by("partition").agg(pl.col("offset").min().alias("edge"))  # where the range begins in it
     later = later.join(edge, on="partition", how="left")
+    # Behind the range is a row past its end, or one behind the first row of the range that its key has. A key that has
+    # none yet counts from where the range begins in the partition.
     later = later.filter((pl.col(TIME) >= range_.to_ms) | (pl.col("offset") > pl.coalesce("first", "edge", -1))).sort(
         TIME
     )

@@ -321,6 +321,8 @@ class Restatement:
     def _copied(self, table: str, file: DataFile) -> DataFile:
         """Byte by byte, under a name that begins with the restatement's number."""
         folder, _, name = file.path.rpartition("/")
+        # With the time: a runner that died, or another one at work, may have copied this file too, and no file is
+        # written twice.
         path = f"{folder}/{self.number:08d}-{self.source.label}-{time.time_ns():x}-{name}"
         assert file.root is not None, "a file of another table"
         filesystem, source = open_filesystem(below(file.root, file.path))

@@ -108,6 +108,7 @@ class _Tasks:
     def __init__(self, topology: Topology, plan: PlanRow, nodes: Collection[str], rows_max: int, seed: str) -> None:
         self.topology, self._plan, self._rows_max = topology, plan, rows_max
         self.runs_all = plan.records <= rows_max
+        # No hash(): Python salts that of text, so every process would choose other tasks.
         self.seed = 0 if self.runs_all else zlib.crc32(seed.encode())
         self._of_sub: dict[int, list[int]] = {}
         for sub in topology.sub_topologies if not self.runs_all else ():
@@ -275,6 +276,7 @@ class _WatchedNode:
             if "value" not in kept.column_names:
                 kept = kept.append_column("value", pa.nulls(len(kept), pa.binary()))
             records = pa.concat_tables([kept.select(_OF_STORE).cast(advance.schema), advance])
+            # Below 0, since rows of the increment are numbered from 0 on.
             offset = pa.array(np.arange(-len(records), 0))
             places = {"partition": self._places(len(records)), "offset": offset}
             self.earlier[slot] = pa.table({**places, **dict(zip(_OF_STORE, records.columns, strict=True))})

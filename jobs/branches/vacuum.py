@@ -205,6 +205,8 @@ class _Vacuum:
             if is_file and name not in stays and not self._may_be_at_work(name, info, last, landing):
                 yield Waste(table, path, name, info.size, NOT_RETAINED if name in committed else UNCOMMITTED)
         for name, info in log.items():
+            # What a killed commit leaves: an entry is written under another name first, by delta-rs as
+            # "_commit_….json.tmp", by object_store in a local folder as "…#1".
             if (name.endswith(".tmp") or "#" in name) and self._is_old(info):
                 yield Waste(table, path, f"_delta_log/{name}", info.size, UNCOMMITTED)
         if begin is not None:

@@ -134,6 +134,8 @@ def verify(
                 before = done_row(warehouse, name)
                 again = Rerun(
                     warehouse, topology, name, asking, order=order, last=last.content, times=times,
+                    # The increment before the range may be of earlier code: its row is carried over, as it was when the
+                    # range was first run.
                     before=replace(before, content=take_over(name, before, topology).previous),
                 )  # fmt: skip
                 for limit in _limits(each, records, seed + number):
@@ -308,6 +310,7 @@ def _in_order(rows: pa.Table) -> pa.Table:
 
 def _by_columns(rows: pa.Table) -> pa.Table:
     """Rows of a store, which have no order, sorted by all columns that are not nested, where these distinguish them."""
+    # Arrow sorts by no nested column, and by the text of each row, which always works, is slow.
     flat = [field.name for field in rows.schema if not pa.types.is_nested(field.type)]
     if not len(rows) or len(rows.group_by(flat).aggregate([])) < len(rows):
         return _sorted(rows)

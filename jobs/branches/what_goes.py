@@ -105,6 +105,8 @@ class WhatGoes:
         rows = rows_that_go(self.warehouse, pipeline, done, ErasedRows(self.sought, places))
         restates = bool(rows) or _has_read(done, places)
         is_touched = restates or self._is_in_other_files(pipeline, done)
+        # An erasure that died is given up and begun again (erase_rows), also where its tables have lost all rows
+        # already.
         if pending is not None and pending.content.kind == ERASE:
             restates = is_touched = True
         elif pending is not None and (is_touched or any(landed.get(topic) for topic in pending.content.cut_to)):
