@@ -110,6 +110,8 @@ def rows_of(
     warehouse: Warehouse, pipeline: str, done: DoneRow, table: str, last: int | None = None, after: int = 0
 ) -> pa.Table:
     """As ``read_table``, of the increment ``done``."""
+    # The newest part has the columns of the code that wrote last: a column that an earlier pipeline's part lacks is
+    # null in its rows.
     path, version, _ = table_parts(warehouse, pipeline, done, table)[-1]
     opened = open_table(path, version=version)
     assert opened is not None, f"{path}: in the ledger, yet not there"
@@ -195,6 +197,8 @@ def _newest_files(files: Sequence[DataFile], last: int | None) -> Sequence[DataF
     rows, increment_of = 0, {id(file): file.bounds.get("increment", (0, UNBOUNDED))[1] for file in files}
     kept: list[DataFile] = []
     for file in sorted(files, key=lambda file: -increment_of[id(file)]):
+        # Files of one increment are taken together: rows are in the order of increment, partition and offset, so any of
+        # them may have the last ones.
         if rows >= last and increment_of[id(file)] < increment_of[id(kept[-1])]:
             break
         kept.append(file)

@@ -105,6 +105,8 @@ def _brought_up(
     files = live_files(table)
     buckets = max((_bucket_of(file)[1] for file in files), default=1)
     numbers = _numbers(changed, buckets)
+    # Changed rows may take the place of others, so there are at most so many. Whether the buckets are too full is known
+    # once all files have been read, below.
     if sum(file.records for file in files) + len(changed) > 2 * BUCKET_ROWS * buckets:
         touched = files
     else:
@@ -151,4 +153,5 @@ def _identities(rows: pa.Table) -> list[str]:
 def _numbers(rows: pa.Table, buckets: int) -> list[int]:
     if buckets == 1:
         return [0] * len(rows)
+    # No hash(): Python salts that of text, so the next process would look for a key in another bucket.
     return [zlib.crc32(identity.encode()) % buckets for identity in _identities(rows)]

@@ -75,6 +75,8 @@ def exclude_records(
     or is out of play already, and without a record or a reason. Raises LandingError while a landing is unfinished,
     LedgerConflict when another runner lands meanwhile.
     """
+    # Booked before pipelines are looked at: a plan that is made in between leaves the records out, and none is
+    # overlooked.
     row = book_exclusion(warehouse, topic, records, reason, clock_ms=clock_ms)
     booked = _booked(row.content)
     readers, unfinished = list[AffectedPipeline](), list[str]()

@@ -114,6 +114,7 @@ class _Fsck:
             self.on_table(f"{pipeline}/ledger")
             self._examine_files(ledger.path, read_files(ledger.path))
             oldest = ledger.oldest_kept()
+            # Files of earlier increments may be gone: vacuum wrote this number down before it deleted them.
             rows = [row for row in ledger.done_rows() if row.increment >= oldest]
             last = ledger.last_done()
             with suppress(TouchedTable):  # every table is looked at by itself
@@ -160,6 +161,8 @@ class _Fsck:
         for file in files:
             name = _name_of(path, file)
             if name not in self._read:
+                # False until the end of the file: what is compared with the books below leaves out a table with damaged
+                # files, of which that damage is reported already.
                 self._read[name] = False
                 self.examined.files += 1
                 self.examined.bytes += file.bytes

@@ -82,6 +82,7 @@ def _parsed(serde: Serde, kind: pa.DataType, text: str) -> pa.Scalar:
 
 def equals_key(column: pa.ChunkedArray, wanted: pa.Scalar) -> pa.Array:
     """Of each row of a column of keys whether it is ``wanted``, as ``parse_key`` gives it."""
+    # Arrow compares no structs, lists or maps with `equal`: of such keys the bytes are compared, as Kafka's stores do.
     if not pa.types.is_nested(column.type):
         return pc.equal(column, wanted)
     serde = Serde.of_type(column.type)

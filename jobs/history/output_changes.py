@@ -34,6 +34,8 @@ def read_changes(
     changes = [_marked(rows, INSERT)]
     if TableName.retractions(output) in table_names(row.content):
         gone = read_table(warehouse, pipeline, TableName.retractions(output), increment=increment)
+        # Rows of later increments were never read, and what was withdrawn up to `after` was retracted by an earlier
+        # feed.
         seen = pc.and_(pc.less_equal(gone["increment"], after), pc.greater(gone[RETRACTED_IN], after))
         changes.insert(0, _marked(gone.filter(seen).drop_columns([RETRACTED_IN]), RETRACT))
     return pa.concat_tables(changes)

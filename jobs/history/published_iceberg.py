@@ -116,6 +116,7 @@ class _Target:
         said = {INCREMENT: str(increment)}
         with table.transaction() as transaction:
             update = transaction.update_snapshot(snapshot_properties=said)
+            # A fast append lists new files in a manifest of their own and rewrites none, but cannot take files out.
             with update.overwrite() if removed else update.fast_append() as snapshot:
                 for gone in removed:
                     snapshot.delete_data_file(gone)
@@ -137,9 +138,12 @@ class _Target:
         if not {*schema.names} <= {field.name for field in table.schema().fields}:
             with table.update_schema() as update:
                 update.union_by_name(schema)
+        # Only once the table is there: a spec names its columns by the field ids that the catalog gives.
         if self.has_partitions and not table.spec().fields:
             with table.update_spec() as spec:
                 spec.add_identity(_PARTITION)
+        # Our Parquet files have no field ids, by which Iceberg finds columns: readers find them by this mapping of
+        # names.
         mapping = table.schema().name_mapping.model_dump_json()
         if table.properties.get(TableProperties.DEFAULT_NAME_MAPPING) != mapping:
             with table.transaction() as transaction:

@@ -53,6 +53,7 @@ def store_in(topology: Topology, store: str, files: Sequence[StateFile], done: D
     sub = topology.sub_topology_of(store)
     assert sub is not None, f"{store} is a store of the topology"
     operator = Task(topology, sub).stores[store]
+    # An empty piece comes first, so that there are columns where no partition has rows.
     operator.resume(operator.rows_schema().empty_table(), {})
     pieces = [operator.contents().add_column(0, "partition", pa.array([], pa.int32()))]
     pieces += [_of(partition, each.contents()) for partition, each in _resumed(topology, sub, store, files, done)]
