@@ -126,7 +126,42 @@ def _renamed(before: Record, now: Record, requests: StateRequests) -> dict[str, 
         # that is given again asks for that rename once more, and it must not move rows twice.
         if new is None or old not in now["stores"] or new not in before["stores"]:
             left[old] = new
+    # Names that move up by one: what was in the new name's store is still to leave it, so this one is not done.
+    waiting = {old: new for old, new in requests.renamed.items() if old in before["stores"]}
+    while undone := {old: new for old, new in waiting.items() if old not in left and new in left}:
+        left |= undone
+    _refuse_unclear(left, requests.renamed, before["stores"])
     return left
+
+
+def _refuse_unclear(
+    left: Mapping[str, str | None], requested: Mapping[str, str | None], had_rows: Collection[str]
+) -> None:
+    """Raises ConfigError for two renames to one name, and for a rename of which nobody can know whether it is done.
+    ``left``: those of ``requested`` that are still to be carried out; ``had_rows``: names of stores before.
+    """
+    wanted = [new for new in left.values() if new is not None]
+    for old, new in left.items():
+        if new is not None and wanted.count(new) > 1:
+            others = ", ".join(repr(each) for each in left if left[each] == new)
+            raise ConfigError(f"renamed {old!r}", "one store for each new name", f"{others}: {new!r}", "correct it")
+    source_of = {new: old for old, new in [*requested.items(), *left.items()]}
+    for old, new in requested.items():
+        if new is None or old in left or old not in had_rows:
+            continue
+        # It looks done: both names have rows and are in use. It is not, where rows of another store
+        # are still to come to the old name: its own would be lost. A circle never looks undone.
+        other, seen = source_of.get(old), {old}
+        while other in had_rows and other not in left and other not in seen:
+            seen.add(other)
+            other = source_of.get(other)
+        if other in had_rows:
+            raise ConfigError(
+                f"renamed {old!r}",
+                "a rename to a name that had no rows, or one that is done",
+                f"{new!r}, which has rows of its own, while rows of {source_of[old]!r} are to come to {old!r}",
+                "give the stores names that none had before (Materialized.as_), and rename to these",
+            )
 
 
 def _sources(before: Record, now: Record, renamed: Mapping[str, str | None]) -> dict[str, str]:

@@ -101,6 +101,53 @@ def test_names_that_moved_up_by_one_are_told_apart_from_a_wish_that_is_fulfilled
     assert verdict(now, now, request).sources == {"b": "b", "c": "c"}
 
 
+def counted(*stores: str) -> Topology:
+    def build(stream: KStream) -> None:
+        for number, store in enumerate(stores):
+            stream.filter(f"ms > {number}").group_by_key().count(Materialized.as_(store))
+
+    return clicks(build)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "renamed", "said"),
+    [
+        (
+            "ab",
+            "ab",
+            {"a": "b", "b": "a"},
+            r"renamed 'a': expected a rename to a name .* rows of 'b' are to come to 'a'",
+        ),
+        (
+            "abc",
+            "ab",
+            {"b": "a", "c": "b"},
+            r"renamed 'b': expected a rename to a name .* rows of 'c' are to come to 'b'",
+        ),
+        ("abcd", "abc", {"b": "a", "c": "b", "d": "c"}, "renamed 'b': expected a rename to a name that had no rows"),
+        ("ab", "c", {"a": "c", "b": "c"}, "renamed 'a': expected one store for each new name, got 'a', 'b': 'c'"),
+        ("abc", "c", {"a": "c", "b": "c"}, "renamed 'a': expected one store for each new name, got 'a', 'b': 'c'"),
+    ],
+)
+def test_renames_that_may_lose_rows_are_refused(before, now, renamed, said):
+    with pytest.raises(ConfigError, match=said):
+        verdict(counted(*before), counted(*now), StateRequests(renamed=renamed))
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "renamed"),
+    [
+        ("bcd", "abc", {"b": "a", "c": "b", "d": "c"}),
+        ("xa", "ab", {"a": "b", "x": "a"}),
+    ],
+)
+def test_renames_that_are_done_ask_nothing_when_they_are_given_again(before, now, renamed):
+    request = StateRequests(renamed=renamed)
+
+    assert verdict(counted(*before), counted(*now), request).sources == {new: old for old, new in renamed.items()}
+    assert verdict(counted(*now), counted(*now), request).sources == {name: name for name in now}
+
+
 @pytest.mark.parametrize("name", ["dropped", "dead_letter"])
 def test_no_output_and_no_store_is_called_as_a_table_that_every_pipeline_has(name):
     with pytest.raises(TopologyError, match=f"^output '{name}': expected a name that no table of the pipeline has"):
