@@ -47,9 +47,9 @@ def _rule(kind: str, is_left: bool, other_valid: np.ndarray, valid: np.ndarray, 
     if kind == "inner":
         return _Rule(other_valid, other_valid & valid, other_valid & old_valid)
     emits = other_valid | valid | old_valid
-    return (
-        _Rule(emits, valid, old_valid) if kind == "left" else _Rule(emits, other_valid | valid, other_valid | old_valid)
-    )
+    if kind == "left":
+        return _Rule(emits, valid, old_valid)
+    return _Rule(emits, other_valid | valid, other_valid | old_valid)
 
 
 class TableJoin(MultiOperator):
