@@ -152,7 +152,7 @@ def _refuse_unclear(
         # It looks done: both names have rows and are in use. It is not, where rows of another store
         # are still to come to the old name: its own would be lost. A circle never looks undone.
         other, seen = source_of.get(old), {old}
-        while other in had_rows and other not in left and other not in seen:
+        while other is not None and other in had_rows and other not in left and other not in seen:
             seen.add(other)
             other = source_of.get(other)
         if other in had_rows:
