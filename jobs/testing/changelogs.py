@@ -40,6 +40,8 @@ def changelogs_of(topology: Topology) -> dict[str, Shape]:
 
 
 def _is_logged(graph: Graph, node: Node) -> bool:
+    # The log is made of what a node forwards. A suppress buffer's changelog has other values (BufferValue), an
+    # aggregate that emits on close puts before it forwards, and a global store is restored from its topic.
     is_plain = not (node.is_global or node.holds_back or node.waits_for_close)
     return node.is_table and is_plain and graph.store_of(node) is not None
 
@@ -109,8 +111,11 @@ class ChangeLog:
     def take(self, arrival: np.ndarray) -> Iterator[tuple[str, OutputRecord]]:
         """(changelog, record) of what was noted since; ``arrival``: of the chunk's rows. Nothing is noted then."""
         noted, self._noted = self._noted, []
+        # Nodes process the whole chunk one after the other, so notes come node by node. A changelog has them by the
+        # record that caused them; the sort is stable, so puts of one record keep their order.
         noted.sort(key=lambda one: one[1])
         for store, cause, record in noted:
+            # A put of the test itself has no piped record: it comes with an empty ``arrival``.
             yield f"{store}{CHANGELOG}", record._replace(arrival=int(arrival[cause]) if cause < len(arrival) else -1)
 
 

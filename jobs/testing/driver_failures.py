@@ -35,6 +35,8 @@ def find_first(landed: Landed, error: TaskFailed, run: Callable[[DriverStep], No
 
     ``run`` runs records after all that was before the batch, and raises as they do. None when they do not fail again.
     """
+    # Halving is right because every beginning that includes the failing record fails, too. The whole batch runs first:
+    # a callable that answers differently each time may not fail again.
     good, bad = 0, sum(len(rows) for rows, _ in landed.values())
     failure = None
     while bad - good > 1 or failure is None:

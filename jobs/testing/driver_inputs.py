@@ -85,6 +85,8 @@ class DriverInputs:
 
     def _at_their_times(self, piped: Taken) -> tuple[Taken, TaskFailed | None]:
         timed, failure = dict(piped), None
+        # An extractor keeps its partition time (UsePartitionTimeOnInvalidTimestamp). Forks are kept when no topic
+        # fails; else the shortened rows are extracted again from the times that the batch began with.
         after = {topic: one.fork() for topic, one in self._extractions.items()}
         for topic in [topic for topic in piped if topic in after]:
             rows, arrival = piped[topic]
@@ -98,6 +100,7 @@ class DriverInputs:
         if failure is None:
             self._extractions = after
             return timed, None
+        # The first failing arrival ends all topics: a later record of another one was piped after the run had ended.
         ends = {topic: int(np.searchsorted(arrival, failure.arrival)) for topic, (_, arrival) in piped.items()}
         timed = {
             topic: (rows.slice(0, ends[topic]), arrival[: ends[topic]]) for topic, (rows, arrival) in piped.items()
@@ -109,6 +112,7 @@ class DriverInputs:
         first = self._next_offset[topic]
         self._next_offset[topic] += len(rows)
         numbers = range(first, first + len(rows))
+        # Offsets of the tape count from 0. What a test gives may be any number or none, and only operators see it.
         seen = [n if row.offset == NO_OFFSET_GIVEN else row.offset for n, row in zip(numbers, rows, strict=True)]
         table = pa.table(
             {

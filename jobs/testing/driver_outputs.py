@@ -125,6 +125,7 @@ class DriverOutputs:
 
     def forget_after(self, arrival: int) -> None:
         """Other branches and the sub-topologies before ran on to the end of the batch; that did not happen."""
+        # Rows that were sent and not decoded yet come first into the queues: a later read would append them unfiltered.
         for topic, records in self._internal_queues.items():
             records.extend(self._internal.taken(topic))
         for queues in (self._queues, self._internal_queues):

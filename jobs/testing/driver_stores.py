@@ -76,6 +76,7 @@ class GlobalStores:
 
     def forget_after(self, arrival: int) -> None:
         """Records of later arrivals did not come."""
+        # A replica cannot give back what it has taken; it is made again of the records that remain.
         self._made.clear()
         for topic, parts in self._rows.items():
             self._rows[topic] = [(rows.filter(pa.array(at <= arrival)), at[at <= arrival]) for rows, at in parts]
@@ -282,6 +283,8 @@ class StoreReader(Hinting):
             return _Kind(_KEY_VALUE, "record_time_ms" in self._contents(name).rows.column_names)
         store = self._inner(name)
         if store is not None:
+            # Only the columns are needed. The rows of one key, which need not exist, have them all and
+            # cost no read of the store.
             inner = store.contents_of(b"")
             known = inner.rows.column_names
             if inner.versions is not None:
@@ -294,6 +297,7 @@ class StoreReader(Hinting):
             return _Kind(_VERSIONED, knows_times=True)
         if (spec is None or spec.name != name) and (node.shape.window is None or node.holds_back):
             return _Kind(None)
+        # Kafka has no timestamped session store: an aggregate's time is the end of its session.
         return _Kind(_KIND_OF_WINDOW[node.shape.window], knows_times=node.shape.window != "session")
 
     def _inner(self, name: str) -> InnerStore | None:

@@ -95,6 +95,8 @@ class DrivenTasks:
         """Number of the row on which a task failed."""
         self._logs = {task.sub_topology.id: ChangeLog(task) for task in self.tasks} if notes_puts else {}
         for task in self.tasks:
+            # A processor reads the clock as a counter of the increment before. So it has a time in
+            # ``init`` already, before any tick, as in Kafka's driver.
             started: Counters = {} if wall_clock_ms is None else {WALL_CLOCK: wall_clock_ms}
             task.resume({}, {store: started for store, node in task.sub_topology.stores.items() if node.has_clock})
             task.chunk_records = chunk_records or task.chunk_records
@@ -119,6 +121,8 @@ class DrivenTasks:
         self._record_time()
         for task in self.tasks:
             self._run_task(task)
+            # While a topic is open, rows of the previous run fill in for those that its later writers have not
+            # sent yet. So only the last of its writers ends it.
             written, sub = task.dataflow.written, task.sub_topology
             self._causes.end(name for name in written if self.topology.is_last_writer(name, sub))
         self._played.is_settled = all(self._is_settled(*order) for order in self._orders)
@@ -157,6 +161,8 @@ class DrivenTasks:
 
     def _take_all(self) -> None:
         """Until nothing waits any more; what is sent meanwhile, too."""
+        # A tree for each landed record: loops are taken in order at once, so no record's place depends on the next
+        # one's. The numbers of ``taken`` are of this tree, and become places before the next one replaces it.
         self._causes, before = CausalOrder(), len(self._played.taken)
         self._rounds.begin()
         while self._played.failure is None and (turn := self._next_turn()) is not None:
@@ -209,17 +215,24 @@ class DrivenTasks:
         tables = [empty.tables[n] if table is None else table for n, (table, *_) in enumerate(waiting)]
         arrival, number = (np.concatenate([columns[n] for columns in waiting]) for n in (1, 2))
         source = np.repeat(np.arange(len(waiting), dtype=np.int16), [len(columns[1]) for columns in waiting])
+        # One queue is first in, first out, whatever other tasks send; only several have an order
+        # that may be known late.
         if len(waiting) > 1:
             order = np.lexsort((causes.sequence(number), arrival))
             arrival, number, source = arrival[order], number[order], source[order]
             self._orders.append((arrival, number))
         if failure is not None:
+            # A record failed in an earlier task. What was sent before it is still taken, and what is
+            # inlined in it, which Kafka has processed depth first by then. Each source's rows are in
+            # order, so those are its first ones.
             last, end = failure.arrival, causes.end_of(failure.arrival, self._failed)
             happens = (arrival < last) | ((arrival == last) & (causes.sequence(number) <= end))
             arrival, number, source = (column[happens] for column in (arrival, number, source))
             tables = [table.slice(0, int((source == index).sum())) for index, table in enumerate(tables)]
         used = np.zeros(len(tables), np.int64)
         advances = self._time.next_of(task)
+        # Sequences rise only within an arrival. A recorded time is a step of its own with one
+        # arrival, so they rise here.
         places = np.searchsorted(causes.sequence(number), [each.level * ADVANCE_SEQUENCES for each in advances])
         for first, after in pairwise([0, *places.tolist(), len(source)]):
             for begin, end in tiers.chunks(after - first, task.chunk_records) if after > first else ():
@@ -241,6 +254,8 @@ class DrivenTasks:
         table, arrival, number = tape.take()
         if table is None or len(self.topology.writers_of(written_name)) < 2:
             return table, arrival, number
+        # Writers ran one after the other, but Kafka's one partition has their records in the order of causes. So the
+        # rows are sorted, and get the offsets that they have there.
         order = np.lexsort((self._causes.sequence(number), arrival))
         offset = pa.array(tape.next_offset - len(table) + np.arange(len(table)))
         table = table.take(pa.array(order))
@@ -265,6 +280,8 @@ class DrivenTasks:
             else:
                 result = task.process(chunk)
         except TaskFailed as error:
+            # A callable's failure names no row, and the driver runs parts of the batch to find it (driver_failures). A
+            # kernel's, of a full buffer, leaves the results of the rows before it.
             if task.unfinished is None:
                 raise
             failed, result = error, task.unfinished
@@ -295,6 +312,7 @@ class DrivenTasks:
     def _exchange(self, task: Task, arrival: np.ndarray, number: np.ndarray, result: Result) -> None:
         """Hand on what goes to other tasks."""
         for name, table in (result.repartitions | result.exports).items():
+            # A chunk numbers what it sends from 0; numbers have to rise over all chunks and tasks of the batch.
             cause, send = table["cause"].to_numpy(), table["send"].to_numpy() + self._sent
             time_ms = None if task.dataflow.written[name] else table["timestamp"].to_numpy()
             numbers = self._causes.add(name, arrival[cause], number[cause], send, time_ms)

@@ -107,6 +107,7 @@ class DrivenTime:
             recorded_ms = self._recorded.get((task.sub_topology.id, number), NO_TIMESTAMP_MS)
             reached_ms = recorded_ms
             if source.landed_topic is not None:
+                # A topic without records holds nobody back, as in a replay (SourceClock).
                 reached_ms = self._reached.get(source.landed_topic, FOREVER)
             if task.written_names[number] in self._topology.loop_topics:
                 sources[number] = HOLDS_NONE_BACK

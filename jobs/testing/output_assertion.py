@@ -89,6 +89,7 @@ def _table(columns: list[str], wanted: list[list[Any]], got: list[list[Any]]) ->
 def _difference(table: tuple[str, list[str], list[str]]) -> list[str]:
     head, wanted, got = table
     shown = [f"    {head}"]
+    # In 200 lines or more, autojunk ignores a line that occurs often, and outputs repeat themselves.
     for group in SequenceMatcher(None, wanted, got, autojunk=False).get_grouped_opcodes(_AROUND):
         for kind, first, last, begin, end in group:
             if kind == "equal":

@@ -98,6 +98,8 @@ class _Store(Hinting, NoDict):
     def _among_all(self, key: Any) -> StoreContents:
         """Rows of one key, by what is known of all rows while these are the same."""
         contents = self._looks.all_rows()
+        # The driver gives the same object until records are played again (StoreReader._shown): identity
+        # is enough, where a comparison would read every row.
         if self._read is None or self._read[0] is not contents:
             rows: dict[bytes, list[int]] = {}
             for row, data in enumerate(contents.key.encode(contents.rows["key"].combine_chunks()).to_pylist()):

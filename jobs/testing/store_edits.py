@@ -76,6 +76,7 @@ def _into_table(edit: StoreEdit, task: Task) -> None:
     traits, is_exported = graph.tables.get(node.name), any(node.name == one.node for one in task.dataflow.exports)
     plain = traits is not None and traits.store is not None and not traits.store.is_versioned
     is_windowed = node.shape.window is not None
+    # An exported table has copies in later parts of its sub-topology, which only forwarded records reach.
     if not plain or is_exported or (is_windowed and node.windows_for_processors is None):
         expected = "a store of a processor, or one of a table or an aggregate that forwards every update"
         got, next_step = f"that of {node.name}", "pipe the records that write it"

@@ -89,6 +89,7 @@ class TopologyTestDriver(StoreReader):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        # With an error under way nothing runs: a second failure would hide the first one.
         if kind is None:
             self.close()
         self._is_closed = True
@@ -222,6 +223,8 @@ class TopologyTestDriver(StoreReader):
         advance_ms = forward_ms(advance, "advance_wall_clock_time")
         self._check_open()
         self.run()
+        # The first tick only starts the clock. Without one at the start, the first advance would
+        # do that, and call no schedule.
         if not self._ticks:
             self._play(DriverStep({}, (None, self._wall_clock_ms, 0)))
             self._ticks = True
@@ -356,6 +359,8 @@ class TopologyTestDriver(StoreReader):
             played = self._played(batch)
         except TaskFailed as error:
             batch, played = self._before_failure(batch, error)
+        # Where no order is known late, one run settles the causes: they are not kept, which would
+        # grow with all that is sent.
         self._log.append(batch if self._plays_again else DriverStep(batch.landed, batch.recorded, edit=batch.edit))
         self._keep(batch, played)
         self._failure = played.failure
@@ -407,6 +412,8 @@ class TopologyTestDriver(StoreReader):
         self._note_on(failure, batch)
         with tiers.running():
             self._begin_again()
+        # The last run of the search may have been one that failed; the tasks are to end behind
+        # exactly the good records.
         good = first_records(batch.landed, count)
         played = self._played(good)
         played.failure = failure
