@@ -75,6 +75,8 @@ class FlowGraph:
 
     def _negative_circle(self) -> list[int]:
         """Edges with room in a circle whose costs add up to less than 0; none: there is no such (Bellman-Ford)."""
+        # All distances begin at 0, as if one node led to all others at no cost: a circle of
+        # negative cost need not be reachable from any single node.
         distance, came_by = dict.fromkeys(self._out, 0), dict[int, int]()
         for walked in range(len(self._out) + 1):
             is_shorter = False

@@ -85,6 +85,8 @@ class Group:
         for task, known in self.tasks.items():
             if known.files is not None:
                 lag = self.lag(present.id, task)
+                # RUNNING ranks before a lag of 0. An owner that has lost its cache has to read the state
+                # as any other member, so it gets its lag.
                 lags[task] = RUNNING if lag == 0 and known.owner == present.id else lag
         active = frozenset(task for task, known in self.tasks.items() if known.owner == present.id)
         standby = frozenset(self.assignment.standby.get(present.id, ())) - active

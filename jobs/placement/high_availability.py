@@ -26,6 +26,8 @@ def assign_high_availability(
         tasks[name].active.add(task)
     _balance(tasks, lambda held: held.active, lambda source, destination: True)
     if settings.balances_sub_topologies:
+        # Kafka's default non-overlap cost of this assignor is 1; a task without state costs
+        # nothing to move, in this one and in the sticky one.
         balance_sub_topologies(tasks, with_state, cost_of_move=1)
     if settings.num_standby_replicas:
         assign_standbys(tasks, with_state, settings)

@@ -26,12 +26,15 @@ class _Interim:
         self._standby = {name: set(tasks) for name, tasks in assignment.standby.items()}
         self._peak = max(len(member.previous_active) / member.capacity for member in members)
         self._stateful = frozenset(task for member in members for task in member.lags)
+        # An owner that has lost its warm copy is none: a task that is put back to it would wait for its state.
         self._owners = {
             task: member.id
             for member in members
             for task in member.previous_active
             if task not in self._stateful or member.lags[task] == RUNNING
         }
+        # What is in standby beyond the configured replicas is a warm-up, and the limit counts those of Kafka's assignor
+        # and those added here together. A task has at most one copy a member.
         configured = min(settings.num_standby_replicas, len(members) - 1) * len(self._stateful)
         self._warmups_left = settings.max_warmup_replicas + configured - sum(map(len, self._standby.values()))
         self._moves = list(assignment.moves)
@@ -58,6 +61,7 @@ class _Interim:
         if owner == name or self._load(owner, 1) > self._peak:
             return
         if task in self._stateful:
+            # Owner and member exchange roles: the task has no copy more than before, so this takes no warm-up.
             if task in self._standby[owner]:
                 self._standby[owner].remove(task)
             elif self._warmups_left > 0:

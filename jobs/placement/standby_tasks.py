@@ -63,6 +63,8 @@ class _TaggedStandbys:
             if owner is not None:
                 missing[task] = self._with_other_tags(members, task, owner)
         members.offer(*self._tasks)
+        # Replicas without a place of their own come last, anywhere: Kafka takes these tasks in the
+        # order of a HashMap, here they ascend.
         for task, replicas in missing.items():
             _on_least_loaded(self._tasks, members, task, replicas)
 

@@ -28,6 +28,8 @@ class _Sticky:
             self._had |= dict.fromkeys(held.member.previous_active, name)
             for task in held.member.previous_standby:
                 self._had_standby.setdefault(task, []).append(name)
+        # Kafka's TaskPairs: which two tasks share a member. Of members with equal claims, a task
+        # prefers one that makes a new pair.
         self._together: set[frozenset[TaskId]] = set()
         self._pairs_max = len(all_tasks) * (len(all_tasks) - 1) // 2
 
@@ -37,6 +39,8 @@ class _Sticky:
         for task in left:
             self._give(task, self._best(task, list(self._tasks)), is_active=True)
         if settings.balances_sub_topologies:
+            # Kafka's default non-overlap cost of this assignor is 10, so that it moves less than the
+            # other one, whose cost is 1.
             balance_sub_topologies(self._tasks, stateful, cost_of_move=10)
             balance_sub_topologies(self._tasks, set(self._all).difference(stateful), cost_of_move=0)
         for task in stateful:

@@ -25,6 +25,8 @@ def balance_sub_topologies(tasks: Tasks, chosen: Collection[TaskId], cost_of_mov
     members, graph = list(tasks.values()), FlowGraph()
     groups = [list(group) for _, group in groupby(ordered, lambda task: task.sub_topology)]
     counts = [len(member.active.intersection(ordered)) for member in members]
+    # Node ids decide which of two flows of one cost is taken, so they are in Kafka's order
+    # (BalanceSubtopologyGraphConstructor): tasks, a node for each sub-topology and member, members, sink.
     numbers = {task: number for number, task in enumerate(ordered)}
     first_member = len(ordered) + len(groups) * len(members)
     sink = first_member + len(members)

@@ -41,6 +41,8 @@ class Movements:
             task, destination = queue.poll()
             standbys = frozenset(name for name, held in self._tasks.items() if task in held.standby)
             source = (
+                # First a standby that has learned the task: it exchanges roles with the destination, which
+                # takes no warm-up.
                 members.poll(task, standbys.__contains__) or members.poll(task) or self._most_learned(task, destination)
             )
             assert source is not None, f"nobody has more of {task} than {destination}"
