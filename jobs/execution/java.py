@@ -21,6 +21,7 @@ def check_java() -> int:
     if java is None:
         raise MachineError("Java", f"version {JAVA_LOWEST} or newer", "no java command", advice)
     said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    # `java -version` writes to stderr, and Java up to 8 calls itself "1.8.0_…".
     match = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
     if said.returncode != 0 or match is None:
         raise MachineError(

@@ -102,6 +102,8 @@ class PlacedStages:
         answers = workers.ask_each(there, lambda: answer_of(own_cache(cache)))
         self._seats: dict[str, _Seat] = {}
         for executor in there:
+            # An executor that was too busy to answer keeps its seat by its last answer; its copies are
+            # those that the group noted of what it ran since.
             answer = answers.get(executor.id) or self._answers.get(executor.id)
             if answer is None:
                 continue
@@ -179,12 +181,15 @@ class PlacedStages:
         news = {name: learned for name, learned in wanted.items() if learned != self._announced.get(name, ())}
         if not news:
             return
+        # Another topology object may have other code. With a new key, learners that run the old
+        # code end (StateLearner).
         if self._lesson is None or self._lesson.topology is not topology:
             self._lesson = Lesson(uuid.uuid4().hex, self._warehouse, self._pipeline, topology)
         cache, lesson, start = self.cache, self._lesson, self._start_learner
         alive = {executor.id for executor in workers.executors()}  # Spark would wait for one that was lost meanwhile
         there = [executor for name in news for executor in self._seats[name].executors if executor.id in alive]
         answers = workers.ask_each(there, lambda: _hear(own_cache(cache), lesson, news, start))
+        # Only who has answered counts as informed; the others get their list after the next stage.
         self._announced |= {name: news[name] for name in answers.values() if name is not None}
 
 

@@ -54,11 +54,14 @@ class NoteWriter:
         """So many rows more were taken."""
         self._taken += rows
         self._stream_time_ms = stream_time_ms
+        # A trial in which something fails takes its rows again, so more may be taken than there are.
         self._maybe_write(self._taken / max(self.rows, self._taken, 1))
 
     def end(self) -> None:
         """The task is done, and waits for the others of its stage."""
         if self.notes is not None:
+            # Since the stage began and not since the last note: the end is written at once, and a
+            # short stage still writes none.
             self._written = self.notes.begun
             self._maybe_write(1.0)
 

@@ -50,6 +50,8 @@ def make_archive(archive: Path, module: str) -> bool:
         )
         raise MachineError(str(archive.parent), "a path without a space", "one", next_step)
     archive.parent.mkdir(parents=True, exist_ok=True)
+    # Beside the archive, since a rename is atomic within one filesystem only: a JVM that
+    # starts meanwhile gets the whole archive or none.
     with tempfile.TemporaryDirectory(dir=archive.parent) as scratch:
         made = Path(scratch) / "classes.jsa"
         options = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} -XX:ArchiveClassesAtExit={made} {QUIET}"

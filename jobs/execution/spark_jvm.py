@@ -83,4 +83,6 @@ def _gateway(conf: SparkConf, stderr: JvmStderr) -> Any:
     finally:
         if before is not None:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        # The child has its own copy. The reader's thread ends when all copies are closed, so this
+        # one must not stay open.
         os.close(stderr.write_end)

@@ -64,6 +64,7 @@ class SparkWorkers:
 
     def executors(self) -> list[Executor]:
         """See ``Workers``."""
+        # The status store may list an executor that is lost or decommissioned already; the scheduler knows better.
         scheduler, listed = self._spark.taskScheduler(), self._spark.statusStore().executorList(True)
         ready = []
         for number in range(listed.size()):
@@ -124,6 +125,8 @@ class SparkWorkers:
 
     def _numbers(self, locations: Sequence[Sequence[str]]) -> "RDD[int]":
         """0, 1, …, one a partition, with the hosts or executors that each prefers."""
+        # PySpark's ``parallelize`` takes no preferred locations. Scala's ``makeRDD`` does, of rows of
+        # bytes, which Python's serializer reads as numbers.
         jvm = self._context._jvm
         assert jvm is not None, "the session runs"
         rows = jvm.java.util.ArrayList()
@@ -138,6 +141,7 @@ class SparkWorkers:
 
     def _ran_on(self, group: str) -> dict[int, str]:
         """Executor by task attempt, of the jobs of a group."""
+        # Listeners fill the status store, some time after a job has returned.
         with suppress(Py4JError):  # it takes long: what is not known yet is left out
             self._spark.listenerBus().waitUntilEmpty()
         tracker, store, executors = self._context.statusTracker(), self._spark.statusStore(), {}

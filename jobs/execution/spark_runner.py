@@ -114,6 +114,7 @@ class SparkRunner:
         assert self.placement is not None
         assert self.cache is not None
         self._stages = self._stages or PlacedStages(self.placement, self.cache)
+        # Each task is a share of its own here: tasks that shared a slot could not prefer different executors.
         alone = [[number] for number in range(len(descriptions))]
         work = cloudpickle.dumps((topology, descriptions, alone, self.cache))
         return _reports(self._stages.run(SparkWorkers(self._driver), topology, descriptions, _worker(work)))

@@ -115,6 +115,7 @@ def _started(
         **(_small_machine() if master.startswith("local") else {}),
         **(extra or {}),
     }
+    # Else workers on this machine are the ``python3`` on PATH, which need not have this project.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
         if SparkContext._gateway is None:  # else a session of before was stopped, and its JVM lives
@@ -256,6 +257,7 @@ def _run_ivy(settings: Path, cache: Path, wanted: str, classpath: Path, coordina
     with tempfile.TemporaryDirectory(dir=classpath.parent) as scratch:
         module, resolved = Path(scratch) / "ivy.xml", Path(scratch) / "classpath"
         module.write_text(wanted)
+        # In ms. Java's default is to wait without an end.
         timeouts = ["-Dsun.net.client.defaultConnectTimeout=20000", "-Dsun.net.client.defaultReadTimeout=120000"]
         command = [
             java_command() or "java",
@@ -271,6 +273,8 @@ def _run_ivy(settings: Path, cache: Path, wanted: str, classpath: Path, coordina
         said = subprocess.run(command, capture_output=True, text=True, check=False)
         if said.returncode != 0 or not resolved.exists():
             raise _unresolved(said.stdout + said.stderr, coordinates, settings)
+        # The scratch folder is beside it, so this rename is atomic: who reads without the lock
+        # sees a whole list or none.
         resolved.replace(classpath)
 
 
@@ -298,6 +302,7 @@ def _use_spark(scratch: Path) -> None:
     no_archive = {"spark.driver.extraJavaOptions": "-Duser.timezone=UTC"}  # a JVM that makes one may not take one
     spark = open_spark("local[2]", extra=no_archive)
     table = str(scratch / "table")
+    # The first append makes the table, the second one reads its log.
     for _ in range(2):
         spark.range(10).write.format("delta").mode("append").save(table)
     spark.read.format("delta").load(table).count()

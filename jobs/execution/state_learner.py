@@ -73,6 +73,8 @@ def member_id(cache: str) -> str:
     path = Path(cache) / _MEMBER
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
+        # Processes that share the cache may ask at once. A link fails where the name is there, so the first id stays; a
+        # rename would replace it, and opening the file itself would show it empty to others.
         own_file = path.with_name(f"{_MEMBER}-{uuid.uuid4().hex}")
         own_file.write_text(str(uuid.uuid4()))
         with suppress(FileExistsError):
@@ -119,6 +121,7 @@ def start_process(cache: str, lesson: Lesson) -> None:
         cloudpickle.dump(lesson, given)
         given.seek(0)
         subprocess.Popen(
+            # A worker is forked for some tasks; its parent, PySpark's daemon, lives as long as the executor.
             [sys.executable, "-m", __name__, cache, str(os.getppid())],
             stdin=given, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
@@ -161,6 +164,7 @@ def _lock_of(path: Path) -> Path:
 
 def _key_at_work(path: Path) -> str | None:
     """Key of the lesson of the process that copies; None: nobody does."""
+    # The key in the file outlives its process; only a lock that is held shows that somebody copies.
     with suppress(FileNotFoundError), _lock_of(path).open() as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -173,6 +177,7 @@ def _key_at_work(path: Path) -> str | None:
 def _copying(lesson: Lesson, cache: str, waits: Callable[[], bool]) -> Iterator[bool]:
     """Whether this process is now the one that copies. It waits for one with another lesson, as long as ``waits()``."""
     path = lesson.path(cache)
+    # Opened to append, since that empties nothing: the key in it is another process's until the lock is held.
     with _lock_of(path).open("a+") as lock:
         while True:
             try:
@@ -213,6 +218,8 @@ class StateLearner:
         request = _RequestedState(self.lesson, self.cache)
         if request.at in (None, self._seen):
             return False
+        # Before the copying: if a file is gone, the same request would fail for ever, and the next
+        # one names other files.
         self._seen = request.at
         with suppress(OSError, ReplayError):  # a file that a merge has made useless may be gone already
             for task in _instruction(self.lesson, self.cache) or ():
@@ -229,6 +236,7 @@ class StateLearner:
     def _copy(self, topology: Topology, learned: Learned, request: "_RequestedState") -> None:
         task = Task(topology, topology.sub_topology(learned.sub_topology), learned.partition)
         for store, files in learned.state.items():
+            # An older request would delete copies that only the newer one names.
             for table in {file.table for file in files} if request.is_newest() else ():
                 own = [file.file for file in files if file.table == table]
                 forget_others(self.cache, table, learned.partition, own)

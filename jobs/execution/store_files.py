@@ -75,6 +75,8 @@ class StoreFiles:
         self, changes: pa.Table, table: str, counters: "Counters"
     ) -> tuple[list[StateFile], Iterator[pa.Table]]:
         """Files of ``table`` that go into one with ``changes``, and its rows, piece by piece, by rising hash."""
+        # Files of an earlier branch are read and never merged. They are the oldest, so ``own`` is the end of
+        # ``files``, and the last runs are those of its last files.
         own = [state_file for state_file in self.files if state_file.table == table]
         number = to_merge([state_file.file.records for state_file in own], len(changes))
         fresh = run_of(changes, self.form)
@@ -83,6 +85,7 @@ class StoreFiles:
         pieces = merged(
             [*self.runs[-number:], fresh],
             self.form,
+            # A deleted row is dropped only where no older run remains, in which it hides an earlier row of its key.
             is_whole=number == len(self.files),
             is_forgotten=lambda rows: self.operator.loses(rows, counters),
         )

@@ -166,6 +166,8 @@ class TaskRun:
                     self.has_failed = True
                     self._start()
                     self._sure = failed.before
+                    # Rows before the failing part are taken at once, and the part in pieces of a sixteenth: each
+                    # further run costs few calls, and the number of runs is the logarithm of its rows.
                     self._piece_rows = max(1, min(failed.rows, self._piece_rows or failed.rows) // CUTS)
 
     def _run(self) -> TaskReport:
@@ -342,6 +344,7 @@ class TaskRun:
             self._keep(table, self._with_arrival(rows, places).append_column("offset", offsets))
         for name, rows in [*result.repartitions.items(), *result.exports.items()]:
             self._write_pieces(name, rows, places)
+        # A chunk numbers what it sends over all names from 0, so the count rises once behind all of them.
         self.sent += sum(len(rows) for rows in [*result.repartitions.values(), *result.exports.values()])
         for table, rows in ((DROPPED, result.dropped), (DEAD_LETTER, result.dead_letters)):
             sub = pa.array(np.full(len(rows), self.sub.id, np.int32))
@@ -380,6 +383,8 @@ class TaskRun:
             rows = rows.append_column(column, pa.array(numbers))
         for target in np.unique(targets).tolist():
             if (name, target) not in self.pieces:
+                # Topic names may be too long for a file name; the number keeps cut ones apart. The time keeps two
+                # attempts of one task apart, which may write side by side.
                 short = f"{name[:100]}-{target}-from-{d.id}-{len(self.pieces)}-{time.time_ns()}"
                 file = ExchangeFile(d.exchange, short, rows.schema)
                 self.pieces[name, target] = file
@@ -392,6 +397,8 @@ class TaskRun:
         for name, time_ms in signals.items():
             columns = places.of(np.zeros(1, np.int64), deeper=int(name in own))
             if self.description.order == "arrival" and not is_tick:
+                # Handed on by one task more: the place behind all that the time has caused so far
+                # (CausalOrder.sequence).
                 columns["cause_number"] = columns["cause_number"] - 1
                 columns["cause_depth"] = (LANDED - columns["cause_number"]) * ADVANCE_SEQUENCES
             place = tuple(int(columns[column][0]) for column in PLACE_COLUMNS)
@@ -436,6 +443,7 @@ class TaskRun:
             impure=task.impure,
             has_failed=self.has_failed,
             seconds=self.watch.seconds,
+            # Linux counts in KiB.
             rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         )
 

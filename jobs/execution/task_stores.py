@@ -150,6 +150,8 @@ class TaskState:
         file = to_delta.close()
         if to_cache is not None and self.cache is not None:
             to_cache.close(file)
+            # Files that were merged into the new one are kept, too: they are live until the increment
+            # is committed, and a run that repeats it reads them.
             known = [state_file.file for state_file in stored.files if state_file.table == path]
             forget_others(self.cache, path, self.task.partition, [*known, *([] if file is None else [file])])
         return file, [state_file.file for state_file in absorbed]
