@@ -71,6 +71,8 @@ def align(ours: Side, theirs: Side, *, ignores_time: bool = False, ignores_order
         np.full(len(ours), RowVerdict.MISSING, np.int8), np.full(len(theirs), RowVerdict.EXTRA, np.int8),
     )  # fmt: skip
     time = () if ignores_time else ("time",)
+    # Where little differs, this spares most of the sorting. Pairs are the same without it: a head that is equal has as
+    # many of each row on both sides, and the k-th goes with the k-th.
     _pair_head(alignment, ours, theirs, ("target", "identity", "value", *time))
     steps: list[tuple[tuple[str, ...], RowVerdict]] = [
         (("target", "identity", "value", *time), RowVerdict.EQUAL),
@@ -188,6 +190,7 @@ def compare_newest(ours: Side, theirs: Side, *, ignores_time: bool = False) -> N
     at = matched(ours.identity[mine], theirs.identity[other])
     rows, partners = mine[at[0]], other[at[1]]
     gone = ours.is_tombstone[rows], theirs.is_tombstone[partners]
+    # The last assignment counts: another value says more than another time, and that the key is gone more than both.
     verdict = np.full(len(rows), RowVerdict.EQUAL, np.int8)
     verdict[ours.target[rows] != theirs.target[partners]] = RowVerdict.OTHER_PARTITION
     if not ignores_time:

@@ -94,6 +94,7 @@ class ComparedOutput(NamedOutput):
             if node.holds_back or node.waits_for_close:
                 return False
             if graph.store_of(node) is not None:
+                # Kafka puts no cache before a versioned store (KIP-889), nor before the stores of a join of streams.
                 spec = graph.tables[node.name].store if node.name in graph.tables else None
                 return node.is_table and not (spec is not None and spec.is_versioned)
         return False

@@ -134,6 +134,7 @@ def compare(
     alignment = align(ours, theirs, ignores_order=ignore_order)
     case = Case(compared, warehouse, pipeline, row.content, landed, ours, theirs, alignment, not no_cache)
     let_in, partitioner = _explain(case)
+    # A trial writes whole partitions in order, so it cannot be compared with rows of a span or without their order.
     may_try = span == ALL_TIMES and not (ignore_order or no_trials)
     tried = try_restarts(case, ignore_fields) if may_try else ()
     sentences = CauseSentences(case, let_in, partitioner, say_time, tuple(tried))

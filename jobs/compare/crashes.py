@@ -52,6 +52,7 @@ def explain_crashes(case: Case, late: LateRecords, repeated: np.ndarray) -> Expl
 def _counting_node(case: Case, late: LateRecords) -> Node | None:
     """The aggregate of time windows that forwards one row to the output for every record and window."""
     output = case.output
+    # Only with as many partitions as tasks are the rows of a partition those of one task, in the order of its records.
     if output.landed_cause_topic is None or output.windows != "time" or case.landed.partitions != case.partitions:
         return None
     for node in output.own_path:

@@ -103,6 +103,7 @@ class LateRecords:
         for source in (node for node in self.case.output.above if node.is_source):
             for partition in np.unique(partitions[topics == source.topic_of_records]).tolist():
                 mine = np.flatnonzero((topics == source.topic_of_records) & (partitions == partition))
+                # Below a timestamp extractor the landed times are not those that moved the clock.
                 if source.time_step is None:
                     exact = np.array([self.sees_all(source, name) for name in nodes[mine]])
                     after[mine] = self._after(source, partition, mine, exact)
@@ -135,6 +136,8 @@ class LateRecords:
         nodes = self.case.output.topology.graph.nodes
         names = self.rows["node"].to_numpy()
         is_open_ended = np.array([isinstance(nodes[name].windowed_by, TimeWindows) for name in names], np.bool_)
+        # The end of a time window is exclusive, so a record is late from end + grace on. The end of a session or a
+        # sliding window, and a single time, is inclusive: there it is late a millisecond later.
         closes: np.ndarray = np.where(start < 0, self.numbers("record_time_ms"), end) + wait + ~is_open_ended
         return closes
 

@@ -83,6 +83,8 @@ def _explain_cache(case: Case, later: np.ndarray) -> None:
     rows = rows[~_covers(pairs, rows, later[rows])]
     if not len(rows):
         return
+    # Spans without a commit that overlap are in one commit interval. Two published rows of a key in the joined span
+    # contradict all of them, though none of them alone.
     begin, end, of = _joined(case, rows, later[rows])
     rows = rows[~_covers(pairs, begin, end)[of]]
     case.give_ours(rows, Cause.RECORD_CACHE, case.alignment.ours_mate[later[rows]])

@@ -30,6 +30,7 @@ def explain_places(case: Case) -> str | None:
         return None
     keys = _keys(case, rows)
     known = np.flatnonzero(keys.is_valid().to_numpy(zero_copy_only=False))
+    # CRC32 and FNV-1a take a Python call a key, so a partitioner has to give a sample first.
     partitions, some = case.theirs.partition[rows], known[:: max(1, len(known) // _SAMPLE)]
     for name, hashed in _partitioners(case):
         if len(some) and np.array_equal(hashed(keys.take(pa.array(some))), partitions[some]):

@@ -278,6 +278,8 @@ def _fewest(late: LateRecords) -> tuple[tuple[Restart, ...], np.ndarray]:
             restarts.append(at)
             here.clear()
 
+    # A restart is in ``(after, offset]`` of each refusal. By rising end, a group is what contains the end
+    # of its first span: no choice of places is smaller.
     for each in np.lexsort((offsets, partitions, topics)).tolist():
         if here:
             first = here[0]

@@ -276,6 +276,7 @@ def digests(values: pa.Array, *, ignored: Collection[str] = ()) -> np.ndarray:
     listed = values.cast(_listed(kind)) if _has_map(kind) else values
     frame = pl.from_arrow(pa.table({"value": listed}))
     assert isinstance(frame, pl.DataFrame)
+    # Polars' hashes may change with its version. Both sides are hashed in one process, and no hash is kept.
     digest = _canonical(pl.col("value"), kind, ignored).hash(seed=0)
     hashes: np.ndarray = frame.select(digest).to_series().to_numpy()
     return hashes
@@ -286,6 +287,7 @@ def _canonical(value: pl.Expr, kind: pa.DataType, ignored: Collection[str] = ())
     if pa.types.is_struct(kind) and (ignored or any(_has_map(field.type) for field in kind)):
         kept = [field for field in kind if field.name not in ignored]
         parts = [_canonical(value.struct.field(field.name), field.type).alias(field.name) for field in kept]
+        # A struct that is made of fields is never null itself: without this field a null would equal a struct of nulls.
         return pl.struct(value.is_null().alias(" null"), *parts)
     if pa.types.is_map(kind):
         return value.list.eval(pl.element().hash(seed=0)).list.sort()

@@ -288,6 +288,7 @@ class _TriedTask:
                     continue
                 score = self._score(tried)
                 if score > path.score:
+                    # Likelier places come first, so of those that give equal rows the first is kept.
                     same = hash(tried.rows.tobytes())
                     by_rows.setdefault(same, _SearchPath(score, places, (*path.begins, path.score[0])))
                 if score == self._best_score:
@@ -389,6 +390,7 @@ class _TriedTask:
         theirs = theirs[_is_open(case.theirs_cause[theirs], is_whole)]
         ours = ours[case.alignment.ours[ours] == RowVerdict.MISSING]
         ours = ours[_is_open(case.ours_cause[ours], is_whole)]
+        # No late record is the evidence (-1), so the sentence names the restart that was tried (CauseSentences).
         case.give(theirs, Cause.RESTART, np.full(len(theirs), -1))
         case.give_ours(ours, Cause.RESTART, np.full(len(ours), -1))
 
