@@ -47,6 +47,7 @@ class CommittedPosition:
     def metadata(self) -> str:
         """The reverse of ``of``."""
         numbers = [sized(name.encode()) + long_bytes(number) for name, number in self.numbers.items()]
+        # Without entries Kafka writes no count either: ProcessorMetadata is no bytes then.
         count = [int_bytes(len(numbers))] if numbers else []
         data = b"".join([bytes([_WITH_NUMBERS]), long_bytes(self.time_ms), *count, *numbers])
         return base64.b64encode(data).decode()

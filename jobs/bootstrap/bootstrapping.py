@@ -165,6 +165,7 @@ class _Bootstrap:
         )
         done = replace(done, digests=digests_of(self.warehouse, self.pipeline, done, DoneRow(), opened))
         self.ledger.begin(FIRST, done, epoch=0, written_at_ms=now_ms())
+        # Behind the ledger's row: until that is there, the mark is what lets the next try delete the folder.
         delete_folder(self._mark)
 
     def _write_unread(self, entries: Mapping[str, TaskEntry]) -> dict[str, dict[str, str]]:
@@ -280,6 +281,8 @@ class _Bootstrap:
     def _left(self, sub: SubTopology, node: Node, store: str, partition: int) -> LeftState:
         graph = self.topology.graph
         task_time_ms = self._task_time_ms(sub, partition)
+        # A task commits its processors' numbers beside the offset of each of its partitions, and
+        # begins with the largest (ProcessorMetadata.update).
         numbers: dict[str, int] = {}
         for position in self._positions(sub, partition):
             for name, number in position.numbers.items():

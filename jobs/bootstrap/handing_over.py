@@ -67,6 +67,8 @@ class _Handed:
                     topics = tuple(f"{application_id}-{name}-changelog" for name in names)
                     kept = KeptStore(store, topics, node.shape, node.windows_of_rows, partition=partition)
                     stored = StoreFiles(operator, of_partition(files[store], partition), None)
+                    # Rows that the store hides are written, since a restarted one shows them again. Those of segments
+                    # that it has lost are not: Kafka would restore none of them.
                     rows = stored.load(counters, restarts=True)
                     rows = rows.filter(pa.array(~operator.loses(rows, counters)))
                     for name, log in zip(names, operator.logged(rows, kept), strict=True):
@@ -86,6 +88,8 @@ class _Handed:
         return positions
 
     def _time_ms(self, sub: SubTopology, topic: str, partition: str) -> int:
+        # Kafka's task begins at the largest time of its partitions (StreamTask.initializeTaskTimeAndProcessorMetadata),
+        # so its stream time is written beside each of them.
         known = (self.done.tape_times or {}).get(topic, {}).get(partition, NO_TIMESTAMP_MS)
         return max(known, self.done.task(TaskId(sub.id, int(partition))).stream_time_ms)
 

@@ -164,6 +164,7 @@ class ApplicationClient:
         """Of each partition its first offset that is there, ``begins`` at least, and that behind its last one."""
         with self.failing(f"ask for offsets of {topic}"):
             state = topic_state(self.connection, topic)
+        # Up to the last stable offset: no record of an open transaction is before it, so what is there is all decided.
         return {n: (max(begin, state.earliest[n]), state.stable[n]) for n, begin in begins.items()}
 
     @contextmanager
