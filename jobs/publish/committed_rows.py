@@ -71,6 +71,8 @@ class CommittedOutput:
         """Those behind ``after`` that may have rows, in order."""
         increments: set[int] = set()
         for file in self._files:
+            # A file that was rewritten holds several increments. Those between its bounds may have no
+            # rows, which only costs a look.
             least, most = file.bounds.get("increment", (0, -1))
             if file.records:
                 increments.update(range(max(least, after + 1), most + 1))

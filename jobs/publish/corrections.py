@@ -36,6 +36,7 @@ def corrections(committed: CommittedOutput, position: Position, *, tombstones: b
     before = _newest(committed, published, position.partitions)
     now = _newest(committed, live, position.partitions)
     both = now.join(before, on=_KEY, how="left", suffix="_before", nulls_equal=True)
+    # The time is null only where the join has no partner; the value is null for a tombstone, too.
     had = pl.col("time_before").is_not_null()
     same = pl.all_horizontal(pl.col(name).eq_missing(pl.col(f"{name}_before")) for name in _SAID)
     shows = had & pl.col("value_before").is_not_null()
@@ -74,6 +75,7 @@ def _newest(committed: CommittedOutput, rows: pa.Table, partitions: int) -> pl.D
     columns |= {"time": pa.array(outgoing.time_ms), "headers": outgoing.headers}
     frame = pl.from_arrow(pa.table(columns))
     assert isinstance(frame, pl.DataFrame)
+    # No headers and an empty list are the same record in Kafka, so they are no difference.
     frame = frame.with_columns(headers=pl.when(pl.col("headers").list.len() > 0).then("headers"))
     within = frame.sort("partition", "offset").unique(["partition", *_KEY], keep="last", maintain_order=True)
     return within.sort("increment", "partition", maintain_order=True).unique(_KEY, keep="last", maintain_order=True)

@@ -20,6 +20,7 @@ OnCall = Callable[[str], None]
 
 PATIENCE_S = 60.0
 """How long a question may take, and how long another's open transaction is waited for."""
+# Kafka compacts no active segment: small ones keep short what has to be read to find the last position.
 POSITION_SETTINGS = {"cleanup.policy": "compact", "segment.bytes": "1048576"}
 """Of the topic of positions, where it is made here: it keeps the last one of every topic for ever."""
 COMPACT = "compact"
@@ -81,6 +82,7 @@ class KafkaClient:
             try:
                 self._connection.ask(self._admin.create_topics, [topic])
             except self._kafka.KafkaException as error:
+                # Another publisher may have made it since this one looked for it.
                 if error.args[0].code() != self._kafka.KafkaError.TOPIC_ALREADY_EXISTS:
                     raise
 
@@ -98,6 +100,7 @@ class KafkaClient:
             "auto.offset.reset": "earliest",
         }  # fmt: skip
         with self._explained("read the position"):
+            # librdkafka makes no consumer without a group; this one is assigned its partition, and joins none.
             consumer = self._kafka.Consumer(settings)
             try:
                 consumer.assign([self._kafka.TopicPartition(self._target.positions, 0, self._kafka.OFFSET_BEGINNING)])
@@ -106,6 +109,8 @@ class KafkaClient:
                 consumer.close()
 
     def _last_of(self, consumer: Any, end: int) -> bytes | None:
+        # The last offsets may be markers of transactions or aborted records, which no consumer gets. So the partition's
+        # end decides that all was read, and not the offset of a record.
         value, name, deadline = None, self._target.topic.encode(), time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             message = consumer.poll(_POLL_S)
@@ -160,6 +165,7 @@ class KafkaClient:
                 self._producer.produce(self._target.positions, position, self._target.topic.encode(), 0)
             with self._explained("commit transaction"):
                 self._patiently(lambda: self._producer.commit_transaction(PATIENCE_S))
+        # A fenced producer can abort nothing, and whoever has fenced it has aborted its transaction.
         except PublisherFenced:
             raise
         except BaseException:

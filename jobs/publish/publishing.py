@@ -170,6 +170,7 @@ def _following(committed: CommittedOutput, position: Position, asked: PublishSet
             behind = position.finished(increment, as_of) if is_last else position.within(increment, done, as_of)
             yield _Transaction(outgoing, behind)
             position = behind
+    # Increments without rows move the position, too: what a later restatement takes back is counted from ``as_of``.
     if position.newest < as_of:
         yield _Transaction(None, position.finished(as_of, as_of))
 
@@ -247,6 +248,7 @@ def _position_of(
     text = client.last_position() if there else None
     place = f"Kafka topic {to.positions}"
     position = None if text is None else Position.from_bytes(text, place)
+    # A topic that was deleted and made again has another id: the position speaks of records that are gone.
     if position is not None and position.topic_id == topic.id:
         _refuse_other(to, committed, topic, position, asked)
         return position
