@@ -148,6 +148,8 @@ class SparkWorkers:
         for job in tracker.getJobIdsForGroup(group):
             job_info = tracker.getJobInfo(job)
             for stage in job_info.stageIds if job_info is not None else ():
+                # The first attempt of the stage alone: an answer of another one is left out, as if the
+                # executor had given none.
                 tasks = store.taskList(stage, 0, 1 << 20)
                 for number in range(tasks.size()):
                     task = tasks.apply(number)

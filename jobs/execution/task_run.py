@@ -374,6 +374,8 @@ class TaskRun:
     def _write_pieces(self, name: str, rows: pa.Table, places: CausalColumns) -> None:
         """One file for every target partition, for the later stages of this increment alone."""
         d = self.description
+        # What comes through a topic of Kafka's is taken after the record that sent it; what is
+        # inlined, in the middle of it.
         is_topic = name in [node.topic for node in self.sub.repartitions if not node.is_replay_only]
         columns = places.of(rows["cause"].to_numpy(), deeper=int(is_topic))
         targets = rows["target"].to_numpy() if "target" in rows.column_names else np.full(len(rows), d.partition)

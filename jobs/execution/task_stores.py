@@ -95,6 +95,7 @@ class TaskState:
         is_large = max([*lengths.values(), *(len(rows) for rows in others.values())], default=0) > few
         if tape.has_restarts:  # what a store has lost in all its segments is found out then
             is_large, few = False, UNBOUNDED
+        # This hashes all keys of the tape, which is worth it only where it spares rows of a large store.
         hashes = self._touched(tape, before) if is_large else None
         rows: dict[str, pa.Table | StoredRows] = {
             store: rows.stored()

@@ -91,6 +91,7 @@ class TestInputTopic(Hinting):
             TestRecord(own_copy(one.key), own_copy(one.value), one.timestamp_ms, own_copy(one.headers))
             for one in records
         ]
+        # All are encoded before the first is piped: with a key or value of another type none is.
         keys = encoded(self._key, (record.key for record in given))
         values = encoded(self._value, (record.value for record in given))
         for key, value, record in zip(keys, values, given, strict=True):
