@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from .group import Group, Present
 from .members import Assignment, TaskId
 
-_STEPS_MAX = 1000
+_STEPS_A_TASK = 10
+"""More increments than these a task are an error in the assignment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,8 @@ def preview(group: Group, present: Collection[Present]) -> Preview:
     """``present``: the members that would be there, at least one. The group itself stays as it is."""
     tried = Group.from_dict(group.settings, group.to_dict())
     owners, copies = {task: known.owner for task, known in tried.tasks.items()}, list[Copy]()
-    for increments in range(1, _STEPS_MAX):
+    # Each increment lets one learner be done at least, so a group has settled long before.
+    for increments in range(1, _STEPS_A_TASK * (len(tried.tasks) + 1)):
         assignment = tried.assign(present)
         for task, owner in assignment.owners().items():
             copies += _copy(tried, task, owner)

@@ -1,5 +1,6 @@
 """What would move if other members were there, by hand: four tasks of 1,000 bytes that one member runs."""
 
+from kstreams_replay.jobs.placement import preview as preview_module
 from kstreams_replay.jobs.placement.group import Group, Present
 from kstreams_replay.jobs.placement.members import TaskId
 from kstreams_replay.jobs.placement.preview import Copy, advice, preview, stage_advice
@@ -24,6 +25,18 @@ def test_a_second_member_would_learn_two_tasks_one_after_the_other_and_take_them
     assert got.copies == (Copy(TaskId(0, 1), "c2", 1000), Copy(TaskId(0, 3), "c2", 1000))
     assert got.increments == 3
     assert asked.lag("c2", TaskId(0, 1)) == 1000  # nothing has happened
+
+
+def test_the_bound_of_increments_grows_with_the_tasks(monkeypatch):
+    """One learner at a time: half of the tasks move, one an increment."""
+    monkeypatch.setattr(preview_module, "_STEPS_A_TASK", 1)
+    asked = Group(PlacementSettings(HIGH_AVAILABILITY, max_warmup_replicas=1, acceptable_recovery_lag_bytes=0))
+    for partition in range(60):
+        asked.ran(TaskId(0, partition), "c1", {f"{partition}/1": 1})
+
+    got = preview(asked, [Present("c1"), Present("c2")])
+
+    assert (len(got.moved), len(got.copies), got.increments) == (30, 30, 31)
 
 
 def test_a_sticky_group_would_move_at_once_and_read_on_the_way():
