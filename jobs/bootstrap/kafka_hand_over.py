@@ -94,6 +94,12 @@ class _HandOver:
                 got = f"{self.there.get(topic, 'no')} partitions"
                 next_step = "hand over to the broker from which it was landed"
                 raise BootstrapError(f"{client.place}, topic {topic!r}", f"{len(positions)} partitions", got, next_step)
+        # One that is there and empty: a hand-over that died made it, with as many partitions as it will have.
+        for store, topic in self.topics.items():
+            wanted = len(state.changelogs[store])
+            if self.there.get(topic, wanted) != wanted:
+                expected, got = f"{wanted} partitions, as the state has, or no topic", f"{self.there[topic]} partitions"
+                raise BootstrapError(f"{client.place}, topic {topic!r}", expected, got, "delete the topic")
         own = client.own_topics(self.there).values()
         begins = {(topic, n): client.kafka.OFFSET_BEGINNING for topic in own for n in range(self.there[topic])}
         read = client.read(begins) if begins else {}

@@ -118,6 +118,15 @@ def test_a_hand_over_that_lives_makes_these_requests(broker, dying, clicks):
     assert made == list(REQUESTS)
 
 
+def test_a_changelog_topic_that_has_other_partitions_is_refused_by_name(broker, clicks):
+    topic = "narrow-counts-changelog"
+    broker.create_topic(topic, 1)
+    application = KafkaApplication(broker.bootstrap_servers, "narrow")
+
+    with pytest.raises(BootstrapError, match=f"topic '{topic}': expected 2 partitions, .*, got 1 partitions; delete"):
+        hand_over(state_of("narrow"), application, {"counts": {}}, dry_run=True)
+
+
 @pytest.mark.parametrize("behind", [False, True], ids=["before", "behind"])
 @pytest.mark.parametrize("number", range(len(REQUESTS)))
 def test_whenever_it_dies_the_application_has_all_or_nothing_and_the_same_command_finishes_it(
