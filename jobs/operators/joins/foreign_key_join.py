@@ -108,7 +108,7 @@ class ForeignKeyJoin(MultiOperator, StatefulOperator):
         )
 
     def _asked(self, batch: Batch, right_values: Found, chunk: Chunk) -> tuple[np.ndarray, ...]:
-        """The subscriptions as the kernel takes them: fields of Asked."""
+        """The subscriptions as the kernel takes them: fields of SubscriptionRecords."""
         message = batch.value.all()
         primary, instruction, hash_a, hash_b, partition = message.flatten()
         instructions = instruction.to_numpy()
