@@ -87,11 +87,12 @@ def reached(pipeline: Pipeline) -> Reached:
         if until_ms is None and _reads_nothing(plan):
             continue
         if until_ms is None:
+            earlier = ledger.done_before(row.increment)
+            back = restore_command(pipeline.own.root, 0 if earlier is None else earlier.increment)
             raise LedgerError(
                 f"pipeline {pipeline.name!r}", "increments that each belong to a partition",
                 f"increment {row.increment}, which was run without --until",
-                f"go back before it: {restore_command(pipeline.own.root, row.increment - 1)}; or give this pipeline no "
-                "partitions",
+                f"go back before it: {back}; or give this pipeline no partitions",
             )  # fmt: skip
         increments.setdefault(until_ms, []).append(row.increment)
     numbers = [0, *(row.increment for row in rows)]

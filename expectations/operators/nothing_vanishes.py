@@ -61,10 +61,13 @@ def _audit(scope: Scope, who: Promised, promise: SuppressPromise) -> Audit:
 def _due(scope: Scope, who: Promised, promise: SuppressPromise) -> pl.DataFrame:
     """Windows that waited before the increment and closed in it, as far as the buffer's history is read."""
     none = pl.DataFrame(schema=[*IDENTITY])
-    before = scope.ledger.rows_of(scope.increment - 1)
-    if before.done is None or before.planned is None or scope.increment - 1 < scope.ledger.oldest_kept():
+    before = scope.ledger.done_before(scope.increment)
+    if before is None or before.increment < scope.ledger.oldest_kept():
         return none
-    earlier = replace(scope, increment=scope.increment - 1, planned=before.planned.content, done=before.done.content)
+    planned = scope.ledger.rows_of(before.increment).planned
+    if planned is None:
+        return none
+    earlier = replace(scope, increment=before.increment, planned=planned.content, done=before.content)
     if promise.table not in earlier.done.versions:
         return none
     columns = ("buffer_time_ms", "value")

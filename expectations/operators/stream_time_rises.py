@@ -28,7 +28,7 @@ def audit_stream_time_rises(scope: Scope) -> Audit:
 
 def _tasks(scope: Scope) -> pl.DataFrame:
     """A restatement goes back on purpose, so nothing is compared across it."""
-    before = scope.ledger.rows_of(scope.increment - 1).done
+    before = scope.ledger.done_before(scope.increment)
     if scope.done.kind is not None or before is None or before.content.kind is not None:
         return pl.DataFrame(schema=_TASK)
     was = before.content.tasks

@@ -93,7 +93,7 @@ class SecondRun:
         plan = Plan(increment, planned.content, is_rerun=True)
         with TemporaryDirectory() as folder:
             runner = _Watching(topology, chosen, self.nodes, STATE_SHARE * self.rows_max)
-            before = ledger.rows_of(increment - 1).done
+            before = ledger.done_before(increment)
             again = Rerun(self.warehouse, topology, self.pipeline, runner, before=before, order=order, exchange=folder)
             try:
                 again.run(plan)

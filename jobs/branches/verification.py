@@ -11,6 +11,7 @@ import random
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -114,7 +115,8 @@ def verify(
     """
     planned, done = _range(warehouse, topology, pipeline, since, until)
     topology = topology.reading(planned[-1].cut_to)
-    last = done[-1]
+    since, last = done[0].increment, done[-1]
+    earlier = Ledger(warehouse.pipeline(pipeline).ledger).done_before(since)
     want = dict(_tables(warehouse, topology, pipeline, since, last.increment))
     records = sum(plan.records for plan in planned)
     verification = Verification(
@@ -130,7 +132,7 @@ def verify(
             name = f"{pipeline}-verify-{_unique(seed)}"
             sizes: list[int] = []
             try:
-                fork(warehouse, pipeline, since - 1, name, topology=topology)
+                fork(warehouse, pipeline, 0 if earlier is None else earlier.increment, name, topology=topology)
                 before = done_row(warehouse, name)
                 again = Rerun(
                     warehouse, topology, name, asking, order=order, last=last.content, times=times,
@@ -160,7 +162,9 @@ def verifiable(warehouse: Warehouse, topology: Topology, pipeline: str) -> list[
     ledger = Ledger(warehouse.pipeline(pipeline).ledger)
     ranges: list[range] = []
     before, oldest, previous = "", ledger.oldest_kept(), DoneRow()
-    rows = in_force(ledger.done_rows())
+    done = ledger.done_rows()
+    rows = in_force(done)
+    followed_by = {row.increment: following.increment for row, following in pairwise(done)}
     erased = erased_records(warehouse, rows[-1].content.cut_to if rows else ())
     for row in rows:
         own, begin, previous = row.content, previous.cut_to, row.content
@@ -170,7 +174,7 @@ def verifiable(warehouse: Warehouse, topology: Topology, pipeline: str) -> list[
             before = ""
             continue
         is_next, before = before == own.topology, own.topology or ""
-        if ranges and is_next and ranges[-1].stop == row.increment:
+        if ranges and is_next and followed_by[ranges[-1].stop - 1] == row.increment:
             ranges[-1] = range(ranges[-1].start, row.increment + 1)
         else:
             ranges.append(range(row.increment, row.increment + 1))
@@ -182,10 +186,13 @@ def _range(
 ) -> tuple[list[PlanRow], list[LedgerRow[DoneRow]]]:
     """Plans and done rows of the range."""
     ledger = Ledger(warehouse.pipeline(pipeline).ledger)
-    rows = [row for row in in_force(ledger.done_rows()) if not row.content.has_no_plan]
+    done = ledger.done_rows()
+    rows = [row for row in in_force(done) if not row.content.has_no_plan]
     end = rows[-1].increment if until is None and rows else until
     wanted = [row for row in rows if end is not None and since <= row.increment <= end]
-    if not wanted or [row.increment for row in wanted] != list(range(since, (end or 0) + 1)):
+    is_there = bool(wanted) and since >= 1 and wanted[-1].increment == end
+    # Numbers that were given up are missing in both.
+    if not is_there or wanted != [row for row in done if since <= row.increment <= wanted[-1].increment]:
         known = f"{rows[0].increment} to {rows[-1].increment}" if rows else "none"
         raise ConfigError(
             f"pipeline {pipeline!r}", "a range of increments that are done, one after the other, and not withdrawn",
@@ -211,7 +218,7 @@ def _range(
     if others:
         raise ConfigError(
             f"pipeline {pipeline!r}", "a range in which its patterns match the same topics",
-            f"topics that landed after increment {since + len(others) - 1}",
+            f"topics that landed after increment {wanted[len(others) - 1].increment}",
             "verify the increments before and after it",
         )  # fmt: skip
     return plans, wanted

@@ -130,7 +130,7 @@ def explain(
         if committed is not None:
             steps = [Step(*each) for each in committed]
             return Explanation(record, increment, steps, [], was_run=False)
-    before = history.ledger.rows_of(increment - 1).done
+    before = history.ledger.done_before(increment)
     plan = Plan(increment, row.content, is_rerun=True)
     runs = rerun(warehouse, pipeline, topology, plan, before, record, order, cause=cause, stops=not whole)
     kept = [(run, taken) for run in runs for taken in run.taken]

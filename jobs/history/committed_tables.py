@@ -147,7 +147,14 @@ def done_row(
         ledger.refuse_vacuumed(increment)
     if row is None:
         number = "" if increment is None else f" {increment}"
-        raise LedgerError(ledger.path, f"a done increment{number}", "none", warehouse.where_to_look(pipeline))
+        next_step = warehouse.where_to_look(pipeline)
+        last = None if increment is None else ledger.last_done()
+        if increment is not None and last is not None and increment < last.increment:
+            before = ledger.done_before(increment)
+            next_step = "this number was given up or left out; " + (
+                "no increment before it is done" if before is None else f"the last done before it is {before.increment}"
+            )
+        raise LedgerError(ledger.path, f"a done increment{number}", "none", next_step)
     return row
 
 

@@ -57,11 +57,13 @@ class History:
             return AsOf(self, done_row(self.warehouse, self.pipeline, increment))
         if increment is not None:
             raise ConfigError("history", "an increment or a stream time", "both", "leave one of them out")
-        first, last = self._bounds()
-        row = self._last_for(lambda row: row.content.stream_time_ms <= stream_time_ms, first, last)
+        row, began = self._around(lambda row: row.content.stream_time_ms <= stream_time_ms)
         if row is None:
-            began = self._done(first)
-            got = "none" if began is None else f"increment {first}, which went up to {began.content.stream_time_ms}"
+            got = (
+                "none"
+                if began is None
+                else f"increment {began.increment}, which went up to {began.content.stream_time_ms}"
+            )
             raise LedgerError(
                 self.ledger.path, f"an increment up to stream time {stream_time_ms}", got, "ask for a later time"
             )
@@ -73,42 +75,29 @@ class History:
 
     def reading(self, topic: str, partition: int, offset: int) -> int | None:
         """The increment that read the landed record; None when none has yet. Looks at few rows of the ledger."""
-        first, last = self._bounds()
-        before = self._last_for(lambda row: cut_of(row.content.cut_to, topic, partition) <= offset, first, last)
-        if before is None:
-            return first
-        return None if before.increment == last else before.increment + 1
+        _, reader = self._around(lambda row: cut_of(row.content.cut_to, topic, partition) <= offset)
+        return None if reader is None else reader.increment
 
     def plan(self, increment: int) -> LedgerRow[PlanRow] | None:
         """The planned row of ``increment``, or None (a branch has none of its parent's)."""
         return self.ledger.rows_of(increment).planned
 
-    def _bounds(self) -> tuple[int, int]:
-        """The first and the last increment that is done; a branch begins with that of its fork."""
-        last = done_row(self.warehouse, self.pipeline).increment
-        low, high = 1, last
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self._done(middle) is not None else (middle + 1, high)
-        return low, last
-
-    def _last_for(
-        self, holds: Callable[[LedgerRow[DoneRow]], bool], first: int, last: int
-    ) -> LedgerRow[DoneRow] | None:
-        """The last done row of ``[first, last]`` for which ``holds``, which once false stays false."""
-        last_row = None
+    def _around(
+        self, holds: Callable[[LedgerRow[DoneRow]], bool]
+    ) -> tuple[LedgerRow[DoneRow] | None, LedgerRow[DoneRow] | None]:
+        """The last done row for which ``holds``, which once false stays false, and the first for which it does not."""
+        first, last = 1, done_row(self.warehouse, self.pipeline).increment
+        before = behind = None
+        ledger = self.ledger
         while first <= last:
             middle = (first + last) // 2
-            row = self._done(middle)
-            assert row is not None, f"{self.ledger.path}: increment {middle} is missing between others"
-            if holds(row):
-                last_row, first = row, middle + 1
+            # Given-up numbers have no done row, and a branch has none up to its fork: the next below stands for them.
+            row = ledger.done_before(middle + 1, first)
+            if row is not None and not holds(row):
+                behind, last = row, row.increment - 1
             else:
-                last = middle - 1
-        return last_row
-
-    def _done(self, increment: int) -> LedgerRow[DoneRow] | None:
-        return self.ledger.rows_of(increment).done
+                before, first = row or before, middle + 1
+        return before, behind
 
 
 @dataclass(frozen=True)

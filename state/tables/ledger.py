@@ -1,10 +1,10 @@
 """The ledger: the table of increments, whose row is the commit point.
 
 Owns two rows an increment: `planned` (the cut) before anything runs, `done` after everything is committed. Rule:
-increments are 1, 2, 3 … without a gap, the next is planned only when the last is done, and of two runners one wins.
-Only a restatement may leave numbers out, so that its own is above those of all rows that it brings. It may give up a
-plan that is pending, and so may a plan of corrected code, in its place. A row without another epoch has that of the row
-before it.
+increments are 1, 2, 3 …, the next is planned only when the last is done, and of two runners one wins. Only a
+restatement may leave numbers out, so that its own is above those of all rows that it brings. It may give up a plan that
+is pending, and so may a plan of corrected code, in its place. So done rows may have gaps: `done_before` says what is
+before one. A row without another epoch has that of the row before it.
 The winner is named by Delta: both commit under the same app id on a table they opened before they looked, so the
 second is refused. Rows decide, marks only guard.
 """
@@ -122,6 +122,22 @@ class LedgerOf(Generic[P, D]):
     def done_rows(self, lowest: int = 0, highest: int = UNBOUNDED) -> list[LedgerRow[D]]:
         """Done rows of the increments ``[lowest, highest]``, in order."""
         return self._all(lowest, highest).done
+
+    def done_before(self, increment: int, lowest: int = 0) -> LedgerRow[D] | None:
+        """The last done row of ``[lowest, increment)``: what ``increment`` began with. None: there is none.
+
+        Numbers between the two were given up, or left out by a restatement. Reads ever more rows downwards until one is
+        done, so mostly those of one increment.
+        """
+        table = self._open()
+        span, most = 1, increment - 1
+        while table is not None and most >= lowest:
+            least = max(lowest, most - span + 1)
+            last = self._read(table, least, most).last_done()
+            if last is not None:
+                return last
+            span, most = 2 * span, least - 1
+        return None
 
     def plan(self, increment: int, content: P, *, epoch: int | None = None, written_at_ms: int) -> LedgerRow[P]:
         """Write the plan of the next increment (the first is 1); return its row. ``epoch`` None: that of the last one.
