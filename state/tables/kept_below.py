@@ -57,8 +57,8 @@ def below(root: str, name: str) -> str:
     why = why_outside(name)
     if why is not None:
         raise _refused(root, f"{_short(name)}, {why}")
-    if "://" not in root:
-        path = root
+    path = root.removeprefix("file://")
+    if "://" not in path:
         for part in name.split("/"):
             path = f"{path}/{part}"
             if os.path.islink(path):
@@ -75,7 +75,7 @@ def files_below(root: str) -> "dict[str, fs.FileInfo]":
     if not isinstance(filesystem, fs.LocalFileSystem):
         infos = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True, recursive=True))
     else:
-        infos = filesystem.get_file_info(list(_local_files(root)))
+        infos = filesystem.get_file_info(_local_files(path))
     prefix = f"{path.rstrip('/')}/"
     names = {info.path.removeprefix(prefix): info for info in infos if info.type == fs.FileType.File}
     return {name: info for name, info in names.items() if why_outside(name) is None}

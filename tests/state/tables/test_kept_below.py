@@ -93,16 +93,19 @@ def test_links_are_not_followed_below_the_root_and_the_root_may_be_one(ground, t
             below(str(tmp_path / "here"), name)
 
 
-def test_files_are_listed_without_following_links(tmp_path):
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_files_are_listed_without_following_links(tmp_path, scheme):
     (tmp_path / "root" / "a").mkdir(parents=True)
     for name in ("x", "a/y", "a/%2e%2e"):
         (tmp_path / "root" / name).write_text(name)
 
-    assert {name: info.size for name, info in files_below(str(tmp_path / "root")).items()} == {"x": 1, "a/y": 3}
-    assert files_below(str(tmp_path / "none")) == {}
+    assert {name: info.size for name, info in files_below(f"{scheme}{tmp_path}/root").items()} == {"x": 1, "a/y": 3}
+    assert files_below(f"{scheme}{tmp_path}/none") == {}
     (tmp_path / "root" / "a" / "loop").symlink_to(tmp_path)
     with pytest.raises(StorageError, match=r"the symbolic link .*a/loop"):
-        files_below(str(tmp_path / "root"))
+        files_below(f"{scheme}{tmp_path}/root")
+    with pytest.raises(StorageError, match="behind the symbolic link"):
+        below(f"{scheme}{tmp_path}/root", "a/loop/x")
 
 
 # --- who asks ----------------------------------------------------------------------------------------------------
