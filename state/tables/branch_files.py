@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from .ledger import LandingLedger, Ledger, LedgerRow
 
 
+_LOG = "_delta_log"
+
+
 class TablePart(NamedTuple):
     """A Delta table, the version to read it at, and the digest of its log there; None: it is not known."""
 
@@ -259,11 +262,11 @@ def existing_tables(root: str) -> list[str]:
     def folders(below: str) -> list[str]:
         listed = filesystem.get_file_info(fs.FileSelector(f"{path}/{below}", allow_not_found=True))
         names = [entry.base_name for entry in listed if entry.type == fs.FileType.Directory]
-        return [f"{below}{name}" for name in names if not name.startswith("_") and is_name(name)]
+        return [f"{below}{name}" for name in names if name != _LOG and is_name(name)]
 
     kinds = [kind for kind in folders("") if kind not in (QUALITY_RESULTS, QUALITY_METRICS, CURRENT)]
     names = [name for kind in kinds for name in (kind, *folders(f"{kind}/"))]
-    logs = filesystem.get_file_info([f"{path}/{name}/_delta_log" for name in names])
+    logs = filesystem.get_file_info([f"{path}/{name}/{_LOG}" for name in names])
     return sorted(name for name, log in zip(names, logs, strict=True) if log.type == fs.FileType.Directory)
 
 

@@ -72,8 +72,13 @@ RECORDED_TIME, LANDING, BRANCHES = "recorded_time", "landing", "branches"
 
 def is_only_appended(path: str) -> bool:
     """Whether of the table at ``path`` no row is ever taken out or changed: files are added, or merged unchanged."""
-    above, _, name = path.rpartition("/")
-    return above.rpartition("/")[2] in (LANDED, RETRACTIONS) or name in (LEDGER, RECORDED_TIME)
+    above, kind, name = ["", "", "", *path.split("/")][-3:]
+    # The last folder alone does not say it: a store may be called "ledger", and a pipeline "retractions".
+    if above != LANDING and kind in (OUTPUTS, STATE, REPARTITION):
+        return False
+    if kind == RETRACTIONS and name in (DROPPED, DEAD_LETTER):
+        return False
+    return kind in (LANDED, RETRACTIONS) or name in (LEDGER, RECORDED_TIME)
 
 
 class TaskId(NamedTuple):
