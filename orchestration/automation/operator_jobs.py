@@ -203,7 +203,7 @@ def _verdicts(pipeline: Pipeline, branch: str, topology: Topology) -> Iterator[V
     ledger = Ledger(warehouse.pipeline(branch).ledger)
     engine: Any = pipeline.check_engine
     again = second_run(warehouse, branch, topology)
-    for row in ledger.done_rows():
+    for row in in_force(ledger.done_rows()):
         if row.content.forked is None:
             yield from check_increment(warehouse, branch, facts, row.increment, engine=engine, again=again)
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ...jobs.branches.branches import drop, fork
+from ...jobs.branches.restatement import in_force
 from ...jobs.code_changes.state_migration import verdict_on
 from ...jobs.execution.task_description import Runner
 from ...jobs.history.committed_tables import done_row
@@ -66,7 +67,7 @@ def fork_point(pipeline: Pipeline, at: int | None, *, goes_on: bool) -> int:
     """
     if at is not None:
         return at
-    rows = pipeline.ledger.done_rows()
+    rows = in_force(pipeline.ledger.done_rows())
     return rows[-2].increment if goes_on and len(rows) > 1 else 0
 
 

@@ -1,7 +1,8 @@
 """An asset check that runs some committed increments again, cut otherwise: others each time, off by default.
 
 Owns which increments those are. Rule: the increments of the pipeline are taken in pieces of so many, and each new
-increment moves on to the next piece. They run on temporary branches in this process, whatever the engine is.
+increment takes another piece, so that all come again and again. They run on temporary branches in this process,
+whatever the engine is.
 """
 
 from collections.abc import Iterator
@@ -80,7 +81,14 @@ def _turn(pipeline: Pipeline) -> range | None:
         for begin in range(each.start, each.stop, size)
     ]
     last = pipeline.ledger.last_done()
-    return None if last is None or not pieces else pieces[last.increment % len(pieces)]
+    return None if last is None or not pieces else pieces[turn_of(last.increment, len(pieces))]
+
+
+def turn_of(increment: int, pieces: int) -> int:
+    """Which of so many ``pieces``, from 0, is run again with ``increment``."""
+    # Pieces become more with the increments, so their remainder would always be the same few. It begins with the
+    # first piece at each power of two instead: until the next one all pieces come that were there.
+    return (increment - (1 << increment.bit_length() - 1)) % pieces
 
 
 def _differences(verification: Verification) -> Iterator[str]:

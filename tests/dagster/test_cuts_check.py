@@ -7,6 +7,7 @@ import pytest
 
 from kstreams_replay.jobs.branches.branches import branches
 from kstreams_replay.jobs.topology import Serde, StreamsBuilder, Topology
+from kstreams_replay.orchestration.quality.cuts_check import turn_of
 from tests.clicks import CLICKS
 from tests.dagster import shop
 
@@ -30,10 +31,18 @@ def test_it_takes_the_increments_in_turn_and_leaves_no_branch(small_shop):
     turns = [
         (each.metadata["first_increment"].value, each.metadata["last_increment"].value) for each in (second, third)
     ]
-    assert turns == [(1, 1), (1, 1)]  # the second increment of two, the third of three: both begin again
+    assert turns == [(1, 1), (2, 2)]
     assert [second.passed, third.passed] == [True, True]
     assert second.description == "Increments 1 to 1, 6 records"
     assert branches(small_shop.warehouse) == {}
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_each_piece_comes_again_and_again_while_they_become_more(size):
+    turns = [turn_of(increment, -(-increment // size)) for increment in range(1, 1000)]
+
+    assert all(turns[255:511].count(piece) >= 1 for piece in range(-(-255 // size)))
+    assert all(0 <= turn < -(-increment // size) for increment, turn in enumerate(turns, 1))
 
 
 def numbered(answers: "itertools.count[int]") -> Topology:
