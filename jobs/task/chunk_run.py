@@ -147,6 +147,7 @@ class ChunkRun:
             (self.chunk.applied if keeps else self.chunk.left_out)[batch.cause] = True
         for edge in edges:
             child = self.dataflow.graph.nodes[edge.child]
+            # It belongs to the sub-topology that reads it, so it never runs here and takes no batch by ``_inputs``.
             if isinstance(child, RepartitionNode):
                 self._send(child, self._below(batch, edge))
                 self._left[name] -= 1
@@ -179,6 +180,8 @@ class ChunkRun:
         kept = batch if node.keeps_null_keys else batch.where(batch.key >= 0)
         sent, target = sent_records(node, kept, self.chunk, self.partitions.get(node.topic, 1))
         if node.topic != self._letters_topic:
+            # Kafka's filter of null keys counts no drop, so such a record is left out and not refused. Where a record
+            # was sent as well, applied outweighs that.
             self.chunk.left_out[batch.cause] = self.chunk.applied[sent.cause] = True
         self._sent[node.topic] = sent
         self._tables[node.topic] = repartition_table(node, sent, self.chunk, target)

@@ -99,6 +99,8 @@ class Dataflow:
         self.written |= {export.name: True for export in exports}
         """What goes to other tasks, by name: whether it is inlined there (jobs/tape/causal_order.py)."""
         for export in exports:
+            # This export is made when the node has run. By then ChunkRun._inputs has let the batch above it go, unless
+            # that has a reader.
             if export.when == TableView.INPUT:
                 self.readers.setdefault(self._looked_at(export.node, export.when), set()).add(EXCHANGE)
         below = self._reached()
@@ -135,6 +137,8 @@ class Dataflow:
     def _reached(self) -> dict[str, set[str]]:
         """Nodes below each node, itself included."""
         below: dict[str, set[str]] = {}
+        # A child was added after its parents, so its set is complete here. A reader may be older than the table that it
+        # looks into; it then counts for itself alone.
         for name in reversed(self.graph.nodes):
             reached = {name}
             # What is sent to repartition topics merges again in the order in which it was sent, so all of them count as
@@ -230,6 +234,7 @@ class Dataflow:
 def build_dataflows(topology: Topology, wants: Wants) -> dict[int, Dataflow]:
     """Dataflow of every sub-topology, by id."""
     wired: dict[int, Dataflow] = {}
+    # A part exports what later parts import, so the last one comes first.
     for sub in reversed(topology.sub_topologies):
         later = [
             wired[other.id] for other in topology.sub_topologies if other.kafka_id == sub.kafka_id and other.id in wired

@@ -66,6 +66,7 @@ class DeadLetters:
         due = [letter for letter in self._letters if until is None or letter.cause <= until]
         self._letters = [] if until is None else [letter for letter in self._letters if letter.cause > until]
         depth = max((len(letter.path) for letter in due), default=0)
+        # A path that ends early counts on with -1, as in forward_order.py: what failed further up comes first.
         return sorted(due, key=lambda letter: (letter.cause, *letter.path, *[-1] * (depth - len(letter.path))))
 
 

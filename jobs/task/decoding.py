@@ -134,6 +134,7 @@ def contexts(
         if "context_topic" in table.column_names:
             encoded = only_chunk(table, "context_topic").dictionary_encode()
             names += [name for name in encoded.dictionary.to_pylist() if name not in names]
+            # A null, of what a punctuation forwarded, becomes index -1 below, which is the last entry: no topic.
             numbers = np.array([*(names.index(name) for name in encoded.dictionary.to_pylist()), -1], np.int16)
             source = source.copy()
             source[rows] = numbers[encoded.indices.fill_null(-1).to_numpy()]

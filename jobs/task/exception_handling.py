@@ -31,6 +31,7 @@ from .failure_places import FailurePlaces, Raw
 def raw_record(input_: TapeChunk, cause: int) -> Raw:
     """The record at row ``cause`` of the chunk."""
     number = int(input_.source[cause])
+    # Rows of one source ascend on the tape, so the position among them is the row of the source's table.
     row = int(np.searchsorted(input_.rows(number), cause))
     table = input_.tables[number]
     key, value = (only_chunk(table, name)[row].as_py() for name in ("key", "value"))

@@ -30,6 +30,8 @@ def process_step(operator: Operator, batch: Batch, chunk: Chunk, *, to_dead_lett
             raise
         if not to_dead_letters and chunk.handling is None:
             raise _named(operator, batch, chunk, error) from error.__cause__
+    # The attempt that failed may have refused other records first. They are refused again below, in the run without
+    # those that fail.
     del chunk.drops[booked:]
     errors: dict[int, TaskFailed] = {}
     _find(operator, batch, chunk, np.arange(len(batch)), errors)
@@ -37,6 +39,8 @@ def process_step(operator: Operator, batch: Batch, chunk: Chunk, *, to_dead_lett
     failing[list(errors)] = True
     if to_dead_letters:
         for row, failure in errors.items():
+            # A record may fail in several branches. The table of dead letters has one row of it, of the step that comes
+            # first in the graph.
             chunk.failures.setdefault(int(batch.cause[row]), (operator.context.node, f"step: {failure.got}"))
             if chunk.letters is not None:
                 chunk.letters.step_failed(operator.context.node, batch, row, failure)

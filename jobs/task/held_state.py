@@ -388,6 +388,7 @@ def _is_same(one: Any, other: Any, depth: int = 0, met: _Pairs | None = None) ->
         return _is_equal(set(mine), set(others)) and all(below(mine[name], others[name]) for name in mine)
     if _has_equality(type(other)):
         return _is_equal(one, other)
+    # Python's own repr has the address, in which an object and its copy differ always: it shows no change.
     return " at 0x" in repr(one) or repr(one) == repr(other)
 
 

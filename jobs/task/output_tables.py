@@ -50,6 +50,7 @@ def sent_records(node: RepartitionNode, batch: Batch, chunk: Chunk, partitions: 
         target = value.flatten()[value.type.get_field_index(node.target_of)].to_numpy().astype(np.int32)
     else:
         target = murmur2_partitions(node.hashed(batch.keys.take(batch.key)), partitions)
+        # Kafka's producer puts null keys into any partition. The task's own one is the same in every run.
         target[batch.key < 0] = chunk.partition % partitions
     if not node.has_partitioner:
         return batch, target
@@ -127,6 +128,7 @@ def dropped_table(chunk: Chunk) -> pa.Table:
     schema = _DROPPED.append(pa.field("cause", pa.int32()))
     pieces = [schema.empty_table()]
     topics = pa.array([*chunk.topics, *chunk.context_topics], pa.string())
+    # A row that an earlier part handed over is from no topic of this task: its context has the topic of its record.
     source = np.where(chunk.is_record, chunk.source, len(chunk.topics) + chunk.context_source)
     for node, cause, drops in chunk.drops:
         n = len(cause)

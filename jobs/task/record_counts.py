@@ -67,6 +67,8 @@ class Counts:
         self.dropped += int(dropped.sum())
         if chunk.left_out.any():
             self.left_out += int((chunk.left_out & ~chunk.applied & ~chunk.refused & mine_read).sum())
+        # A record that several nodes refused counts once, under the reason of the first, so that reasons add up to
+        # dropped.
         booked = np.zeros(len(chunk.offset), np.bool_)
         for _, cause, drops in chunk.drops:
             whole = np.unique(cause[drops.is_record & dropped[cause] & ~booked[cause]])

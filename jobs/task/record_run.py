@@ -168,6 +168,8 @@ class RecordRun(ChunkRun):
                 operator.expect(batch)
         graph = self.dataflow.graph
         rows = [RowsOfSource(batch, graph.nodes[self.dataflow.node_of(name)].shape) for name, batch in batches.items()]
+        # Observers see a record at all nodes before the next, and a handler is asked in the order of records: with
+        # either no step may run ahead of its turn, or behind.
         if self.observer is None and self.chunk.handling is None:
             self._run_ahead(batches)
             self._behind = self._steps_to_outputs()
@@ -220,6 +222,7 @@ class RecordRun(ChunkRun):
                 self.chunk.left_out[:] = left_out
                 continue
             self._ahead[node.name] = _Ahead(RowsOfSource(forwarded, node.shape))
+            # Below a step that makes several of one, rows could not be matched to them: ``rows_of`` has causes alone.
             if node.forwards_one or node.forwards_at_most_one:
                 above[node.name] = forwarded
 
@@ -393,6 +396,7 @@ class RecordRun(ChunkRun):
     def _call_due(
         self, cause: int, now_ms: int, sharing: Mapping[str, SharingOperator], *, is_tick: bool = False
     ) -> None:
+        # Asked after each call: what a schedule forwards may make another processor schedule something that is due.
         while due := self._due(now_ms, sharing, is_tick=is_tick):
             (_, name) = min(due)
             empty_batch = self.empty_batches[self.dataflow.graph.nodes[name].inputs[0]]

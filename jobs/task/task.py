@@ -142,8 +142,11 @@ class Task:
         self._undecodable: list[tuple[int, ErrorHandlerContext, str]] = []
         """Of the chunk that was taken last, what cannot be read: its row, where it is, and why."""
         connect_stores(self.graph, self.operators)
+        # An observer looks at the table's store while a chunk runs, and so may a processor in a run by record: there
+        # the table's own operator has to put.
         if not is_observed and not self.is_by_record:
             let_views_put(self.dataflow, self.operators)
+        # What has to fit is updates, and an operator of overlapping windows makes several of each record.
         most = BY_RECORD if self.is_by_record else CHUNK_RECORDS
         self.chunk_records = max(1, most // self._amplification())
 
@@ -261,6 +264,7 @@ class Task:
         unread = np.zeros(len(input_), np.bool_)
         for number, by_row in reasons.items():
             unread[input_.rows(number)[list(by_row)]] = True
+        # A record that became a dead letter at a step counts as that alone, even where another branch applied it.
         unread[list(chunk.failures)] = True
         self._count(chunk, unread)
         return self._result(chunk_run, chunk, input_, takes, reasons)
@@ -292,11 +296,14 @@ class Task:
             ticked.run(batches)
             for view in self.views:
                 view.settle()
+            # A task below several inputs gets the same tick from each of them, and forwards it once.
             signals = dict.fromkeys(self._clocked if step.tick_ms > self._ticked_ms else (), step.tick_ms)
             self._ticked_ms = max(self._ticked_ms, step.tick_ms)
             return self._result(ticked, chunk, nothing, np.zeros(1, np.bool_), reasons), signals
         sources: dict[str, SourceProgress] = {}
         for number, reached in step.sources.items():
+            # One node may be imported several times, once for each run of adjacent edges. The least of them holds it
+            # back.
             name = self.dataflow.node_of(self.source_names[number])
             sources[name] = combine([reached, sources.get(name, reached)])
         chunk_run = StreamTimeRun(self.dataflow, self.operators, chunk, self.repartition_counts, sources=sources)
@@ -377,6 +384,7 @@ class Task:
                 batch, bad, why = self._decoder.decode(source, input_.tables[number], rows)
                 readable[rows] = ~bad
                 batches[name] = batch.where(~bad & (batch.time_ms >= 0))
+                # Every task reads all of a global table: with letters of it each task would write the same ones.
                 if number < topics:
                     reasons[number] = why
                 if why:
@@ -453,6 +461,7 @@ def empty_input(task: Task) -> TapeChunk:
         if isinstance(source, RepartitionNode) and source.carries_change:
             tables[number] = nothing.append_column("old", pa.array([], pa.binary()))
         if task.source_names[number] in {imported.name for imported in task.dataflow.imports}:
+            # What an earlier part hands over is decoded already, and may have old values (export_table).
             none = pa.array([], source.shape.value.arrow_type)
             tables[number] = nothing.set_column(3, "value", none).append_column("old", none)
             for name in () if source.shape.window is None else ("window_start_ms", "window_end_ms"):

@@ -38,6 +38,7 @@ class TimeExtraction:
 
         Raises InvalidTimestamp or TaskFailed with ``cause_row``, the row of the first record that fails.
         """
+        # The time that a record landed with may be any; what counts is the one that is extracted here.
         batch, bad, _ = Decoder().decode(self.source, rows, np.arange(len(rows)), judges_time=False)
         read = np.flatnonzero(~bad)
         seen = "context_offset" if "context_offset" in rows.column_names else "offset"
