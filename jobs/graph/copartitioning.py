@@ -59,6 +59,7 @@ def _settle(graph: Graph, group: frozenset[str], partitions: dict[str, int], cou
         got = ", ".join(dict.fromkeys(said))
         next_step = "put repartition() before the join, or land topics of as many partitions"
         raise TopologyError("joined topics", "as many partitions on both sides", got, next_step)
+    # Without a number that is fixed the largest is right for all (CopartitionedTopicsEnforcer).
     number = next(iter(fixed.values()), max((partitions[node.name] for node in nodes), default=1))
     partitions.update({node.name: number for node in nodes if _is_free(node, counts)})
 

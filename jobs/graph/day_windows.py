@@ -123,6 +123,8 @@ class DayListing:
     def bounds_at(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Start and end of the window that each of ``times`` is in, in ms."""
         about = np.unique((times // _DAY_MS - _MONDAY) // self.days)
+        # ``about`` is by days of UTC. The zone's offset, up to 14 hours, and a start late in the day move a time by two
+        # windows back or one forward at most. The next window's start is the end.
         numbers = np.unique((about[:, None] + np.arange(-2, 4)).ravel())
         starts = np.array([self.start_of(number) for number in numbers.tolist()], np.int64)
         at = np.searchsorted(starts, times, side="right") - 1
@@ -132,8 +134,11 @@ class DayListing:
         """When window ``number`` begins; all after the year 9000 as 400 years, or some times 400, before."""
         if number not in self._starts:
             day = number * self.days + _MONDAY
+            # ``datetime`` has no year after 9999, and windows may be of later times.
             cycles = max(0, -(-(day - _BOUND_DAYS) // _CYCLE_DAYS))
             begins = datetime(1970, 1, 1) + timedelta(days=day - cycles * _CYCLE_DAYS, milliseconds=self.start_ms)
+            # With fold 0 a time that clocks show twice is the first. One that they skip has the offset before the
+            # change, so it is later by what they skip.
             since = begins.replace(tzinfo=_zone(self.zone)).astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
             self._starts[number] = since // timedelta(milliseconds=1) + cycles * _CYCLE_DAYS * _DAY_MS
         return self._starts[number]

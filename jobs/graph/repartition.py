@@ -78,6 +78,7 @@ def partition_by(graph: Graph, table: Node, partitioner: Partitioner | None) -> 
     """``table``, a repartition table, whose records go where ``partitioner`` says; None: as they are."""
     if partitioner is None:
         return table
+    # A value that is replaced keeps its place in the dict, and sub-topologies are numbered by the order of nodes.
     graph.nodes[table.name] = PartitionedNode(**vars(table), partitioner=partitioner)
     return graph.nodes[table.name]
 
@@ -97,6 +98,8 @@ def keep_null_keys(graph: Graph) -> None:
     (InternalStreamsBuilder.rewriteRepartitionNodes).
     """
     relaxed: set[str] = set()
+    # Nodes come after those above them, so all below a node has been looked at. A key that is there already may get
+    # another value while the dict is iterated.
     for node in reversed(graph.nodes.values()):
         if node.wants_null_keys or node.name in relaxed:
             relaxed.update(node.inputs)

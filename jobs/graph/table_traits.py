@@ -29,6 +29,7 @@ def add_table(
     if is_versioned is None:
         is_versioned = all(graph.tables[name].is_versioned for name in node.inputs)
     traits.is_versioned = is_versioned
+    # ``Graph.add`` checked before the node had this store.
     graph.check_stores()
     return node
 

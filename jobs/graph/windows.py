@@ -251,6 +251,8 @@ class SlidingWindows(Hinting):
     @property
     def retention_ms(self) -> int:
         """How long a store keeps windows by default, by stream time."""
+        # A record at t may need the window that ends at t - difference, to make the one behind it, and that window
+        # begins at t - 2 * difference (KIP-450).
         return 2 * self.difference_ms + self.grace_ms
 
     @property
