@@ -190,6 +190,7 @@ def _in_order(graph: Graph, writers: Writers) -> list[Node]:
     ordered: dict[str, Node] = {}
     waiting = dict(graph.nodes)
     while waiting:
+        # There always is one: writers that would close a circle are not in ``writers``.
         ready = next(node for node in waiting.values() if above[node.name] <= ordered.keys())
         ordered[ready.name] = waiting.pop(ready.name)
     return list(ordered.values())
@@ -203,6 +204,7 @@ def _loops(graph: Graph, writers: Writers) -> tuple[Writers, dict[str, LoopTopic
         for name in (*node.inputs, *node.reads):
             below.setdefault(name, []).append(node.name)
     for topic, sinks in writers.items():
+        # A sink has no children, so no entry is lost.
         below |= {sink.name: [sources[topic].name] for sink in sinks if topic in sources}
     ends, loops = Writers(), dict[str, LoopTopic]()
     for topic, source in sources.items():
@@ -220,6 +222,7 @@ def _loops(graph: Graph, writers: Writers) -> tuple[Writers, dict[str, LoopTopic
 def _paths_down(start: str, below: dict[str, list[str]]) -> dict[str, list[str]]:
     """The shortest path from ``start`` to every node that is below it, both included."""
     paths, waiting = {start: [start]}, [start]
+    # The list grows while it is iterated: breadth first, so the first path to a node is a shortest one.
     for name in waiting:
         for child in below.get(name, ()):
             if child not in paths:

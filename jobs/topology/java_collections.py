@@ -9,6 +9,8 @@ T = TypeVar("T")
 
 def in_hash_order(names: list[str]) -> list[str]:
     """Order in which a java.util.HashMap with these keys iterates: by bucket, in a bucket by insertion."""
+    # HashMap's initial capacity and load factor 0.75. A bucket that is split keeps the order in it (HashMap.resize), so
+    # only the final number of buckets counts.
     buckets = 16
     while len(names) > buckets * 3 // 4:
         buckets *= 2

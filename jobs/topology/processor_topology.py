@@ -198,6 +198,8 @@ def _parent(graph: Graph, place: str, name: str, parents: tuple[str, ...]) -> No
 def _add(graph: Graph, parent: Node, node: Node) -> None:
     """``node`` and, if it has several parents, what is between; that has a name that no user's node has."""
     is_new = parent.name not in graph.nodes
+    # Not by ``add``, which refuses the colon in the name of a ParentsNode. If the node below is refused, it goes again:
+    # a call that fails leaves nothing behind.
     graph.nodes[parent.name] = parent
     try:
         graph.add(node)

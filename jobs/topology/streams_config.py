@@ -205,6 +205,7 @@ def streams_config(config: Mapping[str, Any] | None) -> StreamsConfig:
     for name, value in given.items():
         if name not in HANDLERS and name not in HONOURED:
             _check(name, value)
+    # In Kafka, too, dsl.store.suppliers.class comes before default.dsl.store (KIP-954).
     store = _named(given, SUPPLIERS, _STORES) or _named(given, DSL_STORE, _STORES) or "persistent"
     key, value = (_serde(name, given.get(name)) for name in (KEY_SERDE, VALUE_SERDE))
     extractor, letters, application_id = (
@@ -270,6 +271,7 @@ def _topic(value: Any) -> str | None:
 def _serde(name: str, value: Any) -> Serde | None:
     if value is None or isinstance(value, Serde):
         return value
+    # Java calls a nested class org.apache.kafka.common.serialization.Serdes$StringSerde.
     made = _SERDES.get(str(value).rpartition(".")[2].rpartition("$")[2])
     if made is None:
         next_step = "give a serde, for example Serde.string(), or a Consumed to each topic"

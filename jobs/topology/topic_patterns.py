@@ -20,6 +20,7 @@ def awaits_topics(nodes: Iterable[Node]) -> str | None:
 def check_patterns(graph: Graph) -> None:
     """Raises TopologyError if a pattern matches a topic that the topology reads or writes by its name."""
     for node in graph.nodes.values():
+        # With inputs its topics are known: sources of their own are above it (``Node.reading``).
         if node.topic_pattern is None or node.inputs:
             continue
         for other in graph.nodes.values():

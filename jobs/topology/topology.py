@@ -253,6 +253,7 @@ class Topology(Hinting):
         graph.nodes = {}
         for name, node in self._own.nodes.items():
             given = node.with_grace(graces[name]) if name in graces else node
+            # A node comes after those above it, so ``graph`` has their windows with the other graces.
             graph.nodes[name] = given.below_windows(graph)
         return Topology(graph)
 
@@ -290,6 +291,7 @@ class Topology(Hinting):
             return self
         made = Topology(self._settle().described)
         made._pipes_into_loops = True
+        # It settled as it was made, without landed records for its loops.
         made._settled = None
         return made
 
@@ -439,6 +441,8 @@ def _levels(graph: Graph, group_of: dict[str, int]) -> dict[str, int]:
         levels[name] = above.get(own, 0)
         if isinstance(node, RepartitionNode):
             writers = [(group_of[other], levels[other]) for other in node.inputs]
+            # If its own sub-topology is above, records come back to it, so the table begins a later part; else it is on
+            # level 0.
             levels[name] = above.get(own, -1) + 1
             while any(_reaches(fed, (own, levels[name]), writer) for writer in writers):
                 levels[name] += 1
@@ -464,6 +468,7 @@ def _in_order(parts: list[SubTopology]) -> tuple[SubTopology, ...]:
     ordered: list[SubTopology] = []
     waiting = list(parts)
     while waiting:
+        # There always is one: ``_levels`` lets no two parts wait for each other.
         ready = next(
             part for part in waiting if not any(other is not part and _feeds(other, part) for other in waiting)
         )
