@@ -100,6 +100,7 @@ def commit_files(
     except CommitFailedError as error:
         return _after_conflict(path, app_id, increment, error)
     version = _read_back(table, path, app_id, increment)
+    # Delta lets an append through whatever rows others committed since, so that is looked at afterwards.
     if since is not None and version > before + 1:  # somebody was quicker
         version = settle(table, path, since).version()
     return version
@@ -135,6 +136,7 @@ def take_back(path: str, since: int) -> Touched | None:
         return None
     if touched.changes or _has_unknown_features(table, path):
         first = touched.commits[0].version
+        # RESTORE goes back to one version, so it would take out the increments behind that commit as well.
         if any(version > first for version in touched.ours_since):
             raise touched.error("; and increments were committed since")
         said = CommitProperties(custom_metadata=_metadata(_PUT_BACK, touched.newest))
@@ -145,6 +147,7 @@ def take_back(path: str, since: int) -> Touched | None:
             next_step = f"take it back with the engine that committed it: drop the feature, or RESTORE to {first - 1}"
             raise TouchedTable(path, "a table that can be committed to", str(error), next_step) from error
     else:
+        # Of an append-only table Delta refuses every remove that says to change data.
         _put_back(table, touched, changes_data=not is_only_appended(path))
     table.update_incremental()
     left = touched_since(path, since, table.version())
@@ -203,6 +206,7 @@ def replace_files(
     wanted, live = {file.path for file in files}, live_files(table)
     stay = {file.path for file in live} & wanted
     actions: list[AddAction | RemoveAction] = list(_add_actions(path, [f for f in files if f.path not in stay]))
+    # "overwrite" would take out all that is live, so also the files that stay.
     mode: Literal["append", "overwrite"] = "append"
     marks = [Transaction(each, increment) for each in (app_id, *fenced)]
     mark = CommitProperties(app_transactions=marks, custom_metadata=_metadata(app_id, increment))
@@ -292,10 +296,12 @@ def create_table(
     try:
         made = patiently(create, timeout_seconds(path))
     except DeltaError:
+        # "ignore" looks first: of two runners that both saw no table, the second fails at version 0.
         existing = open_table(path, opened=opened)
         if existing is None:
             raise
         return existing
+    # ``create`` returns a plain DeltaTable, which gives up when the store fails once.
     made = OpenedTable(path) if is_remote(path) else made
     refuse_newer(made, path)  # of another runner, which was quicker
     if opened is not None:
@@ -405,11 +411,13 @@ def was_restored(table: DeltaTable, path: str, app_id: str) -> bool:
     """Has a RESTORE since the newest commit of ``app_id`` taken files away that were there then? Looks back no further
     than that commit.
     """
+    # Nearly always the newest commit is that of ``app_id``; the whole history is read where others committed since.
     for limit in (1, 16, None):
         is_restored = False
         for entry in table.history(limit):
             if entry.get("replayApp") == app_id:
                 return is_restored and _lacks_files_of(path, entry["version"], table.version())
+            # A RESTORE by ``take_back`` bears our name: it takes out what others did, and no increment.
             is_restored |= entry.get("operation") == "RESTORE" and "replayApp" not in entry
     return is_restored
 

@@ -114,6 +114,7 @@ def open_table(path: str, *, version: int | None = None, opened: OpenTables | No
         if version > table.version():
             got = f"newest version {table.version()}"
             raise DamagedTable(path, f"version {version}", got, how_to_restore(path, None))
+        # Not ``load_as_version``: what is in ``opened`` stays at its newest version.
         return OpenedTable(path, version=version)
 
 
@@ -240,6 +241,7 @@ def live_files(
         raise DamagedTable(place, expected, "others: the log was changed since", how_to_restore(place, None))
     if within is not None and f"max.{within[0]}" in actions.column_names:
         name, lowest, most = within
+        # A file without bounds in the log may hold anything, so it stays.
         outside = pc.or_kleene(pc.less(actions[f"max.{name}"], lowest), pc.greater(actions[f"min.{name}"], most))
         actions = actions.filter(pc.invert(pc.fill_null(outside, False)))
     length = actions.num_rows
@@ -327,6 +329,7 @@ def _conformed(array: pa.Array, kind: pa.DataType) -> pa.Array:
         return pa.StructArray.from_arrays(columns, fields=list(kind), mask=array.is_null())
     if pa.types.is_list(kind) and pa.types.is_list(array.type):
         values = _conformed(array.flatten(), kind.value_type)
+        # ``flatten`` leaves out what is outside a slice or below a null list, so the array's own offsets do not fit.
         lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
         offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
         return pa.ListArray.from_arrays(offsets, values, type=kind, mask=array.is_null())

@@ -30,6 +30,7 @@ def token_of(path: str) -> str | None:
 def sealed(end: bytes, token: str) -> bytes:
     """``end`` of a new file, from before its footer on, with the digest put in."""
     footer = _footer(end)
+    # The last one: statistics of columns come before it, and may hold the same bytes.
     at = footer.rindex(_MARK + UNSEALED.encode()) + len(_MARK)
     digest = _digest(footer, token)
     whole = footer[:at] + digest.encode() + footer[at + len(digest) :]

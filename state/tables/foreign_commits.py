@@ -114,6 +114,7 @@ def touched_since(path: str, since: int, newest: int) -> Touched | None:
     ``since`` -1: in all that its log still has, of files that were there before it without a word.
     """
     entries = log_entries(path, since, newest)
+    # Version 0 only creates the table, and its commit does not bear our name.
     theirs = [entry for entry in entries if not (entry.is_ours or entry.version == 0)]
     if not theirs and len(entries) == newest - since:
         return None
@@ -168,9 +169,11 @@ def _is_landed(path: str) -> bool:
 def _follow(touched: Touched, files: dict[str, DataFile], entry: LogEntry) -> None:
     """Bring ``files``, those that are ours and live, and what is ``touched`` behind ``entry``."""
     is_altered = False
+    # Removes first: a commit that sets a deletion vector removes and adds the same path.
     for remove in entry.of("remove"):
         path = unquote(remove["path"])
         was = files.pop(path, None)
+        # An OPTIMIZE that rewrites files of an UPDATE says to change no data, but its rows are altered still.
         if touched.added.pop(path, None) is not None:
             is_altered |= path in touched.altered
         elif not entry.is_ours:

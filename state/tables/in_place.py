@@ -109,6 +109,7 @@ class InPlaceRows:
             paths = list(dict.fromkeys(self.how.columns[name] for name in asked if name in self.how.columns))
             for batch in self._decoded(number, batch_size, paths):
                 rows = self._rows(batch, row, names, deciding)
+                # Deletion vectors number the rows of the file, so rows count before any is left out.
                 row += batch.num_rows
                 if rows.num_rows:
                     yield rows
@@ -159,6 +160,7 @@ class InPlaceRows:
             mask &= _true(pc.equal(topics, pa.scalar(self.how.topic, pa.string()).cast(topics.type)))
         if "partition" in deciding:
             partitions = columns["partition"]
+            # A row that is deleted, or of another topic, may lack a partition.
             if partitions.null_count and (_true(pc.is_null(partitions)) & mask).any():
                 self._refuse("a partition in every row", "null")
             mask &= _true(pc.equal(partitions, self.partition))

@@ -75,6 +75,7 @@ def files_below(root: str) -> "dict[str, fs.FileInfo]":
     if not isinstance(filesystem, fs.LocalFileSystem):
         infos = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True, recursive=True))
     else:
+        # Arrow's recursive selector follows symbolic links.
         infos = filesystem.get_file_info(_local_files(path))
     prefix = f"{path.rstrip('/')}/"
     names = {info.path.removeprefix(prefix): info for info in infos if info.type == fs.FileType.File}
@@ -83,6 +84,7 @@ def files_below(root: str) -> "dict[str, fs.FileInfo]":
 
 def _local_files(root: str) -> list[str]:
     def refuse(error: OSError) -> None:
+        # ``os.walk`` ignores every error by default; only a folder that is gone meanwhile may be left out.
         if not isinstance(error, FileNotFoundError):
             raise error
 

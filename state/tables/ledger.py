@@ -362,6 +362,7 @@ class LedgerOf(Generic[P, D]):
         written["content"] = _as_text(content | {_DIGEST: _digest_of(written)})
         line = pa.Table.from_pylist([written], LEDGER_SCHEMA)
         try:
+            # Of two commits that mark one app id Delta refuses the second, whichever rows they add.
             marks = [f"ledger/{phase}" for phase in against]
             append_row(table, self.path, line, app_id=f"ledger/{row.phase}", increment=row.increment, against=marks)
         except CommitFailedError as error:

@@ -127,6 +127,7 @@ class ObjectFiles(fs.FileSystemHandler):  # type: ignore[misc]
         try:
             return patiently(lambda: request(self._key(path)), self._seconds)
         except (BaseError, OSError) as error:
+            # What a PUT does not find is the bucket, or the source of a copy, so that is an error of the store.
             if _is_missing(error) and kind != "PUT":
                 raise FileNotFoundError(f"{self._url}: no file {path}") from None
             scheme = self._url.partition(":")[0]
@@ -136,6 +137,7 @@ class ObjectFiles(fs.FileSystemHandler):  # type: ignore[misc]
         """Size and bytes; no bytes of a file that is larger than those read at once."""
 
         def read(key: str) -> tuple[int, bytes | None]:
+            # The answer has the size, for which a HEAD would be a second request; a larger body is not read.
             answer = obstore.get(self.store, key)
             size = answer.meta["size"]
             return size, bytes(answer.bytes()) if size <= _WHOLE_BYTES else None
@@ -150,10 +152,12 @@ class ObjectFiles(fs.FileSystemHandler):  # type: ignore[misc]
         """All of ``content``, a file of ``size`` bytes, in the place of what may be there."""
 
         def write(key: str) -> None:
+            # ``patiently`` may call this again after a part of the content was read.
             content.seek(0)
             whole = content.read() if size <= _PART_BYTES else content
             obstore.put(self.store, key, whole, chunk_size=_PART_BYTES, max_concurrency=4)
 
+        # A multipart upload is a request to begin, one a part, and one to complete.
         self.ask("PUT", path, write, 1 if size <= _PART_BYTES else 2 + math.ceil(size / _PART_BYTES))
 
     def _info(self, path: str) -> fs.FileInfo:
@@ -172,6 +176,7 @@ class ObjectFiles(fs.FileSystemHandler):  # type: ignore[misc]
         listed = self.ask("LIST", base, lambda key: obstore.list_with_delimiter(self.store, f"{key}/" if key else None))
         folders = [self._path(prefix) for prefix in listed["common_prefixes"]]
         files = [self._file(self._path(each["path"]), each) for each in listed["objects"]]
+        # Consoles and Hadoop mark a folder by an empty object of its name, which is no file.
         marks = {base, *folders}
         return [
             *(fs.FileInfo(folder, fs.FileType.Directory) for folder in folders),

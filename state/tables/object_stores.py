@@ -163,6 +163,7 @@ def refuse_untried(directory: str) -> None:
 
 def _store_of(directory: str) -> str:
     parts = urlsplit(directory)
+    # s3a:// is Hadoop's name for the same buckets, so both names share their options.
     return f"{'s3' if parts.scheme in S3 else parts.scheme}://{parts.netloc}"
 
 
@@ -185,6 +186,7 @@ def _store(scheme: str, url: str, given: dict[str, str]) -> Any:
     _refuse_half(given)
     named = {name.removeprefix("aws_"): name for name in given}
     client = {short: given[name] for short, name in named.items() if short in _CLIENT}
+    # obstore refuses an option that it does not know, and delta-rs has some of its own.
     words = {
         name: value
         for name, value in given.items()

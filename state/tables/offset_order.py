@@ -135,6 +135,7 @@ class _Reading:
         rows, whole = self._open(file), (file.min_offset or 0, file.max_offset or 0)
         metadata, share = _parquet(rows).metadata, 1.0
         if isinstance(rows, InPlaceRows):
+            # A row group counts the rows of all partitions and topics, so the share of the whole file is taken of it.
             share = file.records / max(1, rows.how.rows)
         pieces = []
         for number in range(metadata.num_row_groups):

@@ -126,6 +126,7 @@ def open_file(table: str, file: DataFile) -> Iterator[OpenedFile]:
     except FileNotFoundError:
         raise damaged(root, file, "no file") from None
     except (OSError, UnicodeDecodeError, _NotWhole, pa.ArrowException) as error:
+        # Arrow's MemoryError is an ArrowException too, and says nothing about the file.
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and is_refusal(error)):
             raise
         raise damaged(root, file, _first_line(error)) from error
@@ -231,6 +232,7 @@ def described(source: pa.NativeFile) -> tuple[pq.FileMetaData, str]:
 
 
 def _metadata(footer: bytes) -> pq.FileMetaData:
+    # Parsed from the bytes that were checked: a second read of the file could return others.
     ends = len(footer).to_bytes(4, "little") + _MARK
     return pq.read_metadata(pa.BufferReader(_MARK + footer + ends))
 

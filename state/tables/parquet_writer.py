@@ -80,6 +80,7 @@ class TaskFile:
         named, half = _with_named_words(table), len(table) // 2
         if self._writer is None:
             self._writer = self._open(named)
+        # Beyond the limit Arrow's writer falls back to plain pages, of which readers must make the dictionary again.
         if half and any(named[path].chunk(0).dictionary.nbytes > _DICTIONARY_BYTES for path in self._coded):
             self._write_rows(table.slice(0, half))
             self._write_rows(table.slice(half))
@@ -113,6 +114,7 @@ class TaskFile:
             self._write_group()
         if self._writer is None or self._sink is None:
             return None
+        # ``ParquetWriter.close`` writes the footer, so from ``finish`` on all bytes wait for the digest of it.
         self._writer.add_key_value_metadata({KEY: UNSEALED})
         self._sink.finish()
         self._writer.close()
@@ -179,6 +181,7 @@ def _with_named_words(table: pa.Table) -> pa.Table:
 
 
 def _named_words(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    # Each dictionary begins with those before it, so the last has the words of all pieces.
     every = column.chunks[-1].dictionary
     rows = np.concatenate([piece.indices.fill_null(-1).to_numpy() for piece in column.chunks])
     is_named = np.zeros(len(every) + 1, np.bool_)  # the last is null's

@@ -51,6 +51,7 @@ def _union(have: pa.DataType, want: pa.DataType) -> pa.DataType:
 def other_types(table: DeltaTable, schema: pa.Schema) -> list[str]:
     """Columns of ``schema`` whose rows cannot be in the table's, however many columns and fields it gains."""
     have = dict(zip(*_columns(pa.schema(table.schema().to_arrow())), strict=True))
+    # Through Delta's types and back, since Arrow has more: a large string is a string there.
     want = dict(zip(*_columns(pa.schema(Schema.from_arrow(schema).to_arrow())), strict=True))
     return [name for name, kind in want.items() if name in have and not _fits(have[name], kind)]
 

@@ -180,5 +180,6 @@ def _numbers(key: bytes, kind: pa.DataType) -> Iterator[int | float]:
     lowest = 0 if pa.types.is_unsigned_integer(kind) else -(1 << kind.bit_width - 1)
     digits = key.removeprefix(b"-")
     numbers = [int.from_bytes(key, "big", signed=lowest < 0)] if len(key) == width else []
+    # An int64 has 19 digits at most, and Delta has no unsigned type; ``int`` refuses very long texts.
     numbers += [int(key)] if digits.isdigit() and len(digits) < 20 else []
     yield from (number for number in numbers if lowest <= number < lowest + (1 << kind.bit_width))

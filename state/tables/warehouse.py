@@ -259,6 +259,7 @@ class Warehouse:
         root = root if "://" in root else os.path.abspath(root)
         object.__setattr__(self, "root", root)
         remember_options(root, self.storage_options, storage_timeout)
+        # Workers get the options, and the timeout as one of them, with the pickled warehouse.
         if self.storage_options is None or storage_timeout is not None:
             object.__setattr__(self, "storage_options", options_of(root))
 
