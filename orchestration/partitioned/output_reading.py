@@ -101,6 +101,7 @@ class ReplayIOManager(dg.IOManager):
             return rows.to_pandas()
         if (library, name) == ("pyspark", "DataFrame"):
             return self._spark(context).createDataFrame(rows)
+        # Dagster gives Any for a parameter without an annotation.
         if (library, name) in (("polars", "DataFrame"), ("typing", "Any")):
             return pl.from_arrow(rows)
         if (library, name) == ("polars", "LazyFrame"):

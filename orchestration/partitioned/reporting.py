@@ -87,6 +87,7 @@ def _provenance(
 ) -> dict[str, str]:
     """Tags by which Dagster knows when the code, or a table above, is newer: as it writes them for outputs."""
     spec, tables = context.assets_def.specs_by_key[key], set(map(pipeline.key, written_tables(pipeline)))
+    # The run's id is Dagster's own default for an asset without a code version.
     tags = {CODE_VERSION_TAG: spec.code_version or context.run.run_id}
     for dep in spec.deps:
         record = _newest(context.instance, dep.asset_key, partition if dep.asset_key in tables else None)
@@ -111,5 +112,6 @@ def _newest(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | Non
 def _summed(metadata_of: Callable[[int], Metadata], increments: list[int]) -> Metadata:
     """Of the last increment, with the records of all of them."""
     each = [metadata_of(increment) for increment in increments]
+    # What waits at the end of an increment may wait at the end of the next one too, so it is not summed.
     counted = {name for one in each for name in one if name.startswith("records_")} - {"records_waiting"}
     return each[-1] | {name: sum(one.get(name) or 0 for one in each) for name in counted}

@@ -81,6 +81,7 @@ def go_back(context: dg.AssetExecutionContext, pipeline: Pipeline, windows: list
     if before is None:
         withdrawal = withdrawal_of(pipeline, window)
         context.log.warning(withdrawal.sentence)
+        # The ledger first: a run that dies before the event finds the restatement there when it is tried again.
         restore(pipeline.warehouse, pipeline.name, withdrawal.stays)
         said = {RESTORED_TO: withdrawal.stays}
         context.log_event(dg.AssetObservation(pipeline.key(REFUSALS[0]), metadata=said, partition=window.key))
