@@ -75,6 +75,7 @@ def lag_sensor(
             said = f"{lag}: too little for a run" if decided.since_ms is not None else str(lag)
             return dg.SensorResult(skip_reason=said, cursor=str(decided))
         if lag.seen == cursor.asked:
+            # With partitions the same lag may be enough later: the next partition ends as time passes.
             next_run = "a run was started for it, and left it" if pipeline.partitions is None else _partition(pipeline)
             if isinstance(next_run, str):
                 return dg.SkipReason(f"{lag}: {next_run}")
@@ -96,6 +97,7 @@ def _decide(lag: Lag, cursor: _Cursor, settings: LagSensor, at_ms: int) -> _Curs
 
 
 def _started(pipeline: Pipeline, lag: Lag) -> dg.SensorResult | dg.SkipReason:
+    # Dagster starts one run a run key, so a tick that dies before its cursor is kept asks for no second run.
     cursor = str(_Cursor(lag.seen))
     tags = {"replay/lag": str(lag)}
     if pipeline.partitions is None:
@@ -115,6 +117,7 @@ def _partition(pipeline: Pipeline) -> dg.RunRequest | str:
     window, last = next_or_why_not(pipeline), pipeline.ledger.last_done()
     if isinstance(window, str):
         return window
+    # In the run key, since a withdrawn partition runs again and Dagster would skip a key that it has had.
     done = 0 if last is None else last.increment
     return dg.RunRequest(
         f"{window.key} after increment {done}", job_name=f"{pipeline.word}_replay", partition_key=window.key
