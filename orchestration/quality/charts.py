@@ -43,6 +43,7 @@ def distribution(counts: Sequence[tuple[str, str, int]], title: str, unit: str =
     rows = [{"class": name, "series": series, "records": number} for name, series, number in counts]
     chart = alt.Chart(alt.InlineData(values=rows)).encode(
         x=alt.X("class:O", title=title, sort=None, axis=alt.Axis(labelAngle=0)),
+        # Not "log", which has no place for a class without records.
         y=alt.Y("sum(records):Q", title=unit, scale=alt.Scale(type="symlog")),
         color=alt.Color("series:N", title=None, legend=alt.Legend(labelLimit=260)),
     )

@@ -50,6 +50,7 @@ def _verdicts(warehouse: Warehouse, pipeline: str, increments: list[Increment]) 
     if not counted:
         return []
     holds = GaugeMetricFamily("replay_guarantee_holds", "1: holds, 0: broken, as checked last", labels=VERDICT_LABELS)
+    # Rows come by increment, so the newest verdict of each is the one that stays.
     for row in {(row["guarantee"], row["table"]): row for row in counted}.values():
         if row["verdict"] != VERDICTS["unknown"]:
             labels = (pipeline, row["guarantee"], row["table"], row["severity"])

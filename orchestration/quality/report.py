@@ -122,6 +122,7 @@ def _section(
     rows += recorded_open_windows(warehouse, pipeline, increments)
     planned, last = increments[-1]
     epochs = {done.increment: done.epoch for _, done in increments}
+    # After a RESTORE of the ledger a number comes again under a higher epoch; former verdicts are of other rows.
     results = [
         as_shown(row) for row in newest_results(warehouse, pipeline) if epochs.get(row["increment"]) == row["epoch"]
     ]

@@ -61,6 +61,7 @@ def matrix(results: Sequence[Row], increments: Sequence[int], faults: Sequence[d
             }
         )
         order.append(min(map(_order, rows)))
+    # Lines of which all passed keep the order of guarantees, in whichever increment each was last checked.
     indices = sorted(range(len(lines)), key=lambda at: order[at] if order[at][0] < _RANKS[PASSED] else order[at][:1])
     return {"increments": shown, "lines": [lines[at] for at in indices], "all": len(increments)}
 
