@@ -68,6 +68,7 @@ def _audit(
 
 def _came(scope: Scope, promise: JoinedAsOf, left: InputPromise) -> pl.DataFrame:
     """Own records that the join took, with `value`."""
+    # KStreamKTableJoinProcessor drops a null value, and a null key unless the join is a left one (KIP-962).
     own = own_records(scope, left, "value").filter(pl.col("value").is_not_null())
     own = own if promise.is_left else own.filter(pl.col("key").is_not_null())
     topic = TableName(left.table).name
@@ -89,6 +90,7 @@ def _can_be(
         tape.with_columns(
             reached.alias("_reached"),
             pl.col("timestamp").max().over("partition").alias("_end"),
+            # RocksDBVersionedStore.put ignores a record that is older than the history retention.
             (pl.col("timestamp") < reached - promise.history_ms).alias("_is_refused"),
         )
         .join(begins, on="partition", how="left")
@@ -114,6 +116,7 @@ def _can_be(
         | (pl.col("_offset") == pl.col("_last"))
         | (~pl.col("_is_sure") & (pl.col("valid_from_ms") >= pl.col("_newest")))
     )
+    # Behind the history retention the store returns null (RocksDBVersionedStore.get), whatever it had.
     is_known = pl.col("_last").is_not_null() & (pl.col("timestamp") >= pl.col("_end") - promise.history_ms)
     known = shown.filter(is_known).select(PLACE).unique()
     nothing = came.join(known, on=PLACE, how="anti").with_columns(pl.lit(None, pl.Binary).alias("version"))

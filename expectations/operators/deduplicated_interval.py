@@ -92,6 +92,7 @@ def _kept(scope: Scope, promise: Deduplicated, tape: pl.DataFrame) -> pl.DataFra
     kept = [pl.DataFrame(schema={"partition": pl.Int32, "offset": pl.Int64})]
     for partition, low in first.items():
         mine = [file for file in scope.files(promise.table, path) if file.partition == partition and file.records]
+        # Causes rise with the output's offsets, so the newest files have the last causes.
         for file in sorted(mine, key=lambda each: each.max_offset or 0, reverse=True):
             rows = scope.scan(path, [file], ["cause_offset"]).collect()
             kept.append(rows.select("partition", pl.col("cause_offset").alias("offset")))

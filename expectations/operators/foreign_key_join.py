@@ -33,6 +33,7 @@ def audit_foreign_key_join(scope: Scope, facts: ReplayFacts, promise: JoinedByFo
     assert promise.keys is not None
     assert promise.foreign_keys is not None
     assert promise.joined is not None
+    # Of names and numbers alone, so that whoever checks the increment again judges the same keys.
     seed = zlib.crc32(f"{scope.tables.name}/{promise.table}/{scope.increment}".encode())
     left, unread = _some(_newest(scope, promise.left), seed)
     if left.is_empty():
@@ -98,6 +99,7 @@ def _rows(scope: Scope, table: str, wanted: pl.DataFrame) -> pl.DataFrame:
         .filter(pl.col("key").is_in(wanted["key"].implode()))
         .collect()
     )
+    # Rows of a left key are all in one partition, so their offsets can be compared.
     return rows.sort("offset").unique("key", keep="last").select("key", pl.col("value").alias("got"))
 
 

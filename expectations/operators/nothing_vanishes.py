@@ -83,7 +83,9 @@ def _due(scope: Scope, who: Promised, promise: SuppressPromise) -> pl.DataFrame:
     times = pl.DataFrame(
         {"partition": list(reached), "_time": list(reached.values())}, {"partition": pl.Int32, "_time": pl.Int64}
     )
+    # Final results drop a tombstone that waited (shouldForward in KTableSuppressProcessorSupplier).
     closed = waited.filter(pl.col("value").is_not_null()).join(times, on="partition", how="inner")
+    # Equal is due: Kafka evicts while minTimestamp <= observed stream time - wait.
     return closed.filter(pl.col("buffer_time_ms") + promise.wait_ms <= pl.col("_time")).select(IDENTITY)
 
 

@@ -34,6 +34,7 @@ def audit_repartition_by_key(scope: Scope, who: Promised, promise: RepartitionPr
         )
     repeated = rows.clear()
     if promise.at_most_one and rows.height:
+        # Below 0 the cause is a recorded time, which may send any number of records, or is unknown (a backfill).
         sent = rows.filter(pl.col("cause_offset") >= 0)
         repeated = sent.filter(sent.select(CAUSE).is_duplicated())
     return Audit.of(rows.height, {"misplaced": misplaced, "gaps": _gaps(scope, promise, rows), "repeated": repeated})
@@ -67,6 +68,7 @@ def partitions_of(keys: pl.Series, partitions: int) -> np.ndarray:
     for length in np.unique(lengths[lengths >= 0]):
         mine = np.flatnonzero(lengths == length)
         data = np.frombuffer(b"".join(keys.gather(mine).to_list()), np.uint8).reshape(len(mine), int(length))
+        # Utils.toPositive clears the sign bit; an absolute value leads to other partitions.
         numbers[mine] = ((_murmur2(data) & 0x7FFFFFFF) % partitions).astype(np.int32)
     return numbers
 

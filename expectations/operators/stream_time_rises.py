@@ -53,7 +53,9 @@ def _recorded(scope: Scope) -> tuple[pl.DataFrame, int]:
         files = read_files(path)
         rows = scope.scan(path, files, ["before_offset", "time_ms", "increment"]).collect()
         for partition, count in counts.items():
+            # Plans count recorded times in the order of their booking; those behind the count are of later increments.
             mine = rows.filter(pl.col("partition") == int(partition)).sort("increment").head(count)
+            # Shifted before the slice, so that the first of this increment is compared with the last one before it.
             ranked = mine.with_columns(
                 pl.lit(topic).alias("topic"),
                 pl.col("time_ms").shift(1).alias("earlier_ms"),

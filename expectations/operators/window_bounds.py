@@ -34,6 +34,7 @@ def _is_on(grid: Grid, rows: pl.DataFrame) -> pl.Expr:
     if grid.kind == "session":
         return (start >= 0) & (start <= end)
     if grid.kind == "sliding":
+        # A record before the first difference is in [0, difference] (processEarly in KStreamSlidingWindowAggregate).
         return (start >= 0) & (end - start == grid.size_ms)
     if grid.size_ms is None or grid.advance_ms is None:
         return (start == grid.first_ms) & (end == UNBOUNDED)
