@@ -74,9 +74,9 @@ def is_only_appended(path: str) -> bool:
     """Whether of the table at ``path`` no row is ever taken out or changed: files are added, or merged unchanged."""
     above, kind, name = ["", "", "", *path.split("/")][-3:]
     # The last folder alone does not say it: a store may be called "ledger", and a pipeline "retractions".
-    if above != LANDING and kind in (OUTPUTS, STATE, REPARTITION):
+    if above != LANDING and kind in (OUTPUTS, STATE, REPARTITION, CURRENT, LANDED_DEAD_LETTER):
         return False
-    if kind == RETRACTIONS and name in (DROPPED, DEAD_LETTER):
+    if kind == RETRACTIONS and name in (DROPPED, DEAD_LETTER, QUALITY_RESULTS, QUALITY_METRICS):
         return False
     return kind in (LANDED, RETRACTIONS) or name in (LEDGER, RECORDED_TIME)
 

@@ -1,12 +1,15 @@
 """Outputs and stores whose names are those of our own tables, or begin with _: increments, a restore, increments."""
 
 import pytest
+from deltalake import DeltaTable
 
 from kstreams_replay.jobs.branches.restatement import restore
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.history.committed_tables import read_changelog, read_state
+from kstreams_replay.jobs.history.current_values import keep_current
 from kstreams_replay.jobs.replay.pipeline_run import replay
 from kstreams_replay.jobs.topology import Consumed, Materialized, Serde, StreamsBuilder, Topology
+from kstreams_replay.state.tables.names import TableName
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.planted import LandedRecord, plant
 
@@ -32,9 +35,14 @@ def test_a_restore_takes_back_rows_and_state_whatever_they_are_called(tmp_path, 
         return list(zip(rows["key"].to_pylist(), rows["value"].to_pylist(), strict=True))
 
     run()
+    keep_current(warehouse, pipeline, name)
     restore(warehouse, pipeline, 1)
+    keep_current(warehouse, pipeline, name)
     assert values() == [("a", 1), ("b", 1), ("a", 2), ("b", 2)]
     run()
 
     assert values() == [(key, count) for count in range(1, 7) for key in "ab"]
     assert len(read_state(warehouse, pipeline, name)) == 2
+    keep_current(warehouse, pipeline, name)
+    current = DeltaTable(warehouse.pipeline(pipeline).table(TableName.current(name))).to_pyarrow_table()
+    assert sorted(zip(current["key"].to_pylist(), current["value"].to_pylist(), strict=True)) == [("a", 6), ("b", 6)]
