@@ -3,7 +3,7 @@
 Owns the arguments of handlers. Rule: what a handler raises, and an answer that is none, ends the run, as in Kafka.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,19 +27,33 @@ from .dead_letters import DeadLetters
 from .decoding import headers_of
 from .failure_places import FailurePlaces, Raw
 
+RAW = "raw_key", "raw_value"
+"""Columns of what an earlier part of the sub-topology hands over: the record as the task took it."""
+
 
 def raw_record(input_: TapeChunk, cause: int) -> Raw:
-    """The record at row ``cause`` of the chunk."""
+    """The record at row ``cause`` of the chunk; nulls in one that has no records."""
+    if not len(input_):
+        return None, None
     number = int(input_.source[cause])
     # Rows of one source ascend on the tape, so the position among them is the row of the source's table.
     row = int(np.searchsorted(input_.rows(number), cause))
     table = input_.tables[number]
-    key, value = (only_chunk(table, name)[row].as_py() for name in ("key", "value"))
+    columns = RAW if RAW[0] in table.column_names else ("key", "value")
+    key, value = (only_chunk(table, name)[row].as_py() for name in columns)
     return _bytes(key), _bytes(value)
 
 
+def with_raw(export: pa.Table, raw: Callable[[int], Raw]) -> pa.Table:
+    """What a later part gets, and of each row the record of this part that caused it, as the task took it."""
+    records = [raw(cause) for cause in export["cause"].to_pylist()]
+    for name, column in zip(RAW, zip(*records, strict=True) if records else ((), ()), strict=True):
+        export = export.append_column(name, pa.array(column, pa.binary()))
+    return export
+
+
 def _bytes(value: Any) -> bytes | None:
-    """None of what an earlier part of the sub-topology handed on, which is no bytes any more."""
+    """None of a row that no record caused, and of a part whose topology has nobody who asks for bytes."""
     return value if isinstance(value, bytes) else None
 
 

@@ -39,7 +39,7 @@ from .chunk_run import ChunkRun, Observer
 from .dataflow import dataflows
 from .dead_letters import DeadLetters
 from .decoding import Decoder, contexts, import_batch
-from .exception_handling import ChunkHandling, TrialHandling, decoded_or_failed, raw_record
+from .exception_handling import ChunkHandling, TrialHandling, decoded_or_failed, raw_record, with_raw
 from .exits import refusing_exits
 from .failure_places import FailurePlaces, Raw
 from .output_tables import dead_letter_table, dropped_table, failed_step_table
@@ -131,6 +131,8 @@ class Task:
         written += [(export.name, export.node) for export in self.dataflow.exports if not export.when]
         self._clocked = tuple(dict.fromkeys(name for name, node in written if self.graph.reaches_clock(node)))
         """What is written for tasks with a processor, to which ticks of the wall clock are forwarded."""
+        answers = self.graph.dead_letter_topic, self.graph.handlers.processing
+        self._hands_raw = bool(self.dataflow.exports) and any(answer is not None for answer in answers)
         self._decoder = Decoder()
         self._keys = {source.name: self._decoder.keys_of(source.shape.key) for source in self.sources}
         with interpreted():  # stores are empty; who wants to know what rows look like loads no kernels for it
@@ -356,9 +358,14 @@ class Task:
             ]
             letters = [pa.concat_tables(letters).sort_by("cause")]
         self.counts.add_refusals(chunk)
+        repartitions, exports = chunk_run.exchanged()
+        if self._hands_raw:
+            raw = partial(raw_record, input_)
+            exports = {name: with_raw(rows, raw) for name, rows in exports.items()}
         result = Result(
             chunk_run.outputs,
-            *chunk_run.exchanged(),
+            repartitions,
+            exports,
             dropped_table(chunk),
             pa.concat_tables(letters),
             chunk.tape_time_ms,

@@ -402,6 +402,7 @@ def _parts(graph: Graph) -> list[SubTopology]:
         number = kafka_id if level == 0 else len(groups) + len([part for part in parts if part.level > 0])
         parts.append(_part(graph, nodes, number, kafka_id, level))
     _check_whole(parts)
+    _check_dead_letters(graph, parts)
     return parts
 
 
@@ -413,6 +414,26 @@ def _check_whole(parts: list[SubTopology]) -> None:
             got = "one that reads what it caused itself (a foreign-key join, or an intermediate topic)"
             next_step = "give the processor a store of its own, or write what it forwards to a topic of its own"
             raise TopologyError(node.name, "a shared store in a sub-topology that runs at once", got, next_step)
+
+
+def _check_dead_letters(graph: Graph, parts: list[SubTopology]) -> None:
+    """Raises TopologyError where a step that keeps dead letters gets records of an earlier part of its sub-topology.
+    These are rows of no topic any more, and the earlier part has counted their records as applied.
+    """
+    for part in parts:
+        here = {node.name for node in part.nodes}
+        for step in sorted(graph.dead_lettering & here):
+            waiting = [graph.nodes[step]]
+            while waiting:
+                node = waiting.pop()
+                if not here.issuperset(above := () if node.is_source else node.inputs):
+                    expected = (
+                        'a step that records reach straight from a topic or a repartition, for on_error="dead_letter"'
+                    )
+                    got = f"one below {node.name}, which also waits for records that this sub-topology writes itself"
+                    next_step = f"put the step ahead of {node.name}, once for each of its streams"
+                    raise TopologyError(step, expected, got, next_step)
+                waiting += [graph.nodes[name] for name in above]
 
 
 def _part(graph: Graph, nodes: list[Node], number: int, kafka_id: int, level: int) -> SubTopology:

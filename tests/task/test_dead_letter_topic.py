@@ -217,6 +217,39 @@ def test_a_record_that_was_applied_elsewhere_is_applied_and_has_a_letter():
     assert [one.timestamp_ms for one in driver.read_outputs("letters")] == [10, 50]
 
 
+def merged_with_its_own_topic() -> Topology:
+    builder = StreamsBuilder(config={PROCESSING: LogAndContinueExceptionHandler, LETTERS: "letters"})
+    words = builder.stream("words", Consumed(STRING, STRING)).map_values("value || '!'")
+    words.filter("value LIKE 't%'").map_values("value || '?'").to("marked")
+    both = words.merge(builder.stream("marked", Consumed(STRING, STRING)))
+    both.map_values(lambda value: int(value.rstrip("!")), returns=LONG).to("numbers")
+    return builder.build()
+
+
+@pytest.mark.parametrize("max_records", [None, 1])
+def test_a_letter_has_the_bytes_of_a_record_that_an_earlier_part_handed_over(tmp_path, max_records):
+    """
+    The topology reads ``marked``, which it writes itself, so it runs in two parts.
+    """
+    warehouse = Warehouse(tmp_path)
+    values = [b"1", b"t5", b"x"]
+    plant(
+        warehouse, "words", [LandedRecord(0, b"k", value, 100 + 20 * n) for n, value in enumerate(values)], partitions=1
+    )
+
+    for _ in replay(
+        warehouse, merged_with_its_own_topic(), pipeline="p", runner=LocalRunner(), max_records=max_records
+    ):
+        pass
+
+    letters = read_changelog(warehouse, "p", "letters").to_pylist()
+    assert sorted((row["record_time_ms"], row["key"], row["value"]) for row in letters) == [
+        (120, b"k", b"t5"),
+        (120, b"k", b"t5!?"),
+        (140, b"k", b"x"),
+    ]
+
+
 def test_a_letter_is_beside_what_a_flat_map_gave_before_it_failed():
     def several(value):
         yield value

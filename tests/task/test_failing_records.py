@@ -119,6 +119,20 @@ def test_a_result_of_many_records_is_no_dead_letter():
         counts.map_values("value", name="number", on_error="dead_letter")
 
 
+def test_a_step_below_what_an_earlier_part_hands_over_keeps_no_dead_letters():
+    """
+    Rows of the words were counted where they were written to ``marked``; their letters were lost.
+    """
+    builder = StreamsBuilder()
+    words = builder.stream("words", Consumed(STRING, STRING))
+    words.filter("value LIKE 's%'").to("marked")
+    both = words.merge(builder.stream("marked", Consumed(STRING, STRING)), name="both")
+    STEPS["callable"](both, on_error="dead_letter").to("numbers")
+
+    with pytest.raises(TopologyError, match=r"number: .* got one below both, .* put the step ahead of both"):
+        builder.build()
+
+
 def test_an_unknown_answer_is_refused():
     with pytest.raises(ConfigError, match='number on_error: expected "stop" or "dead_letter", got \'skip\''):
         topology(on_error="skip")
