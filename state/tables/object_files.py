@@ -9,7 +9,6 @@ import io
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from tempfile import SpooledTemporaryFile
 from typing import Any, TypeVar
@@ -199,9 +198,15 @@ class ObjectFiles(fs.FileSystemHandler):  # type: ignore[misc]
 
     def _delete(self, paths: Sequence[str]) -> None:
         for start in range(0, len(paths), _PAGE):
-            keys = [self._key(path) for path in paths[start : start + _PAGE]]
-            with _gone():
-                self.ask("DELETE", paths[start], partial(self._delete_keys, keys))
+            page = paths[start : start + _PAGE]
+            try:
+                self.ask("DELETE", page[0], partial(self._delete_keys, [self._key(path) for path in page]))
+            except FileNotFoundError:
+                # What is not there need not be deleted: a first answer may have been lost. But some stores give that
+                # as the answer for all of several, and leave the others, so each of them is asked for.
+                if len(page) > 1:
+                    for path in page:
+                        self._delete([path])
 
     def _delete_keys(self, keys: Sequence[str], first: str) -> None:
         """``first``: of them."""
@@ -221,15 +226,6 @@ def _is_missing(error: Exception) -> bool:
     """Whether a file is not there, and not all of its bucket."""
     is_there = re.search(r"NoSuchBucket|ContainerNotFound|bucket does not exist", str(error)) is None
     return isinstance(error, NotFoundError | FileNotFoundError) and is_there
-
-
-@contextmanager
-def _gone() -> Iterator[None]:
-    """What is not there need not be deleted: a first answer may have been lost."""
-    try:
-        yield
-    except FileNotFoundError:
-        return
 
 
 def _folders_above(path: str, base: str) -> Iterator[str]:

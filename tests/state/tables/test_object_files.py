@@ -5,7 +5,7 @@ import os
 import obstore
 import pyarrow as pa
 import pytest
-from obstore.store import MemoryStore
+from obstore.store import LocalStore, MemoryStore
 from pyarrow import fs
 
 from kstreams_replay.state.errors import ConfigError
@@ -135,6 +135,44 @@ def test_a_folder_goes_with_all_that_is_in_it_and_with_nothing_else(files):
     files.delete_dir("bucket/a")
 
     assert kinds(files, "bucket", recursive=True) == {"bucket/ab": "File"}
+
+
+def test_a_folder_goes_though_another_runner_deletes_a_file_of_it_meanwhile(tmp_path, monkeypatch):
+    # Some stores answer a delete of several with the first that is not there, and leave those behind it.
+    files = fs.PyFileSystem(ObjectFiles(LocalStore(tmp_path), "bucket", "file:///bucket", 0.0))
+    for number in range(64):
+        write(files, f"bucket/a/{number}", b"x")
+    delete = obstore.delete
+
+    def race(store, keys):
+        (tmp_path / keys[0]).unlink(missing_ok=True)
+        delete(store, keys)
+
+    monkeypatch.setattr(object_files.obstore, "delete", race)
+
+    files.delete_dir("bucket/a")
+
+    assert [path.name for path in (tmp_path / "a").iterdir()] == []
+
+
+def test_what_cannot_be_deleted_is_said_though_another_file_is_not_there(tmp_path, monkeypatch):
+    files = fs.PyFileSystem(ObjectFiles(LocalStore(tmp_path), "bucket", "file:///bucket", 0.0))
+    for number in range(64):
+        write(files, f"bucket/a/{number}", b"x")
+    delete, kept = obstore.delete, next(obstore.list(LocalStore(tmp_path), "a"))[-1]["path"]
+
+    def fail(store, keys):
+        keys = [keys] if isinstance(keys, str) else keys
+        if len(keys) > 1:
+            (tmp_path / keys[0]).unlink()
+        elif keys == [kept]:
+            raise PermissionError("denied")
+        delete(store, keys)
+
+    monkeypatch.setattr(object_files.obstore, "delete", fail)
+
+    with pytest.raises(OSError, match=f"^Object store error: DELETE file://bucket/{kept}: denied$"):
+        files.delete_dir("bucket/a")
 
 
 def test_a_file_is_one_request_each_way(files):
