@@ -127,13 +127,15 @@ def take_back(path: str, since: int) -> Touched | None:
     """Take back what others committed to the table since the version that its ledger knows; return what that was, None:
     nothing.
 
-    Raises TouchedTable where it cannot be: files are gone, columns were changed before increments of ours, or it has a
-    feature that delta-rs does not know.
+    Raises TouchedTable where it cannot be: files are gone, the log has lost versions since, columns were changed before
+    increments of ours, or it has a feature that delta-rs does not know.
     """
     table = OpenedTable(path)
     touched = touched_since(path, since, table.version())
     if touched is None or (touched.is_nothing and not _has_unknown_features(table, path)):
         return None
+    if touched.lost:
+        raise touched.error()
     if touched.changes or _has_unknown_features(table, path):
         first = touched.commits[0].version
         # RESTORE goes back to one version, so it would take out the increments behind that commit as well.

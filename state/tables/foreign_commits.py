@@ -35,7 +35,7 @@ class Touched:
     ``gone``: files of ours that are not live any more; ``added``: files of others that are; by path. ``changes``: of
     columns and deciding properties, in words. ``commits``: theirs, in order. ``ours_since``: versions of ours between.
     ``altered``: of ``gone`` and ``added``, those by which a commit said to change data. ``is_vacuumed``: files of
-    ``gone`` were deleted, so that they cannot be put back.
+    ``gone`` were deleted, so that they cannot be put back. ``lost``: how many of the versions the log has no more.
     """
 
     path: str
@@ -48,6 +48,7 @@ class Touched:
     is_vacuumed: bool = False
     ours_since: list[int] = field(default_factory=list)
     altered: set[str] = field(default_factory=set)
+    lost: int = 0
 
     @property
     def is_nothing(self) -> bool:
@@ -100,7 +101,8 @@ class Touched:
         if self.since < 0 or why:
             expected = "no commit of others"
         got = f"{self.culprits()} ({self.said()}{why})"
-        next_step = how_to_restore(self.path, None) if why else how_to_take_back(self.path)
+        # What a lost version did cannot be taken back, since nobody knows it.
+        next_step = how_to_restore(self.path, None) if why or self.lost else how_to_take_back(self.path)
         return TouchedTable(self.path, expected, got, next_step)
 
 
@@ -125,8 +127,9 @@ def touched_since(path: str, since: int, newest: int) -> Touched | None:
     for entry in entries:
         _follow(touched, files, entry)
     touched.changes = _changes(path, before, entries)
-    if len(entries) < newest - since:
-        touched.changes.append(f"its log has lost {newest - since - len(entries)} of the versions since")
+    touched.lost = newest - since - len(entries)
+    if touched.lost:
+        touched.changes.append(f"its log has lost {touched.lost} of the versions since")
     return touched
 
 

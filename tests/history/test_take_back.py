@@ -1,6 +1,7 @@
 """`take_back`: a table that others committed to becomes what its ledger names; fsck finds it."""
 
 from functools import partial
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -148,3 +149,22 @@ def test_a_feature_that_stops_runs_alone_is_found_too(warehouse):
     assert found(warehouse) == ["p/outputs/out"]
     with pytest.raises(TouchedTable, match=r"DomainMetadata.*take it back with the engine that committed it"):
         take_back(warehouse, "p/outputs/out")
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+@pytest.mark.parametrize("table", ["landed/in", "p/outputs/out"])
+def test_what_the_log_has_lost_is_not_guessed_and_nothing_is_written(warehouse, table, lost):
+    """Behind the ledger's version a checkpoint is left, as of a table whose old entries another engine deletes."""
+    path = f"{warehouse.root}/{table}"
+    DeltaTable(path).alter.set_table_properties({"delta.logRetentionDuration": "interval 1 days"})
+    append(path)
+    DeltaTable(path).create_checkpoint()
+    for version in range(3 + lost):
+        Path(path, "_delta_log", f"{version:020}.json").unlink()
+
+    said = rf"its log has lost {lost} of the versions since\); put it back from a copy of the warehouse"
+    with pytest.raises(TouchedTable, match=said):
+        take_back(warehouse, table)
+    assert DeltaTable(path).version() == 4
+    with pytest.raises(TouchedTable, match=said):
+        land(warehouse) if table == "landed/in" else run(warehouse)
