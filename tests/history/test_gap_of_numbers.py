@@ -3,6 +3,8 @@
 Increment 3 is planned, a record that it reads is taken out of play, and 4 comes in its place, by the same code.
 """
 
+import json
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -15,6 +17,7 @@ from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.explain.explanation import explain
 from kstreams_replay.jobs.history.exclusions import exclude_records
 from kstreams_replay.jobs.history.history import History
+from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.state.errors import LedgerError
 from kstreams_replay.state.tables.ledger import Ledger
 from kstreams_replay.state.tables.warehouse import Warehouse
@@ -117,3 +120,17 @@ def test_the_row_before_is_the_last_done_one_below(warehouse):
 
     assert [None if row is None else row.increment for row in before] == [None, None, 1, 2, 2, 4, 5, 6, 7]
     assert ledger.done_before(4, 3) is None
+
+
+@pytest.mark.parametrize("last", [1, 4, 5, 6, 20])
+def test_the_books_of_the_last_are_of_as_many_as_there_are(warehouse, capsys, last):
+    assert main(["books", "--warehouse", warehouse.root, "--pipeline", "p", "--last", str(last), "--json"]) == 0
+
+    lines = json.loads(capsys.readouterr().out)["increments"]
+    assert [line["increment"] for line in lines] == DONE[-last:]
+
+
+def test_the_sum_of_the_books_is_of_all_only_where_no_increment_is_left_out(warehouse, capsys):
+    for last, said in ((5, "these"), (6, "all")):
+        assert main(["books", "--warehouse", warehouse.root, "--pipeline", "p", "--last", str(last)]) == 0
+        assert re.search(rf"\n *{said} ", capsys.readouterr().out)

@@ -10,7 +10,8 @@ from ....jobs.history.committed_tables import done_row
 from ....jobs.replay.increment_report import report_of
 from ....state.error_page import error_sections
 from ....state.errors import ConfigError
-from ....state.tables.ledger import Ledger
+from ....state.tables.ledger import Ledger, LedgerRow
+from ....state.tables.ledger_rows import DoneRow
 from ....state.tables.warehouse import Warehouse
 from ...settings.topology_loading import load_topology
 from ...text_tables import print_json, print_table
@@ -44,7 +45,7 @@ def books(warehouse: str, pipeline: str, last: int, as_json: bool) -> int:
     opened = Warehouse(warehouse)
     newest = done_row(opened, pipeline).increment
     ledger = Ledger(opened.pipeline(pipeline).ledger)
-    rows = ledger.done_rows(max(1, newest - last + 1))
+    rows, is_all = _last_rows(ledger, newest, last)
     pairs = [ledger.rows_of(increment) for increment in own_increments(rows)]
     reports = [
         report_of(done.increment, planned.content, done.content)
@@ -62,16 +63,33 @@ def books(warehouse: str, pipeline: str, last: int, as_json: bool) -> int:
     if as_json:
         print_json({"pipeline": pipeline, "increments": lines, "takeovers": takeovers(reports), **beside})
     elif lines:
-        _print_books(lines, takeovers(reports), beside)
+        _print_books(lines, takeovers(reports), beside, is_all=is_all)
     else:
         print(f"nothing replayed yet by {pipeline}")
     return 0
 
 
-def _print_books(lines: list[dict[str, Any]], said: list[str], beside: dict[str, list[dict[str, Any]]]) -> None:
+def _last_rows(ledger: Ledger, newest: int, last: int) -> tuple[list[LedgerRow[DoneRow]], bool]:
+    """Done rows from the first of the ``last`` that are the pipeline's own; and whether they are all that it has, the
+    first of which nobody else made.
+    """
+    span = last + 1
+    while True:  # numbers may have gaps, so ever more of them are looked at
+        rows = ledger.done_rows(max(1, newest - span + 1))
+        own = own_increments(rows)
+        if len(own) > last:
+            return [row for row in rows if row.increment >= own[-last]], False
+        if span >= newest:
+            return rows, own[:1] == [row.increment for row in rows[:1]]
+        span *= 2
+
+
+def _print_books(
+    lines: list[dict[str, Any]], said: list[str], beside: dict[str, list[dict[str, Any]]], *, is_all: bool
+) -> None:
     in_sum = [line for line in lines if "restated" not in line]
     total: dict[str, Any] = {name: sum(line.get(name) or 0 for line in in_sum) for name in counted(lines)}
-    print_table([*lines, {"increment": "all" if lines[0]["increment"] == 1 else "these", **total}], thousands=True)
+    print_table([*lines, {"increment": "all" if is_all else "these", **total}], thousands=True)
     for sentence in said:
         print(sentence)
     for name, title in _BESIDE.items():
