@@ -71,7 +71,7 @@ class NodeObservation(Observation):
         key, value = owner.shape.key, owner.shape.value
         if "key" in table.column_names and table.schema.field("key").type == key.arrow_type:
             codes = key.encode(only_chunk(table, "key"))
-            wanted = pa.array([code for code in self.key_bytes if code is not None], pa.binary())
+            wanted = pa.array(self.key_bytes, pa.binary())  # a null among them: records without a key can wait, too
             table = table.filter(pc.is_in(codes.cast(pa.binary()), wanted))
         elif "id" in table.column_names:
             serde = Serde.of_type(table.schema.field("id").type)

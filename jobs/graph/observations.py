@@ -60,7 +60,8 @@ class Wait(NamedTuple):
         """Rows of what the node forwards, or of what a sink below it gets (``chunk`` None), that are this."""
         if len(batch) == 0:
             return np.zeros(0, np.bool_)
-        is_match = np.asarray(pc.equal(batch.keys.take(batch.key), self.key_bytes).fill_null(self.key_bytes is None))
+        # A null key is the same as another one, which `equal` leaves null.
+        is_match = np.asarray(pc.is_in(batch.keys.take(batch.key), pa.array([self.key_bytes], pa.binary())))
         if self.window is not None and batch.window_start_ms is not None and batch.window_end_ms is not None:
             is_match = is_match & (batch.window_start_ms == self.window[0]) & (batch.window_end_ms == self.window[1])
         if self.record_time_ms is not None:

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from kstreams_replay.jobs.explain.explanation import explain
+from kstreams_replay.jobs.graph.observations import Wait
 from kstreams_replay.jobs.topology import (
     Materialized,
     SessionWindows,
@@ -14,8 +15,10 @@ from kstreams_replay.jobs.topology import (
     Topology,
 )
 from kstreams_replay.state.errors import ConfigError, LedgerError
+from kstreams_replay.state.records.keys import Keys
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.explain.explained import STRING, Tape, by, explained, landed, played, run, said, stream
+from tests.operators.joins.foreign_key_parts import batch_of
 from tests.planted import LandedRecord, plant
 
 # --- windows and suppress ------------------------------------------------------------------------------------
@@ -233,6 +236,31 @@ def test_a_record_that_is_put_in_order_says_until_when_it_waits_and_who_let_it_g
         "refused (late): records after it have gone on already; stream time is 15, the limit 5 ms before it is 10, "
         "the record is 6 ms late"
     ]
+
+
+def test_a_record_without_a_key_waits_and_is_not_taken_for_another_of_its_time(tmp_path):
+    builder = StreamsBuilder()
+    stream(builder).reorder_within(5, name="ordered").to("out")
+    topology = builder.build()
+    tape: Tape = [("b", "y", 10), (None, "x", 10), ("c", "z", 16), (None, "w", 15)]
+    warehouse = played(tmp_path, topology, {"in": tape})
+
+    assert by("ReorderNode", explained(warehouse, topology, "in:0:1")) == [
+        "None of time 10 waits until stream time 15; left because of in:0:2 at stream time 16: None = 'x', "
+        "as outputs/out 0:1"
+    ]
+    assert by("ReorderNode", explained(warehouse, topology, "in:0:3")) == [
+        "None of time 15 waits until stream time 20; still waits at the end of increment 1"
+    ]
+
+
+def test_a_null_key_is_that_of_records_without_a_key_alone():
+    batch = batch_of(Keys(STRING), [{"cause": n, "key": key, "value": "v", "time": 3} for n, key in enumerate("ab")])
+    with_null = batch_of(batch.keys, [{"cause": 0, "key": key, "value": "v", "time": 3} for key in ("a", None)])
+
+    assert Wait("n", "None", None, 9).matches(batch, None).tolist() == [False, False]
+    assert Wait("n", "None", None, 9).matches(with_null, None).tolist() == [False, True]
+    assert Wait("n", "'a'", b"a", 9).matches(with_null, None).tolist() == [True, False]
 
 
 # --- what cannot go on, and what goes elsewhere --------------------------------------------------------------
