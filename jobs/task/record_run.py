@@ -380,7 +380,7 @@ class RecordRun(ChunkRun):
                 view.settle()
 
     def _punctuate(self, cause: int, now_ms: int) -> None:
-        """What is due by the stream time at that row; of two processors the one with the lower number first."""
+        """What is due by the stream time at that row."""
         is_due = False
         for operator in self._sharing.values():
             operator.reach(now_ms)
@@ -398,15 +398,13 @@ class RecordRun(ChunkRun):
     ) -> None:
         # Asked after each call: what a schedule forwards may make another processor schedule something that is due.
         while due := self._due(now_ms, sharing, is_tick=is_tick):
-            (_, name) = min(due)
+            name = min(due, key=due.__getitem__)  # of several the first: processors are in the topology's order
             empty_batch = self.empty_batches[self.dataflow.graph.nodes[name].inputs[0]]
             sharing[name].punctuate(self.chunk, cause, empty_batch, is_tick=is_tick)
 
-    def _due(
-        self, now_ms: int, sharing: Mapping[str, SharingOperator], *, is_tick: bool
-    ) -> list[tuple[tuple[int, str], str]]:
+    def _due(self, now_ms: int, sharing: Mapping[str, SharingOperator], *, is_tick: bool) -> dict[str, int]:
         times = {name: operator.next_due_ms(is_tick=is_tick) for name, operator in sharing.items()}
-        return [((due, name[-7:]), name) for name, due in times.items() if due is not None and due <= now_ms]
+        return {name: due for name, due in times.items() if due is not None and due <= now_ms}
 
     # --- all of them -----------------------------------------------------------------------------------------
 

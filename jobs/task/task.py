@@ -182,6 +182,7 @@ class Task:
             children=tuple(child.name for child in self.graph.children(node.name)),
             shapes_read=tuple(self.graph.nodes[name].shape for name in node.reads),
             task_id=self.task_id,
+            number=[*self.graph.nodes].index(node.name),
         )
 
     def _amplification(self) -> int:

@@ -63,6 +63,8 @@ class OperatorContext:
     """Of those tables."""
     task_id: str = "0_0"
     """Kafka's: sub-topology and partition."""
+    number: int = 0
+    """Of the node among all nodes of the topology, in the order in which they were added."""
 
 
 class Operator(ABC):

@@ -2,8 +2,8 @@
 
 Rule: a record is what it was when it was forwarded (state/serdes/handed_over.py), and one that the serdes cannot carry
 is refused there. Records go in the order in which they were forwarded; those of a punctuation are behind everything
-else of their cause, by the time at which their schedule was due. Schedules of two processors that are due at one time
-go by the processors' names.
+else of their cause, by the time at which their schedule was due. Of two processors with schedules that are due at one
+time the one that was added first to the topology goes first, as in jobs/task/record_run.py.
 """
 
 from collections.abc import Callable, Sequence
@@ -46,10 +46,10 @@ class Handing:
 
 
 class Outbox:
-    """``node``: whose shape the records must have; ``handing``: of it."""
+    """``node``: whose shape the records must have; ``handing``: of it; ``number``: its place in the topology."""
 
-    def __init__(self, node: ProcessNode, keys: Keys, handing: Handing) -> None:
-        self.node, self.keys = node, keys
+    def __init__(self, node: ProcessNode, keys: Keys, handing: Handing, number: int = 0) -> None:
+        self.node, self.keys, self.number = node, keys, number
         self._take_key, self._take_value = handing.key.take, handing.value.take
         self._is_windowed = node.shape.window is not None
         self._origins: list[tuple[int, int, int, int]] = []
@@ -135,7 +135,7 @@ class Outbox:
         return Batch(
             cause=_pick(taken.cause, own, is_due, 0, causes).astype(np.int32),
             time_ms=np.array(self._times, np.int64),
-            path=self._path(taken, own, is_due, (due_ms, numbers)),
+            path=self._path(taken, own, is_due, (due_ms, self.number, numbers)),
             context=context,
             **self._columns(self._keys, self._values, self._headers),
         )
@@ -159,15 +159,11 @@ class Outbox:
         }
 
     def _path(
-        self, taken: Batch, own: np.ndarray, is_due: np.ndarray, own_levels: tuple[np.ndarray, np.ndarray]
+        self, taken: Batch, own: np.ndarray, is_due: np.ndarray, own_levels: tuple[int | np.ndarray, ...]
     ) -> tuple[np.ndarray, ...]:
         if not is_due.any():
             return tuple(column[own] for column in taken.path)
-        due: list[int | np.ndarray] = [
-            BEHIND,
-            *own_levels,
-            int.from_bytes(self.node.name.encode()[-7:], "big"),
-        ]  # names end in their number
+        due: list[int | np.ndarray] = [BEHIND, *own_levels]
         own_path = [*taken.path, *[None] * (len(due) - len(taken.path))]
         behind = [*due, *[0] * (len(own_path) - len(due))]
         return tuple(_pick(column, own, is_due, _NO_PLACE, last) for column, last in zip(own_path, behind, strict=True))

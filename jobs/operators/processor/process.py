@@ -121,7 +121,7 @@ class Process(SharingOperator):
         records = records_of(self.context, batch)
         metadata = metadata_of(batch, chunk)
         self._writer.chunk = chunk
-        outbox = self.processor_context.outbox = Outbox(self.node, self.keys, self.handing)
+        outbox = self.processor_context.outbox = Outbox(self.node, self.keys, self.handing, self.context.number)
         failed = FailedRecords(self.context, batch, chunk)
         for row, cause in enumerate(batch.cause.tolist()):
             self._punctuate(chunk, cause, failed)

@@ -1,5 +1,9 @@
 """A Python processor in a topology: what is above and below it, and that its state lasts."""
 
+from functools import partial
+
+import pytest
+
 from kstreams_replay.jobs.functions.processor_api import KeyValues, Processor, PunctuationType, Record
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
 from kstreams_replay.jobs.topology import Consumed, Serde, StreamsBuilder, Topology
@@ -72,3 +76,48 @@ def test_what_a_processor_did_not_forward_is_not_dropped():
 
     assert got.outputs() == table(WANT)
     assert got.driver.dropped == []
+
+
+class TwoTicks(Processor):
+    """Forwards its name whenever one of its two schedules is called."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def init(self, context):
+        super().init(context)
+        for interval_ms in (5, 10):
+            context.schedule(interval_ms, PunctuationType.STREAM_TIME, self.tick)
+
+    def process(self, record: Record) -> None:
+        pass
+
+    def tick(self, time_ms: int) -> None:
+        self.context.forward(self.name, time_ms)
+
+
+@pytest.mark.parametrize("stores", [(), ("shared",)], ids=["chunk by chunk", "record by record"])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("longer-name-2", "b", "longer-name-1", "aa"),
+        ("b-of-the-same-end", "a-of-the-same-end"),
+        ("KSTREAM-PROCESSVALUES-0000000101", "KSTREAM-PROCESSOR-0000000102"),
+    ],
+)
+def test_of_processors_whose_schedules_are_due_at_once_the_one_that_was_added_first_goes_first(names, stores):
+    builder = StreamsBuilder().add_state_store(KeyValues("shared", Serde.string(), Serde.long()))
+    stream = builder.stream("in", TEXT)
+    ticks, *others = (stream.process(partial(TwoTicks, name), [*stores], name=name) for name in names)
+    for other in others:
+        ticks = ticks.merge(other)
+    ticks.to("out")
+    driver = TopologyTestDriver(builder.build())
+    for time_ms in (0, 5, 10):
+        driver.pipe_input("in", "a", 1, time_ms)
+
+    got = [(record.key, record.value) for record in driver.read_outputs("out")]
+
+    assert got == [
+        (name, time_ms) for time_ms, calls in ((0, 2), (5, 1), (10, 2)) for name in names for _ in range(calls)
+    ]
