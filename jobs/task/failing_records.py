@@ -20,7 +20,7 @@ def process_step(operator: Operator, batch: Batch, chunk: Chunk, *, to_dead_lett
     step had forwarded of it before stays. Without one, or if that says so, it ends the run with TaskFailed, which names
     the first such record.
     """
-    booked = len(chunk.drops)
+    booked, metrics = chunk.booked(), operator.metrics()
     try:
         return operator.process(batch, chunk)
     except (BufferFull, NullKey):
@@ -30,9 +30,10 @@ def process_step(operator: Operator, batch: Batch, chunk: Chunk, *, to_dead_lett
             raise
         if not to_dead_letters and chunk.handling is None:
             raise _named(operator, batch, chunk, error) from error.__cause__
-    # The attempt that failed may have refused other records first. They are refused again below, in the run without
-    # those that fail.
-    del chunk.drops[booked:]
+    # The attempt that failed may have refused or looked up other records first. It does so again below, in the run
+    # without those that fail.
+    chunk.take_back(booked)
+    operator.count_from(metrics)
     errors: dict[int, TaskFailed] = {}
     _find(operator, batch, chunk, np.arange(len(batch)), errors)
     failing = np.zeros(len(batch), np.bool_)
@@ -96,12 +97,16 @@ def _of_record(operator: Operator, batch: Batch, chunk: Chunk, row: int, error: 
 
 
 def _error_of(operator: Operator, batch: Batch, chunk: Chunk, rows: np.ndarray) -> TaskFailed | None:
-    """What fails among ``rows``; nothing is booked for it."""
-    booked = len(chunk.drops)
+    """What fails among ``rows``. Nothing is booked or counted for it, except what was looked up for a record that fails
+    alone: no later run has that record.
+    """
+    booked, metrics, failed = chunk.booked(), operator.metrics(), None
     try:
         operator.process(batch.take(rows), chunk)
     except TaskFailed as error:
-        return error
+        failed = error
     finally:
-        del chunk.drops[booked:]
-    return None
+        chunk.take_back(booked)
+    if failed is None or len(rows) > 1:
+        operator.count_from(metrics)
+    return failed

@@ -215,11 +215,11 @@ class RecordRun(ChunkRun):
         for node in self.dataflow.sub_topology.nodes:
             if not node.is_step or node.inputs[0] not in above or node.name in self.dataflow.graph.dead_lettering:
                 continue
-            left_out = self.chunk.left_out.copy()
+            booked = self.chunk.booked()
             try:
                 forwarded = self._process(node, [above[node.inputs[0]]])
             except TaskFailed:
-                self.chunk.left_out[:] = left_out
+                self.chunk.take_back(booked)
                 continue
             self._ahead[node.name] = _Ahead(RowsOfSource(forwarded, node.shape))
             # Below a step that makes several of one, rows could not be matched to them: ``rows_of`` has causes alone.

@@ -307,6 +307,17 @@ class Chunk:
             self.turn_away(node, len(rows))
         self._refused_last = node, batch, rows
 
+    def booked(self) -> "Booked":
+        """What operators have booked so far."""
+        flags = (self.applied.copy(), self.refused.copy(), self.left_out.copy())
+        return Booked(len(self.drops), dict(self.turned_away), self._refused_last, *flags)
+
+    def take_back(self, booked: "Booked") -> None:
+        """Only that is booked: a node that has processed records since then processes them again, or never did."""
+        del self.drops[booked.drops :]
+        self.turned_away, self._refused_last = dict(booked.turned_away), booked.refused_last
+        self.applied[:], self.refused[:], self.left_out[:] = booked.applied, booked.refused, booked.left_out
+
     def come(self, node: str, records: int) -> None:
         """So many ``records`` came to ``node``."""
         self.came[node] = self.came.get(node, 0) + records
@@ -314,3 +325,14 @@ class Chunk:
     def turn_away(self, node: str, records: int) -> None:
         """``node`` refused so many ``records`` whole, of those that came to it."""
         self.turned_away[node] = self.turned_away.get(node, 0) + records
+
+
+class Booked(NamedTuple):
+    """What operators had booked in a chunk at some time (``Chunk.booked``); ``drops``: how many of them."""
+
+    drops: int
+    turned_away: dict[str, int]
+    refused_last: tuple[str, Batch, np.ndarray] | None
+    applied: np.ndarray
+    refused: np.ndarray
+    left_out: np.ndarray

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from kstreams_replay import LogAndContinueExceptionHandler
 from kstreams_replay.expectations.guarantees import questions_of
 from kstreams_replay.expectations.verdicts import check_increment
 from kstreams_replay.jobs.execution.task_run import LocalRunner
@@ -22,6 +23,7 @@ from kstreams_replay.jobs.topology import (
 from kstreams_replay.orchestration.cli.exit_codes import ExitCode
 from kstreams_replay.orchestration.cli.run_outcome import run_exit_code, warnings_of
 from kstreams_replay.orchestration.facts import replay_facts
+from kstreams_replay.orchestration.quality.metrics import increments_in_force, metric_rows
 from kstreams_replay.state.errors import ConfigError
 from kstreams_replay.state.tables.refused_shares import RefusedLimit, RefusedShare, refused_shares, too_many_refused
 from kstreams_replay.state.tables.warehouse import Warehouse
@@ -110,6 +112,28 @@ def test_a_record_that_a_join_refuses_for_two_reasons_counts_once(tmp_path):
 
     joined = [numbers for numbers in report.books_by_sub_topology["0"].by_operator.values() if numbers[1]]
     assert joined == [[4, 2]]  # two records, each on both sides
+
+
+@pytest.mark.parametrize("kind", ["table", "global_table"])
+def test_a_join_that_is_tried_again_around_failing_records_counts_each_record_once(tmp_path, kind):
+    """Two have no value, and on "x" the joiner fails, whatever is in a chunk with it."""
+    text, warehouse = Consumed(Serde.string(), Serde.string()), Warehouse(tmp_path)
+    builder = StreamsBuilder(config={"processing.exception.handler": LogAndContinueExceptionHandler})
+    clicks, names = builder.stream("clicks", text), getattr(builder, kind)("names", text)
+    chosen = {} if kind == "table" else {"selector": lambda key, value: key, "selector_returns": Serde.string()}
+    clicks.join(names, lambda one, _: str(int(one)), returns=Serde.string(), name="joined", **chosen).to("out")
+    values = [b"1", b"x", None, b"3", None, b"5"]
+    plant(warehouse, "names", [LandedRecord(0, b"a", b"Ann", 0)], partitions=1)
+    plant(warehouse, "clicks", [LandedRecord(0, b"a", one, at) for at, one in enumerate(values, 1)], partitions=1)
+
+    (report,) = replay(warehouse, builder.build(), pipeline="p", runner=LocalRunner(), idle="proceed")
+
+    books = report.books_by_sub_topology["0"]
+    assert books.by_operator["joined"] == [6, 3]
+    assert books.refused == {"joined": {"null-value": [2, 2], "processing-exception": [1, 1]}}
+    rows = metric_rows(*increments_in_force(warehouse, "p")[-1])
+    numbers = {(row["operator"], row["metric"]): row["value"] for row in rows}
+    assert [numbers["joined", f"join-{name}-total"] for name in ("looked-up", "matched")] == [4, 4]
 
 
 class Copies:

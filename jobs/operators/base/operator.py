@@ -76,7 +76,9 @@ class Operator(ABC):
     """What the last batch put into the store, where that is not what was forwarded (emit on close)."""
 
     is_repeatable = False
-    """It computes each row from that row and what the tables show to it, and keeps nothing: it can be asked again."""
+    """It computes each row from that row and what the tables show to it, and keeps nothing: it can be asked again. What
+    it counts can be taken back by ``count_from``.
+    """
     addressed: np.ndarray | None = None
     """The child that gets each row of the last forwarded batch, by name, or None for all children; None instead of an
     array: every child gets every row.
@@ -91,6 +93,9 @@ class Operator(ABC):
     def metrics(self) -> dict[str, Any]:
         """Numbers of this increment for its report."""
         return {}
+
+    def count_from(self, metrics: Mapping[str, Any]) -> None:  # noqa: B027 (most that are repeatable count nothing)
+        """Of an operator that is repeatable: what it has counted since it had those ``metrics`` does not count."""
 
     def running(self) -> Mapping[str, object]:
         """Objects of the user's that run here, each by what a sentence calls it."""

@@ -10,6 +10,7 @@ key, then as they came. What is older than ``stream time - grace`` when it comes
 the input ends is not joined.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,10 @@ class Lookup:
         """Of this increment: records that were looked up, and those for which the table had a value."""
         return {"looked_up": self.looked_up, "matched": self.matched}
 
+    def count_from(self, metrics: Mapping[str, Any]) -> None:
+        """As of Operator."""
+        self.looked_up, self.matched = metrics["looked_up"], metrics["matched"]
+
 
 class StreamTableJoin(Operator):
     """Without a grace."""
@@ -77,6 +82,9 @@ class StreamTableJoin(Operator):
 
     def metrics(self) -> dict[str, Any]:
         return self.lookup.metrics()
+
+    def count_from(self, metrics: Mapping[str, Any]) -> None:
+        self.lookup.count_from(metrics)
 
 
 class StreamGlobalTableJoin(Operator):
@@ -103,6 +111,9 @@ class StreamGlobalTableJoin(Operator):
 
     def metrics(self) -> dict[str, Any]:
         return self.lookup.metrics()
+
+    def count_from(self, metrics: Mapping[str, Any]) -> None:
+        self.lookup.count_from(metrics)
 
 
 class BufferedStreamTableJoin(BufferedByGrace):
