@@ -67,11 +67,10 @@ def _find(operator: Operator, batch: Batch, chunk: Chunk, rows: np.ndarray, erro
 
 def _named(operator: Operator, batch: Batch, chunk: Chunk, error: TaskFailed) -> TaskFailed:
     """The error of the first record that fails, with its place."""
-    rows, first = np.arange(len(batch)), error
+    rows = np.arange(len(batch))
     while len(rows) > 1:
         left, right = np.array_split(rows, 2)
-        left_error = _error_of(operator, batch, chunk, left)
-        rows, first = (left, left_error) if left_error is not None else (right, first)
+        rows = left if _error_of(operator, batch, chunk, left) is not None else right
     last = _error_of(operator, batch, chunk, rows)
     if last is None:  # it fails with others beside it only, or not again
         return error
