@@ -226,7 +226,7 @@ class ObservedTask(RunObserver):
             if len(matching):
                 batch = forwarded.take(matching[:1])
                 cause = int(batch.cause[0])
-                because_of = chunk.topics[chunk.source[cause]], chunk.partition, int(chunk.offset[cause])
+                because_of = chunk.topics[chunk.origin[cause]], chunk.partition, int(chunk.offset[cause])
                 times = chunk.stream_time_ms[batch.cause] if batch.stream_time_ms is None else batch.stream_time_ms
                 left = ReleasedRow(wait, rows_of(batch, chunk)[0], because_of, int(times[0]), [])
                 self.left.append(left)

@@ -92,6 +92,7 @@ def advance_chunk(topics: tuple[str, ...], partition: int, step: StreamTimeAdvan
         topics,
         partition,
         source,
+        source,
         no_offset,
         no_offset,
         topics,

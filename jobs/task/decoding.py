@@ -132,10 +132,32 @@ def contexts(
         if "context_offset" in table.column_names:
             seen[rows] = integers(table, "context_offset", NO_OFFSET)
         if "context_topic" in table.column_names:
-            encoded = only_chunk(table, "context_topic").dictionary_encode()
-            names += [name for name in encoded.dictionary.to_pylist() if name not in names]
-            # A null, of what a punctuation forwarded, becomes index -1 below, which is the last entry: no topic.
-            numbers = np.array([*(names.index(name) for name in encoded.dictionary.to_pylist()), -1], np.int16)
             source = source.copy()
-            source[rows] = numbers[encoded.indices.fill_null(-1).to_numpy()]
+            source[rows] = _places(only_chunk(table, "context_topic"), names)
     return seen, tuple(names), source
+
+
+def origins(
+    input_: TapeChunk, topics: tuple[str, ...], time_ms: np.ndarray
+) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
+    """The topics that a chunk's records are from, of every row its place among them, and the record's time. A row that
+    an earlier part handed over names both of the record that caused it there.
+    """
+    names, source, times = list(topics), input_.source, time_ms
+    for number, table in enumerate(input_.tables):
+        if "origin_topic" in table.column_names:
+            rows = input_.rows(number)
+            source, times = source.copy(), times.copy()
+            source[rows] = _places(only_chunk(table, "origin_topic"), names)
+            times[rows] = integers(table, "origin_time_ms", NO_TIMESTAMP_MS)
+    return tuple(names), source, times
+
+
+def _places(column: pa.Array, names: list[str]) -> np.ndarray:
+    """Of every topic of ``column`` its place in ``names``, which gets those that it lacks; -1 of a null."""
+    encoded = column.dictionary_encode()
+    known = encoded.dictionary.to_pylist()
+    names += [name for name in known if name not in names]
+    # A null, of what a punctuation forwarded, becomes index -1 below, which is the last entry: no topic.
+    numbers = np.array([*map(names.index, known), -1], np.int16)
+    return numbers[encoded.indices.fill_null(-1).to_numpy()]

@@ -82,7 +82,7 @@ def _of_record(operator: Operator, batch: Batch, chunk: Chunk, row: int, error: 
     cause = int(batch.cause[row])
     offset = int(chunk.offset[cause])
     where = (
-        f"{chunk.topics[chunk.source[cause]]}-{chunk.partition}, offset {offset}" if offset >= 0 else "a recorded time"
+        f"{chunk.topics[chunk.origin[cause]]}-{chunk.partition}, offset {offset}" if offset >= 0 else "a recorded time"
     )
     cast = (
         "with TRY_CAST a value that cannot be cast is null; " if error.next_step.startswith("correct the step") else ""

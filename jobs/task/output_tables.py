@@ -90,7 +90,9 @@ def repartition_table(node: RepartitionNode, batch: Batch, chunk: Chunk, target:
 
 
 def export_table(batch: Batch, chunk: Chunk) -> pa.Table:
-    """Records for a later part of the same task: cause, timestamp, key, value and what else the batch has."""
+    """Records for a later part of the same task: cause, timestamp, key, value and what else the batch has; and the
+    place and time of the record of a topic that caused it.
+    """
     topic, offset = batch.coordinates(chunk)
     columns = {
         "cause": batch.cause,
@@ -99,6 +101,8 @@ def export_table(batch: Batch, chunk: Chunk) -> pa.Table:
         "value": batch.value.all(),
         "headers": _headers(batch),
         "offset": chunk.offset[batch.cause],
+        "origin_topic": pa.array(chunk.topics, pa.string()).take(pa.array(chunk.origin[batch.cause])),
+        "origin_time_ms": chunk.time_ms[batch.cause],
         "context_offset": _nullable(offset, offset),
         "context_topic": pa.array(chunk.context_topics, pa.string()).take(_nullable(topic, offset)),
     }
@@ -127,9 +131,7 @@ def dropped_table(chunk: Chunk) -> pa.Table:
     dropped = chunk.refused & ~chunk.applied
     schema = _DROPPED.append(pa.field("cause", pa.int32()))
     pieces = [schema.empty_table()]
-    topics = pa.array([*chunk.topics, *chunk.context_topics], pa.string())
-    # A row that an earlier part handed over is from no topic of this task: its context has the topic of its record.
-    source = np.where(chunk.is_record, chunk.source, len(chunk.topics) + chunk.context_source)
+    topics = pa.array(chunk.topics, pa.string())
     for node, cause, drops in chunk.drops:
         n = len(cause)
         numbers = (drops.limit_ms, drops.window_start_ms, drops.window_end_ms)
@@ -137,7 +139,7 @@ def dropped_table(chunk: Chunk) -> pa.Table:
         columns = [
             pa.array([node] * n, pa.string()),
             pa.array([drops.reason.value] * n, pa.string()),
-            topics.take(pa.array(source[cause])),
+            topics.take(pa.array(chunk.origin[cause])),
             pa.array(chunk.offset[cause]),
             pa.array(chunk.time_ms[cause]),
             pa.array(stream_time),

@@ -100,7 +100,7 @@ def answers_of(operator: Operator | None, forwarded: Batch, chunk: Chunk) -> lis
 
 def place_in(chunk: Chunk, cause: int) -> str:
     """Of the record of that row."""
-    return f"{chunk.topics[chunk.source[cause]]}-{chunk.partition}, offset {chunk.offset[cause]}"
+    return f"{chunk.topics[chunk.origin[cause]]}-{chunk.partition}, offset {chunk.offset[cause]}"
 
 
 def _answers(operator: Operator, batch: Batch, chunk: Chunk, rows: np.ndarray) -> list[Answer]:

@@ -38,7 +38,7 @@ from .advance_stream_time import StreamTimeRun, advance_chunk
 from .chunk_run import ChunkRun, Observer
 from .dataflow import dataflows
 from .dead_letters import DeadLetters
-from .decoding import Decoder, contexts, import_batch
+from .decoding import Decoder, contexts, import_batch, origins
 from .exception_handling import ChunkHandling, TrialHandling, decoded_or_failed, raw_record, with_raw
 from .exits import refusing_exits
 from .failure_places import FailurePlaces, Raw
@@ -402,13 +402,15 @@ class Task:
         takes = readable & (time_ms >= 0) & is_record & self._is_topic(input_)
         offset = input_.spread("offset", -1)
         names = self._topics()
+        topic_names, origin, origin_time_ms = origins(input_, names, time_ms)
         chunk = Chunk(
-            names,
+            topic_names,
             self.partition,
             input_.source,
+            origin,
             offset,
             *contexts(input_, names, offset),
-            time_ms,
+            origin_time_ms,
             *self._advance(time_ms, takes, is_record),
             *(np.zeros(n, np.bool_), np.zeros(n, np.bool_)),
             is_record=is_record,

@@ -233,8 +233,10 @@ class Letters(Protocol):
 class Chunk:
     """A slice of a task's tape: where its records are from, and what became of each.
 
-    ``source`` int16: place in ``topics`` of the topic that the record is from. ``offset``/``time_ms``/
-    ``stream_time_ms`` int64: position, record time, and the task's stream time after the record was taken.
+    ``source`` int16: the task's source that gave the row. ``origin`` int16: place in ``topics`` of the topic that the
+    record is from; ``offset``/``time_ms`` int64: its position there and its time. Of a row that an earlier part of the
+    sub-topology handed over, these are of the record that caused it there. ``stream_time_ms`` int64: the task's stream
+    time after the record was taken.
     ``tape_time_ms``: the largest time on the tape so far, undecodable records included. ``context_offset`` int64: the
     offset that operators see, NO_OFFSET for a record that a punctuator made; ``context_source`` into
     ``context_topics``: the topic that they see. ``applied``/``refused`` bool: set by operators; a record may be both,
@@ -245,6 +247,7 @@ class Chunk:
     topics: tuple[str, ...]
     partition: int
     source: np.ndarray
+    origin: np.ndarray
     offset: np.ndarray
     context_offset: np.ndarray
     context_topics: tuple[str, ...]

@@ -123,6 +123,7 @@ def chunk_of(records: int) -> Chunk:
         topics=("in",),
         partition=PARTITION,
         source=topic,
+        origin=topic,
         offset=numbers,
         context_offset=numbers,
         context_topics=("in",),
