@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import dagster as dg
 
-from ..jobs.branches.restatement import done_at, in_force
+from ..jobs.branches.restatement import done_at
+from ..jobs.history.committed_tables import in_force
 from ..jobs.replay.backlog import Backlog
 from ..jobs.replay.landed_times import LandedTimes
 from ..jobs.replay.planner import Planner

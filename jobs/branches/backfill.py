@@ -25,7 +25,7 @@ from ..code_changes.state_migration import take_over
 from ..code_changes.step_text import made_with
 from ..execution.kept_range import Range
 from ..execution.task_description import Runner
-from ..history.committed_tables import done_row
+from ..history.committed_tables import done_row, in_force
 from ..replay.books import add_books
 from ..replay.run_settings import OnStep
 from ..topology.topology import Topology
@@ -35,7 +35,6 @@ from .overlap import compare
 from .range_cuts import Group, RangeCuts, Start
 from .range_part import range_part
 from .range_run import RangeRun
-from .restatement import in_force
 
 CHECKPOINTS = 4
 """Parts of a warm-up, after each of which sessions are looked at, where there are any."""

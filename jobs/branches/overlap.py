@@ -19,11 +19,10 @@ from ..code_changes.code_snapshot import code_snapshot
 from ..code_changes.upstream_lineage import nodes_upstream
 from ..execution.kept_range import CAUSE, Range
 from ..graph.nodes import SinkNode
-from ..history.committed_tables import done_row, read_table
+from ..history.committed_tables import done_row, in_force, read_table
 from ..topology.topology import Topology
 from .range_part import RangePart
 from .range_run import is_below_repartition
-from .restatement import in_force
 
 
 def compare(warehouse: Warehouse, part: RangePart, pipeline: str, branch: str, range_: Range, begins: Cut) -> list[str]:

@@ -19,11 +19,11 @@ from ...state.tables.names import STATE, TableName, TaskId
 from ...state.tables.schema_evolution import other_types
 from ...state.tables.warehouse import Warehouse
 from ...state.wall_clock import now_ms
-from ..history.committed_tables import done_row
+from ..history.committed_tables import done_row, in_force
 from ..replay.unfinished import refuse_pending, unfinished
 from .branches import Branch, branch_of
 from .range_promotion import finish_range, plan_range
-from .restatement import Offsets, OnStep, RestatementSource, done_at, finish, in_force, plan_restatement
+from .restatement import Offsets, OnStep, RestatementSource, done_at, finish, plan_restatement
 
 
 def promote(

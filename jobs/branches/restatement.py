@@ -56,20 +56,6 @@ def done_at(warehouse: Warehouse, pipeline: str, increment: int) -> DoneRow:
     return row.content
 
 
-def in_force(rows: list[LedgerRow[DoneRow]]) -> list[LedgerRow[DoneRow]]:
-    """The done rows of a ledger that no restatement undid, in order: those that the last increment builds on."""
-    before: dict[int, int] = {}
-    last = -1  # below the 0 with which a branch from the start begins
-    for row in rows:
-        before[row.increment] = last if row.content.restates is None else row.content.restates
-        last = row.increment
-    chain = set()
-    while last in before:
-        chain.add(last)
-        last = before[last]
-    return [row for row in rows if row.increment in chain]
-
-
 def restore(
     warehouse: Warehouse,
     pipeline: str,

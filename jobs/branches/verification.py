@@ -26,7 +26,7 @@ from ...state.tables.out_of_play import erased_records, erased_since
 from ...state.tables.warehouse import Warehouse
 from ..code_changes.code_of_increment import other_code
 from ..code_changes.state_migration import take_over
-from ..history.committed_tables import done_row, rows_of
+from ..history.committed_tables import done_row, in_force, rows_of
 from ..history.exclusions import refuse_erased
 from ..history.store_reader import store_in, store_of
 from ..replay.landed_times import LandedTimes
@@ -34,7 +34,6 @@ from ..replay.rerun import Rerun
 from ..tape.shared_reads import sharing_reads
 from ..topology.topology import Topology
 from .branches import branches, drop, fork
-from .restatement import in_force
 
 if TYPE_CHECKING:
     from ..execution.task_description import Runner, TaskDescription, TaskReport

@@ -6,6 +6,7 @@ of one ``AsOf`` are of one increment.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ from ...state.tables.ledger_rows import DoneRow, PlanRow, cut_of
 from ...state.tables.names import OUTPUTS, QUALITY_METRICS, QUALITY_RESULTS, STATE, TableName
 from ...state.tables.warehouse import Warehouse
 from ..topology.topology import Topology
-from .committed_tables import done_row, read_changelog, read_newest, read_state, read_table
+from .committed_tables import done_row, in_force, read_changelog, read_newest, read_state, read_table
 from .query_rules import QUERY, refuse_what_is_no_query, refuse_what_reads_files
 from .store_reader import read_store
 
@@ -74,7 +75,9 @@ class History:
         return self.ledger.done_rows()
 
     def reading(self, topic: str, partition: int, offset: int) -> int | None:
-        """The increment that read the landed record; None when none has yet. Looks at few rows of the ledger."""
+        """The increment that read the landed record; None when none has yet, or a restore undid those
+        that had. Looks at few rows of the ledger where nothing was ever restated.
+        """
         _, reader = self._around(lambda row: cut_of(row.content.cut_to, topic, partition) <= offset)
         return None if reader is None else reader.increment
 
@@ -85,14 +88,22 @@ class History:
     def _around(
         self, holds: Callable[[LedgerRow[DoneRow]], bool]
     ) -> tuple[LedgerRow[DoneRow] | None, LedgerRow[DoneRow] | None]:
-        """The last done row for which ``holds``, which once false stays false, and the first for which it does not."""
-        first, last = 1, done_row(self.warehouse, self.pipeline).increment
+        """Of the rows in force, the last for which ``holds``, which once false stays false, and the first for which it
+        does not.
+        """
+        newest = done_row(self.warehouse, self.pipeline)
+        first, last = 1, newest.increment
         before = behind = None
         ledger = self.ledger
         while first <= last:
             middle = (first + last) // 2
             # Given-up numbers have no done row, and a branch has none up to its fork: the next below stands for them.
             row = ledger.done_before(middle + 1, first)
+            if row is not None and row.epoch != newest.epoch:
+                # A restatement begins an epoch, and may have gone back to less than rows before it have read.
+                rows = in_force(ledger.done_rows())
+                at = bisect_left(rows, True, key=lambda row: not holds(row))
+                return (rows[at - 1] if at else None), (rows[at] if at < len(rows) else None)
             if row is not None and not holds(row):
                 behind, last = row, row.increment - 1
             else:

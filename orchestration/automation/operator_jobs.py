@@ -14,8 +14,9 @@ from pydantic import Field
 from ...expectations.verdicts import Verdict, check_increment, is_in_order
 from ...jobs.branches.branches import branch_of
 from ...jobs.branches.promotion import promote
-from ...jobs.branches.restatement import in_force, restore
+from ...jobs.branches.restatement import restore
 from ...jobs.branches.vacuum import vacuum
+from ...jobs.history.committed_tables import in_force
 from ...jobs.history.output_diff import OutputDiff
 from ...jobs.replay.heartbeats import beating
 from ...jobs.replay.unfinished import drop_command

@@ -10,10 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ...jobs.branches.branches import drop, fork
-from ...jobs.branches.restatement import in_force
 from ...jobs.code_changes.state_migration import verdict_on
 from ...jobs.execution.task_description import Runner
-from ...jobs.history.committed_tables import done_row
+from ...jobs.history.committed_tables import done_row, in_force
 from ...jobs.history.output_diff import OutputDiff, diff_output, outputs_of
 from ...jobs.replay.pipeline_run import replay
 from ...jobs.topology import Topology

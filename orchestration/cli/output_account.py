@@ -10,8 +10,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from ...jobs.branches.restatement import in_force
-from ...jobs.history.committed_tables import read_changelog, read_newest
+from ...jobs.history.committed_tables import in_force, read_changelog, read_newest
 from ...jobs.replay.increment_report import IncrementReport, report_of
 from ...jobs.topology import SubTopology, Topology
 from ...state.errors import ConfigError

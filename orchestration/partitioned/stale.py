@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from ...jobs.branches.restatement import in_force
+from ...jobs.history.committed_tables import in_force
 from ...jobs.replay.heartbeats import beating
 from ...state.errors import LedgerError
 from ...state.tables.ledger import LedgerRow

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from ...expectations.quality_tables import METRICS_SCHEMA, Row, read_quality
-from ...jobs.branches.restatement import in_force
+from ...jobs.history.committed_tables import in_force
 from ...jobs.replay.increment_report import IncrementReport, report_of
 from ...state.tables.ledger import Ledger, LedgerRow
 from ...state.tables.ledger_rows import DoneRow, PlanRow

@@ -19,10 +19,10 @@ from ....state.tables.warehouse import Warehouse
 from ....state.times import duration_text
 from ...code_changes.upstream_lineage import nodes_upstream
 from ...graph.graph import Graph, Node
+from ...history.committed_tables import in_force
 from ...landing.files.file_order import Disorder
 from ...landing.landed_disorder import landed_disorder
 from ...topology.topology import Topology
-from ..restatement import in_force
 from .lateness import Lateness, lateness_of
 from .trial import Trial, TrialRange, run_trial
 

@@ -5,8 +5,7 @@ from typing import Any
 
 import click
 
-from ....jobs.branches.restatement import in_force
-from ....jobs.history.committed_tables import done_row
+from ....jobs.history.committed_tables import done_row, in_force
 from ....jobs.replay.increment_report import report_of
 from ....state.error_page import error_sections
 from ....state.errors import ConfigError

@@ -2,8 +2,7 @@
 
 import click
 
-from ....jobs.branches.restatement import in_force
-from ....jobs.history.committed_tables import done_row
+from ....jobs.history.committed_tables import done_row, in_force
 from ....state.tables.ledger import Ledger
 from ....state.tables.warehouse import Warehouse
 from ...settings.topology_loading import load_topology
