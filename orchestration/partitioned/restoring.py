@@ -66,8 +66,8 @@ def go_back(context: dg.AssetExecutionContext, pipeline: Pipeline, windows: list
     and later ones were run since.
     """
     window = windows[0]
-    withdrawal, last = _withdrawal_of(pipeline, window), pipeline.ledger.last_done()
-    if withdrawal is None and last is not None and last.content.restates is not None:
+    withdrawal = _withdrawal_of(pipeline, window)
+    if withdrawal is None and _was_just_withdrawn(pipeline, window):
         return  # by a try of this run that died after it
     before = _withdrawn_by(context)
     if before is None and _withdrawn_by_backfill(context, pipeline, window):
@@ -96,6 +96,19 @@ def go_back(context: dg.AssetExecutionContext, pipeline: Pipeline, windows: list
     context.log.info(
         f"run {before} has withdrawn the partition and all later ones before it died: continuing from there"
     )
+
+
+def _was_just_withdrawn(pipeline: Pipeline, window: Window) -> bool:
+    """Whether the last increment is a restatement, and one that it went back behind had read up to the partition's
+    end.
+    """
+    ledger = pipeline.ledger
+    last = ledger.last_done()
+    if last is None or last.content.restates is None:
+        return False
+    done = {row.increment for row in ledger.done_rows(last.content.restates + 1, last.increment - 1)}
+    ends = [row.content.until_ms for row in ledger.plans(last.content.restates + 1) if row.increment in done]
+    return any(end is not None and end >= window.end_ms for end in ends)
 
 
 def _withdrawn_by(context: dg.AssetExecutionContext) -> str | None:

@@ -9,6 +9,7 @@ import dagster as dg
 import pytest
 from dagster._core.errors import DagsterExecutionInterruptedError
 
+from kstreams_replay.jobs.branches.restatement import restore
 from kstreams_replay.jobs.code_changes.state_migration import MigrationOptions
 from kstreams_replay.jobs.execution.task_run import LocalRunner
 from kstreams_replay.jobs.landing.recorded_time import record_time
@@ -284,6 +285,30 @@ def test_restore_of_what_was_never_run_is_refused(days):
 
     assert not refused.success
     assert "expected one that was run before" in failure(refused)
+
+
+def test_restore_of_what_was_never_run_is_refused_behind_a_restatement_too(days):
+    days.land(CLICKS)
+    assert run_of_one_table(days, ONE).success
+    restore(days.warehouse, "shop", 1)
+
+    refused = run_of_one_table(days, TWO, run_config=RESTORE)
+
+    assert not refused.success
+    assert "partition 2026-01-02: expected one that was run before, got one that was not; launch it without" in failure(
+        refused
+    )
+    assert days.cuts() == [2, 2]
+
+
+def test_a_restoring_run_that_died_before_it_could_say_so_continues_from_there(days):
+    days.land(CLICKS)
+    assert run_of_one_table(days, ONE).success
+    restore(days.warehouse, "shop", 0)
+
+    assert run_of_one_table(days, ONE, run_config=RESTORE).success
+
+    assert days.cuts() == [2, 0, 2]
 
 
 def test_an_increment_of_no_partition_is_named(days):
