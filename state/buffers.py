@@ -61,6 +61,39 @@ def only_chunk(table: pa.Table, name: str) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays([pa.array([], column.type), *column.chunks])
 
 
+def by_bits(rows: pa.Table) -> pa.Table:
+    """``rows`` as ``float_bits`` of every column."""
+    columns = [
+        pa.chunked_array([float_bits(chunk) for chunk in column.chunks], _of_bits(column.type))
+        for column in rows.columns
+    ]
+    return pa.table(columns, rows.column_names)
+
+
+def float_bits(values: pa.Array) -> pa.Array:
+    """``values`` with floats, also inside structs, lists and maps, as integers of the same bits.
+
+    Polars takes 0.0 and -0.0 for equal. Their bytes differ, so they are two keys in Kafka.
+    """
+    kind = _of_bits(values.type)
+    return values if kind.equals(values.type) else values.view(kind)
+
+
+def _of_bits(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_floating(kind):
+        return _WHOLE[kind.bit_width]
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_of_bits(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_type, kind.item_field.with_type(_of_bits(kind.item_type)))
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_of_bits(kind.value_type)))
+    return kind
+
+
+_WHOLE = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
+
+
 def fixed_array(values: np.ndarray, valid: np.ndarray, arrow_type: pa.DataType) -> pa.Array:
     """Array of ``values``, null where not ``valid``; takes ``values`` over without a copy."""
     buffers = [_bitmap(valid), pa.py_buffer(np.ascontiguousarray(values))]

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import polars as pl
 import pyarrow.compute as pc
 
+from ...state.buffers import by_bits
 from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.names import TaskId
 from ...state.tables.warehouse import WINDOW_KEY, Warehouse
@@ -176,7 +177,7 @@ class Horizon:
         """Whether a session that is open may be, or come to be, one with another that began up to ``begin_ms``."""
         rows = read_state(self.warehouse, branch, store)
         rows = rows.filter(pc.equal(rows["partition"], task.partition))
-        frame = pl.from_arrow(rows.select([*WINDOW_KEY]))
+        frame = pl.from_arrow(by_bits(rows.select([*WINDOW_KEY])))
         assert isinstance(frame, pl.DataFrame)
         start, end = pl.col("window_start_ms"), pl.col("window_end_ms")
         chains = (

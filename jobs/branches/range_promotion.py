@@ -17,6 +17,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...state.buffers import by_bits
 from ...state.errors import ConfigError, LedgerError
 from ...state.tables.branch_files import digests_of
 from ...state.tables.data_files import DataFile, open_table, read_files, read_rows
@@ -296,7 +297,8 @@ def _refuse_rows(warehouse: Warehouse, branch: Branch, table: str, range_: Range
             "drop this backfill and run it again",
         )  # fmt: skip
     identity = ["partition", *output_identity(there.column_names)]
-    kept = _frame(there.filter(pc.invert(in_range)), [*identity, "offset", TIME])
+    outside = there.filter(pc.invert(in_range))
+    kept = _frame(outside, [*identity, "offset", TIME]).with_row_index("row")
     taken = _frame(there.filter(in_range), [*identity, "offset"])
     touched = pl.concat([_frame(brought, identity), taken.select(identity)]).unique()
     first = taken.group_by(identity).agg(pl.col("offset").min().alias("first"))
@@ -317,13 +319,13 @@ def _refuse_rows(warehouse: Warehouse, branch: Branch, table: str, range_: Range
         raise ConfigError(
             f"branch {branch.name!r}, {table}",
             "no records behind the range of keys and windows that are in it, since the last record of a key counts",
-            f"key {row['key']!r}{window} with a record of {row[TIME]} ms",
+            f"key {outside['key'][row['row']].as_py()!r}{window} with a record of {row[TIME]} ms",
             "choose a --to at which windows end; of an output without windows, fork the pipeline before the range, run "
             "the branch to the end, and promote that",
         )
 
 
 def _frame(rows: pa.Table, columns: list[str]) -> pl.DataFrame:
-    frame = pl.from_arrow(rows.select(columns))
+    frame = pl.from_arrow(by_bits(rows.select(columns)))
     assert isinstance(frame, pl.DataFrame)
     return frame

@@ -14,6 +14,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...state.buffers import by_bits
 from ...state.errors import CodeChanged, ConfigError, TaskFailed
 from ...state.runs.sorted_runs import live_rows
 from ...state.tables.data_files import DataFile, conformed
@@ -187,7 +188,7 @@ def _made(store: str, rewrite: Rewrite, rows: pa.Table, named: list[str], schema
         got = str(error).splitlines()[0]
         raise ConfigError(place, ", ".join(map(str, columns)), got, "cast the columns") from error
     # By polars: Arrow's group_by takes no struct or list as a key, which keys and ids may be.
-    names = pl.from_arrow(table.select(named))
+    names = pl.from_arrow(by_bits(table.select(named)))
     assert isinstance(names, pl.DataFrame)
     if names.n_unique() < len(table):
         raise ConfigError(place, f"one row for each {', '.join(named)}", "several", "correct the function")

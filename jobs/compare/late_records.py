@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...state.buffers import float_bits
 from ...state.records.drop_reasons import DropReason
 from ...state.tables.branch_files import landed_files, table_files
 from ...state.tables.data_files import DataFile, read_rows
@@ -90,7 +91,7 @@ class LateRecords:
             at = np.minimum(np.searchsorted(known, offsets[here]), max(len(known) - 1, 0))
             here, at = here[known[at] == offsets[here]], at[known[at] == offsets[here]]
             keys = source.shape.key.decode(rows["key"].take(pa.array(at)).combine_chunks())
-            key_digests[here] = digests(keys.values)
+            key_digests[here] = digests(float_bits(keys.values))
         return key_digests
 
     # --- where the clock began again --------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...state.buffers import is_valid
+from ...state.buffers import float_bits, is_valid
 from ...state.errors import ConfigError
 from ...state.serdes import Decoded
 from ...state.serdes.confluent_head import VALUE_HEADER, with_header_ids
@@ -199,7 +199,7 @@ def _side(
 ) -> Side:  # fmt: skip
     nothing = np.zeros(len(keys), np.int64)
     start, end = bounds or (nothing, nothing)
-    key = digests(keys)
+    key = digests(float_bits(keys))
     parts = (start, end) if output.has_ends else (start,)
     return Side(
         partition=partition, offset=offset, target=target.astype(np.int32), key=key, start=start, end=end,

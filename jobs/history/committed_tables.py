@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...state.buffers import by_bits
 from ...state.errors import ConfigError, LedgerError
 from ...state.near_names import did_you_mean
 from ...state.runs.sorted_runs import live_rows
@@ -60,7 +61,7 @@ def read_newest(
 def newest_rows(rows: pa.Table) -> pa.Table:
     """Of ``rows`` of an output's changelog the newest of every key (and window), as ``read_newest`` with tombstones."""
     identity = output_identity(rows.column_names)
-    frame = pl.from_arrow(rows.select([*identity, "partition", "offset", "increment", "record_time_ms"]))
+    frame = pl.from_arrow(by_bits(rows.select([*identity, "partition", "offset", "increment", "record_time_ms"])))
     assert isinstance(frame, pl.DataFrame)
     newest = (
         frame.with_row_index("row")
@@ -68,9 +69,11 @@ def newest_rows(rows: pa.Table) -> pa.Table:
         .unique(["partition", *identity], keep="last", maintain_order=True)
         .sort("increment", "record_time_ms", "partition", maintain_order=True)
         .unique(identity, keep="last", maintain_order=True)
-        .sort(identity)
     )
-    return rows.take(pa.array(newest["row"].to_numpy()))
+    rows = rows.take(pa.array(newest["row"].to_numpy()))
+    named = pl.from_arrow(rows.select(identity))
+    assert isinstance(named, pl.DataFrame)
+    return rows.take(pa.array(named.with_row_index("row").sort(identity, maintain_order=True)["row"].to_numpy()))
 
 
 def read_state(warehouse: Warehouse, pipeline: str, store: str, *, increment: int | None = None) -> pa.Table:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import polars as pl
 import pyarrow as pa
 
+from ...state.buffers import float_bits, only_chunk
 from ...state.errors import ConfigError
 from ...state.tables.branch_files import table_names
 from ...state.tables.names import OUTPUTS, TableName
@@ -18,6 +19,7 @@ from ...state.tables.warehouse import WINDOW, Warehouse, output_identity
 from .committed_tables import count_rows, done_row, read_newest
 
 TIME = "record_time_ms"
+_KEY_BITS = "bits of the key"
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,9 @@ def diff_output(
         )
     fields = list(dict.fromkeys(name for table in tables for name in _fields(table)))
     left, right = (_flat(table, identity, fields, side) for table, side in zip(tables, "AB", strict=True))
-    both = left.join(right, on=identity, how="full", nulls_equal=True, coalesce=True).sort(identity)
+    named = [_KEY_BITS if name == "key" else name for name in identity]
+    joined = left.join(right, on=named, how="full", nulls_equal=True, coalesce=True)
+    both = joined.with_columns(pl.coalesce("key", "key_right")).sort(identity)
     differs = pl.any_horizontal(*(_is_other(both, name) for name in fields))
     compared = both.select(
         pl.when(pl.col("in A").is_null()).then(pl.lit("only in B")).when(pl.col("in B").is_null())
@@ -110,7 +114,8 @@ def _fields(table: pa.Table) -> list[str]:
 
 def _flat(table: pa.Table, identity: Sequence[str], fields: Sequence[str], side: str) -> pl.DataFrame:
     """Key, window and fields of one side; a field that it does not have is null."""
-    frame = pl.from_arrow(table.select([*identity, "value", TIME]))
+    bits = float_bits(only_chunk(table, "key"))
+    frame = pl.from_arrow(table.select([*identity, "value", TIME]).append_column(_KEY_BITS, bits))
     assert isinstance(frame, pl.DataFrame)
     is_struct = isinstance(frame.schema["value"], pl.Struct)
     own = _fields(table)
@@ -121,7 +126,7 @@ def _flat(table: pa.Table, identity: Sequence[str], fields: Sequence[str], side:
         return pl.col("value").struct.field(name) if is_struct and name != TIME else pl.col(name)
 
     columns = [column(name).alias(f"{side}.{name}") for name in fields]
-    return frame.select(*identity, *columns, pl.lit(True).alias(f"in {side}"))
+    return frame.select(_KEY_BITS, *identity, *columns, pl.lit(True).alias(f"in {side}"))
 
 
 def _is_other(both: pl.DataFrame, name: str) -> pl.Expr:

@@ -16,7 +16,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...state.buffers import big_endian_at, is_valid
+from ...state.buffers import big_endian_at, float_bits, is_valid
 from ...state.tables.ledger_rows import DoneRow
 from ...state.tables.warehouse import Warehouse
 from ..compare.sides import digests
@@ -123,6 +123,6 @@ def _theirs(contents: StoreContents, written: pa.Table) -> pl.DataFrame:
 
 def _frame(partition: np.ndarray, key: pa.Array, time: np.ndarray, value: pa.Array) -> pl.DataFrame:
     return pl.DataFrame({
-        "partition": partition.astype(np.int64), "key": digests(key), "time": time.astype(np.int64),
+        "partition": partition.astype(np.int64), "key": digests(float_bits(key)), "time": time.astype(np.int64),
         "value": digests(value),
     })  # fmt: skip

@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..buffers import binary_view
+from ..buffers import binary_view, by_bits
 from ..records.key_interning import hash_rows
 from ..times import UNBOUNDED
 
@@ -135,7 +135,7 @@ def newest(rows: pa.Table, row_key: Sequence[str]) -> np.ndarray:
     first.
     """
     keys = [name for name in ("partition", *row_key) if name in rows.column_names]
-    frame = pl.from_arrow(rows.select(keys).append_column("row", pa.array(np.arange(len(rows)))))
+    frame = pl.from_arrow(by_bits(rows.select(keys)).append_column("row", pa.array(np.arange(len(rows)))))
     assert isinstance(frame, pl.DataFrame)
     last: np.ndarray = np.sort(frame.unique(subset=keys, keep="last", maintain_order=False)["row"].to_numpy())
     return last

@@ -1,5 +1,7 @@
 """Two outputs side by side: what differs, by key and window."""
 
+import struct
+
 import polars as pl
 import pytest
 
@@ -37,6 +39,24 @@ def compared(warehouse) -> Warehouse:
     for pipeline, topology in (("a", totals()), ("b", totals(5)), ("c", totals(5, mean=True))):
         list(replay(warehouse, topology, pipeline=pipeline, runner=LocalRunner()))
     return warehouse
+
+
+def test_a_key_that_is_negative_zero_is_another_one_than_zero(warehouse):
+    def counts(least: float) -> Topology:
+        builder = StreamsBuilder()
+        values = builder.stream("in", Consumed(Serde.double(), Serde.json("n long"))).filter(f"n >= {least}")
+        values.group_by_key().count().to("totals")
+        return builder.build()
+
+    keys = [struct.pack(">d", key) for key in (0.0, -0.0, 0.0, -0.0, 0.0)]
+    plant(warehouse, "in", [record(key, at, at) for at, key in enumerate(keys)], partitions=1)
+    for pipeline, least in (("a", 0), ("b", 4)):
+        list(replay(warehouse, counts(least), pipeline=pipeline, runner=LocalRunner(), max_records=1))
+
+    diff = diff_output(warehouse, "a", "b", "totals")
+
+    shown = diff.rows.select("difference", pl.col("key").cast(pl.String), "A.value", "B.value")
+    assert shown.sort("key").rows() == [("only in A", "-0.0", 2, None), ("differs", "0.0", 3, 1)]
 
 
 def test_rows_that_differ_stand_by_key_and_window_with_both_sides(compared):

@@ -167,3 +167,29 @@ def test_null_keys_are_found_by_nobody_and_stay():
 
     assert len(every_row([run], FORM)) == 1
     assert len(rows_of([run], FORM, hashes(["a"]))) == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "zeros"),
+    [
+        (pa.float64(), (0.0, -0.0)),
+        (pa.float32(), (0.0, -0.0)),
+        (pa.struct([("a", pa.float64())]), ({"a": 0.0}, {"a": -0.0})),
+        (pa.list_(pa.float64()), ([0.0], [-0.0])),
+    ],
+)
+def test_a_key_that_holds_a_negative_zero_is_another_key(kind, zeros):
+    schema = SCHEMA.set(0, pa.field("key", kind))
+    form = RowForm("zeros", schema, ("key", "start"), lambda rows: pa.array(map(repr, rows["key"].to_pylist())))
+    runs = [
+        run_of(pa.table([[key], [0], [number], [number], [False]], schema=schema), form)
+        for number, key in enumerate([*zeros, zeros[0]])
+    ]
+
+    every = every_row(runs, form)
+    pieces = merged(runs, form, is_whole=True, is_forgotten=nothing)
+
+    for rows in (every, pa.concat_tables(pieces)):
+        assert sorted(zip(map(repr, rows["key"].to_pylist()), rows["value"].to_pylist(), strict=True)) == sorted(
+            [(repr(zeros[0]), 2), (repr(zeros[1]), 1)]
+        )
