@@ -18,7 +18,7 @@ from dataclasses import is_dataclass
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 from uuid import UUID
 
@@ -77,10 +77,10 @@ def _said(thing: Any, seen: set[int]) -> Iterator[str]:
     elif is_dataclass(thing) and id(thing) not in seen:
         seen.add(id(thing))
         yield from _said((type(thing), _attributes(thing)), seen)
-    elif callable(thing) and hasattr(thing, "__dict__") and id(thing) not in seen:
+    elif callable(thing) and (hasattr(thing, "__dict__") or _attributes(thing)) and id(thing) not in seen:
         seen.add(id(thing))
         yield from _said(type(thing), seen)
-        yield from _said(vars(thing), seen)
+        yield from _said(vars(thing) if isinstance(thing, type) else _attributes(thing), seen)
     else:
         yield type(thing).__qualname__
 
@@ -150,5 +150,12 @@ def _is_users(thing: Any, by: Any) -> bool:
 
 
 def _attributes(thing: Any) -> dict[str, Any]:
-    """Attributes of an object; {} where it has no dictionary of them."""
-    return dict(getattr(thing, "__dict__", {}))
+    """Attributes of an object, those in slots too."""
+    slots = {name: one for kind in type(thing).__mro__ for name, one in vars(kind).items() if _is_slot(one)}
+    named = {name: getattr(thing, name) for name in slots if hasattr(thing, name)}
+    return named | getattr(thing, "__dict__", {})
+
+
+def _is_slot(one: Any) -> bool:
+    """Whether it is what a class has for a name in its ``__slots__``."""
+    return isinstance(one, MemberDescriptorType) and "__slots__" in vars(one.__objclass__)

@@ -90,6 +90,15 @@ USED = {
     "def used(value): return Rules().cap()",
     "a frozen object": "from dataclasses import dataclass\n@dataclass(frozen=True)\nclass Rules:\n    cap: int\n"
     "RULES = Rules({0})\ndef used(value): return RULES.cap",
+    "a frozen object with slots": "from dataclasses import dataclass\n@dataclass(frozen=True, slots=True)\n"
+    "class Rules:\n    cap: int\nRULES = Rules({0})\ndef used(value): return RULES.cap",
+    "an enclosed object with slots": "from dataclasses import dataclass\n@dataclass(slots=True)\n"
+    "class Rules:\n    cap: int\ndef bound(rules): return lambda value: rules.cap\nused = bound(Rules({0}))",
+    "a slot of a class above": "from dataclasses import dataclass\n@dataclass(frozen=True, slots=True)\n"
+    "class Base:\n    cap: int\n@dataclass(frozen=True, slots=True)\nclass Rules(Base):\n    more: int\n"
+    "RULES = Rules({0}, 1)\ndef used(value): return RULES.cap",
+    "a slot of an object that is called": "class Rules:\n    __slots__ = ('cap',)\n"
+    "    def __init__(self, cap): self.cap = cap\n    def __call__(self, value): return self.cap\nused = Rules({0})",
     "a partial function": "from functools import partial\ndef cap(most, value): return min(most, value)\n"
     "capped = partial(cap, {0})\ndef used(value): return capped(value)",
     "a class that it makes an object of": "class Later:\n    def process(self, record): return {0}\n"
