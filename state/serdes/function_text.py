@@ -32,6 +32,10 @@ _LIBRARIES = tuple(
 _PROJECT = tuple(f"{__name__.partition('.state.')[0]}.{room}." for room in ("jobs", "state"))
 
 
+Seen = set[int | tuple[str, int]]
+"""Ids of functions, classes and objects that are in the text; a pair with a word where only a part of them is."""
+
+
 def function_text(function: Callable[..., Any]) -> str:
     """Its name and the digits of its code: "total 1f0c9a7b"."""
     name = getattr(function, "__qualname__", type(function).__qualname__).rpartition(".")[2]
@@ -39,7 +43,7 @@ def function_text(function: Callable[..., Any]) -> str:
     return f"{name} {digest}"
 
 
-def _said(thing: Any, seen: set[int]) -> Iterator[str]:
+def _said(thing: Any, seen: Seen) -> Iterator[str]:
     """What a function's code says, or an object's that is called, with all that it encloses; not where it is."""
     if isinstance(thing, CodeType):
         yield thing.co_code.hex()
@@ -48,7 +52,7 @@ def _said(thing: Any, seen: set[int]) -> Iterator[str]:
             yield from _said(constant, seen)
     elif isinstance(thing, MethodType):
         yield from _said(thing.__func__, seen)
-        yield from _said(thing.__self__ if isinstance(thing.__self__, type) else _attributes(thing.__self__), seen)
+        yield from _said_of_bound(thing.__self__, seen)
     elif hasattr(thing, "__code__") and id(thing) not in seen:
         seen.add(id(thing))
         yield from _said(thing.__code__, seen)
@@ -64,14 +68,11 @@ def _said(thing: Any, seen: set[int]) -> Iterator[str]:
     elif isinstance(thing, functools.partial):
         yield from _said((thing.func, thing.args, thing.keywords), seen)
     elif isinstance(thing, tuple | list):
-        for one in thing:
-            yield from _said(one, seen)
+        yield from _once_within(thing, _said_of_each(thing, seen), seen)
     elif isinstance(thing, set | frozenset):
         yield from sorted(map(repr, thing))
     elif isinstance(thing, dict):
-        for name, value in sorted(thing.items(), key=repr):
-            yield repr(name)
-            yield from _said(value, seen)
+        yield from _once_within(thing, _said_of_entries(thing, seen), seen)
     elif isinstance(thing, _VALUES):
         yield repr(thing)
     elif is_dataclass(thing) and id(thing) not in seen:
@@ -85,7 +86,35 @@ def _said(thing: Any, seen: set[int]) -> Iterator[str]:
         yield type(thing).__qualname__
 
 
-def _said_of_class(kind: type, seen: set[int]) -> Iterator[str]:
+def _once_within(holder: Any, texts: Iterator[str], seen: Seen) -> Iterator[str]:
+    """``texts`` of what it holds, and nothing where it is within itself."""
+    mark = ("within", id(holder))
+    if mark not in seen:
+        seen.add(mark)
+        yield from texts
+        seen.discard(mark)
+
+
+def _said_of_each(several: tuple[Any, ...] | list[Any], seen: Seen) -> Iterator[str]:
+    for one in several:
+        yield from _said(one, seen)
+
+
+def _said_of_entries(entries: dict[Any, Any], seen: Seen) -> Iterator[str]:
+    for name, value in sorted(entries.items(), key=repr):
+        yield repr(name)
+        yield from _said(value, seen)
+
+
+def _said_of_bound(bound: Any, seen: Seen) -> Iterator[str]:
+    """What a method is bound to. An attribute of that may be a method of its own, or of another that refers to it."""
+    if isinstance(bound, type):
+        yield from _said(bound, seen)
+    else:
+        yield from _once_within(bound, _said(_attributes(bound), seen), seen)
+
+
+def _said_of_class(kind: type, seen: Seen) -> Iterator[str]:
     """What its methods say, its constants, and what it inherits from classes of the user's."""
     bodies: list[Any] = [getattr(one, "fget", getattr(one, "__func__", one)) for one in vars(kind).values()]
     methods = [body for body in bodies if hasattr(body, "__code__")]
@@ -101,7 +130,7 @@ def _said_of_class(kind: type, seen: set[int]) -> Iterator[str]:
             yield from _said(base, seen)
 
 
-def _said_of_names(function: FunctionType, seen: set[int]) -> Iterator[str]:
+def _said_of_names(function: FunctionType, seen: Seen) -> Iterator[str]:
     """What the function names of the user's, beside what it encloses."""
     code = function.__code__
     changing = _names(code, "STORE_GLOBAL")
@@ -114,7 +143,7 @@ def _said_of_names(function: FunctionType, seen: set[int]) -> Iterator[str]:
                 yield from _said_of_name(attribute, getattr(value, attribute, None), function, seen)
 
 
-def _said_of_name(name: str, value: Any, function: FunctionType, seen: set[int]) -> Iterator[str]:
+def _said_of_name(name: str, value: Any, function: FunctionType, seen: Seen) -> Iterator[str]:
     is_code = callable(value) and (isinstance(value, functools.partial) or _is_users(value, function))
     if is_code or _is_constant(value):
         yield name

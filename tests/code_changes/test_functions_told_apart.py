@@ -162,3 +162,36 @@ def test_a_function_that_ran_is_the_same_one(text):
     function("1")
 
     assert function_text(function) == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "class Rules:\n    def __init__(self): self.by_name = {{'k': self.small}}\n    def small(self, value): return {0}\n"
+        "    def ask(self, value): return self.by_name[value](value)\nused = Rules().ask",
+        "class Rules:\n    def __init__(self): self.parts = [self]; self.parts.append(self.parts)\n"
+        "    def ask(self, value): return {0}\nused = Rules().ask",
+        "class Rules:\n    def __init__(self): self.by_name = {{}}; self.by_name['all'] = self.by_name\n"
+        "    def ask(self, value): return {0}\nused = Rules().ask",
+        "class Rules:\n    def __init__(self, other): self.ask_other = other and other.ask\n"
+        "    def ask(self, value): return {0}\nfirst = Rules(None); first.ask_other = Rules(first).ask; used = first.ask",
+    ],
+    ids=["its own method", "a list within itself", "a dictionary within itself", "a method of one that refers back"],
+)
+def test_an_object_that_refers_to_itself_has_digits(text):
+    one, same, other = (function_text(made(text.format(number))) for number in (1, 1, 2))
+
+    assert one == same
+    assert one != other
+
+
+def test_a_table_of_ones_own_methods_is_gone_through_once():
+    """
+    Else the time would rise with the factorial of the methods.
+    """
+    methods = "".join(f"    def m{n}(self, value): return {n}\n" for n in range(20))
+    text = (
+        f"class Rules:\n    def __init__(self): self.by_name = [getattr(self, f'm{{n}}') for n in range(20)]\n{methods}"
+    )
+
+    assert function_text(made(f"{text}used = Rules().m0")) == function_text(made(f"{text}used = Rules().m0"))
