@@ -192,7 +192,10 @@ def _bound(expressible: Expressible, shape: Columns, place: str) -> Expression:
         raise TopologyError(place, "an expression of one column, named", got, "give one expression for each column")
     if looks_beyond_the_record(expression, _columns(expressible, shape)):
         got = f"{expressible!s}, which looks at other records too"
-        raise TopologyError(place, "one value for each record, from that record alone", got, "use an aggregation")
+        formats = ", or give the format of the text" if ".strptime(" in str(expression) else ""  # else of the first row
+        raise TopologyError(
+            place, "one value for each record, from that record alone", got, f"use an aggregation{formats}"
+        )
     _check_null(expression, expressible, place)
     column = answer.to_series()
     declared = _declared(expression, shape.columns())

@@ -121,6 +121,15 @@ def test_an_expression_that_cannot_work_is_refused_at_once(expressible, message)
         pl.col("stops").explode(),
         pl.int_range(pl.len()),
         pl.lit(pl.Series([1, 2])),
+        "minutes < 100 OR minutes = MAX(minutes)",
+        "CASE WHEN minutes > 100 THEN SUM(minutes) ELSE minutes END",
+        "CASE WHEN minutes IN (1, 2) THEN minutes ELSE COUNT(*) END",
+        "CASE WHEN minutes > 100 THEN SUM(CASE WHEN minutes IN (1, 2) THEN 1 ELSE 0 END) END",
+        pl.col("minutes").shift(6),
+        pl.col("minutes").rolling_sum(7),
+        pl.col("dest").str.to_date("%Y-%m-%d").cum_max(),
+        pl.col("dest").str.to_datetime(),  # has the format of the first row
+        pl.when(pl.col("minutes").is_in([100])).then(pl.col("stops").list.eval(pl.element().len()).first()),
     ],
     ids=str,
 )
@@ -140,6 +149,11 @@ def test_an_expression_that_looks_at_other_records_is_refused(expressible):
         pl.col("dest").str.to_date("%d.%m.%Y").dt.year(),  # fails on made-up text: the benefit of the doubt
         pl.when(pl.col("late")).then(pl.col("minutes")),
         pl.format("{}-{}", pl.col("dest"), pl.col("minutes")),
+        "CASE WHEN dest IN ('a', 'b') OR NOT (minutes IN (1, 2)) THEN minutes END",
+        pl.col("stops").list.eval(pl.element().filter(pl.element() != "x").sort().head(pl.len() - 1)),
+        pl.struct("dest", "minutes").struct.with_fields(pl.field("minutes") + 1),
+        pl.fold(0, lambda left, right: left + right, [pl.col("minutes"), pl.col("record_time_ms")]),
+        pl.lit(2).sum() * pl.col("minutes"),
     ],
     ids=str,
 )
