@@ -28,7 +28,7 @@ from ...state.serdes.windowed_codec import Windowed as Windowed
 from ...state.tables.warehouse import WINDOW
 from .null_comparisons import misuse_of_null
 from .row_independence import looks_beyond_the_record
-from .sql_text import DEPTH_MAX, balanced, depth, in_sql, readings
+from .sql_text import DEPTH_MAX, balanced, clock_word, depth, in_sql, readings
 
 VALUE_IS_NULL = "value_is_null"
 """True of a tombstone; otherwise a row of nulls and no value at all look alike. A field of this name goes first."""
@@ -176,7 +176,8 @@ def bind(expressible: Expressible, shape: Columns, place: str) -> Expression:
     """Check ``expressible`` against ``shape``; ``place`` is named in errors.
 
     Raises TopologyError for text that is no SQL expression, an unknown column, types that do not fit or that no serde
-    has, and several columns. Also for a result that depends on other records, and a comparison with NULL.
+    has, and several columns. Also for a result that depends on other records or on the wall clock, and a comparison
+    with NULL.
     """
     if isinstance(expressible, str) and isinstance(shape, Shape) and shape.is_hashable:
         return _bound_text(expressible, shape, place)
@@ -210,6 +211,13 @@ def _check_null(expression: pl.Expr, expressible: Expressible, place: str, *, is
         raise TopologyError(place, expected, f"{expressible!s}, {got}", next_step or f"write {words}")
 
 
+def _check_clock(reading: str, expressible: Expressible, place: str) -> None:
+    """Polars would put the present time into the expression, another one in each process that builds the topology."""
+    if word := clock_word(reading):
+        got, next_step = f"{expressible!s}, in which {word} is the wall clock", "use record_time_ms, or give a constant"
+        raise TopologyError(place, "a step that gives the same in every run", got, next_step)
+
+
 _bound_text = functools.lru_cache(4096)(_bound)
 """Every task of every increment binds the same texts."""
 
@@ -240,7 +248,10 @@ def tried(expressible: Expressible, shape: Columns, place: str) -> tuple[pl.Expr
         try:
             expression = pl.sql_expr(balanced(reading)) if isinstance(reading, str) else reading
             parsed.append(expression)
-            return expression, empty.select(expression)
+            answer = empty.select(expression)
+            if isinstance(reading, str):
+                _check_clock(reading, expressible, place)
+            return expression, answer
         except pl.exceptions.PolarsError as error:
             failures.append(error)
     for expression in parsed:

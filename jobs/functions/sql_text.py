@@ -41,6 +41,11 @@ class _Token(NamedTuple):
     text: str
 
 
+_NONE = _Token("", "")
+_CLOCK_WORDS = frozenset({"CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"})
+"""With parentheses or without them. ``NOW`` has them always."""
+
+
 def readings(text: str, names: Collection[str]) -> Iterator[str]:
     """What ``text`` may mean where columns are called ``names``, the likeliest first; the text itself is among them."""
     if text in names:
@@ -124,12 +129,23 @@ def _name_indices(tokens: list[_Token], names: Collection[str]) -> tuple[set[int
         if sort != "word" or not _is_word_of_sql(word):
             continue
         before = tokens[indices[number - 1]].text if number else ""
-        after = tokens[indices[number + 1]] if number + 1 < len(indices) else _Token("", "")
+        after = tokens[indices[number + 1]] if number + 1 < len(indices) else _NONE
         if before.upper() == "AS" and not after.text:
             sure.add(index)
         elif word in names and word.lower() not in _ALWAYS_SQL and after.text != "(" and after.sort != "literal":
             mixed.append(index)
     return sure, mixed
+
+
+def clock_word(reading: str) -> str:
+    """The first word of ``reading`` that asks what time it is; else empty."""
+    tokens = [_Token(str(matched.lastgroup), matched[0]) for matched in _TOKEN.finditer(reading)]
+    tokens = [token for token in tokens if token.sort != "skipped"]
+    for before, (_, word), after in zip([_NONE, *tokens], tokens, [*tokens[1:], _NONE], strict=False):
+        is_call = word.upper() == "NOW" and after.text == "("
+        if before.text != "." and (is_call or word.upper() in _CLOCK_WORDS):
+            return word
+    return ""
 
 
 @lru_cache(maxsize=1024)

@@ -176,6 +176,34 @@ def test_a_predicate_that_is_no_condition_is_refused(expressible, message):
     assert str(caught.value).split(", got")[0] == message.split(", got")[0]
 
 
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("NOW()", "NOW"),
+        ("CAST(now ( ) AS VARCHAR)", "now"),
+        ("CAST(EXTRACT(EPOCH FROM CURRENT_TIMESTAMP) AS BIGINT)", "CURRENT_TIMESTAMP"),
+        ("CURRENT_DATE() AS day", "CURRENT_DATE"),
+        ("CASE WHEN minutes > 1 THEN CURRENT_TIME ELSE LOCALTIME END", "CURRENT_TIME"),
+        ("LOCALTIMESTAMP", "LOCALTIMESTAMP"),
+    ],
+)
+def test_the_wall_clock_is_refused_since_each_run_would_have_another_value(text, word):
+    with pytest.raises(TopologyError) as caught:
+        bind(text, SHAPE, "step")
+
+    assert str(caught.value) == (
+        f"step: expected a step that gives the same in every run, got {text}, in which {word} is the wall clock; "
+        "use record_time_ms, or give a constant"
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["now", "now + 1", "current_date", '"current_date" + 1', "'NOW()'", "1 AS current_date", "current_date > 1"]
+)
+def test_a_field_or_text_that_is_called_as_the_clock_is_no_clock(text):
+    bind(text, Shape(Serde.string(), Serde.json("now long, current_date long")), "step")
+
+
 @pytest.mark.parametrize("name", RESERVED)
 def test_a_value_field_may_not_have_a_reserved_name(name):
     with pytest.raises(TopologyError, match=f"value fields: expected names other than .*, got {name}; rename"):
