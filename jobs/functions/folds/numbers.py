@@ -250,7 +250,8 @@ class NotNull:
 
 def _divide(total: pa.Array, count: pa.Array) -> pa.Array:
     some = pc.if_else(pc.greater(count, 0), count, pa.scalar(None, pa.int64()))
-    return pc.divide(total.cast(pa.float64()), some.cast(pa.float64()))
+    # Not the safe cast: a sum of more than 53 bits is rounded.
+    return pc.divide(total.cast(pa.float64(), safe=False), some.cast(pa.float64()))
 
 
 @checked_as("fold.count")

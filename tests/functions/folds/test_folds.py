@@ -199,6 +199,12 @@ def test_sums_of_longs_wrap_as_javas_do():
     assert [record.value for record in driver.read_outputs("out")] == [2**63 - 1, -(2**63)]
 
 
+def test_a_mean_of_longs_may_have_a_sum_that_a_double_rounds():
+    flights = [{"dest": "BOS", "minutes": minutes, "miles": 0.0} for minutes in (2**53, 3)]
+
+    assert values_of(fold.mean("minutes"), flights) == [2.0**53, float(2**53 + 3) / 2]
+
+
 # --- programs and state --------------------------------------------------------------------------------------
 
 STATES = [case[0] for case in EVERY] + [fold.collect("dest"), fold.top(2, "minutes", "dest"), fold.top(1, "miles")]
