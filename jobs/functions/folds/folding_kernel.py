@@ -1,6 +1,7 @@
 """Folds over numbers and over references to values, carrying out a program (jobs/functions/folds/fold_program.py).
 
 Rule: a null input changes nothing in a sum, a minimum or a maximum; a count counts it; first and last take it.
+A number is preferred to NaN, whichever comes first. So NaN stays only where there is nothing else.
 ``wanted[u]`` is where the new value of update u goes, or -1; ``wanted_old`` the same for its old value.
 
 Arrays: ``program`` has the fields of Program. ``values`` int64 or float64, ``by`` int64, ``valid`` bool and
@@ -58,7 +59,11 @@ def combine(kind, state, state_valid, s, number):  # type: ignore[no-untyped-def
     """Take one number that is not null into slot ``s``."""
     if kind <= SUM:
         state[s] += number
-    elif not state_valid[s] or (number < state[s] if kind == MIN else number > state[s]):
+    elif (
+        not state_valid[s]
+        or (number < state[s] if kind == MIN else number > state[s])
+        or state[s] != state[s]  # NaN, below and above nothing
+    ):
         state[s] = number
     state_valid[s] = True
 
@@ -68,6 +73,7 @@ def fold_references(kind, program, base, by, by_valid, state, state_by, wanted, 
     """Fold references into ``state`` by slot: row r is the reference ``base + r``; ``state_by``: its ``by`` number.
 
     For MIN_BY, MAX_BY and LAST_BY a null ``by`` is passed over; of equal ones the first stays, for LAST_BY the last.
+    All NaN are equal, and preferred to no number.
     """
     flags, slots, arguments = program
     update = 0
@@ -99,6 +105,7 @@ def prefer(kind, state, state_by, s, reference, by):  # type: ignore[no-untyped-
         or (kind == MIN_BY and by < state_by[s])
         or (kind == MAX_BY and by > state_by[s])
         or (kind == LAST_BY and by >= state_by[s])
+        or (state_by[s] != state_by[s] and (by == by or kind == LAST_BY))  # NaN is unequal to itself
     ):
         state[s] = reference
         state_by[s] = by

@@ -281,7 +281,7 @@ def sum_(of: Expressible = "value", *, where: Expressible | None = None) -> Fold
 @checked_as("fold.min")
 def min_(of: Expressible = "value", *, where: Expressible | None = None) -> Fold:
     """Smallest ``of``, a number, decimal, date, time, timestamp, text or binary, of records for which ``where`` is
-    true; null when there were only nulls.
+    true; null when there were only nulls. NaN is passed over while there is a number.
 
         >>> show(clicks.group_by_key().aggregate(fold.min("page")))
         ann: home at 0

@@ -1,5 +1,7 @@
 """Built-in folds: what each makes of its inputs, of nulls and of merged sessions, and that a saved state continues."""
 
+from itertools import permutations
+
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -227,6 +229,36 @@ def program_of(*entries: tuple[int, int, int]) -> FoldProgram:
 def all_of(updates: int) -> WantedUpdates:
     places = np.arange(updates, dtype=np.int64)
     return WantedUpdates(places, places, updates, updates)
+
+
+NAN = float("nan")
+SMALL, LARGE, NO_MILES = (
+    {"dest": dest, "minutes": 0, "miles": miles} for dest, miles in (("S", 1.0), ("L", 2.0), ("N", NAN))
+)
+EXTREMES = [
+    (fold.min("miles"), 1.0),
+    (fold.max("miles"), 2.0),
+    (fold.min_by("dest", "miles"), "S"),
+    (fold.max_by("dest", "miles"), "L"),
+]
+
+
+@pytest.mark.parametrize("flights", permutations((NO_MILES, SMALL, LARGE)), ids=str)
+@pytest.mark.parametrize(("chosen", "want"), EXTREMES, ids=ids)
+def test_nan_is_never_an_extreme_where_there_is_a_number(chosen, want, flights):
+    """
+    Two flights in one slot, merged with the slot of the third.
+    """
+    state = chosen.start(SHAPE, "fold")
+    state.grow(2)
+    program = program_of((START | ADD, 0, 0), (ADD, 0, 1), (START | ADD, 1, 2), (MERGE | EMIT, 0, 1))
+
+    assert state.run(program, batch_of(list(flights)), all_of(1))[0].to_pylist() == [want]
+
+
+@pytest.mark.parametrize("chosen", [fold.max("miles"), fold.max_by("miles", "miles")], ids=ids)
+def test_nan_stays_where_there_is_nothing_else(chosen):
+    assert str(values_of(chosen, [NO_MILES, NO_MILES])) == "[nan, nan]"
 
 
 @pytest.mark.parametrize("chosen", STATES, ids=ids)
