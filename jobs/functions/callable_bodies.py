@@ -13,7 +13,7 @@ import inspect
 import linecache
 import textwrap
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ...state.errors import ConfigError, TopologyError, shown
@@ -115,16 +115,28 @@ def name_of(function: Any) -> str:
 
 
 def _forgets_return(function: types.FunctionType) -> bool:
-    """Of a function without text, as in a console, False."""
+    """Of a function without text, as in a console, False. A decorator's wrapper forgets it where what it wraps does, if
+    it returns nothing but that one's results.
+    """
     try:
-        parsed = ast.parse(textwrap.dedent(inspect.getsource(function)))
+        # By its code: of the function itself, inspect gives the text of what it wraps.
+        parsed = ast.parse(textwrap.dedent(inspect.getsource(function.__code__)))
     except (OSError, TypeError, SyntaxError):
         return False
     definition = parsed.body[0] if len(parsed.body) == 1 else None
-    if not isinstance(definition, ast.FunctionDef):
+    if not isinstance(definition, ast.FunctionDef) or inspect.isgeneratorfunction(function):
         return False
     statements = [one for one in definition.body if not _is_empty(one)]
-    return bool(statements) and not isinstance(statements[-1], ast.Raise) and not any(map(_may_return, statements))
+    returns = [one for statement in statements for one in _returns(statement)]
+    if not returns:
+        return bool(statements) and not isinstance(statements[-1], ast.Raise)
+    wrapped = getattr(function, "__wrapped__", None)
+    if not isinstance(wrapped, types.FunctionType):
+        return False
+    names = [name for name, one in inspect.getclosurevars(function).nonlocals.items() if one is wrapped]
+    calls = [one.value.func for one in returns if isinstance(one.value, ast.Call)]
+    passes_results = len(calls) == len(returns) and all(isinstance(f, ast.Name) and f.id in names for f in calls)
+    return passes_results and _forgets_return(wrapped)
 
 
 def _changed_only(function: types.FunctionType) -> str | None:
@@ -157,8 +169,10 @@ def _is_empty(statement: ast.stmt) -> bool:
     return is_constant or isinstance(statement, _EMPTY)
 
 
-def _may_return(node: ast.AST) -> bool:
-    """Whether there is a ``return`` in it that is not one of a function within."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
-        return False
-    return isinstance(node, ast.Return) or any(map(_may_return, ast.iter_child_nodes(node)))
+def _returns(node: ast.AST) -> Iterator[ast.Return]:
+    """Each ``return`` in it that is not one of a function within."""
+    if isinstance(node, ast.Return):
+        yield node
+    elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+        for inner in ast.iter_child_nodes(node):
+            yield from _returns(inner)

@@ -386,7 +386,52 @@ def returns_within(key, value, bag):
     return None
 
 
-@pytest.mark.parametrize("function", [forgets, forgets_at_the_end, functools.partial(forgets, 1)])
+def passing_results(function):
+    @functools.wraps(function)
+    def wrapper(*args):
+        return function(*args)
+
+    return wrapper
+
+
+def returning_the_bag(function):
+    @functools.wraps(function)
+    def wrapper(key, value, bag):
+        function(key, value, bag)
+        return bag
+
+    return wrapper
+
+
+def forgetting_results(function):
+    @functools.wraps(function)
+    def wrapper(*args):
+        function(*args)
+
+    return wrapper
+
+
+def yields(key, value, bag):
+    yield value
+
+
+@pytest.mark.parametrize(
+    "function", [returning_the_bag(forgets), passing_results(returning_the_bag(forgets)), passing_results(yields)]
+)
+def test_a_wrapper_that_returns_a_value_is_taken_whatever_it_wraps(function):
+    check_returns(function, "here")
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        forgets,
+        forgets_at_the_end,
+        functools.partial(forgets, 1),
+        passing_results(forgets),
+        forgetting_results(returning_the_bag(forgets)),
+    ],
+)
 def test_a_function_without_return_is_refused_when_the_topology_is_built(function):
     with pytest.raises(TopologyError, match="has no return; return the result; return None where none is meant"):
         check_returns(function, "here")
