@@ -351,7 +351,8 @@ class TopologyTestDriver(StoreReader):
     def _edit(self, edit: StoreEdit) -> None:
         self._check_open()
         self.run()
-        self._play(DriverStep({}, edit=edit))
+        # It is kept to be played again, and the test may change what it put.
+        self._play(DriverStep({}, edit=edit._replace(arguments=own_copy(edit.arguments))))
 
     def _play(self, batch: DriverStep) -> None:
         self._shown.clear()

@@ -244,3 +244,22 @@ def test_what_comes_of_a_put_is_not_explained_by_records():
     driver.pipe_input("input-topic", "a", 1, timestamp_ms=0)
     with pytest.raises(AssertionError, match="a put of the store 'aggStore'; let records write the store"):
         assert_outputs(driver, "result-topic", [("a", 1, 0)])
+
+
+COUNTS = Serde.json("n long")
+
+
+def test_a_value_is_what_it_was_when_a_test_put_it_also_when_records_run_again():
+    builder = StreamsBuilder()
+    builder.stream("in", LONGS).process(Reads, [KeyValues("s", STRING, COUNTS)], returns=STRING).to("out")
+    builder.table("t", Consumed(STRING, COUNTS), materialized=Materialized.as_("rows"))
+    driver = TopologyTestDriver(builder.build())
+    value = {"n": 1}
+    driver.get_key_value_store("s").put("a", value)
+    driver.get_key_value_store("rows").put("a", value)
+    value["n"] = 7
+    driver.read_outputs("s-changelog")
+    driver.pipe_input("in", "a", 0)
+
+    assert driver.read_output("out").value == "{'n': 1}"
+    assert driver.get_key_value_store("rows").get("a") == {"n": 1}
