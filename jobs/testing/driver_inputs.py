@@ -6,14 +6,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ...state.errors import ConfigError, TaskFailed
+from ...state.errors import ConfigError, TaskFailed, shown
 from ...state.serdes import Serde
 from ...state.tables.warehouse import HEADERS
+from ...state.times import is_int
 from ..functions.record_headers import own_headers
 from ..graph.graph import Node
 from ..task.time_extraction import TimeExtraction
 from ..topology.topology import Topology
-from .driver_records import NO_OFFSET_GIVEN, Headers, Piped, header_rows
+from .driver_records import LONGS, NO_OFFSET_GIVEN, Headers, Piped, header_rows, long_time
 
 Taken = dict[str, tuple[pa.Table, np.ndarray]]
 """By topic: rows of records, and the arrival of each."""
@@ -23,6 +24,17 @@ def encoded(serde: Serde, values: Iterable[Any]) -> list[bytes | None]:
     """Python values as a client with that serializer writes them. Raises ConfigError for one of another type."""
     encoded_values: list[bytes | None] = serde.encode(serde.from_python(list(values))).to_pylist()
     return encoded_values
+
+
+def _own_bytes(data: Any, place: str) -> bytes | None:
+    """``data`` as it is now: anything that has bytes, or None."""
+    if data is None or type(data) is bytes:
+        return data
+    try:
+        return bytes(memoryview(data))
+    except TypeError:
+        next_step = "write bytes, or pipe_input with a value of the serde"
+        raise ConfigError(place, "bytes or None", shown(data), next_step) from None
 
 
 class DriverInputs:
@@ -62,8 +74,14 @@ class DriverInputs:
         headers: Headers = (),
         offset: int | None = NO_OFFSET_GIVEN,
     ) -> None:
-        """One record more, of a known topic."""
-        own = own_headers(headers, f"topic {topic!r}")
+        """One record more, of a known topic. Raises ConfigError for what no record can have: nothing is piped then."""
+        place = f"topic {topic!r}"
+        key, value = _own_bytes(key, f"{place}, key"), _own_bytes(value, f"{place}, value")
+        own = own_headers(headers, place)
+        if offset is not None and not (is_int(offset) and offset in LONGS):
+            expected = "a whole number of 64 bits, or None"
+            raise ConfigError(f"{place}, offset", expected, shown(offset), "correct the offset")
+        long_time(timestamp_ms, f"{place}, timestamp_ms")
         self._piped[topic].append(Piped(timestamp_ms, key, value, own, offset, self.next_arrival()))
 
     def next_arrival(self) -> int:
@@ -81,7 +99,12 @@ class DriverInputs:
         They have the times that extractors give. Where one gives a record no time, these are the rows before it, and
         the failure with its ``arrival``.
         """
-        return self._at_their_times({topic: self._rows(topic) for topic, records in self._piped.items() if records})
+        waiting = {topic: self._rows(topic) for topic, records in self._piped.items() if records}
+        taken = self._at_their_times(waiting)  # if that raises, all of them still wait
+        for topic, (rows, _) in waiting.items():
+            self._piped[topic] = []
+            self._next_offset[topic] += len(rows)
+        return taken
 
     def _at_their_times(self, piped: Taken) -> tuple[Taken, TaskFailed | None]:
         timed, failure = dict(piped), None
@@ -108,9 +131,7 @@ class DriverInputs:
         return self._at_their_times(timed)[0], failure
 
     def _rows(self, topic: str) -> tuple[pa.Table, np.ndarray]:
-        rows, self._piped[topic] = self._piped[topic], []
-        first = self._next_offset[topic]
-        self._next_offset[topic] += len(rows)
+        rows, first = self._piped[topic], self._next_offset[topic]
         numbers = range(first, first + len(rows))
         # Offsets of the tape count from 0. What a test gives may be any number or none, and only operators see it.
         seen = [n if row.offset == NO_OFFSET_GIVEN else row.offset for n, row in zip(numbers, rows, strict=True)]

@@ -72,6 +72,8 @@ class DeadLetter(NamedTuple):
     arrival: int
 
 
+LONGS = range(-(2**63), 2**63)
+
 NO_OFFSET_GIVEN = -2
 """The record's offset is its number in its topic, from 0."""
 
@@ -105,6 +107,13 @@ def record_time_ms(time: Instant, name: str) -> int:
     given_ms = time_ms(time, name)
     if given_ms < 0:
         raise ConfigError(name, "a time of 0 ms or more", f"{given_ms} ms", "correct the time")
+    return long_time(given_ms, name)
+
+
+def long_time(given_ms: int, place: str) -> int:
+    """Raises ConfigError for a time that no record can have. One after LATEST_MS can be piped, and is refused."""
+    if given_ms not in LONGS:
+        raise ConfigError(place, "a time of 64 bits", str(given_ms), "correct the time")
     return given_ms
 
 

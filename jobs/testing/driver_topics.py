@@ -17,6 +17,7 @@ from ...state.times import Duration, Instant
 from ..functions.call_names import Hinting
 from ..functions.expressions import Shape, Windowed
 from ..functions.processor_api import NOT_GIVEN
+from ..functions.record_headers import own_headers
 from .driver_inputs import encoded
 from .driver_records import AutoTime, Headers, OutputRecord, TestRecord, record_time_ms
 
@@ -87,17 +88,23 @@ class TestInputTopic(Hinting):
 
     def pipe_record_list(self, records: Iterable[TestRecord]) -> None:
         """Pipe records in order; those without a time get the topic's. Each is what it was when ``records`` gave it."""
+        place = f"topic {self._name!r}"
         given = [
-            TestRecord(own_copy(one.key), own_copy(one.value), one.timestamp_ms, own_copy(one.headers))
+            TestRecord(own_copy(one.key), own_copy(one.value), one.timestamp_ms, own_headers(one.headers, place))
             for one in records
         ]
-        # All are encoded before the first is piped: with a key or value of another type none is.
-        keys = encoded(self._key, (record.key for record in given))
-        values = encoded(self._value, (record.value for record in given))
-        for key, value, record in zip(keys, values, given, strict=True):
+        for (key, value), record in zip(self._written([(one.key, one.value) for one in given]), given, strict=True):
             asked = record.timestamp_ms
             time_ms = self._time.take() if asked is None else record_time_ms(asked, "timestamp_ms")
             self._driver.pipe_bytes(self._name, key, value, time_ms, headers=record.headers)
+
+    def _written(self, pairs: list[tuple[Any, Any]]) -> list[tuple[bytes | None, bytes | None]]:
+        """Keys and values as bytes. All are made before the first is piped: if one is refused, nothing is piped and the
+        topic's time stays.
+        """
+        keys = encoded(self._key, (key for key, _ in pairs))
+        values = encoded(self._value, (value for _, value in pairs))
+        return list(zip(keys, values, strict=True))
 
     def pipe_key_value_list(
         self, key_values: Iterable[tuple[Any, Any]], start_timestamp: Instant | None = None, advance: Duration = 0
@@ -106,8 +113,10 @@ class TestInputTopic(Hinting):
         so on; without a start at the topic's time.
         """
         pairs = [own_copy((key, value)) for key, value in key_values]
+        written = self._written(pairs)
         times = self._time.times(len(pairs), start_timestamp, advance)
-        self.pipe_record_list([TestRecord(key, value, ms) for (key, value), ms in zip(pairs, times, strict=True)])
+        for (key, value), time_ms in zip(written, times, strict=True):
+            self._driver.pipe_bytes(self._name, key, value, time_ms)
 
     def pipe_value_list(
         self, values: Iterable[Any], start_timestamp: Instant | None = None, advance: Duration = 0

@@ -304,3 +304,86 @@ def test_kafkas_java_names_are_told_what_to_write():
         driver.createInputTopic  # noqa: B018
     with pytest.raises(AttributeError, match="Kafka's readKeyValue is read_key_value here"):
         driver.create_output_topic("out").readKeyValue  # noqa: B018
+
+
+# --- what cannot be piped ------------------------------------------------------------------------------------
+
+
+def test_bytes_are_what_they_were_when_they_were_piped():
+    builder = StreamsBuilder()
+    builder.stream("in", Consumed(Serde.string(), Serde.string())).to("out")
+    driver = TopologyTestDriver(builder.build())
+    key, value = bytearray(b"a"), bytearray(b"one")
+    driver.pipe_bytes("in", key, value, 0)
+    key[:], value[:] = b"b", b"two"
+    driver.pipe_bytes("in", memoryview(key), value, 0)
+
+    assert read(driver) == [("a", "one", 0), ("b", "two", 0)]
+
+
+@pytest.mark.parametrize(
+    ("pipe", "message"),
+    [
+        (
+            lambda driver: driver.pipe_input("in", "b", 2, offset=2**63),
+            "offset: expected a whole number of 64 bits, or None, got 9223372036854775808; correct the offset",
+        ),
+        (
+            lambda driver: driver.pipe_input("in", "b", 2, offset="5"),
+            "offset: expected a whole number of 64 bits, or None, got '5'; correct the offset",
+        ),
+        (
+            lambda driver: driver.pipe_input("in", "b", 2, timestamp_ms=2**63),
+            "topic 'in', timestamp_ms: expected a time of 64 bits, got 9223372036854775808; correct the time",
+        ),
+        (
+            lambda driver: driver.create_input_topic("in").pipe_input("b", 2, timestamp_ms=2**63),
+            "timestamp_ms: expected a time of 64 bits, got 9223372036854775808; correct the time",
+        ),
+        (
+            lambda driver: driver.pipe_bytes("in", 5, b"", 0),
+            "key: expected bytes or None, got 5; write bytes, or pipe_input with a value of the serde",
+        ),
+        (
+            lambda driver: driver.pipe_bytes("in", b"", "text", 0),
+            "value: expected bytes or None, got 'text'; write bytes, or pipe_input with a value of the serde",
+        ),
+    ],
+)
+def test_what_cannot_be_piped_is_refused_at_once_and_records_before_it_stay(pipe, message):
+    driver = TopologyTestDriver(copied(), auto_advance=10)
+    driver.pipe_input("in", "a", 1)
+    with pytest.raises(ConfigError) as caught:
+        pipe(driver)
+    driver.pipe_input("in", "c", 3)
+
+    assert str(caught.value).endswith(message)
+    assert read(driver) == [("a", 1, 0), ("c", 3, 10)]
+
+
+@pytest.mark.parametrize(
+    "pipe",
+    [
+        lambda topic: topic.pipe_key_value_list([("a", 1), ("b", "x")]),
+        lambda topic: topic.pipe_value_list([1, "x"]),
+        lambda topic: topic.pipe_input("a", "x"),
+        lambda topic: topic.pipe_record_list([TestRecord("a", 1), TestRecord("b", 2, headers=[("h", 5)])]),
+    ],
+)
+def test_a_list_that_is_refused_pipes_nothing_and_leaves_the_topics_time(pipe):
+    driver = TopologyTestDriver(copied())
+    topic = driver.create_input_topic("in", auto_advance=10)
+    with pytest.raises(ConfigError):
+        pipe(topic)
+    topic.pipe_input("c", 3)
+
+    assert read(driver) == [("c", 3, 0)]
+
+
+def test_a_record_that_is_refused_leaves_the_drivers_time():
+    driver = TopologyTestDriver(copied(), auto_advance=10)
+    with pytest.raises(ConfigError):
+        driver.pipe_input("in", "a", 1, headers=[("h", 5)])
+    driver.pipe_input("in", "c", 3)
+
+    assert read(driver) == [("c", 3, 0)]
