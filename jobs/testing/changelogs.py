@@ -6,23 +6,30 @@ is the time of the value where the store keeps times, else of the record that is
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ...state.records.batches import Batch, Chunk
 from ...state.serdes import Serde
+from ...state.serdes.handed_over import HandOver
+from ...state.times import NO_TIMESTAMP_MS
 from ..functions.expressions import Shape, Windowed, python_keys
 from ..functions.processor_api import KeyValues, KeyValueStore, ValueAndTimestamp, ValueTimestampHeaders
 from ..functions.state_stores import TIMESTAMPED, TIMESTAMPED_WITH_HEADERS
 from ..graph.graph import Graph, Node
 from ..operators.processor.process import Process
+from ..operators.processor.stores import Store
+from ..operators.processor.table_stores import TableValues
 from ..operators.processor.table_windows import TableSessions, TableWindows
 from ..task.task import Task
 from ..topology.topology import Topology
 from .driver_records import OutputRecord
 
 CHANGELOG = "-changelog"
+Now = Callable[[], tuple[int, int]]
+"""The row of the chunk because of which something is put, and the time in ms of what is processed."""
 _KEY_VALUE_KINDS = ("", TIMESTAMPED, TIMESTAMPED_WITH_HEADERS)
 
 
@@ -70,10 +77,15 @@ class ChangeLog:
         for operator in task.operators.values():
             if isinstance(operator, Process):
                 for name, store in operator.stores.items():
-                    if isinstance(store, KeyValueStore):
-                        operator.stores[name] = _LoggedStore(store, self._noting(name, operator))
-                    elif isinstance(store, TableWindows | TableSessions):
-                        store.note_puts(self._noting_windows(name, operator))
+                    operator.stores[name] = self._logged(name, store, partial(_now_of, operator))
+
+    def _logged(self, name: str, store: Any, now: Now) -> Any:
+        """``store``, whose puts are noted if it has a changelog that can be read."""
+        if isinstance(store, Store | TableValues):
+            return _LoggedStore(store, self._noting(name, now))
+        if isinstance(store, TableWindows | TableSessions):
+            store.note_puts(self._noting_windows(name, now))
+        return store
 
     def saw(self, node: Node, inputs: Sequence[Batch], forwarded: Batch, chunk: Chunk) -> None:
         """As jobs/task/chunk_run.py has it."""
@@ -88,9 +100,9 @@ class ChangeLog:
             plain = key if window is None else key.key
             self._noted.append((store, cause, OutputRecord(plain, value if is_there else None, time_ms, window, -1)))
 
-    def _noting(self, name: str, operator: Process) -> Callable[[Any, Any], None]:
+    def _noting(self, name: str, now: Now) -> Callable[[Any, Any], None]:
         def note(key: Any, value: Any) -> None:
-            cause, time_ms = operator.now
+            cause, time_ms = now()
             headers: Any = ()
             if isinstance(value, ValueTimestampHeaders):
                 value, time_ms, headers = value
@@ -100,9 +112,13 @@ class ChangeLog:
 
         return note
 
-    def _noting_windows(self, name: str, operator: Process) -> Callable[[Windowed, Any, int | None], None]:
+    def look_at(self, name: str, store: TableValues | TableWindows | TableSessions) -> Any:
+        """The store of that name as a test writes it, which is because of no record and at no time."""
+        return self._logged(name, store, lambda: (0, NO_TIMESTAMP_MS))
+
+    def _noting_windows(self, name: str, now: Now) -> Callable[[Windowed, Any, int | None], None]:
         def note(key: Windowed, value: Any, time_ms: int | None) -> None:
-            cause, now_ms = operator.now
+            cause, now_ms = now()
             window, put_ms = (key.window_start_ms, key.window_end_ms), now_ms if time_ms is None else time_ms
             self._noted.append((name, cause, OutputRecord(key.key, value, put_ms, window, -1)))
 
@@ -119,22 +135,36 @@ class ChangeLog:
             yield f"{store}{CHANGELOG}", record._replace(arrival=int(arrival[cause]) if cause < len(arrival) else -1)
 
 
-class _LoggedStore(KeyValueStore):
-    """``store``; ``note`` is called with the key and value of each put."""
+def _now_of(operator: Process) -> tuple[int, int]:
+    return operator.now
 
-    def __init__(self, store: KeyValueStore, note: Callable[[Any, Any], None]) -> None:
+
+class _LoggedStore(KeyValueStore):
+    """``store``; ``note`` is called with the key and value of each put, as the store has them."""
+
+    def __init__(self, store: Store | TableValues, note: Callable[[Any, Any], None]) -> None:
         self._store, self._note = store, note
+        self._take_key, self._take_value = HandOver(store.key.codec).take, HandOver(store.value.codec).take
 
     def get(self, key: Any) -> Any:
         return self._store.get(key)
 
     def put(self, key: Any, value: Any) -> None:
         self._store.put(key, value)
-        self._note(key, value)
+        self._note(self._take_key(key), self._taken(value))
+
+    def _taken(self, value: Any) -> Any:
+        """None for what deletes, as the store has it (Coder.encode_put)."""
+        if not isinstance(value, ValueAndTimestamp | ValueTimestampHeaders):
+            return self._take_value(value)
+        if value.value is None:
+            return None
+        with_more: Any = value._replace(value=self._take_value(value.value))
+        return with_more if isinstance(value, ValueAndTimestamp) else with_more._replace(headers=tuple(value.headers))
 
     def delete(self, key: Any) -> Any:
         deleted = self._store.delete(key)
-        self._note(key, None)
+        self._note(self._take_key(key), None)
         return deleted
 
     def range(self, first: Any = None, last: Any = None) -> Any:

@@ -108,7 +108,7 @@ class DrivenTasks:
         """
         self._batch, self._played, self._orders, self._sent = batch, Played(), [], 0
         if batch.edit is not None:
-            make(batch.edit, self.tasks)
+            make(batch.edit, self.tasks, self._logs)
             for log in self._logs.values():
                 self._played.logged += log.take(np.zeros(0, np.int64))
             return self._played

@@ -1,5 +1,6 @@
 """What a test puts into a state store: into whose store it goes, and who sees it."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ...state.errors import ConfigError
@@ -20,6 +21,7 @@ from ..operators.tables.key_value_view import KeyValueView
 from ..operators.tables.table_views import build_view
 from ..task.record_run import RecordRun, empty_batches_of
 from ..task.task import Task, empty_input
+from .changelogs import ChangeLog
 
 _NO_TIMESTAMP_MS = -1
 
@@ -32,15 +34,17 @@ class StoreEdit(NamedTuple):
     arguments: tuple[Any, ...]
 
 
-def make(edit: StoreEdit, tasks: list[Task]) -> None:
-    """Raises ConfigError for a store that no test may write, and for a value of another type than the store's."""
+def make(edit: StoreEdit, tasks: list[Task], logs: Mapping[int, ChangeLog]) -> None:
+    """``logs``: by sub-topology, where puts are noted. Raises ConfigError for a store that no test may write, and for a
+    value of another type than the store's.
+    """
     for task in tasks:
         for operator in task.operators.values():
             if isinstance(operator, Process) and edit.store in operator.own_stores:
                 _into_own(edit, operator)
                 return
         if edit.store in task.sub_topology.stores:
-            _into_table(edit, task)
+            _into_table(edit, task, logs.get(task.sub_topology.id))
             return
     next_step = "pipe records into its topic, which write it"
     raise ConfigError(f"store {edit.store!r}", "a store that is no global one", f"a {edit.method}", next_step)
@@ -69,7 +73,7 @@ def _with_more(value: Any, kind: str) -> Any:
     return value
 
 
-def _into_table(edit: StoreEdit, task: Task) -> None:
+def _into_table(edit: StoreEdit, task: Task, log: ChangeLog | None) -> None:
     """The store of a table or an aggregate is put as by a processor that names it."""
     node, place = task.sub_topology.stores[edit.store], "test driver"
     operator, graph = task.operators[node.name], task.graph
@@ -89,13 +93,13 @@ def _into_table(edit: StoreEdit, task: Task) -> None:
     if is_windowed:
         assert isinstance(operator, WindowedStore), "a store of windows is that of an aggregate"
         windows = windows_of(Place(edit.store, node.name, node.shape, place), operator, writer)
-        getattr(windows, edit.method)(*arguments)
+        getattr(windows if log is None else log.look_at(edit.store, windows), edit.method)(*arguments)
         return
     view = build_view(graph, node.name, getattr(operator, "keys", operator.context.keys))
     assert isinstance(view, KeyValueView), "a key-value store is looked at by its keys"
     values = TableValues(edit.store, node.name, node.shape, view, operator, place)
     values.writer = writer
-    values.put(*arguments)
+    (values if log is None else log.look_at(edit.store, values)).put(*arguments)
     run.settle()
 
 

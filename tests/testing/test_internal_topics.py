@@ -9,11 +9,14 @@ from kstreams_replay import (
     Processor,
     PunctuationType,
     Serde,
+    SessionWindows,
     Stores,
     StreamsBuilder,
     TimeWindows,
     TopologyTestDriver,
     ValueAndTimestamp,
+    Windowed,
+    fold,
 )
 from kstreams_replay.state.errors import ConfigError, TaskFailed, TopologyError
 
@@ -207,3 +210,70 @@ def test_the_changelog_of_a_processors_store_is_an_internal_topic_too():
 
     with pytest.raises(TopologyError, match="got the changelog of the store 'kept'"):
         builder.build()
+
+
+# --- what a changelog has is what the store has ----------------------------------------------------------------------
+
+
+class Changes(Processor):
+    """Changes what it has put."""
+
+    def process(self, record):
+        key, value = {"k": record.key}, {"n": 1}
+        self.context.store("kept").put(key, value)
+        key["k"], value["n"] = "other", 99
+        self.context.store("halves").put("whole", 5)
+
+
+def test_the_changelog_of_a_processors_store_has_what_the_store_has():
+    builder = StreamsBuilder()
+    kept = KeyValues("kept", Serde.json("k string"), Serde.json("n long"))
+    builder.stream("in", LONGS).process(Changes, [kept, KeyValues("halves", STRING, Serde.double())])
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe_input("in", "a", 0)
+
+    assert records(driver, "kept-changelog") == [({"k": "a"}, {"n": 1}, 0)]
+    assert repr(records(driver, "halves-changelog")) == "[('whole', 5.0, 0)]"
+
+
+class ChangesWindows(Processor):
+    def process(self, record):
+        value = {"total": record.value}
+        self.context.store("windows").put(record.key, ValueAndTimestamp(value, 3), 0)
+        self.context.store("sessions").put(Windowed(record.key, 50, 60), value)
+        value["total"] = 99
+
+
+def test_the_changelogs_of_windows_and_sessions_have_what_the_stores_have():
+    builder = StreamsBuilder()
+    grouped = builder.stream("other", LONGS).group_by_key()
+    of_windows, of_sessions = grouped.windowed_by(TimeWindows.of_size(10)), SessionWindows.with_inactivity_gap(5)
+    of_windows.aggregate(total=fold.sum("value"), materialized=Materialized.as_("windows"))
+    grouped.windowed_by(of_sessions).aggregate(total=fold.sum("value"), materialized=Materialized.as_("sessions"))
+    builder.stream("in", LONGS).process(ChangesWindows, ["windows", "sessions"])
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe_input("in", "a", 4, 2)
+
+    assert records(driver, "windows-changelog") == [("a", {"total": 4}, 3)]
+    assert records(driver, "sessions-changelog") == [("a", {"total": 4}, 2)]
+
+
+def test_what_a_test_puts_into_a_table_or_an_aggregate_is_in_the_changelog_too():
+    builder = StreamsBuilder()
+    grouped = builder.stream("in", LONGS).group_by_key()
+    grouped.windowed_by(TimeWindows.of_size(10)).count(Materialized.as_("windows"))
+    grouped.windowed_by(SessionWindows.with_inactivity_gap(5)).count(Materialized.as_("sessions"))
+    builder.table("t", LONGS, materialized=Materialized.as_("rows"))
+    driver = TopologyTestDriver(builder.build())
+    driver.get_key_value_store("rows").put("a", 4)
+    driver.get_timestamped_key_value_store("rows").put("b", ValueAndTimestamp(5, 70))
+    driver.get_key_value_store("rows").delete("a")
+    driver.get_window_store("windows").put("a", 6, 10)
+    driver.get_session_store("sessions").put(Windowed("a", 5, 9), 7)
+    driver.pipe_input("t", "c", 8, 3)
+
+    assert records(driver, "rows-changelog") == [("a", 4, -1), ("b", 5, 70), ("a", None, -1), ("c", 8, 3)]
+    (window,) = driver.read_outputs("windows-changelog")
+    assert window == ("a", 6, -1, (10, 20), -1, ())
+    (session,) = driver.read_outputs("sessions-changelog")
+    assert session == ("a", 7, -1, (5, 9), -1, ())

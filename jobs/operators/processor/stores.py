@@ -143,6 +143,11 @@ class Store(SerializedRows, KeyValueStore):
         """Of its keys."""
         return self._key.serde
 
+    @property
+    def value(self) -> Serde:
+        """Of its values, without their times and headers."""
+        return self._coder.serde
+
     def get(self, key: Any) -> Any:
         return self._shown(self._value(self._key.encode(key)))
 

@@ -83,6 +83,16 @@ class TableValues(KeyValueStore):
         """Keys that occurred, with their codes, in order."""
         self._known = 0
 
+    @property
+    def key(self) -> Serde:
+        """Of its keys."""
+        return self.shape.key
+
+    @property
+    def value(self) -> Serde:
+        """Of its values, without their times."""
+        return self.shape.value
+
     # --- read ------------------------------------------------------------------------------------------------
 
     def note(self, one: Single) -> bool:

@@ -74,14 +74,15 @@ class _WindowRows:
             expected, got = "a window from 0 ms or later to its end", f"one from {start_ms} to {end_ms} ms"
             raise ConfigError(str(self.place), expected, got, "correct it")
         keys, shape = self.keeper.store_keys, self.place.shape
+        data, values = self.key.encode(key), shape.value.from_python([value])
         one = OfBatch(
             Batch(
                 cause=np.full(1, self.writer.cause, np.int32),
-                key=keys.intern(pa.array([self.key.encode(key)], pa.binary())),
+                key=keys.intern(pa.array([data], pa.binary())),
                 keys=keys,
                 time_ms=np.full(1, time_ms, np.int64),
                 valid=np.array([value is not None]),
-                value=Values(shape.value.from_python([value])),
+                value=Values(values),
                 window_start_ms=np.full(1, start_ms, np.int64),
                 window_end_ms=np.full(1, end_ms, np.int64),
             )
@@ -93,7 +94,8 @@ class _WindowRows:
         links.show(self.place.owner, one)
         if self.note is not None:
             has_time = value is not None and shape.window == "time"
-            self.note(Windowed(key, start_ms, end_ms), value, time_ms if has_time else None)
+            (taken,) = shape.value.to_python(values)
+            self.note(Windowed(self.key.decode(data), start_ms, end_ms), taken, time_ms if has_time else None)
 
     def one(self, key: Any, start_ms: int, end_ms: int) -> WindowRow | None:
         code = self.keeper.store_keys.lookup(self.key.encode(key))
