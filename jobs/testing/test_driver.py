@@ -15,7 +15,7 @@ from ...state.compilation.kernel_tiers import tiers
 from ...state.errors import ConfigError, TaskFailed
 from ...state.serdes import Serde
 from ...state.serdes.handed_over import own_copy
-from ...state.times import NO_TIMESTAMP_MS, Duration, Instant, bounded_ms, time_ms
+from ...state.times import NO_TIMESTAMP_MS, Duration, Instant, bounded_ms, is_int, time_ms
 from ..functions.call_arguments import checked_init
 from ..graph.graph import Node
 from ..tape.causal_order import is_known_late
@@ -45,7 +45,8 @@ class TopologyTestDriver(StoreReader):
     how much later every next one is, over all topics. ``counts_bytes``: measure suppress buffers in bytes too.
     ``chunk_records``: run that many at a time; it changes nothing. ``initial_wall_clock_time``: the wall-clock time
     until ``advance_wall_clock_time`` advances it, which processors may ask for. Without one it is 0 ms from the first
-    advance on, and not known before, as in a replay before the first tick. ConfigError for anything but a Topology.
+    advance on, and not known before, as in a replay before the first tick. ConfigError for anything but a
+    Topology, and for chunks of no records.
     """
 
     __test__ = False  # no test class for pytest
@@ -64,6 +65,9 @@ class TopologyTestDriver(StoreReader):
         if not isinstance(topology, Topology):
             next_step = "give builder.build()" if isinstance(topology, StreamsBuilder) else "give a built topology"
             raise ConfigError("TopologyTestDriver", "a Topology", repr(topology), next_step)
+        if chunk_records is not None and not (is_int(chunk_records) and chunk_records > 0):
+            expected, got = "a whole number of 1 or more, or None", repr(chunk_records)
+            raise ConfigError("TopologyTestDriver, chunk_records", expected, got, "give how many, or leave it out")
         self.topology = topology = topology.piping_into_loops()
         self._ticks = initial_wall_clock_time is not None
         """Whether the wall clock has started."""

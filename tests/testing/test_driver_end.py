@@ -78,6 +78,12 @@ def test_what_a_full_buffer_ends_leaves_no_output_of_later_records():
     assert driver.read_outputs("later") == []
 
 
+@pytest.mark.parametrize("records", [0, -1, True, 1.5, "3"])
+def test_chunks_of_no_records_are_refused(records):
+    with pytest.raises(ConfigError, match=r"chunk_records: expected a whole number of 1 or more, or None, got"):
+        TopologyTestDriver(divided(), chunk_records=records)
+
+
 def test_the_first_record_that_fails_is_told_wherever_it_fails_and_what_was_before_it_has_come_out():
     """
     A reducer fails on the third record, a step above it on the fifth: the third is the first.
