@@ -344,8 +344,8 @@ class TopologyTestDriver(StoreReader):
         filled a suppress buffer). The error has ``arrival``, the record's number, and ``record``: its topic,
         partition, offset, key and value. A note of the error has them, too. To find it among those that were piped
         together, records are run again, their functions with them. Outputs and refusals up to that record can be
-        read; the driver takes no more. (Metrics of a suppress above the node that failed count the whole batch; the
-        lateness of the record that failed is not counted, unless it filled a buffer.)
+        read; the driver takes no more. (The lateness of the record that failed is not counted, unless it filled a
+        buffer.)
         """
         if self._failure is not None:
             if self._in.is_waiting():
@@ -376,6 +376,9 @@ class TopologyTestDriver(StoreReader):
             played = self._played(batch)
         except TaskFailed as error:
             batch, played = self._before_failure(batch, error)
+        else:
+            if played.failure is not None:
+                batch, played = self._until(played.failure, batch, played)
         # Where no order is known late, one run settles the causes: they are not kept, which would
         # grow with all that is sent.
         self._log.append(batch if self._plays_again else DriverStep(batch.landed, batch.recorded, edit=batch.edit))
@@ -435,6 +438,18 @@ class TopologyTestDriver(StoreReader):
         played = self._played(good)
         played.failure = failure
         return good, played
+
+    def _until(self, failure: TaskFailed, batch: DriverStep, played: Played) -> tuple[DriverStep, Played]:
+        """The records of ``batch`` up to the one that filled a buffer, run alone: those after it wrote stores, too."""
+        arrivals = np.concatenate([at for _, at in batch.landed.values()])
+        if not (arrivals > failure.arrival).any():
+            return batch, played
+        with tiers.running():
+            self._begin_again()
+        until = first_records(batch.landed, int((arrivals <= failure.arrival).sum()))
+        played = self._played(until)
+        played.failure = failure
+        return until, played
 
     def _note_on(self, failure: TaskFailed, batch: DriverStep) -> None:
         failure.record = piped_record(self.topology, batch.landed, failure.arrival)

@@ -5,6 +5,7 @@ import traceback
 import pytest
 
 from kstreams_replay import (
+    BufferConfig,
     Consumed,
     Materialized,
     Serde,
@@ -76,6 +77,25 @@ def test_what_a_full_buffer_ends_leaves_no_output_of_later_records():
     assert (caught.value.record.key, caught.value.record.value, caught.value.arrival) == ("a", 7, 0)
     assert driver.produced_topic_names() <= {"copies"}
     assert driver.read_outputs("later") == []
+
+
+@pytest.mark.parametrize("is_read_each", [True, False])
+def test_a_full_buffer_leaves_stores_as_they_were_at_its_record(is_read_each):
+    builder = StreamsBuilder()
+    counted = builder.stream("in", Consumed(Serde.string(), Serde.long())).group_by_key().count(Materialized.as_("c"))
+    two = Suppressed.until_time_limit("1h", BufferConfig.max_records(2).shut_down_when_full())
+    counted.suppress(two).to_stream().to("out")
+    driver = TopologyTestDriver(builder.build())
+    for key in "ab" if is_read_each else "":
+        driver.pipe_input("in", key, 1)
+        driver.run()
+    driver.pipe_key_values("in", [(key, 1) for key in ("c" if is_read_each else "abcddd")])
+    with pytest.raises(BufferFull) as caught:
+        driver.run()
+
+    assert caught.value.arrival == 2
+    assert driver.get_key_value_store("c").all() == [("a", 1), ("b", 1), ("c", 1)]
+    assert [(one.key, one.arrival) for one in driver.read_outputs("c-changelog")] == [("a", 0), ("b", 1), ("c", 2)]
 
 
 @pytest.mark.parametrize("records", [0, -1, True, 1.5, "3"])
