@@ -371,6 +371,8 @@ class TopologyTestDriver(StoreReader):
         self._play(DriverStep({}, edit=edit._replace(arguments=own_copy(edit.arguments))))
 
     def _play(self, batch: DriverStep) -> None:
+        if self._failure is not None:
+            raise self._failure
         self._shown.clear()
         try:
             played = self._played(batch)
@@ -424,6 +426,12 @@ class TopologyTestDriver(StoreReader):
             self._played(records)
 
         if not batch.landed:
+            # A time or a put is one step: the tasks are as before it.
+            with tiers.running():
+                self._begin_again()
+            if batch.recorded is not None:
+                error.arrival = batch.recorded[2]
+            self._failure = error
             raise error
         first = find_first(batch.landed, error, run)
         if first is None:

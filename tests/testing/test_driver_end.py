@@ -7,7 +7,10 @@ import pytest
 from kstreams_replay import (
     BufferConfig,
     Consumed,
+    KeyValues,
     Materialized,
+    Processor,
+    PunctuationType,
     Serde,
     StreamsBuilder,
     Suppressed,
@@ -96,6 +99,62 @@ def test_a_full_buffer_leaves_stores_as_they_were_at_its_record(is_read_each):
     assert caught.value.arrival == 2
     assert driver.get_key_value_store("c").all() == [("a", 1), ("b", 1), ("c", 1)]
     assert [(one.key, one.arrival) for one in driver.read_outputs("c-changelog")] == [("a", 0), ("b", 1), ("c", 2)]
+
+
+class CountsTicks(Processor):
+    """Puts the number of ticks, and fails at the second one after it."""
+
+    def init(self, context):
+        super().init(context)
+        self.ticks = context.store("ticks")
+        context.schedule(10, PunctuationType.WALL_CLOCK_TIME, self.tick)
+
+    def process(self, record):
+        self.context.forward(record.key, self.ticks.get("n"))
+
+    def tick(self, time):
+        self.ticks.put("n", (self.ticks.get("n") or 0) + 1)
+        self.context.forward("tick", self.ticks.get("n"))
+        if time >= 20:
+            raise ValueError("twenty")
+
+
+def test_a_tick_that_fails_ends_the_driver_as_it_was_before_the_tick():
+    longs = Serde.long()
+    builder = StreamsBuilder()
+    builder.stream("in", Consumed(Serde.string(), longs)).process(
+        CountsTicks, [KeyValues("ticks", Serde.string(), longs)], returns=longs
+    ).to("out")
+    driver = TopologyTestDriver(builder.build(), initial_wall_clock_time=0)
+    driver.advance_wall_clock_time(10)
+    driver.pipe_input("in", "a", 1)
+    with pytest.raises(TaskFailed, match="twenty") as caught:
+        driver.advance_wall_clock_time(10)
+
+    assert (caught.value.arrival, caught.value.record) == (2, None)
+    for _ in range(2):
+        assert driver.get_key_value_store("ticks").get("n") == 1
+        driver.read_outputs("ticks-changelog")  # what was before is run again for it
+    assert [one.value for one in driver.read_outputs("out")] == [1, 1]
+    driver.pipe_input("in", "a", 1)
+    for again in (driver.run, lambda: driver.advance_wall_clock_time(1)):
+        with pytest.raises(TaskFailed, match="twenty"):
+            again()
+
+
+def test_a_driver_that_has_ended_takes_neither_times_nor_puts():
+    driver = TopologyTestDriver(divided())
+    driver.pipe_input("in", "b", 0)
+    with pytest.raises(TaskFailed):
+        driver.run()
+
+    for more in (
+        lambda: driver.advance_wall_clock_time(1),
+        lambda: driver.advance_stream_time("in", 50),
+        lambda: driver.get_key_value_store("counts").put("a", 5),
+    ):
+        with pytest.raises(TaskFailed, match="ZeroDivisionError"):
+            more()
 
 
 @pytest.mark.parametrize("records", [0, -1, True, 1.5, "3"])
