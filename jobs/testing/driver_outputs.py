@@ -1,6 +1,7 @@
 """What a test driver has written: records of outputs that were not read yet, refusals and dead letters."""
 
 from collections import deque
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -8,7 +9,7 @@ import pyarrow as pa
 from ...state.errors import ConfigError
 from ..functions.expressions import Shape
 from ..graph.nodes import SinkNode
-from ..topology.topology import SubTopology, Topology
+from ..topology.topology import Topology
 from .driver_records import DeadLetter, DroppedRecord, OutputRecord
 from .internal_topics import InternalTopics
 
@@ -90,28 +91,39 @@ class DriverOutputs:
         """Outputs that a record was written to, read or not."""
         return set(self._began)
 
-    def collect(self, sub: SubTopology, arrival: np.ndarray, outputs: dict[str, pa.Table]) -> None:
-        """Rows that a chunk of ``sub`` wrote; ``arrival``: of the chunk's rows."""
-        for output, table in outputs.items():
-            shape = self._shapes[output]
-            keys = shape.key.to_python(table["key"].cast(shape.key.arrow_type).combine_chunks())
-            values = shape.value.to_python(table["value"].combine_chunks())
-            windows: list[tuple[int, int] | None] = [None] * len(keys)
-            if shape.window is not None:
-                bounds = (table[name].to_pylist() for name in ("window_start_ms", "window_end_ms"))
-                windows = list(zip(*bounds, strict=True))
-            arrivals = arrival[table["cause"].to_numpy()].tolist()
-            times = table["record_time_ms"].to_pylist()
-            headers = [
-                tuple((header["key"], header["value"]) for header in of_row or ())
-                for of_row in table["headers"].to_pylist()
-            ]
-            records = map(OutputRecord, keys, values, times, windows, arrivals, headers)
-            topics = table["topic"].to_pylist() if self._sinks[output].has_topics else [output] * len(keys)
-            for topic, record in zip(topics, records, strict=True):
-                self._shapes.setdefault(topic, shape)
-                self._queues.setdefault(topic, deque()).append(record)
-                self._began[topic] = min(self._began.get(topic, record.arrival), record.arrival)
+    def collect(self, chunks: Iterable[tuple[np.ndarray, dict[str, pa.Table]]]) -> None:
+        """What the chunks of a batch wrote: the arrival of a chunk's rows, and tables by output."""
+        written: dict[str, list[OutputRecord]] = {}
+        for arrival, outputs in chunks:
+            for output, table in outputs.items():
+                for topic, record in self._records(output, table, arrival):
+                    self._shapes.setdefault(topic, self._shapes[output])
+                    written.setdefault(topic, []).append(record)
+        for topic, records in written.items():
+            # Records of several sinks may name one topic, and sinks write one after the other. In the topic
+            # they are by the record that caused them; the sort is stable.
+            records.sort(key=lambda record: record.arrival)
+            self._queues.setdefault(topic, deque()).extend(records)
+            self._began[topic] = min(self._began.get(topic, records[0].arrival), records[0].arrival)
+
+    def _records(self, output: str, table: pa.Table, arrival: np.ndarray) -> Iterator[tuple[str, OutputRecord]]:
+        """(topic, record) of an output's rows."""
+        shape = self._shapes[output]
+        keys = shape.key.to_python(table["key"].cast(shape.key.arrow_type).combine_chunks())
+        values = shape.value.to_python(table["value"].combine_chunks())
+        windows: list[tuple[int, int] | None] = [None] * len(keys)
+        if shape.window is not None:
+            bounds = (table[name].to_pylist() for name in ("window_start_ms", "window_end_ms"))
+            windows = list(zip(*bounds, strict=True))
+        arrivals = arrival[table["cause"].to_numpy()].tolist()
+        times = table["record_time_ms"].to_pylist()
+        headers = [
+            tuple((header["key"], header["value"]) for header in of_row or ())
+            for of_row in table["headers"].to_pylist()
+        ]
+        records = map(OutputRecord, keys, values, times, windows, arrivals, headers)
+        topics = table["topic"].to_pylist() if self._sinks[output].has_topics else [output] * len(keys)
+        return zip(topics, records, strict=True)
 
     def book(self, arrival: np.ndarray, dropped: pa.Table, dead_letters: pa.Table) -> None:
         """Refusals of a chunk; ``arrival``: of the chunk's rows."""

@@ -465,8 +465,7 @@ class TopologyTestDriver(StoreReader):
             failure.add_note(failure.record.note())
 
     def _keep(self, batch: DriverStep, played: Played) -> None:
-        for sub, arrival, outputs in played.outputs:
-            self._out.collect(sub, arrival, outputs)
+        self._out.collect((arrival, outputs) for _, arrival, outputs in played.outputs)
         for arrival, tables in played.repartitions:
             self._out.send(arrival, tables)
         self._out.log(played.logged)

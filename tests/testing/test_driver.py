@@ -89,6 +89,18 @@ def test_lateness_follows_the_one_clock_of_all_topics():
     }
 
 
+def test_a_topic_of_several_sinks_has_records_in_the_order_of_what_was_piped():
+    builder = StreamsBuilder()
+    stream = builder.stream("in", Consumed(Serde.string(), Serde.string()))
+    stream.to(lambda key, value: "x")
+    stream.map_values("value || '!'").to(lambda key, value: "x")
+    stream.map_values("value || '?'").repartition(name="again").to(lambda key, value: "x")
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe_key_values("in", [("a", "0"), ("a", "1")])
+
+    assert [one.value for one in driver.read_outputs("x")] == ["0", "0!", "0?", "1", "1!", "1?"]
+
+
 def test_metrics_of_a_driver_that_took_nothing_are_null():
     metrics = TopologyTestDriver(hourly()).metrics()
 
