@@ -130,6 +130,17 @@ def test_what_is_no_expected_record_is_refused(expected, message):
         assert_outputs(piped(), "copies", expected)
 
 
+def test_nan_is_expected_where_it_came():
+    builder = StreamsBuilder()
+    builder.stream("in", Consumed(Serde.string(), Serde.json("of array<double>"))).to("out")
+    driver = TopologyTestDriver(builder.build())
+    value = {"of": [float("nan"), 1.0]}
+    driver.pipe_input("in", "a", value)
+    assert_outputs(driver, "out", [("a", value)])
+    driver.pipe_input("in", "a", {"of": [1.0, 1.0]})
+    assert "differs at record 0" in refused(driver, "out", [("a", value)])
+
+
 # --- the fixture ---------------------------------------------------------------------------------------------
 
 
