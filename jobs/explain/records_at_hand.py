@@ -15,6 +15,7 @@ from ...state.tables.warehouse import HEADERS, Warehouse
 from ..execution.task_run import LocalRunner
 from ..landing.landing import land_records
 from ..replay.pipeline_run import replay
+from ..tape.task_input import LANDED_TIME
 from ..topology.topology import Topology
 from .explanation import explain, say_place
 
@@ -48,12 +49,19 @@ def explain_arrival(topology: Topology, records: RecordsOfTopics, arrival: int) 
     return say_place(record), [f"{step.node}: {sentence}" for step in explanation.steps for sentence in step.sentences]
 
 
+def _at_landed_times(rows: pa.Table) -> pa.Table:
+    """Rows with the times that they were piped with: the replay extracts again."""
+    if LANDED_TIME not in rows.column_names:
+        return rows
+    return rows.set_column(rows.column_names.index("timestamp"), "timestamp", rows[LANDED_TIME])
+
+
 def _landed_rows(parts: Sequence[tuple[pa.Table, np.ndarray]]) -> tuple[pa.Table, np.ndarray]:
     """Rows of one topic, as they are landed, and their arrivals."""
     columns = ("timestamp", "key", "value", "headers", "context_offset")
     types = (pa.int64(), pa.binary(), pa.binary(), HEADERS, pa.int64())
     empty = pa.schema(list(zip(columns, types, strict=True))).empty_table()
-    table = pa.concat_tables([empty, *(rows.select(columns) for rows, _ in parts)])
+    table = pa.concat_tables([empty, *(_at_landed_times(rows).select(columns) for rows, _ in parts)])
     arrivals = np.concatenate([np.zeros(0, np.int64), *(at for _, at in parts)])
     partition = pa.array(np.zeros(len(table), np.int32))
     return table.append_column("partition", partition).append_column("arrival", pa.array(arrivals)), arrivals

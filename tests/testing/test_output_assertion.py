@@ -141,6 +141,20 @@ def test_nan_is_expected_where_it_came():
     assert "differs at record 0" in refused(driver, "out", [("a", value)])
 
 
+def test_times_that_were_extracted_are_not_extracted_again_to_explain():
+    def later(record):
+        return record.timestamp_ms + 1_000
+
+    builder = StreamsBuilder()
+    builder.stream("in", Consumed(Serde.string(), Serde.long(), timestamp_extractor=later)).to("out")
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe_input("in", "a", 1, timestamp_ms=0)
+    message = refused(driver, "out", [("a", 2)])
+
+    assert "1000" in message
+    assert "2000" not in message
+
+
 # --- the fixture ---------------------------------------------------------------------------------------------
 
 
