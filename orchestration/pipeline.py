@@ -7,9 +7,10 @@ keys (settings/translator.py).
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
+from zlib import crc32
 
 import dagster as dg
 
@@ -28,10 +29,7 @@ from ..state.tables.warehouse import PipelineTables, Warehouse
 from .lineage import Table, tables_of
 from .resources import Engine
 from .settings.connections import (
-    FilesResource,
-    KafkaResource,
     KafkaTargetResource,
-    LakeResource,
     Source,
     SourceResource,
     WarehouseResource,
@@ -105,7 +103,7 @@ class Pipeline:
     @property
     def word(self) -> str:
         """The name in the letters that Dagster takes for ops, jobs and groups."""
-        return re.sub(r"[^A-Za-z0-9_]", "_", self.name)
+        return _word(self.name)
 
     @property
     def engine_key(self) -> str:
@@ -123,13 +121,7 @@ class Pipeline:
         resources: dict[str, dg.ConfigurableResource[Any]] = {self.engine_key: self.engine}
         if isinstance(self.storage, WarehouseResource):
             resources[f"{self.word}_warehouse"] = self.storage
-        for topic, source in self.sources.items():
-            if isinstance(source, FilesResource | LakeResource | KafkaResource):
-                resources[self._source_key(topic)] = source
-        for output, target in self.publish.items():
-            if isinstance(target, KafkaTargetResource):
-                resources[self._target_key(output)] = target
-        return resources
+        return resources | dict(self._source_resources.values()) | dict(self._target_resources.values())
 
     @property
     def resource_keys(self) -> set[str]:
@@ -143,14 +135,10 @@ class Pipeline:
         storage: Warehouse | WarehouseResource = self.storage
         if isinstance(storage, WarehouseResource):
             storage = getattr(resources, f"{self.word}_warehouse").warehouse()
-        sources = {
-            topic: source_of(getattr(resources, self._source_key(topic), source))
-            for topic, source in self.sources.items()
-        }
-        publish = {
-            output: getattr(resources, self._target_key(output), target) for output, target in self.publish.items()
-        }
-        return replace(self, storage=storage, sources=sources, publish=publish)
+        given = {topic: getattr(resources, key) for topic, (key, _) in self._source_resources.items()}
+        sources = {topic: source_of(given.get(topic, source)) for topic, source in self.sources.items()}
+        targets = {output: getattr(resources, key) for output, (key, _) in self._target_resources.items()}
+        return replace(self, storage=storage, sources=sources, publish={**self.publish, **targets})
 
     def target(self, output: str) -> KafkaTarget:
         """Where an output is published now. Raises ConfigError for an environment variable that is not set."""
@@ -164,11 +152,19 @@ class Pipeline:
             wanted=asked.wanted,
         )  # fmt: skip
 
-    def _source_key(self, topic: str) -> str:
-        return f"{self.word}_source_{re.sub(r'[^A-Za-z0-9_]', '_', topic)}"
+    @property
+    def _source_resources(self) -> dict[str, tuple[str, SourceResource]]:
+        """Topic → its resource key and the resource, of sources that were given as resources."""
+        given = {topic: source for topic, source in self.sources.items() if isinstance(source, SourceResource)}
+        words = _distinct_words(given)
+        return {topic: (f"{self.word}_source_{words[topic]}", source) for topic, source in given.items()}
 
-    def _target_key(self, output: str) -> str:
-        return f"{self.word}_target_{re.sub(r'[^A-Za-z0-9_]', '_', output)}"
+    @property
+    def _target_resources(self) -> dict[str, tuple[str, KafkaTargetResource]]:
+        """Output → its resource key and the resource, of targets that were given as resources."""
+        given = {name: target for name, target in self.publish.items() if isinstance(target, KafkaTargetResource)}
+        words = _distinct_words(given)
+        return {name: (f"{self.word}_target_{words[name]}", target) for name, target in given.items()}
 
     def key(self, table: str) -> dg.AssetKey:
         """Asset key of a table, given as "outputs/x", "state/y", "repartition/z", "landed/topic", "dropped" …"""
@@ -226,3 +222,19 @@ class Pipeline:
         if kind == LANDED:
             return self.warehouse.landed(name)
         return {OUTPUTS: tables.output, STATE: tables.state, REPARTITION: tables.repartition}[kind](name)
+
+
+def _word(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_]", "_", name)
+
+
+def _distinct_words(names: Iterable[str]) -> dict[str, str]:
+    """Each name in Dagster's letters. Where several come to one word, those that are not it have a checksum after it:
+    it depends on no other name, so run config that names a key stays right when a topic is added or moved.
+    """
+    words = {name: _word(name) for name in names}
+    counts = Counter(words.values())
+    return {
+        name: word if word == name or counts[word] == 1 else f"{word}_{crc32(name.encode()):08x}"
+        for name, word in words.items()
+    }

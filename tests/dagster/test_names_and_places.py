@@ -1,11 +1,14 @@
 """Names that a translator gives, topics that two pipelines share, and places that are environment variables."""
 
+from types import SimpleNamespace
+
 import dagster as dg
 import pytest
 
 from kstreams_replay.jobs.landing.landing import FileSource, LakeSource
 from kstreams_replay.jobs.topology import Materialized, StreamsBuilder, Suppressed, TimeWindows
 from kstreams_replay.orchestration.definitions import replay_definitions
+from kstreams_replay.orchestration.pipeline import Pipeline
 from kstreams_replay.orchestration.resources import LocalEngine
 from kstreams_replay.orchestration.settings.connections import (
     FilesResource,
@@ -16,6 +19,7 @@ from kstreams_replay.orchestration.settings.connections import (
 )
 from kstreams_replay.orchestration.settings.translator import ReplayTranslator
 from kstreams_replay.state.errors import ConfigError
+from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.clicks import CLICKS, final_page_counts
 from tests.dagster import shop
 from tests.dagster.conftest import told, versions
@@ -180,3 +184,22 @@ def test_a_variable_that_is_not_set_is_named(monkeypatch):
         kafka.source()
     monkeypatch.setenv("SHOP_BROKER", "broker:9092")
     assert kafka.source().bootstrap_servers == "broker:9092"
+
+
+@pytest.mark.parametrize("other", [FilesResource, FileSource])
+def test_topics_whose_names_differ_in_a_dash_alone_are_each_landed_from_their_own_folder(tmp_path, other):
+    sources = {
+        "orders-eu": FilesResource(path="/in/dash", timestamp="ms"),
+        "orders_eu": other(path="/in/underscore", timestamp="ms"),
+        "orders.eu": FilesResource(path="/in/dot", timestamp="ms"),
+    }
+    pipeline = Pipeline(
+        "shop", topology=shop.topology(), storage=Warehouse(tmp_path), engine=LocalEngine(), sources=sources
+    )
+
+    ran = pipeline.in_run(SimpleNamespace(**pipeline.resources))
+
+    assert {topic: source.path for topic, source in ran.sources.items()} == {
+        "orders-eu": "/in/dash", "orders_eu": "/in/underscore", "orders.eu": "/in/dot",
+    }  # fmt: skip
+    assert ("shop_source_orders_eu" in pipeline.resources) == (other is FilesResource)
