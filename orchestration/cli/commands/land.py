@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from ....jobs.history.passed_restarts import pipelines_past
 from ....jobs.landing.complete_topics import record_complete
@@ -45,7 +44,7 @@ from ...engines import start_spark
 from ...progress_lines import ProgressBar, ProgressLines, progress_on
 from ...text_tables import print_json, print_table
 from .. import options
-from ..command import OneOf, argument, command, option, partition_and_offset
+from ..command import OneOf, argument, command, is_given, option, partition_and_offset
 from ..exit_codes import ExitCode
 from .advance import print_complete, print_recorded
 
@@ -335,6 +334,7 @@ def land(**given: Any) -> int:
     asked = LandOptions(**given)
     restarts = [partition_and_offset(each, "--restart") for each in asked.restart]
     if restarts and (asked.files, asked.delta, asked.iceberg, asked.kafka) == (None,) * 4:
+        _refuse_what_needs_a_source(asked.topic, given)
         return _land_restarts(asked, Warehouse(asked.warehouse), restarts)
     _refuse_unread(asked.topic, given)
     warehouse, source = Warehouse(asked.warehouse), _source(asked)
@@ -373,7 +373,7 @@ def _land_restarts(asked: LandOptions, warehouse: Warehouse, restarts: Sequence[
         print_json(restarted)
     else:
         _print_restarts(asked.topic, restarted)
-    return ExitCode.DONE
+    return (ExitCode.DONE if restarted["restarts"] else ExitCode.NOTHING_NEW).unless_detailed(asked.detailed_exit_code)
 
 
 def _record_restarts(warehouse: Warehouse, topic: str, restarts: Sequence[tuple[int, int]]) -> dict[str, list[str]]:
@@ -555,18 +555,33 @@ READ_BY: dict[str, tuple[str, ...]] = {
 """Options by the sources that read them; the others are read whatever the source is."""
 
 
+RESTARTS_READ = ("topic", "warehouse", "local", "master", "restart", "detailed_exit_code", "as_json")
+"""What may be beside ``--restart`` without a source. Where Spark runs does not matter, since it is not needed."""
+
+
 def _refuse_unread(topic: str, given: Mapping[str, Any]) -> None:
     """Raises ConfigError for an option on the command line that the source does not read."""
-    context = click.get_current_context()
     chosen = next(name for name in SOURCES if given[name] is not None)
     for name, sources in READ_BY.items():
-        is_typed = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if is_typed and chosen not in sources:
-            flag = next(p for p in context.command.params if p.name == name).opts[0]
+        if is_given(name) and chosen not in sources:
             readers = " or ".join(f"--{source}" for source in sources)
             raise ConfigError(
-                f"topic {topic!r}, {flag}", f"a source that reads it: {readers}", f"--{chosen}", "leave it out"
+                f"topic {topic!r}, {_flag(name)}", f"a source that reads it: {readers}", f"--{chosen}", "leave it out"
             )
+
+
+def _refuse_what_needs_a_source(topic: str, given: Mapping[str, Any]) -> None:
+    """Raises ConfigError for an option on the command line that ``--restart`` alone would leave undone."""
+    for name in given:
+        if name not in RESTARTS_READ and is_given(name):
+            raise ConfigError(
+                f"topic {topic!r}, {_flag(name)}", f"a source: {' or '.join(f'--{source}' for source in SOURCES)}",
+                "--restart alone, which records restarts and lands nothing", "name the source, or leave it out",
+            )  # fmt: skip
+
+
+def _flag(name: str) -> str:
+    return next(p for p in click.get_current_context().command.params if p.name == name).opts[0]
 
 
 def _source(asked: LandOptions) -> Source:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from kstreams_replay.orchestration.cli.exit_codes import ExitCode
 from kstreams_replay.orchestration.cli.main import main
 from kstreams_replay.state.tables.warehouse import Warehouse
 from tests.landing.file_folders import write
@@ -389,3 +390,25 @@ def test_options_that_do_not_fit_are_refused(land, tmp_path, options, want):
 
     assert code == 2
     assert want in err
+
+
+@pytest.mark.parametrize("option", ["--dry-run", "--complete", "--tick", "--idle-after=5m"])
+def test_a_restart_without_a_source_refuses_what_it_would_not_do(capsys, tmp_path, land, option):
+    write(tmp_path / "in", {"a.csv": CSV})
+    land("prices", "--key", "item")
+    restart = ["land", "prices", "--warehouse", str(tmp_path / "w"), "--restart", "0:1"]
+
+    code = main([*restart, option])
+
+    assert code == ExitCode.USAGE
+    assert f"topic 'prices', {option.partition('=')[0]}: expected a source" in capsys.readouterr().err
+    main(restart)
+    assert "1 restart recorded before 0:1" in capsys.readouterr().out  # the refused call had recorded none
+
+
+def test_a_restart_that_is_recorded_already_is_nothing_new(capsys, tmp_path, land):
+    write(tmp_path / "in", {"a.csv": CSV})
+    land("prices", "--key", "item")
+    restart = ["land", "prices", "--warehouse", str(tmp_path / "w"), "--restart", "0:1", "--detailed-exit-code"]
+
+    assert [main(restart), main(restart)] == [ExitCode.DONE, ExitCode.NOTHING_NEW]
