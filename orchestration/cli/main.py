@@ -50,12 +50,14 @@ import importlib
 import logging
 import os
 import re
+import select
 import signal
 import sys
 import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any, TextIO, cast
 
 import click
 from click.shell_completion import shell_complete
@@ -196,6 +198,7 @@ def program() -> int:
     """What is installed as ``replay``: the process ends with its command, or with the names that complete a line in a
     shell (docs/commands.md).
     """
+    sys.stderr = cast(TextIO, _Words(sys.stderr))
     asked = os.environ.get(COMPLETE)
     code = main() if asked is None else shell_complete(_replay, {}, "replay", COMPLETE, asked)
     gc.freeze()  # else Python's end looks through all that was imported, for up to a second
@@ -213,10 +216,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
     except (KeyboardInterrupt, _Terminated) as stop:
         return _stopped(invocation, stop)
-    except BrokenPipeError:  # the reader of our output, `head` for one, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.DONE
     except Exception as error:
+        if isinstance(error, BrokenPipeError) and _is_unread(sys.stdout):  # the reader, `head` for one, saw enough
+            _write_nowhere(sys.stdout)
+            return ExitCode.DONE
         signalled = stop_below(error)
         if signalled is not None:
             return _stopped(invocation, signalled)
@@ -227,6 +230,46 @@ def main(argv: Sequence[str] | None = None) -> int:
             return ExitCode.ERROR
         _say(invocation, f"replay: {_in_options(str(failure))} [{see(type(failure))}]", error)
         return exit_code_of(failure)
+
+
+class _Words:
+    """A stream of remarks. When its reader has gone, the command works on without them: its work is elsewhere."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """All of it, or nothing to nobody."""
+        try:
+            return self._stream.write(text)
+        except BrokenPipeError:
+            _write_nowhere(self._stream)
+            return len(text)
+
+    def flush(self) -> None:
+        """What was written before, too."""
+        try:
+            self._stream.flush()
+        except BrokenPipeError:
+            _write_nowhere(self._stream)
+
+
+def _is_unread(stream: TextIO) -> bool:
+    """Whether it is a pipe that nobody reads any more. Another pipe may have broken: that of a broker, of the JVM."""
+    poll = select.poll()
+    try:
+        poll.register(stream.fileno(), 0)
+    except OSError:  # a stream of a test has no number
+        return False
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+
+
+def _write_nowhere(stream: TextIO) -> None:
+    """From now on, what it still holds too; else Python's end would fail on that."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _in_options(said: str) -> str:
