@@ -140,6 +140,8 @@ class SourceAttributes(dg.Model, dg.Resolvable):
                 f"sources: {topic}", "one of files, lake, kafka and landed_by", ", ".join(given) or "none",
                 "give one of them",
             )  # fmt: skip
+        if self.files is None:
+            self._refuse_beside(topic, *given)
         if self.landed_by is not None:
             return LandedBy(self.landed_by)
         if self.kafka is not None:
@@ -151,6 +153,18 @@ class SourceAttributes(dg.Model, dg.Resolvable):
         assert self.files is not None
         path = below(root, self.files)
         return FileSource(path, timestamp=self.timestamp or "", value=value, **rest)  # type: ignore[arg-type]
+
+    def _refuse_beside(self, topic: str, given: str) -> None:
+        """ConfigError for what is about files beside the source ``given``, which would not see it."""
+        fields = type(self).model_fields
+        beside = [name for name, field in fields.items() if name != given and getattr(self, name) != field.default]
+        if beside:
+            known = getattr(type(getattr(self, given)), "model_fields", {})  # of lake and kafka; landed_by is a name
+            meant = [name for name in beside if name in known]
+            raise ConfigError(
+                f"sources: {topic}", f"nothing of files beside {given}", ", ".join(beside),
+                f"indent {', '.join(meant)} below {given}, or leave it out" if meant else "leave it out",
+            )  # fmt: skip
 
 
 class LandingAttributes(dg.Model, dg.Resolvable):

@@ -167,6 +167,18 @@ def test_the_scaffolder_takes_ones_own_topology_and_files():
             {"sources": {"clicks": {"pattern": "*.csv"}}},
             "sources: clicks: expected one of files, lake, kafka and",
         ),
+        (
+            {"sources": {"clicks": {"lake": {"delta": "bronze"}, "key": "user", "pattern": "*.csv"}}},
+            "sources: clicks: expected nothing of files beside lake, got pattern, key; indent key below lake",
+        ),
+        (
+            {"sources": {"clicks": {"kafka": {"bootstrap_servers": "b:1"}, "partitions": 6, "topic": "t"}}},
+            "sources: clicks: expected nothing of files beside kafka, got partitions, topic; indent topic below kafka",
+        ),
+        (
+            {"sources": {"clicks": {"landed_by": "shop", "timestamp": "ms"}}},
+            "sources: clicks: expected nothing of files beside landed_by, got timestamp; leave it out",
+        ),
         ({"spark": {"master": "local[1]"}}, "spark: expected no settings of Spark beside `engine: local`"),
         ({"wharehouse": "w"}, "wharehouse"),
         ({"kafka_version": "4.2"}, "kafka_version: expected '4.3' or '4.4', got '4.2'"),
