@@ -88,34 +88,36 @@ def _columns_above(pipeline: Pipeline, table: str) -> Metadata:
 
 
 def increment_metadata(pipeline: Pipeline, sub: SubTopology, table: Table, increment: int) -> Metadata:
-    """What one increment did to ``table`` and to the sub-topology that writes it."""
+    """What one increment did to ``table`` and to the sub-topology that writes it. Of an increment of another topology,
+    only what goes by names: its sub-topologies and operators may have had other numbers.
+    """
     planned, done = pipeline.ledger.rows_of(increment)
-    assert planned is not None, f"increment {increment} was planned"
     assert done is not None, f"increment {increment} is done"
+    if planned is None or table.name not in done.content.versions:
+        return quiet_metadata(pipeline, table.name, done)  # of a fork or a bootstrap, or before the table was added
     report = report_of(increment, planned.content, done.content)
-    version = report.versions[table.name]
+    is_same = done.content.topology == pipeline.topology.reading(done.content.cut_to).fingerprint
     return {
         INCREMENT: increment,
         "epoch": done.epoch,
-        **_books(report, sub),
-        **_emitted(report, table),
-        **_lateness(report, sub),
-        **_seconds(report, sub),
-        **_stream_time(report, sub),
+        **(_books(report, sub) if is_same else {}),
+        **(_emitted(report, table) if is_same or isinstance(table.node, SinkNode) else {}),
+        **(_lateness(report, sub) | _seconds(report, sub) | _stream_time(report, sub) if is_same else {}),
         **_memory(report.rss_bytes_max),
         **{f"requests/{kind}": number for kind, number in report.requests.items()},
         **waiting_metadata(report.waits, pipeline.warehouse.root),
         **placement_numbers(read_hint(pipeline.warehouse.pipeline(pipeline.name)), increment),
         "cut": _cut(report.cut_from, report.cut_to),
-        **_committed(pipeline, table.name, version),
+        **_committed(pipeline, table.name, report.versions[table.name]),
     }
 
 
 def refusals_metadata(pipeline: Pipeline, table: str, increment: int) -> Metadata:
     """What one increment added to `dropped` or `dead_letter`, of all that it read."""
     planned, done = pipeline.ledger.rows_of(increment)
-    assert planned is not None, f"increment {increment} was planned"
     assert done is not None, f"increment {increment} is done"
+    if planned is None:  # a fork or a bootstrap
+        return quiet_metadata(pipeline, table, done)
     report = report_of(increment, planned.content, done.content)
     books = report.books
     mine = {"records_undecodable": books.undecodable}
@@ -133,7 +135,8 @@ def quiet_metadata(pipeline: Pipeline, table: str, row: LedgerRow[DoneRow | Land
         return said | table_metadata(pipeline, table)
     said |= {"epoch": row.epoch}
     if isinstance(row.content, DoneRow):
-        return said | _committed(pipeline, table, row.content.versions[table])
+        version = row.content.versions.get(table)  # None: of a fork, or of a table that was added since
+        return said | (table_metadata(pipeline, table) if version is None else _committed(pipeline, table, version))
     return said | _landed(pipeline, TableName(table).name, cast(LedgerRow[LandingDoneRow], row))
 
 
@@ -288,8 +291,10 @@ def rows_added(
     """
     if TableName(table).kind == STATE:
         return None
-    path, version = pipeline.path(table), None if before is None else before.content.versions.get(table)
-    return _row_count(path, row.content.versions[table]) - (0 if version is None else _row_count(path, version))
+    path = pipeline.path(table)
+    versions = [None if each is None else each.content.versions.get(table) for each in (before, row)]
+    begin, end = (0 if version is None else _row_count(path, version) for version in versions)
+    return end - begin
 
 
 def _row_count(path: str, version: int) -> int:
