@@ -9,6 +9,7 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 WIDTH_MAX = 40
@@ -102,28 +103,33 @@ def text_table(
 def flat_row(row: Mapping[str, Any], *, as_numbers: bool = False) -> dict[str, Any]:
     """Fields of structs as columns, named after the struct too where the name is taken.
 
-    Times (columns that end in ``_ms``) are in UTC unless ``as_numbers``; fields stay as they are.
+    Times (columns that end in ``_ms``) are in UTC unless ``as_numbers``; fields stay as they are, and so does what is
+    no number.
     """
     flat: dict[str, Any] = {}
+    short = {} if as_numbers else {name: name.removesuffix("_ms") for name in row if name.endswith("_ms")}
+    taken = {*row, *short.values()}
     for name, value in row.items():
         if isinstance(value, Mapping):
             for field, part in value.items():
-                flat[f"{name}.{field}" if field in flat or field in row else field] = part
-        elif name.endswith("_ms") and not as_numbers:
-            flat[name.removesuffix("_ms")] = None if value is None else utc(value)
+                flat[f"{name}.{field}" if field in flat or field in taken else field] = part
+        elif name in short:
+            said = utc(value) if _is_number(value) or isinstance(value, Decimal) else value
+            flat[name if short[name] in row else short[name]] = said
         else:
             flat[name] = value
     return flat
 
 
-def utc(time_ms: int) -> str:
-    """A time as people read it, milliseconds only where there are any."""
+def utc(time_ms: float | Decimal) -> str:
+    """A time as people read it, whole milliseconds only where there are any."""
     try:
-        time = dt.datetime.fromtimestamp(time_ms / 1000, dt.UTC)
+        whole_ms = math.floor(time_ms)
+        time = dt.datetime.fromtimestamp(whole_ms / 1000, dt.UTC)
     except (ValueError, OverflowError, OSError):
         return f"{time_ms} ms"
     text = time.strftime("%Y-%m-%d %H:%M:%S")
-    return text if time_ms % 1000 == 0 else f"{text}.{time_ms % 1000:03d}"
+    return text if whole_ms % 1000 == 0 else f"{text}.{whole_ms % 1000:03d}"
 
 
 def _cells(

@@ -3,10 +3,13 @@
 import io
 import re
 import sys
+from decimal import Decimal
 
 import pytest
 
 from kstreams_replay.orchestration.text_tables import flat_row, print_table, text_table, utc
+
+EPOCH = "1970-01-01 00:00:00"
 
 
 class Terminal(io.StringIO):
@@ -33,6 +36,23 @@ def test_a_struct_becomes_columns_that_keep_apart_from_those_that_are_there():
     row = {"key": {"user": "ann", "shop": 1}, "value": {"user": "bob", "count": 2}, "record_time_ms": 1500}
 
     want = {"user": "ann", "shop": 1, "value.user": "bob", "count": 2, "record_time": "1970-01-01 00:00:01.500"}
+    assert flat_row(row) == want
+
+
+@pytest.mark.parametrize(
+    ("row", "want"),
+    [
+        (
+            {"value": {"record_time": 5}, "record_time_ms": 0},
+            {"value.record_time": 5, "record_time": "1970-01-01 00:00:00"},
+        ),
+        ({"end_ms": 0, "end": "x"}, {"end_ms": "1970-01-01 00:00:00", "end": "x"}),
+        ({"end_ms": None, "value": {"end": 1}}, {"end": None, "value.end": 1}),
+        ({"avg_ms": 1500.5, "sum_ms": Decimal("7.5")}, {"avg": "1970-01-01 00:00:01.500", "sum": f"{EPOCH}.007"}),
+        ({"none_ms": float("nan"), "word_ms": "late"}, {"none": "nan ms", "word": "late"}),
+    ],
+)
+def test_no_column_takes_the_place_of_another_and_only_numbers_become_times(row, want):
     assert flat_row(row) == want
 
 
