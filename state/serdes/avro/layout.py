@@ -22,7 +22,7 @@ from .schema import (
     RecordSchema,
     Schema,
     UnionSchema,
-    short_name,
+    branch_names,
 )
 
 MICROS = pa.timestamp("us", "UTC")
@@ -247,9 +247,7 @@ class _Maker:
         )
         if not any(columns):
             _refuse_null(place)
-        full = [getattr(one, "name", one.kind) for one in schema.branches]
-        short = [short_name(name) for name in full]
-        return Choice(slot, columns, tuple(short if len(set(short)) == len(short) else full))
+        return Choice(slot, columns, branch_names(schema))
 
 
 def _leaf(schema: PrimitiveSchema | FixedSchema, place: str, slot) -> Column:  # type: ignore[no-untyped-def]

@@ -129,6 +129,13 @@ def short_name(name: str) -> str:
     return name.rpartition(".")[2]
 
 
+def branch_names(schema: UnionSchema) -> tuple[str, ...]:
+    """Names of a union's branches in columns and in values: short ones, or full ones where two short ones are equal."""
+    full = tuple(getattr(one, "name", one.kind) for one in schema.branches)
+    short = tuple(map(short_name, full))
+    return short if len(set(short)) == len(short) else full
+
+
 def text_of(schema: object) -> str:
     """The JSON text of a schema that a user gave: text, a path of a file, or what ``json.loads`` makes of a text.
 

@@ -26,7 +26,7 @@ from .schema import (
     RecordSchema,
     Schema,
     UnionSchema,
-    short_name,
+    branch_names,
 )
 
 WriteOne = Callable[[Any], bytes]
@@ -143,7 +143,7 @@ def _union_writer(schema: UnionSchema) -> WriteOne:
             return null
 
         return write
-    names = _branch_names(schema)
+    names = branch_names(schema)
     writers = {names[branch]: (heads[branch], _writer(schema.branches[branch])) for branch in present}
 
     def write_branch(value: Any) -> bytes:
@@ -156,12 +156,6 @@ def _union_writer(schema: UnionSchema) -> WriteOne:
         return head + write(taken[0][1])
 
     return write_branch
-
-
-def _branch_names(schema: UnionSchema) -> list[str]:
-    """Raises LeftToColumns where short names are not different, so that the columns have others."""
-    names = [short_name(getattr(one, "name", one.kind)) for one in schema.branches]
-    return names if len(set(names)) == len(names) else [f"\0{branch}" for branch in range(len(names))]
 
 
 def _array_writer(write: WriteOne) -> WriteOne:
@@ -326,10 +320,8 @@ def _read_record(fields: list[tuple[str, ReadOne]], data: bytes, at: int) -> tup
 def _union_reader(schema: UnionSchema) -> ReadOne:
     present = [branch for branch, one in enumerate(schema.branches) if one.kind != "null"]
     readers = [None if one.kind == "null" else _reader(one) for one in schema.branches]
-    names = _branch_names(schema)
+    names = branch_names(schema)
     is_one, nothing = len(present) == 1, {names[branch]: None for branch in present}
-    if any(name.startswith("\0") for name in names):
-        return lambda data, at: _exactly(None, tuple)
 
     def read(data: bytes, at: int) -> tuple[Any, int]:
         branch, at = _read_number(data, at)

@@ -32,7 +32,7 @@ from .schema import (
     RecordSchema,
     Schema,
     UnionSchema,
-    short_name,
+    branch_names,
 )
 
 _SEVERAL = "give a value of that type; records of several types are those of Serde.avro([one, other])"
@@ -112,6 +112,12 @@ def _takes_null(schema: Schema) -> bool:
     return isinstance(schema, UnionSchema) and any(one.kind == "null" for one in schema.branches)
 
 
+def _names(schema: UnionSchema) -> list[str]:
+    """Of the branches that are not null."""
+    named = zip(branch_names(schema), schema.branches, strict=True)
+    return [name for name, one in named if one.kind != "null"]
+
+
 def _branch(value: Any, schema: UnionSchema, path: str) -> Any:
     branches = [one for one in schema.branches if one.kind != "null"]
     if value is None:
@@ -120,7 +126,7 @@ def _branch(value: Any, schema: UnionSchema, path: str) -> Any:
         return None
     if len(branches) == 1:
         return _stored(value, branches[0], path)
-    names = [short_name(getattr(one, "name", one.kind)) for one in branches]
+    names = _names(schema)
     if isinstance(value, dict) and set(value) <= set(names) and sum(one is not None for one in value.values()) == 1:
         name = next(name for name, one in value.items() if one is not None)
         return {name: _stored(value[name], branches[names.index(name)], f"{path}.{name}")}
@@ -210,7 +216,7 @@ def _default(value: Any, schema: Schema) -> Any:
         if value is None and _takes_null(schema):
             return None
         default = _default(value, branches[0])
-        return default if len(branches) == 1 else {short_name(getattr(branches[0], "name", branches[0].kind)): default}
+        return default if len(branches) == 1 else {_names(schema)[0]: default}
     if isinstance(schema, RecordSchema):
         return {one.name: _default(value.get(one.name, one.default), one.type) for one in schema.fields}
     if isinstance(schema, ArraySchema):

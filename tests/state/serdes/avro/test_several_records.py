@@ -87,6 +87,26 @@ def test_a_value_that_fits_several_records_is_refused_unless_it_says_which(serde
     assert either.to_python(either.from_python([{"Other": {"id": "a"}}])) == [{"One": None, "Other": {"id": "a"}}]
 
 
+@pytest.mark.parametrize("serde", [Serde.avro, lambda union: Serde.confluent_avro(union, write_id=1)])
+def test_records_of_one_short_name_are_named_in_full_in_values_as_in_columns(serde):
+    two = {"a": ["x"], "b": ["x", "y"]}
+    either = serde(
+        [
+            {"type": "record", "name": f"{space}.Order", "fields": [{"name": name, "type": "int"} for name in names]}
+            for space, names in two.items()
+        ]
+    )
+    read = [{"a.Order": {"x": 1}, "b.Order": None}, {"a.Order": None, "b.Order": {"x": 1, "y": 2}}]
+    data = encoded(either, read)
+
+    assert decoded(either, data) == (read, {})
+    assert encoded(either, [{"x": 1}, {"b.Order": {"x": 1, "y": 2}}]) == data
+    assert [either.codec.value_writer()(value) for value in read] == data
+    assert [either.codec.value_reader()(one) for one in data] == read
+    with pytest.raises(ConfigError, match=r"expected one of a\.Order, b\.Order, got \{'Order': "):
+        either.from_python([{"Order": {"x": 1}}])
+
+
 def topology(returns=EITHER):
     """A record becomes records of two classes, each of which goes to its topic (navikt hendelseprosessor)."""
     builder = StreamsBuilder()
