@@ -3,6 +3,7 @@
 Owns no memory. Rule: key bytes lie one after the other in ``data``; those of code c are
 ``data[offsets[c]:offsets[c + 1]]``. ``table`` is open addressing over a power of two of int64 entries
 ``tag << 32 | code`` (-1 is empty; tag: upper half of the hash), at most half full; nothing is ever removed.
+``data`` has a byte behind the last key, at which an empty key begins.
 """
 
 import numpy as np

@@ -194,10 +194,10 @@ class Keys:
         return pa.Array.from_buffers(pa.large_binary(), len(self), buffers)
 
     def _reserve(self, keys: int, key_bytes: int) -> None:
-        """Make room for that many more, since a kernel cannot."""
+        """Make room for that many more, since a kernel cannot, and for the byte behind them, which it may look at."""
         used = int(self._offsets[self._count])
-        if used + key_bytes > len(self._data):
-            data = np.empty(max(2 * len(self._data), used + key_bytes), np.uint8)
+        if used + key_bytes >= len(self._data):
+            data = np.empty(max(2 * len(self._data), used + key_bytes + 1), np.uint8)
             data[:used] = self._data[:used]
             self._data = data
         needed = self._count + keys

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kstreams_replay.state.compilation.kernel_compilation import interpreted
 from kstreams_replay.state.records.key_interning import compare_serialized, compare_serialized_sessions
 from kstreams_replay.state.records.keys import NULL_CODE, Keys
 from kstreams_replay.state.serdes import Serde
@@ -110,6 +111,16 @@ def test_the_interner_grows_far_beyond_its_first_room():
     assert keys.take(codes).equals(column)
     first_rows = np.unique(codes, return_index=True)[1]
     assert (np.diff(first_rows) > 0).all()
+
+
+@pytest.mark.parametrize("size", [16 * 1024, 16 * 1024 + 1, 40 * 1024])
+def test_an_empty_key_behind_bytes_that_fill_the_room_is_looked_up_within_it(size):
+    keys = Keys(Serde.bytes())
+
+    with interpreted():
+        codes = [keys.intern(pa.array([key], pa.binary())).tolist() for key in (b"a" * size, b"", b"", b"b", b"")]
+
+    assert codes == [[0], [1], [1], [2], [1]]
 
 
 def test_texts_are_the_same_before_and_after_all_were_found_readable_and_bad_ones_are_null():
