@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from ..buffers import binary_view, fixed_array, fixed_view, is_valid
 from ..errors import ConfigError
 from .codec import Codec, Decoded, LeftToColumns, Read, Write, refuse_value
-from .fixed_width import FixedWidth, big_endian_values
+from .fixed_width import FixedWidth, big_endian_values, number
 
 if TYPE_CHECKING:
     from .serde import Serde
@@ -148,7 +148,7 @@ class WindowedCodec(Codec):
                 continue
             if not isinstance(value, tuple) or len(value) != len(Windowed._fields) or value[0] is None:
                 refuse_value(f"{place}, row {row}", expected, value)
-            _, start, end = value
+            start, end = _bound(value, 1, f"{place}, row {row}"), _bound(value, 2, f"{place}, row {row}")
             if self.size_ms is not None and end != min(start + self.size_ms, _LONG_MAX):
                 refuse_value(f"{place}, row {row}", f"a window of {self.size_ms} ms", value, "correct its end")
             if start < 0 or end < start:
@@ -195,6 +195,15 @@ class WindowedCodec(Codec):
             return Windowed(read_key(data[:at]), start, end)
 
         return read
+
+
+def _bound(value: tuple[Any, ...], index: int, place: str) -> int:
+    """Nothing is converted."""
+    where = f"{place}, field {Windowed._fields[index]}"
+    bound = number(value[index], "long", where)
+    if bound is None:
+        refuse_value(where, "a long", None)
+    return int(bound)
 
 
 def _number_at(binary: pa.BinaryArray, from_end: int, good: np.ndarray) -> np.ndarray:

@@ -165,6 +165,32 @@ def test_a_python_value_of_another_type_is_refused(serde, value, refusal):
         serde.from_python([value])
 
 
+SESSION = Serde.session_windowed(Serde.string())
+
+
+@pytest.mark.parametrize(
+    ("serde", "value", "refusal"),
+    [
+        (TIME, Windowed("k", 1.5, 11.5), "window_start_ms: expected a long, got 1.5"),
+        (TIME, Windowed("k", True, 11), "window_start_ms: expected a long, got True"),
+        (TIME, Windowed("k", "1", 11), "window_start_ms: expected a long, got '1'"),
+        (TIME, Windowed("k", None, 11), "window_start_ms: expected a long, got None"),
+        (TIME, Windowed("k", 1, 11.0), "window_end_ms: expected a long, got 11.0"),
+        (SESSION, Windowed("k", 1, None), "window_end_ms: expected a long, got None"),
+        (SESSION, Windowed("k", 1, 2**63), "window_end_ms: expected a number of 64 bits, got 9223372036854775808"),
+        (SESSION, Windowed("k", 5, 4), "expected a window that begins at 0 or later, and then ends, got Windowed"),
+    ],
+)
+def test_bounds_of_a_window_are_whole_and_nothing_is_converted(serde, value, refusal):
+    with pytest.raises(ConfigError, match=f"row 1.*{refusal}"):
+        serde.from_python([Windowed("k", 1, 11), value])
+
+
+def test_bounds_of_a_window_may_be_numbers_of_numpy():
+    last = Windowed("k", np.int64(2**63 - 6), np.int64(2**63 - 1))
+    assert TIME.to_python(TIME.from_python([last])) == [last]
+
+
 def test_what_is_no_uuid_or_no_nothing_is_not_written():
     with pytest.raises(ConfigError, match="expected a UUID, got 'x'"):
         Serde.uuid().encode(pa.array(["x"]))
