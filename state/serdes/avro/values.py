@@ -12,6 +12,8 @@ Owns the rule of what is taken:
 """
 
 import datetime
+import struct
+import uuid
 from contextlib import suppress
 from decimal import Context, Decimal
 from typing import Any, NoReturn
@@ -22,6 +24,7 @@ from ...errors import ConfigError
 from ..codec import refuse_value
 from ..exact_decimals import with_scale
 from ..fixed_width import number
+from .matching import may_be
 from .schema import (
     MISSING,
     ArraySchema,
@@ -215,21 +218,20 @@ def _default(value: Any, schema: Schema) -> Any:
         branches = [one for one in schema.branches if one.kind != "null"]
         if value is None and _takes_null(schema):
             return None
-        default = _default(value, branches[0])
-        return default if len(branches) == 1 else {_names(schema)[0]: default}
+        at = next((at for at, one in enumerate(branches) if may_be(one, value)), 0)
+        default = _default(value, branches[at])
+        return default if len(branches) == 1 else {_names(schema)[at]: default}
     if isinstance(schema, RecordSchema):
         return {one.name: _default(value.get(one.name, one.default), one.type) for one in schema.fields}
     if isinstance(schema, ArraySchema):
         return [_default(one, schema.items) for one in value]
     if isinstance(schema, MapSchema):
         return [(key, _default(one, schema.values)) for key, one in value.items()]
+    if isinstance(schema, EnumSchema):
+        return value
     if schema.kind in ("bytes", "fixed"):
-        written = value.encode("latin-1")
-        if getattr(schema, "logical", None) == "decimal":
-            assert isinstance(schema, PrimitiveSchema | FixedSchema)
-            return Decimal(int.from_bytes(written, "big", signed=True)).scaleb(-schema.scale, _EXACT)
-        return written
-    logical = getattr(schema, "logical", None) or ""
+        return _default_bytes(value.encode("latin-1"), schema)
+    logical = schema.logical or ""
     if logical == "date":
         return (_EPOCH + datetime.timedelta(days=value)).date()
     if logical.startswith("time-"):
@@ -239,6 +241,14 @@ def _default(value: Any, schema: Schema) -> Any:
         time = _EPOCH + datetime.timedelta(microseconds=value * unit)
         return time if logical.startswith("local") else time.replace(tzinfo=datetime.UTC)
     return value
+
+
+def _default_bytes(written: bytes, schema: PrimitiveSchema | FixedSchema) -> Any:
+    if schema.logical == "decimal":
+        return Decimal(int.from_bytes(written, "big", signed=True)).scaleb(-schema.scale, _EXACT)
+    if schema.logical == "duration":
+        return dict(zip(("months", "days", "millis"), struct.unpack("<III", written), strict=True))
+    return str(uuid.UUID(bytes=written)) if schema.logical == "uuid" else written
 
 
 def _refuse(path: str, expected: str, value: object) -> NoReturn:

@@ -81,6 +81,37 @@ def test_compiled_and_interpreted_kernels_give_the_same():
         assert serde.decode(interpreted_bytes).values.equals(read.values)
 
 
+def fixed(logical, size=16, **more):
+    return {"type": "fixed", "name": "F", "size": size, "logicalType": logical, **more}
+
+
+@pytest.mark.parametrize(
+    ("kind", "default", "want"),
+    [
+        (fixed("uuid"), bytes(range(16)).decode("latin-1"), "00010203-0405-0607-0809-0a0b0c0d0e0f"),
+        (["null", fixed("uuid")], "\0" * 15 + "\xff", "00000000-0000-0000-0000-0000000000ff"),
+        (fixed("duration", 12), "\1\0\0\0\2\0\0\0\xff\0\0\0", {"months": 1, "days": 2, "millis": 255}),
+        (fixed("decimal", 2, precision=4, scale=2), "\xff\x9c", Decimal("-1.00")),
+        (["int", "string"], "x", {"int": None, "string": "x"}),
+        (["int", "string"], 5, {"int": 5, "string": None}),
+        (["null", "int", "string"], "x", {"int": None, "string": "x"}),
+        (["null", "int"], 5, 5),
+        ({"type": "map", "values": ["int", fixed("uuid")]}, {"a": "\0" * 16}, {
+            "a": {"int": None, "F": "00000000-0000-0000-0000-000000000000"},
+        }),
+    ],
+)  # fmt: skip
+def test_a_field_that_is_left_out_is_its_default_as_readers_give_it(kind, default, want):
+    serde = Serde.avro({"type": "record", "name": "R", "fields": [{"name": "v", "type": kind, "default": default}]})
+    older = Serde.avro(
+        {"type": "record", "name": "R", "fields": [{"name": "v", "type": kind, "default": default}]},
+        writer={"type": "record", "name": "R", "fields": []},
+    )
+
+    assert serde.to_python(serde.from_python([{}])) == [{"v": want}]
+    assert older.to_python(older.decode(pa.array([b""], pa.binary())).values) == [{"v": want}]
+
+
 REFUSED: dict[str, tuple[Any, Any, str]] = {
     "a null": ("int", {"v": None}, "row 0, field v: expected an int, got None"),
     "a number of another type": ("int", {"v": 1.0}, "row 0, field v: expected an int, got 1.0"),
