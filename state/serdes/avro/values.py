@@ -6,7 +6,7 @@ Owns the rule of what is taken:
 - decimal: decimal.Decimal with no digit too many; date: datetime.date; times: datetime.time
 - timestamps: datetime.datetime, of a timestamp with its zone, of a local timestamp without
 - map: dict with str keys; record: dict, in which a field with a default may be missing; duration: dict of months, days
-  and millis
+  and millis. Microseconds of what has milliseconds are dropped, as Avro's own classes do when a value is set
 - of a union of several types: the first that takes the value; of several records the only one that does, and where more
   do, a dict of the one by its name. A callable is given a dict of all branches
 """
@@ -40,6 +40,7 @@ from .schema import (
 
 _SEVERAL = "give a value of that type; records of several types are those of Serde.avro([one, other])"
 _EXACT = Context(prec=80)
+_MILLIS = "time-millis", "timestamp-millis", "local-timestamp-millis"
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 
@@ -184,14 +185,14 @@ def _number(value: Any, kind: str, path: str) -> Any:
 def _logical(value: Any, schema: PrimitiveSchema | FixedSchema, path: str) -> Any:
     logical = schema.logical
     if logical == "uuid" and isinstance(value, str):
-        return _text(value, path)
+        return _uuid_text(value, path) if isinstance(schema, FixedSchema) else _text(value, path)
     if logical == "decimal" and isinstance(value, Decimal) and value.is_finite():
         with suppress(ArithmeticError):
             stored = with_scale(value, schema.scale)
             if not stored or stored.adjusted() + schema.scale < schema.precision:
                 return stored
     elif _is_timestamp(value, str(logical)):
-        return value
+        return value.replace(microsecond=value.microsecond // 1000 * 1000) if logical in _MILLIS else value
     words = {
         "uuid": "a str", "date": "a datetime.date", "duration": "a dict of months, days and millis",
         "decimal": f"a Decimal of at most {schema.precision} digits, {schema.scale} of them behind the point",
@@ -199,6 +200,13 @@ def _logical(value: Any, schema: PrimitiveSchema | FixedSchema, path: str) -> An
         "timestamp-millis": "a datetime with a zone", "timestamp-micros": "a datetime with a zone",
     }  # fmt: skip
     raise _Refused(path, words.get(str(logical), "a datetime without a zone"), value)
+
+
+def _uuid_text(value: str, path: str) -> str:
+    try:
+        return str(uuid.UUID(value))
+    except ValueError:
+        _refuse(path, "a str of a UUID", value)
 
 
 def _is_timestamp(value: Any, logical: str) -> bool:

@@ -8,9 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from kstreams_replay import Consumed, StreamsBuilder, TopologyTestDriver
 from kstreams_replay.state.compilation.kernel_compilation import interpreted
 from kstreams_replay.state.errors import ConfigError
 from kstreams_replay.state.serdes import Serde
+from kstreams_replay.state.serdes.handed_over import HandOver
 
 LISTS = Serde.avro({"type": "array", "items": {"type": "array", "items": "int"}})
 TEXT = Serde.avro("string")
@@ -112,6 +114,52 @@ def test_a_field_that_is_left_out_is_its_default_as_readers_give_it(kind, defaul
     assert older.to_python(older.decode(pa.array([b""], pa.binary())).values) == [{"v": want}]
 
 
+AT = datetime.datetime(1969, 12, 31, 23, 59, 59, 123456)
+UPPER = "2C1E2D0E00004000800000000000000A"
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "want"),
+    [
+        ("timestamp-millis", AT.replace(tzinfo=datetime.UTC), AT.replace(tzinfo=datetime.UTC, microsecond=123000)),
+        ("timestamp-micros", AT.replace(tzinfo=datetime.UTC), AT.replace(tzinfo=datetime.UTC)),
+        ("local-timestamp-millis", AT, AT.replace(microsecond=123000)),
+        ("local-timestamp-micros", AT, AT),
+        ("time-millis", AT.time(), AT.time().replace(microsecond=123000)),
+        ("time-micros", AT.time(), AT.time()),
+        (fixed("uuid"), UPPER, "2c1e2d0e-0000-4000-8000-00000000000a"),
+        ({"type": "string", "logicalType": "uuid"}, UPPER, UPPER),
+    ],
+)
+def test_a_value_is_taken_as_reading_gives_it_after_it_was_written(kind, value, want):
+    plain = {"type": "int" if kind == "time-millis" else "long", "logicalType": kind}
+    serde = record(v=plain if isinstance(kind, str) else kind)
+
+    read = serde.to_python(serde.decode(serde.encode(serde.from_python([{"v": value}]))).values)
+
+    assert read == [{"v": want}]
+    assert serde.to_python(serde.from_python([{"v": value}])) == read
+    assert HandOver(serde.codec).take({"v": value}) == read[0]
+    assert serde.codec.value_writer()({"v": value}) == serde.encode(serde.from_python([{"v": value}]))[0].as_py()
+
+
+def test_an_aggregator_sees_what_the_bytes_of_its_aggregate_hold():
+    texts, aggregates = Serde.string(), record(t={"type": "long", "logicalType": "timestamp-millis"}, before="string")
+    made = {"t": AT.replace(tzinfo=datetime.UTC), "before": ""}
+    builder = StreamsBuilder()
+    grouped = builder.stream("in", Consumed(texts, texts)).group_by_key()
+    seen = grouped.aggregate(
+        lambda: made, lambda key, value, aggregate: made | {"before": aggregate["t"].isoformat()}, returns=aggregates
+    )
+    seen.to_stream().to("out")
+
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe_input("in", "k", "a")
+    driver.pipe_input("in", "k", "b")
+
+    assert driver.read_outputs("out")[1].value["before"] == "1969-12-31T23:59:59.123000+00:00"
+
+
 REFUSED: dict[str, tuple[Any, Any, str]] = {
     "a null": ("int", {"v": None}, "row 0, field v: expected an int, got None"),
     "a number of another type": ("int", {"v": 1.0}, "row 0, field v: expected an int, got 1.0"),
@@ -149,6 +197,7 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
         {"v": "\ud800"},
         "field v: expected a str that UTF-8 can write",
     ),
+    "no uuid": (fixed("uuid"), {"v": "x"}, "field v: expected a str of a UUID, got 'x'"),
     "no branch": (["string", "long"], {"v": 0.5}, "field v: expected one of string, long, got 0.5"),
 }
 
