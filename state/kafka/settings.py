@@ -24,6 +24,8 @@ _SAME = {
     "ssl.truststore.certificates": "ssl.ca.pem", "fetch.max.wait.ms": "fetch.wait.max.ms",
 }  # fmt: skip
 _CALLBACKS = ("sasl.client.callback.handler.class", "sasl.login.callback.handler.class", "sasl.login.class")
+_BLANK = " \t\f"
+"""In a properties file."""
 _LOGIN = re.compile(r"\s*([\w.$]+)\s+(?:required|requisite|sufficient|optional)\b(.*?);\s*", re.DOTALL | re.IGNORECASE)
 _OPTION = re.compile(r"""([\w.]+)\s*=\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s"']+)""")
 _USER = {"username": "sasl.username", "password": "sasl.password"}
@@ -99,13 +101,13 @@ def read_client_settings(path: str | Path) -> dict[str, str]:
     Raises ConfigError for a file that cannot be read, or a line without a name.
     """
     try:
-        text = Path(path).read_text()
+        text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         got = error.strerror if isinstance(error, OSError) else "bytes that are no UTF-8"
         raise ConfigError(str(path), "a file of Kafka's client settings", str(got), "correct the path") from error
     settings = {}
     for number, line in _logical_lines(text):
-        match = re.match(r"((?:[^\\=:\s]|\\.)+)(?:\s*[=:]\s*|\s+|$)", line)
+        match = re.match(rf"((?:[^\\=:{_BLANK}]|\\.)+)(?:[{_BLANK}]*[=:][{_BLANK}]*|[{_BLANK}]+|$)", line)
         if match is None:
             expected, next_step = "NAME=VALUE", "correct the line, or begin it with #"
             raise ConfigError(f"{path}, line {number}", expected, "no name", next_step)
@@ -115,10 +117,12 @@ def read_client_settings(path: str | Path) -> dict[str, str]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines that say something, with the number of the first; one that ends with a backslash continues."""
+    """Lines that say something, with the number of the first; one that ends with a backslash continues. Fewer signs end
+    a line, or are blank, in Java than in Python; in a text that was read a newline replaces all that do.
+    """
     begun, held = 0, ""
-    for number, line in enumerate(text.splitlines(), 1):
-        line = line.lstrip()
+    for number, line in enumerate(text.split("\n"), 1):
+        line = line.lstrip(_BLANK)
         if not held and (not line or line[0] in "#!"):
             continue
         begun = begun if held else number
@@ -138,7 +142,8 @@ def _unescaped(text: str) -> str:
     def of(match: re.Match[str]) -> str:
         return chr(int(match[1][1:], 16)) if len(match[1]) == 5 else special.get(match[1], match[1])
 
-    return re.sub(r"\\(u[0-9a-fA-F]{4}|.)", of, text, flags=re.DOTALL)
+    halves = re.sub(r"\\(u[0-9a-fA-F]{4}|.)", of, text, flags=re.DOTALL)
+    return halves.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 # --- values that are elsewhere ---------------------------------------------------------------------------------------

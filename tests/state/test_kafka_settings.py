@@ -92,6 +92,22 @@ def test_a_file_of_settings_is_read_as_javas_properties(tmp_path):
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("sign", ["\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\xa0", "\u2003", "\u2028", "\u2029"])
+def test_only_what_ends_a_line_in_java_ends_a_line_of_settings(tmp_path, sign):
+    file = tmp_path / "client.properties"
+    file.write_bytes(f"a=b{sign}c\rd{sign if sign != chr(12) else ''}=e\r\nf=g{sign}\n".encode())
+
+    name = "d" if sign == "\f" else f"d{sign}"
+    assert read_client_settings(file) == {"a": f"b{sign}c", name: "e", "f": f"g{sign}"}
+
+
+def test_two_halves_of_a_character_are_one_character(tmp_path):
+    file = tmp_path / "client.properties"
+    file.write_text("a=\\ud83d\\ude00-\\u00e9\n")
+
+    assert read_client_settings(file) == {"a": "\U0001f600-é"}
+
+
 def test_a_file_without_names_or_that_is_not_there_is_refused(tmp_path):
     (tmp_path / "bad").write_text("a=b\n=secret-4711\n")
 
