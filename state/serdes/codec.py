@@ -11,6 +11,7 @@ import types
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from types import UnionType
 from typing import Any, NoReturn
 
@@ -139,6 +140,15 @@ class Codec(ABC):
 
     def _through_a_column(self, value: Any) -> Any:
         return None if value is None else self.to_python(self.from_python([value]))[0]
+
+
+def is_in_utc(value: datetime) -> bool:
+    """Whether a time with a zone is one of Python's in UTC too: those that are not can be stored, but not read."""
+    try:
+        value.astimezone(UTC)
+    except OverflowError:
+        return False
+    return True
 
 
 def check_values(values: list[Any], kinds: type | UnionType, place: str, expected: str) -> None:

@@ -228,7 +228,10 @@ def _instant(value: Any) -> Any:
     if value is None:
         return None
     if type(value) is datetime and value.tzinfo is not None:
-        return (value if value.tzinfo is _UTC else value.astimezone(_UTC)).replace(fold=0)
+        try:
+            return (value if value.tzinfo is _UTC else value.astimezone(_UTC)).replace(fold=0)
+        except OverflowError as error:
+            raise Unlike from error
     raise Unlike
 
 

@@ -1,7 +1,8 @@
 """A value that is a long or a string, distinguished by its first byte.
 
 Rule: a long has ``|n| < 2^56``, so its first byte (big-endian) is 0x00 or 0xff. A string does not begin with U+0000,
-and no UTF-8 begins with 0xff. Bytes that begin like a long and are not 8 long are bad. No bytes are the empty string.
+and no UTF-8 begins with 0xff. Bytes that begin like a long and are not 8 long are bad, and so is -2^56. No bytes are
+the empty string.
 """
 
 from dataclasses import dataclass
@@ -35,11 +36,15 @@ class VariantCodec(Codec):
         first[has_bytes] = view.data[view.offsets[:-1][has_bytes]]
         begins_like_long = valid & ((first == 0x00) | (first == 0xFF))
         is_long = begins_like_long & (lengths == 8)
-        longs = fixed_array(big_endian_values(view, is_long, np.dtype(">i8")), is_long, pa.int64())
+        numbers = big_endian_values(view, is_long, np.dtype(">i8"))
+        is_wide = is_long & (numbers == -_LIMIT)
+        is_long &= ~is_wide
+        longs = fixed_array(numbers, is_long, pa.int64())
         strings = decode_strings(without(binary, begins_like_long))
-        cut = begins_like_long & ~is_long
+        cut = begins_like_long & ~is_long & ~is_wide
         reasons = {int(row): f"expected 8 bytes of a long, got {lengths[row]}" for row in np.flatnonzero(cut)}
-        bad = cut | strings.bad
+        reasons |= {int(row): f"expected a long above -2^56, got {-_LIMIT}" for row in np.flatnonzero(is_wide)}
+        bad = cut | is_wide | strings.bad
         values = _variants(longs, strings.values, valid & ~bad)
         return Decoded(values, bad, dict(sorted((reasons | strings.reasons).items())))
 
@@ -88,9 +93,10 @@ class VariantCodec(Codec):
         def read(data: bytes) -> int | str:
             if data[:1] not in (b"\0", b"\xff"):
                 return data.decode()
-            if len(data) != 8:
+            value = int.from_bytes(data, "big", signed=True)
+            if len(data) != 8 or value == -_LIMIT:
                 raise LeftToColumns
-            return int.from_bytes(data, "big", signed=True)
+            return value
 
         return read
 

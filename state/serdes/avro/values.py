@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from ...errors import ConfigError
-from ..codec import refuse_value
+from ..codec import is_in_utc, refuse_value
 from ..exact_decimals import with_scale
 from ..fixed_width import number
 from .matching import may_be
@@ -199,7 +199,9 @@ def _logical(value: Any, schema: PrimitiveSchema | FixedSchema, path: str) -> An
         "time-millis": "a datetime.time without a zone", "time-micros": "a datetime.time without a zone",
         "timestamp-millis": "a datetime with a zone", "timestamp-micros": "a datetime with a zone",
     }  # fmt: skip
-    raise _Refused(path, words.get(str(logical), "a datetime without a zone"), value)
+    expected = words.get(str(logical), "a datetime without a zone")
+    is_beyond = isinstance(value, datetime.datetime) and value.tzinfo is not None and not is_in_utc(value)
+    raise _Refused(path, f"{expected}, of the years 1 to 9999 in UTC" if is_beyond else expected, value)
 
 
 def _uuid_text(value: str, path: str) -> str:
@@ -217,7 +219,9 @@ def _is_timestamp(value: Any, logical: str) -> bool:
     if logical.startswith("time-"):
         return isinstance(value, datetime.time) and value.tzinfo is None
     is_local = logical.startswith("local")
-    return "timestamp" in logical and isinstance(value, datetime.datetime) and (value.tzinfo is None) == is_local
+    if "timestamp" not in logical or not isinstance(value, datetime.datetime) or (value.tzinfo is None) != is_local:
+        return False
+    return is_local or is_in_utc(value)
 
 
 def _default(value: Any, schema: Schema) -> Any:

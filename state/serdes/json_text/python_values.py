@@ -16,11 +16,12 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import ConfigError
-from ..codec import refuse_field, refuse_value
+from ..codec import is_in_utc, refuse_field, refuse_value
 from ..exact_decimals import with_scale
 from ..fixed_width import KINDS, number, numbers_from_python
 
 _NULL = type(None)
+_YEAR_MAX = 9999
 _OFFSET_MAX = 2**31 - 1
 
 
@@ -178,7 +179,8 @@ def _checked_plain(value: Any, arrow_type: pa.DataType, place: str) -> Any:
     if isinstance(value, np.datetime64) or type(value) not in _plain_types(arrow_type):
         refuse_value(place, _expected(arrow_type), value)
     if _has_clock(arrow_type) and not _fits_clock(value, arrow_type):
-        refuse_value(place, _expected(arrow_type), value)
+        is_beyond = pa.types.is_timestamp(arrow_type) and arrow_type.tz is not None and value.tzinfo is not None
+        refuse_value(place, f"{_expected(arrow_type)}{', of the years 1 to 9999 in UTC' if is_beyond else ''}", value)
     return value
 
 
@@ -210,6 +212,8 @@ def _has_clock(arrow_type: pa.DataType) -> bool:
 
 
 def _fits_clock(value: datetime | time, arrow_type: pa.DataType) -> bool:
-    """Has a zone exactly where the type is one of instants."""
+    """Has a zone exactly where the type is one of instants, and then is one of Python's in UTC."""
     has_zone = pa.types.is_timestamp(arrow_type) and arrow_type.tz is not None
-    return (value.tzinfo is not None) == has_zone
+    if (value.tzinfo is not None) != has_zone:
+        return False
+    return not isinstance(value, datetime) or not has_zone or 1 < value.year < _YEAR_MAX or is_in_utc(value)

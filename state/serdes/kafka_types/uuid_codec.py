@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..codec import Codec, Decoded, LeftToColumns, Read, Write, check_values
+from ..codec import Codec, Decoded, LeftToColumns, Read, Write, check_values, refuse_value
 from ..text import byte_lengths, decode_strings, without
 
 _WHOLE = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
@@ -54,7 +54,7 @@ class UuidCodec(Codec):
         decoded = self.decode(values.cast(pa.binary()))
         if decoded.bad.any():
             row = int(np.argmax(decoded.bad))
-            check_values([values[row].as_py()], uuid.UUID, f"Serde.{self.name}, row {row}", "a UUID")
+            refuse_value(f"Serde.{self.name}, row {row}", "a UUID", values[row].as_py())
         return without(decoded.values, decoded.bad).cast(pa.binary())
 
     def sizes(self, values: pa.Array) -> np.ndarray:

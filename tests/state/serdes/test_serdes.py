@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kstreams_replay.state.errors import ConfigError
 from kstreams_replay.state.serdes import Serde
+from kstreams_replay.state.serdes.codec import LEFT_TO_COLUMNS
 from tests.state.serdes.clicks import CLICK, clicks, decode, longs, texts, unhurried
 
 VALUES = [
@@ -197,6 +198,19 @@ def test_a_variant_that_begins_like_a_long_and_is_none_is_bad():
         1: "expected 8 bytes of a long, got 1",
         2: "expected UTF-8, got byte 0xff at 1",
     }
+
+
+def test_a_variant_that_is_read_can_be_written():
+    """The first long below those that begin with 0xff has the same first byte and is none."""
+    serde, edges = Serde.variant(), [(one).to_bytes(8, signed=True) for one in (1 - 2**56, 2**56 - 1)]
+    none = (-(2**56)).to_bytes(8, signed=True)
+
+    got = serde.decode(pa.array([*edges, none], pa.binary()))
+
+    assert serde.encode(got.values).to_pylist() == [*edges, None]
+    assert got.reasons == {2: "expected a long above -2^56, got -72057594037927936"}
+    with pytest.raises(LEFT_TO_COLUMNS):
+        serde.codec.value_reader()(none)
 
 
 @pytest.mark.parametrize(

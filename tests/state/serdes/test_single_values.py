@@ -413,6 +413,30 @@ def test_messages_of_protocol_buffers_are_written_and_read_the_same(data, random
         check(serde, value, random)
 
 
+BEYOND = {
+    "after 9999": dt.datetime.max.replace(tzinfo=dt.timezone(dt.timedelta(hours=-5))),
+    "before 1": dt.datetime.min.replace(tzinfo=dt.timezone(dt.timedelta(hours=5))),
+}
+INSTANTS = {
+    "json": Serde.json("timestamp"),
+    "avro": Serde.avro({"type": "long", "logicalType": "timestamp-micros"}),
+    "own": Serde.of(lambda value: b"x", lambda data: None, type="timestamp"),
+    "list": Serde.json("array<timestamp>"),
+}
+
+
+@pytest.mark.parametrize("name", INSTANTS)
+@pytest.mark.parametrize("at", BEYOND)
+def test_a_time_that_is_none_of_pythons_in_utc_is_refused(name, at):
+    serde, value = INSTANTS[name], [BEYOND[at]] if name == "list" else BEYOND[at]
+
+    for refused in (lambda: serde.from_python([value]), lambda: HandOver(serde.codec).take(value)):
+        with pytest.raises(ConfigError, match=r"row 0.*expected a datetime .* of the years 1 to 9999 in UTC, got"):
+            refused()
+    last = dt.datetime.max.replace(tzinfo=dt.timezone(dt.timedelta(hours=5)))
+    assert HandOver(INSTANTS["json"].codec).take(last) == last
+
+
 @pytest.mark.parametrize("zone", [dt.UTC, ZoneInfo("UTC")], ids=repr)
 def test_a_time_in_utc_has_no_fold_where_it_is_taken_or_encoded(zone):
     """Python keeps the fold of a time that is in UTC already; a column does not."""
