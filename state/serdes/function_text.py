@@ -13,7 +13,7 @@ import hashlib
 import re
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import is_dataclass
 from decimal import Decimal
 from enum import Enum
@@ -52,7 +52,7 @@ def _said(thing: Any, seen: Seen) -> Iterator[str]:
             yield from _said(constant, seen)
     elif isinstance(thing, MethodType):
         yield from _said(thing.__func__, seen)
-        yield from _said_of_bound(thing.__self__, seen)
+        yield from _said_of_bound(thing.__func__, thing.__self__, seen)
     elif hasattr(thing, "__code__") and id(thing) not in seen:
         seen.add(id(thing))
         yield from _said(thing.__code__, seen)
@@ -106,18 +106,39 @@ def _said_of_entries(entries: dict[Any, Any], seen: Seen) -> Iterator[str]:
         yield from _said(value, seen)
 
 
-def _said_of_bound(bound: Any, seen: Seen) -> Iterator[str]:
+def _said_of_bound(function: Any, bound: Any, seen: Seen) -> Iterator[str]:
     """What a method is bound to. An attribute of that may be a method of its own, or of another that refers to it."""
     if isinstance(bound, type):
         yield from _said(bound, seen)
     else:
         yield from _once_within(bound, _said(_attributes(bound), seen), seen)
+        if hasattr(function, "__code__"):
+            yield from _said_of_own_names(function.__code__, type(bound), _attributes(bound), seen)
+
+
+def _said_of_own_names(code: CodeType, kind: type, own: Collection[str], seen: Seen) -> Iterator[str]:
+    """What a method names of its object's class ``kind``: other methods, what these name of it, and constants.
+    ``own``: attributes of the object, which come before those of its class.
+    """
+    # Not the whole class, as of an object that is called: a method that the step does not use is not its code.
+    classes = [one for one in kind.__mro__ if _is_users(one, kind)]
+    changing = {name for one in classes for body in _methods(one) for name in _names(body.__code__, "STORE_ATTR")}
+    for name in _names(code, "LOAD_ATTR", "LOAD_METHOD"):
+        body = next((_body(vars(one)[name]) for one in classes if name in vars(one)), None)
+        if body is not None and not hasattr(body, "__code__"):
+            if name not in changing and name not in own:
+                yield from _said_of_name(name, body, kind, seen)
+        elif body is not None and ("own names", id(body)) not in seen:
+            seen.add(("own names", id(body)))
+            if id(body) not in seen:
+                yield name
+                yield from _said(body, seen)
+            yield from _said_of_own_names(body.__code__, kind, own, seen)
 
 
 def _said_of_class(kind: type, seen: Seen) -> Iterator[str]:
     """What its methods say, its constants, and what it inherits from classes of the user's."""
-    bodies: list[Any] = [getattr(one, "fget", getattr(one, "__func__", one)) for one in vars(kind).values()]
-    methods = [body for body in bodies if hasattr(body, "__code__")]
+    methods = _methods(kind)
     for method in methods:
         yield from _said(method, seen)
     changing = {name for method in methods for name in _names(method.__code__, "STORE_ATTR")}
@@ -128,6 +149,18 @@ def _said_of_class(kind: type, seen: Seen) -> Iterator[str]:
     for base in kind.__bases__:
         if _is_users(base, kind):
             yield from _said(base, seen)
+
+
+def _methods(kind: type) -> list[Any]:
+    bodies = [_body(one) for one in vars(kind).values()]
+    return [body for body in bodies if hasattr(body, "__code__")]
+
+
+def _body(one: Any) -> Any:
+    """The function of what a class has for a method: a property, a static or a cached one, or the function itself."""
+    names = ("__code__", "fget", "__func__", "func", "__wrapped__")
+    name = next((name for name in names if hasattr(one, name)), "__code__")
+    return one if name == "__code__" else getattr(one, name)
 
 
 def _said_of_names(function: FunctionType, seen: Seen) -> Iterator[str]:
@@ -143,8 +176,8 @@ def _said_of_names(function: FunctionType, seen: Seen) -> Iterator[str]:
                 yield from _said_of_name(attribute, getattr(value, attribute, None), function, seen)
 
 
-def _said_of_name(name: str, value: Any, function: FunctionType, seen: Seen) -> Iterator[str]:
-    is_code = callable(value) and (isinstance(value, functools.partial) or _is_users(value, function))
+def _said_of_name(name: str, value: Any, by: Any, seen: Seen) -> Iterator[str]:
+    is_code = callable(value) and (isinstance(value, functools.partial) or _is_users(value, by))
     if is_code or _is_constant(value):
         yield name
         yield from _said(value, seen)

@@ -101,6 +101,22 @@ USED = {
     "    def __init__(self, cap): self.cap = cap\n    def __call__(self, value): return self.cap\nused = Rules({0})",
     "a partial function": "from functools import partial\ndef cap(most, value): return min(most, value)\n"
     "capped = partial(cap, {0})\ndef used(value): return capped(value)",
+    "another method of its object": "class Rules:\n    def most(self): return {0}\n"
+    "    def ask(self, value): return value <= self.most()\nused = Rules().ask",
+    "a method that that one calls": "class Base:\n    def least(self): return {0}\nclass Rules(Base):\n"
+    "    def most(self): return self.least()\n    def ask(self, value): return self.most()\nused = Rules().ask",
+    "a property of its object": "class Rules:\n    @property\n    def most(self): return {0}\n"
+    "    def ask(self, value): return value <= self.most\nused = Rules().ask",
+    "a cached property of its object": "from functools import cached_property\nclass Rules:\n    @cached_property\n"
+    "    def most(self): return {0}\n    def ask(self, value): return value <= self.most\nused = Rules().ask",
+    "a cached method of its object": "from functools import cache\nclass Rules:\n    @cache\n"
+    "    def most(self): return {0}\n    def ask(self, value): return value <= self.most()\nused = Rules().ask",
+    "a constant of its object's class": "class Base:\n    MOST = {0}\nclass Rules(Base):\n"
+    "    def ask(self, value): return value <= self.MOST\nused = Rules().ask",
+    "a method that its own overrides": "class Base:\n    def ask(self, value): return {0}\nclass Rules(Base):\n"
+    "    def ask(self, value): return super().ask(value)\nused = Rules().ask",
+    "a cached method of a class": "from functools import cache\nclass Rules:\n    @cache\n"
+    "    def most(self): return {0}\ndef used(value): return Rules().most()",
     "a class that it makes an object of": "class Later:\n    def process(self, record): return {0}\n"
     "used = lambda: Later()",
 }
@@ -150,6 +166,8 @@ def write(path: Path, text: str) -> None:
         "SEEN = []\ndef used(value): SEEN.append(value)",
         "COUNT = 0\ndef used(value):\n    global COUNT\n    COUNT += 1",
         "class Rules:\n    made = 0\n    def __init__(self): Rules.made += 1\ndef used(value): return Rules()",
+        "class Rules:\n    made = 0\n    def count(self): Rules.made += 1\n"
+        "    def ask(self, value): self.count(); return Rules.made, self.made\nused = Rules().ask",
         "import json\ndef used(value): return json.dumps(value)",
     ],
 )
@@ -167,14 +185,16 @@ def test_a_function_that_ran_is_the_same_one(text):
 @pytest.mark.parametrize(
     "text",
     [
-        "class Rules:\n    def __init__(self): self.by_name = {{'k': self.small}}\n    def small(self, value): return {0}\n"
+        "class Rules:\n    def __init__(self): self.by_name = {{'k': self.small}}\n"
+        "    def small(self, value): return {0}\n"
         "    def ask(self, value): return self.by_name[value](value)\nused = Rules().ask",
         "class Rules:\n    def __init__(self): self.parts = [self]; self.parts.append(self.parts)\n"
         "    def ask(self, value): return {0}\nused = Rules().ask",
         "class Rules:\n    def __init__(self): self.by_name = {{}}; self.by_name['all'] = self.by_name\n"
         "    def ask(self, value): return {0}\nused = Rules().ask",
         "class Rules:\n    def __init__(self, other): self.ask_other = other and other.ask\n"
-        "    def ask(self, value): return {0}\nfirst = Rules(None); first.ask_other = Rules(first).ask; used = first.ask",
+        "    def ask(self, value): return {0}\n"
+        "first = Rules(None); first.ask_other = Rules(first).ask; used = first.ask",
     ],
     ids=["its own method", "a list within itself", "a dictionary within itself", "a method of one that refers back"],
 )
