@@ -17,15 +17,18 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import is_dataclass
 from decimal import Decimal
 from enum import Enum
-from pathlib import Path
+from pathlib import Path, PurePath
 from types import CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 _VALUES = (
     int, float, str, bytes, bool, type(None), Decimal, Enum, UUID, re.Pattern, dt.date, dt.time, dt.timedelta,
+    dt.timezone, ZoneInfo, PurePath, range, complex,
 )  # fmt: skip
 """Whose ``repr`` says what they are."""
+_PATTERN_SHOWN = 200
 _LIBRARIES = tuple(
     str(Path(sysconfig.get_path(name)).resolve()) for name in ("stdlib", "platstdlib", "purelib", "platlib")
 )
@@ -70,11 +73,11 @@ def _said(thing: Any, seen: Seen) -> Iterator[str]:
     elif isinstance(thing, tuple | list):
         yield from _once_within(thing, _said_of_each(thing, seen), seen)
     elif isinstance(thing, set | frozenset):
-        yield from sorted(map(repr, thing))
+        yield from sorted(map(_shown, thing))
     elif isinstance(thing, dict):
         yield from _once_within(thing, _said_of_entries(thing, seen), seen)
     elif isinstance(thing, _VALUES):
-        yield repr(thing)
+        yield _shown(thing)
     elif is_dataclass(thing) and id(thing) not in seen:
         seen.add(id(thing))
         yield from _said((type(thing), _attributes(thing)), seen)
@@ -84,6 +87,13 @@ def _said(thing: Any, seen: Seen) -> Iterator[str]:
         yield from _said(vars(thing) if isinstance(thing, type) else _attributes(thing), seen)
     else:
         yield type(thing).__qualname__
+
+
+def _shown(value: Any) -> str:
+    """Its ``repr``, and the whole of a pattern, of which that has 200 characters."""
+    text = repr(value)
+    is_cut = isinstance(value, re.Pattern) and len(repr(value.pattern)) > _PATTERN_SHOWN
+    return text + repr(value.pattern) if is_cut else text
 
 
 def _once_within(holder: Any, texts: Iterator[str], seen: Seen) -> Iterator[str]:
@@ -172,8 +182,19 @@ def _said_of_names(function: FunctionType, seen: Seen) -> Iterator[str]:
         if not isinstance(value, ModuleType):
             yield from _said_of_name(name, value, function, seen)
         elif _is_users(value, function):
-            for attribute in _names(code, "LOAD_ATTR", "LOAD_METHOD"):
-                yield from _said_of_name(attribute, getattr(value, attribute, None), function, seen)
+            yield from _said_of_module(value, function, seen)
+
+
+def _said_of_module(module: ModuleType, function: FunctionType, seen: Seen) -> Iterator[str]:
+    """What the function names of the module, and of modules within it: ``package.limits.MOST``."""
+    seen.add(("module", id(module)))
+    for name in _names(function.__code__, "LOAD_ATTR", "LOAD_METHOD"):
+        value = getattr(module, name, None)
+        if not isinstance(value, ModuleType):
+            yield from _said_of_name(name, value, function, seen)
+        elif ("module", id(value)) not in seen and _is_users(value, function):
+            yield from _said_of_module(value, function, seen)
+    seen.discard(("module", id(module)))
 
 
 def _said_of_name(name: str, value: Any, by: Any, seen: Seen) -> Iterator[str]:

@@ -99,6 +99,15 @@ USED = {
     "RULES = Rules({0}, 1)\ndef used(value): return RULES.cap",
     "a slot of an object that is called": "class Rules:\n    __slots__ = ('cap',)\n"
     "    def __init__(self, cap): self.cap = cap\n    def __call__(self, value): return self.cap\nused = Rules({0})",
+    "the end of a long pattern": "import re\nRULE = re.compile('a|' * 150 + '{0}')\ndef used(value): return RULE",
+    "a long pattern in a set": "import re\nRULES = frozenset([re.compile('a|' * 150 + '{0}')])\n"
+    "def used(value): return RULES",
+    "a time zone": "from zoneinfo import ZoneInfo\nZONE = ZoneInfo('Etc/GMT+{0}')\ndef used(value): return ZONE",
+    "a fixed offset": "from datetime import timedelta, timezone\nZONE = timezone(timedelta(hours={0}))\n"
+    "def used(value): return ZONE",
+    "a path": "from pathlib import Path\nPLACE = Path('a{0}')\ndef used(value): return PLACE",
+    "a range": "SPAN = range({0})\ndef used(value): return SPAN",
+    "an enclosed complex number": "def bound(by): return lambda value: value * by\nused = bound({0}j)",
     "a partial function": "from functools import partial\ndef cap(most, value): return min(most, value)\n"
     "capped = partial(cap, {0})\ndef used(value): return capped(value)",
     "another method of its object": "class Rules:\n    def most(self): return {0}\n"
@@ -150,6 +159,22 @@ def test_a_function_is_another_one_when_a_module_of_the_users_that_it_names_is(t
         write(folder / "rates.py", f"RATE = {number}\n")
         write(folder / "fees.py", "import rates\n\ndef fee(value):\n    return value * rates.RATE\n")
         texts.append(function_text(made("import fees\ndef used(value): return fees.fee(value)")))
+
+    assert texts[0] == texts[1]
+    assert texts[0] != texts[2]
+
+
+def test_a_function_is_another_one_when_a_module_within_a_package_is(tmp_path, monkeypatch):
+    texts = []
+    for number in (1, 1, 2):
+        for module in ("shop_rules", "shop_rules.limits"):
+            sys.modules.pop(module, None)
+        folder = tmp_path / f"of_{len(texts)}" / "shop_rules"
+        monkeypatch.syspath_prepend(folder.parent)
+        folder.mkdir(parents=True)
+        write(folder / "__init__.py", "")
+        write(folder / "limits.py", f"MOST = {number}\n")
+        texts.append(function_text(made("import shop_rules.limits\ndef used(value): return shop_rules.limits.MOST")))
 
     assert texts[0] == texts[1]
     assert texts[0] != texts[2]
