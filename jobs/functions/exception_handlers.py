@@ -5,7 +5,6 @@ Rule: a handler is asked for every record that fails, and says CONTINUE (continu
 or FAIL (the run ends). Handlers must be pure, as all functions here: an increment that died asks them again.
 """
 
-import inspect
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from enum import Enum
 from typing import Any
 
 from ...state.errors import ConfigError
-from .parameters import form_of
+from .parameters import form_of, object_of
 from .processor_api import Headers, Record
 
 PROCESSING, DESERIALIZATION, PRODUCTION = (
@@ -144,7 +143,7 @@ def _handler(name: str, value: Any) -> Handler:
             raise ConfigError(place, f"one of Kafka's {sorted(_BY_NAME)}", repr(value), next_step)
         made_by_name: Handler = handler()
         return made_by_name
-    made: Any = value() if inspect.isclass(value) else value
+    made = object_of(value, place)
     handle: Any = made if callable(made) else getattr(made, "handle", made)
     form_of(handle, place, ("context", "record", "exception"))
     given: Handler = handle

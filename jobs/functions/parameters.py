@@ -84,6 +84,18 @@ def form_of(function: Any, place: str, *forms: Form, may_yield: bool = False, gi
     raise _refused(function, place, forms, f"{_written(function)}", possible)
 
 
+def object_of(given: Any, place: str) -> Any:
+    """An object of a class, as Kafka makes one of a setting that names it; another value as it is. Raises
+    TopologyError for a class that cannot be made without arguments.
+    """
+    if not isinstance(given, type):
+        return given
+    if (takes := _positions(given)) is not None and not takes.may_be(NOTHING):
+        got, next_step = _written(given), f"give an object of it: {given.__name__}(…)"
+        raise TopologyError(place, "a class that is made without arguments", got, next_step)
+    return given()
+
+
 def check_supplier(supplier: Any, place: str, *methods: str) -> None:
     """Raises TopologyError for a supplier that takes parameters, for one that gives the same object twice, which is
     asked as Kafka does (ApiUtils.checkSupplier), and where one of ``methods`` is ``async`` or yields.

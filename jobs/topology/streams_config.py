@@ -15,6 +15,7 @@ from ...state.hidden_values import hide
 from ...state.near_names import did_you_mean
 from ...state.serdes import Serde
 from ..functions.exception_handlers import HANDLERS, ExceptionHandlers, exception_handlers
+from ..functions.parameters import object_of
 from ..functions.timestamp_extractors import (
     BuiltInExtractor,
     FailOnInvalidTimestamp,
@@ -252,7 +253,7 @@ def _extractor(value: Any) -> Any:
             raise ConfigError(place, f"one of Kafka's {sorted(_EXTRACTORS)}", repr(value), next_step)
         return named
     if isinstance(value, type) or not callable(value):
-        extract = getattr(value() if isinstance(value, type) else value, "extract", None)
+        extract = getattr(object_of(value, place), "extract", None)
         if not callable(extract):
             next_step = "give a callable of (record, partition_time_ms)"
             raise ConfigError(place, "a timestamp extractor", repr(value), next_step)

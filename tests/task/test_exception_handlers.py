@@ -397,6 +397,14 @@ def test_a_step_with_dead_letters_of_its_own_does_not_ask_the_handler():
     assert (len(driver.dead_letters), driver.dropped, handler.asked) == (3, [], [])
 
 
+class HandlerOfLimit:
+    def __init__(self, limit):
+        self.limit = limit
+
+    def handle(self, context, record, exception):
+        return CONTINUE
+
+
 @pytest.mark.parametrize(
     ("config", "said"),
     [
@@ -407,6 +415,11 @@ def test_a_step_with_dead_letters_of_its_own_does_not_ask_the_handler():
         ({"my.setting": 2}, "expected names of Kafka Streams' settings, got 'my.setting'"),
         ({PROCESSING: "IgnoreEverything"}, "got 'IgnoreEverything'; name one of these"),
         ({PROCESSING: lambda record: CONTINUE}, r"a callable of \(context, record, exception\)"),
+        (
+            {PROCESSING: HandlerOfLimit},
+            r"StreamsBuilder config processing.exception.handler: expected a class that is made without arguments, "
+            r"got HandlerOfLimit\(limit\); give an object of it: HandlerOfLimit\(…\)",
+        ),
         ({PROCESSING: CONTINUE}, r"a callable of \(context, record, exception\)"),
         (LogAndContinueExceptionHandler, "StreamsBuilder config: expected a mapping of Kafka's names"),
     ],

@@ -279,6 +279,14 @@ def test_what_decides_results_and_is_not_followed_says_what_to_do(name):
         StreamsBuilder(config={name: value})
 
 
+class ExtractorOfField:
+    def __init__(self, field):
+        self.field = field
+
+    def extract(self, record, partition_time_ms):
+        return record.value[self.field]
+
+
 @pytest.mark.parametrize(
     ("config", "why"),
     [
@@ -293,6 +301,7 @@ def test_what_decides_results_and_is_not_followed_says_what_to_do(name):
         ({"my.topic": "a"}, "got 'my.topic'; leave it out, or read it where the topology is built"),
         ({"default.timestamp.extractor": "my.Extractor"}, "got 'my.Extractor'; give a callable of"),
         ({"default.timestamp.extractor": 5}, "expected a timestamp extractor, got 5"),
+        ({"default.timestamp.extractor": ExtractorOfField}, r"give an object of it: ExtractorOfField\(…\)"),
         ({"default.key.serde": "my.AvroSerde"}, "got 'my.AvroSerde'; give a serde, for example"),
         ({"default.dsl.store": "lucene"}, "got 'lucene'; give Materialized.as_"),
         ({"dsl.store.suppliers.class": "my.Suppliers"}, "got 'my.Suppliers'; give Materialized.as_"),
