@@ -32,7 +32,7 @@ def chunk_of(rows: list[ForwardedChange]) -> Chunk:
     source = np.array([TOPICS.index(row.topic or "in") for row in rows], np.int16)
     seen = np.maximum.accumulate(times) if n else times
     verdicts = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
-    return Chunk(TOPICS, 0, source, offsets.copy(), offsets, TOPICS, source, times, seen, seen, *verdicts)
+    return Chunk(TOPICS, 0, source, source, offsets.copy(), offsets, TOPICS, source, times, seen, seen, *verdicts)
 
 
 def batch_of(rows: list[ForwardedChange], keys: Keys) -> Batch:

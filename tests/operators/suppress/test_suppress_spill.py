@@ -38,7 +38,7 @@ def step(operator: Suppress, number: int, time_ms: int) -> Batch:
     flags = np.zeros(ROWS, np.bool_), np.zeros(ROWS, np.bool_)
     source = zeros.astype(np.int16)
     return operator.process(
-        batch, Chunk(("in",), 0, source, zeros, zeros, ("in",), source, times, times, times, *flags)
+        batch, Chunk(("in",), 0, source, source, zeros, zeros, ("in",), source, times, times, times, *flags)
     )
 
 
