@@ -61,7 +61,8 @@ class Deduplicate(StatefulOperator):
         self.ids = None if id_selector is None else Keys(id_selector.result)
         self.totals = np.array([-1, 0], np.int64)
         self._topics: dict[str, int] = {}
-        self._records, self._kept, self._forwarded = 0, 0, 0
+        self._chunk: Chunk | None = None
+        self._first, self._records, self._kept, self._forwarded = 0, 0, 0, 0
 
     def process(self, batch: Batch, chunk: Chunk) -> Batch:
         self._sweep()
@@ -70,7 +71,9 @@ class Deduplicate(StatefulOperator):
         source, offset = batch.coordinates(chunk)
         topics = np.array([*(self._topic(name) for name in chunk.context_topics), -1], np.int16)
         passes = np.empty(len(batch), np.bool_)
-        slots, record = self.slots, self._records + batch.cause.astype(np.int64)
+        if chunk is not self._chunk:  # a task that runs by record comes several times with one chunk
+            self._chunk, self._first, self._records = chunk, self._records, self._records + len(chunk.offset)
+        slots, record = self.slots, self._first + batch.cause.astype(np.int64)
         key, id_code = self._identities(batch)
         deduplicate_kernel.deduplicate(
             (key, id_code, batch.time_ms, topics[source], offset, record),
@@ -81,7 +84,6 @@ class Deduplicate(StatefulOperator):
             passes,
             self.totals,
         )
-        self._records += len(chunk.offset)
         self._forwarded += int(passes.sum())
         chunk.applied[batch.cause[passes & (key >= 0) & (id_code >= 0)]] = True  # remembered
         return batch.where(passes)

@@ -7,7 +7,15 @@ from hypothesis import strategies as st
 from kstreams_replay.jobs.functions.expressions import bind
 from kstreams_replay.jobs.operators.deduplicate import Deduplicate
 from kstreams_replay.jobs.testing.test_driver import TopologyTestDriver
-from kstreams_replay.jobs.topology import KStream, Serde
+from kstreams_replay.jobs.topology import (
+    Consumed,
+    KStream,
+    Materialized,
+    Processor,
+    Record,
+    Serde,
+    StreamsBuilder,
+)
 from tests.operators.aggregates.operator_runs import place_of, run_chunks, run_increments
 from tests.operators.suppress.suppress_model import ForwardedChange
 from tests.operators.tapes import play, topology_of
@@ -212,3 +220,28 @@ def test_an_increment_without_records_changes_no_row():
     _, operator = run_increments(operator_of, [ForwardedChange("a", None, 0, "x")], [1])
 
     assert len(operator.changes()) == 0
+
+
+class Bystander(Processor):
+    """Reads a table, so that its task runs by record."""
+
+    def process(self, record: Record) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("semantics", "want"), [("kafka", ["v", "v2"]), ("kip", ["v"])])
+@pytest.mark.parametrize("is_by_record", [False, True])
+def test_records_of_one_cause_are_known_as_such_however_the_task_runs(semantics, want, is_by_record):
+    builder, texts = StreamsBuilder(semantics=semantics), Consumed(STRING, STRING)
+    stream = builder.stream("in", texts)
+    twice = stream.flat_map_values(lambda value: [value, f"{value}2"], returns=STRING)
+    twice.deduplicate_by_key(100).to("out")
+    if is_by_record:
+        builder.table("names", texts, materialized=Materialized.as_("names"))
+        stream.process(Bystander, stores=["names"])
+    driver = TopologyTestDriver(builder.build())
+
+    for value, time_ms in (("v", 1), ("w", 5)):
+        driver.pipe_input("in", "k", value, time_ms)
+
+    assert [record.value for record in driver.read_outputs("out")] == want
